@@ -31,7 +31,7 @@ _TEXTS, _COUNTS = ("subject_to", "lift"), ("best", "most")  # texts by commas, a
 
 
 def main(arguments: list[str]) -> str:
-    """What the command prints; it exits with 2 and one line on what was wrong and what would have worked."""
+    """Run the command and return what it prints; on an error, exit with 2 and one sentence on what would work."""
     try:
         return _answer(arguments)
     except (LookupError, TypeError, ValueError) as error:
@@ -49,7 +49,7 @@ def _answer(arguments):
 
 
 def overview() -> str:
-    """What there is to call, the tables, and how it is called.
+    """List what can be called, the tables, and the form of a call.
 
     >>> [line for line in overview().splitlines() if "decoding" in line][0]
     '  decoding         One step of decoding on one device: what it holds, reads and computes, and how long it takes.'
@@ -78,7 +78,7 @@ def _first_line(thing) -> str:
 
 
 def _given(arguments):
-    """The thing, the names of its rows by what they are, and the texts of its letters and words."""
+    """Return the thing to call, the keys of its rows by kind, and the texts of its letters and words."""
     name, *rest = arguments
     thing, rows, texts = find(name), {}, {}
     for text in rest:
@@ -110,7 +110,6 @@ def _call(thing, rows, texts) -> str:
 
 
 def _parts(row):
-    """What times and memory are made of."""
     for letter in breakdowns(row):
         made = part_lines(row, letter)
         how = "is the sum of" if row.cells[letter].formula.rhs.is_Add else "is the largest of"
@@ -143,7 +142,7 @@ def _count(name, text):
 
 
 def _values(thing, name, text):
-    """A value, or several by commas, or whole numbers from one to another: 1..64."""
+    """Read a value, several separated by commas, or a range of whole numbers such as 1..64."""
     first, is_range, last = text.partition("..")
     if is_range and name not in words(thing):
         if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last) <= 10**6):

@@ -84,7 +84,16 @@ def chromium():
 
 
 @pytest.fixture(scope="session")
-def site():
+def planned():
+    """The planner's data as text: one worker makes it, which takes half a minute, and others read what it has kept."""
+    from scalebook.book.planner import planner_json  # not before a test asks for it
+
+    with alone("planning"):
+        return planner_json()
+
+
+@pytest.fixture(scope="session")
+def site(planned):
     """The folder of the site, built if it is not there: by one worker, while those that ask for it too wait."""
     with alone():
         if not (SITE / "scalebook.zip").exists():  # which is packed last
@@ -95,10 +104,10 @@ def site():
 
 
 @contextlib.contextmanager
-def alone():
-    """No other worker is in here at the same time."""
+def alone(doing="building"):
+    """No other worker is doing this at the same time."""
     SITE.parent.mkdir(parents=True, exist_ok=True)
-    with (SITE.parent / "building").open("w") as file:
+    with (SITE.parent / doing).open("w") as file:
         if fcntl:
             fcntl.flock(file, fcntl.LOCK_EX)
         yield

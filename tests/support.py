@@ -54,6 +54,11 @@ TIMES = st.fixed_dictionaries({x: st.integers(1, 40) for x in TIMES_OF})
 def exactly(f, **letters):
     """The value of a formula as a fraction."""
     value = f.rhs.subs({symbol(n): sympy.Rational(x) for n, x in letters.items() if n in f.inputs})
+    if not value.is_Rational:
+        raise TypeError(
+            f"{f.name} gives {value}, which is no exact fraction: write Rational(1, 2) instead of 1 / 2 or 0.5 "
+            "in the body of a formula that tests compare with an executed order"
+        )
     return Fraction(int(value.p), int(value.q))
 
 

@@ -16,16 +16,10 @@ CHAPTERS = [
     "notebooks/2-parallelism/pipeline-parallelism.html",
 ]
 SHORT = [
-    "book/index.html",
-    "notebooks/start.html",
-    "book/parts/2-parallelism.html",
-    "book/reference/claims.html",
-    "book/reference/formulas/pipeline.html",
-    "book/reference/accelerators.html",
-    "book/reference/trust.html",
-    "book/reference/cheat-sheet.html",
-    "search.html?q=pipeline+bubble",
-]
+    "book/index.html", "notebooks/start.html", "book/parts/2-parallelism.html", "book/reference/claims.html",
+    "book/reference/formulas/pipeline.html", "book/reference/accelerators.html", "book/reference/trust.html",
+    "book/reference/cheat-sheet.html", "search.html?q=pipeline+bubble",
+]  # fmt: skip
 # Once, in dark on a phone: two more chapters, which are made of the same parts, and the longest pages.
 ONCE = [
     "notebooks/3-multi-trillion/modelling-a-training-step.html",

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scalebook.claims import ARTICLES, VERDICTS, Articles, Claims, articles, claims, digest
-from scalebook.claims.check import read
+from scalebook.claims import ARTICLES, VERDICTS, articles, claims, digest
 from scalebook.language import FORMULAS, SOURCES
 
 from .every import every
@@ -114,75 +113,6 @@ def test_a_chapter_has_its_claims_as_a_table(chapter):
     assert all(f'<td class="sb-said">{html.escape(x.correction)}</td>' in page for x in here)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "said"),
-    [
-        (lambda: claims["2e29"], KeyError, "no claim is called '2e29'; did you mean '2e28'?"),
-        (lambda: claims[28], TypeError, "a claim is named by a word, not by 28"),
-        (
-            lambda: claims.judged_in("pipeline-paralelism"),
-            KeyError,
-            "did you mean 'pipeline-parallelism'",
-        ),
-        (lambda: claims.of("poster"), KeyError, "no article is called 'poster'; there are: distributed-solutions"),
-        (
-            lambda: claims.verdicts()["podcast"],
-            KeyError,
-            "no article is called 'podcast'; did you mean 'podcast-notes'?",
-        ),
-    ],
-)
-def test_unknown_names(call, error, said):
-    with pytest.raises(error, match=re.escape(said)):
-        call()
-
-
-STANZA = dict(
-    section="s",
-    quotation="q",
-    sha256="x",
-    verdict="wrong",
-    correction="c.",
-    uncomputed="a word",
-    sources=["williams2009"],
-)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (dict(verdict="right"), "[k]: 'right' is no verdict; "),
-        (dict(section=""), "[k]: section is missing"),
-        (dict(sources=["nobody2000"]), "[k]: the source 'nobody2000' is not among the sources"),
-        (dict(verdit="wrong"), "[k]: a claim has no 'verdit'; did you mean 'verdict'?"),
-        (dict(uncomputed=""), "[k]: a claim has either checks or, in words, why it is uncomputed"),
-        (
-            dict(checks=[dict(claimed=1)]),
-            "[k]: a check says what is claimed and its tolerance, and this lacks tolerance",
-        ),
-    ],
-)
-def test_a_mistake_names_its_place(change, said):
-    with pytest.raises(ValueError, match=re.escape(said)):
-        len(Claims({"isaev2023": {"k": {**STANZA, **change}}}))
-
-
-@pytest.mark.parametrize(
-    ("stanza", "said"),
-    [
-        (dict(formula="scalebook.memory.wait_memory", claimed="1 B", tolerance=0), "did you mean 'weight_memory'"),
-        (
-            dict(formula="scalebook.memory.weight_memory", claimed="1 B", tolerance=0),
-            "still depends on params, weight_bits",
-        ),
-        (dict(value="models.llama3_70b", claimed=1, tolerance=0), "is not a cell of a table"),
-    ],
-)
-def test_what_cannot_be_computed_says_why(stanza, said):
-    with pytest.raises(ValueError, match=re.escape(said)):
-        read(stanza).verdict()
-
-
 @pytest.mark.parametrize("key", ARTICLES)
 def test_every_heading_has_its_chapter(key):
     """Each heading is followed by chapters that are there, or says why not; each claim stands under one of them."""
@@ -200,25 +130,6 @@ def test_every_heading_has_its_chapter(key):
 def test_the_articles_have_so_many_headings():
     assert list(articles) == list(ARTICLES)
     assert [len(x.headings) for x in articles.values()] == [11, 19, 9, 11]
-
-
-@pytest.mark.parametrize(
-    ("heading", "said"),
-    [
-        ([dict(heading="h")], "'h': a heading has either chapters or a reason for none"),
-        ([dict(heading="h", chapters=["c"])] * 2, "'h' is entered twice"),
-    ],
-)
-def test_a_mistake_in_the_headings_names_its_place(heading, said):
-    with pytest.raises(ValueError, match=re.escape(said)):
-        len(Articles({"isaev2023": dict(part="p", short="s", said="x", headings=heading)}))
-
-
-def test_an_unknown_heading():
-    with pytest.raises(KeyError, match="did you mean 'Key takeaways'"):
-        articles["isaev2023"].heading("Key takeaway")
-    with pytest.raises(KeyError, match="no article is called 'poster'"):
-        articles["poster"]
 
 
 @pytest.fixture

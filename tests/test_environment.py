@@ -24,25 +24,14 @@ NAMED = {"python", "jupyterlab", "ipywidgets", "sympy", "numpy", "matplotlib", "
 
 # Brought by what is declared, and used with it.
 BROUGHT = {
-    "docutils": "jupyter-book",
-    "ipykernel": "nbval",
-    "ipython": "ipywidgets",
-    "jupyter-client": "nbclient",
-    "jupyter-server": "jupyterlab",
-    "matplotlib-inline": "ipywidgets",
-    "mpmath": "sympy",
-    "pillow": "matplotlib",
-    "sphinx": "jupyter-book",
-    "traitlets": "ipywidgets",
-}
+    "docutils": "jupyter-book", "ipykernel": "nbval", "ipython": "ipywidgets", "jupyter-client": "nbclient",
+    "jupyter-server": "jupyterlab", "matplotlib-inline": "ipywidgets", "mpmath": "sympy", "pillow": "matplotlib",
+    "sphinx": "jupyter-book", "traitlets": "ipywidgets",
+}  # fmt: skip
 DISTRIBUTIONS = {
-    "IPython": "ipython",
-    "PIL": "pillow",
-    "yaml": "pyyaml",
-    "py_mini_racer": "mini-racer",
-    "mpl_toolkits": "matplotlib",
-    "xdist": "pytest-xdist",
-}
+    "IPython": "ipython", "PIL": "pillow", "yaml": "pyyaml", "py_mini_racer": "mini-racer",
+    "mpl_toolkits": "matplotlib", "xdist": "pytest-xdist",
+}  # fmt: skip
 
 
 def requirements(lines):

@@ -47,14 +47,10 @@ def test_search_is_the_same_whatever_was_imported_before():
     assert found.best[0].batch == 2 and "minimize" in inspect.signature(scalebook.search).parameters
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("acelerators", "did you mean 'accelerators'"),
-        ("zzz", "it has accelerators, models"),
-        ("_zzz", "no attribute '_zzz'"),
-    ],
-)
+@pytest.mark.parametrize(("name", "said"), [
+    ("acelerators", "did you mean 'accelerators'"), ("zzz", "it has accelerators, models"),
+    ("_zzz", "no attribute '_zzz'"),
+])  # fmt: skip
 def test_another_name(name, said):
     with pytest.raises(AttributeError, match=said):
         getattr(scalebook, name)

@@ -177,17 +177,10 @@ def test_what_torchtitan_does_where_nothing_is_said():
     assert said.knowns["recompute"] == "none" and said.knowns["batch"] == 2 and not said.notes
 
 
-@pytest.mark.parametrize(
-    ("layers", "each", "ends", "chunks"),
-    [
-        (126, 8, None, 4),
-        (126, 16, None, 2),
-        (32, 4, (0, 0), 2),
-        (32, 4, None, None),
-        (30, 4, (0, 2), 2),
-        (80, 0, None, None),
-    ],
-)
+@pytest.mark.parametrize(("layers", "each", "ends", "chunks"), [
+    (126, 8, None, 4), (126, 16, None, 2), (32, 4, (0, 0), 2), (32, 4, None, None), (30, 4, (0, 2), 2),
+    (80, 0, None, None),
+])  # fmt: skip
 def test_torchtitan_counts_embedding_and_head(layers, each, ends, chunks):
     """As it cuts stages: ceil((layers + first + last) / layers per stage), over the devices of the pipeline."""
     given = dict(pipeline_parallel_degree=4, pipeline_parallel_schedule="Interleaved1F1B")
@@ -204,59 +197,6 @@ def test_torchtitan_counts_embedding_and_head(layers, each, ends, chunks):
 def test_equal_chunks_are_written_without_ends():
     text = flags.write(dict(pp=4, chunks=4, schedule="interleaved"), "torchtitan", layers=128)
     assert "layers_per_stage = 8" in text and text.count("_stage_less_layers = 0") == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "known", "said"),
-    [
-        ("--bf16 --fp16", {}, "--bf16 and --fp16 contradict each other: leave one of them out"),
-        ("--micro-batch-size 1 --micro-batch-size 2", {}, "--micro-batch-size is given twice, as 1 and as 2: leave one "
-                                                          "of them out"),
-        ("--recompute-activations --recompute-granularity full", {},
-         "--recompute-activations says recompute = selective and --recompute-granularity recompute = full: "
-         "leave one of them out"),
-        ("--tensor-model-parallel-size $TP", {},
-         "--tensor-model-parallel-size is '$TP', a variable: write its value"),
-        ("--tensor-model-parallel-size eight", {}, "--tensor-model-parallel-size is 'eight': a number belongs here"),
-        ("--recompute-granularity some", {},
-         "--recompute-granularity is 'some', of which nothing is known; known are full or selective"),
-        ("--num-layers-per-virtual-pipeline-stage 4 --pipeline-model-parallel-size 8", {},
-         "--num-layers-per-virtual-pipeline-stage says how many blocks a chunk has: give the model's layers too"),
-        ("--num-layers-per-virtual-pipeline-stage 5 --pipeline-model-parallel-size 8", {"layers": 96},
-         "--num-layers-per-virtual-pipeline-stage 5 does not divide the 12 blocks of each of 8 stages"),
-        ("--data-parallel-sharding-strategy optim", {},
-         "--data-parallel-sharding-strategy does nothing without --use-megatron-fsdp"),
-        ("--micro-batch-size 4 --global-batch-size 100", {"devices": 8},
-         "--global-batch-size 100 is no multiple of the 32 sequences that 8 devices in replicas of 1 take at once"),
-        ('{"bf16": {"enabled": true}, "fp16": {"enabled": true}}', {},
-         "bf16.enabled and fp16.enabled contradict each other: leave one of them out"),
-        ('{"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}}', {},
-         "zero_optimization.offload_param needs zero_optimization.stage 3"),
-        ('{"train_batch_size": 30, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}', {},
-         "train_batch_size 30 is not train_micro_batch_size_per_gpu 4 times gradient_accumulation_steps 2 times "
-         "a number of replicas"),
-        ("[parallelism]\ndata_parallel_replicate_degree = 2", {},
-         "parallelism.data_parallel_shard_degree -1 beside 2 copies: give devices too"),
-        ("[parallelism]\ntensor_parallel_degree = ", {}, "this is no TOML: "),
-        ("{1}", {}, "this is no JSON: "),
-        ("nothing.json", {}, "no text can be read from 'nothing.json': "),
-        ("hello", {}, "'hello' is no argument list, YAML, JSON or TOML: say framework="),
-    ],
-)  # fmt: skip
-def test_what_contradicts_is_one_sentence(text, known, said):
-    with pytest.raises(ValueError) as refused:
-        flags.read(text, **known)
-    assert str(refused.value).startswith(said) and "\n" not in str(refused.value).strip()
-
-
-@pytest.mark.parametrize(
-    ("source", "known", "said"),
-    [(5, {}, "a configuration is text, the path of a file or a dict, not 5"),
-     ("--bf16", {"device": 8}, "a configuration is read with devices or layers, not 'device'")],
-)  # fmt: skip
-def test_what_is_no_configuration(source, known, said):
-    with pytest.raises(TypeError, match=f"^{said}$"):
-        flags.read(source, **known)
 
 
 def test_nothing_is_executed(tmp_path):

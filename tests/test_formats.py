@@ -18,16 +18,10 @@ from scalebook.memory import (
 from scalebook.tables import precisions
 
 
-@pytest.mark.parametrize(
-    ("key", "element", "scale", "zero", "block"),
-    [
-        ("mxfp8", 8, 8, 0, 32),
-        ("mxfp6", 6, 8, 0, 32),
-        ("mxfp4", 4, 8, 0, 32),
-        ("nvfp4", 4, 8, 0, 16),
-        ("int4", 4, 16, 4, 128),
-    ],
-)
+@pytest.mark.parametrize(("key", "element", "scale", "zero", "block"), [
+    ("mxfp8", 8, 8, 0, 32), ("mxfp6", 6, 8, 0, 32), ("mxfp4", 4, 8, 0, 32), ("nvfp4", 4, 8, 0, 16),
+    ("int4", 4, 16, 4, 128),
+])  # fmt: skip
 def test_the_table_counts_scales_as_the_formula_does(key, element, scale, zero, block):
     said = weight_bits_scaled(element_bits=element, scale_bits=scale, zero_bits=zero, block_values=block)
     assert said == precisions[key].weight_bits

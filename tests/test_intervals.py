@@ -150,7 +150,7 @@ def test_a_level_is_a_share(run, level):
         run.interval("step_time", level)
 
 
-@pytest.mark.parametrize("level", [0.01, 0.3, 0.8, 0.99])
+@pytest.mark.parametrize("level", [0.01, 0.99])
 def test_every_letter_of_every_sheet_lies_between_its_ends(run, level):
     """Lopsided spreads put the middle of the draws beside the value, which lies between the ends all the same."""
     step = decode_step(models.deepseek_v3, accelerators.gb200.at("fp8"), tp=8, batch=64, context=4096)

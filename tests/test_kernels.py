@@ -368,15 +368,10 @@ def of_aiter(**columns):
     return [row for row in of_amd(device="mi355x", **columns) if row["source"].startswith("aiter")]
 
 
-@pytest.mark.parametrize(
-    ("name", "precision", "letter"),
-    [
-        ("mi300x", "fp8", "matmul_fp8"),
-        ("mi355x", "bf16", "matmul_bf16"),
-        ("mi355x", "fp8", "matmul_fp8"),
-        ("mi355x", "mxfp4", "matmul_fp4"),
-    ],
-)
+@pytest.mark.parametrize(("name", "precision", "letter"), [
+    ("mi300x", "fp8", "matmul_fp8"), ("mi355x", "bf16", "matmul_bf16"), ("mi355x", "fp8", "matmul_fp8"),
+    ("mi355x", "mxfp4", "matmul_fp4"),
+])  # fmt: skip
 def test_cells_of_amd_are_where_the_calibration_puts_them(name, precision, letter):
     rows = [row for row in of_amd(device=name, precision=precision) if is_large(row)]
     rows = [row for row in rows if name != "mi355x" or row["source"].startswith("aiter")]

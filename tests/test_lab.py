@@ -11,7 +11,6 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from scalebook.book.planner import planner_json
 
 from .browser import PATIENCE, answered, chosen, drag, open_page, settled
 from .support import calculators, python_says
@@ -142,9 +141,8 @@ def test_a_notebook_that_was_only_opened_is_not_unsaved(chromium, lab):
         marked.wait_for()
 
 
-def test_the_planner_says_why_in_jupyterlab(chromium, lab):
+def test_the_planner_says_why_in_jupyterlab(chromium, planned, lab):
     """Equations are set by JupyterLab, in the dark too; a link leads to the site, since a notebook has no address."""
-    planner_json()  # the better part of a minute where it is not kept yet
     with open_page(chromium, viewport={"width": 1400, "height": 1000}) as page:
         page.goto(lab.replace(NOTEBOOK.name, PLANNER))
         page.locator(".jp-Notebook .jp-CodeCell").first.click()

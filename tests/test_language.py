@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from sympy import Max, Min, Piecewise, ceiling
 
-from scalebook.inference.tokens import decode_intensity, decode_rate, latency_floor, token_time, token_time_overhead
+from scalebook.inference.tokens import decode_rate, latency_floor, token_time, token_time_overhead
 from scalebook.language import (
     FORMULAS,
     NOTATION,
@@ -158,53 +158,11 @@ def test_months(month):
 
 
 EDGES = [
-    0,
-    1,
-    999.95,
-    999.949,
-    999.95e3,
-    999949,
-    1e6,
-    999999.9,
-    123456,
-    1234567,
-    1234.5,
-    12345,
-    0.5,
-    0.00099995,
-    1e-3,
-    1e-13,
-    5e-324,
-    1e-12,
-    9.9995e-13,
-    1e15,
-    1e18,
-    9.9995e17,
-    1e20,
-    1e21,
-    1e22,
-    9.9995e21,
-    1e24,
-    1.7e308,
-    119.95,
-    120,
-    120.05,
-    7199,
-    7200,
-    172800,
-    59.5,
-    0.1 + 0.2,
-    2.0005,
-    1.0005,
-    10.005,
-    2**53,
-    2**53 + 2,
-    -1,
-    -1234.5,
-    -0.00012345,
-    8e12,
-    3.35e12,
-]
+    0, 1, 999.95, 999.949, 999.95e3, 999949, 1e6, 999999.9, 123456, 1234567, 1234.5, 12345, 0.5, 0.00099995, 1e-3,
+    1e-13, 5e-324, 1e-12, 9.9995e-13, 1e15, 1e18, 9.9995e17, 1e20, 1e21, 1e22, 9.9995e21, 1e24, 1.7e308, 119.95, 120,
+    120.05, 7199, 7200, 172800, 59.5, 0.1 + 0.2, 2.0005, 1.0005, 10.005, 2**53, 2**53 + 2, -1, -1234.5, -0.00012345,
+    8e12, 3.35e12,
+]  # fmt: skip
 
 
 def samples():
@@ -225,53 +183,14 @@ def test_a_page_writes_numbers_as_python_does(unit):
         assert not wrong, wrong[:5]
 
 
-@pytest.mark.parametrize(
-    ("value", "unit", "text"),
-    [
-        (1234.5, "", "1,235"),
-        (0, "B", "0 B"),
-        (999.95e3, "B", "1 MB"),
-        (1e21, "B", "1,000 EB"),
-        (1e-13, "s", "0.1 ps"),
-        (1e-16, "s", "1×10⁻¹⁶ s"),
-        (119, "s", "119 s"),
-        (120, "s", "2 min"),
-        (3.35e12, "B/s", "3.35 TB/s"),
-        (295.3432, "FLOP/B", "295.3 FLOP/B"),
-        (123456, "", "123,456"),
-        (6.738e9, "", "6.738 billion"),
-        (16, "bit", "16 bit"),
-        (700, "W", "700 W"),
-        (1e-7, "", "1×10⁻⁷"),
-    ],
-)
+@pytest.mark.parametrize(("value", "unit", "text"), [
+    (1234.5, "", "1,235"), (0, "B", "0 B"), (999.95e3, "B", "1 MB"), (1e21, "B", "1,000 EB"), (1e-13, "s", "0.1 ps"),
+    (1e-16, "s", "1×10⁻¹⁶ s"), (119, "s", "119 s"), (120, "s", "2 min"), (3.35e12, "B/s", "3.35 TB/s"),
+    (295.3432, "FLOP/B", "295.3 FLOP/B"), (123456, "", "123,456"), (6.738e9, "", "6.738 billion"),
+    (16, "bit", "16 bit"), (700, "W", "700 W"), (1e-7, "", "1×10⁻⁷"),
+])  # fmt: skip
 def test_shown(value, unit, text):
     assert show(value, unit) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "unit"),
-    [
-        ("80 GB", "B/s"),
-        ("80", "B"),
-        ("GB", "B"),
-        ("80 mB", "B"),
-        ("3 KiFLOP/s", "FLOP/s"),
-        ("80 gb", "B"),
-        ("", "B"),
-        ("7 billion", ""),
-        ("7e9", ""),
-        ("2022-13", "year"),
-        ("2022-00", "year"),
-        ("soon", "year"),
-        ("1,5 TB/s", "B/s"),
-        ("8 TB /s", "B/s"),
-    ],
-)
-def test_not_a_quantity(text, unit):
-    with pytest.raises(ValueError, match=unit.replace("/", ".") or "plain number") as refused:
-        parse(text, unit)
-    assert repr(text) in str(refused.value)
 
 
 def test_wrong_units_are_found():
@@ -385,26 +304,6 @@ def test_solving_keeps_sources():
     assert max_batch.solve("hbm_capacity").sources[: len(max_batch.sources)] == max_batch.sources
 
 
-@pytest.mark.parametrize(
-    ("formulas", "words"),
-    [
-        ([kv_cache], "kv_cache gives kv_cache, which roofline_time does not use; it uses compute_time, memory_time"),
-        (
-            [compute_time, stated("compute_time", flops / 2, "other")],
-            "two of these give the same letter: compute_time, other",
-        ),
-        ([stated("compute_time", symbol("roofline_time"), "round")], "go in a circle: round"),
-        (
-            [stated("compute_time", symbol("memory_time"), "a"), stated("memory_time", symbol("compute_time"), "b")],
-            "go in a circle: ",
-        ),
-    ],
-)
-def test_not_composed(formulas, words):
-    with pytest.raises(ValueError, match=words):
-        roofline_time.compose(*formulas)
-
-
 # Solving
 
 
@@ -418,9 +317,8 @@ def test_solving_for_every_letter_gives_it_back(f):
     inside = np.logical_and.reduce([np.broadcast_to(x.holds(drawn), 5000) for x in f.domain] or [True])
     at = np.flatnonzero(np.isfinite(heights) & (heights > 0) & inside)[0]
     values, value = {n: float(x[at]) for n, x in drawn.items()}, float(heights[at])
-    for name in f.inputs:
-        if name == f.letter:
-            continue
+    asked = [n for n in f.inputs if n != f.letter]
+    for name in asked[:: -(-len(asked) // 9) or 1]:  # of many letters some: they stand in the same sums and products
         inverse, others = f.solve(name), {n: x for n, x in values.items() if n != name}
         assert inverse.letter == name and inverse.method in ("symbolic", "numeric")
         try:
@@ -431,13 +329,10 @@ def test_solving_for_every_letter_gives_it_back(f):
         assert f(**others, **{name: found}) == pytest.approx(value, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("name", "unknown", "known"),
-    [
-        ("met_batch", "load", dict(batch=64, base_time=0.01, rate=100)),
-        ("ttft_beside", "prompt_load", dict(prompt_time=0.3, tpot=0.1)),
-    ],
-)
+@pytest.mark.parametrize(("name", "unknown", "known"), [
+    ("met_batch", "load", dict(batch=64, base_time=0.01, rate=100)),
+    ("ttft_beside", "prompt_load", dict(prompt_time=0.3, tpot=0.1)),
+])  # fmt: skip
 def test_of_two_roots_the_right_one_is_taken(name, unknown, known):
     """SymPy may hand over a single root, and that the wrong one: each is tried out."""
     f = FORMULAS[name]
@@ -601,45 +496,6 @@ def test_numeric_with_rows_and_assumptions():
     assert f.solve("max_batch") is f.formula
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
-        (lambda f: f(memory_time=2, roofline_time=2), ValueError, "many values of compute_time between"),
-        (
-            lambda f: f(memory_time=2, roofline_time=1),
-            ValueError,
-            "no compute_time between .* gives roofline_time = 1 s",
-        ),
-        (lambda f: f(memory_time=2), TypeError, "needs every other letter; it lacks roofline_time"),
-        (
-            lambda f: f(memory_time=[1, 2], roofline_time=[1, 2, 3]),
-            ValueError,
-            r"memory_time \(2,\), roofline_time \(3,\)",
-        ),
-        (lambda f: f.js, NotImplementedError, "no closed form"),
-        (lambda f: f.rhs, TypeError, "no closed form here"),
-        (lambda f: roofline_time.compose(f), TypeError, "compute_time has no closed form here"),
-        (
-            lambda f: roofline_time.solve("compute_time", between=(0, 1)),
-            ValueError,
-            "compute_time must be positive, not 0",
-        ),
-        (lambda f: roofline_time.solve("compute_time", between=(2, 1)), ValueError, "0 < low < high"),
-        (lambda f: roofline_time.solve("hbm_capacity"), ValueError, "does not depend on hbm_capacity"),
-        (lambda f: roofline_time.solve("compute_tme"), LookupError, "did you mean 'compute_time'"),
-        (lambda f: stated("flops", flops + 1).solve("flops"), ValueError, "flops on both sides"),
-        (
-            lambda f: stated("intensity", 1 / (batch - 5)).solve("batch", between=(1, 10))(intensity=1e-9),
-            ValueError,
-            "no batch",
-        ),
-    ],
-)
-def test_not_solved(call, error, words):
-    with pytest.raises(error, match=words):
-        call(roofline_time.solve("compute_time"))
-
-
 @given(some.floats(1e-3, 1e3), some.floats(1e-3, 1e3))
 def test_numeric_inverse_gives_back(x, y):
     f = stated("flops", Max(batch**2 + batch, hidden))
@@ -681,37 +537,26 @@ def test_worked_view_of_every_formula(f):
 # Errors
 
 
-@pytest.mark.parametrize(
-    ("value", "error", "words"),
-    [
-        ("80 GB", ValueError, "is not a number with the unit B/s"),
-        ("fast", ValueError, "'fast' is not a number"),
-        ("nan B/s", ValueError, "is not a number with the unit B/s"),
-        (0, ValueError, "must be positive, not 0"),
-        (-1, ValueError, "must be positive, not -1"),
-        (math.nan, ValueError, "not nan"),
-        (math.inf, ValueError, "not inf"),
-        (sympy.oo, ValueError, "not inf"),
-        ([1, math.nan], ValueError, "not nan"),
-        ([1, -2], ValueError, "not -2"),
-        (True, TypeError, "must be a number, not True"),
-        ([True], TypeError, "must be a number"),
-        (None, TypeError, "must be a number, not None"),
-        ([None], TypeError, "must be a number"),
-        (["1e12"], TypeError, "must be a number, not \\['1e12'\\]"),
-        (np.array(["1"]), TypeError, "must be a number"),
-        ([[1], [1, 2]], TypeError, "must be a number"),
-        (1j, TypeError, "must be a number, not 1j"),
-        (sympy.I, TypeError, "must be a number, not I"),
-        (sympy.true, TypeError, "must be a number"),
-        ({}, TypeError, "must be a number"),
-        (ridge_intensity, TypeError, "must be a number"),
-        (10**400, ValueError, "must be a finite number, not 1000"),
-        (-(10**400), ValueError, "must be a finite number, not -1000"),
-        (np.ma.array([1.0, 999.0], mask=[0, 1]), TypeError, "masked values"),
-        (symbol("hidden") + sympy.I, TypeError, "letters and numbers"),
-    ],
-)
+@pytest.mark.parametrize(("value", "error", "words"), [
+    ("80 GB", ValueError, "is not a number with the unit B/s"),
+    ("fast", ValueError, "'fast' is not a number"),
+    ("nan B/s", ValueError, "is not a number with the unit B/s"), (0, ValueError, "must be positive, not 0"),
+    (-1, ValueError, "must be positive, not -1"), (math.nan, ValueError, "not nan"),
+    (math.inf, ValueError, "not inf"), (sympy.oo, ValueError, "not inf"), ([1, math.nan], ValueError, "not nan"),
+    ([1, -2], ValueError, "not -2"),
+    (True, TypeError, "must be a number, not True"), ([True], TypeError, "must be a number"),
+    (None, TypeError, "must be a number, not None"), ([None], TypeError, "must be a number"),
+    (["1e12"], TypeError, "must be a number, not \\['1e12'\\]"),
+    (np.array(["1"]), TypeError, "must be a number"),
+    ([[1], [1, 2]], TypeError, "must be a number"), (1j, TypeError, "must be a number, not 1j"),
+    (sympy.I, TypeError, "must be a number, not I"), (sympy.true, TypeError, "must be a number"),
+    ({}, TypeError, "must be a number"),
+    (ridge_intensity, TypeError, "must be a number"),
+    (10**400, ValueError, "must be a finite number, not 1000"),
+    (-(10**400), ValueError, "must be a finite number, not -1000"),
+    (np.ma.array([1.0, 999.0], mask=[0, 1]), TypeError, "masked values"),
+    (symbol("hidden") + sympy.I, TypeError, "letters and numbers"),
+])  # fmt: skip
 def test_values_that_are_refused(value, error, words):
     for call in (ridge_intensity, roofline):
         with pytest.raises(error, match=words) as refused:
@@ -733,84 +578,6 @@ def test_a_share_lies_between_0_and_1():
     for value in (90, 1.01, -0.1):
         with pytest.raises(ValueError, match="bandwidth_efficiency must be between 0 and 1"):
             token_time_overhead(**knowns, bandwidth_efficiency=value)
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
-        (
-            lambda: ridge_intensity(peak_flps=1),
-            LookupError,
-            "no letter is called 'peak_flps'; did you mean 'peak_flops'",
-        ),
-        (
-            lambda: ridge_intensity(peak_flops=1, hidden=3),
-            TypeError,
-            "ridge_intensity depends on hbm_bandwidth, peak_flops, not on hidden",
-        ),
-        (lambda: ridge_intensity({"peak_flps": 1}), LookupError, "did you mean 'peak_flops'"),
-        (
-            lambda: ridge_intensity(5),
-            TypeError,
-            "expected rows of tables, results or formulas before the keywords, give numbers by keyword, not 5",
-        ),
-        (lambda: ridge_intensity("h100"), TypeError, "expected rows"),
-        (lambda: ridge_intensity(compute_time, "h100"), (TypeError, ValueError), "expected rows|does not use"),
-        (lambda: ridge_intensity(peak_flops=sympy.Symbol("zz")), LookupError, "no letter is called 'zz'"),
-        (
-            lambda: ridge_intensity(peak_flops=[1, 2]),
-            TypeError,
-            r"of an array \(peak_flops\) needs every letter; it lacks hbm_bandwidth",
-        ),
-        (
-            lambda: ridge_intensity(peak_flops=[1, 2], hbm_bandwidth=[1, 2, 3]),
-            ValueError,
-            r"hbm_bandwidth \(3,\), peak_flops \(2,\)",
-        ),
-        (
-            lambda: ridge_intensity(H100, accelerators.h200),
-            ValueError,
-            "hbm_capacity is given twice, as 80 GB by .*H100.* and 141 GB by .*H200",
-        ),
-        (
-            lambda: decode_intensity(models.lama2_7b, kv_bits=16),
-            AttributeError,
-            "models has no 'lama2_7b'; did you mean 'llama2_7b'",
-        ),
-        (lambda: accelerators["h10"], KeyError, "accelerators has no 'h10'; did you mean 'h100'"),
-        (lambda: H100.hbm_bandwith, AttributeError, "nothing called 'hbm_bandwith'; did you mean 'hbm_bandwidth'"),
-        (lambda: H100["layers"], KeyError, "NVIDIA H100 SXM has no layers"),
-        (lambda: formula("flops")(lambda hiden: hiden), LookupError, "did you mean 'hidden'"),
-        (lambda: formula("flop"), LookupError, "no letter is called 'flop'; did you mean 'flops'"),
-        (lambda: stated("flops", 2 * sympy.Symbol("hiden")).inputs, LookupError, "did you mean 'hidden'"),
-        (lambda: stated("flops", 1 / (batch - 1))(batch=1), ValueError, "flops has no value at batch=1"),
-        (lambda: stated("flops", 1 / (batch - 1))(batch=[2, 1]), ValueError, "flops must be a finite number, not inf"),
-        (
-            lambda: stated("flops", batch - 5)(batch=1),
-            ValueError,
-            "flops must be positive, not -4 at batch=1: it is arithmetic, in FLOP",
-        ),
-        (lambda: stated("flops", sympy.sqrt(batch - 5))(batch=1), ValueError, "flops has no value at batch=1"),
-        (lambda: stated("flops", sympy.cbrt(batch - 5))(batch=1), ValueError, "flops has no value at batch=1"),
-        (
-            lambda: stated("flops", sympy.cbrt(batch - 5))(batch=[1, 2]),
-            ValueError,
-            "flops must be a finite number, not nan",
-        ),
-        (lambda: stated("flops", batch**400)(batch=1e5), ValueError, "flops has no value at batch=100,000"),
-        (
-            lambda: stated("flops", batch * hidden)(batch=1e300, hidden=1e300),
-            ValueError,
-            "flops must be a finite number, not inf",
-        ),
-        (lambda: stated("flops", ceiling(batch / (hidden - 1)))(batch=1, hidden=1), ValueError, "no value"),
-        (lambda: stated("flops", Piecewise((1, batch < 5)))(batch=9), ValueError, "no value|nan"),
-        (lambda: stated("flops", Piecewise((1, batch < 5)))(batch=[1, 9]), ValueError, "not nan"),
-    ],
-)
-def test_errors_say_what_was_wrong(call, error, words):
-    with pytest.raises(error, match=words):
-        call()
 
 
 @given(

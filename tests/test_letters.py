@@ -21,17 +21,13 @@ COMMANDS = {
 }  # fmt: skip
 # Mathematics, and what a chapter explains where it says it: products of matrices, weights of a mean, orders of growth.
 OWN = {
-    "custom-silicon": "A W",
-    "tensor-parallelism": "W u",
-    "quadratic-attention": r"C N O o q \beta \Theta \Omega \omega \varepsilon",
-    "data-parallelism": r"E E_\min",
+    "custom-silicon": "A W", "tensor-parallelism": "W u",
+    "quadratic-attention": r"C N O o q \beta \Theta \Omega \omega \varepsilon", "data-parallelism": r"E E_\min",
     "fewer-synchronisations": r"a \eta w_k w_k+1 w_k-\delta",
-    "mixed-precision-accumulation-recomputation": "T_all T_before T_kept",
-    "pipeline-parallelism": "T_A T_M",
-    "modelling-a-training-step": "n_1/2",
-    "capacity-pipelines-caches-prefixes": r"c h \eta \lambda_i p_i t_c",
+    "mixed-precision-accumulation-recomputation": "T_all T_before T_kept", "pipeline-parallelism": "T_A T_M",
+    "modelling-a-training-step": "n_1/2", "capacity-pipelines-caches-prefixes": r"c h \eta \lambda_i p_i t_c",
     "centralised-training": "a_i w_i",
-}
+}  # fmt: skip
 FREE = {"i", "j", "k", "n", "x", "\\pi", "\\gamma", "e"}  # what is counted, or any number
 # Said with the notation's meaning where no formula of the chapter has them.
 MEANT = {"memory-wall-of-inference": "p", "start": "p h"}

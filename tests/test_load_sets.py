@@ -172,16 +172,6 @@ def test_a_limit_for_tokens_takes_the_largest_batch_that_keeps_to_it():
     assert run.full_batch < serve.offline(*DENSE, **asked, tpot_p99="40 ms", tpot_tail=1.2).full_batch
 
 
-@pytest.mark.parametrize(("letters", "said"), [
-    (dict(device="l40s"), "one sequence do not fit"), (dict(tpot="1 ms"), "met by no batch: one sequence alone has"),
-    (dict(tail_exponent=2), "serve.offline does not use tail_exponent"),
-])  # fmt: skip
-def test_what_cannot_be_is_refused(letters, said):
-    device = accelerators[letters.pop("device", "h200")].at("fp8")
-    with pytest.raises((ValueError, TypeError), match=said):
-        serve.offline(models.llama2_70b, device, prompt=294, output=294, **letters)
-
-
 def test_engines_of_one_user_serve_nobody():
     with pytest.raises(ValueError, match="runs one sequence at a time"):
         serve(*DENSE, users=1, prompt=100, output=100, engine="llama_cpp_2024")

@@ -218,27 +218,11 @@ def test_every_part_of_a_sum_is_coloured_where_there_are_several():
                 assert all(PARTS[x.name].ink in f.latex for x in letters), f.name
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "step_time",
-        "decode_memory",
-        "device_memory",
-        "token_time",
-        "pass_time",
-        "bubble_time",
-        "layer_flops",
-        "replicated",
-        "wall_params",
-        "activation_room_left",
-        "ring_all_reduce",
-        "decode_kernel_time",
-        "near_memory",
-        "offload_bandwidth",
-        "dp_exposed",
-        "ttft_apart",
-    ],
-)
+@pytest.mark.parametrize("name", [
+    "step_time", "decode_memory", "device_memory", "token_time", "pass_time", "bubble_time", "layer_flops",
+    "replicated", "wall_params", "activation_room_left", "ring_all_reduce", "decode_kernel_time", "near_memory",
+    "offload_bandwidth", "dp_exposed", "ttft_apart",
+])  # fmt: skip
 def test_the_central_sums_of_chapters_are_coloured(name):
     assert INK.search(FORMULAS[name].latex)
 

@@ -132,6 +132,7 @@ def has_finite_errors_and_all_figures(name):
     assert set(result.summary) == KEYS if len(result.rows) > 1 else KEYS - {"single"}
     assert all(np.isfinite(x) for group in [result.summary, *result.groups.values()] for x in group.values())
     assert len(result.rows) == len(result.predicted) == len(result.measured)
+    assert CONFRONTATIONS[name].first == result.rows[0]
     assert sum(g["rows"] for g in result.groups.values()) == len(result.rows)
     assert result.summary["rows"] == len(result.rows) - result.fitted.sum()
     assert bool(result.confrontation.calibrated) == bool(result.fitted.any())

@@ -12,20 +12,15 @@ import numpy as np
 import pytest
 
 from scalebook.tables import accelerators, models
+from scalebook.training.optimizers import OPTIMIZERS
 from scalebook.training.rules import reason
 from scalebook.training.step import OFFLOADS, training_step
 from scalebook.training.strategy import CHOICES
 
 MODELS = [
-    "qwen3_0_6b",
-    "llama3_8b",
-    "llama3_70b",
-    "gpt3_175b",
-    "megatron_1t",
-    "mixtral_8x7b",
-    "gpt_oss_120b",
+    "qwen3_0_6b", "llama3_8b", "llama3_70b", "gpt3_175b", "megatron_1t", "mixtral_8x7b", "gpt_oss_120b",
     "deepseek_v3",
-]
+]  # fmt: skip
 DEVICES = ["a100", "h100", "h200", "b200", "mi300x", "gb200"]
 EACH, KINDS = 20, 30  # strategies of one kind of sheet, and kinds
 
@@ -47,6 +42,8 @@ def kinds():
         drawn = {x: CHOICES[x][(number + int(rng.integers(2))) % len(CHOICES[x])] for x in words}
         if MODELS[number % len(MODELS)] == "deepseek_v3":  # latents have no heads to deal out
             drawn["context_exchange"] = "gather"
+        if OPTIMIZERS[drawn["optimizer"]].mode:  # it updates a model's own matrices
+            drawn["trained"] = "all"
         model, device = (names[number % len(names)] for names in (MODELS, DEVICES))
         found.append(pytest.param(number, model, device, drawn, number % 2 == 1, id=f"{number}-{model}-{device}"))
     return found

@@ -160,28 +160,6 @@ def test_the_issue_in_numbers():
     )
 
 
-WRONG = [
-    (dict(schedule="1fb1", pp=4, microbatches=8), LookupError, "did you mean '1f1b'"),
-    (dict(schedule="1f1b", pp=0, microbatches=8), ValueError, "pp must be a whole number from 1 up, not 0"),
-    (dict(schedule="1f1b", pp=4, microbatches=2.5), ValueError, "microbatches must be a whole number"),
-    (dict(schedule="1f1b", pp=4, microbatches=8, chunks=2), ValueError, "1f1b has 1 chunk a device, not 2"),
-    (dict(schedule="interleaved", pp=4, microbatches=8), ValueError, "interleaved needs chunks"),
-    (dict(schedule="interleaved", pp=4, microbatches=9, chunks=2), ValueError, "groups of pp=4"),
-    (dict(schedule="dualpipe", pp=3, microbatches=8), ValueError, "dualpipe takes an even pp"),
-    (dict(schedule="zb_v", pp=4, microbatches=6), ValueError, "fills the V with 2 pp - 1 = 7"),
-    (dict(schedule="1f1b", pp=2, microbatches=2, forward_time=0), ValueError, "forward_time must be positive, not 0"),
-    (dict(schedule="1f1b", pp=2, microbatches=2, transfer_time=-1), ValueError, "transfer_time must be zero or more"),
-    (dict(schedule="1f1b", pp=2, microbatches=2, forward_time="3 B"), ValueError, "forward_time"),
-    (dict(schedule="1f1b", pp=2, microbatches=2, scale=[1]), ValueError, "scale has 1 numbers for 2 stages"),
-]
-
-
-@pytest.mark.parametrize(("knowns", "error", "words"), WRONG)
-def test_refused(knowns, error, words):
-    with pytest.raises(error, match=words):
-        simulate(**knowns)
-
-
 def test_times_may_have_units():
     run = simulate("1f1b", 4, 8, forward_time="10 ms", input_gradient_time="10 ms", weight_gradient_time="5 ms")
     assert float(run.interval) == pytest.approx(11 * 0.025) and run.bubble == Fraction(3, 8)

@@ -100,46 +100,6 @@ def test_more_to_choose_from_is_never_dearer():
     assert loose == sorted(loose, reverse=True)
 
 
-@pytest.mark.parametrize(
-    ("changed", "error", "said"),
-    [
-        (dict(tpot="1 ms"), ValueError, r"tpot=1 ms is met by no pool that writes: the fastest step has \d+\.\d+ ms"),
-        (
-            dict(ttft="1 ms"),
-            ValueError,
-            r"ttft=1 ms is met by no two pools: without a wait the fastest have \d+\.\d+ ms",
-        ),
-        (
-            dict(rate=2000),
-            ValueError,
-            r"rate=2,000 request/s takes two pools of \d+,?\d* devices or more, and devices=16",
-        ),
-        (dict(rate=[1, 2]), TypeError, "rate of two pools is one number above zero"),
-        (dict(link_bandwidth="1 MB/s"), ValueError, "no link carries caches as fast as prompts are read"),
-        (dict(pp=2), ValueError, "two pools have no pipelines: leave pp out"),
-        (dict(prompt=[1000, 2000]), TypeError, "two pools need one value of prompt"),
-        (dict(users=64), TypeError, "users of two pools follows from the rate and the targets: leave users out"),
-    ],
-)
-def test_errors_say_what_was_wrong(changed, error, said):
-    with pytest.raises(error, match=said):
-        serve.apart(LLAMA, H200, **ASKED | TARGETS | changed)
-
-
-@pytest.mark.parametrize(
-    ("device", "letters", "said"),
-    [
-        (None, {}, "two pools need a device's row, such as accelerators.h100"),
-        ("l40s", {}, "NVIDIA L40S has no scaleout_bandwidth, which two pools need: give scaleout_bandwidth=..."),
-        ("h200", dict(output=300), "two pools need one value of prompt"),
-    ],
-)
-def test_what_is_lacking_is_named(device, letters, said):
-    known = [accelerators[device]] if device else []
-    with pytest.raises((TypeError, ValueError), match=said):
-        serve.apart(models.llama3_8b, *known, devices=8, rate=2, **letters or dict(prompt=1000, output=300))
-
-
 def test_half_batches_are_of_two_sequences_and_of_devices_that_send():
     asked = dict(devices=16, rate=1, prompt=1000, output=300)
     halves = serve.apart(models.llama3_8b, H200, **asked, overlap="half_batches")

@@ -14,7 +14,6 @@ from scalebook.inference.bill import (
     million_cost,
     million_cost_alone,
     million_cost_of_fleet,
-    million_cost_served,
     speed_cost,
     token_energy,
 )
@@ -28,7 +27,6 @@ from scalebook.inference.disaggregation import (
     handover_by_layers,
     handover_whole,
 )
-from scalebook.inference.experts import visited_by_shares
 from scalebook.inference.prefix import (
     computed_rate,
     lru_hit_share,
@@ -38,7 +36,6 @@ from scalebook.inference.prefix import (
 )
 from scalebook.inference.prompts import prompts_ahead_out_of_step, queue_time_of_group
 from scalebook.inference.queues import (
-    batch_together,
     capacity_open,
     closed_loop,
     half_price_batch,
@@ -87,7 +84,7 @@ from scalebook.inference.tail import (
     traded_bandwidth,
     waiting,
 )
-from scalebook.language import OutsideDomain, symbol
+from scalebook.language import symbol
 from scalebook.runs import (
     checkpoint_interval_daly,
     checkpoint_interval_far,
@@ -198,22 +195,6 @@ def test_capacity_is_the_rate_that_meets_the_target():
 def test_at_the_half_price_batch_a_token_costs_twice_the_least():
     batch = half_price_batch(base_time=0.01, added_time=50e-6)
     assert (0.01 + 50e-6 * batch) / batch == pytest.approx(2 * 50e-6)
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: tpot_open(SERVER, rate=25), "holds for a load below 1, not at"),
-        (lambda: tpot_open(base_time=0.01, load=1), "holds for a load below 1, not at load=100 %"),
-        (lambda: capacity_open(SERVER, tpot_target=0.01), "a step without sequences, not at base_time=10 ms"),
-        (lambda: queue_time_prompts(rate=40, prompt_time=0.03), "holds for prompts that take less than all"),
-        (lambda: batch_together(rate=1, base_time=5, added_time=1), "batch_together holds for a load below 1, not at"),
-        (lambda: queue_time_burst(users=0.5, prompt_time=1), "holds for at least one user, not at users=0.5"),
-    ],
-)
-def test_what_cannot_be_has_no_value(call, words):
-    with pytest.raises(OutsideDomain, match=words):
-        call()
 
 
 def test_a_sheet_says_why_a_letter_has_no_value():
@@ -327,9 +308,6 @@ def test_caches_that_are_sent():
     least = cache_rate(known)
     assert handover_whole(known, link_bandwidth=least) == pytest.approx(0.03)
     assert handover_by_layers(known, link_bandwidth=least, layers=80) == pytest.approx(0.03 / 80)
-    for handover, more in ((handover_whole, {}), (handover_by_layers, {"layers": 80})):
-        with pytest.raises(OutsideDomain, match="a link that carries caches as fast as prompts are read, not at"):
-            handover(known, link_bandwidth=0.99 * least, **more)
 
 
 # Speculation
@@ -360,10 +338,6 @@ def test_the_batch_at_which_drafts_stop_paying():
     assert speculation_gain_linear(DRAFT, STEP, batch=batch) == pytest.approx(1)
     solved = speculation_gain_linear.solve("batch")
     assert solved(DRAFT, STEP, speculation_gain=1) == pytest.approx(batch)
-    with pytest.raises(OutsideDomain, match="drafts that pay for a single sequence, not at"):
-        speculation_batch(STEP, acceptance=0.1, drafted=5, draft_cost=0.5)
-    with pytest.raises(OutsideDomain, match="an acceptance below 1, not at"):
-        step_tokens(acceptance=1, drafted=5)
 
 
 # Prefixes
@@ -386,12 +360,6 @@ def lru(shares, held, requests=60_000, seed=0):
 def test_what_a_cache_of_prefixes_finds(items, skew, held):
     shares = zipf(items, skew)
     assert lru(shares, held) == pytest.approx(lru_hit_share(shares, held), abs=0.012)
-
-
-@pytest.mark.parametrize("shares", [[], [1, 0], [[0.5, 0.5]], [1, float("nan")]])
-def test_what_is_no_popularity(shares):
-    with pytest.raises(ValueError, match=r"^shares is a list of positive numbers"):
-        lru_hit_share(shares, 1)
 
 
 def test_prompts_with_prefixes():
@@ -462,19 +430,6 @@ def test_what_less_waiting_is_worth():
     assert 16.5e9 / bandwidth + then == pytest.approx(16.5e9 / 3.3e12 + now)
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: slowest_pareto(least_delay=1, tail_exponent=1, ways=8), "holds for a tail exponent above 1, not at"),
-        (lambda: slowest_normal(mean_delay=1, delay_spread=1, ways=1), "holds for groups of two or more, not at"),
-        (lambda: slowest_shifted(mean_delay=1, least_delay=2, ways=8), "holds for a least delay below the mean, not"),
-    ],
-)
-def test_what_has_no_slowest(call, words):
-    with pytest.raises(OutsideDomain, match=words):
-        call()
-
-
 # Checkpoints
 
 LLAMA = {"interruptions": 419, "run_time": 54 * 86400}
@@ -521,13 +476,6 @@ def test_two_tiers_of_checkpoints():
     assert lost_share_tiers(known) == pytest.approx(loss) and loss < lost_share_at_best(known) / 2
 
 
-def test_losses_that_cannot_be():
-    with pytest.raises(ValueError, match=r"lost_share must be between 0 and 1, not 1.09"):
-        lost_share_at_best(checkpoint_time=60, mtbf=100)
-    with pytest.raises(OutsideDomain, match="less than twice the time between failures, not at"):
-        checkpoint_interval_daly(checkpoint_time=60, mtbf=30)
-
-
 # More devices, or more copies
 
 RING = {"latency_floor": 0.0421, "way_time": 160 * 2 * 0.81e-6}
@@ -555,8 +503,6 @@ def test_where_a_tree_stops_helping():
     times = token_time_tree(tree, tp=ways)
     assert times.min() == pytest.approx(least_token_time_tree(tree), rel=1e-6)
     assert ways[times.argmin()] == pytest.approx(best_tp_tree(tree), rel=1e-2)
-    with pytest.raises(OutsideDomain, match="steps that more than one device can shorten, not at"):
-        least_token_time_tree(latency_floor=1e-5, doubling_time=1e-4)
 
 
 @pytest.mark.parametrize("users", [1, 500])
@@ -571,8 +517,6 @@ def test_copies_with_their_best_number_of_devices(users):
 def test_copies_have_a_device_each():
     known = {**RING, "added_time": 1e-4, "users": 100, "devices": 64}
     assert token_time_replicas(known, replicas=64) == pytest.approx(RING["latency_floor"] + 1e-4 * 100 / 64)
-    with pytest.raises(OutsideDomain, match="holds for no more replicas than devices, not at"):
-        token_time_replicas(known, replicas=65)
 
 
 @pytest.mark.parametrize(("replicas", "each"), [(8, 64), (64, 64), (16, 1000)])
@@ -607,9 +551,6 @@ def test_the_hyperbola_has_two_asymptotes():
     assert million_cost_alone(known, tpot=1e6) == pytest.approx(least)
     solved = million_cost_alone.solve("tpot")
     assert solved(known, million_cost=2 * least) == pytest.approx(0.02)
-    for cost in (million_cost_alone, million_cost_served):
-        with pytest.raises(OutsideDomain, match="holds for a time per token above that of a step"):
-            cost({**SERVER, **known}, tpot=0.01)
 
 
 def test_a_day_of_a_fleet():
@@ -617,25 +558,3 @@ def test_a_day_of_a_fleet():
     assert fleet_cost(day) == pytest.approx(87_072)
     assert million_cost_of_fleet(day, fleet_tokens=168e9) == pytest.approx(0.518, abs=5e-4)
     assert token_energy(tdp=700, device_rate=700) == 1
-
-
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        (lambda: visited_by_shares([0.5], -5), "layer_tokens must be positive, not -5"),
-        (lambda: visited_by_shares([0.5], float("nan")), "layer_tokens must be a finite number"),
-        (lambda: visited_by_shares("ab", 5), "shares are those of the tokens that pick each expert"),
-        (lambda: visited_by_shares(None, 5), "shares are those of the tokens that pick each expert"),
-        (lambda: zipf(-1, 1), "items must be a whole number from 1 up, not -1"),
-        (lambda: zipf(2.5, 1), "items must be a whole number from 1 up, not 2.5"),
-        (lambda: zipf(3, float("nan")), "skew must be a number, such as skew=1, not nan"),
-        (lambda: lru_hit_share("x", 1), "shares is a list of positive numbers"),
-        (lambda: mean_of_largest(np.exp, ways=-3), "ways must be positive, not -3"),
-        (lambda: mean_of_largest(np.exp, ways=0.5), "the largest is of one draw or more, not of 0.5"),
-        (lambda: mean_of_largest(3, ways=3), "law is a function of a standard normal deviate, not 3"),
-    ],
-)
-def test_what_is_no_law_and_no_share_is_said_in_a_sentence(call, said):
-    with pytest.raises((ValueError, TypeError)) as stopped:
-        call()
-    assert str(stopped.value).startswith(said)

@@ -17,8 +17,8 @@ TABLES = ("accelerators", "clusters", "engines", "frameworks", "links", "models"
 PUBLIC = {x: getattr(tables, x) for x in TABLES} | FUNCTIONS | dict(max=max, min=min, calculon=calculon)
 KINDS = (*TABLES, "shape", "formula", "calculon")
 FREE = ("schedule", "chunks", "transfer_time")  # of simulate, which is neither sheet nor formula
-TYPED = 40  # rows of a set whose line is typed: each kind of call, and some more
-CALLED = 300  # rows of a set of sheets and formulas that are called one by one
+TYPED = 12  # rows of a set whose line is typed: each kind of call, and some more
+CALLED = 60  # rows of a set of sheets and formulas that are called one by one
 NEED_PYTHON = 10  # sets at most that are predicted by code, or by a stanza that asks for some; each says why
 
 

@@ -5,7 +5,6 @@ import pickle
 
 import numpy as np
 import pytest
-import sympy
 
 from scalebook.inference.tokens import decoding
 from scalebook.language import NOTATION, Formula, Sheet, code, symbol
@@ -119,8 +118,6 @@ def test_using_swaps_and_calls_take_formulas_too():
 def test_only():
     part = decoding.only("kv_cache")
     assert set(part.formulas) == {"kv_cache", "cached", "kv_cache_per_token"}
-    with pytest.raises(ValueError, match="no formula for 'kv_cach'; did you mean 'kv_cache'"):
-        decoding.only("kv_cach")
 
 
 def test_closed_form():
@@ -129,10 +126,6 @@ def test_closed_form():
     assert f(**KERNEL) == roofline(**KERNEL).roofline_time
     assert set(compute_time.sources + memory_time.sources + roofline_time.sources) == set(f.sources)
     assert "compute_time" in roofline.formula("roofline_time", keep=("compute_time",)).inputs
-    with pytest.raises(ValueError, match="no formula for 'compute_tme' to keep; did you mean 'compute_time'"):
-        roofline.formula("roofline_time", keep=("compute_tme",))
-    with pytest.raises(ValueError, match="did you mean 'roofline_time'"):
-        roofline.formula("rofline_time")
     point = {**models.llama3_8b, **accelerators.h100, **GIVEN}
     for name in decoding.formulas:
         f = decoding.formula(name)
@@ -147,42 +140,6 @@ def test_why_goes_down_to_the_tables():
     assert "batch = 8  [given]" in text and "    memory_time = " in text and "[as above]" in text
     page = row.why("token_time")._repr_html_()
     assert page.count("<details") == page.count("</details>") > 5 and "<script" not in page
-
-
-@pytest.mark.parametrize(
-    ("formulas", "error", "words"),
-    [
-        ([("flops", "traffic"), ("flops", "2 * traffic")], ValueError, "two formulas for flops: f0 and f1"),
-        (
-            [("flops", "traffic"), ("traffic", "flops")],
-            ValueError,
-            "goes in a circle: .*flops.*traffic|circle: .*traffic.*flops",
-        ),
-        ([("flops", "flops + 1")], ValueError, "goes in a circle: flops → flops"),
-    ],
-)
-def test_refused(formulas, error, words):
-    with pytest.raises(error, match=words):
-        Sheet("s", *(equation(letter, text, f"f{i}") for i, (letter, text) in enumerate(formulas)))
-
-
-def test_more_that_is_refused():
-    with pytest.raises(LookupError, match="no letter is called 'hiden'; did you mean 'hidden'"):
-        Sheet("s", Formula("f", "flops", 2 * sympy.Symbol("hiden")))
-    with pytest.raises(TypeError, match="takes formulas, not 'kv_cache'"):
-        Sheet("s", "kv_cache")
-    with pytest.raises(TypeError, match="closed forms, and compute_time of roofline_time is found numerically"):
-        Sheet("s", roofline_time.solve("compute_time"))
-    with pytest.raises(TypeError, match="does not use hbm_capacity"):
-        roofline(hbm_capacity=1)
-    with pytest.raises(LookupError, match="did you mean 'hbm_bandwidth'"):
-        roofline({"hbm_bandwith": 1.0})
-    with pytest.raises(TypeError, match=r"needs numbers, not symbols \(flops\)"):
-        roofline(KERNEL, flops=symbol("batch"))
-    with pytest.raises(ValueError, match=r"do not broadcast together: flops \(2,\), traffic \(3,\)"):
-        roofline(KERNEL, flops=[1, 2], traffic=[1, 2, 3])
-    with pytest.raises(ValueError, match=r"layers is given twice, as .* by .*Llama.* and .* by .*Llama"):
-        decoding(models.llama3_8b, models.llama3_70b, **GIVEN)
 
 
 def test_a_letter_without_a_value_says_so_and_stops_no_other():

@@ -136,15 +136,9 @@ def test_a_formula():
 
 def test_a_search_is_that_of_the_package():
     given = [
-        "devices=8",
-        "global_batch=64",
-        "seq=8192",
-        "tp=1,2",
-        "recompute=none,full",
-        "batch=1..2",
-        "best=3",
+        "devices=8", "global_batch=64", "seq=8192", "tp=1,2", "recompute=none,full", "batch=1..2", "best=3",
         "minimize=memory",
-    ]
+    ]  # fmt: skip
     told = main(["search", "training_step", "llama3_8b", "h100", *given, "subject_to=mfu >= 30 %"])
     asked = dict(devices=8, global_batch=64, seq=8192, tp=[1, 2], recompute=["none", "full"], batch=[1, 2], best=3)
     found = search(

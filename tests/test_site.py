@@ -190,8 +190,9 @@ def test_calculators_are_live_without_a_kernel(chromium, address, site, place):
     base = address if place == "server" else site.as_uri()
     with open_page(chromium, viewport={"width": 1200, "height": 900}) as page:
         visit(page, f"{base}/{CHAPTER}.html")
-        boxes = page.locator(BOX)
-        for box, (_, calc) in zip(boxes.all(), calculators(ROOT / f"{CHAPTER}.ipynb"), strict=True):
+        boxes = page.locator(BOX).all()
+        pairs = list(zip(boxes, calculators(ROOT / f"{CHAPTER}.ipynb"), strict=True))
+        for box, (_, calc) in pairs if place == "server" else pairs[:1]:
             box.evaluate("(x) => x.querySelectorAll('details').forEach((fold) => (fold.open = true))")
             assert answered(box) == python_says(calc, chosen(box))
             for handle in box.locator(SLIDERS).all():
@@ -419,7 +420,7 @@ def test_what_does_not_fit_is_said(chromium, address):
         visit(page, f"{address}/{CHAPTER}.html")
         box = page.locator(BOX).first
         box.locator("select").first.select_option(label="NVIDIA H100 SXM")
-        at = "memory decoding takes: weights and cache = 151.8 GB; memory capacity of one device = 80 GB"
+        at = "memory for decoding = 151.8 GB; memory capacity of one device = 80 GB"
         said = f"the formula holds for weights and caches that fit, not at {at}"
         box.locator(".sb-message", has_text=said).wait_for()
         assert answered(box)[0] == "none"
@@ -603,10 +604,9 @@ def opened(page):
     return page.locator(f"{FOLDED}[open]").count(), page.locator(FOLDED).count()
 
 
-@pytest.mark.parametrize("width", [1200, 390])
-def test_one_switch_opens_all_code_and_is_remembered(chromium, address, width):
+def test_one_switch_opens_all_code_and_is_remembered(chromium, address):
     """From the keyboard too; on the next page and after a reload; and solutions stay folded."""
-    with open_page(chromium, viewport={"width": width, "height": 844}) as page:
+    with open_page(chromium, viewport={"width": 390, "height": 844}) as page:
         page.goto(f"{address}/{CHAPTER}.html")
         switch = page.get_by_role("button", name="Show code")
         assert switch.count() == 1 and switch.get_attribute("aria-pressed") == "false"

@@ -15,7 +15,7 @@ from scalebook.search import search, sweep
 from scalebook.search.arguments import problem_of
 from scalebook.search.plan import Block, Evaluated
 from scalebook.search.pricing import Planned
-from scalebook.search.problem import Rows, layouts, looked_through, word_combinations
+from scalebook.search.problem import layouts, looked_through, word_combinations
 from scalebook.tables import accelerators, models
 from scalebook.training import training_step
 
@@ -52,22 +52,19 @@ def test_training_is_swept_too(asked):
         assert same(found[n], search(*things, devices=n, best=1, **known))
 
 
-@pytest.mark.parametrize(
-    "things, known",
-    [
-        ((MACHINE, (MODEL,)), dict(global_batch=96)),
-        ((Strategies(library.systems[SYSTEMS[0]]), (application(library.models["megatron-1T"]),)), dict(batch=[1, 2])),
-        ((training_step, (models.llama3_8b, accelerators.h100.at("bf16"))), dict(seq=4096, weight_offload=[0, 1])),
-    ],
-)
+@pytest.mark.parametrize("things, known", [
+    ((MACHINE, (MODEL,)), dict(global_batch=96)),
+    ((Strategies(library.systems[SYSTEMS[0]]), (application(library.models["megatron-1T"]),)), dict(batch=[1, 2])),
+    ((training_step, (models.llama3_8b, accelerators.h100.at("bf16"))), dict(seq=4096, weight_offload=[0, 1])),
+])  # fmt: skip
 def test_nothing_is_below_its_bound(things, known):
     """Of every strategy that has a value, whatever its words: so that none that could be the best is passed over."""
     space = things[0].space
-    problem = problem_of(*things, None, None, None, (), None, (), 1, dict(devices=48, global_batch=192) | known)
+    problem = problem_of(*things, None, None, None, (), (), 1, dict(devices=48, global_batch=192) | known)
     combinations = list(enumerate(word_combinations(problem)))
     planned = Planned(problem, random.Random(0).sample(combinations, min(len(combinations), 24)), has_bounds=True)
     whole, tight = layouts(problem), 0
-    (slab, _), *_ = looked_through(problem, Rows(whole, 0, range(len(whole) * problem.in_layout)))
+    (slab, _), *_ = looked_through(problem, whole, range(len(whole) * problem.in_layout))
     slab = slab.take(np.random.default_rng(0).permutation(len(slab.places))[:400])
     evaluated, rows = Evaluated(planned.plan, slab.columns, len(slab.places)), np.arange(len(slab.places))
     for sheet in planned.sheets:

@@ -34,10 +34,12 @@ STRATEGIES = [
     Strategy(recompute="selective", attention="unfused", sharding="zero2", schedule="zb_h1"),
     Strategy(sharding="zero3", context_exchange="all_to_all", offload=True), Strategy(sharding="hybrid",
     quantized=True), Strategy(schedule="interleaved"), Strategy(schedule="zb_h2"), Strategy(schedule="zb_v"),
-    Strategy(schedule="dualpipe"),
+    Strategy(schedule="dualpipe"), Strategy(optimizer="muon_distributed", sharding="hybrid", offload=True),
+    Strategy(optimizer="muon_layer_sharded", sharding="zero3"), Strategy(optimizer="sgd", kernels="ideal"),
 ]  # fmt: skip
 SHEETS = [  # made by the tests that ask: each worker reads this file, and one runs it
     *((LLAMA, None, s) for s in STRATEGIES), (GPT, None, STRATEGIES[1]), (None, MOE, Strategy()),
+    (LLAMA, MOE, Strategy(optimizer="muon", schedule="dualpipe")),
 ]  # fmt: skip
 A100, H100 = accelerators.a100.at("bf16"), accelerators.h100.at("bf16")
 
@@ -85,13 +87,8 @@ def test_a_step_is_the_sum_of_its_parts_and_its_memory_too(model, device, letter
     run = training_step(model, device, **letters)
     assert run.step_time == pytest.approx(sum(run[x] for x in PARTS))
     parts = (
-        "weight_memory",
-        "gradient_memory",
-        "optimizer_memory",
-        "activation_memory",
-        "logits_memory",
-        "buffer_memory",
-    )
+        "weight_memory", "gradient_memory", "optimizer_memory", "activation_memory", "logits_memory", "buffer_memory",
+    )  # fmt: skip
     assert run.memory == pytest.approx(sum(run[x] for x in parts))
     assert run.memory == max(run.first_memory, run.last_memory)
     assert 0 < run.mfu <= run.hfu < 1

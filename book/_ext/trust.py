@@ -162,7 +162,7 @@ def typed(names) -> list[str]:
     calls = [(x, CONFRONTATIONS[x]) for x in names if x in CONFRONTATIONS and CONFRONTATIONS[x].call]
     if not calls:
         return []
-    said = [f"# {x}, row {c().rows[0]['row_id']}\n{c().rows[0].call}" for x, c in calls]
+    said = [f"# {x}, row {c.first['row_id']}\n{c.first.call}" for x, c in calls]
     head = "::::{dropdown} A call of each set: type it, and it gives the row's prediction"
     return [head, "", "```python", "\n\n".join(said), "```", "", "::::", ""]
 

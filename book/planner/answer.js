@@ -84,7 +84,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   }
 
   // A layout in few words.
-  const NAMES = { zb_h1: "zero bubble H1", zb_h2: "zero bubble H2", zb_v: "zero bubble V", dualpipe: "DualPipe", gpipe: "GPipe", "1f1b": "1F1B", zero1: "ZeRO-1", zero2: "ZeRO-2", zero3: "ZeRO-3" };
+  const NAMES = { zb_h1: "zero bubble H1", zb_h2: "zero bubble H2", zb_v: "zero bubble V", dualpipe: "DualPipe", dualpipe_v: "DualPipeV", gpipe: "GPipe", "1f1b": "1F1B", zero1: "ZeRO-1", zero2: "ZeRO-2", zero3: "ZeRO-3" };
   const named = (x) => NAMES[x] ?? `${x}`.replaceAll("_", " ");
   const CALLED = { tp: "tensor ways", cp: "context ways", ep: "expert ways", pp: "pipeline stages", batch: "micro-batch", chunks: "chunks a stage", attention_dp: "groups that attend apart", replicas: "copies of the model",
     recompute: "run again", attention: "attention", context_exchange: "context", sharding: "sharding", schedule: "schedule", exchange: "messages" };

@@ -90,7 +90,7 @@ function planRows(engine, words) {
     const unused = [...(letters.moe_layers === blocks.length ? ["ffn"] : []), ...(letters.moe_layers ? [] : ["experts", "top_k", "expert_ffn", "shared_experts", "shared_ffn"]),
       ...(letters.shared_experts ? [] : ["shared_ffn"]), ...(letters.linear_layers ? [] : Object.keys(letters).filter((x) => x.startsWith("linear_")))];
     unused.forEach((x) => delete letters[x]);
-    const own = { norm: kind.norm, ...("window" in letters && kind.window_field === "attention_chunk_size" ? { windows: "chunked" } : {}) };
+    const own = { norm: kind.norm, ...(kind.family ? { family: kind.family } : {}), ...("window" in letters && kind.window_field === "attention_chunk_size" ? { windows: "chunked" } : {}) };
     return finished({ name: clean(name) || type, words: own, letters, source: "config.json", sources: {} });
   }
   const clean = (name) => String(name ?? "").replace(/[^\p{L}\p{N} .,_()+/-]/gu, "").slice(0, 60).trim();

@@ -84,7 +84,7 @@ def configurations() -> dict[str, dict]:
     found = {}
     for name, kind in KINDS.items():
         said = dict(letters={x: _rule(y) for x, y in kind.letters.items()}, norm=kind.norm, tied=kind.tied)
-        said |= dict(window=kind.window, window_field=kind.window_field)
+        said |= dict(window=kind.window, window_field=kind.window_field, family=kind.family)
         found[name] = said | {x: _rule(y) for x in ("slides", "routes", "linear") if (y := getattr(kind, x))}
     return found
 

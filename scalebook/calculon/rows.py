@@ -1,8 +1,4 @@
-"""Models and systems of Calculon's library as rows of our tables, with the efficiencies that its blocks reach.
-
->>> shape("gpt3-175B").hidden, round(machine("a100_80g", 8).link_achieved / 1e9, 1)
-(12288.0, 154.5)
-"""
+"""Models and systems of Calculon's library as rows of our tables, with the efficiencies that its blocks reach."""
 
 from scalebook.language import Row
 from scalebook.language.notation import nearest, quoted

@@ -62,7 +62,6 @@ def _cell_value(value):
 
 
 def _formula(name: str) -> Formula:
-    """Return a formula by its dotted name."""
     module, _, attribute = name.rpartition(".")
     found = getattr(import_module(module), attribute, None)
     if not isinstance(found, Formula):

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
-from threading import RLock
 
 from scalebook.language.notation import nearest, quoted, word
 from scalebook.language.sources import SOURCES, cite, cite_html
@@ -26,6 +25,11 @@ _SAID = {x: (x, x.replace("holds", "hold")) if x[0] in "hc" else (f"is {x}", f"a
 
 _TEXTS = ("section", "quotation", "sha256", "verdict", "correction", "chapter", "cell", "uncomputed")
 _NEEDED = ("section", "quotation", "sha256", "verdict", "correction")
+
+
+def stored(name: str) -> dict:
+    """Read a TOML file of this room."""
+    return tomllib.loads((files(__package__) / f"{name}.toml").read_text("utf-8"))
 
 
 def digest(sentence: str) -> str:
@@ -72,7 +76,7 @@ class Claim:
     def recomputed(self) -> str:
         """Return the verdict that follows from the current numbers, or "" for a claim without checks.
 
-        Of several verdicts, the gravest counts.
+        If there are several verdicts, the gravest counts.
         """
         return max((x.verdict() for x in self.checks), key=VERDICTS.index, default="")
 
@@ -165,30 +169,52 @@ class Judged:
         return styled(page_table(self.HEADS, lines, kind="sb-judged"))
 
 
-class Counts(Mapping):
-    """Number of claims per article and verdict."""
+class ByKey(Mapping):
+    """Things by key, read on first use.  Subclasses say what one is `called`, and how all are read.
 
-    def __init__(self, counts: dict[str, Counter], computed: int):
-        self._counts, self.computed = counts, computed
+    Raises KeyError, naming the nearest keys, for an unknown one, and TypeError for a key that is no text.
+    """
 
-    def __getitem__(self, article):
-        if article not in self._counts:
-            raise KeyError(f"no article is called {quoted(article)}; {nearest(article, self._counts)}")
-        return self._counts[article]
+    called = ""
 
-    def __iter__(self):
-        return iter(self._counts)
+    def __init__(self, given: Mapping | None = None):
+        self._given = given
+
+    @cached_property
+    def _found(self) -> dict:
+        return self._read()
+
+    def __getitem__(self, key):
+        if word(key, self.called) not in self._found:
+            name = self.called.partition(" ")[2]
+            raise KeyError(f"no {name} is called {quoted(key)}; {nearest(key, self._found)}")
+        return self._found[key]
+
+    def __contains__(self, key):
+        return isinstance(key, str) and key in self._found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
 
     def __len__(self):
-        return len(self._counts)
+        return len(self._found)
+
+
+class Counts(ByKey):
+    """Number of claims per article and verdict."""
+
+    called = "an article"
+
+    def __init__(self, counts: dict[str, Counter], computed: int):
+        self._found, self.computed = counts, computed
 
     @property
     def total(self) -> Counter:
         """The counts of all articles together."""
-        return sum(self._counts.values(), Counter())
+        return sum(self._found.values(), Counter())
 
     def _lines(self):
-        rows = {**self._counts, "all": self.total}
+        rows = {**self._found, "all": self.total}
         return [[name, *(str(x[v]) for v in VERDICTS), str(x.total())] for name, x in rows.items()]
 
     def sentence(self, article: str = "") -> str:
@@ -205,39 +231,20 @@ class Counts(Mapping):
         return styled(page_table(["", *VERDICTS, "all"], self._lines(), f"{self.computed} recomputed now"))
 
 
-class Claims(Mapping):
+class Claims(ByKey):
     """All claims by key.  The files are read on first use."""
 
-    def __init__(self, stanzas: Mapping[str, Mapping] | None = None):
-        self._given, self._lock = stanzas, RLock()
+    called = "a claim"
 
-    @cached_property
-    def _claims(self) -> dict[str, Claim]:
-        with self._lock:
-            given = self._given or {
-                x: tomllib.loads((files(__package__) / f"{x}.toml").read_text("utf-8")) for x in ARTICLES
-            }
-            found = {}
-            for article, stanzas in given.items():
-                for key, stanza in stanzas.items():
-                    if key in found:
-                        raise ValueError(f"{article}.toml: [{key}] is entered twice")
-                    found[key] = _claim(article, key, stanza)
-            return found
-
-    def __getitem__(self, key):
-        if word(key, "a claim") not in self._claims:
-            raise KeyError(f"no claim is called {quoted(key)}; {nearest(key, self._claims)}")
-        return self._claims[key]
-
-    def __contains__(self, key):
-        return isinstance(key, str) and key in self._claims
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._claims)
-
-    def __len__(self):
-        return len(self._claims)
+    def _read(self) -> dict[str, Claim]:
+        given = self._given or {x: stored(x) for x in ARTICLES}
+        found = {}
+        for article, stanzas in given.items():
+            for key, stanza in stanzas.items():
+                if key in found:
+                    raise ValueError(f"{article}.toml: [{key}] is entered twice")
+                found[key] = _claim(article, key, stanza)
+        return found
 
     def of(self, article: str) -> dict[str, Claim]:
         """Return the claims of one article, in its order."""
@@ -263,8 +270,11 @@ class Claims(Mapping):
         """
         for claim in self.values():
             claim.confirm()
+        return self._counts(sum(bool(x.checks) for x in self.values()))
+
+    def _counts(self, computed: int) -> Counts:
         by_article = {x: Counter(c.verdict for c in self.values() if c.article == x) for x in ARTICLES}
-        return Counts({x: n for x, n in by_article.items() if n}, sum(bool(c.checks) for c in self.values()))
+        return Counts({x: n for x, n in by_article.items() if n}, computed)
 
     def __repr__(self):
         return aligned([[key, x.verdict, x.quotation[:80]] for key, x in self.items()], gap="  ")
@@ -276,8 +286,7 @@ class Claims(Mapping):
             row = [key, _left_cell(mark(x.verdict)), f"“{x.words}”", _left_cell(x.correction)]
             counted.setdefault(x.article, []).append(row)
         several = (folded(page_table(heads, x), f"{len(x)} claims of {cite(name)}") for name, x in counted.items())
-        counts = Counts({x: Counter(c.verdict for c in self.values() if c.article == x) for x in counted}, 0)
-        return styled(f"<p>{html.escape(counts.sentence())}</p>", *several)
+        return styled(f"<p>{html.escape(self._counts(0).sentence())}</p>", *several)
 
 
 def _claim(article, key, stanza):

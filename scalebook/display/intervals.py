@@ -1,4 +1,4 @@
-"""What a page needs to know of uncertainty, to draw the intervals that `scalebook.language.interval` draws."""
+"""Uncertainty data for pages, which draw the same intervals as `scalebook.language.interval`."""
 
 from collections.abc import Iterable, Mapping
 
@@ -8,7 +8,7 @@ __all__ = ["ends_of", "spreads_of"]
 
 
 def ends_of(row, letters: Iterable[str]) -> dict[str, list]:
-    """The ends of a row's cells, by letter: low, high, and what says which cells are one and where it is from.
+    """Return the range of a row's cells by letter: low, high, an identifier of the cell, and the cell's origin.
 
     >>> from scalebook.tables import accelerators
     >>> ends_of(accelerators.v100, ["matmul_fp16", "peak_fp16"])["matmul_fp16"][2:]
@@ -22,8 +22,9 @@ def ends_of(row, letters: Iterable[str]) -> dict[str, list]:
 
 
 def spreads_of(formulas: Mapping[str, str]) -> dict[str, list]:
-    """How far what formulas give may be off, by letter: ends over the value, the name of the formula, and where experts
-    that are visited make a difference, the ends with them.
+    """Return the error interval of each formula by letter: low and high over the value, then the formula's name.
+
+    If an interval differs for models with experts, its two ends follow.
 
     >>> low, high, name = spreads_of({"memory": "memory", "flops": "decode_flops"})["memory"]
     >>> low < 1 < high, name

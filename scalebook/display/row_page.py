@@ -25,7 +25,7 @@ def answers(row: Row) -> list[str]:
     """Return the letters that a reader most likely wants.
 
     Times and memory that have parts come first, then letters with a low and a high end, then letters that no other
-    letter uses.  Within each group, the last computed comes first.
+    letter uses.  In each group, the letter computed last comes first.
     """
     used = {n for cell in row.cells.values() for n in cell.inputs}
     ends = [n for n, cell in row.cells.items() if cell.formula and n not in used]

@@ -225,8 +225,8 @@ def _joined(table: Flags, said: Mapping[str, Mapping]) -> dict[str, Any]:
 def write(strategy, framework: str = "megatron", layers: int | None = None, **letters) -> str:
     """Write a strategy in a framework's own format: an argument list, a JSON or a TOML.
 
-    `strategy` is letters and words, a `Strategy`, a search result, or what `read` returned. From a training step's row,
-    only the letters and words of a strategy are used. What the model's code sets, and not flags, is left out. The text
+    `strategy` is letters and words, a `Strategy`, a search result, or what `read` returned. Only the letters and words
+    of a strategy are taken from a training step's row. What the model's code sets, and not flags, is left out. The text
     is read back as a check: raises ValueError naming any letter or word that the framework has no flag for.
 
     >>> print(write(dict(tp=4, pp=2, sharding="zero3", schedule="gpipe"), framework="torchtitan"))

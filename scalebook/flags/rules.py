@@ -14,8 +14,9 @@ from fractions import Fraction
 from typing import Any
 
 from scalebook import tables
-from scalebook.flags.table import frameworks, number, text_of
+from scalebook.flags.table import frameworks, number, optimizer_named, text_of
 from scalebook.language.notation import either, quoted
+from scalebook.training.optimizers import OPTIMIZERS
 from scalebook.training.shardings import SHARDINGS
 from scalebook.training.step import DEFAULT_LETTERS
 
@@ -80,7 +81,9 @@ def _megatron(given, found, known) -> dict:
             raise ValueError(f"--{flag} makes {out['chunks']} chunks, not {found['chunks']}: leave one of them out")
     chunks = out.get("chunks", found.get("chunks", 1))
     if "sharding" not in found or not _is_set(given, "use-megatron-fsdp"):
-        out["sharding"] = "zero1" if _is_set(given, "use-distributed-optimizer") else "replicated"
+        is_sharded = _is_set(given, "use-distributed-optimizer") or given.get("optimizer") == "dist_muon"
+        out["sharding"] = "zero1" if is_sharded else "replicated"
+    out["optimizer"] = optimizer_named(given.get("optimizer"), given.get("muon-tp-mode", "duplicated"))
     if _is_set(given, "use-torch-fsdp2"):
         if _is_set(given, "use-distributed-optimizer"):
             raise ValueError("--use-torch-fsdp2 and --use-distributed-optimizer contradict each other: leave one out")
@@ -152,6 +155,7 @@ def _deepspeed(given, found, known) -> dict:
     sharding = out.get("sharding", sharding)
     overlap = given.get(zero + "overlap_comm", SHARDINGS[sharding].is_gathered)
     out["dp_overlap"] = int(text_of(overlap) == "true")
+    out["optimizer"] = optimizer_named(given.get("optimizer.type"))
     device = text_of(given.get(zero + "offload_optimizer.device", "none"))
     if device not in ("none", "cpu", "nvme"):
         raise ValueError(f"{zero}offload_optimizer.device is {quoted(device)}: cpu, nvme or none would do")
@@ -183,7 +187,7 @@ def _deepspeed(given, found, known) -> dict:
 
 
 def _torchtitan(given, found, known) -> dict:
-    out: dict[str, Any] = {"sequence_parallel": True}
+    out: dict[str, Any] = {"sequence_parallel": True, "optimizer": optimizer_named(given.get("optimizer.name"))}
     of, training = "parallelism.", "training."
     tp, pp, cp = (found.get(x, 1) for x in ("tp", "pp", "cp"))
     copies = number(of + "data_parallel_replicate_degree", given.get(of + "data_parallel_replicate_degree", 1))
@@ -246,7 +250,6 @@ def _torchtitan_chunks(given, pp, layers) -> int:
 
 
 def _torchtitan_batch(given, pp, out) -> None:
-    """Set the sequences per pass and the passes per step."""
     local = "training.batch_size" if "training.batch_size" in given else "training.local_batch_size"
     flag, split = "training.global_batch_size", "parallelism.pipeline_parallel_microbatch_size"
     own = number(local, given[local]) if local in given else _usual(given, local)
@@ -265,6 +268,13 @@ def _to_megatron(wanted, flags, layers) -> None:
     elif sharding in ("zero2", "zero3"):
         flags["use-megatron-fsdp"] = True
         flags["data-parallel-sharding-strategy"] = "optim_grads" if sharding == "zero2" else "optim_grads_params"
+    optimizer = OPTIMIZERS[wanted.get("optimizer", "adam")]
+    if optimizer.moments == 1:
+        flags["optimizer"] = "muon" if optimizer.mode else optimizer.name
+    if optimizer.name not in ("muon", "sgd", "adam"):
+        flags["muon-tp-mode"] = optimizer.mode
+    if not optimizer.mode:
+        flags.pop("muon-num-ns-steps", None)
     if wanted.get("dp_overlap") == 1:
         flags["overlap-grad-reduce"] = True
         if "sharding" in wanted and SHARDINGS[sharding].gathers:
@@ -304,6 +314,8 @@ def _to_deepspeed(wanted, flags, layers) -> None:
     for word, flag in (("zero3_hpz", "zero_hpz_partition_size"), ("hybrid", "mics_shard_size")):
         if wanted.get("sharding") == word:
             flags |= {zero + "stage": 3, zero + flag: wanted.get("shard_group", DEFAULT_LETTERS["shard_group"])}
+    if wanted.get("optimizer") in ("sgd", "muon"):
+        flags["optimizer.type"] = wanted["optimizer"]
     if "dp_overlap" in wanted:
         flags[zero + "overlap_comm"] = wanted["dp_overlap"] == 1
     if wanted.get("optimizer_offload"):
@@ -317,6 +329,8 @@ def _to_deepspeed(wanted, flags, layers) -> None:
 def _to_torchtitan(wanted, flags, layers) -> None:
     of = "parallelism."
     sharding, pp, dp = wanted.get("sharding"), wanted.get("pp", 1), wanted.get("dp")
+    if wanted.get("optimizer") == "muon":
+        flags["optimizer.name"] = "Muon"
     if sharding in ("zero2", "zero3"):
         flags[of + "fsdp_reshard_after_forward"] = "always" if sharding == "zero3" else "never"
         if dp:

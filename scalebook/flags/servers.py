@@ -3,12 +3,6 @@
 vLLM's tensor parallelism counts the devices of one attention group; SGLang's counts the devices of all groups together.
 vLLM spreads the experts over all devices of a copy or over none. A letter that is not given gets no flag, so the server
 uses its own default.
-
->>> print(server_flags("sglang", tp=1, attention_dp=8, ep=8))
-python -m sglang.launch_server --model-path MODEL --tp-size 8 --dp-size 8 --enable-dp-attention --ep-size 8
->>> print(server_flags("vllm", tp=2, attention_dp=4, ep=4))
-vllm serve MODEL --tensor-parallel-size 2 --data-parallel-size 4 --enable-expert-parallel
-# vLLM deals experts to all 8 devices: no flag deals them to 4 and splits each over 2
 """
 
 import math

@@ -15,9 +15,10 @@ from typing import Any
 from scalebook.language.notation import either, quoted
 from scalebook.language.renamed import renamed
 from scalebook.pipeline.schedules import SCHEDULES
+from scalebook.training.optimizers import OPTIMIZERS
 from scalebook.training.rules import COUNTS, not_whole
 
-__all__ = ["Flag", "Flags", "first_formulas", "frameworks", "number", "text_of"]
+__all__ = ["Flag", "Flags", "first_formulas", "frameworks", "number", "optimizer_named", "text_of"]
 
 __getattr__ = renamed(__name__)
 
@@ -99,6 +100,23 @@ def number(flag: str, value) -> float:
         more = ", a variable: write its value" if str(value).startswith("$") else ": a number belongs here"
         raise ValueError(f"{flag} is {quoted(value)}{more}")
     return int(found) if found == int(found) else found
+
+
+def optimizer_named(name, mode: str = "duplicated") -> str | None:
+    """Return the word of an optimizer that a framework calls `name`. Muon's `mode` says how devices share a matrix.
+
+    Returns None for an optimizer that is priced as Adam. Raises ValueError for an unknown mode.
+
+    >>> optimizer_named("dist_muon"), optimizer_named("muon", "distributed"), optimizer_named("AdamW")
+    ('muon', 'muon_distributed', None)
+    """
+    name = text_of(name).lower().removeprefix("dist_")
+    if name != "muon":
+        return "sgd" if name == "sgd" else None
+    modes = {x.mode: word for word, x in OPTIMIZERS.items() if x.mode}
+    if mode not in modes:
+        raise ValueError(f"--muon-tp-mode is {quoted(mode)}, of which nothing is known; known are {either(modes)}")
+    return modes[mode]
 
 
 class Flags(Mapping):

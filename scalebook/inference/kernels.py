@@ -221,10 +221,7 @@ def _sum_of(size: Expr) -> Expr:
 
 
 def _add_stream(total, op) -> None:
-    """Add the time of a memory-bound operator.
-
-    A norm of the residual stream is fused with the sum before it. Other norms and activations are kernels of their own.
-    """
+    """Add the time of a memory-bound operator; a norm of the residual stream is fused with the sum before it."""
     elements = _tokenwise(op.args[0].elements)
     results = x("result_bits") / 8
     if base(op.args[0].indices[-1]) == "hidden" and op.function.endswith("norm"):
@@ -299,10 +296,7 @@ def _add_routing(total) -> None:
 
 
 def _exchanges(routed: bool, work: Work) -> tuple[Expr, Expr]:
-    """Return the communication times after attention and after the feed-forward half of a block.
-
-    They are all-reduces over tensor-parallel devices, or tokens sent to their experts and back.
-    """
+    """Return the communication times after attention and after the feed-forward: all-reduces or token exchanges."""
     if work.exchange == "none":
         return S.Zero, S.Zero
     whole = _bytes("hidden")
@@ -419,10 +413,7 @@ def _latent_prompt(within) -> Expr:
 
 
 def _head(work: Work) -> dict[str, Expr]:
-    """Add the embedding lookup, the last norm, and the logits of one token per sequence.
-
-    The largest logits are gathered over all devices.
-    """
+    """Add the embedding lookup, the last norm, one token's logits per sequence, and the gather of the largest."""
     total: dict[str, Expr] = defaultdict(lambda: S.Zero)
     split = shard(HEAD, "tp", "vocab")
     drawn = (x("device_batch") if work.decodes else S.Zero) + (x("prompts") if work.reads else S.Zero)

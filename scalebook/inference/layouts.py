@@ -47,7 +47,7 @@ MOST_DEVICES = 100_000  # each number of copies is a layout; a larger number is 
 
 
 def first_whole(f: Callable, most: np.ndarray) -> np.ndarray:
-    """Return the smallest whole number from 1 to `most` at which a rising function reaches zero, else `most` + 1.
+    """Return the smallest whole number from 1 to `most` that makes a rising function reach zero, else `most` + 1.
 
     `f(numbers, rows)` returns an array of values, where `rows` are the places of the numbers in `most`. The search
     works best if f is nearly straight, as times are in the number of users. A line through the ends of the remaining

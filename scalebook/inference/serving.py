@@ -156,7 +156,7 @@ def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str, overla
 
 
 def _decoding():
-    """Return the sequences of a group that decode, without those that wait for their prompt to be read."""
+    """Return the decoding sequences of a group; sequences that wait for prefill are left out."""
     return Min(symbol("batch"), symbol("prompts_together") + symbol("prompts_beside"), evaluate=False)
 
 

@@ -28,14 +28,14 @@ from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels
 from scalebook.machine.collective_rates import FABRIC
 from scalebook.search.space import Space
-from scalebook.tables import Device, Engine, engines, precisions
+from scalebook.tables import Device, Engine, KeysWith, engines, precisions
 
 __all__ = [
     "EXCHANGES", "OVERLAPS", "PARTS", "SERVING", "Step", "decode_step", "engine_time", "mixed_step", "prefill_step",
     "step_formulas", "step_sheet", "tokens_of",
 ]  # fmt: skip
 
-ENGINES = tuple(key for key, row in engines.items() if "chunk_tokens" in row)  # the other engines serve one user
+ENGINES = KeysWith("engines", "chunk_tokens")  # the other engines serve one user
 EXCHANGES = ("all_reduce", "all_to_all", "gather")
 OVERLAPS = ("none", "half_batches")
 # Default values of letters
@@ -373,11 +373,7 @@ def _engine(engine) -> Row:
 
 
 def _exchange(said, groups, ep) -> str:
-    """Return how tokens reach experts: the given word, or the default for the layout.
-
-    Attention groups that each hold all experts send no tokens to other devices: they gather all tokens and split the
-    widths.
-    """
+    """Return the given word for how tokens reach experts, or the default for these attention groups."""
     usual = "all_reduce" if not is_over_one(groups) else "all_to_all" if is_over_one(ep) else "gather"
     return _checked("exchange", said, EXCHANGES) or usual
 
@@ -395,10 +391,7 @@ def is_over_one(value) -> bool:
 
 
 def _has_scales(rows, known) -> bool:
-    """Return True if weights are used in 8 bits with a scale for each block.
-
-    Activations then have such scales, too. With fixed scales, the kernels before a product apply them.
-    """
+    """Return True if weights are used in 8 bits with block scales, so that activations need scales too."""
     is_fp8 = "scale_block" in known and _precision(rows) == "fp8"
     return is_fp8 and bool(np.all(quantity("weight_bits", known.get("weight_bits", 8)) == 8))
 

@@ -1,9 +1,4 @@
-"""Two-batch overlap: the batch is split into halves, and one half computes while the other's messages travel.
-
->>> half = dict(attention_stretch="0.3 ms", attention_messages="0.1 ms", experts_stretch="0.1 ms")
->>> round(alternating_time(half, experts_messages="0.2 ms") * 1e3, 3)  # computing 0.8 ms, messages 0.6 ms
-0.9
-"""
+"""Two-batch overlap: the batch is split into halves, and one half computes while the other's messages travel."""
 
 from functools import cache
 

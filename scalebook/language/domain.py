@@ -67,7 +67,7 @@ def substituted(conditions, places: Mapping, name: str) -> tuple[Condition, ...]
 
 
 def relaxed(conditions, unknown: sympy.Symbol) -> tuple[Condition, ...]:
-    """Return a solved formula's conditions, except those that require the unknown to be a multiple of something."""
+    """Return a solved formula's conditions that do not require the unknown to be a multiple."""
     return tuple(x for x in conditions if not any(unknown in y.free_symbols for y in x.relation.atoms(sympy.Mod)))
 
 

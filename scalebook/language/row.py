@@ -78,7 +78,7 @@ def quantity(name: str, value) -> Value:
     >>> quantity("microbatches", 0)
     Traceback (most recent call last):
         ...
-    ValueError: microbatches must be positive, not 0: it is micro-batches in a step, a count
+    ValueError: microbatches must be positive, not 0: it is micro-batches per step, a count
     """
     name = word(name)
     if type(value) is int and 0 <= value < 1 << 53:

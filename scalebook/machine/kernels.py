@@ -173,7 +173,7 @@ def waves(tiles, cores):
 
 @formula("inner_half", "aiconfigurator-gemm")
 def inner_half(exposed_write, activation_bits, peak_flops, hbm_bandwidth):
-    """Inner size at which computing a result takes as long as the exposed part of writing it.
+    """Inner size for which computing a result takes as long as the exposed part of writing it.
 
     A product of inner size k runs at k/(k + inner_half) of its highest rate.
 

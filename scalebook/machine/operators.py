@@ -92,7 +92,7 @@ def no_inner_wait():
 
 @formula("inner_half", _MEASURED)
 def inner_half_results(exposed_write, result_bits, peak_flops, hbm_bandwidth):
-    """Inner size at which computing a result takes as long as writing it, for results wider than the operands.
+    """Inner size for which computing a result takes as long as writing it, for results wider than the operands.
 
     >>> inner_half_results(exposed_write=0.5, result_bits=16, peak_flops="1 PFLOP/s", hbm_bandwidth="2 TB/s")
     250.0

@@ -218,7 +218,7 @@ def _stepped(calls: list[Call], answers: list[list[str]], using, given: Mapping)
     for (sheet, wanted, *letters), group in groups.items():
         places, columns = [x for x, _ in group], {n: np.array([x[n] for _, x in group], float) for n in letters}
         asked = {n for text in wanted if text for n in names(text)}
-        part = sheet.only(*sorted(asked & sheet.formulas.keys() - columns.keys()))
+        part = _part(sheet, frozenset(asked & sheet.formulas.keys() - columns.keys()))
         run = part(**{n: x for n, x in columns.items() if n in part.inputs or n in part.formulas})
 
         def value(name, run=run, part=part, columns=columns):
@@ -235,6 +235,11 @@ def _stepped(calls: list[Call], answers: list[list[str]], using, given: Mapping)
 @cache
 def _swapped(sheet: Sheet, formulas: tuple[Formula, ...]) -> Sheet:
     return sheet.using(*own) if (own := [f for f in formulas if f.letter in sheet.letters]) else sheet
+
+
+@cache
+def _part(sheet: Sheet, letters: frozenset[str]) -> Sheet:
+    return sheet.only(*sorted(letters))
 
 
 @cache

@@ -85,8 +85,8 @@ class Confrontation:
 
     - `predict` takes the kept rows and returns predictions, in `unit`, of the column `measured`: an array, or a Priced.
     - `left_out` returns why a row is left out ("" for one that is kept); `group` returns its kind.
-    - `calibrated` says which numbers were fitted, and on which rows; `calibrates` returns True for these rows. The
-      summary leaves them out.
+    - `calibrated` says which numbers were fitted to which rows; `calibrates` returns True for these rows. The summary
+      leaves them out.
     - `optional` columns may be missing in another file. A row without a `row_id` is known by its `id` or its number.
     - `completed` adds columns that follow from a row's own.
     - `alike` groups rows that can share one number; in a file of several quantities each has its own.
@@ -116,9 +116,8 @@ class Confrontation:
     def __call__(self, path: str | Path | None = None) -> "Result":
         """Run the confrontation on the package's file, or on another CSV file with the same columns.
 
-        Raises ValueError, naming file, row and column, for a file that cannot be read, lacks a column, has a cell from
-        which nothing can be predicted, or has no row that is kept. Only rows of the package's file count as calibrated
-        on.
+        Raises ValueError, naming file, row and column, for a file that cannot be read, that lacks a column, that has an
+        unusable cell, or whose rows are all left out. Only rows of the package's file count as calibrated on.
 
         >>> from scalebook.measurements import CONFRONTATIONS
         >>> CONFRONTATIONS["batch1_floor"]("/dev/null")
@@ -132,6 +131,17 @@ class Confrontation:
     def _packaged(self) -> "Result":
         """The result for the package's file, cached because neither rows nor formulas change while the program runs."""
         return self._confronted(None)
+
+    @cached_property
+    def first(self) -> Measured:
+        """The first row of the package's file that is kept; no row is priced for it.
+
+        >>> from scalebook.measurements import CONFRONTATIONS
+        >>> CONFRONTATIONS["gemm"].first["row_id"]
+        'op_gemm_aiconfigurator-000000'
+        """
+        rows, _ = read_rows(files("scalebook.measurements") / self.file)
+        return next(Measured(row, self.call) for row in map(self.completed, rows) if not self.left_out(row))
 
     def _confronted(self, path):
         own, columns = read_rows(files("scalebook.measurements") / self.file)

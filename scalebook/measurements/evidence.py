@@ -1,8 +1,8 @@
 """Evidence from measured rows about uncertain letters: each row's residual, and the elasticities of its prediction.
 
 Each confrontation is run again while the uncertain letters are traced. Every row gets its residual: the log of measured
-over predicted time (rates are inverted). It also gets, by cause, the elasticity of its prediction: the per cent by
-which it moves if the cause moves by one per cent.
+over predicted time (rates are inverted). It also gets, by cause, the elasticity of its prediction: its change in per
+cent if the cause moves by one per cent.
 
 >>> found = evidence("gemm_llmcompass")
 >>> cause = next(x for x in found.elasticities if str(x) == "a100 matmul_fp16")
@@ -44,11 +44,6 @@ PARTS = ("experts_time", "routing_time", "cache_time", "exchange_time")
 # Sets by what they measure; the residual error of a letter is learnt from the sets of its family.  If a table has
 # several kinds of rows, each kind is a set of its own: the rows whose group contains its name.
 _SETS = {
-    "step time": ("step_time", """
-        korthikanti_table5 narayanan_table1 llama3 mlperf_training bloom_topology megascale megascale_530b
-        narayanan_table2 megatron_core megatron_core_strong megatron_readme megatron_2020 mtnlg llm_foundry nanotron
-        megatron_bridge torchtitan nemo_long_context nemo_long_context_without mlperf_training_51 amd_training
-        gaudi_trainium tpu_training tpu_training_tables shoeybi_weak shoeybi_strong"""),
     "kernels: products": ("matmul_time", """
         gemm gemm_2026 gemm_eleuther layer_eleuther gemm_infersim gemm_deepgemm gemm_llmcompass gemm_cards gemm_amd
         gemm_aiter gemm_xla eleuther_layers eleuther_attention layer_vidur:products azure:products
@@ -61,6 +56,11 @@ _SETS = {
         collectives collectives_published network_vidur custom_allreduce collectives_fabric fabric_mi300x
         azure:sums"""),
     "kernels: experts": ("matmul_time", "moe_gemm moe_gemm_down moe_layer moe_uneven"),
+    "step time": ("step_time", """
+        korthikanti_table5 narayanan_table1 llama3 mlperf_training bloom_topology megascale megascale_530b
+        narayanan_table2 megatron_core megatron_core_strong megatron_readme megatron_2020 mtnlg llm_foundry nanotron
+        megatron_bridge torchtitan nemo_long_context nemo_long_context_without mlperf_training_51 amd_training
+        gaudi_trainium tpu_training tpu_training_tables shoeybi_weak shoeybi_strong"""),
     "memory": ("memory", "megatron_memory megatron_peak nanotron_memory pytorch_saved"),
     "decoding": ("pass_time", """
         serving_tpot trtllm_static mlperf_offline mlperf_server mlperf_interactive mi300x_latency mi300x_max_load

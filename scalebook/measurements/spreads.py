@@ -5,7 +5,7 @@
   of the spread are the 10th and the 90th percentile, of at least eight rows. Grouped products of experts say nothing
   about dense ones.
 - A letter that was not measured on a device: the same percentiles of the values of devices in the table, over the
-  default for such a device. If the table has too few, those of the kernels that were priced with the default.
+  default for such a device. If the table has too few, the kernels priced with the default replace them.
 - A computed letter (`step_time`, `memory`): the residual error of the model. The spreads of the other letters leave a
   part of each row's error unexplained, where the row's own set is held out. The ends are the smallest interval that
   leaves a tenth of the rows beyond each end. For decoding it is learnt separately for steps that visit experts. Parts

@@ -3,10 +3,6 @@
 Training at several sites with local steps is in `local_sgd`; there, compression enters as fewer bits per parameter
 (`exchange_bits_compressed`). Bytes, times and shares follow from the method. Its effect on learning does not. The only
 statement about learning here is the bound under which descent on a quadratic is stable.
-
->>> rank = compression_rank(gradient_rows=4096, gradient_columns=4096, gradient_rank=32)
->>> rank, exchange_bits_compressed(gradient_bits=32, compression=rank)
-(64.0, 0.5)
 """
 
 from sympy import Integer, ceiling, pi, sin
@@ -72,10 +68,10 @@ def exchange_bits_compressed(gradient_bits, compression):
 
 @formula("top_ways", _TOP)
 def top_ways_gathered(compression):
-    """Number of devices at which gathering top-k gradients moves as many bytes as a ring all-reduce of all gradients.
+    """Number of devices for which gathering top-k gradients moves as many bytes as a ring all-reduce of all gradients.
 
-    Each device's largest gradients are different, so they are gathered and not summed: every device forwards those of
-    all the others. A ring all-reduce sends all gradients twice, however many devices take part.
+    Each device's largest gradients are different, so they are gathered and not summed: every device forwards all other
+    devices' gradients. A ring all-reduce sends all gradients twice, however many devices take part.
 
     >>> top_ways_gathered(compression=500)
     1000.0
@@ -153,7 +149,7 @@ def paying_bandwidth_ring(ways, compression, compression_passes, hbm_bandwidth):
 
 @formula("staleness", "koloskova2022")
 def staleness_workers(ways):
-    """Updates by which a gradient is late if workers exchange asynchronously.
+    """Delay of a gradient, in updates, if workers exchange asynchronously.
 
     On average every other worker applies one update between a gradient's start and its use.
 

@@ -105,7 +105,7 @@ _ENOUGH = {
 
 @formula("half_site_bandwidth", _RING, "douillard2023", domain=_ENOUGH)
 def half_site_bandwidth(site_bytes, local_steps, step_time, sites, site_latency):
-    """Bandwidth at which an exchange takes as long as a round of local steps, so waiting sites lose half their time.
+    """Bandwidth that makes an exchange as long as a round of local steps, so waiting sites lose half their time.
 
     >>> known = dict(site_bytes="810 GB", step_time="6 s", sites=2, site_latency="5 ms")
     >>> [round(half_site_bandwidth(known, local_steps=x) / 1e9, 2) for x in (1, 500)]

@@ -120,7 +120,7 @@ def latency_wall(batch_tokens, run_time, layers, message_time, tokens_per_param)
 
     Steps follow one another. Each block has four sums over a group, two forward and two backward. That limits the
     number of tokens D. With a fixed number of tokens per parameter, 6 N D FLOPs are 6 D² over that number. Depth and
-    batch are those of a model known today; both would grow.
+    batch belong to a model of today; both would grow.
 
     >>> f"{latency_wall(batch_tokens='16e6 token', run_time='7.776 Ms', layers=126, message_time='10 us'):.1e}"
     '1.8e+32'
@@ -160,7 +160,7 @@ def ridge_tokens(weight_bits, gradient_bits, peak_flops, hbm_bandwidth):
 
 @formula("wall_tp", _HERE)
 def tp_of_network(hidden, link_achieved, activation_bits, peak_flops):
-    """Largest tensor parallelism at which a block's sums take no longer than its arithmetic, however well they hide.
+    """Largest tensor parallelism that keeps a block's sums as short as its arithmetic, however well they hide.
 
     Four all-reduces of h values per token, each sent twice, compare with 72 h² FLOPs that the devices share.
 

@@ -28,17 +28,15 @@ __all__ = ["each", "joined", "limit", "one_number", "problem_of"]
 _VALUES = 1_000_000  # values of one letter; more are probably a mistake
 
 
-def problem_of(
-    sheet, knowns: tuple, minimize, maximize, against, subject_to, choices, lift, best, letters: Mapping
-) -> Problem:
-    """Build the `Problem` from the arguments of a call of `search`."""
+def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, best, letters: Mapping, **more) -> Problem:
+    """Build the `Problem` from the arguments of a call of `search`.  `more` letters join or replace `letters`."""
     if isinstance(best, bool) or not isinstance(best, Integral):
         raise TypeError(f"best={best!r} is no whole number: best=10 keeps the best ten strategies")
     if best < 1:
         raise ValueError(f"best={best} keeps no strategy: best=1 is the least")
     subject_to = _texts("subject_to", subject_to, "memory <= 70 GB")
     lift = _texts("lift", lift, "tp within scaleup_size")
-    letters = joined(letters, choices)
+    letters = {**letters, **more}
     thing = searchable(sheet, knowns, letters)
     space = thing.space
     several, fixed = _split(space, letters)
@@ -89,8 +87,8 @@ def problem_of(
 def each(knowns: tuple) -> list[tuple[tuple, str]]:
     """Split a list of devices among the known rows.
 
-    Returns one pair per device: the rows with that device, and its name.  Without a list, returns the rows once, with
-    "".
+    Returns one pair per device: the rows with that device, and its name.  If there is no list, returns the rows once,
+    with "".
     """
     lists = [i for i, x in enumerate(knowns) if isinstance(x, (list, tuple))]
     if not lists:
@@ -98,7 +96,7 @@ def each(knowns: tuple) -> list[tuple[tuple, str]]:
     place, *others = lists
     for x in knowns[place] if not others else ():
         if not isinstance(x, Row) or "hbm_bandwidth" not in x:
-            raise TypeError(f"a list by position is of devices, such as [accelerators.h100], and {x!r} is none")
+            raise TypeError(f"a list by position is of devices, such as [accelerators.h100], and {quoted(x)} is none")
     if others or not knowns[place]:
         raise TypeError("a search takes one list of devices by position, of one device or more")
     return [((*knowns[:place], x, *knowns[place + 1 :]), x.name) for x in knowns[place]]
@@ -125,7 +123,7 @@ def joined(letters: Mapping, choices) -> dict[str, Any]:
 
 
 def _split(space: Space, letters: Mapping) -> tuple[dict[str, tuple], dict[str, Any]]:
-    """Split letters into those that have a single value, and all others: lists of values, words and layout letters."""
+    """Split letters into single values and all others (lists of values, words and layout letters)."""
     several, fixed = {}, {}
     for name, x in letters.items():
         if name in space.elsewhere:

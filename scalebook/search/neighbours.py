@@ -13,7 +13,7 @@ from scalebook.language import NOTATION
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.language.units import show
 
-from .columns import Columns
+from .plan import evaluated
 from .pricing import built
 from .results import Found, Search, short
 from .space import called_with, divisors
@@ -53,7 +53,7 @@ class Neighbours:
             columns = {n: np.broadcast_to(x, len(places)) for n, x in problem.columns(columns).items()}
             if problem.space.solve:
                 columns |= self._solved(sheet, columns, len(places))
-            values = _evaluated(sheet, columns, len(places))
+            values = evaluated(sheet.formulas, columns, sheet.constants, len(places))
             for row, i in enumerate(places):
                 found[i] = sheet, {n: float(x[row]) for n, x in values.items()}
         return found
@@ -65,7 +65,7 @@ class Neighbours:
         def at(letter, values, places=None):
             places = np.arange(size) if places is None else places
             some = {n: x[places] for n, x in columns.items()} | {name: np.broadcast_to(values, len(places))}
-            return _evaluated(sheet, some, len(places))[letter]
+            return evaluated(sheet.formulas, some, sheet.constants, len(places))[letter]
 
         return {name: solve(at, (size,))}
 
@@ -115,17 +115,6 @@ class Neighbours:
 
 def _inputs(sheet, letter: str) -> tuple[str, ...]:
     return sheet.formulas[letter].inputs if letter in sheet.formulas else ()
-
-
-def _evaluated(sheet, columns: dict, size: int) -> dict[str, np.ndarray]:
-    """Evaluate all letters of a sheet at `size` rows."""
-    sums = Columns(columns, {n: x for n, x in sheet.constants.items() if n not in columns}, size)
-    letters = dict(sums.letters)
-    with np.errstate(all="ignore"):
-        for name, f in sheet.formulas.items():
-            if name not in letters:
-                letters[name] = sums.evaluate(f.rhs, letters)
-    return {n: np.broadcast_to(sums.spread(x), size) for n, x in letters.items()}
 
 
 def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:

@@ -86,10 +86,7 @@ def short(x) -> str:
 
 
 def _digits(place: int, names: tuple[str, ...], letters: dict) -> tuple[int, dict]:
-    """Decode a mixed-radix place into the letters' values (last letter fastest).
-
-    Return the quotient left over, and the values.
-    """
+    """Decode a mixed-radix place into the quotient left over and the letters' values (last letter fastest)."""
     found = {}
     for name in reversed(names):
         place, digit = divmod(place, len(letters[name]))
@@ -192,7 +189,6 @@ class Search:
 
 
 def _order(problem):
-    """Return the sort key of strategies: the first objective, then the second."""
     first, second = (problem.axes * 2)[:2]
     sign = -1 if problem.is_rising else 1
     return lambda x: (sign * x.values[first], x.values.get(second, 0.0))
@@ -207,7 +203,7 @@ class Devices(Search):
 
     Each strategy found has a `device`; `searches` has the results.
 
-    `note` names the devices on which no strategy is within all limits, and those that an interruption left out.
+    `note` names the devices that have no strategy within all limits, and devices left out by an interruption.
     """
 
     def __init__(self, searches: list[Search], left: list[str]):

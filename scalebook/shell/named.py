@@ -37,7 +37,7 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
 
 
 def is_thing(x) -> bool:
-    """Return True for a sheet, a formula or a Searchable, all of which are called with rows and letters.
+    """Return True for a sheet, a formula or a Searchable; each is called with rows and letters.
 
     >>> is_thing(find("training_step")), is_thing(len)
     (True, False)

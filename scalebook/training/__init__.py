@@ -4,6 +4,8 @@ from scalebook.language.renamed import renamed
 
 from . import (
     accumulation,
+    newton_schulz,
+    optimizers,
     precision,
     recomputation,
     shardings,
@@ -12,6 +14,8 @@ from . import (
     totals,
 )
 from .accumulation import *
+from .newton_schulz import *
+from .optimizers import *
 from .precision import *
 from .recomputation import *
 from .shardings import *
@@ -19,7 +23,9 @@ from .step import *
 from .strategy import *
 from .totals import *
 
-_ROOM = (accumulation, precision, recomputation, shardings, step, strategy, totals)
+_ROOM = (
+    accumulation, newton_schulz, optimizers, precision, recomputation, shardings, step, strategy, totals,
+)  # fmt: skip
 __all__ = [name for module in _ROOM for name in module.__all__]
 
 __getattr__ = renamed(__name__)

@@ -1,9 +1,6 @@
 """Costs that a framework adds to a step: eager kernels, older libraries, collectives in pieces, waits for the host.
 
 Each letter is a cell of a row of `tables.frameworks`, `tables.libraries` or `tables.clusters`, or is given in a call.
-
->>> stream_reached_passes(stream_efficiency=0.88, element_passes=2.2)
-0.4
 """
 
 from collections.abc import Mapping
@@ -204,7 +201,7 @@ def _blocks(microbatches, pp, blocks):
 
 @formula("launched_blocks", "narayanan2021 §2.2")
 def launched_blocks_all(microbatches, pp, layers):
-    """Blocks that a device runs in a step, plus those that it waits for while the pipeline fills.
+    """Blocks that a device runs in a step, plus the blocks that it waits for while the pipeline fills.
 
     >>> launched_blocks_all(microbatches=15, pp=2, layers=32)
     256.0
@@ -214,7 +211,7 @@ def launched_blocks_all(microbatches, pp, layers):
 
 @formula("launched_blocks", "narayanan2021 §2.2")
 def launched_blocks_moe(microbatches, pp, moe_layers):
-    """Blocks with experts that a device runs in a step, plus those that it waits for while the pipeline fills.
+    """Blocks with experts that a device runs in a step, plus the ones that it waits for while the pipeline fills.
 
     Only these are counted, because their launches take longest.
 

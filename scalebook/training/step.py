@@ -38,6 +38,7 @@ from scalebook.training.contention import bandwidth_formulas
 from scalebook.training.data_parallel import data_parallel_formulas
 from scalebook.training.frameworks import Between, framework_of, settled
 from scalebook.training.memory import filled, memory_formulas
+from scalebook.training.newton_schulz import muon_formulas, updated
 from scalebook.training.offloaded import offload_formulas
 from scalebook.training.rules import check
 from scalebook.training.strategy import WORDS, Strategy
@@ -68,11 +69,11 @@ __getattr__ = renamed(__name__)
 # Default value of each letter.
 DEFAULT_LETTERS = {
     "batch": 1, "cp": 1, "ep": 1, "tp": 1, "pp": 1, "chunks": 1,
-    "weight_bits": 16, "gradient_bits": 32, "optimizer_bits": 96, "activation_bits": 16, "mask_bits": 8,
-    "fp32_bits": 32, "logit_bits": 48,
+    "weight_bits": 16, "gradient_bits": 32, "optimizer_bits": 96, "moment_bits": 32, "activation_bits": 16,
+    "mask_bits": 8, "fp32_bits": 32, "logit_bits": 48,
     "cp_overlap": 0, "ep_overlap": 0, "dp_overlap": 0,
     "weight_offload": 0, "activation_offload": 0, "optimizer_offload": 0, "near_blocks": 3, "shard_group": 8,
-    "lora_rank": 16, "unread_rerun": 1,
+    "lora_rank": 16, "unread_rerun": 1, "newton_steps": 5,
 } | host.DEFAULT_LETTERS  # fmt: skip
 
 OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
@@ -116,14 +117,18 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     formulas = [
         *block_formulas(dense, moe, strategy),
         *data_parallel_formulas(sharding, schedule.copies, strategy.offload),
-        *memory_formulas(sharding, schedule, strategy.offload, strategy.trained.is_frozen),
+        *memory_formulas(sharding, schedule, strategy.offload, strategy.trained.is_frozen, strategy.optimizer),
         *_PARTS,
         *kernels.DEFAULT_FORMULAS,
         schedule.bubble,
         _HEADS[schedule.ends],
         schedule.exposed,
         *bandwidth_formulas(sharding, *sends, transfer),
-        *(offload_formulas(sharding, schedule) if strategy.offload else [training_time.offload_exposed_none]),
+        *(
+            offload_formulas(sharding, schedule, strategy.optimizer)
+            if strategy.offload
+            else [training_time.offload_exposed_none]
+        ),
         Formula(
             "transfer_time_split",
             "transfer_time",
@@ -142,6 +147,8 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
         frozen = {"model_flops": model_flops_frozen}
         formulas = [frozen.get(f.letter) or strategy.trained.of(f, sharding.is_gathered) for f in formulas]
         formulas.append(trained_share_adapters)
+    formulas = [updated(f, strategy) for f in formulas]
+    formulas += muon_formulas(dense, moe, strategy) if strategy.optimizer.mode else ()
     if strategy.kernels == "ideal":  # the optimizer streams at full bandwidth too
         formulas = [f.compose(_WHOLE_STREAM) if f.letter == "optimizer_time" else f for f in formulas]
     tiled = any(f.letter == "backward_reached" for f in more)
@@ -160,7 +167,7 @@ def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | b
     """Return the memory part of a step's sheet: what a device of a stage holds, by default of the fullest stage.
 
     Words of the strategy that are not given take their defaults. Stages may be unequal, because no rule is checked:
-    give the blocks per stage and those of the last.
+    give the blocks per stage and in the last stage.
 
     >>> from scalebook.block import LLAMA
     >>> from scalebook.tables import models
@@ -189,16 +196,11 @@ def _memory_sheet(dense, moe, strategy):
 
 
 def _offloads(letters: Mapping) -> list[str]:
-    """Return the offload letters that are not zero."""
     return [x for x in OFFLOADS if x in letters and np.any(np.asarray(letters[x]) != 0)]
 
 
 def _attended(model: Mapping, letters: Mapping, is_tiled: bool) -> Formula:
-    """Return the formula for the share of query-key pairs that fused attention computes.
-
-    It depends on whether some of the model's blocks have windows, and on whether the device's tiles are so large that
-    the masked pairs they compute count.
-    """
+    """Return the formula for the computed share of query-key pairs, by windows of the model and tiles of the device."""
     if "window" not in {*model, *letters} or not np.any(
         np.asarray(letters.get("window_layers", model.get("window_layers", 0)))
     ):
@@ -223,6 +225,7 @@ def _measured(model: Mapping, letters: Mapping, known: set[str]) -> list[Formula
     return [by_device.get(f.letter, f) for f in assumptions.MEASURED] + going_back
 
 
+@cache
 def _going_back(attended: Formula) -> list[Formula]:
     """Return the formulas for attention's backward rate if its backward kernels have tiles of their own."""
     rhs = attended.rhs.xreplace({symbol("attention_tile"): symbol("attention_tile_back")})
@@ -260,12 +263,10 @@ def default_letters_at(bits: float) -> dict[str, Cell]:
 
 
 def _is_quantized(device: Mapping) -> bool:
-    """Return True if a device's products have 8 bits or fewer at its precision."""
     return _product_bits(device) <= 8
 
 
 def _is_usual(letter: str, value) -> bool:
-    """Return True if a value is the letter's default."""
     return letter in DEFAULT_LETTERS and bool(np.all(quantity(letter, value) == DEFAULT_LETTERS[letter]))
 
 

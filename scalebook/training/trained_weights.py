@@ -50,7 +50,9 @@ def model_flops_frozen(global_batch, batch, tp, cp, layers, block_flops, block_m
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trained:
-    """What is trained in a model. `beside` names the frozen matrices with adapters; it is empty if all is trained."""
+    """What is trained in a model. The argument `beside` names the frozen matrices with adapters; it is empty if all
+    weights are trained.
+    """
 
     name: str
     source: str
@@ -108,7 +110,7 @@ class Trained:
         """
         if not self.is_frozen or f.letter == "reduce_bits":
             return f
-        widths = {"gradient_bits", "optimizer_bits", "reduce_bits"} & {*f.inputs}
+        widths = {"gradient_bits", "optimizer_bits", "moment_bits", "reduce_bits"} & {*f.inputs}
         if "weight_bits" in f.inputs and (
             f.letter == "optimizer_time" or (f.letter.startswith("dp_") and not is_gathered)
         ):

@@ -1,0 +1,307 @@
+"""Drawings: readable on a phone, in both schemes, by those who do not see them; with the numbers of formulas."""
+
+import re
+from collections import Counter, OrderedDict
+from functools import cache
+from importlib import import_module
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from scalebook import flags
+from scalebook.display.figures import COLOURS
+from scalebook.display.schematic import LEAST, PHONE, SIZE, text_width
+from scalebook.display.steps import TIME
+from scalebook.inference import next_generation
+from scalebook.inference.step import decode_step
+from scalebook.machine.tiles import tile_efficiency
+from scalebook.machine.topologies import fat_tree_devices, switch_hops
+from scalebook.pipeline import SCHEDULES, simulate
+from scalebook.runs.costs import run_costs
+from scalebook.runs.local_sgd import training_apart
+from scalebook.tables import accelerators, links, models, precisions, ranges
+from scalebook.training import training_step
+
+FILES = ("mechanisms", "recompute", "attention", "run", "cluster", "serving", "fleet", "machine", "steps")
+MODULES = {x: import_module(f"scalebook.book.drawings.{x}") for x in FILES}
+basic, recompute, attention, run, cluster, serving, fleet, machine, steps = MODULES.values()
+DRAWINGS = {name: getattr(module, name) for module in MODULES.values() for name in module.__all__}
+SVG = "{http://www.w3.org/2000/svg}"
+A100, H100 = accelerators.a100.at("bf16"), accelerators.h100.at("bf16")
+PIECES = [(1.0, 1.1, 1.0, 1.5), (1.2, 1.0, 1.05, 1.0), (1.0, 1.7, 1.1, 1.2)]
+SITES = dict(sites=2, mfu=0.4, exchange_bits=16, site_bandwidth=1e10, site_distance=100, devices=512)
+FLAGS = (
+    "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 8 --num-virtual-stages-per-pipeline-rank 5"
+    " --micro-batch-size 1 --global-batch-size 128 --seq-length 8192 --use-distributed-optimizer --tp-comm-overlap"
+    " --sequence-parallel --bf16 --lr 3e-4"
+)
+SHOWN = ["--num-virtual-stages-per-pipeline-rank", "--tp-comm-overlap", "--use-distributed-optimizer", "--lr"]
+
+
+@cache
+def megatron():
+    return training_step(
+        models.megatron_175b, A100, seq=2048, batch=1, dp=1, attention="unfused", tp=8, pp=8, sharding="replicated",
+        chunks=3, microbatches=64, recompute="selective", sequence_parallel=True,
+    )  # fmt: skip
+
+
+@cache
+def flagged():
+    setup = flags.read(FLAGS, devices=64)
+    return setup, training_step(models.llama3_70b, H100, **setup.knowns)
+
+
+def costs(which="usual"):
+    h100 = {x: accelerators.h100[x] for x in ("peak_flops", "tdp")}
+    return run_costs(models.llama3_405b, h100, ranges[which], train_tokens=15.6e12, devices=16384)
+
+
+# What a drawing is given where it is given something.
+GIVEN = {
+    "kept_and_run_again": lambda: dict(model=models.gpt3_175b, seq=2048),
+    "block_tensors": lambda: dict(model=models.llama3_8b, weight_bits=16, kv_bits=16, context=8192),
+    "tiers": lambda: dict(device=accelerators.h100, link=links.pcie5),
+    "pipeline_phases": lambda: dict(run=simulate("1f1b", pp=4, microbatches=6)),
+    "prefill_decode_pools": lambda: dict(
+        model=models.llama3_70b, prompt=1024, prompt_time=30e-3, kv_bits=16, link_bandwidth=50e9
+    ),
+    "two_walls": lambda: dict(layers=126, message_time=16e-6, batch_tokens=16e6, ridge_tokens=591),
+    "node_and_ports": lambda: dict(device=accelerators.h100),
+    "kernels_of_block": lambda: dict(model=models.llama3_70b, device=accelerators.h200.at("fp8")),
+    "weights_fetched": lambda: dict(model=models.poster_96t, tp=64),
+    "headline_factors": lambda: dict(device=accelerators.gb200.at("fp4"), printed_devices=72),
+    "state_and_memory": lambda: dict(model=models.llama3_70b, device=accelerators.h100),
+    "score_tiles": lambda: dict(model=models.llama3_8b, device=accelerators.h100, seq=8192),
+    "waiting_for_last": lambda: (PIECES,),
+    "shared_tiles": lambda: (900, 700, 256, 128, 10),
+    "next_device": lambda: (
+        {"read": next_generation(reading_share=0.4, computing_share=0.01, bandwidth_ratio=2.39, flops_ratio=2.27)},
+        "H100", "B200",
+    ),
+    "two_sites": lambda: (training_apart(models.llama3_70b, H100, SITES, batch_tokens=2**23, local_steps=1), H100),
+    "steps_and_sums": lambda: dict(step_time=4, site_exchange=4.8),
+    "chain_of_costs": lambda: (costs(),),
+    "flags_of_a_step": lambda: (*flagged(), SHOWN),
+    "time_of_a_step": lambda: (megatron(),),
+    "deep_and_wide": lambda: (1e12,),
+}  # fmt: skip
+
+
+def drawn(name, **more):
+    given = GIVEN.get(name, dict)()
+    return DRAWINGS[name](**given | more) if isinstance(given, dict) else DRAWINGS[name](*given, **more)
+
+
+def said(name, **more):
+    return drawn(name, **more).description
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_a_drawing_is_seen_and_heard_by_everyone(name):
+    scene = drawn(name)
+    root = ElementTree.fromstring(scene.svg)
+    is_well_formed_and_says_what_it_shows(scene, root)
+    its_text_stays_on_it_and_is_large_enough_on_a_phone(root)
+    has_the_colours_of_the_vocabulary_in_both_schemes(scene)
+    assert scene._repr_html_() == drawn(name)._repr_html_(), "it is not the same every time"
+
+
+def is_well_formed_and_says_what_it_shows(scene, root):
+    title, told = root.find(f"{SVG}title"), root.find(f"{SVG}desc")
+    assert title.text == scene.title and len(told.text) > 20 and root.get("role") == "img"
+    assert root.get("aria-labelledby").split() == [title.get("id"), told.get("id")]
+    page = ElementTree.fromstring(scene._repr_html_())
+    assert page.find("figcaption").text == scene.caption and len(scene.caption) > 60
+
+
+def its_text_stays_on_it_and_is_large_enough_on_a_phone(root):
+    _, _, width, height = map(float, root.get("viewBox").split())
+    assert SIZE * PHONE / width >= LEAST
+    for text in root.iter(f"{SVG}text"):
+        wide = text_width(text.text, text.get("class") is not None)
+        left = float(text.get("x")) - {"start": 0, "middle": 0.5, "end": 1}[text.get("text-anchor")] * wide
+        assert left >= -0.1 and left + wide <= width + 0.1 and SIZE - 0.1 <= float(text.get("y")) <= height, text.text
+    for box in root.iter(f"{SVG}rect"):
+        assert float(box.get("x")) + float(box.get("width")) <= width
+        assert float(box.get("y")) + float(box.get("height")) <= height
+
+
+def has_the_colours_of_the_vocabulary_in_both_schemes(scene):
+    assert set(re.findall(r"#[0-9A-Fa-f]{3,8}\b", scene.svg)) == {x for pair in COLOURS.values() for x in pair}
+    used = set(re.findall(r'class="(?:sb-line |sb-head )?sb-(\w+)"', scene.svg)) - {"drawing", "name"}
+    assert used <= set(COLOURS) and used
+    for scheme in ("html[data-theme=dark]", "[data-jp-theme-light=false]", "@media(prefers-color-scheme:dark)"):
+        assert scheme in scene.svg
+    assert not re.search(r'(fill|stroke)="', scene.svg), "a colour is the style's"
+
+
+# What drawings say.  Korthikanti et al. print 34 bytes a token and unit of width, 5 a s / h for the scores, and 2.
+DESCRIBED = [
+    ("zero_stages", dict(devices=8, gradient_bits=16), r"([\d.]+) B a parameter", ["16", "5.5", "3.75", "2"]),
+    ("kept_and_run_again", dict(seq=2048), r"\d+ B", ["114 B", "34 B", "2 B"]),
+    ("kept_and_run_again", dict(seq=8192), r"\d+ B", ["354 B", "34 B", "2 B"]),
+    ("headline_factors", {}, r"[\d.]+ \w+/s",
+     ["20 PFLOP/s", "10 PFLOP/s", "1.8 TB/s", "900 GB/s", "1.44 EFLOP/s", "10 PFLOP/s"]),
+    ("state_and_memory", dict(optimizer_bits=96), r"([\d.]+ B) each", ["2 B", "18 B"]),
+    ("state_and_memory", dict(optimizer_bits=48), r"([\d.]+ B) each", ["2 B", "12 B"]),
+    ("steps_and_sums", dict(compression=8, local_steps=20), r"(\d+) % lost", ["55", "13", "6"]),
+    ("one_scale", {}, r"= (\S+) bits a value", [f"{precisions.nvfp4.weight_bits:g}"]),
+    ("two_of_four", dict(element_bits=8), "5 bits instead of 8", ["5 bits instead of 8"]),
+    ("cache_holders", dict(tp=4, heads=(1,)), "weights: 1/4 of them|a latent: all of it",
+     ["weights: 1/4 of them", "a latent: all of it"]),
+    ("flags_of_a_step", {}, f"{SHOWN[0]}; chunks = 5; bubble_interleaved|{SHOWN[-1]}; no letter",
+     [f"{SHOWN[0]}; chunks = 5; bubble_interleaved", f"{SHOWN[-1]}; no letter"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "given", "pattern", "found"), DESCRIBED)
+def test_a_drawing_says_these_numbers(name, given, pattern, found):
+    assert re.findall(pattern, said(name, **given)) == found
+
+
+def test_shares_grow_or_shrink_as_formulas_say():
+    shared = said("copies_share_batch", copies=(1, 2, 8), pp=4, microbatches=32)
+    bubbles = [int(x) for x in re.findall(r"bubble (\d+) %", shared)]
+    assert bubbles == sorted(bubbles) and bubbles[-1] == 75
+    whole, part = (float(x) for x in re.findall(r"([\d.]+) GB over", said("weights_fetched")))
+    assert part == pytest.approx(whole / 4, rel=1e-3)
+    whole, tiled = re.findall(r"([\d.]+) GB moved", said("score_tiles"))
+    assert float(whole) > 3 * float(tiled)
+
+
+@pytest.mark.parametrize("devices", [3, 4, 5])
+def test_a_ring_ends_with_whole_sums_everywhere(devices):
+    assert all(f"device {d + 1} has {[devices] * devices}" in said("ring", devices=devices) for d in range(devices))
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_schedule_is_drawn_whole(name):
+    run = simulate(name, pp=4, microbatches=8, chunks=SCHEDULES[name].chunks or 2)
+    root = ElementTree.fromstring(basic.pipeline_phases(run).svg)
+    assert len(list(root.iter(f"{SVG}rect"))) == len(run.slots) + 4 + 3  # and a row each, and three phases
+
+
+def test_numbers_of_attention_are_those_of_numpy():
+    weights = np.exp(np.array(attention.QUERIES) @ np.array(attention.KEYS).T / np.sqrt(2))
+    weights *= np.tri(len(attention.WORDS))
+    weights /= weights.sum(1, keepdims=True)
+    for row, made, word in zip(weights, weights @ np.array(attention.VALUES), attention.WORDS, strict=True):
+        assert np.allclose(row[row > 0], list(attention.weights_of(word).values()))
+        assert np.allclose(made, attention.result_of(word))
+        assert " ".join(f"{x:.1f}" for x in made) in drawn("attention_weights").svg
+
+
+@pytest.mark.parametrize("interval", [300, 480, 1440, 5000])
+@pytest.mark.parametrize("failure", [10, 510, 1800, 2430])
+def test_what_a_failed_run_loses_began_at_the_last_checkpoint(interval, failure):
+    parts = run._parts(interval, 60, 300, failure, 3600)
+    assert parts[0][0] == 0 and parts[-1][1] >= 3600
+    assert all(a[1] == b[0] for a, b in pairwise(parts))
+    [lost] = [x for x in parts if x[2:] == ("arithmetic", run.LOST)]
+    before = parts[parts.index(lost) - 1] if lost[0] else None
+    assert lost[1] == failure and (before is None or before[2] == "memory")
+
+
+@pytest.mark.parametrize("layout", [(8, 1, 1), (1, 8, 1), (4, 2, 1), (2, 2, 2), (1, 1, 8)])
+def test_every_device_stands_once_in_a_layout(layout):
+    numbers = re.findall(r">(\d)</text>", cluster.layouts_of_devices([layout]).svg)
+    assert sorted(numbers) == list("12345678")
+
+
+def test_the_kernels_that_are_drawn_are_nearly_the_whole_step_of_one_user():
+    model, device = GIVEN["kernels_of_block"]().values()
+    total = sum(sum(x.values()) for _, x in serving.block_pieces(model, device, 8, 1, 4096)) * model.layers
+    assert 0.93 < total / decode_step(model, device, tp=8, batch=1, context=4096).pass_time <= 1
+
+
+@pytest.mark.parametrize(("often", "until"), [(True, 4.4), (False, 3.8)])
+def test_devices_work_as_long_either_way_and_never_stand_still_unseen(often, until):
+    bars, sums = fleet._schedule(PIECES, often)
+    assert sums[-1] == pytest.approx(until)
+    for device in range(4):
+        own = sorted(x[1:] for x in bars if x[0] == device)
+        assert own[0][0] == 0 and own[-1][1] == sums[-1]
+        assert all(a[1] == b[0] for a, b in pairwise(own))
+        assert sum(end - start for start, end, works in own if works) == pytest.approx(sum(x[device] for x in PIECES))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(900, 700), (256, 128), (1, 1), (512, 175)])
+def test_what_is_asked_of_tiles_is_their_efficiency(rows, columns):
+    shares = fleet._asked(rows / 256, columns / 128)
+    size = dict(rows=rows, columns=columns, copies=1, tile_rows=256, tile_columns=128)
+    assert sum(shares) / len(shares) == pytest.approx(tile_efficiency(size))
+
+
+@pytest.mark.parametrize("asked", ["ABACAB", "AAAA", "ABCABC", "ABCDABECBDA"])
+@pytest.mark.parametrize("held", [1, 2, 3, 5])
+def test_what_is_found_is_what_an_lru_cache_finds(asked, held):
+    cache = OrderedDict()
+    for letter, found, kept in fleet._found(asked, held):
+        assert found == (letter in cache)
+        cache[letter] = None
+        cache.move_to_end(letter)
+        if len(cache) > held:
+            cache.popitem(last=False)
+        assert list(reversed(cache)) == list(kept)
+
+
+@pytest.mark.parametrize("side", [2, 3])
+def test_numbers_at_work_lie_in_a_slanted_wave(side):
+    """At the moment that is drawn, half of the array above the diagonal and the diagonal work."""
+    svg = machine.systolic_array(side).svg
+    assert svg.count('class="sb-arithmetic" x=') - svg.count('width="24"') == side * (side + 1) // 2
+
+
+def test_the_tree_uses_each_port_once_and_its_longest_way_has_as_many_switches_as_the_formula_says():
+    radix, tiers = machine.RADIX, machine.TIERS
+    devices = round(fat_tree_devices(switch_radix=radix, switch_tiers=tiers))
+    joined = machine._links(devices, radix // 2)
+    up = Counter((tier, child) for tier, child, *_ in joined)
+    down = Counter((tier + 1, parent) for tier, _, _, parent, *_ in joined)
+    assert all(up[x] + down[x] == (1 if x[0] == 0 else radix) for x in up | down)
+    way = [x for x in joined if x[-1]]
+    switches = {(t, c) for t, c, *_ in way if t} | {(t + 1, p) for t, _, _, p, *_ in way}
+    assert len(switches) == switch_hops(switch_tiers=tiers)
+    assert machine.fat_tree().title.startswith(f"{devices} devices")
+
+
+def bars(scene, kind):
+    found = [x for x in ElementTree.fromstring(scene.svg).iter(f"{SVG}rect") if x.get("class") == f"sb-{kind}"]
+    return [tuple(float(x.get(y)) for y in ("x", "y", "width", "height")) for x in found]
+
+
+def test_sums_are_drawn_as_often_as_they_are_made():
+    rows = {}
+    for x, y, wide, _ in bars(drawn("steps_and_sums", compression=8, local_steps=20), "network"):
+        rows.setdefault(y, []).append((x, wide))
+    assert [len(x) for x in rows.values()] == [10, 18, 1]
+    assert all(abs(x + wide - 339) < 0.2 for x, wide in list(rows.values())[2])
+
+
+@pytest.mark.parametrize("which", ranges)
+def test_the_chain_of_costs_holds_for_every_range(which):
+    told = steps.chain_of_costs(costs(which)).description
+    hours, cost = (float(re.search(x, told)[1]) for x in (r"([\d.]+) million h of devices", r"([\d.]+) million \$"))
+    assert abs(cost / hours / ranges[which].price_hour - 1) < 1e-3
+
+
+def test_the_parts_of_a_step_follow_each_other_and_fill_it():
+    assert set(steps.ORDER) == set(TIME)
+    found = sorted(
+        (y, x, wide) for kind in set(steps.ORDER.values()) for x, y, wide, _ in bars(drawn("time_of_a_step"), kind)
+    )
+    parts = [x for k, x in enumerate(found) if k == 0 or x[1] != found[k - 1][1]]  # not what runs beside the one above
+    assert len(parts) == len(found) - 1 and parts[0][1] == 190 and abs(sum(parts[-1][1:]) - 338) < 0.2
+    assert all(abs(a[1] + a[2] - b[1]) < 0.2 for a, b in pairwise(parts))
+
+
+@pytest.mark.parametrize("aspects", [(50, 400), (100, 200), (100, 800)])
+def test_a_deep_and_a_wide_model_have_areas_as_equal_as_their_parameters(aspects):
+    areas = Counter()
+    for x, _, wide, high in bars(steps.deep_and_wide(1e12, aspects), "memory"):
+        areas[x] += wide * high
+    deep, wide = areas.values()
+    assert abs(deep / wide - 1) < 0.05
