@@ -57,7 +57,7 @@ notebooks: setup ## run what changed and store its outputs; NAME=memory-walls: t
 	@$(BIN)/python -m tools.notebooks $(if $(ALL),--all) $(if $(filter command,$(origin NAME)),$(NAME)) # WSL exports a NAME
 
 bench: site ## measure speed and weight; figures go to bench.json
-	$(BIN)/python -m tests.benchmarks
+	$(BIN)/python -m tools.benchmarks
 
 confront: setup ## confront the formulas with published measurements; figures go to confront.json, and to the record
 	$(BIN)/python -m scalebook.measurements.record

@@ -20,6 +20,12 @@ PATIENCE = 300_000  # milliseconds: what is waited for comes, however slow the m
 OWN = ("http://127.0.0.1", "http://localhost", "file:", "data:", "blob:", "ws://127.0.0.1")
 
 
+def script(name: str) -> str:
+    """What a test runs in a page: a file of the folder `js`, without the comment on top of it."""
+    text = (Path(__file__).parent / "js" / f"{name}.js").read_text("utf-8")
+    return re.sub(r"\A(//.*\n)+", "", text).strip()
+
+
 def skip(reason: str):
     """Skip a browser test; in CI, where a browser is promised, fail it."""
     if os.environ.get("CI"):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from scalebook.measurements import confront
-from scalebook.measurements.calls import Sum, priced_calls
+from scalebook.measurements.calls import Sum, is_array, priced_calls
 from scalebook.measurements.sets import stanzas
 
 
@@ -14,6 +14,8 @@ def predicted_with(name, rows, **letters):
     calls = [stanzas()[name].call(row) for row in rows]
     calls = [x if isinstance(x, Sum) else Sum((x,)) for x in calls]
     terms = [[replace(t, letters={**t.letters, **letters}) for t in x.terms] for x in calls]
+    if not all(is_array(t.thing) for x in terms for t in x):  # loads of a service are priced one by one
+        return np.array([replace(x, terms=tuple(own)).value for x, own in zip(calls, terms, strict=True)])
     answers = iter(priced_calls([t for x in terms for t in x], [[t.answer] for x in terms for t in x])[0])
     return np.array([call.become([next(answers) for _ in own]) for call, own in zip(calls, terms, strict=True)])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .browser import open_page, settled
+from .browser import open_page, script, settled
 
 AXE = Path(__file__).parents[1] / "book" / "js" / "node_modules" / "axe-core" / "axe.min.js"
 CHAPTERS = [
@@ -35,33 +35,7 @@ THEIRS = {
         ".search-button__button": "the theme's button shows a keyboard shortcut that its name leaves out"
     },
 }
-# Equations are left out: they are the typesetter's, and one image or one piece of MathML to who listens.  Each is one
-# text as wide, code that nobody sees is plain, and of the rows of a table, which are all alike, the first twelve are
-# enough: axe-core walks through tens of thousands of elements else.
-RUN = """async (theirs) => {
-  const rows = [...document.querySelectorAll("article tbody")].flatMap((x) => [...x.rows].slice(12));
-  rows.forEach((x) => x.remove());
-  document.querySelectorAll("details:not([open]) pre").forEach((x) => { x.textContent = x.textContent; });
-  const set = [...document.querySelectorAll(".katex:has(*)")].map((x) => [x, x.getBoundingClientRect(), x.textContent]);
-  for (const [x, { width, height }, text] of set) {
-    x.textContent = text;
-    x.style.cssText = `display: inline-block; overflow: hidden; width: ${width}px; height: ${height}px`;
-  }
-  const found = await axe.run(
-    { include: [["html"]], exclude: [["mjx-container"], [".katex"], ["math"]] }, { resultTypes: ["violations"] });
-  const said = [];
-  for (const { id, impact, nodes } of found.violations) {
-    if (!["critical", "serious", "moderate"].includes(impact)) continue;
-    const vendor = Object.keys(theirs[id] ?? {});
-    for (const { target, html, failureSummary } of nodes) {
-      const place = document.querySelector(target.join(" "));
-      if (vendor.some((x) => place?.matches(x))) continue;
-      const short = (text) => text.replace(/\\s+/g, " ").slice(0, 200);
-      said.push(`${impact} ${id}: ${short(html)}; ${short(failureSummary)}`);
-    }
-  }
-  return [...new Set(said)].slice(0, 12);
-}"""
+RUN = script("axe")
 ENDED = "document.getAnimations().forEach((x) => x.effect.getComputedTiming().endTime < Infinity && x.finish())"
 
 
@@ -157,15 +131,7 @@ def test_verdicts_are_words_beside_their_colours(page, address):
     assert page.locator(".sb-verdict").evaluate_all("(all) => all.every((x) => x.textContent.trim())")
 
 
-# What a sheet of paper shows of a chapter.
-PRINTED = """() => {
-  const seen = (x) => x.getClientRects().length > 0;
-  return { code: [...document.querySelectorAll("div.cell_input")].filter(seen).length,
-    folds: [...document.querySelectorAll("details:is(.above-input, .hide) > summary")].filter(seen).length,
-    controls: [...document.querySelectorAll(".sb-buttons, .sb-code-switch")].filter(seen).length,
-    figures: [...document.querySelectorAll("svg.sb-plot")].filter(seen).length,
-    answers: [...document.querySelectorAll(".sb-first .sb-value")].filter(seen).map((x) => x.textContent),
-    paper: getComputedStyle(document.body).backgroundColor }; }"""
+PRINTED = script("printed")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -120,15 +120,9 @@ def test_chunks_queue_for_the_link(pp, chunks, total):
             ready = begin + pass_ / chunks * Fraction(bucket + 1, buckets)
             free, end = max(free, ready) + Fraction(total, chunks * buckets), ready
     said = dp_unhidden_once(
-        dp_reduce=total,
-        dp_gather=0,
-        dp_window=pass_ * dp_passes_once(pp=pp, chunks=chunks),
-        last_window=pass_,
-        chunks=chunks,
-        dp_overlap=1,
-        stage_blocks=chunks * buckets,
-        collective_cores=0,
-    )
+        dp_reduce=total, dp_gather=0, dp_window=pass_ * dp_passes_once(pp=pp, chunks=chunks), last_window=pass_,
+        chunks=chunks, dp_overlap=1, stage_blocks=chunks * buckets, collective_cores=0,
+    )  # fmt: skip
     assert said == pytest.approx(float(free - end), abs=0.02)
 
 

@@ -290,13 +290,9 @@ def test_sliders():
 
 def test_outside_its_domain_a_formula_says_where_it_holds():
     calc = calculator(
-        bubble_interleaved,
-        "bubble",
-        pp=[2, 4, 8],
-        chunks=[1, 2],
-        microbatches=[8, 12],
+        bubble_interleaved, "bubble", pp=[2, 4, 8], chunks=[1, 2], microbatches=[8, 12],
         start=dict(pp=8, microbatches=12),
-    )
+    )  # fmt: skip
     several = some_states(calc, 30, seed=3)
     for state, page in zip(several, on_a_page(calc, several), strict=True):
         assert page == in_python(calc, state)
@@ -358,17 +354,9 @@ def test_a_device_with_formulas_of_its_own_is_no_choice_where_others_are():
     needed = sheet.only("step_time").inputs
     usual = {k: v for k, v in DEFAULT_LETTERS.items() if k in needed}
     made = calculator(
-        sheet,
-        "step_time",
-        device=accelerators,
-        model=models[["llama3_8b"]],
-        precision=["bf16"],
-        **usual,
-        dp=[8, 64],
-        global_batch=[64],
-        seq=[4096],
-        start=dict(device="h100"),
-    )
+        sheet, "step_time", device=accelerators, model=models[["llama3_8b"]], precision=["bf16"], **usual, dp=[8, 64],
+        global_batch=[64], seq=[4096], start=dict(device="h100"),
+    )  # fmt: skip
     device = next(c for c in made.spec["controls"] if c["name"] == "device")
     assert "h100" in device["keys"] and not [x for x in device["keys"] if x.startswith("tpu")]
     assert [x for x in made.spec["lacking"] if x.startswith("Google TPU7x") and "training_step" in x]

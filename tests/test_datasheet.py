@@ -4,16 +4,11 @@ import csv
 import re
 from importlib.resources import files
 
-import pytest
-
 from scalebook.claims.arithmetic import peak_of_cores, rack_flops, rack_links
 from scalebook.language.units import parse
 from scalebook.machine.datasheet import (
-    bargain_growth,
     data_sheet,
-    fleet_growth,
     pair_bandwidth,
-    peak_growth,
     printed_flops,
     printed_links,
 )
@@ -80,10 +75,3 @@ def test_at_the_clock_that_was_held_products_reach_the_peak():
     ]  # fmt: skip
     assert len(shares) == 4 and all(0.93 < x < 0.95 for x in shares)
     assert all(0.49 < float(x["tflops"]) / 1307.4 < 0.65 for x in rows)
-
-
-def test_growth():
-    old, new = accelerators.v100.at("fp16"), accelerators.gb200.at("fp16")
-    year = peak_growth(old, next_flops=new.peak_flops, next_launch=new.launch)
-    assert year ** (new.launch - old.launch) == pytest.approx(20)
-    assert 1.5 < year < 1.6 and 2.8 < fleet_growth(peak_growth=year) < 3 and bargain_growth() == 1.875

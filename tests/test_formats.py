@@ -10,9 +10,7 @@ from scalebook.memory import (
     loss_scale_most,
     number_range,
     rounding_noise,
-    step_gain,
     unit_roundoff_nearest,
-    weight_bits_pruned,
     weight_bits_scaled,
 )
 from scalebook.tables import precisions
@@ -27,12 +25,6 @@ def test_the_table_counts_scales_as_the_formula_does(key, element, scale, zero, 
     assert said == precisions[key].weight_bits
 
 
-def test_two_of_four_take_more_than_half():
-    for bits in (4, 8, 16):
-        said = weight_bits_pruned(element_bits=bits, place_bits=2, kept_weights=2, group_weights=4)
-        assert said == bits / 2 + 1
-
-
 @pytest.mark.parametrize("levels", [7, 31, 127])
 def test_the_noise_of_rounding_is_that_of_a_simulation(levels):
     values = np.random.default_rng(0).normal(size=(500, 256))
@@ -40,11 +32,6 @@ def test_the_noise_of_rounding_is_that_of_a_simulation(levels):
     seen = np.std(np.round(values / step) * step - values)
     said = rounding_noise(peak_ratio=abs(values).max(axis=1).mean(), levels=levels)
     assert seen == pytest.approx(said, rel=0.03)
-
-
-def test_a_part_that_becomes_endlessly_faster_leaves_the_rest():
-    assert step_gain(faster_share=0.75, part_gain=1e12) == pytest.approx(4)
-    assert step_gain(faster_share=0.5, part_gain=1) == 1
 
 
 @pytest.mark.parametrize(("key", "kind"), [("fp16", np.float16), ("fp32", np.float32)])

@@ -1,6 +1,5 @@
 """Frameworks, libraries and clusters as rows: what a call takes from them; calibrated cells are found again."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -22,8 +21,6 @@ from .support import ROOT
 H100 = accelerators.h100.at("fp8")
 LAYOUT = dict(tp=8, pp=8, cp=2, dp=16, chunks=8, batch=1, global_batch=1152, seq=8192)
 DEEPSEEK = dict(pp=16, ep=64, dp=128, batch=1, global_batch=15360, seq=4096, schedule="dualpipe")
-DENSE = "^(?!.*(DeepSeek|Kimi|Qwen3|GPT OSS))"
-EXPERTS = "DeepSeek|Kimi|Qwen3|GPT OSS"
 
 
 @pytest.mark.parametrize("key", [x for x in frameworks if x not in ENDS])
@@ -178,38 +175,6 @@ def test_flags_select_the_row_and_agree_with_it(text, key):
     assert said.get("tp_beside", setup.row.tp_beside) == setup.row.tp_beside
     if "tp_overlap" in said:
         assert said["tp_overlap"] == pytest.approx(setup.row.tp_pieces * (1 - 1 / said["tp"]))
-
-
-CALIBRATED = [
-    ("llm_foundry", {"gpu": "^a100"}, "element_passes", (0.8, 1.3)),
-    ("llm_foundry", {"gpu": "^a100"}, "attention_short", (0.29, 0.37)),
-    ("llm_foundry", {"gpu": "^h100"}, "library_rate", (0.87, 1.0)),
-    ("llm_foundry", {"gpu": "^h100"}, "attention_short", (0.19,)),
-    ("nanotron", {}, "split_launch", (0, 9e-3)),
-    ("nanotron", {}, "stage_launch", (1.4e-3, 5e-3)),
-    ("nanotron", {}, "domain_launch", (1.5e-3, 7e-3)),
-    ("nanotron", {}, "stall_time", (0.3, 0.8)),
-    ("megatron_bridge", {"model": EXPERTS, "fused": "no", "in_turns": "no"}, "block_launch", (4e-3, 13e-3)),
-    ("megatron_bridge", {"model": DENSE, "system": "H100"}, "sustained_rate", (0.74, 0.90)),
-    ("bloom_topology", {}, "block_wait", (10e-3, 26e-3)),
-    ("narayanan_table2", {"zero": "^3"}, "far_efficiency", (0.06, 0.13)),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "where", "letter", "others"), CALIBRATED, ids=lambda x: str(x)[:20])
-def test_a_calibrated_cell_is_found_again_on_the_rows_it_names(name, where, letter, others):
-    stanza = stanzas()[name]
-    rows = [x for x in confront(name).rows if stanza.calibrates(x)]
-    rows = [x for x in rows if all(re.search(p, x[c]) for c, p in where.items())]
-    assert rows
-
-    def error(**changed):
-        calls = [stanza.call(row) for row in rows]
-        found = np.array([replace(x, letters=x.letters | changed).value for x in calls])
-        return np.abs(found / [float(row[stanza.said["measured"]]) for row in rows] - 1).mean()
-
-    best = error()
-    assert all(error(**{letter: x}) > best for x in others)
 
 
 def test_the_network_fits_the_collectives_of_its_cluster():

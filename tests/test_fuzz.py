@@ -321,26 +321,10 @@ def services(rng, record):
 
 def training_letters():
     return [
-        "weight_offload",
-        "dp_overlap",
-        "scaleup_size",
-        "kv_heads",
-        "head_dim",
-        "layers",
-        "stage",
-        "chunks",
-        "cp",
-        "ep",
-        "peak_flops",
-        "embeddings",
-        "stage_blocks",
-        "near_blocks",
-        "weight_bits",
-        "shard_group",
-        "hidden",
-        "devices",
-        "global_batch",
-    ]
+        "weight_offload", "dp_overlap", "scaleup_size", "kv_heads", "head_dim", "layers", "stage", "chunks", "cp",
+        "ep", "peak_flops", "embeddings", "stage_blocks", "near_blocks", "weight_bits", "shard_group", "hidden",
+        "devices", "global_batch",
+    ]  # fmt: skip
 
 
 def simulations(rng, record):
@@ -385,17 +369,9 @@ def test_what_is_read(trial, number, tmp_path):
 def searches(rng, record):
     known = _knowns(rng)
     given = dict(
-        devices=8,
-        global_batch=16,
-        seq=4096,
-        tp=[1, 2],
-        pp=1,
-        batch=1,
-        recompute=["none"],
-        sharding=["zero1"],
-        schedule="1f1b",
-        progress=False,
-    )
+        devices=8, global_batch=16, seq=4096, tp=[1, 2], pp=1, batch=1, recompute=["none"], sharding=["zero1"],
+        schedule="1f1b", progress=False,
+    )  # fmt: skip
     given = mutated(
         rng,
         given,
@@ -411,19 +387,10 @@ def test_search():
 
 def calculators(rng, record):
     given = dict(
-        answer="token_time",
-        also=["kv_cache"],
-        curve=["batch"],
-        start={"batch": 8},
-        precision=["bf16"],
-        warn=[],
-        batch=(1, 64),
-        context=[1024, 2048],
-        model=models[["llama3_8b", "llama2_7b"]],
-        device=accelerators[["h100", "a100"]],
-        weight_bits=16,
-        kv_bits=16,
-    )
+        answer="token_time", also=["kv_cache"], curve=["batch"], start={"batch": 8}, precision=["bf16"], warn=[],
+        batch=(1, 64), context=[1024, 2048], model=models[["llama3_8b", "llama2_7b"]],
+        device=accelerators[["h100", "a100"]], weight_bits=16, kv_bits=16,
+    )  # fmt: skip
     given = mutated(rng, given, LETTERS)
     sheet = decoding if rng.random() < 0.95 else odd(rng)
     record("calculator", (sheet, given), lambda: calculator(sheet, **given).spec and None)

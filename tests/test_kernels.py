@@ -11,7 +11,6 @@ from scalebook.block.sharding import context_parallel, expert_parallel, sequence
 from scalebook.language.notation import symbol
 from scalebook.machine.datasheet import best_found
 from scalebook.machine.kernels import (
-    exposed_write,
     grouped_hidden,
     matmul_share,
     matmul_time,
@@ -31,7 +30,6 @@ from scalebook.machine.kernels import (
 from scalebook.machine.operators import cycled_operator, linear_operator
 from scalebook.machine.tiles import aligned_share
 from scalebook.measurements import confront
-from scalebook.measurements.rows import SYSTEMS
 from scalebook.tables import accelerators, models
 from scalebook.training.step import training_step
 
@@ -227,54 +225,6 @@ def test_what_is_typical_is_about_the_median_of_what_was_measured():
 # The calibration
 
 
-def loss(rows, **letters):
-    """Mean |log(predicted/measured)|, rows of 1,024 and more counted three times."""
-    weight = np.array([3.0 if float(row["m"]) >= 1024 else 1.0 for row in rows])
-    times = np.array([float(row["latency_ms"]) for row in rows])
-    return float(np.average(np.abs(np.log(predicted_with("gemm", rows, **letters) / times)), weights=weight))
-
-
-FORMATS = {"bfloat16": "bf16", "fp8": "fp8", "nvfp4": "fp4"}
-CELLS = [
-    *((x, "bfloat16", y) for x in SYSTEMS for y in ("matmul_efficiency", "stream_efficiency", "kernel_launch")),
-]
-
-
-@pytest.mark.parametrize(("system", "kind", "letter"), CELLS)
-def test_cells_are_where_the_calibration_puts_them(system, kind, letter):
-    """No value 8 % (the launch: 25 %) to either side predicts the rows calibrated on better."""
-    rows, _ = fitted_rows("gemm", system=system, gemm_dtype=kind, framework="TRTLLM")
-    assert len(rows) > 30
-    here, far = accelerators[SYSTEMS[system]].at(FORMATS[kind])[letter], 1.25 if letter == "kernel_launch" else 1.08
-    assert loss(rows) < min(loss(rows, **{letter: here * x}) for x in (far, 1 / far))
-
-
-# How engines quantize: on the even rows of both sets, and what was not calibrated on is no worse by a third.
-QUANTIZED = [
-    ("trtllm_fp8", "TRTLLM", "fp8", "h100 h200"), ("trtllm_fp8", "TRTLLM", "fp8", "b200 gb200"),
-    ("vllm_fp8", "VLLM", "fp8", "h100 h200"), ("vllm_fp8", "VLLM", "fp8", "b200 gb200"),
-    ("sglang_fp8", "SGLang", "fp8", "h100 h200"), ("trtllm_fp8_block", "TRTLLM", "fp8_block", "b200 gb200"),
-    ("sglang_fp8_block", "SGLang", "fp8_block", "h100 h200"), ("trtllm_nvfp4", "TRTLLM", "nvfp4", "b200 gb200"),
-    ("vllm_nvfp4", "VLLM", "nvfp4", "b200 gb200"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("library", "framework", "kind", "devices"), QUANTIZED)
-def test_libraries_quantize_as_the_calibration_says(library, framework, kind, devices):
-    """No start half as long or half as long again predicts the even rows better, nor a rate a sixth to either side."""
-    there = [next(x for x in SYSTEMS if SYSTEMS[x] == name) for name in devices.split()]
-    picked = {"framework": framework, "gemm_dtype": kind}
-    found = [(name, *fitted_rows(name, **picked, system=x)) for name in ("gemm", "gemm_2026") for x in there]
-    found = [x for x in found if x[1]]
-    cells = accelerators[devices.split()[0]].at("fp4" if kind == "nvfp4" else "fp8").running(library)
-
-    def error(**letters):
-        return np.average([off(*x, **letters) for x in found], weights=[len(rows) for _, rows, _ in found])
-
-    for letter, far in (("quantize_start", 1.5), ("matmul_efficiency", 1.18)):
-        assert error() < min(error(**{letter: cells[letter] * x}) for x in (far, 1 / far)), letter
-
-
 def test_an_operator_in_16_bits_is_its_product_and_quantizing_takes_time_in_fewer():
     sizes = dict(rows=64, columns=8192, inner=8192)
     wide = linear_operator(H100, sizes)
@@ -292,17 +242,6 @@ def test_what_a_cache_holds_makes_a_product_no_slower(rows, columns, inner):
     assert 0 <= warm.cached_share <= 1 and warm.matmul_time <= cold.matmul_time
 
 
-def test_what_a_split_costs_is_where_the_calibration_puts_it():
-    """Narrow products of the engines never compared before; dearer splits beyond the second are much worse."""
-    rows, measured = fitted_rows("gemm_2026", gemm_dtype="bfloat16")
-    narrow = [i for i, x in enumerate(rows) if float(x["n"]) <= 512 and float(x["m"]) <= 512 and float(x["k"]) >= 2048]
-    rows, measured = [rows[i] for i in narrow], measured[narrow]
-    here = off("gemm_2026", rows, measured)
-    assert len(rows) > 30 and here < 0.25
-    assert here < off("gemm_2026", rows, measured, split_step=1e-6) / 1.5
-    assert here < off("gemm_2026", rows, measured, split_time=9e-6) / 1.5
-
-
 def test_products_of_xla_start_alone():
     rows, measured = fitted_rows("gemm_xla")
     device = accelerators.b200
@@ -311,17 +250,6 @@ def test_products_of_xla_start_alone():
     a, b = 1 / measured, 1 - known / measured
     assert (a @ b) / (a @ a) == pytest.approx(start, rel=0.03)
     assert 0 < len(rows) < len(confront("gemm_xla").rows)
-
-
-def test_streams_of_the_mi210_fit_the_even_rows_of_one_kernel_and_hold_for_the_others():
-    result = confront("vector_kernels")
-    rows, measured = fitted_rows("vector_kernels")
-    assert {(row["gpu"], row["op"]) for row in rows} == {("MI210", "gelu")}
-    reached = np.arange(0.3, 0.5, 0.005)
-    far = [np.abs(predicted_with("vector_kernels", rows, stream_efficiency=x) / measured - 1).mean() for x in reached]
-    assert reached[np.argmin(far)] == pytest.approx(accelerators.mi210.stream_efficiency, abs=0.006)
-    large = [g for name, g in result.groups.items() if "MI210, 8 million" in name]
-    assert len(large) == 3 and all(g["mean"] < 0.16 for g in large)
 
 
 def test_shares_of_products_that_are_not_aligned_fit_the_even_rows_and_hold_for_other_kinds_of_products():
@@ -347,84 +275,6 @@ def test_products_of_three_milliseconds_and_more_run_slower_on_the_h100():
 
 
 # Devices of other makers
-
-
-def is_large(row):
-    return all(float(row[x]) >= 1024 for x in "mnk")
-
-
-def is_best(letter, value, rows, far=1.08, **letters):
-    """Whether no value so far to either side predicts the rates of these rows of gemm_amd better."""
-    measured = np.array([float(row["tflops"]) for row in rows])
-    here, *others = (off("gemm_amd", rows, measured, **letters, **{letter: value * x}) for x in (1, far, 1 / far))
-    return here < min(others)
-
-
-def of_amd(**columns):
-    return fitted_rows("gemm_amd", **columns)[0]
-
-
-def of_aiter(**columns):
-    return [row for row in of_amd(device="mi355x", **columns) if row["source"].startswith("aiter")]
-
-
-@pytest.mark.parametrize(("name", "precision", "letter"), [
-    ("mi300x", "fp8", "matmul_fp8"), ("mi355x", "bf16", "matmul_bf16"), ("mi355x", "fp8", "matmul_fp8"),
-    ("mi355x", "mxfp4", "matmul_fp4"),
-])  # fmt: skip
-def test_cells_of_amd_are_where_the_calibration_puts_them(name, precision, letter):
-    rows = [row for row in of_amd(device=name, precision=precision) if is_large(row)]
-    rows = [row for row in rows if name != "mi355x" or row["source"].startswith("aiter")]
-    far = 1.08 if len(rows) > 3 else 1.1
-    # a cell is for any kernel, of which half of the writing is hidden
-    value = accelerators[name][letter]
-    assert len(rows) >= 3 and is_best("matmul_efficiency", value, rows, far, exposed_write=exposed_write())
-
-
-FASTER = ("asm", "cktile")
-
-
-@pytest.mark.parametrize("name", ["mi300x", "mi355x"])
-def test_scaled_blocks_of_amd_are_where_the_calibration_puts_them(name):
-    rows = [row for row in of_amd(device=name, precision="fp8_block") if is_large(row) and row["library"] not in FASTER]
-    value = accelerators[name].at("fp8").running("aiter_blocks").matmul_efficiency
-    assert len(rows) > 20 and is_best("matmul_efficiency", value, rows)
-
-
-def test_faster_kernels_with_scaled_blocks_are_where_the_calibration_puts_them():
-    """On three rows; hundreds that nothing was fitted on say so too."""
-    rows = [row for row in of_amd(precision="fp8_block") if row["library"] in FASTER and is_large(row)]
-    device = accelerators.mi355x.at("fp8")
-    fast, slow = (device.running(x).matmul_efficiency for x in ("aiter_blocks_fast", "aiter_blocks"))
-    assert len(rows) == 3 and is_best("matmul_efficiency", fast, rows)
-    result = confront("gemm_aiter")
-    tests = [i for i, x in enumerate(result.rows) if x["library"] in FASTER and "128x128" in x["precision"]]
-    again = predicted_with("gemm_aiter", [result.rows[i] for i in tests], matmul_efficiency=slow)
-    slower = again / result.measured[tests] - 1
-    assert len(tests) > 200 and np.abs(result.errors[tests]).mean() < 0.9 * np.abs(slower).mean()
-
-
-@pytest.mark.parametrize("kind", ["bf16", "fp8", "fp8_block", "mxfp4"])
-def test_what_products_of_amd_wait_for_is_where_the_calibration_puts_it(kind):
-    """On AITER's even rows of the MI355X, from which the start comes too."""
-    precision = {"fp8_block": "fp8", "mxfp4": "fp4"}.get(kind, kind)
-    names = ("amd_alone", "aiter_blocks") if kind == "fp8_block" else ("amd_alone",)
-    wait = accelerators.mi355x.at(precision).running(*names).inner_wait
-    rows = of_aiter(precision=kind)
-    assert len(rows) > 60 and is_best("inner_wait", wait, rows, far=1.25)
-
-
-def test_how_products_of_amd_start_split_and_write_is_where_the_calibration_puts_it():
-    rows, cells = of_aiter(), accelerators.mi355x.at("bf16").running("amd_alone", "aiter")
-    assert len(rows) > 800 and is_best("kernel_launch", cells.kernel_launch, rows, far=1.15)
-    assert is_best("exposed_write", cells.exposed_write, rows, far=1.1)
-    split = [row for row in rows if row["sharing"] == "shared"]
-    measured, cost = np.array([float(row["tflops"]) for row in split]), cells.split_time
-    assert len(split) > 350 and cost == cells.split_step
-    here, *others = (
-        off("gemm_amd", split, measured, split_time=cost * x, split_step=cost * x) for x in (1, 1.3, 1 / 1.3)
-    )
-    assert here < min(others)
 
 
 def test_hipblaslt_in_training_is_what_steps_take():
@@ -492,14 +342,9 @@ def test_a_step_on_the_mi300x_is_slower_than_the_best_product_that_amd_published
     best = max(float(row["tflops"]) for row in confront("gemm_best").rows if row["device"] == "mi300x")
     for letters in (dict(), dict(dp_overlap=1, recompute="full")):
         run = training_step(
-            models.llama3_8b,
-            accelerators.mi300x.at("bf16"),
-            dp=8,
-            microbatches=8,
-            seq=8192,
-            sharding="zero3",
+            models.llama3_8b, accelerators.mi300x.at("bf16"), dp=8, microbatches=8, seq=8192, sharding="zero3",
             **letters,
-        )
+        )  # fmt: skip
         assert 0.4 * best < run.model_flops / run.step_time / run.devices / 1e12 < 0.85 * best
 
 

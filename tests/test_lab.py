@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .browser import PATIENCE, answered, chosen, drag, open_page, settled
+from .browser import PATIENCE, answered, chosen, drag, open_page, script, settled
 from .support import calculators, python_says
 
 ROOT = Path(__file__).parents[1]
@@ -24,9 +24,7 @@ PRIVATE = ["JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUP
 
 # Of the house's tables and calculators: how words in cells are set, and how light their texts are, 0 to 1.
 WORDS = "[...document.querySelectorAll('.sb-table td.sb-said')].map((x) => getComputedStyle(x).textAlign)"
-LIGHT = """[...document.querySelectorAll(".sb-table :is(td, th), .sb-calculator :is(label, select, .sb-value)")]
-  .filter((x) => x.getClientRects().length && !x.closest(".sb-message"))
-  .map((x) => getComputedStyle(x).color.match(/[\\d.]+/g).slice(0, 3).reduce((a, b) => a + b / 765, 0))"""
+LIGHT = script("light")
 
 
 # The kernel answers in turn: what it was told of a slider it has answered before this.
@@ -115,14 +113,7 @@ def test_chapter_in_jupyterlab(chromium, lab):
         assert page.outside == []
 
 
-# What JupyterLab holds of the notebook in front, once its kernel has said which it is, and what the kernel said.
-OPENED = """async () => {
-  const { context, sessionContext } = jupyterapp.shell.currentWidget;
-  await sessionContext.ready;
-  const { kernel } = sessionContext.session, [{ language_info }] = [await kernel.info, await kernel.spec];
-  await new Promise((done) => setTimeout(done)); // what else waits for these has had its turn
-  return { kernel: language_info, notebook: context.model.getMetadata("language_info"), unsaved: context.model.dirty };
-}"""
+OPENED = script("opened")
 
 
 def test_a_notebook_that_was_only_opened_is_not_unsaved(chromium, lab):

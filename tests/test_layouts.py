@@ -1,7 +1,6 @@
 """Layouts of a service: what a search by columns finds is what calls one by one find, and it keeps what it promises."""
 
 import itertools
-from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
@@ -171,14 +170,6 @@ def test_without_a_rate_devices_are_as_full_as_targets_let_them():
     assert "users=" in best.call
     given = search(serve, LLAMA, H200, users=range(1, 400), tp=[2, 4, 8], tpot="20 ms", **ASKED)
     assert given.best[0].users == most.users and given.best[0].tp == best.tp
-
-
-def test_a_process_pool_finds_the_same():
-    model, devices, asked = CASES["dense"]
-    with ProcessPoolExecutor(2) as pool:
-        found = search(serve, model, devices, executor=pool, **asked, **ASKED)
-    here = search(serve, model, devices, **asked, **ASKED)
-    assert repr(found) == repr(here)
 
 
 def test_it_is_shown_with_its_neighbours():

@@ -8,7 +8,6 @@ import pytest
 
 from scalebook.inference import decode_step, mixed_step, prefill_step, serve
 from scalebook.measurements import confront, sets
-from scalebook.measurements.confrontation import TIMES
 from scalebook.tables import accelerators, engines, models
 
 DENSE = models.llama2_70b, accelerators.h200.at("fp8")
@@ -30,42 +29,6 @@ def errors(name, picked, **letters):
         if is_fitted and re.search(picked, call.text):
             found.append(moved(call, **letters).value / measured - 1)
     return np.array(found)
-
-
-GEFORCE = r"^(?!.*(load_rate|metal|sharing|loads))"
-# Set, letter, its value, calls, and a step by which any move makes the rows worse (in the mean, or in squares).
-CALIBRATED = [
-    ("trtllm_static", "head_efficiency", 0.11, "trtllm_0_[58]", 0.3, 1),
-    ("trtllm_first_token", "prompt_layer_overhead", 79e-6, "", 0.1, 2),
-    ("mlperf_interactive", "tpot_tail", 1.6, "", 0.15, 1),
-    ("mi300x_latency", "own_sum_rate", 34.48276e9, "", 0.1, 2),
-    ("mi300x_latency", "layer_overhead", 17e-6, "", 0.1, 2),
-    ("mi300x_max_load", "kernel_share", 0.75, "", 0.06, 1),
-    ("trtllm_max_load", "kernel_share", 0.8, "trtllm_0_14", 0.05, 1),
-    ("trtllm_max_load", "sequence_overhead", 24e-6, r"^(?!.*attention_dp=[248])(?=.*h[12]00\.).*trtllm_1_0", 0.15, 1),
-    ("trtllm_max_load", "kernel_share", 0.68, "trtllm_groups", 0.05, 1),
-    ("batch1_decode", "load_rate", 1.0679296875e12, "a100.*llama_cpp_2024", 0.02, 2),
-    ("batch1_decode", "block_overhead", 119e-6, "llama_cpp_metal", 0.05, 2),
-    ("batch1_decode", "block_overhead", 947e-6, "llama_cpp_2023_sharing", 0.05, 2),
-    ("batch1_decode", "block_overhead", 147.6e-6, "mlc_llm_sharing", 0.05, 2),
-    ("batch1_decode", "block_overhead", 525e-6, "vllm_2023_sharing", 0.05, 2),
-    ("batch_decode_mi300x", "block_overhead", 83e-6, "", 0.05, 2),
-    ("batch_decode_mi300x", "own_sum_rate", 23.8095e9, "", 0.05, 2),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "letter", "value", "picked", "step", "power"), CALIBRATED)
-def test_a_cell_is_best_for_the_rows_it_names(name, letter, value, picked, step, power):
-    def off(x):
-        return error(errors(name, picked, **{letter: x}))
-
-    def error(found):  # in the mean, or of times in squares
-        found = 1 / (1 + found) - 1 if power == 2 and confront(name).confrontation.unit not in TIMES else found
-        return (np.abs(found) ** power).mean()
-
-    own = error(errors(name, picked))
-    assert own == pytest.approx(off(value), rel=1e-9)  # the cell is this value
-    assert own < min(off(value * (1 - step)), off(value * (1 + step)))
 
 
 @pytest.mark.parametrize("engine", ["llama_cpp_2023", "llama_cpp_2024", "llama_cpp_2025", "exllamav2", "mlc_llm"])

@@ -17,7 +17,7 @@ from scalebook.display.gantt import KINDS
 from scalebook.display.meanings import PARTS, SHADES, coloured_terms, ink_of, meaning
 from scalebook.display.scheme import DEVICES, INKS, UNKNOWN, WHOLE, device_look, hues, ink_on, on_dark, shades_style
 from scalebook.inference.tokens import token_time
-from scalebook.language import FORMULAS, NOTATION, symbol
+from scalebook.language import NOTATION, symbol
 from scalebook.machine.roofline import memory_time, roofline_time
 from scalebook.tables import accelerators
 from tools.notebooks import notebooks
@@ -216,15 +216,6 @@ def test_every_part_of_a_sum_is_coloured_where_there_are_several():
             letters = [x for x in whole.args if x.is_Symbol and x.name in PARTS]
             if len({PARTS[x.name].ink for x in letters}) > 1:
                 assert all(PARTS[x.name].ink in f.latex for x in letters), f.name
-
-
-@pytest.mark.parametrize("name", [
-    "step_time", "decode_memory", "device_memory", "token_time", "pass_time", "bubble_time", "layer_flops",
-    "replicated", "wall_params", "activation_room_left", "ring_all_reduce", "decode_kernel_time", "near_memory",
-    "offload_bandwidth", "dp_exposed", "ttft_apart",
-])  # fmt: skip
-def test_the_central_sums_of_chapters_are_coloured(name):
-    assert INK.search(FORMULAS[name].latex)
 
 
 def test_what_is_derived_is_shown_in_the_same_colours():

@@ -152,15 +152,9 @@ class TestPlaces:
     def test_a_mix_takes_the_larger_number_of_its_passes(self, times, late):
         weights, kept, states, forward, backward = times
         at = dict(
-            EVERYTHING,
-            block_weights=weights,
-            saved_activations=kept,
-            block_states=states,
-            link_bandwidth=1,
-            block_forward=forward,
-            block_backward=backward,
-            link_latency=late,
-        )
+            EVERYTHING, block_weights=weights, saved_activations=kept, block_states=states, link_bandwidth=1,
+            block_forward=forward, block_backward=backward, link_latency=late,
+        )  # fmt: skip
         passes = (forward, weights, kept, late), (backward, weights + kept + states, 0, late)
         fits = [n for n in range(1, 42) if all(each(*x, n) <= max(x[:3]) * (1 + 1e-9) for x in passes)]
         assert offload_tiers.near_blocks_mix(at) == fits[0]
@@ -170,14 +164,9 @@ class TestPlaces:
     def test_states_changed_in_place(self, times, late):
         weights, kept, states, compute = times
         at = dict(
-            EVERYTHING,
-            block_weights=weights,
-            saved_activations=kept,
-            block_states=states,
-            link_bandwidth=1,
-            block_backward=compute,
-            link_latency=late,
-        )
+            EVERYTHING, block_weights=weights, saved_activations=kept, block_states=states, link_bandwidth=1,
+            block_backward=compute, link_latency=late,
+        )  # fmt: skip
         lanes = compute, weights + kept + states, states, late
         n = int(offload_tiers.near_states_in_place(at))
         assert each(*lanes, n, in_place=True) == pytest.approx(max(lanes[:3]))

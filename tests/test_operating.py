@@ -5,20 +5,13 @@ import pytest
 
 from scalebook.inference import any_slow
 from scalebook.runs import (
-    checkpoint_bytes,
     checkpoint_interval_daly,
     lost_share_at_best,
     lost_share_tiers,
     lost_share_with_restarts,
-    near_checkpoint_time_sent,
     operating,
 )
 from scalebook.tables import models, precisions
-
-
-def test_a_checkpoint_is_twelve_bytes_a_parameter_with_adam():
-    row = models.llama3_405b
-    assert checkpoint_bytes(row, precisions.adam_bf16) == 12 * row.params
 
 
 def test_the_sheet_of_a_run():
@@ -43,11 +36,6 @@ def test_restarts_come_on_top():
     known = dict(checkpoint_time=60, near_checkpoint_time=2, near_failures=0.9, mtbf=11_135)
     assert lost_share_with_restarts(known, restart_time=0) == pytest.approx(lost_share_tiers(known))
     assert lost_share_with_restarts(known, restart_time=1113.5) == pytest.approx(lost_share_tiers(known) + 0.1)
-
-
-def test_shares_are_sent_at_once():
-    one, many = (near_checkpoint_time_sent(checkpoint_bytes=1e12, devices=n, link_bandwidth=5e10) for n in (1, 1000))
-    assert one == pytest.approx(1000 * many)
 
 
 def test_some_host_is_slow():

@@ -148,18 +148,6 @@ def test_every_execution_keeps_the_rules(name, scale, microbatches, times, trans
     assert run.makespan >= run.interval and run.bubble >= 0
 
 
-def test_the_issue_in_numbers():
-    assert pipeline.bubble_1f1b(pp=8, microbatches=64) == 0.109375
-    assert simulate("1f1b", pp=8, microbatches=32).bubble == Fraction(21, 96)
-    assert pipeline.bubble_interleaved.solve("chunks")(pp=8, microbatches=32, bubble=7 / 128) == pytest.approx(4)
-    equal = pipeline.equal_input_gradient, pipeline.equal_weight_gradient
-    assert pipeline.bubble_zb_h1(*equal, pp=8, microbatches=32) == pytest.approx(7 / 96)
-    one = dict(forward_time=1, input_gradient_time=1, weight_gradient_time=1)
-    assert (
-        pipeline.bubble_zb_v(**one, pp=8, microbatches=32) == pipeline.bubble_zb_h2(**one, pp=8, microbatches=32) == 0
-    )
-
-
 def test_times_may_have_units():
     run = simulate("1f1b", 4, 8, forward_time="10 ms", input_gradient_time="10 ms", weight_gradient_time="5 ms")
     assert float(run.interval) == pytest.approx(11 * 0.025) and run.bubble == Fraction(3, 8)

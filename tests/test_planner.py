@@ -12,57 +12,27 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-import sympy
 from py_mini_racer import MiniRacer
 from scalebook.book.planner import planner, planner_script, planner_style
 from scalebook.book.planner import widget as made
-from scalebook.book.planner.sheets import Graph, kind_of
+from scalebook.book.planner.sheets import kind_of
 
 from scalebook.flags import SERVERS, server_flags, write
 from scalebook.inference import serve
 from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import reason as serving_reason
-from scalebook.language import symbol
 from scalebook.search import search
 from scalebook.tables import accelerators, frameworks, models, precisions
 from scalebook.training import training_step
 from scalebook.training.rules import reason
 
-from .browser import open_page
+from .browser import open_page, script
 from .browser import serve as web
 from .support import ROOT
 from .test_huggingface import CONFIGS
 
 NEAR = 1e-9
-ASK = """
-const engine = planEngine(data), cases = planCases(engine), searching = planSearch(cases), words = planWords(engine);
-const rows = planRows(engine, words), states = planState({ engine, cases, words, rows });
-const row = (p) => ({ ...p, model: data.models[p.model] ?? p.model, device: data.devices[p.device] ?? p.device });
-const answer = (p) => { const q = row(p), r = cases.of(q.job).answer(q); return { values: r.values, why: r.why }; };
-const find = (p) => {
-  const q = row(p), r = searching.searched(q);
-  return { ...r, layouts: 0, space: 0, near: searching.neighbours(q, r.space, r.best[0]) };
-};
-const attempt = (f) => { try { return { is: f() }; } catch (error) { return { error: error.message }; } };
-const csv = ([s, c]) => {
-  const r = cases.of(s.job).answer(states.plan(s), c);
-  return states.sheet(s, { ...r, given: cases.used(r.sheet, r.known) }, c);
-};
-const CALLS = {
-  best: (p) => searching.searched(row(p)).best, lacking: (p) => cases.lacking(row(p)),
-  pooled: states.pooled, write: states.write,
-  answer, tried: (p) => attempt(() => answer(p)), find, csv, pools: (p) => searching.pools(row(p)),
-  config: (x) => attempt(() => rows.model(x)), link: (x) => attempt(() => states.read(x)),
-  device: (x) => attempt(() => rows.device(x, null)), read: (x) => words.read(...x),
-  again: (x) => states.write(states.read(x)),
-  ranges: ([s, c, x]) => {
-    const p = states.plan(s), r = cases.of(s.job).answer(p, c), given = cases.used(r.sheet, r.known);
-    return planLikely(engine, { spreadOf, cases }).likely(p, { ...r, given, laid: c }, x);
-  },
-  python: ([s, c]) => states.python(s, c), flags: ([s, c, f]) => states.flags(s, c, f),
-};
-const ask = (name, said) => JSON.stringify(CALLS[name](JSON.parse(said)) ?? null);
-"""
+ASK = script("planner")
 
 
 @pytest.fixture(scope="module")
@@ -528,13 +498,6 @@ def test_flags_of_servers_are_those_of_python(page, engine):
 
 
 # The graph
-
-
-def test_expressions_that_are_equal_stand_once():
-    graph, x = Graph(), symbol("tp")
-    assert graph.place(x / 2 + x**2) == graph.place(x**2 + x / 2)
-    with pytest.raises(NotImplementedError, match="the planner has no"):
-        graph.place(sympy.sin(x))
 
 
 def test_kinds_of_blocks_are_told_apart_in_the_page_as_here(planned):

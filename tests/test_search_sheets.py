@@ -143,16 +143,9 @@ def test_rows_give_way_to_letters_that_are_searched():
     """What a row computed from a letter that is searched goes with it, and a formula swapped in counts."""
     letters = dict(batch=[1, 8], context=8192, kv_bits=16, weight_bits=16, hbm_bandwidth=[1e12, 3e12])
     found = search(
-        decoding,
-        models.llama3_8b,
-        H100,
-        token_time_overhead,
-        **letters,
-        bandwidth_efficiency=0.8,
-        block_overhead="10 us",
-        minimize="token_time",
-        against="hbm_bandwidth",
-    )
+        decoding, models.llama3_8b, H100, token_time_overhead, **letters, bandwidth_efficiency=0.8,
+        block_overhead="10 us", minimize="token_time", against="hbm_bandwidth",
+    )  # fmt: skip
     for one in found.best:
         assert (
             one.row.token_time == pytest.approx(one.token_time, rel=1e-12)
@@ -171,18 +164,6 @@ def test_sizes_do_not_matter(name, monkeypatch):
     again = search(sheet, model, H100, **letters, **asked_for)
     assert [x.values for x in again.best] == [x.values for x in plain.best] and again.rejected == plain.rejected
     assert [x.letters for x in again.pareto] == [x.letters for x in plain.pareto]
-
-
-def test_another_process_searches_a_sheet_alike():
-    sheet, model, held, letters = CASES["sharing"]
-    sheet(
-        model, H100, **{n: x[0] if isinstance(x, list) else x for n, x in letters.items()}
-    )  # it has compiled code then
-    here = search(sheet, model, H100, **letters, minimize="token_time", against=held)
-    with ProcessPoolExecutor(1) as pool:
-        there = search(sheet, model, H100, **letters, minimize="token_time", against=held, executor=pool)
-    assert [(x.values, x.letters) for x in here.best] == [(x.values, x.letters) for x in there.best]
-    assert here.rejected == there.rejected and here.count == there.count
 
 
 # The protocol

@@ -9,13 +9,10 @@ import sympy
 
 from scalebook.inference.bill import (
     device_rate_alone,
-    fleet_cost,
     least_million_cost_alone,
     million_cost,
     million_cost_alone,
-    million_cost_of_fleet,
     speed_cost,
-    token_energy,
 )
 from scalebook.inference.disaggregation import (
     batch_under_target,
@@ -296,11 +293,6 @@ def test_what_two_pools_gain(target, prompt_time):
     assert row.batch == batch_under_target(known) and row.tpot == pytest.approx(target)
 
 
-def test_gain_of_the_example_and_its_bound():
-    known = {**SERVER, "tpot_target": 0.02}
-    assert disaggregation_gain(known) == pytest.approx(1.6) and disaggregation_bound(known) == pytest.approx(2)
-
-
 def test_caches_that_are_sent():
     assert cache_rate(models.deepseek_v3, kv_bits=16, prompt_rate=7839) == 70_272 * 7839  # 0.55 GB/s
     assert cache_rate(models.llama3_70b, kv_bits=16, prompt_rate=1) == 327_680
@@ -551,10 +543,3 @@ def test_the_hyperbola_has_two_asymptotes():
     assert million_cost_alone(known, tpot=1e6) == pytest.approx(least)
     solved = million_cost_alone.solve("tpot")
     assert solved(known, million_cost=2 * least) == pytest.approx(0.02)
-
-
-def test_a_day_of_a_fleet():
-    day = {"devices": 226.75 * 8, "price_hour": 2, "run_time": 86_400}
-    assert fleet_cost(day) == pytest.approx(87_072)
-    assert million_cost_of_fleet(day, fleet_tokens=168e9) == pytest.approx(0.518, abs=5e-4)
-    assert token_energy(tdp=700, device_rate=700) == 1

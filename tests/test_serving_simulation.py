@@ -90,31 +90,12 @@ def test_littles_law(more):
     assert decoding == pytest.approx(2000 / elapsed * (run.ends - run.firsts).mean())
 
 
-def test_littles_law_of_the_rate():
-    run = simulate_serving(**ENGINE, rate=8, requests=20_000, warmup=100, seed=1)
-    assert run.mean_batch * run.utilisation == pytest.approx(8 * (run.end_to_end - run.ttft).mean(), rel=0.02)
-    assert run.throughput == pytest.approx(8 * 200, rel=0.02)
-
-
-def test_littles_law_of_users():
-    run = simulate_serving(**ENGINE, users=32, requests=6400, shortest=0.8)
-    assert 6400 / run.ends.max() * run.end_to_end.mean() == pytest.approx(32, rel=0.02)
-
-
 # The closed form, as far as it goes.
 
 
 def closed(rate):
     """Each step reads the prompts that came during one: mean field."""
     return 10e-3 / (1 - rate * (200 * 50e-6 + 30e-3))
-
-
-@pytest.mark.parametrize(("rate", "milliseconds"), [(2, 10.87), (8, 14.71), (12, 19.23), (16, 27.78), (17.25, 32.26)])
-def test_time_per_token_is_that_of_mean_field_below_a_load_of_0_7(rate, milliseconds):
-    run = simulate_serving(**ENGINE, rate=rate, requests=3000, warmup=500)
-    assert closed(rate) * 1e3 == pytest.approx(milliseconds, abs=0.005)
-    assert run.statistics("tpot")["mean"] == pytest.approx(closed(rate), rel=0.05)
-    assert run.mean_batch == pytest.approx(rate * 199 * closed(rate), rel=0.07)
 
 
 ENGINES = [(0.03, 200, 5e-5), (0.3, 200, 5e-5), (0.03, 20, 5e-5), (0.01, 50, 5e-4), (0.2, 500, 1e-4)]
@@ -128,12 +109,6 @@ def test_what_mean_field_leaves_out(prompt_time, output, added_time):
     after = rate * (prompt_time + 10e-3) * prompt_time / output
     run = simulate_serving(**engine, rate=rate, requests=6000, warmup=500, seed=4)
     assert run.statistics("tpot")["mean"] == pytest.approx((10e-3 + added_time + after) / (1 - 0.4), rel=0.02)
-
-
-def test_mean_field_ends_earlier_where_a_prompt_takes_many_steps():
-    engine = {**ENGINE, "prompt_time": 0.3}
-    run = simulate_serving(**engine, rate=0.65 / 0.31, requests=6000, warmup=500)
-    assert run.statistics("tpot")["mean"] > 1.1 * 10e-3 / (1 - 0.65)
 
 
 # What an engine does, exactly.
@@ -208,11 +183,6 @@ def test_equal_steps_at_once_are_those_steps_one_by_one(seed):
     assert np.column_stack([run.firsts, run.ends]) == pytest.approx(expected, rel=1e-9)
 
 
-def test_hundreds_of_users_are_quick():
-    run = simulate_serving(**{**ENGINE, "output": 1000}, users=256)
-    assert len(run.ends) == 2560 and len(run.steps) < 500  # and not some 10,000
-
-
 # JavaScript.
 
 
@@ -274,11 +244,6 @@ def test_answers_of_one_token_have_no_time_per_token_after_it():
         run.statistics("tpot")
     with pytest.raises(LookupError, match="a request has ttft, tpot and end_to_end, not 'tpop'"):
         run.statistics("tpop")
-
-
-def test_more_than_can_be_served_waits_ever_longer():
-    short, long = (simulate_serving(**ENGINE, rate=100, requests=x).ttft.mean() for x in (500, 2000))
-    assert long > 2 * short
 
 
 # Figures.

@@ -160,29 +160,11 @@ def test_traffic_is_what_the_executed_exchange_moves(name, devices, group):
     f = {x.letter: x for x in data_parallel_formulas(SHARDINGS[name])}["dp_scaleup_time"]
     per_piece, microbatches = 1e9, 5
     known = dict(
-        shards=devices,
-        routed_shards=1,
-        tp=1,
-        etp=1,
-        ep=1,
-        shard_group=group,
-        microbatches=microbatches,
-        stage_blocks=4,
-        block_params=PIECES * per_piece / 4,
-        block_routed_params=0,
-        dense_params=PIECES * per_piece,
-        routed_params=0,
-        weight_bits=16,
-        reduce_bits=32,
-        scaleup_size=64,
-        scaleup_bandwidth=1e12,
-        near_efficiency=1,
-        far_efficiency=1,
-        mesh_peers=1,
-        torus_neighbours=1,
-        switch_efficiency=0,
-        scaleout_bandwidth=1e11,
-    )
+        shards=devices, routed_shards=1, tp=1, etp=1, ep=1, shard_group=group, microbatches=microbatches,
+        stage_blocks=4, block_params=PIECES * per_piece / 4, block_routed_params=0, dense_params=PIECES * per_piece,
+        routed_params=0, weight_bits=16, reduce_bits=32, scaleup_size=64, scaleup_bandwidth=1e12, near_efficiency=1,
+        far_efficiency=1, mesh_peers=1, torus_neighbours=1, switch_efficiency=0, scaleout_bandwidth=1e11,
+    )  # fmt: skip
     bytes_of_piece = {"dp_reduce": 4 * per_piece, "dp_gather": 2 * per_piece}
     times = {symbol("microbatches"): microbatches}
     moved = sum(float(sympy.sympify(n).subs(times)) * bytes_of_piece[x] for x, n in sent.items())

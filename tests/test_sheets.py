@@ -1,6 +1,5 @@
 """Every sheet of the package, and what a sheet can do."""
 
-import gc
 import pickle
 
 import numpy as np
@@ -8,8 +7,7 @@ import pytest
 
 from scalebook.inference.tokens import decoding
 from scalebook.language import NOTATION, Formula, Sheet, code, symbol
-from scalebook.language.building import uncollected
-from scalebook.machine.roofline import compute_time, memory_time, ridge_intensity, roofline, roofline_time
+from scalebook.machine.roofline import compute_time, memory_time, roofline, roofline_time
 from scalebook.memory.serving import full_attention, kv_cache
 from scalebook.tables import accelerators, models
 
@@ -50,15 +48,6 @@ def test_shows(sheet):
     for text in (repr(sheet), sheet._repr_html_()):
         assert sheet.name in text
     assert len(repr(sheet).splitlines()) == len(sheet.formulas) + 1
-
-
-def test_building_runs_no_body_twice_and_makes_no_code(monkeypatch):
-    calls = []
-    lazy = Formula("lazy", "intensity", lambda: calls.append(1) or symbol("flops") / symbol("traffic"))
-    monkeypatch.setattr(code, "point", lambda *_: pytest.fail("code was made before a call"))
-    sheet = Sheet("lazy", lazy, ridge_intensity)
-    Sheet("again", *sheet.formulas.values()).only("intensity")
-    assert len(calls) == 1
 
 
 def test_code_is_made_once_for_the_same_letters(monkeypatch):
@@ -169,30 +158,3 @@ def test_formulas_and_rows_travel_between_processes():
     row = roofline(KERNEL)
     assert dict(pickle.loads(pickle.dumps(row))) == dict(row)
     assert pickle.loads(pickle.dumps(models.llama3_8b)).why("kv_width").inputs
-
-
-def test_a_row_answers_before_its_cells_are_made():
-    row = decoding(models.llama3_8b, accelerators.h100, **GIVEN)
-    values = dict(row)
-    assert list(row) == list(values) and row.token_time == values["token_time"] and "mfu" not in row
-    assert "cells" not in vars(row)
-    cells = row.cells
-    assert list(cells) == list(values) and {n: x.value for n, x in cells.items()} == values
-    assert cells["token_time"].inputs["memory_time"] is cells["memory_time"] is row.cells["memory_time"]
-
-
-@pytest.mark.parametrize("was_enabled", [True, False])
-def test_collections_are_put_off_while_something_is_built(was_enabled):
-    try:
-        if not was_enabled:
-            gc.disable()
-        with pytest.raises(ZeroDivisionError), uncollected():
-            assert not gc.isenabled() and 1 / 0
-        assert gc.isenabled() == was_enabled
-    finally:
-        gc.enable()
-
-
-def test_a_sheet_agrees_with_its_formulas_called_alone():
-    row = decoding(models.llama3_70b, accelerators.h200, **GIVEN)
-    assert kv_cache(models.llama3_70b, **{k: GIVEN[k] for k in ("batch", "context", "kv_bits")}) == row.kv_cache

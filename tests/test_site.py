@@ -14,7 +14,7 @@ from scalebook.language import NOTATION, show
 from scalebook.tables import accelerators, models
 from tools.notebooks import notebooks
 
-from .browser import answered, chosen, drag, open_page, settled
+from .browser import answered, chosen, drag, open_page, script, settled
 from .support import calculators, python_says
 
 BOX = ".sb-calculator:not(.sb-gantt)"
@@ -121,28 +121,7 @@ def look(page, path, scheme):
 # Colours that fade into others are there at once.
 ENDED = "document.getAnimations().forEach((x) => x.effect.getComputedTiming().endTime < Infinity && x.finish())"
 
-# Texts whose contrast with the colour behind them is under 3 to 1 (a large text's minimum in WCAG 2).
-FAINT = """() => {
-  const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
-  const linear = (v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
-  const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
-  const found = new Map();
-  const behind = (e) => {
-    if (!e) return [255, 255, 255];
-    if (!found.has(e)) {
-      const colour = parts(getComputedStyle(e).backgroundColor);
-      found.set(e, (colour[3] ?? 1) > 0.5 ? colour : behind(e.parentElement));
-    }
-    return found.get(e);
-  };
-  const texts = [...document.querySelectorAll("article :is(p, td, th, .sb-widget *, .cell_output *)")].filter(
-    (e) => e.getClientRects().length && !e.closest(".katex-mathml") // which is heard, and not seen
-      && [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()));
-  return texts.filter((e) => {
-    const [dark, bright] = [light(parts(getComputedStyle(e).color)), light(behind(e))].sort((x, y) => x - y);
-    return (bright + 0.05) / (dark + 0.05) < 3;
-  }).map((e) => e.textContent.trim().slice(0, 40));
-}"""
+FAINT = script("faint")
 
 
 def drawn(box):
@@ -150,15 +129,7 @@ def drawn(box):
     return box.locator(".sb-curve svg").inner_html()
 
 
-# Of each figure: the height of its smallest letters in pixels, and the colours that fill what stands on it.
-FIGURES = """() => [...document.querySelectorAll("svg.sb-plot")].map((figure) => {
-  const scale = figure.getScreenCTM().a;
-  const heights = [...figure.querySelectorAll("text")].map((x) => parseFloat(getComputedStyle(x).fontSize) * scale);
-  const face = (x) => getComputedStyle(x).fontFamily;
-  const fills = [...figure.querySelectorAll("path, text")].map((x) => getComputedStyle(x).fill);
-  return { least: Math.min(...heights), width: figure.parentElement.clientWidth, fills: [...new Set(fills)],
-           words: face(figure.querySelector("text")) === face(document.body) };
-})"""
+FIGURES = script("figures")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -177,11 +148,7 @@ def test_figures_are_readable_on_a_phone(chromium, address, scheme):
 
 SLIDERS = "input[type=range]"
 CHAPTERS = [p for p in pages() if p.startswith("notebooks/")]
-# How far down the page the answer and the first control of its first calculator end, in pixels.
-PLACE = """() => {
-  const box = document.querySelector(".sb-calculator");
-  const below = (x) => box.querySelector(x).getBoundingClientRect().bottom;
-  return [below(".sb-first .sb-value"), below(".sb-control")]; }"""
+PLACE = script("place")
 
 
 @pytest.mark.parametrize("place", ["server", "folder"])
@@ -236,12 +203,8 @@ def test_a_calculator_is_live_from_the_keyboard(chromium, address):
         check(page)
 
 
-# Controls without a name for who cannot see them, and texts cut off with no way to reach the rest.
-NAMELESS = """(box) => [...box.querySelectorAll("input, select, button, textarea, [role=img]")].filter((x) => !(
-  x.labels?.length || x.getAttribute("aria-label") || x.textContent.trim())).map((x) => x.outerHTML)"""
-CUT = """(box) => [...box.querySelectorAll("*")].filter((x) => x.clientWidth && x.scrollWidth > x.clientWidth + 1
-  && !x.closest("svg, select, input, .katex")
-  && getComputedStyle(x).overflowX === "hidden").map((x) => x.className)"""
+NAMELESS = script("nameless")
+CUT = script("cut")
 
 
 @pytest.mark.parametrize("width", [1300, 390])

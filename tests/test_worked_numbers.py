@@ -11,12 +11,13 @@ from math import ceil, floor, sqrt
 from pathlib import Path
 
 import pytest
+from sympy import simplify
 
-from scalebook.block import blocks_of
+from scalebook.block import backward, blocks_of, parse
 from scalebook.block.operations import COLLECTIVES, RULES
 from scalebook.inference.kernels import PARTS
 from scalebook.inference.step import decode_step, mixed_step, prefill_step
-from scalebook.language import NOTATION
+from scalebook.language import NOTATION, symbol
 from scalebook.language.row import quantity
 from scalebook.tables import accelerators, models
 from scalebook.training import memory_sheet, training_step
@@ -161,3 +162,31 @@ def test_every_function_has_a_rule_by_hand():
     assert all(RULES[x].backward == 2 * RULES[x].forward for x in ASSUMED)
     whole = {x for x, rule in RULES.items() if rule.whole}
     assert whole == {"layernorm", "rmsnorm", "softmax", "topk", "route", "mean_square"}  # sums over their last index
+
+
+# What a line's backward pass computes, moves and needs, in tensors as large as its result `n` and weights of `hidden`.
+BACKWARD = [
+    # d_z and x are read, and d_x written; the gain is read, and its gradient written
+    (
+        "z[batch seq hidden] = rmsnorm(x[batch seq hidden], Gain[hidden])",
+        9,
+        "3*n*activation + hidden*(weight+gradient)",
+        1,
+    ),
+    # d_z and z are read, and d_x written
+    ("z[batch seq hidden] = softmax(x[batch seq hidden])", 8, "3*n*activation", 1),
+    # d_z, u and g are read, d_u and d_g written
+    ("z[batch seq hidden] = swiglu(u[batch seq hidden], g[batch seq hidden])", 10, "5*n*activation", 2),
+    # the gradient turns back, and nothing is kept
+    ("z[batch seq hidden] = rope(x[batch seq hidden])", 3, "2*n*activation", 0),
+]
+
+
+@pytest.mark.parametrize(("line", "flops", "moved", "kept"), BACKWARD, ids=[x[0] for x in BACKWARD])
+def test_the_backward_pass_of_a_line(line, flops, moved, kept):
+    block, n = parse(line), symbol("batch") * symbol("seq") * symbol("hidden")
+    bits = {x: symbol(f"{x}_bits") / 8 for x in ("activation", "weight", "gradient")}
+    back = backward(block)
+    assert back.vector_flops == flops * n and back.flops == 0
+    assert simplify(back.traffic - eval(moved, {}, bits | {"n": n, "hidden": symbol("hidden")})) == 0
+    assert block.saved == kept * n * bits["activation"]

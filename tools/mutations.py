@@ -34,16 +34,19 @@ LIMIT = 600  # seconds for one run of tests
 
 
 def listed() -> dict[str, dict]:
-    """Return the mutations by name. Raises ValueError, in one sentence, for one whose text is gone or not unique."""
-    path = Path(__file__).with_suffix(".toml")
+    """Return the mutations by name. Raises ValueError, a sentence each, for those whose text is gone or not unique."""
+    path, wrong = Path(__file__).with_suffix(".toml"), []
     found = tomllib.loads(path.read_text("utf-8"))
     for name, change in found.items():
-        times = (ROOT / change["file"]).read_text("utf-8").count(change["old"])
+        file = ROOT / change["file"]
+        times = file.read_text("utf-8").count(change["old"]) if file.exists() else 0
         if times != 1:
-            raise ValueError(
-                f"{path.name}, [{name}]: {change['old']!r} occurs {times} times in {change['file']}, and it must occur "
-                "once: write it as it stands there today, or delete the stanza if the code is gone"
+            wrong.append(
+                f"{path.name}, [{name}]: {change['old']!r} occurs {times} times in {change['file']}, and not once: "
+                "write it as it stands there today, or delete the stanza if the code is gone"
             )
+    if wrong:
+        raise ValueError("\n".join(wrong))
     return found
 
 

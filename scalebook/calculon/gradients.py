@@ -48,8 +48,11 @@ def windows(on_one_network: bool) -> list[Formula]:
 
     It is all of that time except the memory traffic and, if tensor parallelism uses the same network, its exchanges.
 
-    >>> windows(on_one_network=False)[0]
-    base_window = base_backward_time - block_again_memory - block_input_memory - block_weight_memory
+    >>> busy = dict(block_input_memory=5e-4, block_weight_memory=5e-4, block_again_memory=0)
+    >>> windows(on_one_network=False)[0](base_backward_time=4e-3, **busy)
+    0.003
+    >>> windows(on_one_network=True)[1](edge_backward_time=5e-3, **busy, edge_again_link=0, edge_input_link=1e-3)
+    0.003
     """
     found = []
     for kind in KINDS:

@@ -165,16 +165,12 @@ def _sends(choices, mended):
 
 def _memory(choices, tables):
     """Return the formulas of both memory tiers and the transfers between them, which depend on what is offloaded."""
-    parts = by(choices.interleaved, [capacity.held_chunked], [capacity.held_at_most_stages])
     full, training = choices.recompute == "full" and choices.training, choices.training
-    kept = full or not training
-    parts.append(capacity.one_block_activation_memory if kept else capacity.stage_activation_memory)
+    weights, activations = choices.weights_offloaded, choices.activations_offloaded
+    parts = by(choices.interleaved, [capacity.held_chunked], [capacity.held_at_most_stages])
+    one_block = full or not training
+    parts.append(capacity.one_block_activation_memory if one_block else capacity.stage_activation_memory)
     parts += [] if full else _nothing("checkpoint_memory", "near_checkpoints")
-    weights, activations, optimizer = (
-        choices.weights_offloaded,
-        choices.activations_offloaded,
-        choices.optimizer_offloaded,
-    )
     near = [
         pick(weights, symbol("near_weights"), symbol("weight_memory")),
         pick(activations, symbol("near_activations"), symbol("activation_memory")),
@@ -184,37 +180,37 @@ def _memory(choices, tables):
         pick(weights, symbol("weight_memory"), S.Zero),
         pick(activations, symbol("checkpoint_memory" if full else "activation_memory"), S.Zero),
     ]
-    moved = symbol("block_checkpoint" if choices.recompute == "full" else "block_stored")
-    forward = [pick(weights, symbol("block_weights"), S.Zero), pick(activations, moved, S.Zero)]
-    backward = []
     if training:
-        both = (
-            symbol("near_gradients") + symbol("near_optimizer"),
-            symbol("gradient_memory") + symbol("optimizer_memory"),
-        )
-        near += [symbol("activation_gradient_memory"), pick(optimizer, *both)]
+        states = symbol("gradient_memory") + symbol("optimizer_memory")
+        kept = pick(choices.optimizer_offloaded, symbol("near_gradients") + symbol("near_optimizer"), states)
+        near += [symbol("activation_gradient_memory"), kept]
         away = symbol("optimizer_memory") + symbol("block_gradients") * symbol("stage_blocks")
-        far.append(pick(optimizer, away, S.Zero))
-        backward = [*forward, pick(optimizer, symbol("block_optimizer"), S.Zero)]
-    moves = [x for x in forward if x != 0]
-    most = Max(*moves, evaluate=False) if len(moves) > 1 else Add(*moves)
+        far.append(pick(choices.optimizer_offloaded, away, S.Zero))
     return [
         *parts,
         plain("train_memory", Add(*near), "What is near, by what is offloaded."),
         plain("offload_memory", Add(*far), "What is in the second tier, by what is offloaded."),
-        plain("forward_move_bytes", most, "Weights arrive while activations leave: the larger counts."),
-        plain("backward_move_bytes", Add(*backward), "All that is offloaded moves."),
-        *(
-            plain(
-                f"{way}_move_time", _far_time(symbol(f"{way}_move_bytes"), tables), "At the step that the size reaches."
-            )
-            for way in ("forward", "backward")
-        ),
+        *_moves(choices, tables),
     ]
 
 
-def _far_time(moved, tables):
-    return moved / (symbol("host_bandwidth") * reached(tables.far, moved))
+def _moves(choices, tables):
+    """Return the bytes of a block that move between the tiers, and how long that takes."""
+    moved = symbol("block_checkpoint" if choices.recompute == "full" else "block_stored")
+    forward = [pick(choices.weights_offloaded, symbol("block_weights"), S.Zero)]
+    forward.append(pick(choices.activations_offloaded, moved, S.Zero))
+    backward = [*forward, pick(choices.optimizer_offloaded, symbol("block_optimizer"), S.Zero)]
+    moves = [x for x in forward if x != 0]
+    most = Max(*moves, evaluate=False) if len(moves) > 1 else Add(*moves)
+    found = [
+        plain("forward_move_bytes", most, "Weights arrive while activations leave: the larger counts."),
+        plain("backward_move_bytes", Add(*backward) if choices.training else S.Zero, "All that is offloaded moves."),
+    ]
+    for way in ("forward", "backward"):
+        size = symbol(f"{way}_move_bytes")
+        time = size / (symbol("host_bandwidth") * reached(tables.far, size))
+        found.append(plain(f"{way}_move_time", time, "At the step that the size reaches."))
+    return found
 
 
 def _training(choices, tables, mended):

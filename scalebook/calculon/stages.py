@@ -114,8 +114,14 @@ def of_blocks() -> list[Formula]:
 
     Transfers hide behind arithmetic, but not behind memory traffic.  Memory traffic of recomputation is not counted.
 
-    >>> {f.letter: f for f in of_blocks()}["edge_forward_wait"]
-    edge_forward_wait = Max(0, block_forward_memory - edge_forward_alone + forward_move_time)
+    >>> found = {f.letter: f for f in of_blocks()}
+    >>> found["edge_forward_wait"](forward_move_time=3e-3, block_forward_memory=5e-4, edge_forward_alone=2e-3)
+    0.0015
+    >>> busy = dict(block_input_memory=5e-4, block_weight_memory=5e-4)
+    >>> found["base_backward_wait"](**busy, backward_move_time=5e-3, base_backward_alone=4e-3)
+    0.002
+    >>> found["base_backward_time"](base_backward_alone=4e-3, base_backward_wait=1e-3)
+    0.005
     """
     traffic = {"forward": symbol("block_forward_memory")}
     traffic["backward"] = symbol("block_input_memory") + symbol("block_weight_memory")

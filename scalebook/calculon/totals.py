@@ -99,8 +99,12 @@ def of_all_blocks() -> list[Formula]:
 
     Every micro-batch passes every chunk, which is base blocks and one edge block.
 
-    >>> {f.letter: f for f in of_all_blocks()}["again_link_time"]
-    again_link_time = chunks*microbatches*(base_again_link*(chunk_blocks - 1) + edge_again_link)
+    >>> found = {f.letter: f for f in of_all_blocks()}
+    >>> step, links = dict(microbatches=64, chunks=3, chunk_blocks=4), ("forward_link", "input_link")
+    >>> found["tp_link_time"](**step, **{f"{x}_{y}": 5e-4 for x in ("base", "edge") for y in links})
+    0.768
+    >>> found["forward_wait_time"](**step, base_forward_wait=1e-4, edge_forward_wait=0)
+    0.0576
     """
     passes, inside = symbol("microbatches") * symbol("chunks"), symbol("chunk_blocks") - 1
     found = []

@@ -32,7 +32,8 @@ plt.style.use(files(__name__.rpartition(".")[0]).joinpath("scalebook.mplstyle"))
 
 def _label(name):
     letter = NOTATION[name]
-    return f"{letter.meaning} ({letter.unit})" if letter.unit else letter.meaning
+    said = letter.meaning.partition(":")[0]
+    return f"{said} ({letter.unit})" if letter.unit else said
 
 
 def scale_axis(axis, name, values):
@@ -140,7 +141,7 @@ def curve(
     name = what.letter if isinstance(what, Formula) else answer
     own = look or (dict(color=hues([name])[name]) if name in PARTS and not label else {})
     drawn = result if isinstance(what, Formula) else result[name]
-    ax.plot(values, drawn, label=label or NOTATION[name].meaning, **own)
+    ax.plot(values, drawn, label=label or NOTATION[name].meaning.partition(":")[0], **own)
     drawn = np.concatenate([np.ravel(x.get_ydata()).astype(float) for x in ax.get_lines()])
     scale_axis(ax.xaxis, against, values)
     scale_axis(ax.yaxis, name, drawn)

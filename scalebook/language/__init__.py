@@ -1,15 +1,5 @@
 """The language of the book: letters, formulas, sheets, rows and units."""
 
-# First, because these modules enter the letters.
-from . import (  # noqa: F401
-    letters,
-    letters_frameworks,
-    letters_hardware,
-    letters_runs,
-    letters_serving,
-    letters_steps,
-    letters_training,
-)
 from .domain import OutsideDomain
 from .formula import FORMULAS, Formula, formula
 from .notation import NOTATION, letter, symbol, tex

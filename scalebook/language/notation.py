@@ -1,7 +1,6 @@
 r"""The letters of the book.  Each has a word, a unit, a meaning and a printed form.
 
-They are entered in `letters`, `letters_training`, `letters_frameworks`, `letters_steps`, `letters_serving`,
-`letters_runs` and `letters_hardware`, one line per letter.
+The book's own are data: `letters.toml` has one line per letter.
 
 A letter's word is the same everywhere: function parameter, keyword, TOML key, slider, JavaScript argument, column.  Its
 symbol is a plain SymPy symbol, because a subclass would lose its attributes in SymPy's cache and in pickles.  So the
@@ -330,3 +329,6 @@ def tex(expr, names: dict | None = None, inks: Mapping[sympy.Expr, str] | None =
     expr = expression(expr)
     printed = {x: NOTATION[x.name].tex for x in expr.free_symbols if x.name in NOTATION}
     return Latex({"symbol_names": printed | (names or {})}, inks).doprint(expr)
+
+
+letters_of(__package__)

@@ -63,7 +63,7 @@ class Cell:
 
 def _what(name: str) -> str:
     letter = NOTATION[name]
-    return f"it is {letter.meaning}, {'in ' + letter.unit if letter.unit else 'a count'}"
+    return f"it is {letter.meaning.partition(':')[0]}, {'in ' + letter.unit if letter.unit else 'a count'}"
 
 
 def quantity(name: str, value) -> Value:

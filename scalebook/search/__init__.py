@@ -17,15 +17,15 @@ import itertools
 import math
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import Executor
 from numbers import Real
 from types import ModuleType
 
 from scalebook.language.notation import either
 
-from .arguments import each, joined, problem_of
-from .parts import run, tasks
+from .arguments import each, problem_of
+from .parts import check_executor, run, tasks
 from .pricing import built
 from .problem import Problem, about, layouts, word_combinations
 from .results import Devices, Search
@@ -42,7 +42,6 @@ def search(
     maximize: str | None = None,
     against: str | None = None,
     subject_to: str | Iterable[str] = (),
-    choices: Mapping[str, Iterable] | None = None,
     lift: str | Iterable[str] = (),
     best: int = 10,
     most: float = 1e9,
@@ -54,8 +53,7 @@ def search(
 
     `sheet` is a sheet, a formula, or any other `Searchable` (training_step, serve, Calculon's Strategies).  `knowns`
     are rows (a model, a device) and formulas that replace the sheet's own.  `letters` gives everything else that is
-    known, by keyword.  A letter or word whose value is a list is searched over that list; `choices` takes such lists
-    too.
+    known, by keyword.  A letter or word whose value is a list is searched over that list.
 
     For a plain sheet, only the listed letters are searched, and `minimize` or `maximize` names the objective.
     Strategies for which the objective has no value are left out.  If the sheet computes the memory that a device holds,
@@ -86,7 +84,6 @@ def search(
     if isinstance(most, bool) or not isinstance(most, Real) or not most > 0:
         raise TypeError(f"most is a number of strategies, such as most=1e10, not {most!r}")
     cases = each(knowns)
-    letters = joined(letters, choices)
     if hasattr(sheet, "posed"):
         sheet, letters = sheet.posed([x for x, _ in cases], letters)
     found: list[Search] = []
@@ -121,12 +118,9 @@ def _searched(problem: Problem, most: float, executor: Executor | None, progress
     if combinations and len(whole):
         # Raise an error for missing letters before anything is priced.
         built(problem, combinations[0], problem.offloads(problem.letters))
-    parts = list(tasks(problem, whole, list(enumerate(combinations)), executor is not None))
-    bar = shown(len(parts), f"search of {said}{f' on {device}' if device else ''}", progress)
-    try:
-        priced, left, why = run(problem, parts, executor, bar)
-    finally:
-        bar.close()
+    parts = tasks(problem, len(whole), len(combinations), executor is not None)
+    says = f"search of {said}{f' on {device}' if device else ''}"
+    priced, left, why = run(problem, list(enumerate(combinations)), parts, executor, says, progress)
     unpriced = _rounded(expected * left / max(len(parts), 1), False)
     note = f"the best so far, {why}: {left:,} of {len(parts):,} parts, about {unpriced:,} strategies, were not priced"
     return Search(problem, whole, combinations, priced, time.perf_counter() - start, note if left else "", device)
@@ -171,19 +165,6 @@ def _nothing(search: Search) -> str:
 
 def _listed(values):
     return either([f"{x:g}" for x in values[:8]] + ["..."] * (len(values) > 8))
-
-
-def check_executor(executor) -> None:
-    """Raise TypeError for an executor without a `submit` method."""
-    if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise TypeError(f"executor is of concurrent.futures' kind, such as ProcessPoolExecutor(4), not {executor!r}")
-
-
-def shown(total: int, says: str, progress: bool | None):
-    """Return a progress bar over the parts of a search."""
-    from tqdm.auto import tqdm
-
-    return tqdm(total=total, desc=says, unit="part", disable=None if progress is None else not progress)
 
 
 class _Called(ModuleType):

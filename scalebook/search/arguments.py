@@ -23,17 +23,14 @@ from .plain import searchable
 from .problem import Limit, Problem
 from .space import Searchable, Space
 
-__all__ = ["each", "joined", "limit", "one_number", "problem_of"]
+__all__ = ["each", "limit", "one_number", "problem_of"]
 
 _VALUES = 1_000_000  # values of one letter; more are probably a mistake
 
 
 def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, best, letters: Mapping, **more) -> Problem:
     """Build the `Problem` from the arguments of a call of `search`.  `more` letters join or replace `letters`."""
-    if isinstance(best, bool) or not isinstance(best, Integral):
-        raise TypeError(f"best={best!r} is no whole number: best=10 keeps the best ten strategies")
-    if best < 1:
-        raise ValueError(f"best={best} keeps no strategy: best=1 is the least")
+    _refuse_no_count(best)
     subject_to = _texts("subject_to", subject_to, "memory <= 70 GB")
     lift = _texts("lift", lift, "tp within scaleup_size")
     letters = {**letters, **more}
@@ -64,24 +61,36 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
     words = {n: several[n] for n in space.words if n in several}
     searched = {n: several[n] for n in (*space.layout, *several) if n in several and n not in space.words}
     fixed = {n: float(quantity(n, x)) for n, x in fixed.items()}
-    for name, own in {**searched, **{n: (x,) for n, x in fixed.items()}}.items():
-        if said := next(filter(None, (space.wrong(name, x) for x in own)), None):
+    for name, x in ((n, x) for n, own in (searched | {n: (x,) for n, x in fixed.items()}).items() for x in own):
+        if said := space.wrong(name, x):
             raise ValueError(said)
-    limits = [limit(x) for x in (*space.limits, *subject_to)]
-    names = [x.name for x in space.rules] + [x.name for x in limits]
-    for name in lift:
-        if name not in names:
-            raise LookupError(f"no rule or limit is called {name!r}; {nearest(name, names)}")
-    limits = tuple(x for x in limits if x.name not in set(lift))
     axes = _axes(thing, minimize, maximize, against)
     if given := next((x for x in axes if x in fixed), None):
         raise TypeError(
             f"{given} is what the search finds, and {given}={letters[given]!r} says it: leave it out, or bound it, as "
             f"in subject_to='{given} <= ...'"
         )
+    limits = _limits(space, subject_to, lift)
     return Problem(
         thing, knowns, fixed, values, words, searched, axes, limits, frozenset(lift), int(best), maximize is not None
     )
+
+
+def _refuse_no_count(best) -> None:
+    """Raise an error unless `best` is a whole number of strategies to keep, one or more."""
+    if isinstance(best, bool) or not isinstance(best, Integral):
+        raise TypeError(f"best={best!r} is no whole number: best=10 keeps the best ten strategies")
+    if best < 1:
+        raise ValueError(f"best={best} keeps no strategy: best=1 is the least")
+
+
+def _limits(space: Space, subject_to, lift) -> tuple[Limit, ...]:
+    """Return the limits of the space and of the call, without those that are lifted."""
+    limits = [limit(x) for x in (*space.limits, *subject_to)]
+    names = [x.name for x in (*space.rules, *limits)]
+    if unknown := next((x for x in lift if x not in names), None):
+        raise LookupError(f"no rule or limit is called {unknown!r}; {nearest(unknown, names)}")
+    return tuple(x for x in limits if x.name not in lift)
 
 
 def each(knowns: tuple) -> list[tuple[tuple, str]]:
@@ -108,18 +117,6 @@ def _texts(name: str, given, example: str) -> tuple[str, ...]:
     if not all(isinstance(x, str) for x in texts):
         raise TypeError(f"{name} takes a text or several, such as {name}={example!r}, not {given!r}")
     return texts
-
-
-def joined(letters: Mapping, choices) -> dict[str, Any]:
-    """Merge the letters and words given by keyword with those in `choices`.  Raises TypeError if one is given twice."""
-    if choices is not None and not isinstance(choices, Mapping):
-        raise TypeError(f"choices takes letters and words with their values, such as {{'tp': [1, 2]}}, not {choices!r}")
-    for name in choices or {}:
-        if name in letters:
-            raise TypeError(
-                f"{name} is given twice, as {letters[name]!r} and in choices as {choices[name]!r}: give it once"
-            )
-    return {**letters, **(choices or {})}
 
 
 def _split(space: Space, letters: Mapping) -> tuple[dict[str, tuple], dict[str, Any]]:

@@ -1,54 +1,60 @@
 """Price the parts of a search, in this process or in others, and keep what is priced even if other parts fail."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
 from functools import reduce
 from typing import Any
 
-import numpy as np
-
 from .pricing import EMPTY, Priced, joined, price
 from .problem import Problem
 
-__all__ = ["gathered", "run", "tasks"]
+__all__ = ["check_executor", "gathered", "run", "tasks"]
 
 PART = 1 << 26  # candidates of a task; they take about a second
 WORKED, WORTH = 16, 64  # with several workers: parts, each at least a 64th of PART
 
 
-def tasks(problem: Problem, whole: np.ndarray, combinations: list, shared: bool = False) -> Iterator[tuple]:
-    """Split the space into tasks.
+def check_executor(executor) -> None:
+    """Raise TypeError for an executor without a `submit` method."""
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise TypeError(f"executor is of concurrent.futures' kind, such as ProcessPoolExecutor(4), not {executor!r}")
 
-    Each has all combinations of words, because their sheets share most of their work, and a range of rows.
 
-    If several workers share the tasks, there are a few for each of them.
+def tasks(problem: Problem, layouts: int, combinations: int, shared: bool = False) -> list[range]:
+    """Split the rows of a search into tasks, given the number of layouts and of combinations of words.
+
+    Each task has all combinations, because their sheets share most of their work.  If several workers share the tasks,
+    there are a few for each of them.
     """
-    number, on_axes = len(whole) * problem.in_layout, math.prod(len(problem.letters[x]) for x in problem.on_axes)
-    each = on_axes * max(len(combinations), 1)
+    number, on_axes = layouts * problem.in_layout, math.prod(len(problem.letters[x]) for x in problem.on_axes)
+    each = on_axes * max(combinations, 1)
     step = max(1, PART // each)
     if shared:
         step = max(min(step, -(-number // WORKED)), PART // WORTH // each, 1)
     if step > problem.in_layout:  # take whole layouts, because their rows share work
         step -= step % problem.in_layout
-    for first in range(0, number, step):
-        yield combinations, range(first, min(first + step, number))
+    return [range(first, min(first + step, number)) for first in range(0, number, step)]
 
 
-def run(problem: Problem, parts: list, executor: Executor | None, bar) -> tuple[Priced, int, str]:
+def run(problem: Problem, combinations: list, parts: list, executor, says: str, progress) -> tuple[Priced, int, str]:
     """Price all parts.  Return the joined result, the number of parts that did not come back, and why."""
-    calls = [(price, problem, *part) for part in parts]
-    done, why = gathered(calls, executor, bar, lambda x: x.count)
+    calls = [(price, problem, combinations, x) for x in parts]
+    done, why = gathered(calls, executor, says, progress, lambda x: x.count)
     return reduce(lambda a, b: joined(a, b, problem.best), done, EMPTY), len(parts) - len(done), why
 
 
-def gathered(calls: list[tuple], executor: Executor | None, bar, counted: Callable) -> tuple[list, str]:
-    """Run calls, here or in an executor.  Return the results that came back, and why others did not ("" if all did).
+def gathered(calls: list[tuple], executor: Executor | None, says: str, progress: bool | None, counted: Callable):
+    """Run calls, here or in an executor, with a progress bar.
 
-    If no call came back, raise the first error.
+    Return the results that came back, and why others did not ("" if all did).  If none came back, raise the first
+    error.
     """
+    from tqdm.auto import tqdm
+
     done: dict[Future, Any] = {}
     futures, lost, number = [], [], 0
+    bar = tqdm(total=len(calls), desc=says, unit="part", disable=None if progress is None else not progress)
     try:
         if executor:
             for call in calls:
@@ -66,6 +72,8 @@ def gathered(calls: list[tuple], executor: Executor | None, bar, counted: Callab
         lost.insert(0, error)
     except Exception as error:  # raised by submit if the pool is broken or shut down
         lost.append(error)
+    finally:
+        bar.close()
     for future in futures:  # keep results that came back unread; cancel what has not started
         if not future.cancel() and future not in done and future.done() and not future.exception():
             done[future] = future.result()

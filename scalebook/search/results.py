@@ -128,7 +128,9 @@ class Search:
         self.rejected: dict[str, int] = dict(sorted(priced.rejected.items(), key=lambda x: (-x[1], x[0])))
         self.pareto = [Found(self, x) for x in priced.front]
         best = [Found(self, x) for x in priced.best]
-        self.best = Best(_cheapest(self.pareto, problem) if problem.space.is_front else best, note)
+        self.best = Best(
+            sorted(self.pareto, key=_order(problem))[: problem.best] if problem.space.is_front else best, note
+        )
 
     @property
     def fitting(self) -> int:
@@ -162,23 +164,18 @@ class Search:
         return dict.fromkeys([*names, *several])
 
     def _tables(self):
-        shown = self.problem.space.shown
-        names = [n for n in self._several if n not in (*self.problem.axes, *shown)]
-        rows = [
-            [
-                str(i + 1),
-                *(show(x.values[n], NOTATION[n].unit) for n in x.values),
-                *([x.device] if x._search.device else []),
-                *(short(getattr(x, n, "")) for n in names),
-                *(show(x.row[n], NOTATION[n].unit) for n in shown if n not in x.values),
-            ]
-            for i, x in enumerate(self.best)
-        ]
         axes = dict.fromkeys(self.problem.axes)
-        is_of_several = any(x._search.device for x in self.best)
-        yield [
-            "", *axes, *["device"] * is_of_several, *names, *(n for n in shown if n not in axes)
-        ], rows, "best"  # fmt: skip
+        shown = [n for n in self.problem.space.shown if n not in axes]
+        names = [n for n in self._several if n not in (*axes, *shown)]
+        devices = ["device"] * any(x._search.device for x in self.best)
+        rows = []
+        for i, x in enumerate(self.best):
+            values = [show(x.values[n], NOTATION[n].unit) for n in axes]
+            more = [show(x.row[n], NOTATION[n].unit) for n in shown]
+            rows.append(
+                [str(i + 1), *values, *(x.device for _ in devices), *(short(getattr(x, n, "")) for n in names), *more]
+            )
+        yield ["", *axes, *devices, *names, *shown], rows, "best"
         yield ["by", "strategies"], [[n, f"{x:,}"] for n, x in self.rejected.items()], "left out"
 
     def __repr__(self):
@@ -192,10 +189,6 @@ def _order(problem):
     first, second = (problem.axes * 2)[:2]
     sign = -1 if problem.is_rising else 1
     return lambda x: (sign * x.values[first], x.values.get(second, 0.0))
-
-
-def _cheapest(front: list[Found], problem) -> list[Found]:
-    return sorted(front, key=_order(problem))[: problem.best]
 
 
 class Devices(Search):

@@ -22,9 +22,9 @@ from scalebook.language import NOTATION
 from scalebook.language.tabular import aligned, page_table
 from scalebook.language.units import show
 
-from .arguments import joined, one_number, problem_of
+from .arguments import one_number, problem_of
 from .columns import firsts, numbered
-from .parts import gathered
+from .parts import check_executor, gathered
 from .plan import Block
 from .pricing import Priced, each_sheet, planned_for
 from .problem import (
@@ -100,7 +100,6 @@ def sweep(
     minimize: str | None = None,
     maximize: str | None = None,
     subject_to: str | Iterable[str] = (),
-    choices: Mapping[str, Iterable] | None = None,
     lift: str | Iterable[str] = (),
     best: int = 1,
     executor: Executor | None = None,
@@ -120,8 +119,6 @@ def sweep(
     interrupted, or a worker fails, it returns the sizes so far, and `note` says what is missing.  Raises what `search`
     raises for unsuitable arguments, and ValueError if no strategy can run at any size.
     """
-    from scalebook.search import check_executor, shown
-
     check_executor(executor)
     devices = devices.tolist() if isinstance(devices, np.ndarray) else devices
     if not isinstance(devices, Iterable) or isinstance(devices, str):
@@ -129,19 +126,15 @@ def sweep(
     sizes = list(dict.fromkeys(one_number("devices", x) for x in devices))
     if not sizes:
         raise ValueError("devices has no values to sweep: give at least one, as in devices=range(8, 1025, 8)")
-    given = sheet, knowns, minimize, maximize, None, subject_to, lift, best, joined(letters, choices)
-    question = partial(problem_of, *given)
+    question = partial(problem_of, sheet, knowns, minimize, maximize, None, subject_to, lift, best, letters)
     start, first = time.perf_counter(), question(devices=sizes[0])
     if not first.space.layout or first.space.solve:
         raise TypeError(f"a sweep goes over devices in a layout, and {first.sheet.name} has none: search it instead")
     # each task gets sizes from the whole range, because small sizes take longer
     number = -(-len(sizes) // SIZES)
     calls = [(priced_sizes, question, sizes[i::number]) for i in range(number)]
-    bar = shown(len(calls), f"sweep of {len(sizes):,} sizes", progress)
-    try:
-        done, why = gathered(calls, executor, bar, lambda x: sum(y.count for _, y in x))
-    finally:
-        bar.close()
+    says = f"sweep of {len(sizes):,} sizes"
+    done, why = gathered(calls, executor, says, progress, lambda x: sum(y.count for _, y in x))
     found = [y for x in done for y in x]
     left = len(sizes) - len(found)
     note = f"the sizes so far, {why}: {left:,} of {len(sizes):,} were not priced" if left else ""

@@ -305,7 +305,7 @@ def _table(name):
 
     def read():
         table = kind.load(files(__name__) / f"{name}.toml", **_TABLES[name])
-        if name == "accelerators":
+        if name in ("accelerators", "links", "clusters", "engines", "frameworks"):
             refuse_outliers(f"{name}.toml", table)
         return table._rows
 

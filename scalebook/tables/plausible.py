@@ -1,7 +1,7 @@
-"""Refuse a cell of a device that is ten times beyond every other device: its unit or its prefix is wrong.
+"""Refuse a cell that is ten times beyond every other row of its table: its unit or its prefix is wrong.
 
 >>> beyond("hbm_bandwidth", 8e15, [3.35e12, 8e12, 2.3e13])
-'8 PB/s is 348 times the most that any other device has, 23 TB/s: check its unit and its zeros'
+'8 PB/s is 348 times the most that any other row has, 23 TB/s: check its unit and its zeros'
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,19 +22,19 @@ def beyond(letter: str, value: float, others: Iterable[float], is_low: bool = Fa
     `is_low` compares with the smallest of the others, otherwise with the largest.
 
     >>> beyond("hbm_bandwidth", 3.35e9, [4.4e11, 8e12], is_low=True)
-    '3.35 GB/s is 131 times less than any other device has, 440 GB/s: check its unit and its zeros'
+    '3.35 GB/s is 131 times less than any other row has, 440 GB/s: check its unit and its zeros'
     """
     extreme = min(others) if is_low else max(others)
     times = extreme / value if is_low else value / extreme
     if times <= MOST:
         return ""
     unit = NOTATION[letter].unit
-    how = "less than any other device has" if is_low else "the most that any other device has"
+    how = "less than any other row has" if is_low else "the most that any other row has"
     return f"{show(value, unit)} is {times:.0f} times {how}, {show(extreme, unit)}: check its unit and its zeros"
 
 
 def refuse_outliers(file: str, rows: Mapping[str, Row]) -> None:
-    """Raise ValueError for a cell that is `MOST` times beyond the devices that its row is not like.
+    """Raise ValueError for a cell that is `MOST` times beyond the rows that its row is not like.
 
     >>> from scalebook.tables import accelerators
     >>> refuse_outliers("accelerators.toml", accelerators)
@@ -57,7 +57,7 @@ def refuse_faster(file: str, key: str, device: Row, known: Mapping[str, Row]) ->
     Slow machines are welcome: a laptop may be a thousand times slower than the slowest device of the table.
 
     >>> from scalebook.tables import accelerators
-    >>> refuse_faster("my.toml", "mine", Row("mine", {"hbm_bandwidth": Cell(5e10)}), accelerators)
+    >>> refuse_faster("my.toml", "mine", accelerators.h100, accelerators)
     """
     for letter, cell in device.cells.items():
         others = [row[letter] for row in known.values() if letter in row]

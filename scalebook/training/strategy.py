@@ -57,7 +57,7 @@ word(
     says=lambda cp: cp > 1,
 )
 word("sharding", SHARDINGS, "training state that data-parallel devices shard", says=are_shared)
-word("schedule", SCHEDULES, "pipeline schedule", says=lambda pp: pp > 1)
+word("schedule", SCHEDULES, "pipeline schedule: the order of forward and backward passes", says=lambda pp: pp > 1)
 word("offload", (False, True), "whether tensors are offloaded; follows from the offloaded shares")
 word("quantized", (False, True), "whether products have 8 bits or fewer; follows from the device's precision")
 word("kernels", ("measured", "ideal"), "whether kernel times use measured efficiencies or the ideal roofline")

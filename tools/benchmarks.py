@@ -24,9 +24,8 @@ from scalebook.memory.serving import kv_cache
 from scalebook.tables import accelerators, models
 from scalebook.training import training_step
 from scalebook.training.rules import check
-
-from .browser import browser, new_page, serve
-from .test_validity import interleaved
+from tests.browser import browser, new_page, serve
+from tests.test_validity import interleaved
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "book" / "_build" / "html"
@@ -229,7 +228,7 @@ from scalebook.tables import accelerators, models
 from scalebook.training import training_step
 found = search(
     training_step, models.megatron_1t, accelerators.h100.at("bf16"), devices=4096, global_batch=4096, seq=2048,
-    host_capacity="512 GB", host_bandwidth="450 GB/s", lift=["tp within scaleup_size"], choices=dict(
+    host_capacity="512 GB", host_bandwidth="450 GB/s", lift=["tp within scaleup_size"], **dict(
         recompute=["none", "selective", "full"], sequence_parallel=[True, False], attention=["flash", "unfused"],
         sharding=["replicated", "zero1", "zero2", "zero3"], cp=[1, 2, 4], batch=[2**i for i in range(13)],
         schedule=["1f1b", "interleaved", "gpipe", "zb_h1", "zb_h2", "zb_v", "dualpipe"],
@@ -269,17 +268,9 @@ def main():
     h100, llama = accelerators.h100, models.llama3_8b
     knowns = dict(batch=8, context=8192, weight_bits=16, kv_bits=16)
     box = calculator(
-        decoding,
-        "token_time",
-        also=["decode_rate", "idle_fraction"],
-        device=accelerators,
-        model=models,
-        precision=["bf16", "fp8"],
-        weight_bits=[16, 8],
-        kv_bits=[16, 8],
-        batch=(1, 1024),
-        context=(128, 131072),
-    )
+        decoding, "token_time", also=["decode_rate", "idle_fraction"], device=accelerators, model=models,
+        precision=["bf16", "fp8"], weight_bits=[16, 8], kv_bits=[16, 8], batch=(1, 1024), context=(128, 131072),
+    )  # fmt: skip
     places = iter(range(10**9))
 
     def event():
@@ -351,16 +342,13 @@ def main():
             said = f"aim {'at least' if aim < 0 else 'at most'} {abs(aim):g}: {'met' if met else 'MISSED'}"
         print(f"{name:<60}{value:>10.3g}  {said}")
     machine = dict(
-        python=platform.python_version(),
-        machine=platform.machine(),
-        cores=os.cpu_count(),
-        sympy=sympy.__version__,
+        python=platform.python_version(), machine=platform.machine(), cores=os.cpu_count(), sympy=sympy.__version__,
         numpy=np.__version__,
-    )
+    )  # fmt: skip
     (ROOT / "bench.json").write_text(
         json.dumps({"machine": machine, "figures": {n: v for n, (v, _) in figures.items()}}, indent=1)
     )
-    subprocess.run([sys.executable, "-m", "tests.speeds"], cwd=ROOT, check=True)  # those that README.md states
+    subprocess.run([sys.executable, "-m", "tools.speeds"], cwd=ROOT, check=True)  # those that README.md states
 
 
 if __name__ == "__main__":

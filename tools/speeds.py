@@ -1,4 +1,4 @@
-"""The speeds that README.md states, beside what peers reach: `python -m tests.speeds`, or `make bench`, measures ours.
+"""The speeds that README.md states, beside what peers reach: `python -m tools.speeds`, or `make bench`, measures ours.
 
 They are committed, as errors are in record.json: `scalebook/measurements/speeds.json`.  Ours are seconds of one core's
 work, so that other work on the machine does not slow them; peers' are of a run by their own commands on an idle machine
@@ -46,7 +46,7 @@ def calculons():
 
 
 def strategies():
-    """Of Megatron-1T on 4,096 H100s, with all that a strategy may say: the search of `tests.benchmarks`."""
+    """Of Megatron-1T on 4,096 H100s, with all that a strategy may say: the search of `tools.benchmarks`."""
     found, seconds = spent(lambda: ran(SPACE))
     return dict(value=found[0] / seconds, unit="a second", what="strategies of training priced")
 

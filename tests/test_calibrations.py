@@ -1,0 +1,73 @@
+"""Calibrated cells: none of the other values that calibrations.csv lists predicts the rows that the cell names better.
+
+A line names sets, which of the rows that they calibrate on (an expression over their columns and the text of their
+call), the letters that are moved together, their value in the tables, and other values: factors of it, or, after "=",
+values themselves. The error is a mean of |log|, where `wide` counts products of 1,024 rows three times; of relative
+errors; or of their squares, which are of times.
+"""
+
+import csv
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scalebook import tables
+from scalebook.machine.kernels import exposed_write
+from scalebook.measurements import confront
+from scalebook.measurements.confrontation import TIMES
+from scalebook.measurements.sets import stanzas
+
+from .refits import fitted_rows, predicted_with
+
+with (Path(__file__).parent / "calibrations.csv").open(encoding="utf-8", newline="") as file:
+    LINES = list(csv.DictReader(file))
+KNOWN = dict(accelerators=tables.accelerators, libraries=tables.libraries, exposed_write=exposed_write)
+
+
+def number(text):
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def picked(name, where):
+    """The rows that a set calibrates on and that an expression picks, and what was measured of them."""
+    rows, measured = fitted_rows(name)
+    names = dict(matches=lambda text, pattern: re.search(pattern, str(text)), min=min)
+    call = stanzas()[name].call if "call" in where else None
+    said = ({n: number(x) for n, x in row.items()} | ({"call": call(row).text} if call else {}) for row in rows)
+    places = [i for i, row in enumerate(said) if not where or eval(where, {"__builtins__": {}}, names | row)]
+    return [rows[i] for i in places], measured[places]
+
+
+def error(line, found, **letters):
+    """The mean over the rows of all sets."""
+    beside = {n: eval(x, {}, KNOWN) for n, x in re.findall(r"(\w+) = ([^;]+)", line["beside"])}
+    errors = []
+    for name, rows, measured in found:
+        over = predicted_with(name, rows, **beside, **letters) / measured
+        if line["error"] in ("log", "wide"):
+            weights = [3 if line["error"] == "wide" and float(x["m"]) >= 1024 else 1 for x in rows]
+            errors += np.repeat(np.abs(np.log(over)), weights).tolist()
+        elif line["error"] == "mean":
+            errors += np.abs(over - 1).tolist()
+        else:
+            errors += ((over if confront(name).confrontation.unit in TIMES else 1 / over) - 1).tolist()
+    return np.mean(np.square(errors) if line["error"] == "square" else errors)
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda x: f"{x['letters']} of {x['sets']}")
+def test_a_cell_is_best_for_the_rows_it_names(line):
+    found = [x for name in line["sets"].split() if (x := (name, *picked(name, line["rows"])))[1]]
+    assert found, "there are no such rows"
+    letters, value = line["letters"].split(), eval(line["value"], {}, KNOWN) if line["value"] else math.nan
+    own = error(line, found)
+    if line["value"]:
+        assert error(line, found, **dict.fromkeys(letters, value)) == pytest.approx(own, rel=0.02), "the cell differs"
+    is_value, others = line["others"].startswith("="), map(float, line["others"].strip("= ").split())
+    for other in [x if is_value else x * value for x in others]:
+        assert own < error(line, found, **dict.fromkeys(letters, other)), f"{letters[0]} = {other:g} is nearer"
