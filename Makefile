@@ -2,10 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SITE := book/_build/html
-QUICK := scalebook/language scalebook/tables scalebook/block scalebook/search/found.py README.md \
+QUICK := scalebook/language scalebook/tables scalebook/block scalebook/search/results.py README.md \
   tests/test_language.py tests/test_sheets.py tests/test_tables.py tests/test_huggingface.py tests/test_validity.py tests/test_environment.py
 .DEFAULT_GOAL := help
-.PHONY: help lab test package interpreters setup site notebooks bench confront lint constraints clean
+.PHONY: help lab test package interpreters setup site notebooks bench confront mutations lint constraints clean
 export JUPYTER_PLATFORM_DIRS := 1
 # uv trusts what the machine does, as pip does; the second name is an older uv's.
 export UV_SYSTEM_CERTS := 1
@@ -24,7 +24,7 @@ lab: setup ## open the book in JupyterLab
 # cores: one often waits while its kernel or its browser works.
 test: setup book/js/node_modules/ready ## run every test: formulas, tables, notebooks, the site and JupyterLab in a browser
 	rm -rf $(SITE)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --nbval notebooks tests scalebook README.md
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --nbval notebooks tests scalebook book/drawings book/planner README.md
 
 package: setup ## build the sdist and the wheel into dist, and try both away from the checkout
 	$(BIN)/python -m pip install -q uv
@@ -61,6 +61,9 @@ bench: site ## measure speed and weight; figures go to bench.json
 
 confront: setup ## confront the formulas with published measurements; figures go to confront.json, and to the record
 	$(BIN)/python -m scalebook.measurements.record
+
+mutations: setup ## change one operator or number at a time in a copy, and see whether a test notices; NAME=gather: these only
+	$(BIN)/python -m tools.mutations $(if $(filter command,$(origin NAME)),$(NAME))
 
 lint: setup ## check style, notebooks too
 	$(BIN)/ruff check

@@ -16,8 +16,8 @@ __version__ = "0.1.0"  # the only place; pyproject.toml and a test of CITATION.c
 # The rooms, in the order a reader meets them: a module imports from its own room and from those before it.
 ROOMS = (
     "language", "tables", "machine", "block", "attention", "pipeline", "memory", "offload", "search", "inference",
-    "training", "calculon", "shell", "measurements", "measure", "claims",
-    "display",
+    "training", "runs", "flags", "calculon", "shell", "measurements", "measure", "claims",
+    "display", "book",
 )  # fmt: skip
 
 # The ten names that a reader types first, and where they are: what is known (three tables), what is asked of it (a

@@ -15,7 +15,7 @@ from textwrap import shorten
 from scalebook import tables
 from scalebook.language import NOTATION, Formula, show
 from scalebook.language.notation import nearest, quoted
-from scalebook.language.parts import breakdowns, said
+from scalebook.language.parts import breakdowns, part_lines
 from scalebook.search import search
 from scalebook.shell.named import FILES, ROWS, find, priced, read, things, value, words
 from scalebook.shell.sentences import say, sentence
@@ -31,15 +31,15 @@ _TEXTS, _COUNTS = ("subject_to", "lift"), ("best", "most")  # texts by commas, a
 
 
 def main(arguments: list[str]) -> str:
-    """What the command prints; it exits with 2 and one line on what was wrong and what would have worked."""
+    """Run the command and return what it prints; on an error, exit with 2 and one sentence on what would work."""
     try:
-        return _told(arguments)
+        return _answer(arguments)
     except (LookupError, TypeError, ValueError) as error:
         print(sentence(error), file=sys.stderr)
         sys.exit(2)
 
 
-def _told(arguments):
+def _answer(arguments):
     first, *rest = arguments or ["--help"]
     if first in ("-h", "--help"):
         return overview()
@@ -49,7 +49,7 @@ def _told(arguments):
 
 
 def overview() -> str:
-    """What there is to call, the tables, and how it is called.
+    """List what can be called, the tables, and the form of a call.
 
     >>> [line for line in overview().splitlines() if "decoding" in line][0]
     '  decoding         One step of decoding on one device: what it holds, reads and computes, and how long it takes.'
@@ -78,7 +78,7 @@ def _first_line(thing) -> str:
 
 
 def _given(arguments):
-    """The thing, the names of its rows by what they are, and the texts of its letters and words."""
+    """Return the thing to call, the keys of its rows by kind, and the texts of its letters and words."""
     name, *rest = arguments
     thing, rows, texts = find(name), {}, {}
     for text in rest:
@@ -110,9 +110,8 @@ def _call(thing, rows, texts) -> str:
 
 
 def _parts(row):
-    """What times and memory are made of."""
     for letter in breakdowns(row):
-        made = said(row, letter)
+        made = part_lines(row, letter)
         how = "is the sum of" if row.cells[letter].formula.rhs.is_Add else "is the largest of"
         yield f"\n{letter:<20} {show(row[letter], NOTATION[letter].unit):>9}  {how}"
         yield from (f"  {n:<18} {x:>9}  {share:>7}" for n, x, share in made)
@@ -143,7 +142,7 @@ def _count(name, text):
 
 
 def _values(thing, name, text):
-    """A value, or several by commas, or whole numbers from one to another: 1..64."""
+    """Read a value, several separated by commas, or a range of whole numbers such as 1..64."""
     first, is_range, last = text.partition("..")
     if is_range and name not in words(thing):
         if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last) <= 10**6):

@@ -20,7 +20,7 @@ from scalebook.language import FORMULAS, NOTATION, Formula, Sheet, show, symbol
 
 ROOT = Path(scalebook.__file__).parent
 NAMES = sorted(m.name for m in pkgutil.walk_packages(scalebook.__path__, "scalebook.") if "__main__" not in m.name)
-MODULES = {name: importlib.import_module(name) for name in NAMES if not name.startswith("scalebook.display")}
+MODULES = {name: importlib.import_module(name) for name in NAMES if name.split(".")[1] not in ("display", "book")}
 _OBJECTS = {id(x): x for module in MODULES.values() for x in vars(module).values() if isinstance(x, (Formula, Sheet))}
 STATED = [f for f in FORMULAS.values() if f.__module__.startswith("scalebook.")]
 COMPOSED = [x for x in _OBJECTS.values() if isinstance(x, Formula) and x not in STATED]
@@ -54,6 +54,11 @@ TIMES = st.fixed_dictionaries({x: st.integers(1, 40) for x in TIMES_OF})
 def exactly(f, **letters):
     """The value of a formula as a fraction."""
     value = f.rhs.subs({symbol(n): sympy.Rational(x) for n, x in letters.items() if n in f.inputs})
+    if not value.is_Rational:
+        raise TypeError(
+            f"{f.name} gives {value}, which is no exact fraction: write Rational(1, 2) instead of 1 / 2 or 0.5 "
+            "in the body of a formula that tests compare with an executed order"
+        )
     return Fraction(int(value.p), int(value.q))
 
 

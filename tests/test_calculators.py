@@ -18,7 +18,7 @@ from scalebook.memory.serving import weight_memory
 from scalebook.pipeline.bubbles import bubble_interleaved
 from scalebook.tables import accelerators, models
 from scalebook.training import (
-    USUAL,
+    DEFAULT_LETTERS,
     Strategy,
     attention_peak_same,
     devices_of_ways,
@@ -298,8 +298,8 @@ def test_outside_its_domain_a_formula_says_where_it_holds():
         assert page == in_python(calc, state)
     said = {in_python(calc, x)["message"] for x in several}
     assert (
-        "idle time over busy time: the formula holds for micro-batches in multiples of the stages, "
-        "not at micro-batches in a step = 12; pipeline stages = 8"
+        "pipeline bubble: the formula holds for micro-batches in multiples of the stages, "
+        "not at micro-batches per step = 12; pipeline stages = 8"
     ) in said
 
 
@@ -352,7 +352,7 @@ def test_a_device_with_formulas_of_its_own_is_no_choice_where_others_are():
         LLAMA, None, strategy, microbatches_of_batch, devices_of_ways, attention_peak_same, *MEASURED
     )
     needed = sheet.only("step_time").inputs
-    usual = {k: v for k, v in USUAL.items() if k in needed}
+    usual = {k: v for k, v in DEFAULT_LETTERS.items() if k in needed}
     made = calculator(
         sheet, "step_time", device=accelerators, model=models[["llama3_8b"]], precision=["bf16"], **usual, dp=[8, 64],
         global_batch=[64], seq=[4096], start=dict(device="h100"),

@@ -21,7 +21,6 @@ from scalebook.calculon import (
     priced,
     step_sheet,
     system,
-    worth,
 )
 from scalebook.calculon.block import block_formulas
 from scalebook.calculon.operations import operations
@@ -161,6 +160,15 @@ def test_a_quirk_changes_what_it_concerns():
         for name, changes in found.items():
             changed[name] += any(abs(x) > 1e-6 for x in changes)
     assert all(changed.values()), changed
+
+
+def worth(model, strategy, machine):
+    """How much step time and memory change if one quirk is left out, by quirk that affects the run."""
+    run, found = priced(model, strategy, machine), {}
+    for name in (x for x in QUIRKS if QUIRKS[x].concerns(execution(strategy).choices)):
+        other = priced(model, strategy, machine, mended=[name])
+        found[name] = (other.step_time / run.step_time - 1, other.train_memory / run.train_memory - 1)
+    return found
 
 
 def test_the_running_totals_of_the_lamda_run():

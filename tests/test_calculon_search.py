@@ -15,8 +15,8 @@ from scalebook.calculon import Strategies, application, calculon_step, library, 
 from scalebook.calculon.cases import by, by_tier, pick, plain
 from scalebook.language.notation import symbol
 from scalebook.search import search
-from scalebook.search.asked import asked as problem_of
-from scalebook.search.problem import about, counts, distinct, layouts, rows_of, slabs, word_combinations
+from scalebook.search.arguments import problem_of
+from scalebook.search.problem import about, counts, distinct, layouts, slabs, word_combinations
 
 H100, A100 = library.systems["h100_80g_nvl8"], library.systems["a100_80g"]
 SMALL = dict(devices=16, global_batch=8)
@@ -26,7 +26,7 @@ MODEL = application(library.models["gpt3-1.3B"])
 def problem(model, machine, devices, batch, **more):
     known = dict(devices=devices, global_batch=batch)
     return problem_of(
-        Strategies(machine), (application(library.models[model]),), None, None, None, (), more, (), 10, known
+        Strategies(machine), (application(library.models[model]),), None, None, None, (), (), 10, known | more
     )
 
 
@@ -34,7 +34,7 @@ def size(problem):
     """How many strategies a space has, none of them priced."""
     left_out, words, whole = Counter(), word_combinations(problem), layouts(problem)
     there = 0
-    for slab in slabs(problem, rows_of(problem, whole, 0, len(whole) * problem.in_layout), words, left_out):
+    for slab in slabs(problem, whole, range(len(whole) * problem.in_layout), words, left_out):
         there += sum(counts(problem, distinct(problem, x, slab)).sum() for x in words)
     told, is_exact = about(problem, whole, words)  # before it is priced
     assert told == there if is_exact else told == pytest.approx(there, rel=0.2)

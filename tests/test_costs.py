@@ -2,8 +2,7 @@
 
 import pytest
 
-from scalebook.tables import accelerators, models, ranges, runs
-from scalebook.training.costs import (
+from scalebook.runs.costs import (
     carbon_of_run,
     device_hours_of_arithmetic,
     mfu_of_hours,
@@ -14,6 +13,7 @@ from scalebook.training.costs import (
     train_cost_of_hours,
     train_time_of_hours,
 )
+from scalebook.tables import accelerators, models, ranges, runs
 
 PUBLISHED = [*runs]
 OWNED = dict(utilization=0.8, tdp=accelerators.h100.tdp)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from scalebook.book.planner import Planner
 
 from scalebook.claims import claims
 from scalebook.display import Grid, calculator
 from scalebook.display.live_gantt import live_gantt
-from scalebook.display.planning import Planner
 from scalebook.inference import decoding, serve
 from scalebook.language import NOTATION
 from scalebook.language.row_page import answers

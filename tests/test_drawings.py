@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from scalebook import flags
 from scalebook.display.figures import COLOURS
 from scalebook.display.schematic import LEAST, PHONE, SIZE, text_width
 from scalebook.display.steps import TIME
@@ -18,10 +19,10 @@ from scalebook.inference.step import decode_step
 from scalebook.machine.tiles import tile_efficiency
 from scalebook.machine.topologies import fat_tree_devices, switch_hops
 from scalebook.pipeline import SCHEDULES, simulate
+from scalebook.runs.costs import run_costs
+from scalebook.runs.local_sgd import training_apart
 from scalebook.tables import accelerators, links, models, precisions, ranges
-from scalebook.training import knobs, training_step
-from scalebook.training.apart import training_apart
-from scalebook.training.costs import run_costs
+from scalebook.training import training_step
 
 FILES = ("", "_recompute", "_attention", "_run", "_cluster", "_serving", "_fleet", "_machine", "_steps")
 MODULES = {x: import_module(f"scalebook.display.drawings{x}") for x in FILES}
@@ -49,7 +50,7 @@ def megatron():
 
 @cache
 def flagged():
-    setup = knobs.read(FLAGS, devices=64)
+    setup = flags.read(FLAGS, devices=64)
     return setup, training_step(models.llama3_70b, H100, **setup.knowns)
 
 
@@ -83,7 +84,7 @@ GIVEN = {
     "two_sites": lambda: (training_apart(models.llama3_70b, H100, SITES, batch_tokens=2**23, local_steps=1), H100),
     "steps_and_sums": lambda: dict(step_time=4, site_exchange=4.8),
     "chain_of_costs": lambda: (costs(),),
-    "knobs_of_a_step": lambda: (*flagged(), SHOWN),
+    "flags_of_a_step": lambda: (*flagged(), SHOWN),
     "time_of_a_step": lambda: (megatron(),),
     "deep_and_wide": lambda: (1e12,),
 }  # fmt: skip
@@ -151,7 +152,7 @@ DESCRIBED = [
     ("two_of_four", dict(element_bits=8), "5 bits instead of 8", ["5 bits instead of 8"]),
     ("cache_holders", dict(tp=4, heads=(1,)), "weights: 1/4 of them|a latent: all of it",
      ["weights: 1/4 of them", "a latent: all of it"]),
-    ("knobs_of_a_step", {}, f"{SHOWN[0]}; chunks = 5; bubble_interleaved|{SHOWN[-1]}; no letter",
+    ("flags_of_a_step", {}, f"{SHOWN[0]}; chunks = 5; bubble_interleaved|{SHOWN[-1]}; no letter",
      [f"{SHOWN[0]}; chunks = 5; bubble_interleaved", f"{SHOWN[-1]}; no letter"]),
 ]  # fmt: skip
 

@@ -1,14 +1,15 @@
 """What the table of frameworks promises: its rows, one fact for a flag and a cell, and what stands before what."""
 
 from dataclasses import replace
+from importlib.resources import files
 
 import pytest
 
+from scalebook.flags import frameworks as flags_of_frameworks
+from scalebook.flags import read
 from scalebook.language.words import WORDS
-from scalebook.tables import Framework, accelerators, clusters, frameworks, libraries, models
+from scalebook.tables import _TABLES, Framework, Table, accelerators, clusters, frameworks, libraries, models
 from scalebook.training import training_step
-from scalebook.training.knobs import read
-from scalebook.training.knobs_data import frameworks as knobs_of_frameworks
 
 from .every import every
 
@@ -18,17 +19,17 @@ PLAIN = dict(dp=8, batch=1, seq=8192, global_batch=8)
 # A flag's usual value and the framework's cell are one fact
 
 USUAL = [
-    (key, knobs, flag, name, value)
-    for key, knobs in knobs_of_frameworks().items()
-    for flag, knob in knobs.items()
-    if knob.usual and knobs.rows
-    for name, value in knob.says(knob.usual).items()
+    (key, table, flag, name, value)
+    for key, table in flags_of_frameworks().items()
+    for flag, entry in table.items()
+    if entry.usual and table.rows
+    for name, value in entry.says(entry.usual).items()
 ]
 
 
 @every(USUAL, name=lambda x: f"{x[0]}: {x[2]} gives {x[3]}")
-def test_a_flags_usual_value_is_what_the_framework_has(key, knobs, flag, name, value):
-    row = frameworks[knobs.rows[-1][1]]  # the one where no flag is given
+def test_a_flags_usual_value_is_what_the_framework_has(key, table, flag, name, value):
+    row = frameworks[table.rows[-1][1]]  # the one where no flag is given
     if name in WORDS:
         usual = WORDS[name].usual
         assert row.words.get(name, str(usual)) == str(value)
@@ -108,3 +109,46 @@ def test_windows_and_further_tokens_follow_from_the_models_row():
     assert everything.attended_share == pytest.approx(0.5, abs=1e-4) and everything.step_time > sliding.step_time
     more = training_step(models.deepseek_v3, accelerators.h800.at("fp8"), frameworks.nemo, ep=8, **PLAIN)
     assert more.layers == models.deepseek_v3.layers + models.deepseek_v3.mtp_blocks
+
+
+def read_with(tmp_path, table, stanza):
+    """Read a table of the package to whose file a contributor has added a stanza."""
+    file = tmp_path / f"{table}.toml"
+    file.write_text((files("scalebook.tables") / file.name).read_text("utf-8") + stanza, "utf-8")
+    return Table.load(file, **_TABLES[table]).mine
+
+
+def test_a_stanza_makes_a_framework_and_a_cluster(tmp_path):
+    """As CONTRIBUTING says: an invented program that hides nothing of a slow network, and that network."""
+    device = accelerators.h100.at("bf16")
+    program = read_with(
+        tmp_path,
+        "frameworks",
+        """
+[mine]
+name = "An invented program"
+like = "nemo"
+source = "scalebook-measure by its author"
+dp_overlap = "0 %"
+""",
+    )
+    network = read_with(
+        tmp_path,
+        "clusters",
+        """
+[mine]
+name = "An invented cluster"
+source = "scalebook-measure by its owner"
+scaleout_bandwidth = "5 GB/s"
+far_efficiency = "50 %"
+""",
+    )
+
+    def step(device, framework):
+        layout = dict(tp=1, dp=64, batch=1, global_batch=64, seq=8192)
+        return training_step(models.llama3_8b, device, framework, **layout)
+
+    known, mine = step(device, frameworks.nemo), step(device, program)
+    assert mine.dp_overlap == 0 < known.dp_overlap and mine.step_time > known.step_time
+    slow = step(device.on(network), program)
+    assert slow.far_efficiency == 0.5 and slow.dp_exposed > 5 * mine.dp_exposed

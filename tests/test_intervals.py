@@ -212,7 +212,7 @@ def test_spreads_are_what_rows_give(name, device, letter):
 
 def test_what_no_formula_has_leaves_a_tenth_beyond_each_end():
     """Of memory, which nothing else makes uncertain."""
-    sets, ends = spreads.letters()["memory"], spreads.lack("memory")
+    sets, ends = spreads.letters()["memory"], spreads.residual_spread("memory")
     slow, fast = ends.high, -ends.low
     off = np.concatenate([evidence(x).nearest for x in sets])
     weights = np.concatenate([np.full(len(evidence(x).off), len(evidence(x).off) ** -0.5) for x in sets])
@@ -262,7 +262,7 @@ def test_rows_of_every_device_lie_within():
 def test_rows_that_are_left_out_are_all_rows_once():
     assert sum(len(own.off) for _, own in coverage.parts_left_out("gemm")) == len(evidence("gemm").off)
     assert len(coverage.parts_left_out("torchtitan")) == spreads.PARTS_OF_ROWS
-    kept, left = (f("gemm", 0) for f in (spreads.kept, spreads.left_out))
+    kept, left = (f("gemm", 0) for f in (spreads.kept, spreads.held_out_part))
     assert len(kept.off) + len(left.off) == len(evidence("gemm").off) and 0.19 < len(left.off) / len(kept.off) < 0.26
 
 
@@ -270,9 +270,10 @@ def test_rows_that_are_left_out_are_all_rows_once():
 def test_a_row_leans_on_what_is_predicted_not_on_the_roofline_beside_it(name):
     """Of a kernel the elasticities add up to one, less what is a constant; at its peak a launch would have none."""
     found = evidence(name)
-    total = np.sum([x for c, x in found.leans.items() if c.letter != "assigned_passes"], axis=0)  # which is no rate
+    rates = [x for c, x in found.elasticities.items() if c.letter != "assigned_passes"]  # which is no rate
+    total = np.sum(rates, axis=0)
     assert total.max() == pytest.approx(1, abs=0.01) and np.median(total) > 0.7  # routing is a constant
-    assert max(lean.max() for cause, lean in found.leans.items() if "launch" in cause.letter) > 0.3
+    assert max(x.max() for cause, x in found.elasticities.items() if "launch" in cause.letter) > 0.3
 
 
 def test_steps_that_visit_experts_lack_more():

@@ -52,7 +52,7 @@ def lab(chromium, tmp_path_factory):
         shutil.copy(book, home / "root")
     cell = dict(cell_type="code", id="a", metadata={}, outputs=[], execution_count=None)
     cell["source"] = (
-        'from scalebook.display import planner\nplanner("serve", model="llama3_8b", device="h100", users=8)'
+        'from scalebook.book.planner import planner\nplanner("serve", model="llama3_8b", device="h100", users=8)'
     )
     kernel = dict(kernelspec=dict(name="python3", display_name="Python 3", language="python"))
     book = dict(cells=[cell], metadata=kernel, nbformat=4, nbformat_minor=5)

@@ -1,9 +1,11 @@
 """The layers point one way, modules stay small, and importing a subject stays light."""
 
 import ast
+import importlib.util
 import keyword
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -24,8 +26,7 @@ JAVASCRIPT = [  # words that it keeps to itself
 
 
 def path(name):
-    folder = ROOT.joinpath(*name.split(".")[1:])
-    return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+    return Path(importlib.util.find_spec(name).origin)
 
 
 def imported(name, text=None):

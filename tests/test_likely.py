@@ -32,7 +32,7 @@ def training_sheet():
     own = (training.microbatches_of_batch, training.devices_of_ways, training.attention_peak_same)
     sheet = training.training_sheet(LLAMA, None, Strategy(), *own, *assumptions.MEASURED)
     ways = dict(tp=[1, 8], pp=[1, 4], dp=[8, 64], global_batch=[128, 1024], seq=[2048, 8192])
-    usual = {k: v for k, v in training.USUAL.items() if k in sheet.inputs and k not in ways}
+    usual = {k: v for k, v in training.DEFAULT_LETTERS.items() if k in sheet.inputs and k not in ways}
     return sheet, ["step_time", "mfu", "memory"], dict(ways, **usual, model=models[["llama3_70b"]], precision=["bf16"])
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from scalebook.tables import accelerators, models
+from scalebook.training.optimizers import OPTIMIZERS
 from scalebook.training.rules import reason
 from scalebook.training.step import OFFLOADS, training_step
 from scalebook.training.strategy import CHOICES
@@ -41,6 +42,8 @@ def kinds():
         drawn = {x: CHOICES[x][(number + int(rng.integers(2))) % len(CHOICES[x])] for x in words}
         if MODELS[number % len(MODELS)] == "deepseek_v3":  # latents have no heads to deal out
             drawn["context_exchange"] = "gather"
+        if OPTIMIZERS[drawn["optimizer"]].mode:  # it updates a model's own matrices
+            drawn["trained"] = "all"
         model, device = (names[number % len(names)] for names in (MODELS, DEVICES))
         found.append(pytest.param(number, model, device, drawn, number % 2 == 1, id=f"{number}-{model}-{device}"))
     return found

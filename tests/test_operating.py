@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from scalebook.inference import any_slow
-from scalebook.tables import models, precisions
-from scalebook.training import (
+from scalebook.runs import (
     checkpoint_interval_daly,
     lost_share_at_best,
     lost_share_tiers,
     lost_share_with_restarts,
     operating,
 )
+from scalebook.tables import models, precisions
 
 
 def test_the_sheet_of_a_run():

@@ -13,18 +13,17 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 from py_mini_racer import MiniRacer
+from scalebook.book.planner import planner, planner_script, planner_style
+from scalebook.book.planner import widget as made
+from scalebook.book.planner.sheets import kind_of
 
-from scalebook.display import planning as made
-from scalebook.display.planner_sheets import kind_of
-from scalebook.display.planning import planner, planner_script, planner_style
+from scalebook.flags import SERVERS, server_flags, write
 from scalebook.inference import serve
-from scalebook.inference.flags import SERVERS, server_flags
 from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import reason as serving_reason
 from scalebook.search import search
 from scalebook.tables import accelerators, frameworks, models, precisions
 from scalebook.training import training_step
-from scalebook.training.knobs import flags
 from scalebook.training.rules import reason
 
 from .browser import open_page, script
@@ -168,7 +167,8 @@ RANGED = [
 
 @pytest.mark.parametrize(("job", "model", "device", "precision", "layout", "schedule"), RANGED)
 def test_ranges_are_the_intervals_of_the_package(page, job, model, device, precision, layout, schedule):
-    state = json.loads(json.dumps(made.USUAL[job])) | dict(model=model, device=device, precision=precision, fixed={})
+    state = json.loads(json.dumps(made.DEFAULT_PLANS[job]))
+    state |= dict(model=model, device=device, precision=precision, fixed={})
     rows = models[model], accelerators[device].at(precision)
     if job == "train":
         state["letters"] |= dict(devices=math.prod(layout[x] for x in ("tp", "pp", "cp", "dp")))
@@ -344,7 +344,7 @@ def test_a_configuration_is_read_as_python_reads_it(page, key):
     row = models.read(CONFIGS[key], name=models[key].name)
     own = page("config", json.dumps(CONFIGS[key]))["is"]
     assert own["letters"] == dict(row)
-    assert own["words"] == {x: y for x, y in row.words.items() if x in ("norm", "windows")}
+    assert own["words"] == {x: y for x, y in row.words.items() if x in ("norm", "windows", "family")}
 
 
 WRONG = [
@@ -475,12 +475,12 @@ def test_the_call_prints_the_same_answer(page, plan, is_pasted):
     assert f"\n{letters[0]},{answer[letters[0]]}"[:14] in page("csv", [state, best])
 
 
-def test_flags_are_those_of_the_knobs(page):
+def test_flags_are_those_of_the_package(page):
     best = page("find", SEARCHED[1])["best"][0]
     known = SEARCHED[1]["letters"] | {x: int(y) for x, y in best["letters"].items() if x != "dp"}
     words = {x: best["words"][x] for x in ("recompute", "sharding", "schedule")}
     known = {x: y for x, y in known.items() if x not in ("devices", "cp", "ep", "chunks") or (y > 1 and x != "devices")}
-    python = flags(known | words | dict(precision="bf16", sequence_parallel=True), "megatron")
+    python = write(known | words | dict(precision="bf16", sequence_parallel=True), "megatron")
     assert sorted(page("flags", [SEARCHED[1], best, "megatron"]).split()) == sorted(python.split())
 
 
@@ -492,7 +492,7 @@ def test_flags_of_servers_are_those_of_python(page, engine):
         (1, 8, 4, 1, "gather"),
     ):
         layout, words = dict(tp=tp, pp=1, ep=ep, attention_dp=attention_dp, replicas=replicas), dict(exchange=exchange)
-        state = json.loads(json.dumps(made.USUAL["serve"]))
+        state = json.loads(json.dumps(made.DEFAULT_PLANS["serve"]))
         asked = state["letters"] | layout | words | dict(kv_bits=precisions.fp8.kv_bits)
         assert page("flags", [state, dict(letters=layout, words=words), engine]) == server_flags(engine, **asked)
 

@@ -9,7 +9,7 @@ from scalebook.block import GPT, LLAMA
 from scalebook.language import OutsideDomain
 from scalebook.tables import accelerators, models
 from scalebook.training import (
-    USUAL,
+    DEFAULT_LETTERS,
     accumulation_share,
     again_share_of_blocks,
     exchange_share_accumulated,
@@ -53,7 +53,7 @@ def test_the_fewest_blocks_are_enough_and_one_fewer_is_not(flying, blocks, entry
 
 @pytest.mark.parametrize("words", [{}, dict(sharding="zero3")])
 def test_both_ends_are_those_of_the_step(words):
-    letters = USUAL | dict(tp=8, pp=4, dp=32, microbatches=32, seq=8192, stage=1)
+    letters = DEFAULT_LETTERS | dict(tp=8, pp=4, dp=32, microbatches=32, seq=8192, stage=1)
     kept, again = (memory_sheet(LLAMA, recompute=x, **words) for x in ("none", "full"))
     rows = [
         sheet(models.llama3_70b, **{x: n for x, n in letters.items() if x in {*sheet.inputs, *sheet.formulas}})
@@ -147,7 +147,7 @@ def test_the_listing_of_gpt_runs_its_core_again_for_little():
 def test_the_running_cluster_runs_again_what_does_not_fit(batch, again):
     """By hand: 65.5 GB of room, four micro-batches of twenty blocks of 0.28 GB a sequence, inputs of 17 MB."""
     sheet = rerun_sheet(LLAMA)
-    letters = USUAL | dict(tp=8, pp=4, dp=32, microbatches=32 / batch, seq=8192, stage=1, batch=batch)
+    letters = DEFAULT_LETTERS | dict(tp=8, pp=4, dp=32, microbatches=32 / batch, seq=8192, stage=1, batch=batch)
     row = sheet(models.llama3_70b, H100, **{x: letters[x] for x in letters if x in {*sheet.inputs, *sheet.formulas}})
     assert ceil(row.rerun_blocks) == again and row.again_share == row.rerun_blocks / 60
     assert row.block_input == batch * 8192 * 8192 * 2 / 8

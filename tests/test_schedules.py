@@ -2,12 +2,16 @@
 A new one is held to it by being entered.
 """
 
+from collections import Counter
+from fractions import Fraction
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scalebook.language import OutsideDomain
+from scalebook.language import Formula, OutsideDomain, symbol
 from scalebook.pipeline import SCHEDULES, Schedule, simulate
+from scalebook.pipeline.simulation import _needs
 from scalebook.training import CHOICES, WORDS
 
 from .support import TIMES, TIMES_OF, exactly
@@ -19,6 +23,48 @@ SHAPES = st.integers(1, 8).flatmap(
 
 def holds(f, letters):
     return all(x.holds(letters) for x in f.domain)
+
+
+def misplaced(schedule, run):
+    """What a schedule says of the model's ends, copies and trips that its order does not do; nothing if all is well."""
+    if run.pp == 1:
+        return ""
+    places = {(x.stage, slot.device) for slot in run.counted for x in slot.operations}
+    last = run.pp * run.chunks - 1
+    first, final = ({device for stage, device in places if stage == end} for end in (0, last))
+    ends = "both" if len(first) > 1 else "first" if first == final else "apart"
+    if schedule.ends != ends:
+        return f"ends is {schedule.ends!r}, and the order puts them {ends!r}: {sorted(first)} and {sorted(final)}"
+    if schedule.copies != (copies := Fraction(len(places), last + 1)):
+        return f"copies is {schedule.copies}, and the order keeps each stage on {copies} devices"
+    visits = Counter((slot.device, x.microbatch) for slot in run.counted for x in slot.operations if x.kind == "F")
+    trips = schedule.passes * (run.chunks if schedule.chunks is None else 1)
+    return (
+        "" if {*visits.values()} == {trips} else f"passes is {schedule.passes}, and devices see {max(visits.values())}"
+    )
+
+
+def wrongly_exposed(schedule, run, asked, times, letters):
+    """What a schedule says of transfers that nothing hides, and its order does not do; nothing if all is well.
+
+    If a device waits for each tensor that it receives, what is exposed is what the busiest device receives. If it
+    works ahead instead, what is exposed is what the executed step grows by, and that is less. Two devices have no
+    neighbours on both sides, and receive half as much: the formulas are on the safe side there.
+    """
+    if run.pp == 2:
+        return ""
+    place = {x: slot.device for slot in run.counted for x in slot.operations}
+    needed = {x: need for x in place if (need := _needs(x, run.pp * run.chunks - 1))}
+    received = Counter(place[x] for x, need in needed.items() if place[x] != place[need])
+    late, most = Fraction(min(times.values()), 8 * run.chunks), max(received.values(), default=0)
+    chunks = (
+        run.chunks if schedule.chunks is None else 1
+    )  # a strategy gives chunks only if the schedule leaves them open
+    said = exactly(schedule.exposed, **letters | dict(transfer_time=late, pp_overlap=0, chunks=chunks)) / late
+    if said == most:
+        return ""
+    waited = (simulate(*asked, **times, transfer_time=late).makespan - run.makespan) / late
+    return "" if said == waited else f"exposed is {said} transfers; a device receives {most} and waits for {waited}"
 
 
 def broken(schedule, pp, microbatches, chunks, times, scale=1):
@@ -46,6 +92,8 @@ def broken(schedule, pp, microbatches, chunks, times, scale=1):
         return "what is kept and sent depends on how long stages are"
     if run.messages != (sent := exactly(schedule.messages, **letters)):
         return f"messages are {sent}, and the order sends {run.messages}"
+    if said := misplaced(schedule, run) or wrongly_exposed(schedule, run, asked, times, letters):
+        return said
     bubble = exactly(schedule.bubble, **letters)
     is_right = run.bubble == bubble if schedule.is_exact(*(times[x] for x in TIMES_OF)) else run.bubble <= bubble
     return "" if is_right else f"its bubble is {bubble}, and the order idles {run.bubble}"
@@ -65,6 +113,9 @@ def test_its_closed_forms_are_what_its_order_does(name, shape, chunks, times, sc
     ("zb_v", dict(messages=SCHEDULES["1f1b"].messages), "messages are"),
     ("eager_1f1b", dict(held=SCHEDULES["1f1b"].held), "held is"),
     ("dualpipe", dict(bubble=SCHEDULES["1f1b"].bubble), "its bubble"),
+    ("dualpipe", dict(ends="apart"), "ends is 'apart'"), ("dualpipe_v", dict(ends="apart"), "ends is 'apart'"),
+    ("dualpipe_v", dict(exposed=SCHEDULES["1f1b"].exposed), "exposed is"),
+    ("1f1b", dict(exposed=SCHEDULES["eager_1f1b"].exposed), "exposed is"),
 ])  # fmt: skip
 def test_the_contract_sees_a_wrong_schedule(name, wrong, said, monkeypatch):
     impostor = object.__new__(Schedule)  # not entered: in the place of the right one
@@ -100,6 +151,12 @@ def test_eager_1f1b_waits_for_the_first_and_the_last_transfer_alone(pp, more, ti
     letters = dict(pp=pp, microbatches=m, transfer_time=late, pp_overlap=0)
     assert waited == exactly(SCHEDULES["eager_1f1b"].exposed, **letters)
     assert run.makespan <= simulate("1f1b", pp, m, **times, transfer_time=late).makespan
+
+
+def test_a_formula_that_is_no_fraction_is_named():
+    loose = Formula("loose", "held_microbatches", symbol("pp") + 1 / 2, ("scalebook",), "")
+    with pytest.raises(TypeError, match=r"loose gives 4.5.*: write Rational\(1, 2\) instead of 1 / 2"):
+        exactly(loose, pp=4)
 
 
 def test_outside_its_domain_a_schedule_has_no_bubble():

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from scalebook.language import Formula, symbol
 from scalebook.search import search
-from scalebook.search.columns import program
-from scalebook.search.plan import Evaluated, Plan
+from scalebook.search.plan import Evaluated, Plan, program
 from scalebook.search.space import divisors
 from scalebook.tables import accelerators, models
 from scalebook.training.rules import reason

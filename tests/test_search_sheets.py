@@ -17,7 +17,7 @@ from scalebook.language import Formula, Row, Sheet, symbol
 from scalebook.language.domain import Condition
 from scalebook.memory.serving import full_attention, kv_cache
 from scalebook.search import Searchable, Space, pricing, search
-from scalebook.search.asked import asked
+from scalebook.search.arguments import problem_of
 from scalebook.search.problem import about, layouts, word_combinations
 from scalebook.tables import accelerators, models
 from scalebook.training.step import training_step
@@ -244,7 +244,7 @@ def test_it_says_how_many_before_it_starts(capsys):
 
 def test_a_count_of_a_sample_comes_near(monkeypatch):
     def told(**more):
-        problem = asked(training_step, (models.llama3_8b, H100), None, None, None, (), {}, (), 10, SMALL | more)
+        problem = problem_of(training_step, (models.llama3_8b, H100), None, None, None, (), (), 10, SMALL | more)
         return about(problem, layouts(problem), word_combinations(problem))
 
     domains = search(training_step, models.llama3_8b, H100, **SMALL)

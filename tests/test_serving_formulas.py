@@ -82,8 +82,7 @@ from scalebook.inference.tail import (
     waiting,
 )
 from scalebook.language import symbol
-from scalebook.tables import accelerators, models
-from scalebook.training.checkpoints import (
+from scalebook.runs import (
     checkpoint_interval_daly,
     checkpoint_interval_far,
     checkpoint_interval_young,
@@ -94,6 +93,7 @@ from scalebook.training.checkpoints import (
     lost_share_tiers,
     near_checkpoint_interval,
 )
+from scalebook.tables import accelerators, models
 
 SERVER = {"base_time": 0.010, "added_time": 50e-6, "prompt_time": 0.030, "output": 200}
 

@@ -1,5 +1,7 @@
 """The contract of a sharding: what it exchanges, executed, makes what it keeps, and costs what its formulas say."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import sympy
@@ -104,6 +106,51 @@ def test_what_is_kept_and_what_is_elsewhere_make_the_state(name, devices, group)
         assert kept == pytest.approx(sum(PIECES / n for n in ways))
         elsewhere = sum(PIECES - PIECES / n for n in ways)
         assert kept + elsewhere == pytest.approx(PIECES * len(ways))
+
+
+def exchanged(sharding, microbatches):
+    """The exchanges of a step, by letter and devices, as they follow from what `keeps` says lies where.
+
+    Weights that a device has only a part of are gathered for each pass and freed after it. The forward pass needs
+    the copy that the optimizer has updated; the backward pass may use the one that fewer devices share. Gradients of
+    which a device keeps a part cannot wait for the next micro-batch.
+    """
+    done = Counter()
+    updated, nearest = sharding.parts("weight")[0], sharding.parts("weight")[-1]
+    [gradient], [optimizer] = sharding.parts("gradient"), sharding.parts("optimizer")
+    for _ in range(microbatches):
+        for copy in (updated, nearest):
+            if copy != "one":
+                done["dp_gather", copy] += 1
+        if gradient != "one":
+            done["dp_reduce", gradient] += 1
+    if gradient == "one":
+        done["dp_reduce", "all" if optimizer == "one" else optimizer] += 1
+    if "group" in (gradient, optimizer):
+        done["dp_reduce", "groups"] += 1  # each device's part is summed with those of other groups
+    if updated == "one" != optimizer:
+        done["dp_gather", optimizer] += 1
+    return done
+
+
+def said(sharding, microbatches):
+    """The exchanges of a step as the sharding's stanza says."""
+    times = Counter()
+    for x in sharding.exchanges:
+        times[x.letter, x.among] += int(sympy.sympify(x.times).subs(symbol("microbatches"), microbatches))
+    return times
+
+
+@pytest.mark.parametrize("name", SHARDINGS)
+def test_exchanges_are_those_of_a_simulated_forward_and_backward(name):
+    assert said(SHARDINGS[name], 5) == exchanged(SHARDINGS[name], 5)
+
+
+def test_a_halved_gather_is_seen():
+    impostor, whole = object.__new__(Sharding), SHARDINGS["zero3"]  # not entered
+    reduce, gather = whole.exchanges
+    vars(impostor).update(vars(whole) | {"exchanges": (reduce, gather._replace(times=gather.times / 2))})
+    assert said(impostor, 5)["dp_gather", "all"] == 5 and exchanged(impostor, 5)["dp_gather", "all"] == 10
 
 
 @pytest.mark.parametrize("name", SHARDINGS)

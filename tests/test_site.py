@@ -383,7 +383,7 @@ def test_what_does_not_fit_is_said(chromium, address):
         visit(page, f"{address}/{CHAPTER}.html")
         box = page.locator(BOX).first
         box.locator("select").first.select_option(label="NVIDIA H100 SXM")
-        at = "memory decoding takes: weights and cache = 151.8 GB; memory capacity of one device = 80 GB"
+        at = "memory for decoding = 151.8 GB; memory capacity of one device = 80 GB"
         said = f"the formula holds for weights and caches that fit, not at {at}"
         box.locator(".sb-message", has_text=said).wait_for()
         assert answered(box)[0] == "none"

@@ -12,10 +12,10 @@ from scalebook.calculon import Strategies, application, library
 from scalebook.calculon.sizes import EACH, MODELS, SYSTEMS, at_sizes, kept, written
 from scalebook.inference.tokens import decoding
 from scalebook.search import search, sweep
-from scalebook.search.asked import asked
+from scalebook.search.arguments import problem_of
 from scalebook.search.plan import Block, Evaluated
 from scalebook.search.pricing import Planned
-from scalebook.search.problem import Rows, layouts, looked_through, word_combinations
+from scalebook.search.problem import layouts, looked_through, word_combinations
 from scalebook.tables import accelerators, models
 from scalebook.training import training_step
 
@@ -60,11 +60,11 @@ def test_training_is_swept_too(asked):
 def test_nothing_is_below_its_bound(things, known):
     """Of every strategy that has a value, whatever its words: so that none that could be the best is passed over."""
     space = things[0].space
-    problem = asked(*things, None, None, None, (), None, (), 1, dict(devices=48, global_batch=192) | known)
+    problem = problem_of(*things, None, None, None, (), (), 1, dict(devices=48, global_batch=192) | known)
     combinations = list(enumerate(word_combinations(problem)))
     planned = Planned(problem, random.Random(0).sample(combinations, min(len(combinations), 24)), has_bounds=True)
     whole, tight = layouts(problem), 0
-    (slab, _), *_ = looked_through(problem, Rows(whole, 0, range(len(whole) * problem.in_layout)))
+    (slab, _), *_ = looked_through(problem, whole, range(len(whole) * problem.in_layout))
     slab = slab.take(np.random.default_rng(0).permutation(len(slab.places))[:400])
     evaluated, rows = Evaluated(planned.plan, slab.columns, len(slab.places)), np.arange(len(slab.places))
     for sheet in planned.sheets:

@@ -1,6 +1,7 @@
 """The tables as they load: every cell sourced and shown, errors that name the place, the promised numbers."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scalebook.language.tabular import plain_page
 from scalebook.machine.roofline import ridge_intensity
 from scalebook.memory.serving import kv_cache_per_token, linear_memory
 from scalebook.tables import (
+    Device,
     Table,
     accelerators,
     efficiencies,
@@ -23,6 +25,7 @@ from scalebook.tables import (
     runs,
     shapes,
 )  # fmt: skip
+from scalebook.tables.plausible import refuse_outliers
 
 from .every import every
 
@@ -183,6 +186,50 @@ def test_other_mistakes(tmp_path, text, words):
     assert str(refused.value).startswith(words)
 
 
+def swapped(key, **cells):
+    """The table of devices with cells of one row in another unit."""
+    row = accelerators[key]
+    other = Device(row.name, row.cells | {x: replace(row.cells[x], value=y) for x, y in cells.items()}, row.words)
+    other.kin = row.kin
+    return {**accelerators} | {key: other}
+
+
+@pytest.mark.parametrize(
+    ("letter", "value", "said"),
+    [
+        ("hbm_bandwidth", 3.35e15, r"3.35 PB/s is 144 times the most that any other device has, 23.3 TB/s"),
+        ("hbm_bandwidth", 3.35e9, r"3.35 GB/s is 131 times less than any other device has, 440.2 GB/s"),
+        ("hbm_capacity", 80e12, "the most that any other device has"),
+        ("peak_bf16", 989.4e15, "the most that any other device has"),
+        ("scaleup_bandwidth", 450e6, "less than any other device has"),
+        ("tdp", 700e3, "the most that any other device has"),
+        ("kernel_launch", 2.5e-3, "the most that any other device has"),
+    ],
+)
+def test_a_device_a_thousand_times_beyond_all_others_is_refused(letter, value, said):
+    with pytest.raises(ValueError, match=rf"accelerators.toml, \[h100\], {letter}: .*{said}"):
+        refuse_outliers("accelerators.toml", swapped("h100", **{letter: value}))
+
+
+def test_a_row_that_others_are_like_is_compared_with_strangers():
+    parent = next(row.kin[-1] for row in accelerators.values() if len(row.kin) > 1 and "hbm_bandwidth" in row)
+    wrong = {key: row for key, row in accelerators.items() if row.kin[-1] == parent}
+    rows = {**accelerators}
+    for key in wrong:
+        rows |= {key: swapped(key, hbm_bandwidth=8e15)[key]}
+    with pytest.raises(ValueError, match=r"hbm_bandwidth: .* the most that any other device has, 23.3 TB/s"):
+        refuse_outliers("accelerators.toml", rows)
+
+
+def test_a_readers_own_device_may_be_slow_and_not_impossibly_fast(tmp_path):
+    stanza = '[mine]\nsource = "scalebook-measure"\nhbm_capacity = "16 GB"\npeak_bf16 = "50 GFLOP/s"\n'
+    (path := tmp_path / "mine.toml").write_text(stanza + 'hbm_bandwidth = "8 GB/s"\n', "utf-8")
+    assert accelerators.read(path).hbm_bandwidth == 8e9
+    path.write_text(stanza + 'hbm_bandwidth = "8000 TB/s"\n', "utf-8")
+    with pytest.raises(ValueError, match=r"\[mine\], hbm_bandwidth: .* is 343 times the most that any other"):
+        accelerators.read(path)
+
+
 def test_a_source_unlike_all_lists_none(tmp_path):
     (path := tmp_path / "mine.toml").write_text('[a]\nsource = "qqqqqq"\ncores = 4\n', "utf-8")
     with pytest.raises(
@@ -198,10 +245,11 @@ def test_words_and_counts(table, key):
         "vendor", "fabric", "kind", "peak", "attention", "family", "norm", "windows", "model", "device", "precision",
         "kernel", "exchange",
     }  # fmt: skip
-    assert set(row.words) <= known and all(row.words.values())
+    assert set(row.words) <= known, f"{key} has words that no table knows: {set(row.words) - known}"
+    assert all(row.words.values()), f"{key} has an empty word"
     for name, cell in row.cells.items():
         if NOTATION[name].unit == "" and NOTATION[name].sign != "share" and name not in ("pue", "system_factor"):
-            assert cell.value == int(cell.value), name
+            assert cell.value == int(cell.value), f"{name} of {key} is a count, not {cell.value}"
 
 
 def test_no_window_is_claimed_where_none_is_published():
@@ -243,16 +291,19 @@ def test_the_state_of_a_sequence():
 
 @pytest.mark.parametrize("key", [key for key, row in engines.items() if "chunk_tokens" not in row])
 def test_an_engine_of_one_user_has_its_letters(key):
-    assert set(engines[key]) >= {"bandwidth_efficiency", "block_overhead", "turn_time"}
+    lacking = {"bandwidth_efficiency", "block_overhead", "turn_time"} - set(engines[key])
+    assert not lacking, f"engine {key} serves one user (no chunk_tokens) and needs {', '.join(sorted(lacking))}"
 
 
 @pytest.mark.parametrize("key", [key for key, row in engines.items() if "chunk_tokens" in row])
 def test_an_engine_has_every_letter(key):
     row = engines[key]
     times = ("step_overhead", "layer_overhead", "first_overhead")
-    assert set(row) >= {*times, "cache_share", "chunk_tokens", "first_tokens", "scale_kernels"}
-    assert 0.5 < row.cache_share <= 1
+    lacking = {*times, "cache_share", "chunk_tokens", "first_tokens", "scale_kernels"} - set(row)
+    assert not lacking, f"the row of engine {key} lacks {', '.join(sorted(lacking))}"
+    assert 0.5 < row.cache_share <= 1, f"cache_share of engine {key} is a share of free memory, 0.5 to 1"
     for letter in times:
         cell = row.cells[letter]
-        assert key == "ideal" or cell.value > 0 or "calibrated" in cell.note
-        assert key != "ideal" or cell.value == 0
+        said = f"{letter} of engine {key} is 0: if nobody measured it, its note begins with 'not calibrated yet'"
+        assert key == "ideal" or cell.value > 0 or "calibrated" in cell.note, said
+        assert key != "ideal" or cell.value == 0, f"the ideal engine costs nothing, so {letter} is 0"

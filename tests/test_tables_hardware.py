@@ -69,30 +69,30 @@ def test_row(row):
 
 @every(CELLS)
 def test_cell(key, letter, cell):
-    assert letter in NOTATION
-    assert set(cell) - {"low", "high"} <= {"value", "source", "note"}
+    assert letter in NOTATION, f"no letter is called {letter!r}"
+    assert set(cell) <= {"value", "low", "high", "source", "note"}, f"{letter} of {key} has more than a cell may have"
     if "source" in cell:  # what we calibrated cites the measurements, and says so
         source = cell["source"].split()[0]
         assert source in SOURCES or (
             source in EVERY_SOURCE and ("like" in OWN.get(key, ()) or cell["note"].startswith("calibrated by us"))
-        )
-    assert cell.get("note", "x")
+        ), f"{source!r} is no source on hardware: if {letter} of {key} was fitted, its note begins 'calibrated by us'"
+    assert cell.get("note", "x"), f"the note of {letter} of {key} is empty: leave it out"
     if isinstance(cell["value"], str):
         least = parse(cell["value"], NOTATION[letter].unit)
         assert least > 0 or (letter == "chunk_time" and least == 0), "nothing is cut into chunks there"
     else:
-        assert NOTATION[letter].unit == "" and cell["value"] > 0
+        assert NOTATION[letter].unit == "" and cell["value"] > 0, f"{letter} of {key} is positive, and a unit is text"
 
 
 @every(SOURCES)
 def test_source(key):
     source = SOURCES[key]
-    assert set(source) - {"read"} == {"title", "author", "year", "url"}
-    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", key)
-    assert source["url"].startswith("https://") and 2010 < source["year"] < 2030
+    assert set(source) - {"read"} == {"title", "author", "year", "url"}, f"{key} has title, author, year and url"
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", key), f"a source's key is small letters and digits with -, not {key}"
+    assert source["url"].startswith("https://") and 2010 < source["year"] < 2030, f"url or year of {key}"
     assert not re.search("askai|genixplay|allpcb|cloudnews|aiwiki", source["url"]), "a copy or an answer site"
     cited = {str(x).split()[0] for row in (*DEVICES.values(), *LINKS.values()) for x in cited_by(row)}
-    assert key in cited
+    assert key in cited, f"no device and no link cites the source {key}"
 
 
 @every(LINKS.values())
@@ -109,15 +109,15 @@ of_every_device = every(DEVICES.values(), name=lambda row: row["name"])
 
 @of_every_device
 def test_has_what_every_device_needs(row):
-    assert row["vendor"]
-    assert {"hbm_capacity", "hbm_bandwidth"} <= set(row)
-    assert any(letter.startswith("peak_") for letter in row)
+    assert row["vendor"], f"{row['name']} names no vendor"
+    assert {"hbm_capacity", "hbm_bandwidth"} <= set(row), f"{row['name']} needs hbm_capacity and hbm_bandwidth"
+    assert any(letter.startswith("peak_") for letter in row), f"{row['name']} needs a peak, such as peak_bf16"
 
 
 @of_every_device
 def test_lower_precision_is_no_slower(row):
     peaks = [peak for p in PRECISIONS if (peak := number(row, f"peak_{p}"))]
-    assert peaks == sorted(peaks)
+    assert peaks == sorted(peaks), f"a wider format of {row['name']} is faster than a narrower one: is one peak sparse?"
     if {"peak_int8", "peak_bf16"} <= set(row) and "cut" not in note(row, "peak_int8"):
         assert number(row, "peak_int8") >= number(row, "peak_bf16")
     if {"peak_vector", "peak_fp32"} <= set(row):
@@ -129,10 +129,10 @@ def test_says_what_the_vendor_counts_otherwise(row):
     for letter in {"scaleup_bandwidth", "scaleout_bandwidth", "host_capacity", "host_bandwidth"} & set(row):
         assert note(row, letter), f"the note of {letter} says what it counts, and what the vendor prints"
     if "peak_int8" in row:
-        assert note(row, "peak_int8").startswith("integer operations")
+        assert note(row, "peak_int8").startswith("integer operations"), "the note of peak_int8 begins so"
     if "preliminary" in row["name"]:
         unmarked = [x for x in row if x not in WORDS | {"launch"} and "preliminary" not in note(row, x)]
-        assert not unmarked
+        assert not unmarked, "a preliminary device says 'preliminary' in each note"
     if row["name"].startswith(("NVIDIA A", "NVIDIA H", "NVIDIA B", "NVIDIA G", "AMD Instinct MI3")):
         fast = {f"peak_{p}" for p in ("tf32", "bf16", "fp16", "fp8", "int8")} & set(row)
         silent = [letter for letter in sorted(fast) if "sparsity" not in note(row, letter)]
@@ -145,13 +145,13 @@ def test_links_fit_the_fabric(row):
     """A mesh has peers and a torus neighbours, and the note on the bandwidth counts as many links,
     or so many to each.
     """
-    assert row.get("fabric", "switch") in ("switch", "mesh", "torus")
-    assert ("mesh_peers" in row) == (row.get("fabric") == "mesh")
-    assert ("torus_neighbours" in row) == (row.get("fabric") == "torus")
+    assert row.get("fabric", "switch") in ("switch", "mesh", "torus"), "a fabric is a switch, a mesh or a torus"
+    assert ("mesh_peers" in row) == (row.get("fabric") == "mesh"), "a mesh, and nothing else, has mesh_peers"
+    assert ("torus_neighbours" in row) == (row.get("fabric") == "torus"), "a torus alone has torus_neighbours"
     if "fabric" in row:
-        assert {"scaleup_bandwidth", "scaleup_size"} <= set(row)
+        assert {"scaleup_bandwidth", "scaleup_size"} <= set(row), "a fabric has a scaleup_bandwidth and a scaleup_size"
     if row.get("fabric") == "mesh":
-        assert number(row, "mesh_peers") == number(row, "scaleup_size") - 1
+        assert number(row, "mesh_peers") == number(row, "scaleup_size") - 1, "in a mesh every other device is a peer"
         if found := re.search(r"(\d+) links of .*one to each peer", note(row, "scaleup_bandwidth")):
             assert int(found[1]) == number(row, "mesh_peers")
         if found := re.search(r"(\d+) of the \d+ ports .*, (\d+) to each peer", note(row, "scaleup_bandwidth")):

@@ -19,7 +19,7 @@ from scalebook.training import assumptions
 from scalebook.training import parts as training_time
 from scalebook.training.parts import stage_moe_blocks_mean, stage_moe_blocks_whole
 from scalebook.training.profile import profile
-from scalebook.training.step import USUAL, memory_sheet, training_sheet, training_step
+from scalebook.training.step import DEFAULT_LETTERS, memory_sheet, training_sheet, training_step
 from scalebook.training.strategy import CHOICES, Strategy
 
 from .support import JavaScript, draw
@@ -34,10 +34,12 @@ STRATEGIES = [
     Strategy(recompute="selective", attention="unfused", sharding="zero2", schedule="zb_h1"),
     Strategy(sharding="zero3", context_exchange="all_to_all", offload=True), Strategy(sharding="hybrid",
     quantized=True), Strategy(schedule="interleaved"), Strategy(schedule="zb_h2"), Strategy(schedule="zb_v"),
-    Strategy(schedule="dualpipe"),
+    Strategy(schedule="dualpipe"), Strategy(optimizer="muon_distributed", sharding="hybrid", offload=True),
+    Strategy(optimizer="muon_layer_sharded", sharding="zero3"), Strategy(optimizer="sgd", kernels="ideal"),
 ]  # fmt: skip
 SHEETS = [  # made by the tests that ask: each worker reads this file, and one runs it
     *((LLAMA, None, s) for s in STRATEGIES), (GPT, None, STRATEGIES[1]), (None, MOE, Strategy()),
+    (LLAMA, MOE, Strategy(optimizer="muon", schedule="dualpipe")),
 ]  # fmt: skip
 A100, H100 = accelerators.a100.at("bf16"), accelerators.h100.at("bf16")
 
@@ -116,7 +118,7 @@ def test_every_stage_and_the_fullest():
 @pytest.mark.parametrize(("tp", "pp"), [(16, 1), (4, 9)])
 def test_the_sheet_of_memory_is_the_steps_own(words, tp, pp):
     model, knowns = models.llama3_70b, dict(tp=tp, pp=pp, dp=4, microbatches=32, seq=4096)
-    sheet, given = memory_sheet(LLAMA, **words), USUAL | knowns
+    sheet, given = memory_sheet(LLAMA, **words), DEFAULT_LETTERS | knowns
     for stage in ({}, dict(stage=np.arange(1, pp + 1))):
         row = sheet(model, H100, **{x: given[x] for x in sheet.inputs if x in given}, **stage)
         run = training_step(model, H100, **knowns, **words, **stage)

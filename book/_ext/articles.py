@@ -39,7 +39,7 @@ def claim(said) -> list[str]:
     ]
     lines = [
         f"{mark(said.verdict).replace(said.verdict + '<', capital(said.verdict) + '.<')} {plain(said.correction)}",
-        *(plain(" ".join(filter(None, [c.reads, capital(c.said()) + "."]))) for c in said.checks),
+        *(plain(" ".join(filter(None, [c.reads, capital(c.comparison()) + "."]))) for c in said.checks),
         *([f"Not computed: {plain(said.uncomputed)}."] if said.uncomputed else []),
         " · ".join([*places, f"`{said.key}`"]),
     ]

@@ -9,8 +9,9 @@ from functools import cache
 
 from linking import BOOK, contents, imported, plain, stems
 
+from scalebook.book import drawings
 from scalebook.claims import claims
-from scalebook.display import calculator, drawings
+from scalebook.display import calculator
 from scalebook.inference import decoding, latency_floor
 from scalebook.language import FORMULAS, show
 from scalebook.measurements.record import recorded

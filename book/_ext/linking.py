@@ -16,8 +16,9 @@ BOOK = Path(__file__).parents[1]
 
 @cache
 def imported() -> list:
-    """Every module of the package but its figures: what they state can then be named."""
-    names = [m.name for m in pkgutil.walk_packages(scalebook.__path__, "scalebook.") if ".display" not in m.name]
+    """Every module of the package but its figures and the book's own: what they state can then be named."""
+    names = [m.name for m in pkgutil.walk_packages(scalebook.__path__, "scalebook.")]
+    names = [x for x in names if x.split(".")[1] not in ("display", "book")]
     return [importlib.import_module(name) for name in names if not name.endswith("__main__")]
 
 

@@ -4,8 +4,7 @@ import subprocess
 from pathlib import Path
 
 from offline_assets import MODULES
-
-from scalebook.display.planning import planner_script, planner_style
+from scalebook.book.planner import planner_script, planner_style
 
 ASSETS = Path(__file__).parents[1] / "_build" / "assets"
 

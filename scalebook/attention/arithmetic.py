@@ -135,7 +135,8 @@ def attention_flops(batch, pairs, pair_width):
 
 @formula("attention_flops", "katharopoulos2020 §3.2")
 def linear_attention_flops(batch, seq, heads, head_dim):
-    """FLOPs of linear attention: without the softmax, each token updates and reads a state of head_dim² per head.
+    """FLOPs of linear attention: each token updates and reads a state of head_dim² per head, because there is no
+    softmax.
 
     >>> linear_attention_flops(batch=1, seq=8192, heads=32, head_dim=128) / 1e9
     17.179869184
@@ -212,7 +213,7 @@ def attention_share(projection_flops, attention_flops, ffn_flops):
 
 @formula("growth", "kaplan2020 table 1", given=[attention_share, *_parts])
 def doubling_growth(attention_share):
-    """Factor by which a block's arithmetic grows if the number of tokens doubles, between 2 and 4.
+    """Growth factor of a block's arithmetic when the number of tokens doubles, from 2 to 4.
 
     The linear part doubles and the quadratic part quadruples. This is exact if every pair is computed. A causal
     triangle includes its diagonal, which lowers the factor by less than 1/n.
@@ -225,7 +226,7 @@ def doubling_growth(attention_share):
 
 @formula("crossover", "kaplan2020 table 1")
 def projection_crossover(hidden, heads, kv_heads):
-    """Tokens at which scores and values cost as much as the projections (twice as many with a causal mask).
+    """Sequence length whose scores and values cost as much as the projections (twice as many with a causal mask).
 
     >>> projection_crossover(hidden=4096, heads=32, kv_heads=8)
     5120.0
@@ -235,7 +236,7 @@ def projection_crossover(hidden, heads, kv_heads):
 
 @formula("crossover", "kaplan2020 table 1")
 def layer_crossover(hidden, heads, kv_heads, head_dim, ffn, gating):
-    """Tokens at which scores and values cost as much as the rest of the block (twice as many with a causal mask).
+    """Sequence length whose scores and values cost as much as the rest of the block (twice as many with a causal mask).
 
     >>> layer_crossover(hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, gating=1)
     26624.0

@@ -79,7 +79,7 @@ def eager_kernel_time(
 
 
 eager_attention = Sheet(
-    "eager_attention", *kernels.USUAL, sixteen_bits, eager_score_passes, eager_operand_passes, eager_traffic,
+    "eager_attention", *kernels.DEFAULT_FORMULAS, sixteen_bits, eager_score_passes, eager_operand_passes, eager_traffic,
     eager_kernel_time,
     doc="Unfused attention as PyTorch runs it. Set masked to 1 if a mask is added, backward to 1 to add the gradients.",
 )  # fmt: skip

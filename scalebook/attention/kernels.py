@@ -1,11 +1,4 @@
-"""Memory traffic of attention, what tiling saves, and the time of attention kernels.
-
->>> from scalebook.tables import accelerators
->>> query_tile(sram_capacity="228 KiB", head_dim=128, activation_bits=16)
-228.0
->>> round(balanced_tile(accelerators.h100, activation_bits=16))
-295
-"""
+"""Memory traffic of attention, what tiling saves, and the time of attention kernels."""
 
 from sympy import Max, ceiling
 

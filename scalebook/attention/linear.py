@@ -1,8 +1,4 @@
-"""Linear attention with a state that each token corrects (Gated DeltaNet): arithmetic and memory traffic.
-
->>> delta_flops(batch=1, seq=1, linear_value_heads=64, linear_key_dim=128, linear_value_dim=128, delta_chunk=1) / 1e6
-6.3...
-"""
+"""Linear attention with a state that each token corrects (Gated DeltaNet): arithmetic and memory traffic."""
 
 from sympy import Integer
 
@@ -39,9 +35,9 @@ def linear_bits_wide():
 def delta_flops(batch, seq, linear_value_heads, linear_key_dim, linear_value_dim, delta_chunk):
     """FLOPs of Gated DeltaNet over a prompt, chunk by chunk.
 
-    Each token takes three products with the state. Within a chunk of C tokens there are five more products and a
-    triangular solve. Keys meet keys, queries meet keys, and the chunk's corrections are made of its keys and values. So
-    the widths are three times the key's and twice the value's; the triangular solve takes C²/3.
+    Each token takes three products with the state. A chunk of C tokens adds five products and a triangular solve. Keys
+    meet keys, queries meet keys, and the chunk's corrections are made of its keys and values. So the widths are three
+    times the key's and twice the value's; the triangular solve takes C²/3.
 
     >>> one = dict(batch=1, seq=64, linear_value_heads=1, linear_key_dim=128, linear_value_dim=128)
     >>> delta_flops(one, delta_chunk=64) / 64

@@ -15,8 +15,8 @@ equal.
 
 Conventions. FLOPs count contractions only, as one multiply and one add per combination of indices; scores above the
 diagonal count too. Element-wise work is counted separately, in `vector_flops`. Traffic is the operands read and the
-results written, once per kernel; collectives move bytes over links and add no memory traffic. Saved tensors are those
-that the backward pass reads; means and variances of norms and routing tables are left out because they are small.
+results written, once per kernel; collectives move bytes over links and add no memory traffic. The saved tensors are the
+ones that the backward pass reads. Means and variances of norms and routing tables are left out because they are small.
 
 >>> block = parse("u[batch seq ffn] = x[batch seq hidden] W[hidden ffn]")
 >>> block.flops, block.params, block.saved
@@ -78,7 +78,6 @@ class Block:
         return block
 
     def __getitem__(self, name: str) -> Op:
-        """Return the line that makes the tensor of this name."""
         if name not in self.makers:
             raise LookupError(f"no line of the block makes {name!r}; {nearest(name, self.makers)}")
         return self.makers[name]

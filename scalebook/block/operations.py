@@ -76,13 +76,13 @@ RULES = {
     "sum": Rule("", 1, 0),
     "topk": Rule("inputs", 5, 8, whole=True),
     "dispatch": Rule("", 0, 0),
-    "combine": Rule("inputs", 2, 4),
+    "combine": Rule("inputs", 2, 3),
     "cross_entropy": Rule("inputs", 5, 3),
     "append": Rule("", 0, 0),
     "relu": Rule("inputs", 1, 1),
     "gate": Rule("inputs", 5, 9),
     "pick": Rule("", 0, 0),
-    "conv": Rule("inputs", 13, 26),  # four tokens, each a multiply and an add, then the activation
+    "conv": Rule("inputs", 13, 25),  # four tokens, each a multiply and an add, then the activation
     "delta": Rule("inputs", 9, 18),
     # Steps of unfused blocks, which PyTorch runs one by one (`scalebook.block.eager`).
     "cast": Rule("", 0, 0),

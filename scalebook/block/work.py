@@ -16,7 +16,18 @@ from scalebook.block.operations import Op, Product, base, ways
 from scalebook.language import symbol
 from scalebook.machine import kernels
 
-__all__ = ["PHASES", "Work", "both_passes", "launched", "phase_of", "stream", "tensors_of", "trained", "work"]
+__all__ = [
+    "PHASES",
+    "Work",
+    "both_passes",
+    "launched",
+    "phase_of",
+    "product_time",
+    "stream",
+    "tensors_of",
+    "trained",
+    "work",
+]
 
 
 @dataclass(frozen=True)
@@ -91,7 +102,6 @@ def launched(block: Block) -> list[list[Kernel]]:
 
 
 def _ways(weight: Tensor) -> list[str]:
-    """Return the ways that split a weight."""
     return sorted({w for i in weight.indices for w in ways(i)})
 
 
@@ -111,7 +121,7 @@ def _works(group: list[Kernel], phase: str, quantized: bool) -> list[Work]:
         return [Work(name, phase, "attention", flops, traffic, Max(arithmetic, stream(traffic), evaluate=False), rate)]
     size, wide = Product(*(trained(x, tensors) for x in _joined(ops, phase))), quantized and _is_wide(tensors)
     rate = symbol("attention_peak" if wide else "peak_flops")
-    time = _product(size, traffic, phase, wide, _is_grouped(tensors))
+    time = product_time(size, traffic, phase, wide, _is_grouped(tensors))
     made = [Work(name, phase, "product", flops, traffic, time, rate)]
     if quantized and not wide and phase != "weight_gradient":
         moved = size.rows * size.inner * size.copies * (symbol("activation_bits") + 2 * symbol("quantized_bits")) / 8
@@ -125,10 +135,7 @@ def tensors_of(ops: Iterable[Op]) -> list[Tensor]:
 
 
 def _is_wide(tensors: list[Tensor]) -> bool:
-    """Return True if a product stays in 16 bits when others are quantized.
-
-    Attention's scores and weighted values have no weights, and logits are fp32.
-    """
+    """Return True if a product stays in 16 bits when others are quantized: no weights (attention), or fp32 logits."""
     return any(t.is_fp32 for t in tensors) or not any(t.kind in ("weight", "weight gradient") for t in tensors)
 
 
@@ -176,8 +183,15 @@ def _joined(ops: list[Op], phase: str) -> Product:
     return first._replace(**{grown: sum(getattr(p, grown) for p in each)})
 
 
-def _product(size: Product, traffic: Expr, phase: str, wide: bool, grouped: bool) -> Expr:
-    """Seconds of a product. A weight gradient reads and writes the sum over earlier micro-batches."""
+def product_time(size: Product, traffic: Expr, phase: str, wide: bool, grouped: bool) -> Expr:
+    """Seconds of a product within a step. A weight gradient reads and writes the sum over earlier micro-batches.
+
+    A `wide` product stays in 16 bits if others are quantized; a `grouped` one is of experts.
+
+    >>> four = Product(*map(symbol, ("rows", "columns", "inner", "copies")))
+    >>> symbol("attention_peak") in product_time(four, symbol("traffic"), "", True, False).free_symbols
+    True
+    """
     if grouped:
         if phase == "weight_gradient":
             traffic += size.rows * size.columns * size.copies * symbol("gradient_bits") / 8

@@ -9,12 +9,12 @@
 from . import letters, library
 from .documents import Choices, Execution, application, execution
 from .quirks import QUIRKS
-from .reached import machine, shape
-from .sheet import calculon_step, priced, step_sheet, worth
+from .rows import machine, shape
+from .sheet import calculon_step, priced, step_sheet
 from .strategies import Strategies
 from .systems import System, system
 
 __all__ = [
     "QUIRKS", "Choices", "Execution", "Strategies", "System", "application", "calculon_step", "execution", "letters",
-    "library", "machine", "priced", "shape", "step_sheet", "system", "worth",
+    "library", "machine", "priced", "shape", "step_sheet", "system",
 ]  # fmt: skip

@@ -30,9 +30,8 @@ _DONE = ("forward", "input", "weight", "update")
 
 @cache
 def _at_rate(work: Expr, rate: str, steps: Steps) -> Expr:
-    """Seconds for some work, at the share of a rate that work of its size reaches.
-
-    Cached, because most choices leave an operation unchanged.
+    """Seconds for some work at the rate that work of its size reaches; cached, because most choices change few
+    operations.
     """
     return work / (symbol(rate) * reached(steps, work)) if work != 0 else S.Zero
 
@@ -106,8 +105,8 @@ class _Sums:
         """
         exchange, sort = cost.exchange, cost.exchange.kind(name, self.scattered(kind))
         if name == "again":
-            return self.link.time(sort, exchange.sent, "tp") if sort and exchange.again else S.Zero
-        network = self.link.time(sort, exchange.sent, "tp") if sort else S.Zero
+            return self.link.time(sort, exchange.sent) if sort and exchange.again else S.Zero
+        network = self.link.time(sort, exchange.sent) if sort else S.Zero
         if cost.is_exchange:
             return network + self.processing(cost, name)
         adds = sort in ("all_reduce", "reduce_scatter")
@@ -165,39 +164,32 @@ class _Sums:
 
     def of_pass(self, name: str) -> dict[str, Expr]:
         if name == "again":
-            return self.run_again()
-        costs = self.costs if name in self.passes else ()
-        found = {
-            "flops": _sum(*(self.flops(c, name) for c in costs)),
-            "compute": _sum(*(self.arithmetic(c, name) for c in costs)),
-            "traffic": _sum(*(self.traffic(c, name) for c in costs)),
-            "memory": _sum(*(self.memory(self.traffic(c, name)) for c in costs)),
-        }
-        if costs and self.tables.mode == "no_overlap" and self.choices.overlap == "none":
-            both = symbol(f"block_{name}_compute") + symbol(f"block_{name}_memory")
-            time = both - _sum(*(self.processing(c, name) for c in costs if c.is_exchange))
+            name, ran = "forward", self.run_again()
+            time = _sum(*(self.processing(c, name) for c in self.costs if c.again and self.choices.training))
         else:
-            time = _sum(*(self.processing(c, name) for c in costs if not c.is_exchange))
-        return found | {"time": time}
+            ran = [(1, c) for c in self.costs if name in self.passes]
+            time = _sum(*(self.processing(c, name) for _, c in ran if not c.is_exchange))
+            if ran and self.tables.mode == "no_overlap" and self.choices.overlap == "none":
+                both = symbol(f"block_{name}_compute") + symbol(f"block_{name}_memory")
+                time = both - _sum(*(self.processing(c, name) for _, c in ran if c.is_exchange))
+        return {
+            "flops": _sum(*(x * self.flops(c, name) for x, c in ran)),
+            "compute": _sum(*(x * self.arithmetic(c, name) for x, c in ran)),
+            "traffic": _sum(*(x * self.traffic(c, name) for x, c in ran)),
+            "memory": _sum(*(x * self.memory(self.traffic(c, name)) for x, c in ran)),
+            "time": time,
+        }
 
-    def run_again(self) -> dict[str, Expr]:
-        """Cost of recomputation.
+    def run_again(self) -> list[tuple[int, Cost]]:
+        """Return the operations that recomputation is charged for, and how often.
 
         For each recomputed operation Calculon counts all operations up to it as well, except in the time (a quirk).
         """
         again = [n for n, cost in enumerate(self.costs) if cost.again and self.choices.training]
         if "running_totals" in self.mended:
-            times = dict.fromkeys(again, 1)
-        else:
-            times = {n: sum(later >= n for later in again) for n in range(len(self.costs))}
-        ran = [(x, self.costs[n]) for n, x in times.items() if x]
-        return {
-            "flops": _sum(*(x * self.flops(c, "forward") for x, c in ran)),
-            "compute": _sum(*(x * self.arithmetic(c, "forward") for x, c in ran)),
-            "traffic": _sum(*(x * self.traffic(c, "forward") for x, c in ran)),
-            "memory": _sum(*(x * self.memory(self.traffic(c, "forward")) for x, c in ran)),
-            "time": _sum(*(self.processing(self.costs[n], "forward") for n in again)),
-        }
+            return [(1, self.costs[n]) for n in again]
+        times = [(sum(later >= n for later in again), cost) for n, cost in enumerate(self.costs)]
+        return [(x, cost) for x, cost in times if x]
 
     def holds(self) -> dict[str, Expr]:
         """Bytes that a block holds, by kind."""
@@ -253,9 +245,9 @@ def _formulas(choices, tables, mended) -> tuple[Formula, ...]:
             rhs[f"{kind}_{name}_link"] = _sum(*(sums.linked(c, name, kind) for c in there))
             rhs[f"{kind}_{name}_exposed"] = _sum(*(sums.exposed(c, name, kind) for c in there))
     rhs |= sums.holds() | {"tp_bandwidth_needed": sums.needed()}
-    return tuple(plain(n, x, f"{_said(n)}.") for n, x in rhs.items())
+    return tuple(plain(n, x, f"{_meaning(n)}.") for n, x in rhs.items())
 
 
-def _said(letter: str) -> str:
+def _meaning(letter: str) -> str:
     meaning = NOTATION[letter].meaning
     return meaning[0].upper() + meaning[1:]

@@ -8,7 +8,7 @@ Traceback (most recent call last):
 ValueError: chunks=3 does not divide the 2 blocks of a stage: chunks may be 1 or 2
 """
 
-from math import ceil
+from math import ceil, prod
 
 from scalebook.language import Row, show
 from scalebook.language.notation import either
@@ -31,12 +31,11 @@ def refuse(model: Row, strategy: Execution, machine: System) -> None:
         raise ValueError(
             f"chunks={chunks} does not divide the {blocks} blocks of a stage: chunks may be {divisors(blocks)}"
         )
-    if (choices.weights_offloaded or choices.activations_offloaded or choices.optimizer_offloaded) and blocks < 3:
-        most = ceil(layers / 2) - 1
+    offloads = choices.weights_offloaded, choices.activations_offloaded, choices.optimizer_offloaded
+    if any(offloads) and blocks < 3:
+        most, said = ceil(layers / 2) - 1, f"offloading needs at least 3 blocks in a stage, and pp={pp} leaves {blocks}"
         hint = f"pp of at most {most} would do" if most > 0 else f"a model of {layers} blocks cannot be offloaded"
-        raise ValueError(
-            f"offloading needs at least 3 blocks in a stage, and pp={pp} leaves {blocks} of {layers}: {hint}"
-        )
+        raise ValueError(f"{said} of {layers}: {hint}")
     for letter in ("hidden", "ffn", "heads"):
         if model[letter] % tp:
             shape = [model[x] for x in ("hidden", "ffn", "heads")]
@@ -55,9 +54,7 @@ def _networks(model, strategy, machine):
     for tier in sorted(set(ways.values())):
         network = machine.networks[tier]
         here = [x for x in ways if ways[x] == tier and strategy[x] > 1]
-        devices = 1
-        for x in here:
-            devices *= int(strategy[x])
+        devices = prod(int(strategy[x]) for x in here)
         said = f"{' · '.join(here)}={devices}" if len(here) > 1 else "".join(f"{x}={strategy[x]:.0f}" for x in here)
         if devices > network.size:
             wrong = f"needs more than the {network.size} devices of network {tier}"
@@ -84,25 +81,11 @@ def refuse_memory(run: Row, machine: System, lighter=lambda: ()) -> None:
     `lighter` yields choices that take less memory, with the memory they take.
     """
     near, far = machine.near.capacity, machine.far.capacity
-    if run.train_memory > near:
-        fits = next(
-            (
-                f"activation_recompute={word!r}, which takes {show(taken, 'B')}, or "
-                for word, taken in lighter()
-                if taken <= near
-            ),
-            "",
-        )
-        raise ValueError(
-            f"train_memory is {show(run.train_memory, 'B')} and hbm_capacity {show(near, 'B')}: {fits}"
-            f"hbm_capacity of {_enough(run.train_memory)} would do"
-        )
-    if run.offload_memory > far:
-        raise ValueError(
-            f"offload_memory is {show(run.offload_memory, 'B')} and host_capacity {show(far, 'B')}: "
-            f"host_capacity of {_enough(run.offload_memory)} would do"
-        )
-
-
-def _enough(memory):
-    return show(ceil(memory / 1e9) * 1e9, "B")
+    for letter, limit, room in (("train_memory", "hbm_capacity", near), ("offload_memory", "host_capacity", far)):
+        if run[letter] > room:
+            fits = (x for x in lighter() if x[1] <= near) if limit == "hbm_capacity" else ()
+            also = (f"activation_recompute={word!r}, which takes {show(taken, 'B')}, or " for word, taken in fits)
+            raise ValueError(
+                f"{letter} is {show(run[letter], 'B')} and {limit} {show(room, 'B')}: {next(also, '')}"
+                f"{limit} of {show(ceil(run[letter] / 1e9) * 1e9, 'B')} would do"
+            )

@@ -30,25 +30,29 @@ MOST = 10**12  # largest count allowed in an application or an execution
 BITS = {"float8": 8, "float16": 16, "bfloat16": 16, "float32": 32}
 _SHAPE = {"hidden": "hidden", "feedforward": "ffn", "seq_size": "seq", "attn_heads": "heads", "attn_size": "head_dim",
           "num_blocks": "layers"}  # fmt: skip
-_COUNTS = {"num_procs": "devices", "tensor_par": "tp", "pipeline_par": "pp", "data_par": "dp",
+NUMBERS = {"num_procs": "devices", "tensor_par": "tp", "pipeline_par": "pp", "data_par": "dp",
            "batch_size": "global_batch", "microbatch_size": "batch", "pipeline_interleaving": "chunks"}  # fmt: skip
-_TIERS = ("tensor_par_net", "pipeline_par_net", "data_par_net")
-_WORDS = {
+WAYS = {"tensor_par_net": "tp", "pipeline_par_net": "pp", "data_par_net": "dp"}
+TIERS = {field: f"{way}_tier" for field, way in WAYS.items()}
+WORDS = {
     "datatype": tuple(BITS),
     "attention_type": ("multihead", "multiquery"),
     "activation_recompute": ("none", "attn_only", "full"),
     "tensor_par_comm_type": ("ar", "p2p_rs_ag", "rs_ag"),
     "tensor_par_overlap": ("none", "ring", "pipe"),
 }
-_FLAGS = ("fused_activation", "optimizer_sharding", "seq_par_ag_redo", "data_par_overlap", "weight_offload",
-          "activations_offload", "optimizer_offload", "training")  # fmt: skip
+# The choices by Calculon's names: words first, then flags.
+CHOICES = {
+    "activation_recompute": "recompute", "tensor_par_comm_type": "exchange", "tensor_par_overlap": "overlap",
+    "attention_type": "attention", "fused_activation": "fused", "seq_par_ag_redo": "gather_again",
+    "optimizer_sharding": "sharded", "data_par_overlap": "hidden_gradients", "weight_offload": "weights_offloaded",
+    "activations_offload": "activations_offloaded", "optimizer_offload": "optimizer_offloaded", "training": "training",
+}  # fmt: skip
+_FLAGS = tuple(x for x in CHOICES if x not in WORDS)
 
 
 def fields(document, kind: str, known) -> dict:
-    """Return the fields of a document, given as a dict or as the path of a JSON file.
-
-    `known` lists all field names.
-    """
+    """Return the fields of a document, given as a dict or as the path of a JSON file. `known` lists all field names."""
     if not isinstance(document, Mapping):
         if not isinstance(document, (str, PathLike)):
             raise TypeError(f"{kind} is given as a path or a dict, not as {type(document).__name__}")
@@ -141,44 +145,38 @@ def execution(document, name: str = "execution") -> Execution:
     ValueError: devices is 3072, and tp · pp · dp is 7 · 64 · 12 = 5,376: devices=5376 would do
     """
     kind = "an execution"
-    given = fields(document, kind, (*_COUNTS, *_TIERS, *_WORDS, *_FLAGS))
-    cells = _counts(given, kind, _COUNTS)
-    for field, words in _WORDS.items():
+    given = fields(document, kind, (*NUMBERS, *TIERS, *WORDS, *_FLAGS))
+    cells = _counts(given, kind, NUMBERS)
+    for field, words in WORDS.items():
         if not isinstance(given[field], str) or given[field] not in words:
             raise ValueError(f"{kind}: {field} is {quoted(given[field])}; there are: {', '.join(words)}")
     for field in _FLAGS:
         if not isinstance(given[field], bool):
             raise ValueError(f"{kind}: {field} is {quoted(given[field])}, neither true nor false")
-    for field in _TIERS:
+    for field in TIERS:
         if isinstance(given[field], bool) or not isinstance(given[field], int) or given[field] < 0:
             raise ValueError(f"{kind}: {field} is {quoted(given[field])}, not the number of a network (0, 1, ...)")
     _refuse(given)
-    bits = BITS[given["datatype"]]
-    more = dict.fromkeys(("weight_bits", "activation_bits", "gradient_bits"), bits)
-    more |= {"mask_bits": 8, "optimizer_bits": 96 if bits < 32 else 64}
+    more = widths(given["datatype"])
     more["microbatches"] = given["batch_size"] // given["data_par"] // given["microbatch_size"]
     cells |= {letter: Cell(float(value), kind, SOURCE) for letter, value in more.items()}
     choices = Choices(
-        given["activation_recompute"],
-        given["tensor_par_comm_type"],
-        given["tensor_par_overlap"],
-        given["attention_type"],
-        given["fused_activation"],
-        given["seq_par_ag_redo"],
-        given["optimizer_sharding"],
-        given["data_par_overlap"],
-        given["weight_offload"],
-        given["activations_offload"],
-        given["optimizer_offload"],
-        given["training"],
-        bits < 32,
-        tuple(given[field] for field in _TIERS),
-        given["tensor_par"] > 1,
-        given["pipeline_par"] > 1,
-        given["data_par"] > 1,
-        given["pipeline_interleaving"] > 1,
+        **{choice: given[field] for field, choice in CHOICES.items()},
+        master=more["weight_bits"] < 32,
+        tiers=tuple(given[field] for field in TIERS),
+        split=given["tensor_par"] > 1,
+        piped=given["pipeline_par"] > 1,
+        replicated=given["data_par"] > 1,
+        interleaved=given["pipeline_interleaving"] > 1,
     )
     return Execution(name, cells, choices, given["datatype"])
+
+
+def widths(datatype: str) -> dict[str, float]:
+    """Return the bits of each kind of value, for a data type of the arithmetic."""
+    bits = BITS[datatype]
+    found = dict.fromkeys(("weight_bits", "activation_bits", "gradient_bits"), bits)
+    return found | {"mask_bits": 8, "optimizer_bits": 96 if bits < 32 else 64}
 
 
 def _refuse(given):
@@ -198,40 +196,25 @@ def _refuse(given):
             f"devices: batch may be {divisors(whole // d)}"
         )
     recompute, exchange = given["activation_recompute"], given["tensor_par_comm_type"]
-    rules = [
-        (p == 1 and v > 1, f"chunks={v} need a pipeline, and pp is 1: chunks=1, or pp of 2 or more, would do"),
-        (
+    hidden, training, gathers = given["data_par_overlap"], given["training"], given["seq_par_ag_redo"]
+    rules = {
+        f"chunks={v} need a pipeline, and pp is 1: chunks=1, or pp of 2 or more, would do": p == 1 and v > 1,
+        "optimizer_sharding shares state out over dp=1: dp of 2 or more would do":
             given["optimizer_sharding"] and d == 1,
-            "optimizer_sharding shares state out over dp=1: dp of 2 or more would do",
-        ),
-        (
-            given["data_par_overlap"] and d == 1,
-            "data_par_overlap hides what dp=1 does not send: dp of 2 or more would do",
-        ),
-        (
+        "data_par_overlap hides what dp=1 does not send: dp of 2 or more would do": hidden and d == 1,
+        "tensor_par_overlap hides what tp=1 does not send: tp of 2 or more, or 'none', would do":
             given["tensor_par_overlap"] != "none" and t == 1,
-            "tensor_par_overlap hides what tp=1 does not send: tp of 2 or more, or 'none', would do",
-        ),
-        (
-            given["seq_par_ag_redo"] and exchange != "rs_ag",
-            f"seq_par_ag_redo gathers again what tensor_par_comm_type={exchange!r} does not gather: 'rs_ag' would do",
-        ),
-        (
-            given["seq_par_ag_redo"] and recompute == "full",
-            "seq_par_ag_redo is part of activation_recompute='full' already: 'none' or 'attn_only' would do",
-        ),
-        (
-            not given["training"] and recompute != "none",
-            f"activation_recompute={recompute!r} needs a backward pass: training=true, or 'none', would do",
-        ),
-        (
-            not given["training"] and (given["data_par_overlap"] or given["optimizer_offload"]),
-            "data_par_overlap and optimizer_offload need an update of the weights: training=true would do",
-        ),
-    ]
-    for broken, words in rules:
-        if broken:
-            raise ValueError(words)
+        f"seq_par_ag_redo gathers again what tensor_par_comm_type={exchange!r} does not gather: 'rs_ag' would do":
+            gathers and exchange != "rs_ag",
+        "seq_par_ag_redo is part of activation_recompute='full' already: 'none' or 'attn_only' would do":
+            gathers and recompute == "full",
+        f"activation_recompute={recompute!r} needs a backward pass: training=true, or 'none', would do":
+            not training and recompute != "none",
+        "data_par_overlap and optimizer_offload need an update of the weights: training=true would do":
+            not training and (hidden or given["optimizer_offload"]),
+    }  # fmt: skip
+    if said := next((words for words, is_broken in rules.items() if is_broken), None):
+        raise ValueError(said)
 
 
 def divisors(*numbers: int, most: int = 12) -> str:

@@ -7,13 +7,17 @@ exposed.
 
 from sympy import Min, Piecewise, ceiling, floor
 
-from scalebook.language import formula
+from scalebook.language import Formula, formula
+from scalebook.language.notation import symbol
+
+from .cases import plain
+from .letters import KINDS
 
 __all__ = [
-    "base_window", "base_window_one_network", "chunk_excess", "chunk_excess_one_network", "chunk_window",
-    "chunk_window_with_update", "dp_after", "dp_bandwidth_needed", "dp_bandwidth_needed_one_network", "dp_behind",
-    "dp_link_time", "dp_tail_needed", "edge_window", "edge_window_one_network", "reduce_compute",
-    "reduce_compute_with_update", "sends_on_one_network", "tail_excess", "tail_window", "tail_window_with_update",
+    "chunk_excess", "chunk_excess_one_network", "chunk_window", "chunk_window_with_update", "dp_after",
+    "dp_bandwidth_needed", "dp_bandwidth_needed_one_network", "dp_behind", "dp_link_time", "dp_tail_needed",
+    "reduce_compute", "reduce_compute_with_update", "sends_on_one_network", "tail_excess", "tail_window",
+    "tail_window_with_update", "windows",
 ]  # fmt: skip
 
 _C = "isaev2023-calculon §3"
@@ -39,52 +43,21 @@ def dp_after(dp_link_time):
     return dp_link_time
 
 
-@formula("base_window", _C)
-def base_window(base_backward_time, block_input_memory, block_weight_memory, block_again_memory):
-    """Time of a base block's backward pass in which gradients can be exchanged: all of it except the memory traffic.
+def windows(on_one_network: bool) -> list[Formula]:
+    """Return the time of each kind of block's backward pass in which gradients can be exchanged.
 
-    >>> base_window(base_backward_time=4e-3, block_input_memory=5e-4, block_weight_memory=5e-4, block_again_memory=0)
-    0.003
+    It is all of that time except the memory traffic and, if tensor parallelism uses the same network, its exchanges.
+
+    >>> windows(on_one_network=False)[0]
+    base_window = base_backward_time - block_again_memory - block_input_memory - block_weight_memory
     """
-    return base_backward_time - block_input_memory - block_weight_memory - block_again_memory
-
-
-@formula("edge_window", _C)
-def edge_window(edge_backward_time, block_input_memory, block_weight_memory, block_again_memory):
-    """Time of an edge block's backward pass in which gradients can be exchanged: all of it except the memory traffic.
-
-    >>> edge_window(edge_backward_time=5e-3, block_input_memory=5e-4, block_weight_memory=5e-4, block_again_memory=0)
-    0.004
-    """
-    return edge_backward_time - block_input_memory - block_weight_memory - block_again_memory
-
-
-@formula("base_window", _C)
-def base_window_one_network(
-    base_backward_time, block_input_memory, block_weight_memory, block_again_memory, base_again_link, base_input_link
-):
-    """Window of a base block if tensor parallelism uses the same network: its exchanges are subtracted too.
-
-    >>> base_window_one_network(base_backward_time=4e-3, block_input_memory=5e-4, block_weight_memory=5e-4,
-    ...     block_again_memory=0, base_again_link=0, base_input_link=1e-3)
-    0.002
-    """
-    busy = block_input_memory + block_weight_memory + block_again_memory
-    return base_backward_time - busy - base_again_link - base_input_link
-
-
-@formula("edge_window", _C)
-def edge_window_one_network(
-    edge_backward_time, block_input_memory, block_weight_memory, block_again_memory, edge_again_link, edge_input_link
-):
-    """Window of an edge block if tensor parallelism uses the same network: its exchanges are subtracted too.
-
-    >>> edge_window_one_network(edge_backward_time=5e-3, block_input_memory=5e-4, block_weight_memory=5e-4,
-    ...     block_again_memory=0, edge_again_link=0, edge_input_link=1e-3)
-    0.003
-    """
-    busy = block_input_memory + block_weight_memory + block_again_memory
-    return edge_backward_time - busy - edge_again_link - edge_input_link
+    found = []
+    for kind in KINDS:
+        busy = [f"block_{name}_memory" for name in ("input", "weight", "again")]
+        busy += [f"{kind}_again_link", f"{kind}_input_link"] if on_one_network else []
+        window = symbol(f"{kind}_backward_time") - sum(map(symbol, busy))
+        found.append(plain(f"{kind}_window", window, "The backward pass without memory traffic and exchanges."))
+    return found
 
 
 @formula("chunk_window", _C)

@@ -22,12 +22,5 @@ def _load(name):
 
 models: dict[str, dict] = _load("models.json")
 systems: dict[str, System] = {name: system(document, name) for name, document in _load("systems.json").items()}
-example = {
-    "num_procs": 3072, "tensor_par": 4, "pipeline_par": 64, "data_par": 12, "tensor_par_net": 0, "pipeline_par_net": 1,
-    "data_par_net": 1, "batch_size": 3072, "microbatch_size": 4, "datatype": "float16", "fused_activation": True,
-    "attention_type": "multihead", "activation_recompute": "full", "pipeline_interleaving": 1,
-    "optimizer_sharding": True, "tensor_par_comm_type": "rs_ag", "tensor_par_overlap": "none",
-    "seq_par_ag_redo": False, "data_par_overlap": False, "weight_offload": False, "activations_offload": False,
-    "optimizer_offload": False, "training": True,
-}  # fmt: skip
+example: dict = _load("example.json")
 sample = execution(example, "Calculon's example")

@@ -99,7 +99,7 @@ def listing(choices: Choices) -> Block:
 
 
 def _one_key_head(op: Op) -> Op:
-    """Replace keys and values by those of a single head, which every device computes in full."""
+    """Replace keys and values by a single head's, which every device computes in full."""
 
     def one(t: Tensor) -> Tensor:
         return replace(t, indices=tuple(i for i in t.indices if not i.startswith("kv_heads"))) if t.name in _KEYS else t
@@ -157,6 +157,9 @@ class _Account:
                 self.product(op)
         return self.costs
 
+    def add(self, *given, **more):
+        self.costs.append(Cost(*given, **more))
+
     def enters(self, op: Op) -> bool:
         """Return True for the product at the start of tensor parallelism: whole input, split output."""
         return not op.function and "/tp" in str(op.outs[0]) and "/tp" not in str(op.args[0])
@@ -187,15 +190,13 @@ class _Account:
                 continue
             self.seen.add(tensor.name)
             moved, gathered = _bytes(tensor), tensor.name.startswith("h1")
-            self.costs.append(
-                Cost(
-                    f"{tensor.name}_fork",
-                    flops={"input": len(users) * _elements(tensor)},
-                    traffic={"input": moved * (len(users) + 1)},
-                    held=moved,
-                    stored=S.Zero if gathered and not self.keeps(tensor) else moved,
-                    again=(gathered and self.gathers_again(tensor)) or self.choices.recompute == "full",
-                )
+            self.add(
+                f"{tensor.name}_fork",
+                flops={"input": len(users) * _elements(tensor)},
+                traffic={"input": moved * (len(users) + 1)},
+                held=moved,
+                stored=S.Zero if gathered and not self.keeps(tensor) else moved,
+                again=(gathered and self.gathers_again(tensor)) or self.choices.recompute == "full",
             )
 
     def exchange(self, tensor: Tensor, after: bool):
@@ -206,16 +207,14 @@ class _Account:
         again = self.choices.recompute == "full" if after else self.gathers_again(tensor)
         passes = ("forward", "input") if scattered else ("forward",) if after else ("input",)
         held = moved / TP if scattered else moved if after else S.Zero
-        self.costs.append(
-            Cost(
-                tensor.name if after or scattered else f"{tensor.name}_all",
-                flops={"forward" if after else "input": elements * (TP - 1) / TP},
-                traffic=dict.fromkeys(passes, 2 * moved),
-                held=held,
-                stored=S.Zero if after else held,
-                gradient=moved / TP if scattered else S.Zero if after else moved,
-                exchange=Exchange(moved, after, again),
-            )
+        self.add(
+            tensor.name if after or scattered else f"{tensor.name}_all",
+            flops={"forward" if after else "input": elements * (TP - 1) / TP},
+            traffic=dict.fromkeys(passes, 2 * moved),
+            held=held,
+            stored=S.Zero if after else held,
+            gradient=moved / TP if scattered else S.Zero if after else moved,
+            exchange=Exchange(moved, after, again),
         )
 
     def function(self, op: Op):
@@ -236,9 +235,7 @@ class _Account:
             held, shared, stored = sum(_bytes(t) for t in op.args if not t.is_weight), True, S.Zero
         moved += weights * symbol("weight_bits") / 8
         traffic = {"forward": moved, "input": moved, **({"weight": moved} if weights else {})}
-        self.costs.append(
-            Cost(op.name, "vector", flops, traffic, weights, held, shared, stored, gradient, bool(op.again))
-        )
+        self.add(op.name, "vector", flops, traffic, weights, held, shared, stored, gradient, bool(op.again))
 
     def repeated(self, tensor: Tensor) -> bool:
         """Return True if a recomputed line makes the tensor, so that the tensor is not stored."""
@@ -252,39 +249,19 @@ class _Account:
         read = {t: _bytes(t) * prod(size(i).subs(_OURS) for i in copies if i not in t.indices) for t in op.args}
         moved = sum(read.values()) + _bytes(out)
         stored = sum((x for t, x in read.items() if not self.repeated(t)), S.Zero)
-        self.costs.append(
-            Cost(
-                op.name,
-                "matrix",
-                {"forward": flops, "input": 2 * flops},
-                {"forward": moved, "input": moved},
-                held=sum(read.values()),
-                stored=stored,
-                gradient=_bytes(out),
-                again=bool(op.again),
-            )
-        )
+        flops, traffic = {"forward": flops, "input": 2 * flops}, {"forward": moved, "input": moved}
+        held, gradient = sum(read.values()), _bytes(out)
+        self.add(op.name, "matrix", flops, traffic, S.Zero, held, False, stored, gradient, bool(op.again))
 
     def product(self, op: Op):
         (first, weight), out, flops = op.args, op.outs[0], op.flops.subs(_OURS)
         moved = _bytes(first) + _bytes(out) + _bytes(weight)
         forked = first.name in self.seen
         keeps = not forked and not (first.name.startswith("h2") and not self.keeps(first))
-        name = op.name.removesuffix("_partial")
-        self.costs.append(
-            Cost(
-                name,
-                "matrix",
-                dict.fromkeys(("forward", "input", "weight"), flops),
-                {"forward": moved, "input": moved, "weight": moved},
-                _elements(weight),
-                _bytes(first),
-                forked,
-                _bytes(first) if keeps else S.Zero,
-                _bytes(out),
-                bool(op.again),
-            )
-        )
+        name, stored = op.name.removesuffix("_partial"), _bytes(first) if keeps else S.Zero
+        flops, traffic = (dict.fromkeys(("forward", "input", "weight"), x) for x in (flops, moved))
+        held, gradient = _bytes(first), _bytes(out)
+        self.add(name, "matrix", flops, traffic, _elements(weight), held, forked, stored, gradient, bool(op.again))
 
     def overlapped(self, op: Op):
         """Add a product cut into tp tiles, each exchanged while the next is computed.
@@ -305,18 +282,7 @@ class _Account:
             held, gradient = (read, 2 * written / TP) if scattered else (S.Zero, 2 * written)
         going = held_weights + held + gradient
         again = self.gathers_again(first) if begins else self.choices.recompute == "full"
-        self.costs.append(
-            Cost(
-                op.name.removesuffix("_partial"),
-                "matrix",
-                dict.fromkeys(("forward", "input", "weight"), flops),
-                {"forward": read + written + held_weights, "input": going, "weight": going},
-                elements,
-                held,
-                False,
-                held,
-                gradient,
-                bool(op.again),
-                Exchange(read if begins else written, not begins, again),
-            )
-        )
+        flops = dict.fromkeys(("forward", "input", "weight"), flops)
+        traffic = {"forward": read + written + held_weights, "input": going, "weight": going}
+        exchange, name = Exchange(read if begins else written, not begins, again), op.name.removesuffix("_partial")
+        self.add(name, "matrix", flops, traffic, elements, held, False, held, gradient, bool(op.again), exchange)

@@ -1,4 +1,4 @@
-"""Quirks: details of Calculon's accounting that we consider wrong.  Each has a name by which it can be left out.
+"""Quirks: details of Calculon's accounting that we consider wrong.  Each has a name, so that it can be left out.
 
 >>> from scalebook.calculon.documents import Choices
 >>> [name for name, quirk in QUIRKS.items() if quirk.concerns(Choices(overlap="pipe", replicated=False))]

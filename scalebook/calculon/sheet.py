@@ -9,6 +9,7 @@
 'calculon_bubble'
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
@@ -26,7 +27,7 @@ from .documents import Choices, Execution, application, execution
 from .quirks import QUIRKS
 from .systems import System, Tables, reached, system
 
-__all__ = ["calculon_step", "priced", "second_half", "step_sheet", "worth"]
+__all__ = ["calculon_step", "priced", "second_half", "step_sheet"]
 
 
 def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable[str] = ()) -> Row:
@@ -42,8 +43,8 @@ def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable
 
     def lighter():
         """Yield choices with more recomputation, and the memory they take."""
-        words = ["none", "attn_only", "full"] if strategy.choices.training else []
-        for word in words[words.index(strategy.choices.recompute) + 1 :] if words else ():
+        words = ["none", "attn_only", "full"]
+        for word in words[words.index(strategy.choices.recompute) + 1 :] if strategy.choices.training else ():
             gathers = strategy.choices.gather_again and word != "full"
             choices = replace(strategy.choices, recompute=word, gather_again=gathers)
             other = Execution(strategy.name, strategy.cells, choices, strategy.datatype)
@@ -75,32 +76,18 @@ def _read(model, strategy, machine):
     )
 
 
-def worth(model, strategy, machine) -> dict[str, tuple[float, float]]:
-    """Return, for each quirk that affects a run, how much step time and memory change if this quirk alone is left out.
-
-    >>> from scalebook.calculon import library
-    >>> found = worth(library.models["gpt3-175B"], library.example, library.systems["a100_80e"])
-    >>> {name: f"{time:+.2%} time, {memory:+.1%} memory" for name, (time,
-    ...        memory) in found.items() if name != "running_totals"}
-    {'fused_traffic': '-0.46% time, +0.0% memory', 'narrow_gradients': '+0.27% time, +0.0% memory',
-     'whole_checkpoint': '+0.00% time, -52.5% memory', 'dropout_gradient': '+0.00% time, +1.2% memory'}
-    """
-    model, strategy, machine = _read(model, strategy, machine)
-    run = priced(model, strategy, machine)
-    found = {}
-    for name, quirk in QUIRKS.items():
-        if quirk.concerns(strategy.choices):
-            other = priced(model, strategy, machine, mended=[name])
-            found[name] = (other.step_time / run.step_time - 1, other.train_memory / run.train_memory - 1)
-    return found
-
-
 def step_sheet(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> Sheet:
     """Return the sheet of Calculon's model for one set of choices and one kind of machine.
 
     `mended` names quirks to leave out, or is "all".  Raises LookupError, naming the nearest, for an unknown quirk.
     """
-    return _sheet(choices, tables, _concerned(choices, mended))
+    return _joined(*_halves(choices, tables, mended))
+
+
+@cache
+def _joined(block: Sheet, step: Sheet) -> Sheet:
+    doc = "A step as Calculon prices it."
+    return Sheet("calculon_step", *block.formulas.values(), *step.formulas.values(), doc=doc)
 
 
 def _concerned(choices: Choices, mended: Iterable[str]) -> frozenset[str]:
@@ -110,20 +97,21 @@ def _concerned(choices: Choices, mended: Iterable[str]) -> frozenset[str]:
     return frozenset(x for x in mended if QUIRKS[x].concerns(choices))
 
 
-@cache
-def _sheet(choices: Choices, tables: Tables, mended: frozenset[str]) -> Sheet:
-    return Sheet(
-        "calculon_step",
-        *block_formulas(choices, tables, mended),
-        *_rest(choices, tables, mended),
-        doc="A step as Calculon prices it.",
-    )
-
-
 def _rest(choices, tables, mended) -> list[Formula]:
-    """Return all formulas except those of the block."""
-    parts = [*_shared(), *_sends(choices, mended), *_memory(choices, tables)]
-    return parts + (_training(choices, tables, mended) if choices.training else _inference())
+    """Return all formulas except those of the block.  Of several formulas of a letter, the last counts."""
+    found = [*_shared(), *_sends(choices, mended), *_memory(choices, tables)]
+    found += _training(choices, tables, mended) if choices.training else _inference()
+    left_out = () if choices.training else _TRAINED
+    return [f for n, f in {f.letter: f for f in found}.items() if n not in left_out]
+
+
+@cache
+def _shared() -> list[Formula]:
+    """Return the formulas of stages, memory and totals that no choice changes: the only ones of their letter."""
+    own = [getattr(room, n) for room in (stages, capacity, totals) for n in room.__all__]
+    own = [f for f in own if isinstance(f, Formula)] + stages.of_blocks() + totals.of_all_blocks()
+    often = Counter(f.letter for f in own)
+    return [f for f in own if often[f.letter] == 1]
 
 
 def _halves(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> tuple[Sheet, Sheet]:
@@ -162,56 +150,17 @@ def _nothing(*letters):
     return [plain(x, S.Zero, "There is none.") for x in letters]
 
 
-def _shared():
-    """Return the formulas that no choice changes."""
-    t = totals
-    return [
-        stages.rounded_stage_blocks,
-        stages.rounded_missing_blocks,
-        stages.even_chunk_blocks,
-        stages.rounded_missing_microbatches,
-        stages.base_forward_alone,
-        stages.edge_forward_alone,
-        stages.base_backward_alone,
-        stages.edge_backward_alone,
-        stages.base_forward_wait,
-        stages.edge_forward_wait,
-        stages.base_backward_wait,
-        stages.edge_backward_wait,
-        stages.base_forward_time,
-        stages.edge_forward_time,
-        stages.base_backward_time,
-        stages.edge_backward_time,
-        stages.chunk_forward_time,
-        stages.chunk_backward_time,
-        stages.calculon_bubble,
-        stages.forward_hiding_time,
-        t.all_forward,
-        t.tp_link_time,
-        t.calculon_tp_exposed,
-        t.calculon_pp_exposed,
-        t.forward_wait_time,
-        t.useful_share,
-        t.passes_share,
-        t.sequence_rate,
-        capacity.stage_weight_memory,
-        capacity.near_weights,
-        capacity.near_activations,
-        capacity.activation_move_needed,
-        capacity.weight_move_needed,
-    ]
-
-
 def _sends(choices, mended):
-    times = [stages.forward_send_time, stages.backward_send_time]
-    alone = _nothing("forward_send_time", "backward_send_time") if "send_latency" in mended else times
     send = [stages.whole_send if choices.exchange == "ar" or not choices.split else stages.split_send]
     if choices.training:
         send += [stages.gradient_send, totals.pp_link_time]
     else:
         send += [*_nothing("backward_send_bytes"), totals.pp_link_time_forward]
-    nothing = _nothing("forward_send_bytes", "backward_send_bytes", "pp_link_time")
-    return by(choices.piped, [*times, *send], [*alone, *nothing])
+    zero = ["forward_send_bytes", "backward_send_bytes", "pp_link_time"]
+    if "send_latency" in mended:
+        send += [stages.forward_send_time, stages.backward_send_time]
+        zero += ["forward_send_time", "backward_send_time"]
+    return by(choices.piped, send, _nothing(*zero))
 
 
 def _memory(choices, tables):
@@ -220,8 +169,7 @@ def _memory(choices, tables):
     full, training = choices.recompute == "full" and choices.training, choices.training
     kept = full or not training
     parts.append(capacity.one_block_activation_memory if kept else capacity.stage_activation_memory)
-    checkpoints = [capacity.stage_checkpoint_memory, capacity.near_checkpoints]
-    parts += checkpoints if full else _nothing("checkpoint_memory", "near_checkpoints")
+    parts += [] if full else _nothing("checkpoint_memory", "near_checkpoints")
     weights, activations, optimizer = (
         choices.weights_offloaded,
         choices.activations_offloaded,
@@ -270,30 +218,10 @@ def _far_time(moved, tables):
 
 
 def _training(choices, tables, mended):
-    """Return the formulas of the backward passes, the update and the gradient exchange."""
-    t, c = totals, capacity
-    return [
-        t.all_backward,
-        t.all_again,
-        t.all_updates,
-        t.again_link_time,
-        t.again_exposed_time,
-        t.backward_wait_time,
-        t.calculon_step_time,
-        t.training_flops,
-        t.busy_share,
-        stages.backward_hiding_time,
-        c.stage_gradient_memory,
-        c.one_block_gradients,
-        c.stage_optimizer_memory,
-        c.near_activation_gradients,
-        c.near_gradients,
-        c.near_optimizer,
-        c.optimizer_move_needed,
-        c.move_needed,
-        *_gradients(choices, tables, mended),
-        c.shared_out if choices.sharded else plain("optimizer_shards", S.One, "Every device holds all of it."),
-    ]
+    """Return the formulas of training alone."""
+    shards = [] if choices.sharded else [plain("optimizer_shards", S.One, "Every device holds all of it.")]
+    return [totals.calculon_step_time, totals.training_flops, totals.busy_share, capacity.move_needed,
+            *_gradients(choices, tables, mended), *shards]  # fmt: skip
 
 
 def _gradients(choices, tables, mended):
@@ -311,7 +239,7 @@ def _gradients(choices, tables, mended):
         ),
         plain(
             "block_reduce_time",
-            sum(network.time(kind, x, "dp") for kind, x in sent.items()),
+            sum(network.time(kind, x) for kind, x in sent.items()),
             "The exchange of one block's gradients, and of its weights where state is shared out.",
         ),
         g.dp_link_time,
@@ -326,14 +254,13 @@ def _hidden_gradients(choices, network, kinds):
     """Return the formulas of a gradient exchange behind backward passes, on a network it may share."""
     g, (tp, pp, dp) = gradients, map(sympify, choices.tiers)
     scale = sum(network.scale(kind) for kind in kinds)
-    windows = [g.base_window_one_network, g.edge_window_one_network], [g.base_window, g.edge_window]
     excess = [g.sends_on_one_network, g.chunk_excess_one_network, g.dp_bandwidth_needed_one_network]
     if choices.sharded:
         own = [g.chunk_window, g.tail_window, g.reduce_compute]
     else:
         own = [g.chunk_window_with_update, g.tail_window_with_update, g.reduce_compute_with_update]
     return [
-        *by(Eq(dp, tp), *windows),
+        *by(Eq(dp, tp), g.windows(True), g.windows(False)),
         *by(Eq(dp, pp), excess, [g.chunk_excess, g.dp_bandwidth_needed]),
         *own,
         g.tail_excess,
@@ -343,29 +270,20 @@ def _hidden_gradients(choices, network, kinds):
     ]
 
 
+# Letters of training that a step of forward passes does not have, and letters that are zero there.
+_TRAINED = (
+    "step_backward", "optimizer_time", "gradient_memory", "optimizer_memory", "backward_hiding_time",
+    "optimizer_shards",
+)  # fmt: skip
+_UNUSED = (
+    "step_again", "again_link_time", "again_exposed_time", "backward_wait_time", "dp_link_time", "dp_exposed",
+    "block_reduce_bytes", "dp_bandwidth_needed", "dp_tail_needed", "optimizer_move_needed",
+    "activation_gradient_memory", "near_activation_gradients", "near_gradients", "near_optimizer",
+)  # fmt: skip
+
+
 def _inference():
     """Return the formulas of a step of forward passes only."""
     moved = symbol("forward_move_bytes") / symbol("forward_hiding_time")
-    zeros = (
-        "step_again",
-        "again_link_time",
-        "again_exposed_time",
-        "backward_wait_time",
-        "dp_link_time",
-        "dp_exposed",
-        "block_reduce_bytes",
-        "dp_bandwidth_needed",
-        "dp_tail_needed",
-        "optimizer_move_needed",
-        "activation_gradient_memory",
-        "near_activation_gradients",
-        "near_gradients",
-        "near_optimizer",
-    )
-    return [
-        *_nothing(*zeros),
-        totals.calculon_pass_time,
-        totals.forward_flops,
-        totals.busy_share_forward,
-        plain("move_needed", moved, "What is offloaded, hidden forward."),
-    ]
+    own = [totals.calculon_pass_time, totals.forward_flops, totals.busy_share_forward]
+    return [*_nothing(*_UNUSED), *own, plain("move_needed", moved, "What is offloaded, hidden forward.")]

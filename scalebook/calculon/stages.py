@@ -3,17 +3,21 @@
 A chunk consists of equal base blocks and one edge block.  The edge block pays for the send to the next stage.
 """
 
+from itertools import product
+
 from sympy import Max, Min, Piecewise, ceiling
 
-from scalebook.language import formula
+from scalebook.language import Formula, formula
+from scalebook.language.notation import symbol
+
+from .cases import plain
+from .letters import KINDS
 
 __all__ = [
-    "backward_hiding_time", "backward_send_time", "base_backward_alone", "base_backward_time", "base_backward_wait",
-    "base_forward_alone", "base_forward_time", "base_forward_wait", "calculon_bubble", "chunk_backward_time",
-    "chunk_forward_time", "edge_backward_alone", "edge_backward_time", "edge_backward_wait", "edge_forward_alone",
-    "edge_forward_time", "edge_forward_wait", "even_chunk_blocks", "forward_hiding_time", "forward_send_time",
-    "gradient_send", "rounded_missing_blocks", "rounded_missing_microbatches", "rounded_stage_blocks", "split_send",
-    "whole_send",
+    "backward_hiding_time", "backward_send_time", "base_backward_alone", "base_forward_alone", "calculon_bubble",
+    "chunk_backward_time", "chunk_forward_time", "edge_backward_alone", "edge_forward_alone", "even_chunk_blocks",
+    "forward_hiding_time", "forward_send_time", "gradient_send", "of_blocks", "rounded_missing_blocks",
+    "rounded_missing_microbatches", "rounded_stage_blocks", "split_send", "whole_send",
 ]  # fmt: skip
 
 _C = "isaev2023-calculon §3"
@@ -105,88 +109,25 @@ def edge_backward_alone(
     return block_again_time + block_input_time + block_weight_time + exchanged
 
 
-@formula("base_forward_wait", _C)
-def base_forward_wait(forward_move_time, block_forward_memory, base_forward_alone):
-    """Time that a base block's forward pass waits for the second tier.  Transfers hide behind arithmetic, but not
-    behind memory traffic.
+def of_blocks() -> list[Formula]:
+    """Return the waits of both kinds of blocks for the second tier, and their times with these waits.
 
-    >>> base_forward_wait(forward_move_time=3e-3, block_forward_memory=5e-4, base_forward_alone=2e-3)
-    0.0015
+    Transfers hide behind arithmetic, but not behind memory traffic.  Memory traffic of recomputation is not counted.
+
+    >>> {f.letter: f for f in of_blocks()}["edge_forward_wait"]
+    edge_forward_wait = Max(0, block_forward_memory - edge_forward_alone + forward_move_time)
     """
-    return Max(0, forward_move_time + block_forward_memory - base_forward_alone)
-
-
-@formula("edge_forward_wait", _C)
-def edge_forward_wait(forward_move_time, block_forward_memory, edge_forward_alone):
-    """Time that an edge block's forward pass waits for the second tier.
-
-    >>> edge_forward_wait(forward_move_time=3e-3, block_forward_memory=5e-4, edge_forward_alone=2e-3)
-    0.0015
-    """
-    return Max(0, forward_move_time + block_forward_memory - edge_forward_alone)
-
-
-@formula("base_backward_wait", _C)
-def base_backward_wait(backward_move_time, block_input_memory, block_weight_memory, base_backward_alone):
-    """Time that a base block's backward pass waits for the second tier.  Memory traffic of recomputation is not
-    counted.
-
-    >>> base_backward_wait(backward_move_time=5e-3, block_input_memory=5e-4, block_weight_memory=5e-4,
-    ...     base_backward_alone=4e-3)
-    0.002
-    """
-    return Max(0, backward_move_time + block_input_memory + block_weight_memory - base_backward_alone)
-
-
-@formula("edge_backward_wait", _C)
-def edge_backward_wait(backward_move_time, block_input_memory, block_weight_memory, edge_backward_alone):
-    """Time that an edge block's backward pass waits for the second tier.
-
-    >>> edge_backward_wait(backward_move_time=5e-3, block_input_memory=5e-4, block_weight_memory=5e-4,
-    ...     edge_backward_alone=4e-3)
-    0.002
-    """
-    return Max(0, backward_move_time + block_input_memory + block_weight_memory - edge_backward_alone)
-
-
-@formula("base_forward_time", _C)
-def base_forward_time(base_forward_alone, base_forward_wait):
-    """Forward time of a base block with all its waiting.
-
-    >>> base_forward_time(base_forward_alone=2e-3, base_forward_wait=1e-3)
-    0.003
-    """
-    return base_forward_alone + base_forward_wait
-
-
-@formula("edge_forward_time", _C)
-def edge_forward_time(edge_forward_alone, edge_forward_wait):
-    """Forward time of an edge block with all its waiting.
-
-    >>> edge_forward_time(edge_forward_alone=2e-3, edge_forward_wait=1e-3)
-    0.003
-    """
-    return edge_forward_alone + edge_forward_wait
-
-
-@formula("base_backward_time", _C)
-def base_backward_time(base_backward_alone, base_backward_wait):
-    """Backward time of a base block with all its waiting.
-
-    >>> base_backward_time(base_backward_alone=4e-3, base_backward_wait=1e-3)
-    0.005
-    """
-    return base_backward_alone + base_backward_wait
-
-
-@formula("edge_backward_time", _C)
-def edge_backward_time(edge_backward_alone, edge_backward_wait):
-    """Backward time of an edge block with all its waiting.
-
-    >>> edge_backward_time(edge_backward_alone=4e-3, edge_backward_wait=1e-3)
-    0.005
-    """
-    return edge_backward_alone + edge_backward_wait
+    traffic = {"forward": symbol("block_forward_memory")}
+    traffic["backward"] = symbol("block_input_memory") + symbol("block_weight_memory")
+    found = []
+    for kind, way in product(KINDS, traffic):
+        alone, wait = symbol(f"{kind}_{way}_alone"), symbol(f"{kind}_{way}_wait")
+        exposed = Max(0, symbol(f"{way}_move_time") + traffic[way] - alone)
+        found.append(
+            plain(f"{kind}_{way}_wait", exposed, "What the block's arithmetic does not hide of the transfers.")
+        )
+        found.append(plain(f"{kind}_{way}_time", alone + wait, "With all waiting."))
+    return found
 
 
 @formula("chunk_forward_time", _C)

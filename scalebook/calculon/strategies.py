@@ -21,7 +21,7 @@ from scalebook.language import Formula, Row, Sheet
 from scalebook.language.notation import symbol
 from scalebook.language.row import Cell
 from scalebook.language.rules import not_whole
-from scalebook.search.space import Space, divisors, told
+from scalebook.search.space import Space, called_with, divisors
 from scalebook.training.rules import COUNTS, Rule
 from scalebook.training.space import fewer_chunks
 from scalebook.training.step import OFFLOADS
@@ -29,14 +29,13 @@ from scalebook.training.step import OFFLOADS
 from .block import block_formulas, of_block
 from .cases import by, by_tier, plain
 from .checks import refuse
-from .documents import BITS, SOURCE, Choices, Execution, execution
+from .documents import CHOICES, NUMBERS, SOURCE, TIERS, WAYS, WORDS, Choices, Execution, execution, widths
 from .sheet import calculon_step, second_half
 from .systems import System, Tables
 
 __all__ = ["Strategies"]
 
-_WAYS = ("tp", "pp", "dp")
-_TIERS = tuple(f"{way}_tier" for way in _WAYS)
+_TIERS = tuple(TIERS.values())
 _WORDS = {
     "recompute": ("none", "attn_only", "full"), "exchange": ("ar", "p2p_rs_ag", "rs_ag"), "overlap": ("none", "ring",
     "pipe"), "gather_again": (False, True), "fused": (True, False), "sharded": (False, True),
@@ -154,7 +153,7 @@ class Strategies:
         try:
             strategy = self._execution(values)
             holds = [rule.of(values) for rule in self._rules if rule.name not in lifted] + [
-                told(x, values) for x in _WITHIN
+                called_with(x, values) for x in _WITHIN
             ]
             if not all(holds):
                 shape = ("hidden", "ffn", "heads", "layers", "seq")
@@ -174,9 +173,7 @@ class Strategies:
         words["gather_again"] &= _IDLE["gather_again"](words["exchange"], words["recompute"])
         networks = tuple((x.bandwidth, x.latency, x.usage) for x in self.machine.networks)
         made = _sheet(tuple(words.items()), self.tables, networks, bool(self.machine.far.capacity))
-        bits = BITS[self.datatype]
-        values = dict.fromkeys(("weight_bits", "activation_bits", "gradient_bits"), bits)
-        values |= {"mask_bits": 8, "optimizer_bits": 96 if bits < 32 else 64, **self.machine.letters(self.datatype)}
+        values = widths(self.datatype) | self.machine.letters(self.datatype)
         row = {n: Cell(float(x), self.machine.name, SOURCE) for n, x in values.items() if x}
         return made, (*knowns, Row(self.machine.name, row)), letters
 
@@ -189,44 +186,21 @@ class Strategies:
 
         Choices that make no difference get the value that Calculon requires.
         """
-        plain_words = {n: x[0] for n, x in _WORDS.items()} | dict.fromkeys((*OFFLOADS, "dp_overlap"), 0)
-        known = plain_words | {"tp": 1, "pp": 1, "dp": 1, "chunks": 1, "batch": 1} | dict.fromkeys(_TIERS, 0) | given
-        known |= {n: plain_words.get(n, 0) for n, says in _IDLE.items() if n != "chunks" and not told(says, known)}
+        usual = {n: x[0] for n, x in _WORDS.items()} | dict.fromkeys((*OFFLOADS, "dp_overlap"), 0)
+        known = usual | {"tp": 1, "pp": 1, "dp": 1, "chunks": 1, "batch": 1} | dict.fromkeys(_TIERS, 0) | given
+        known |= {n: usual.get(n, 0) for n, says in _IDLE.items() if n != "chunks" and not called_with(says, known)}
         for name, follows in _FOLLOWS.items():
-            known[name] = told(follows, known)
-        counts = {n: int(known[x]) for n, x in _COUNTS.items()}
-        flags = {n: bool(known[x]) for n, x in _FLAGS.items()}
-        words = {
-            "activation_recompute": "recompute",
-            "tensor_par_comm_type": "exchange",
-            "tensor_par_overlap": "overlap",
-        }
-        return execution(
-            {
-                **counts,
-                **flags,
-                **{n: known[x] for n, x in words.items()},
-                "training": True,
-                "attention_type": "multihead",
-                "num_procs": counts["tensor_par"] * counts["pipeline_par"] * counts["data_par"],
-                "datatype": self.datatype,
-            }
-        )
+            known[name] = called_with(follows, known)
+        known |= {"devices": known["tp"] * known["pp"] * known["dp"], "attention": "multihead", "training": True}
+        document = {field: int(known[letter]) for field, letter in (NUMBERS | TIERS).items()}
+        for field, choice in CHOICES.items():
+            value = known[_LETTERS.get(choice, choice)]
+            document[field] = value if field in WORDS else bool(value)
+        return execution(document | {"datatype": self.datatype})
 
 
-_COUNTS = {
-    "tensor_par": "tp", "pipeline_par": "pp", "data_par": "dp", "batch_size": "global_batch",
-    "microbatch_size": "batch",
-    "pipeline_interleaving": "chunks", "tensor_par_net": "tp_tier", "pipeline_par_net": "pp_tier",
-    "data_par_net": "dp_tier",
-}  # fmt: skip
-_FLAGS = {
-    "fused_activation": "fused", "optimizer_sharding": "sharded", "seq_par_ag_redo": "gather_again",
-    "data_par_overlap": "dp_overlap", "weight_offload": "weight_offload", "activations_offload": "activation_offload",
-    "optimizer_offload": "optimizer_offload",
-}  # fmt: skip
-
-
+_OFFLOADED = ("weights_offloaded", "activations_offloaded", "optimizer_offloaded")
+_LETTERS = dict(zip(("hidden_gradients", *_OFFLOADED), ("dp_overlap", *OFFLOADS), strict=True))  # of choices
 # The largest multiple of dp up to the batch, and its micro-batches.
 _FOLLOWS = {
     "global_batch": lambda global_batch, dp: global_batch // dp * dp,
@@ -250,45 +224,40 @@ def _fill(tier, size):
 
 
 @cache
-def _sheet(words: tuple, tables: Tables, networks: tuple, has_far: bool) -> Sheet:
+def _sheet(words: tuple[tuple, ...], tables: Tables, networks: tuple, has_far: bool) -> Sheet:
     """Return one sheet for all choices that are not words.
 
     If a letter or a count decides, a formula holds both cases.
     """
+    words = dict(words)
+    offloads = dict(zip(_OFFLOADED, map(symbol, OFFLOADS), strict=True)) if has_far else {}
+    if words["recompute"] == "full":
+        offloads.pop("activations_offloaded", None)
     choices = Choices(
-        **dict(words),
+        **words,
+        **offloads,
         tiers=tuple(map(symbol, _TIERS)),
         hidden_gradients=symbol("dp_overlap"),
         piped=Gt(symbol("pp"), 1),
         replicated=Gt(symbol("dp"), 1),
         interleaved=Gt(symbol("chunks"), 1),
     )
-    weights, activations, optimizer = map(symbol, OFFLOADS) if has_far else (False, False, False)
-    if choices.recompute == "full":
-        activations = False
-    choices = replace(
-        choices, weights_offloaded=weights, activations_offloaded=activations, optimizer_offloaded=optimizer
-    )
-    blocks = [3 * x for x in (weights, activations, optimizer) if x]
+    near = Max(1, *(3 * x for x in offloads.values()), evaluate=False) if offloads else 1
+    time = symbol("step_time") / symbol("global_batch")
     formulas = [
-        plain(
-            "near_blocks", Max(1, *blocks, evaluate=False) if blocks else 1, "Offloading needs three blocks in a stage."
-        ),
-        plain(
-            "sequence_time", symbol("step_time") / symbol("global_batch"), "What a search minimizes: batches differ."
-        ),
+        plain("near_blocks", near, "Offloading needs three blocks in a stage."),
+        plain("sequence_time", time, "What a search minimizes: batches differ."),
     ]
     step = [*second_half(choices, tables).formulas.values(), *formulas, *_of_networks(networks)]
-    return Sheet(
-        "calculon_step", *_block(*of_block(choices, tables), frozenset(x for f in step for x in f.inputs)), *step
-    )
+    needed = frozenset(x for f in step for x in f.inputs)
+    return Sheet("calculon_step", *_block(*of_block(choices, tables), needed), *step)
 
 
 @cache
 def _of_networks(networks: tuple) -> list[Formula]:
     return [
         plain(f"{way}_{letter}", by_tier(way, values), "Of the network that it runs on.")
-        for way in _WAYS
+        for way in WAYS.values()
         for letter, values in zip(("bandwidth", "latency", "usage"), zip(*networks, strict=True), strict=True)
     ]
 

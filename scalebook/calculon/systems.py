@@ -1,8 +1,8 @@
 """Calculon's system document: a machine whose step tables and networks become formulas.
 
 >>> from scalebook.calculon.library import systems
->>> efficiency(systems["a100_80g"].matrix["float16"].steps, "flops", "flops_efficiency")(flops=2e10)
-0.9
+>>> systems["a100_80g"].matrix["float16"].steps[:2]
+((128000000000.0, 0.95), (16000000000.0, 0.9))
 """
 
 from dataclasses import dataclass
@@ -11,16 +11,17 @@ from typing import NamedTuple
 
 from sympy import Expr, Float, Ge, Integer, Piecewise, S
 
-from scalebook.language import Formula, Row
+from scalebook.language import Row
 from scalebook.language.notation import quoted, symbol
 from scalebook.language.row import Cell
 
 from .cases import by_tier
-from .documents import BITS, SOURCE, Execution, fields
+from .documents import BITS, SOURCE, WAYS, Execution, fields
 
-__all__ = ["Engine", "Memory", "Network", "System", "Tables", "Tiers", "efficiency", "exact", "reached", "system"]
+__all__ = ["Engine", "Links", "Memory", "Network", "System", "Tables", "exact", "reached", "system"]
 
 Steps = tuple[tuple[float, float], ...]
+Ops = tuple[tuple[str, float, float], ...]
 MOST, MOST_DEVICES = 10**30, 10**6
 _OPS = ("p2p", "reduce_scatter", "all_gather", "all_reduce")
 
@@ -53,36 +54,32 @@ class Network:
     size: int
     whole: bool
     usage: float
-    ops: tuple[tuple[str, float, float], ...]
+    ops: Ops
     printed: float = 0.0
-
-    def scale(self, kind: str) -> Expr:
-        return next(exact(scale) for name, scale, _ in self.ops if name == kind)
-
-    def time(self, kind: str, sent: Expr, way: str) -> Expr:
-        """Time of one exchange over a parallel dimension.  It includes one latency, whatever the number of devices."""
-        return symbol(f"{way}_latency") + sent * self.factor(kind, way) / symbol(f"{way}_bandwidth")
-
-    def factor(self, kind: str, way: str) -> Expr:
-        """Bytes that a device sends in an exchange, divided by the bytes exchanged."""
-        scale, offset = next((exact(x), exact(y)) for name, x, y in self.ops if name == kind)
-        return scale * (1 + offset / symbol(way))
 
 
 @dataclass(frozen=True)
-class Tiers:
-    """Several networks.  For each parallel dimension, a letter selects the network it runs on."""
+class Links:
+    """The exchanges of one parallel dimension, on one network, or on the one that a letter selects among several.
+
+    `networks` are the `ops` of each network.
+    """
 
     way: str
-    networks: tuple[Network, ...]
+    networks: tuple[Ops, ...]
 
     def scale(self, kind: str) -> Expr:
-        return by_tier(self.way, [x.scale(kind) for x in self.networks])
+        return by_tier(self.way, [_op(ops, kind)[0] for ops in self.networks])
 
-    def time(self, kind: str, sent: Expr, way: str) -> Expr:
-        """Time of one exchange, on the network that the dimension's letter selects."""
-        factors = [x.factor(kind, way) for x in self.networks]
-        return symbol(f"{way}_latency") + sent * by_tier(self.way, factors) / symbol(f"{way}_bandwidth")
+    def time(self, kind: str, sent: Expr) -> Expr:
+        """Time of one exchange.  It includes one latency, whatever the number of devices."""
+        scales = [_op(ops, kind) for ops in self.networks]
+        factors = [scale * (1 + offset / symbol(self.way)) for scale, offset in scales]
+        return symbol(f"{self.way}_latency") + sent * by_tier(self.way, factors) / symbol(f"{self.way}_bandwidth")
+
+
+def _op(ops: Ops, kind: str) -> tuple[Expr, Expr]:
+    return next((exact(scale), exact(offset)) for name, scale, offset in ops if name == kind)
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ class Tables:
     vector: Steps
     near: Steps
     far: Steps
-    networks: tuple[Network | Tiers, Network | Tiers, Network | Tiers]
+    networks: tuple[Links, Links, Links]
 
 
 @dataclass(frozen=True)
@@ -114,15 +111,15 @@ class System:
 
         Raises ValueError for a network or data type that the machine lacks.
         """
-        last = len(self.networks) - 1
-        for way, tier in zip(("tensor_par_net", "pipeline_par_net", "data_par_net"), given.choices.tiers, strict=True):
+        last, ops = len(self.networks) - 1, [(x.ops,) for x in self.networks]
+        for field, tier in zip(WAYS, given.choices.tiers, strict=True):
             if tier > last:
-                raise ValueError(f"{way} is {tier}, and {self.name} has networks 0 to {last}: one of these would do")
-        return self._tables(given.datatype, tuple(self._bare[tier] for tier in given.choices.tiers))
+                raise ValueError(f"{field} is {tier}, and {self.name} has networks 0 to {last}: one of these would do")
+        return self._tables(given.datatype, [ops[tier] for tier in given.choices.tiers])
 
     def all_tables(self, datatype: str) -> Tables:
         """Return the tables with all networks at once.  Letters select the network of each parallel dimension."""
-        return self._tables(datatype, tuple(Tiers(way, self._bare) for way in ("tp", "pp", "dp")))
+        return self._tables(datatype, [tuple(x.ops for x in self.networks)] * 3)
 
     def _tables(self, datatype, networks):
         for tables, what in ((self.matrix, "matrix"), (self.vector, "vector")):
@@ -132,11 +129,8 @@ class System:
                     f"{' or '.join(map(repr, tables))} would do"
                 )
         engines = self.matrix[datatype].steps, self.vector[datatype].steps
-        return Tables(self.mode, *engines, self.near.steps, self.far.steps, networks)
-
-    @property
-    def _bare(self) -> tuple[Network, ...]:
-        return tuple(Network(1.0, 0.0, 0, False, 0.0, x.ops) for x in self.networks)  # the other numbers are letters
+        links = tuple(map(Links, WAYS.values(), networks))
+        return Tables(self.mode, *engines, self.near.steps, self.far.steps, links)
 
     def letters(self, datatype: str) -> dict[str, float]:
         """Return its peaks at a data type (FLOP/s), its memories (bytes), and their bandwidths (bytes a second)."""
@@ -152,7 +146,7 @@ class System:
     def row(self, given: Execution) -> Row:
         """Return its letters for an execution, including the network of each parallel dimension."""
         values = self.letters(given.datatype)
-        for way, tier in zip(("tp", "pp", "dp"), given.choices.tiers, strict=True):
+        for way, tier in zip(WAYS.values(), given.choices.tiers, strict=True):
             network = self.networks[tier]
             values |= {
                 f"{way}_bandwidth": network.bandwidth,
@@ -182,27 +176,15 @@ def reached(steps: Steps, size: Expr) -> Expr:
     return Piecewise(*pieces, (exact(steps[-1][1]), S.true), evaluate=False)
 
 
-def efficiency(steps: Steps, of: str, letter: str) -> Formula:
-    """Return a step table as a formula."""
-    return Formula(
-        f"{letter}_steps",
-        letter,
-        reached(steps, symbol(of)),
-        (SOURCE,),
-        "The share of the peak that work of a size reaches, in Calculon's steps.",
-    )
-
-
 def system(document, name: str = "system") -> System:
     """Read a machine from the path of its JSON file, or from a dict.
 
     Raises ValueError, naming the field, for a bad one.
     """
     given = fields(document, "a system", ("matrix", "vector", "mem1", "mem2", "processing_mode", "networks"))
-    if not isinstance(given["processing_mode"], str) or given["processing_mode"] not in ("roofline", "no_overlap"):
-        raise ValueError(
-            f"a system: processing_mode is {quoted(given['processing_mode'])}, neither 'roofline' nor 'no_overlap'"
-        )
+    if given["processing_mode"] not in ["roofline", "no_overlap"]:
+        said = quoted(given["processing_mode"])
+        raise ValueError(f"a system: processing_mode is {said}, neither 'roofline' nor 'no_overlap'")
     rates = []
     for engine in ("matrix", "vector"):
         rates.append({})
@@ -222,28 +204,19 @@ def system(document, name: str = "system") -> System:
 
 
 def _network(document) -> Network:
-    kind = "a network"
-    given = fields(
-        document, kind, ("bandwidth", "efficiency", "size", "latency", "ops", "must_be_filled", "processor_usage")
-    )
+    kind, known = "a network", "bandwidth efficiency size latency ops must_be_filled processor_usage"
+    given = fields(document, kind, known.split())
     ops = fields(given["ops"], "ops of a network", _OPS)
     for op, pair in ops.items():
-        numbers = (
-            isinstance(pair, (list, tuple))
-            and len(pair) == 2
-            and all(_is_number(x) for x in pair[:1])
-            and (pair[1] is None or _is_number(pair[1]))
-        )
-        if not numbers:
-            raise ValueError(
-                f"ops of a network: {op} is {quoted(pair)}, not [scale, offset] such as [2.0, -1] or [1.0, null]"
-            )
+        is_pair = isinstance(pair, (list, tuple)) and len(pair) == 2
+        if not is_pair or not _is_number(pair[0]) or not (pair[1] is None or _is_number(pair[1])):
+            said = f"{op} is {quoted(pair)}, not [scale, offset] such as [2.0, -1] or [1.0, null]"
+            raise ValueError(f"ops of a network: {said}")
     if not isinstance(given["must_be_filled"], bool):
         raise ValueError(f"{kind}: must_be_filled is {quoted(given['must_be_filled'])}, neither true nor false")
     if _number(given, "size") > MOST_DEVICES or given["size"] % 1:
-        raise ValueError(
-            f"{kind}: size is {quoted(given['size'])}, not a whole number of devices up to {MOST_DEVICES:,}"
-        )
+        said = f"size is {quoted(given['size'])}, not a whole number of devices up to {MOST_DEVICES:,}"
+        raise ValueError(f"{kind}: {said}")
     printed = _number(given, "bandwidth") * 1e9
     return Network(
         printed * _number(given, "efficiency"),
@@ -263,12 +236,9 @@ def _object(value, name):
 
 
 def _number(entry, name, least=None) -> float:
-    value = entry[name]
+    value, what = entry[name], "positive number" if least is None else "number of zero or more"
     if not _is_number(value) or not (value > 0 if least is None else value >= least):
-        raise ValueError(
-            f"a system: {name} is {quoted(value)}, not a "
-            f"{'positive number' if least is None else 'number of zero or more'}"
-        )
+        raise ValueError(f"a system: {name} is {quoted(value)}, not a {what}")
     return float(value)
 
 
@@ -281,19 +251,14 @@ def _steps(entry, name, unit) -> Steps:
     """Read pairs [least size, efficiency], whose sizes fall to zero."""
     pairs = entry[name]
     try:
-        steps = tuple((float(least) * unit, float(share)) for least, share in pairs)
-        if not all(_is_number(x) for pair in pairs for x in pair):
-            raise ValueError
-        falling = [least for least, _ in steps]
-        if (
-            falling != sorted(falling, reverse=True)
-            or falling[-1] != 0
-            or not all(0 < share <= 1 for _, share in steps)
-        ):
-            raise ValueError
-    except (TypeError, ValueError, IndexError, OverflowError):
+        sizes, shares = zip(*((least, share) for least, share in pairs), strict=True)
+        is_fine = all(map(_is_number, (*sizes, *shares))) and all(0 < x <= 1 for x in shares)
+        is_fine = is_fine and list(sizes) == sorted(sizes, reverse=True) and sizes[-1] == 0
+    except (TypeError, ValueError):
+        is_fine = False
+    if not is_fine:
         raise ValueError(
             f"a system: {name} is {quoted(pairs)}, not pairs [size, efficiency] whose sizes fall to 0 "
             "and whose efficiencies lie between 0 and 1"
-        ) from None
-    return steps
+        )
+    return tuple((float(least) * unit, float(share)) for least, share in zip(sizes, shares, strict=True))

@@ -1,12 +1,14 @@
 """Calculon's step: the passes of all micro-batches, their waiting times, and the shares of the peak they reach."""
 
-from scalebook.language import formula
+from scalebook.language import Formula, formula
+from scalebook.language.notation import symbol
+
+from .cases import plain
 
 __all__ = [
-    "again_exposed_time", "again_link_time", "all_again", "all_backward", "all_forward", "all_updates",
-    "backward_wait_time", "busy_share", "busy_share_forward", "calculon_pass_time", "calculon_pp_exposed",
-    "calculon_step_time", "calculon_tp_exposed", "forward_flops", "forward_wait_time", "passes_share", "pp_link_time",
-    "pp_link_time_forward", "sequence_rate", "tp_link_time", "training_flops", "useful_share",
+    "all_again", "all_backward", "all_forward", "all_updates", "busy_share", "busy_share_forward", "calculon_pass_time",
+    "calculon_pp_exposed", "calculon_step_time", "forward_flops", "of_all_blocks", "passes_share", "pp_link_time",
+    "pp_link_time_forward", "sequence_rate", "training_flops", "useful_share",
 ]  # fmt: skip
 
 _C = "isaev2023-calculon §3"
@@ -52,61 +54,6 @@ def all_updates(stage_blocks, block_update_time):
     return stage_blocks * block_update_time
 
 
-@formula("tp_link_time", _C)
-def tp_link_time(
-    microbatches, chunks, chunk_blocks, base_forward_link, edge_forward_link, base_input_link, edge_input_link
-):
-    """Time of all tensor-parallel exchanges, forward and backward.
-
-    >>> tp_link_time(microbatches=64, chunks=3, chunk_blocks=4, base_forward_link=5e-4, edge_forward_link=5e-4,
-    ...     base_input_link=5e-4, edge_input_link=5e-4)
-    0.768
-    """
-    base, edge = base_forward_link + base_input_link, edge_forward_link + edge_input_link
-    return microbatches * chunks * ((chunk_blocks - 1) * base + edge)
-
-
-@formula("tp_exposed", _C)
-def calculon_tp_exposed(
-    microbatches,
-    chunks,
-    chunk_blocks,
-    base_forward_exposed,
-    edge_forward_exposed,
-    base_input_exposed,
-    edge_input_exposed,
-):
-    """Exposed time of the tensor-parallel exchanges, forward and backward.
-
-    >>> calculon_tp_exposed(microbatches=64, chunks=3, chunk_blocks=4, base_forward_exposed=1e-4,
-    ...                     edge_forward_exposed=1e-4,
-    ...     base_input_exposed=1e-4, edge_input_exposed=1e-4)
-    0.1536
-    """
-    base, edge = base_forward_exposed + base_input_exposed, edge_forward_exposed + edge_input_exposed
-    return microbatches * chunks * ((chunk_blocks - 1) * base + edge)
-
-
-@formula("again_link_time", _C)
-def again_link_time(microbatches, chunks, chunk_blocks, base_again_link, edge_again_link):
-    """Time of the tensor-parallel exchanges that recomputation repeats.
-
-    >>> again_link_time(microbatches=64, chunks=3, chunk_blocks=4, base_again_link=5e-4, edge_again_link=5e-4)
-    0.384
-    """
-    return microbatches * chunks * ((chunk_blocks - 1) * base_again_link + edge_again_link)
-
-
-@formula("again_exposed_time", _C)
-def again_exposed_time(microbatches, chunks, chunk_blocks, base_again_exposed, edge_again_exposed):
-    """Exposed time of the tensor-parallel exchanges that recomputation repeats.
-
-    >>> again_exposed_time(microbatches=64, chunks=3, chunk_blocks=4, base_again_exposed=1e-4, edge_again_exposed=1e-4)
-    0.0768
-    """
-    return microbatches * chunks * ((chunk_blocks - 1) * base_again_exposed + edge_again_exposed)
-
-
 @formula("pp_link_time", _C)
 def pp_link_time(microbatches, chunks, forward_send_time, backward_send_time):
     """Time of all pipeline sends: one each way for each chunk and micro-batch.
@@ -137,24 +84,30 @@ def calculon_pp_exposed(pp_link_time):
     return pp_link_time
 
 
-@formula("forward_wait_time", _C)
-def forward_wait_time(microbatches, chunks, chunk_blocks, base_forward_wait, edge_forward_wait):
-    """Time that all forward passes wait for the second tier.
+_OF_BLOCKS = {
+    "tp_link_time": ("forward_link", "input_link"),
+    "tp_exposed": ("forward_exposed", "input_exposed"),
+    "again_link_time": ("again_link",),
+    "again_exposed_time": ("again_exposed",),
+    "forward_wait_time": ("forward_wait",),
+    "backward_wait_time": ("backward_wait",),
+}
 
-    >>> forward_wait_time(microbatches=64, chunks=3, chunk_blocks=4, base_forward_wait=1e-4, edge_forward_wait=0)
-    0.0576
+
+def of_all_blocks() -> list[Formula]:
+    """Return times of a step that are sums over blocks: exchanges, what is exposed of them, waits for the second tier.
+
+    Every micro-batch passes every chunk, which is base blocks and one edge block.
+
+    >>> {f.letter: f for f in of_all_blocks()}["again_link_time"]
+    again_link_time = chunks*microbatches*(base_again_link*(chunk_blocks - 1) + edge_again_link)
     """
-    return microbatches * chunks * ((chunk_blocks - 1) * base_forward_wait + edge_forward_wait)
-
-
-@formula("backward_wait_time", _C)
-def backward_wait_time(microbatches, chunks, chunk_blocks, base_backward_wait, edge_backward_wait):
-    """Time that all backward passes wait for the second tier.
-
-    >>> backward_wait_time(microbatches=64, chunks=3, chunk_blocks=4, base_backward_wait=1e-4, edge_backward_wait=0)
-    0.0576
-    """
-    return microbatches * chunks * ((chunk_blocks - 1) * base_backward_wait + edge_backward_wait)
+    passes, inside = symbol("microbatches") * symbol("chunks"), symbol("chunk_blocks") - 1
+    found = []
+    for letter, parts in _OF_BLOCKS.items():
+        base, edge = (sum(symbol(f"{kind}_{part}") for part in parts) for kind in ("base", "edge"))
+        found.append(plain(letter, passes * (inside * base + edge), "Over all micro-batches, chunks and blocks."))
+    return found
 
 
 @formula("step_time", _C)

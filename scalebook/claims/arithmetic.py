@@ -1,20 +1,17 @@
 """Arithmetic that articles do: totals of racks, links counted in both directions, one device over another.
 
 Each formula is a line of arithmetic that a data sheet leaves to its reader.
-
->>> from scalebook.tables import accelerators
->>> rack_links(accelerators.gb200, devices=72, directions=2, taper=1) / 1e12
-129.6
 """
 
 from scalebook.language import formula
-
-from . import letters  # noqa: F401  (first: it enters the letters)
+from scalebook.language.notation import letters_of
 
 __all__ = [
     "active_share", "capacity_ratio", "corpus_bytes", "domain_nodes", "kept_share", "link_ratio",
     "peak_of_cores", "rack_bandwidth", "rack_flops", "rack_hbm", "rack_links", "rack_unified",
 ]  # fmt: skip
+
+letters_of(__package__)
 
 # Racks and platforms
 
@@ -131,8 +128,8 @@ def active_share(active_params, params):
 @formula("kept_share", "korthikanti2022 §4.2")
 def kept_share(copied_values, kept_values, tp):
     """Share of a block's stored activations that each tensor-parallel device keeps.  Activations inside attention and
-    the feed-forward layer are divided.  Those of the layer's inputs, norms and dropouts stay on every device, unless
-    the sequence is split too.
+    the feed-forward layer are divided.  The layer's inputs, norms and dropouts stay on every device, unless the
+    sequence is split too.
 
     >>> round(kept_share(copied_values=5, kept_values=17, tp=8), 4)
     0.3824

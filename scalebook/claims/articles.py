@@ -5,17 +5,12 @@
 ('tensor-offloading',)
 """
 
-import tomllib
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from importlib.resources import files
-from threading import RLock
 
 from scalebook.language.notation import nearest, quoted
 from scalebook.language.tabular import aligned
 
-from .ledger import ARTICLES, Claim, claims
+from .ledger import ARTICLES, ByKey, Claim, claims, stored
 
 __all__ = ["Article", "Articles", "Heading", "articles"]
 
@@ -54,7 +49,7 @@ class Article:
         return [x for x in claims.of(self.key).values() if x.section == heading.heading]
 
     def chapters(self, heading: Heading) -> list[str]:
-        """Return the chapters that follow a heading, and those that judge a claim under it."""
+        """Return the chapters that follow a heading or judge a claim under it."""
         return list(dict.fromkeys([*heading.chapters, *(x.chapter for x in self.claims(heading) if x.chapter)]))
 
     def __repr__(self):
@@ -62,28 +57,14 @@ class Article:
         return aligned(rows, gap="  ")
 
 
-class Articles(Mapping):
+class Articles(ByKey):
     """All articles by key, in the order of the book's parts.  Their file is read on first use."""
 
-    def __init__(self, stanzas: Mapping[str, Mapping] | None = None):
-        self._given, self._lock = stanzas, RLock()
+    called = "an article"
 
-    @cached_property
-    def _articles(self) -> dict[str, Article]:
-        with self._lock:
-            given = self._given or tomllib.loads((files(__package__) / "articles.toml").read_text("utf-8"))
-            return {key: _article(key, given[key]) for key in ARTICLES if key in given}
-
-    def __getitem__(self, key):
-        if key not in self._articles:
-            raise KeyError(f"no article is called {quoted(key)}; {nearest(key, self._articles)}")
-        return self._articles[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._articles)
-
-    def __len__(self):
-        return len(self._articles)
+    def _read(self) -> dict[str, Article]:
+        given = self._given or stored("articles")
+        return {key: _article(key, given[key]) for key in ARTICLES if key in given}
 
     def __repr__(self):
         return aligned([[key, x.part, f"{len(x.headings)} headings"] for key, x in self.items()], gap="  ")

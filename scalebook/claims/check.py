@@ -16,7 +16,7 @@ A claim without a check is judged by its sources. **cannot be checked** means th
 
 >>> check = read(dict(formula="scalebook.memory.weight_memory", knowns=dict(params=7e9, weight_bits=4),
 ...                   claimed="3.5 GB", tolerance=0.01))
->>> check.verdict(), check.said()
+>>> check.verdict(), check.comparison()
 ('holds', 'claimed 3.5 GB, computed 3.5 GB')
 >>> read(dict(value="accelerators.h100.peak_tf32", claimed="989 TFLOP/s", tolerance=0.01, sparsity=2)).verdict()
 'holds only with sparsity'
@@ -55,14 +55,13 @@ def _row(text: str):
     return row.at(found[3]) if found[3] else row
 
 
-def _known(value):
+def _cell_value(value):
     """Return a number, or text with a unit, unchanged, and "table.key.letter" as the value of that cell."""
     found = _CELL.fullmatch(value) if isinstance(value, str) else None
     return _row(value.rpartition(".")[0])[found[4]] if found and found[4] else value
 
 
 def _formula(name: str) -> Formula:
-    """Return a formula by its dotted name."""
     module, _, attribute = name.rpartition(".")
     found = getattr(import_module(module), attribute, None)
     if not isinstance(found, Formula):
@@ -100,12 +99,12 @@ class Point:
     @property
     def inputs(self) -> dict[str, Any]:
         """The known inputs, with cells of tables looked up."""
-        return {name: _known(x) for name, x in self.knowns.items()}
+        return {name: _cell_value(x) for name, x in self.knowns.items()}
 
     @property
     def computed(self) -> float:
         if self.value:
-            if (found := _known(self.value)) == self.value:
+            if (found := _cell_value(self.value)) == self.value:
                 raise ValueError(f"{quoted(self.value)} is not a cell of a table, such as 'models.llama3_70b.layers'")
             return found
         got = self.made(*self._positional, **self.inputs)
@@ -174,7 +173,7 @@ class Check:
         }
         return {name: x for name, x in found.items() if x}
 
-    def said(self) -> str:
+    def comparison(self) -> str:
         """Return the claimed and the computed number, and the number of the second point, as text."""
         unit = NOTATION[self.main.letter].unit
         parts = [f"claimed {self.main.shown()}", f"computed {show(self.main.computed, unit)}"]

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
-from threading import RLock
 
 from scalebook.language.notation import nearest, quoted, word
 from scalebook.language.sources import SOURCES, cite, cite_html
@@ -26,6 +25,11 @@ _SAID = {x: (x, x.replace("holds", "hold")) if x[0] in "hc" else (f"is {x}", f"a
 
 _TEXTS = ("section", "quotation", "sha256", "verdict", "correction", "chapter", "cell", "uncomputed")
 _NEEDED = ("section", "quotation", "sha256", "verdict", "correction")
+
+
+def stored(name: str) -> dict:
+    """Read a TOML file of this room."""
+    return tomllib.loads((files(__package__) / f"{name}.toml").read_text("utf-8"))
 
 
 def digest(sentence: str) -> str:
@@ -72,21 +76,21 @@ class Claim:
     def recomputed(self) -> str:
         """Return the verdict that follows from the current numbers, or "" for a claim without checks.
 
-        Of several verdicts, the gravest counts.
+        If there are several verdicts, the gravest counts.
         """
         return max((x.verdict() for x in self.checks), key=VERDICTS.index, default="")
 
     def confirm(self) -> None:
         """Raise ValueError if the current numbers lead to a verdict other than the ledger's."""
         if self.checks and (got := self.recomputed()) != self.verdict:
-            said = "; ".join(x.said() for x in self.checks)
+            said = "; ".join(x.comparison() for x in self.checks)
             raise ValueError(
                 f"claim {quoted(self.key)} is said to be {quoted(self.verdict)}, and {quoted(got)} follows: {said}"
             )
 
     def numbers(self) -> str:
         """Return the claimed and computed numbers in one line; "" without a check."""
-        return "; ".join(x.said() for x in self.checks)
+        return "; ".join(x.comparison() for x in self.checks)
 
     def why(self) -> "Reason":
         """Show the sentence, its verdict, the correction, and each formula with its numbers."""
@@ -100,12 +104,12 @@ class Reason:
     def __init__(self, claim: Claim):
         self.claim = claim
 
-    def _said(self):
+    def _checks_worked(self):
         """Yield, for each check, its comparison as lines of text, and its points worked out."""
         for check in self.claim.checks:
             points = {"": check.main, **check.others}
             worked = [f"{name}:\n{x.worked()!r}" if name else repr(x.worked()) for name, x in points.items()]
-            yield [*([check.reads] if check.reads else []), check.said()], worked
+            yield [*([check.reads] if check.reads else []), check.comparison()], worked
         if self.claim.uncomputed:
             yield [f"not computed: {self.claim.uncomputed}"], []
 
@@ -117,14 +121,14 @@ class Reason:
             f"  {cite(c.article)}, {c.section}",
             f"  {c.correction}",
         ]
-        for said, worked in self._said():
+        for said, worked in self._checks_worked():
             lines += [*(f"  {x}" for x in said), *(f"    {x}" for text in worked for x in text.splitlines())]
         return "\n".join([*lines, *(f"  [{cite(x)}]" for x in c.sources)])
 
     def _repr_html_(self):
         c = self.claim
         lines = [f"<p>{html.escape(c.correction)}</p>"]
-        for said, worked in self._said():
+        for said, worked in self._checks_worked():
             lines += [f"<p>{html.escape(x)}</p>" for x in said] + [f"<pre>{html.escape(x)}</pre>" for x in worked]
         lines += [f"<p><small>[{', '.join(map(cite_html, c.sources))}]</small></p>"] if c.sources else []
         where = f"{cite_html(c.article)}, {html.escape(c.section)}"
@@ -143,7 +147,7 @@ def mark(verdict: str) -> Markup:
     return Markup(f'<span class="sb-verdict" data-verdict="{verdict.replace(" ", "-")}">{html.escape(verdict)}</span>')
 
 
-def _left(text: str) -> Markup:
+def _left_cell(text: str) -> Markup:
     return table_cell(text, class_="sb-said")
 
 
@@ -161,34 +165,56 @@ class Judged:
         return aligned([[x.key, x.verdict, x.correction] for x in self.claims], gap="  ")
 
     def _repr_html_(self):
-        lines = [[f"“{x.words}”", _left(mark(x.verdict)), _left(x.correction)] for x in self.claims]
+        lines = [[f"“{x.words}”", _left_cell(mark(x.verdict)), _left_cell(x.correction)] for x in self.claims]
         return styled(page_table(self.HEADS, lines, kind="sb-judged"))
 
 
-class Counts(Mapping):
-    """Number of claims per article and verdict."""
+class ByKey(Mapping):
+    """Things by key, read on first use.  Subclasses say what one is `called`, and how all are read.
 
-    def __init__(self, counts: dict[str, Counter], computed: int):
-        self._counts, self.computed = counts, computed
+    Raises KeyError, naming the nearest keys, for an unknown one, and TypeError for a key that is no text.
+    """
 
-    def __getitem__(self, article):
-        if article not in self._counts:
-            raise KeyError(f"no article is called {quoted(article)}; {nearest(article, self._counts)}")
-        return self._counts[article]
+    called = ""
 
-    def __iter__(self):
-        return iter(self._counts)
+    def __init__(self, given: Mapping | None = None):
+        self._given = given
+
+    @cached_property
+    def _found(self) -> dict:
+        return self._read()
+
+    def __getitem__(self, key):
+        if word(key, self.called) not in self._found:
+            name = self.called.partition(" ")[2]
+            raise KeyError(f"no {name} is called {quoted(key)}; {nearest(key, self._found)}")
+        return self._found[key]
+
+    def __contains__(self, key):
+        return isinstance(key, str) and key in self._found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
 
     def __len__(self):
-        return len(self._counts)
+        return len(self._found)
+
+
+class Counts(ByKey):
+    """Number of claims per article and verdict."""
+
+    called = "an article"
+
+    def __init__(self, counts: dict[str, Counter], computed: int):
+        self._found, self.computed = counts, computed
 
     @property
     def total(self) -> Counter:
         """The counts of all articles together."""
-        return sum(self._counts.values(), Counter())
+        return sum(self._found.values(), Counter())
 
     def _lines(self):
-        rows = {**self._counts, "all": self.total}
+        rows = {**self._found, "all": self.total}
         return [[name, *(str(x[v]) for v in VERDICTS), str(x.total())] for name, x in rows.items()]
 
     def sentence(self, article: str = "") -> str:
@@ -205,39 +231,20 @@ class Counts(Mapping):
         return styled(page_table(["", *VERDICTS, "all"], self._lines(), f"{self.computed} recomputed now"))
 
 
-class Claims(Mapping):
+class Claims(ByKey):
     """All claims by key.  The files are read on first use."""
 
-    def __init__(self, stanzas: Mapping[str, Mapping] | None = None):
-        self._given, self._lock = stanzas, RLock()
+    called = "a claim"
 
-    @cached_property
-    def _claims(self) -> dict[str, Claim]:
-        with self._lock:
-            given = self._given or {
-                x: tomllib.loads((files(__package__) / f"{x}.toml").read_text("utf-8")) for x in ARTICLES
-            }
-            found = {}
-            for article, stanzas in given.items():
-                for key, stanza in stanzas.items():
-                    if key in found:
-                        raise ValueError(f"{article}.toml: [{key}] is entered twice")
-                    found[key] = _claim(article, key, stanza)
-            return found
-
-    def __getitem__(self, key):
-        if word(key, "a claim") not in self._claims:
-            raise KeyError(f"no claim is called {quoted(key)}; {nearest(key, self._claims)}")
-        return self._claims[key]
-
-    def __contains__(self, key):
-        return isinstance(key, str) and key in self._claims
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._claims)
-
-    def __len__(self):
-        return len(self._claims)
+    def _read(self) -> dict[str, Claim]:
+        given = self._given or {x: stored(x) for x in ARTICLES}
+        found = {}
+        for article, stanzas in given.items():
+            for key, stanza in stanzas.items():
+                if key in found:
+                    raise ValueError(f"{article}.toml: [{key}] is entered twice")
+                found[key] = _claim(article, key, stanza)
+        return found
 
     def of(self, article: str) -> dict[str, Claim]:
         """Return the claims of one article, in its order."""
@@ -263,8 +270,11 @@ class Claims(Mapping):
         """
         for claim in self.values():
             claim.confirm()
+        return self._counts(sum(bool(x.checks) for x in self.values()))
+
+    def _counts(self, computed: int) -> Counts:
         by_article = {x: Counter(c.verdict for c in self.values() if c.article == x) for x in ARTICLES}
-        return Counts({x: n for x, n in by_article.items() if n}, sum(bool(c.checks) for c in self.values()))
+        return Counts({x: n for x, n in by_article.items() if n}, computed)
 
     def __repr__(self):
         return aligned([[key, x.verdict, x.quotation[:80]] for key, x in self.items()], gap="  ")
@@ -273,11 +283,10 @@ class Claims(Mapping):
         """Return the counts as HTML, with the claims of each article folded away."""
         heads, counted = ["claim", "verdict", "the sentence", "what holds"], {}
         for key, x in self.items():
-            row = [key, _left(mark(x.verdict)), f"“{x.words}”", _left(x.correction)]
+            row = [key, _left_cell(mark(x.verdict)), f"“{x.words}”", _left_cell(x.correction)]
             counted.setdefault(x.article, []).append(row)
         several = (folded(page_table(heads, x), f"{len(x)} claims of {cite(name)}") for name, x in counted.items())
-        counts = Counts({x: Counter(c.verdict for c in self.values() if c.article == x) for x in counted}, 0)
-        return styled(f"<p>{html.escape(counts.sentence())}</p>", *several)
+        return styled(f"<p>{html.escape(self._counts(0).sentence())}</p>", *several)
 
 
 def _claim(article, key, stanza):

@@ -1,14 +1,10 @@
-"""Figures, calculators, small tables, and the planner."""
+"""Figures, calculators and small tables."""
+
+from scalebook.language.renamed import renamed
 
 from .calculator import Calculator, calculator
 from .grid import Grid
 
-__all__ = ["Calculator", "Grid", "calculator", "planner"]
+__all__ = ["Calculator", "Grid", "calculator"]
 
-
-def __getattr__(name):
-    if name == "planner":  # it takes the whole package, which calculators do without
-        from .planning import planner
-
-        return planner
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = renamed(__name__)

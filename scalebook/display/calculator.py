@@ -1,7 +1,7 @@
-"""Calculators: menus and sliders over a sheet, live with a kernel and without one.
+"""Build calculators: menus and sliders over a sheet.
 
-What is seen, the browser draws and computes, by the sheet's own JavaScript, with a kernel or without one.  Python holds
-the same state and the same values for whoever asks it.
+The browser draws and computes everything with the sheet's own JavaScript, with or without a kernel. If there is a
+kernel, Python holds the same state and the same values.
 """
 
 from collections.abc import Mapping
@@ -30,19 +30,19 @@ def calculator(
     warn=(),
     **choices,
 ) -> Calculator:
-    """A calculator of one letter of a sheet (or of a formula), and of others that go with it.
+    """Return a calculator of one letter of a sheet or formula, with further letters if you ask for them.
 
-    answer: the letter to compute; `also`: letters shown beneath it.
-    curve: the letter of a slider, then letters to draw against it (the answer if none is named).
-    precision: names such as "bf16" and "fp8", to choose the peak of the device by.
-    start: the first choice of each control, by its name.
-    warn: `(left, right, sentence)` says the sentence where the one letter exceeds the other; `{letter}`
+    answer: the letter to compute; `also`: letters shown below it.
+    curve: the letter of a slider, then the letters to draw against it (by default the answer).
+    precision: names such as "bf16" and "fp8", to choose the device's peak.
+    start: the first choice of each control, by the control's name.
+    warn: `(left, right, sentence)` shows the sentence if the letter `left` exceeds the letter `right`; `{letter}`
     in it stands for a value.
     choices: a Table makes a menu; `(low, high)` a slider on a logarithmic scale; a list a slider of
     those values; a number is fixed.
 
-    Raises TypeError, LookupError or ValueError in one sentence: for a letter that the sheet needs and nothing gives,
-    or that it does not use; for what is no letter, range or sheet where one belongs.
+    Raises TypeError, LookupError or ValueError if the sheet needs a letter that nothing gives, if it does not use a
+    given letter, or if an argument is not a letter, range or sheet.
 
     >>> from scalebook.machine.roofline import ridge_intensity
     >>> from scalebook.tables import accelerators
@@ -99,7 +99,6 @@ def _several(what, words):
 
 
 def _names(what, words):
-    """One name or several, as a list."""
     words = [words] if isinstance(words, str) else _several(what, words)
     if strange := [x for x in words if not isinstance(x, str)]:
         raise TypeError(f"{what} takes names, not {quoted(strange[0])}")
@@ -117,7 +116,7 @@ def _warning(said):
 
 
 def _controls(choices, precision):
-    """The controls as they are stored, menus first, and what is fixed."""
+    """Return the controls as they are stored, menus first, and the fixed letters."""
     controls, sliders, fixed = [], [], {}
     for name, choice in choices.items():
         if isinstance(choice, Table):
@@ -132,7 +131,7 @@ def _controls(choices, precision):
 
 
 def _kept(table):
-    """What must be stored of a table: nothing of one of the package, the keys of a part of it, else its rows."""
+    """Return the part of a table to store: nothing for the package's tables, keys for a selection, else all rows."""
     package = getattr(tables, table.name, {})
     if all(package.get(key) is row for key, row in table.items()):
         return {} if list(table) == list(package) else dict(keys=list(table))
@@ -158,7 +157,6 @@ def _values(name, choice):
 
 
 def _start(controls, start):
-    """Enter where the controls begin."""
     if not isinstance(start, Mapping):
         raise TypeError(
             f"start takes the first choice of each control by its name, such as dict(batch=8), not {quoted(start)}"

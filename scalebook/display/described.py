@@ -1,9 +1,9 @@
-"""From what the author of a calculator chose to all that it shows.
+"""Turn the stored choices of a calculator's author into everything that the calculator shows.
 
-A choice is JSON and holds nothing that the package can say again: formulas and tables by name, the range of each
-slider, where the controls begin.  Only what the package does not state stands in it whole: a formula of a chapter, or
-one put together for a sheet, as its JavaScript.  Stored notebooks hold choices; menus, labels, units and JavaScript are
-made of them here, in a kernel and when the site is built, so that neither can show an old table.
+A choice is JSON: formulas and tables by name, the range of each slider, and the first choice of each control. Only
+formulas that are not part of the package (a chapter's own, or one made for a sheet) are stored in full, as JavaScript.
+Notebooks store choices. Menus, labels, units and JavaScript are made from them here, in a kernel or when the site is
+built, so no page can show an outdated table.
 """
 
 import itertools
@@ -18,23 +18,29 @@ from scalebook.language.meanings import PARTS
 from scalebook.language.notation import Letter, nearest, quoted
 from scalebook.language.row import quantity
 
-from .likely import spreads_of
-from .menus import BY_PRECISION, READ, STATED_BY_ROWS, as_read, cut, is_priced_otherwise, row_of, steps, told
+from .intervals import spreads_of
+from .menus import BY_PRECISION, READ, STATED_BY_ROWS, as_read, cells_for, cut, is_priced_otherwise, row_of, steps
 from .parts import bars
 
 __all__ = ["Described", "brief", "merge", "record", "reference", "typeset"]
 
-SET = 400  # signs of TeX: longer ones say little
-HELD = ("memory", "decode_memory", "device_memory", "near_memory", "train_memory")  # what one device must find room for
+SET = 400  # characters of TeX; longer equations are not shown
+HELD = (
+    "memory",
+    "decode_memory",
+    "device_memory",
+    "near_memory",
+    "train_memory",
+)  # letters that must fit in a device's memory
 
 
 def reference(f: Formula) -> str | dict:
-    """A formula by its name where the package states it, else all that a calculator needs of it."""
+    """Return a formula's name if the package has it, else its record."""
     return f.name if FORMULAS.get(f.name) is f and f.__module__.startswith("scalebook.") else record(f)
 
 
 def record(f: Formula) -> dict:
-    """All that a calculator needs of a formula to evaluate it."""
+    """Return all that a calculator needs to evaluate a formula."""
     said = dict(name=f.name, letter=f.letter, sign=NOTATION[f.letter].sign, inputs=list(f.inputs))
     if f.domain:
         said["holds"] = [[x.words, list(x.letters)] for x in f.domain]
@@ -44,17 +50,17 @@ def record(f: Formula) -> dict:
 
 
 def typeset(f: Formula) -> list[str]:
-    """The right-hand side of a formula in letters, and with room for numbers."""
+    """Return a formula's right-hand side as TeX, once in letters and once with placeholders for numbers."""
     return [_wrapped(f.typeset()), _wrapped(f.template())]
 
 
 def brief(meaning: str) -> str:
-    """A meaning without what is added to it."""
+    """Return a meaning up to its first comma, colon or semicolon."""
     return re.split("[,:;]", meaning)[0]
 
 
 def merge(data: dict, more: dict) -> None:
-    """Add to what some calculators name what another names."""
+    """Add one calculator's formulas and rows to the data that calculators share."""
     data["formulas"].update(more["formulas"])
     for table, rows in more["tables"].items():
         known = data["tables"].setdefault(table, {})
@@ -65,12 +71,14 @@ def merge(data: dict, more: dict) -> None:
 
 
 class Described:
-    """A choice described: the `spec` for the browser, the `options` of each control, the `start`, a state of them all.
+    """A calculator's choice, expanded: the `spec` for the browser, the `options` of each control, and the `start`
+    state.
 
-    A state names the row of each menu by its key, a precision by its name, and the number of each slider.
+    A state maps each menu to a row's key, the precision to its name, and each slider to a number.
 
-    The spec names what the package states and `data` holds what it names: a kernel sends both, the site says the data
-    once for all its pages.  Raises TypeError or LookupError, naming it, for what does not fit together.
+    The spec refers to formulas and rows by name, and `data` holds them: a kernel sends both, while the site stores the
+    data once for all its pages. Raises TypeError or LookupError, naming the part, if parts of the choice do not fit
+    together.
     """
 
     def __init__(self, choice: dict):
@@ -96,7 +104,7 @@ class Described:
         self._uncertain()
 
     def checked(self, state: Mapping) -> dict:
-        """A state of all controls, each with what it can stand at; raises in one sentence for what it cannot."""
+        """Return a complete state of all controls.  Raises an error naming the first value that is not an option."""
         if strange := [x for x in state if x not in self.options]:
             raise TypeError(f"{strange[0]!r} is no control here; {nearest(str(strange[0]), self.options)}")
         whole = self.start | dict(state)
@@ -109,21 +117,21 @@ class Described:
         return whole
 
     def letters(self, name: str, value) -> dict:
-        """What a control says where it stands at this value."""
+        """Return the letters that a control sets at this value."""
         if name in self._sliders:
             return {name: value}
         return self.option(name, value)["letters"]
 
     def option(self, name: str, key: str) -> dict:
-        """The option of a menu by its key."""
+        """Return an option of a menu by its key."""
         return next(o for o in self.options[name] if o.get("key") == key)
 
     def letter(self, name: str) -> Letter:
-        """A letter of the book, or one that the chapter has entered itself."""
+        """Return a letter of the book, or one that the chapter entered itself."""
         return self._letters.get(name) or NOTATION[name]
 
     def _formulas(self):
-        """The formulas, but for constants that some row gives itself: those fill the rows that do not."""
+        """Collect the formulas; constants become defaults for rows without the cell."""
         known = [(x, _stated(x) if isinstance(x, str) else x) for x in self.choice["formulas"]]
         stated, asked = {f["letter"] for _, f in known}, {x for _, f in known for x in f["inputs"]}
         for own in self._rows.values():
@@ -154,7 +162,7 @@ class Described:
         self.spec |= dict(by_precision=self._at, over=over)
 
     def _menu(self, c, left_out):
-        """A menu of the rows that know every letter the sheet needs of this table; the others are `left_out`."""
+        """Return a menu of the rows that have every letter the sheet needs; add the others to `left_out`."""
         rows = self._rows[c["name"]]
         if self._precisions and any("peaks" in row for row in rows.values()):
             has = {k: {p for p, _ in row["peaks"]} & set(self._precisions) for k, row in rows.items()}
@@ -174,7 +182,7 @@ class Described:
         usual = {x: self._usual[x] for x in [*letters, *own] if x in self._usual}
         groups = {k: rows[k].get("group") or re.match(r"\w[^\W\d]*", rows[k]["name"])[0] for k in keys}
         read = {x: cell for x, cell in self._read.items() if x in letters}
-        kept = {k: cut(rows[k], told(rows[k], letters, read), by_precision=bool(self._at)) for k in keys}
+        kept = {k: cut(rows[k], cells_for(rows[k], letters, read), by_precision=bool(self._at)) for k in keys}
         rows = {k: cut(rows[k], letters, by_precision=bool(self._at)) for k in keys}
         self.options[c["name"]] = [
             dict(rows[k], key=k, label=rows[k]["name"], letters={**usual, **rows[k]["letters"]}) for k in keys
@@ -187,14 +195,13 @@ class Described:
         return control | dict(table=c["table"], letters=[*letters, *read.values()])
 
     def _listed(self, c):
-        """The options of a slider, or of the menu of precisions."""
+        """Return the options of a slider or of the precision menu."""
         if "precisions" in c:
             return [dict(label=p, letters={}, peak=p, key=p) for p in c["precisions"]]
         values = c["values"] if "values" in c else steps(*c["range"])
         return [dict(label=show(x, self.letter(c["name"]).unit), letters={c["name"]: x}) for x in values]
 
     def _shown(self, c):
-        """A slider, or the menu of precisions, for the browser."""
         if "precisions" in c:
             return dict(name=c["name"], label="precision of arithmetic", options=self.options[c["name"]])
         letter, values = self.letter(c["name"]), [o["letters"][c["name"]] for o in self.options[c["name"]]]
@@ -202,7 +209,7 @@ class Described:
         return said | ({"whole": True} if letter.whole else {})
 
     def _first(self):
-        """The controls that stand open: the first two tables, the slider of the curve, and others up to three."""
+        """Return the controls that are open at first: two tables, the curve's slider, and others up to three."""
         along = self.choice["curve"][:1]
         menus = [x for x in self.options if x not in self._sliders and x != "precision" and len(self.options[x]) > 1]
         several = [*menus[:2], *along, *(x for x in self._sliders if x not in along), *menus[2:]]
@@ -210,7 +217,7 @@ class Described:
         return several if len(several) < 5 else several[:3]
 
     def _limits(self):
-        """The letters that others must not exceed, of one unit with them: what fills a device, and what it has."""
+        """Map each letter that has an upper limit to that limit, such as memory to capacity."""
         found = {left: right for left, right, _ in self.choice["warn"] if self.letter(left).unit == "B"}
         held = [
             x for x in (self.choice["answer"], *self.choice["also"]) if self.letter(x).unit == "B" and "memory" in x
@@ -222,14 +229,14 @@ class Described:
         return any("hbm_capacity" in row["letters"] for rows in self._rows.values() for row in rows.values())
 
     def _beside(self):
-        """Letters that no formula asks for, but a warning or a line in a bar."""
+        """Return letters that warnings or bars need although no formula does."""
         return list(dict.fromkeys([*self._warned(), *self._limits().values()]))
 
     def _warned(self):
         return list(dict.fromkeys(x for left, right, _ in self.choice["warn"] for x in (left, right)))
 
     def _refuse(self):
-        """Raise TypeError for what the sheet lacks and for words about what is not there."""
+        """Raise TypeError if the sheet lacks a letter or an argument names an unknown one."""
         by_precision = "precision" in self.options
         if by_precision and not any("peaks" in o for options in self.options.values() for o in options):
             raise TypeError("precision chooses among the peaks of a device: give a table of accelerators too")
@@ -261,7 +268,6 @@ class Described:
             raise TypeError(f"the curve runs along a slider, and {along!r} is none; {nearest(along, self.options)}")
 
     def _uncertain(self):
-        """What else the browser must know to say how far an answer may be off."""
         names = {f["letter"]: f["name"] for f in (*self.formulas.values(), *self._constants)}
         if spread := spreads_of(names):
             self.spec["spread"] = spread
@@ -269,7 +275,6 @@ class Described:
             self.spec["shares"] = shares
 
     def _words(self):
-        """What stands around the numbers."""
         answer, also, (x, *ys) = self.choice["answer"], self.choice["also"], self.choice["curve"] or [""]
         main = self.formulas[answer]
         equation = self.choice.get("equation") or typeset(FORMULAS[main["name"]])
@@ -280,7 +285,7 @@ class Described:
         drawn = bars(self.formulas, [answer, *limits, *also], limits, self.letter)
         names = [*main["inputs"], *self._beside(), *placed, *of_domains, *self.formulas, *self.inputs]
         words = dict(
-            outputs=[self._said(x) for x in [answer, *also]],
+            outputs=[self._line_of(x) for x in [answer, *also]],
             left=left,
             right=right,
             template=template,
@@ -297,19 +302,20 @@ class Described:
         if x:
             unit, control = self.letter(x).unit, next(c for c in self.choice["controls"] if c["name"] == x)
             label = f"{brief(self.letter(x).meaning)}{f' ({unit})' if unit else ''}"
-            words["curve"] = dict(x=x, unit=unit, label=label, y=_beside_parts([self._said(y) for y in ys or [answer]]))
+            lines = _beside_parts([self._line_of(y) for y in ys or [answer]])
+            words["curve"] = dict(x=x, unit=unit, label=label, y=lines)
             if "values" in control:  # a list has nothing between its values
                 words["curve"]["steps"] = True
         return words
 
-    def _said(self, name):
+    def _line_of(self, name):
         letter = self.letter(name)
         said = dict(letter=name, unit=letter.unit, sign=letter.sign, meaning=letter.meaning)
         return said | (dict(kind=PARTS[name].kind, shade=PARTS[name].shade) if name in PARTS else {})
 
 
 def _beside_parts(lines):
-    """Lines of a picture: one of a whole is drawn in no part's colour."""
+    """Colour lines as wholes if other lines are parts."""
     if any("kind" in x for x in lines):
         return [dict(kind="whole", shade=0) | x for x in lines]
     return lines
@@ -324,7 +330,7 @@ def _stated(name):
 
 
 def _rows(c):
-    """The rows of a menu, by key: of a table of the package, whole or some, or the chapter's own."""
+    """Return the rows of a menu by key: all or some rows of a package's table, or the chapter's own."""
     if "rows" in c:
         return {row["key"]: row for row in c["rows"]}
     table = getattr(tables, c["table"])
@@ -333,7 +339,7 @@ def _rows(c):
 
 
 def _begin(c, options):
-    """Where a control begins: the first option, or the one its author chose; a slider at its step nearest to that."""
+    """Return a control's first value: its author's choice (a slider takes the nearest step), else the first option."""
     if "table" in c or "precisions" in c:
         keys = [o["key"] for o in options]
         if c.get("start", keys[0]) not in keys:
@@ -347,7 +353,7 @@ def _begin(c, options):
 
 
 def _wrapped(typeset, most=5):
-    """A long sum over several lines, of so many addends each."""
+    """Break a long sum into lines of `most` addends."""
     places, depth = [], 0
     for found in re.finditer(r"\\left|\\right|\\[{}]|[{}]| [+-] ", typeset):
         mark = found.group()

@@ -1,7 +1,7 @@
-"""Figures: each takes an optional Axes and returns it.
+"""Standard figures. Each function takes an optional Axes and returns it.
 
-Importing this module sets the house style and gives every figure of a notebook a description made
-of its titles, axes and lines, for readers who do not see it.
+Importing this module sets the house style. It also gives every figure of a notebook a text description, made of titles,
+axes and lines, for readers who cannot see it.
 """
 
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ def _label(name):
 
 
 def scale_axis(axis, name, values):
-    """Words and units on an axis; logarithmic where the values span more than a factor of 20."""
+    """Label an axis with a letter's meaning and unit; use a log scale if values span more than a factor of 20."""
     values = np.asarray(values, float)
     axis.set_label_text(_label(name))
     if values.min() > 0 and values.max() / values.min() > 20:
@@ -47,7 +47,7 @@ def scale_axis(axis, name, values):
 
 
 def _ticks(name):
-    """Tick labels: a unit that takes prefixes stands on each, another only in the axis label."""
+    """Return tick labels: units that take prefixes are on every tick, others only in the axis label."""
     unit = NOTATION[name].unit
     return FuncFormatter(
         lambda x, _: show(x, unit if unit in ("B", "B/s", "FLOP", "FLOP/s", "s", "J", "W", "year", "%") else "")
@@ -55,7 +55,7 @@ def _ticks(name):
 
 
 def _end_labels(ax: Axes) -> None:
-    """Name every line at its right end, pushed apart where the ends are close."""
+    """Name every line at its right end and move close labels apart."""
     for line in ax.get_lines():
         if not line.get_label().startswith("_"):
             ax.annotate(
@@ -74,14 +74,14 @@ def _end_labels(ax: Axes) -> None:
 
 
 def _short(row):
-    """A device's name without its vendor's and without what stands in brackets."""
+    """Return a device's name without its vendor and without brackets."""
     return row.name.removeprefix(row.words.get("vendor", "")).partition(" (")[0].strip()
 
 
 def roofline(rows: Iterable, marks: dict[str, float] | None = None, ax: Axes | None = None) -> Axes:
-    """The highest arithmetic rate against arithmetic intensity, one roof a device, its ridge as a dot.
+    """Draw attainable arithmetic rate against arithmetic intensity: one roofline per device, a dot at its ridge point.
 
-    `marks` names intensities, in FLOP/B, to stand as vertical lines.
+    `marks` maps names to intensities in FLOP/B, drawn as vertical lines.
 
     >>> from scalebook.tables import accelerators
     >>> roofline([accelerators.h100, accelerators.mi300x]).get_title(loc="left")
@@ -125,9 +125,10 @@ def curve(
     ax: Axes | None = None,
     **letters,
 ) -> Axes:
-    """A formula, or a letter of a sheet, against one of its letters; in its colour if it is a part with no other label.
+    """Draw a formula, or a letter of a sheet, against one of its letters.
 
-    `look` is words of Matplotlib's `plot`, such as `device_look` gives.
+    `look` holds keywords of Matplotlib's `plot`, such as `device_look` returns. A known part of a sum has its own
+    colour unless a label is given.
 
     >>> from scalebook.machine.roofline import ridge_intensity
     >>> curve(ridge_intensity, "hbm_bandwidth", [1e12, 2e12], peak_flops=1e15).get_xlabel()
@@ -149,10 +150,10 @@ def curve(
 def bars(
     parts: dict[str, dict[str, float]], name: str, ax: Axes | None = None, limit: dict[str, float] | None = None
 ) -> Axes:
-    """Stacked horizontal bars of one letter: `{bar: {part: value}}`, and limits as vertical lines.
+    """Draw stacked horizontal bars of one letter, from `{bar: {part: value}}`, with limits as vertical lines.
 
     >>> bars({"a": {"weights": 1e9, "cache": 2e9}}, "weight_memory").get_xlabel()
-    'memory the weights take (B)'
+    'memory for weights (B)'
     """
     ax = ax or plt.gca()
     names = list(dict.fromkeys(p for bar in parts.values() for p in bar))
@@ -180,9 +181,9 @@ def bars(
 
 
 def confrontation(result: Result, ax: Axes | None = None, kinds: list[str] | None = None) -> Axes:
-    """Predicted against measured, a mark for each kind of row; on the line they are equal.
+    """Draw predicted against measured values, one mark per kind of row; on the line they are equal.
 
-    `kinds` gives each kind its place among colours and marks, where several figures should agree.
+    `kinds` fixes the order of colours and marks, so that several figures agree.
 
     >>> from scalebook.measurements import confront
     >>> confrontation(confront("batch1_decode")).get_xlabel()
@@ -216,7 +217,7 @@ def confrontation(result: Result, ax: Axes | None = None, kinds: list[str] | Non
 
 
 def caption(text: str) -> None:
-    """Say under the figure being drawn what to see in it; who does not see it is told the same.
+    """Set the caption below the current figure, which is also its text description.
 
     >>> fig, ax = plt.subplots()
     >>> caption("Past the ridge a device is never short of bytes.")
@@ -227,7 +228,7 @@ def caption(text: str) -> None:
 
 
 def describe(figure: Figure) -> str:
-    """A figure in a sentence: its caption, else its titles, what its axes show, and its lines.
+    """Describe a figure in one sentence: its caption, else its titles, axes and lines.
 
     >>> fig, ax = plt.subplots()
     >>> _ = ax.plot([1, 2], label="H100"); _ = ax.set(title="Rooflines", xlabel="intensity", ylabel="rate")
@@ -251,7 +252,7 @@ def _coloured(expr):
 
 
 def _in_notebooks():
-    """Let a notebook show a figure as part of its page, and typeset SymPy expressions in the book's notation."""
+    """Make notebooks show figures as SVG in the page and SymPy expressions in the book's notation."""
     try:
         from IPython import get_ipython
         from matplotlib_inline.config import InlineBackend

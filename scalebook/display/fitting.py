@@ -1,6 +1,7 @@
-"""A figure made to fit a phone: letters large enough to read there, and everything else arranged round them.
+"""Fit a figure to a phone: choose letters large enough to read there and arrange everything else around them.
 
-Figures say what they show; how wide a title may run or where a legend has room is seen here, once all is drawn.
+The figure's code says what to show. The length of a title line and the place of a legend are decided here, after
+drawing.
 """
 
 from matplotlib.figure import Figure
@@ -16,7 +17,7 @@ WIDTH = SIZE * PHONE / LEAST / 72  # inches that a phone shows whole at that siz
 
 
 def fit(figure: Figure) -> None:
-    """Arrange a figure for the width of a phone; one with panels side by side keeps its width."""
+    """Arrange a figure for the width of a phone; a figure with panels in a row keeps its width."""
     if getattr(figure, "_fitted", False):
         return
     figure._fitted = True
@@ -69,6 +70,6 @@ def _columns(figure):
 
 
 def _share(ax):
-    """How many rows of axes a figure has: what each lacks, the figure lacks as often."""
+    """Return the number of rows of axes in a figure; missing height is added once for each."""
     spec = ax.get_subplotspec()
     return spec.get_gridspec().nrows if spec else 1

@@ -1,4 +1,4 @@
-"""A pipeline's schedule as a chart: one row a device, time to the right."""
+"""Draw a pipeline's schedule as a chart: one row per device, time to the right."""
 
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
@@ -21,14 +21,14 @@ KINDS = {  # all of it is arithmetic
     "BW": PARTS["step_backward"]._replace(word="whole backward"),
     "FBW": Part("forward beside backward", "arithmetic", 5),
 }
-SECOND = 0.3  # how much of its colour a later chunk, or the second direction, keeps within its outline
+SECOND = 0.3  # opacity of later chunks and of the second direction
 
 
 def gantt(run: Run, ax: Axes | None = None, numbers: bool | None = None, until: float | None = None) -> Axes:
-    """Who works when.  White is idle; later chunks, and DualPipe's second direction, are paler.
+    """Draw when each device works.  White is idle; later chunks, and DualPipe's second direction, are paler.
 
-    numbers: write micro-batches into the bars where they fit (up to 8 devices, if not said).
-    until: the end of the axis, to compare charts at one scale.
+    numbers: write micro-batches into the bars that are wide enough (default: up to 8 devices).
+    until: the end of the time axis, to compare charts at one scale.
 
     >>> from scalebook.pipeline.simulation import simulate
     >>> gantt(simulate("1f1b", pp=4, microbatches=8)).get_title(loc="left")
@@ -81,7 +81,6 @@ def gantt(run: Run, ax: Axes | None = None, numbers: bool | None = None, until: 
 
 
 def _number(run, ax):
-    """Write micro-batches into the bars where they fit."""
     ax.figure.draw_without_rendering()  # only now is the width of the axes known
     start, end = ax.get_xlim()
     inch = ax.get_window_extent().width / ax.figure.dpi / (end - start)

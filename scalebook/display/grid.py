@@ -6,9 +6,10 @@ __all__ = ["Grid"]
 
 
 class Grid:
-    """Columns by their heads; the first names the rows.  Shown as a table in a notebook, aligned in text.
+    """A small table from columns by heading; the first column names the rows.
 
-    With `fold`, what its rows are, such as "runs", a notebook shows one line that opens it.
+    It is an HTML table in a notebook and aligned text elsewhere. With `fold`, a name for the rows such as "runs", a
+    notebook shows one line that opens the table.
 
     >>> Grid({"": ["H100", "H200"], "ridge": ["295 FLOP/B", "206 FLOP/B"]})
               ridge

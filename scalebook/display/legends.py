@@ -1,4 +1,4 @@
-"""The legend of a figure: within the axes where it hides nothing, else below them."""
+"""Place the legend of a figure inside the axes if it hides nothing there, else below them."""
 
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
@@ -10,9 +10,10 @@ CORNERS = ("upper right", "upper left", "lower right", "lower left", "center rig
 
 
 def place(legend, ax, single):
-    """Within the axes where that hides nothing, else below them, in as many columns as there is room for.
+    """Place a legend inside the axes if it hides nothing there, else below them in as many columns as fit.
 
-    Says how many points of height it takes below all axes; where others stand below it, the layout makes room.
+    Returns the height in points that it takes below all axes. Inside a figure with other axes below, the layout makes
+    room.
     """
     figure, box = ax.figure, legend.get_window_extent()
     if all(ax.bbox.padded(2).contains(*corner) for corner in (box.p0, box.p1)):
@@ -34,7 +35,7 @@ def place(legend, ax, single):
 
 
 def _dealt_out(legend, ax, room, below):
-    """The legend anew, in as many columns as there is room for."""
+    """Build the legend again with as many columns as fit."""
     names = [broken(x.get_text(), x, room - 3.2 * SIZE) for x in legend.get_texts()]
     said = dict(handles=legend.legend_handles, labels=names, title=legend.get_title().get_text() or None)
     place = dict(loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=below, borderaxespad=0)

@@ -1,4 +1,4 @@
-"""The words of a figure: lines no longer than there is room, ticks and names of lines that do not touch."""
+"""Arrange the text of a figure: break long lines, and keep tick labels and line names apart."""
 
 import warnings
 from itertools import pairwise
@@ -20,7 +20,7 @@ END = "sb-end"  # the name of a line, at its end
 
 
 def arrange(figure, under=0.0):
-    """Give axes their places, with so many points left free under all of them; a figure too low for that grows."""
+    """Arrange the axes with `under` points free below them; make a figure that is too low higher."""
     for _ in range(6 if (engine := figure.get_layout_engine()) else 0):
         if under:
             engine.set(rect=(0, under / figure.bbox.height, 1, 1 - under / figure.bbox.height))
@@ -33,7 +33,7 @@ def arrange(figure, under=0.0):
 
 
 def spread(ax: Axes) -> None:
-    """Push the names at lines' ends apart, from the top down, so that none leaves the axes."""
+    """Push the names at the ends of lines apart, from the top down, so that none leaves the axes."""
     ends = [x for x in ax.texts if x.get_gid() == END]
     unit = ax.figure.dpi / 72
     places = {x: ax.transData.transform(x.xy)[1] / unit for x in ends}
@@ -56,7 +56,7 @@ def _labels(axis):
 
 
 def height_of_names(ax):
-    """How high the axes must be for each of its names to have its lines."""
+    """Return the height in points that the names on the y axis need."""
     names = [x.get_text() for _, x in _labels(ax.yaxis)]
     most = max((x.count("\n") + 1.3 for x in names), default=1)
     return LINE * most * len(names) if any(map(_is_word, names)) else 0
@@ -67,7 +67,7 @@ def _wide(text, like):
 
 
 def broken(text, like, room):
-    """The text in lines that are no wider than there is room, broken between words."""
+    """Break a text between words into lines no wider than `room`."""
     if "$" in text or max(_wide(x, like) for x in text.split("\n")) <= room:
         return text
     lines = []
@@ -85,7 +85,7 @@ def break_text(text, room):
 
 
 def break_names(ax, single):
-    """Names of bars, which would leave the bars no room."""
+    """Break long names of bars into lines, so that the bars keep their width."""
     whole = ax.figure.bbox.width
     names = [x for _, x in _labels(ax.yaxis)]
     if any(_wide(x.get_text(), x) > 0.4 * whole and _is_word(x.get_text()) for x in names) and single:
@@ -94,7 +94,7 @@ def break_names(ax, single):
 
 
 def break_words(ax, single):
-    """Titles and names of axes, in as many lines as they need."""
+    """Break titles and axis names into as many lines as they need."""
     figure, whole = ax.figure, ax.figure.bbox.width
     for title in (x for x in ax.get_children() if isinstance(x, Text) and x not in ax.texts):
         if title.get_text() and single and title.get_ha() == "left":
@@ -110,7 +110,7 @@ def break_words(ax, single):
 
 
 def thin_ticks(ax):
-    """Leave out labels that would run into each other; words are broken, or turned, and none left out."""
+    """Leave out numeric tick labels that would overlap; break or turn words and leave none out."""
     shown = _labels(ax.xaxis)
     if len(shown) < 2 or not _crowded(shown, 0):
         upward = _labels(ax.yaxis)
@@ -139,6 +139,6 @@ def _every(axis, shown, side):
 
 
 def _crowded(shown, side):
-    """Whether labels touch: across, or with side=1 upward."""
+    """Return True if labels overlap, across or (with side=1) upward."""
     ends = sorted(tuple(x.get_window_extent().get_points()[:, side]) for _, x in shown)
     return any(b[0] < a[1] + (5 if side == 0 else -1) for a, b in pairwise(ends))

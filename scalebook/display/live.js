@@ -172,7 +172,7 @@ function warned(spec, values) {
   return [...words, ...held].join(" ");
 }
 
-// A meaning without what is added to it.
+// A meaning up to its first comma, colon or semicolon.
 export const brief = (meaning) => meaning.split(/[,:;]/)[0];
 
 export function good(value, sign) {
@@ -182,7 +182,7 @@ export function good(value, sign) {
 
 // The conditions of the first formula without a value, if it has some.
 function outside(spec, values, lacking) {
-  const { holds = [] } = spec.formulas.find((f) => f.letter === lacking) ?? {}, said = (x) => spec.letters[x][1];
+  const { holds = [] } = spec.formulas.find((f) => f.letter === lacking) ?? {}, said = (x) => brief(spec.letters[x][1]);
   const letters = [...new Set(holds.flatMap(([, names]) => names))].sort();
   if (!holds.length || letters.some((x) => Number.isNaN(values[x]))) return "";
   const at = letters.map((x) => `${said(x)} = ${show(values[x], spec.units[x])}`).join("; ");

@@ -1,4 +1,4 @@
-"""A calculator: one widget, whose state Python and the browser share.  What is seen of it the browser draws."""
+"""The calculator widget. Python and the browser share its state, and the browser draws it."""
 
 import math
 import re
@@ -23,23 +23,23 @@ _HERE = files(__name__.rpartition(".")[0])
 
 
 def stored(widget, bundle, made_of: Mapping):
-    """An output with what the widget is made of beside it: a stored notebook keeps that in the widget's place."""
+    """Add to an output the choice that the widget is made of; stored notebooks keep it instead of the widget."""
     data, *rest = bundle if isinstance(bundle, tuple) else (bundle,)
     data = data | {"text/plain": repr(widget), STORED: dict(made_of)}
     return (data, *rest) if rest else data
 
 
 class Calculator(anywidget.AnyWidget):
-    """What `calculator` returns: the `state` of its controls, the `values` of all letters, the `texts` of its answers.
+    """The widget that `calculator` returns: `state` of the controls, `values` of all letters, `texts` of the answers.
 
-    `state` can be read, set, observed and linked as of any widget; `choose` sets some of it.  Without a sheet it has no
-    answers of its own: it is one of a page, whose JavaScript gives them.
+    `state` can be read, set, observed and linked as in any widget; `choose` sets part of it. If there is no sheet, only
+    the page's JavaScript gives answers.
     """
 
     _esm = "\n".join((_HERE / f"{x}.js").read_text("utf-8") for x in SCRIPTS)
     _css = (_HERE / "live.css").read_text("utf-8") + shades_style(".sb-calculator")
     spec = traitlets.Dict().tag(sync=True)
-    data = traitlets.Dict().tag(sync=True)  # what the spec names; a page has it from a file that all pages share
+    data = traitlets.Dict().tag(sync=True)  # formulas and rows that the spec names; pages load them from a shared file
     state = traitlets.Dict().tag(sync=True)
     values = traitlets.Dict()
 
@@ -57,7 +57,7 @@ class Calculator(anywidget.AnyWidget):
         return f"Calculator({', '.join(f'{x}={text!r}' for x, text in self.texts.items())})"
 
     def _repr_mimebundle_(self, **kwargs):
-        """What a notebook is told: the widget, in words what it answers, and the choice that makes it anew."""
+        """Return the widget, its answers in words, and the choice that makes it again."""
         return stored(self, super()._repr_mimebundle_(**kwargs), {"calculator": self.choice})
 
     @traitlets.validate("state")
@@ -65,7 +65,7 @@ class Calculator(anywidget.AnyWidget):
         return self.made.checked(proposal["value"])
 
     def choose(self, **choices) -> None:
-        """Move some controls: a row of a table by its key, a precision by its name, a number or text with a unit.
+        """Move some controls: a table's row by key, a precision by name, a number or a text with a unit.
 
         >>> from scalebook.display import calculator
         >>> from scalebook.machine.roofline import ridge_intensity
@@ -79,7 +79,7 @@ class Calculator(anywidget.AnyWidget):
 
     @property
     def texts(self) -> dict[str, str]:
-        """The answers as they are shown, by letter."""
+        """The displayed answers by letter."""
         said = ((x["letter"], x["unit"]) for x in self.spec["outputs"])
         return {
             x: "none" if math.isnan(value := self.values.get(x, math.nan)) else show(value, unit) for x, unit in said
@@ -87,7 +87,7 @@ class Calculator(anywidget.AnyWidget):
 
     @property
     def message(self) -> str:
-        """Why there is no answer, or what should be known beside it."""
+        """The sentence shown instead of an answer, or a warning; "" if there is none."""
         return self._message
 
     def _update(self, _=None):
@@ -108,7 +108,7 @@ class Calculator(anywidget.AnyWidget):
         values = {**letters, **_evaluate(self.sheet, letters)}
         signs = {name: NOTATION[name].sign for name in self.sheet.formulas}
         lacking = next((n for n, sign in signs.items() if not _good(values[n], sign)), None)
-        for name, sign in signs.items():  # what rests on a letter without a value has none either
+        for name, sign in signs.items():  # a letter that depends on one without a value has none either
             rests = () if name in letters else self.sheet.formulas[name].inputs
             if not _good(values[name], sign) or any(math.isnan(values[x]) for x in rests):
                 values[name] = math.nan
@@ -122,12 +122,12 @@ class Calculator(anywidget.AnyWidget):
             self._message = message or self._warned()
 
     def _outside(self, lacking):
-        """The conditions of the first formula without a value, if it has some."""
+        """Return the unmet conditions of the first formula without a value."""
         own = self.sheet.domain.get(lacking, ())
         letters = sorted({x for condition in own for x in condition.letters})
         if not own or any(math.isnan(self.values[x]) for x in letters):
             return ""
-        said = {x: meaning for x, (_, meaning) in self.spec["letters"].items()}
+        said = {x: brief(meaning) for x, (_, meaning) in self.spec["letters"].items()}
         at = "; ".join(f"{said[x]} = {show(self.values[x], self.spec['units'][x])}" for x in letters)
         return f"{said[lacking]}: the formula holds for {' and '.join(x.words for x in own)}, not at {at}"
 
@@ -139,7 +139,7 @@ class Calculator(anywidget.AnyWidget):
         return " ".join([*said, *self._too_much()])
 
     def _too_much(self):
-        """What a device has no room for, where the author has said nothing of it."""
+        """Return a sentence if memory exceeds capacity and the author has no warning for it."""
         values, units = self.values, self.spec["units"]
         for left, right in self.spec.get("limits", ()):
             if values[left] > values.get(right, math.inf):
@@ -148,7 +148,7 @@ class Calculator(anywidget.AnyWidget):
 
 
 def _evaluate(sheet, letters):
-    """Every letter of the sheet as the page computes it: where one has no value, the others still do."""
+    """Evaluate every letter of a sheet as the page does: a letter without a value does not stop the others."""
     inputs, outputs, _, point, vector = sheet._plan(frozenset(letters))
     values = [letters[x] for x in inputs]
     try:

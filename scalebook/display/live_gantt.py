@@ -23,7 +23,7 @@ LABELS = {"F": "forward", "B": "gradient of the input", "W": "gradient of the we
 
 
 class LiveGantt(anywidget.AnyWidget):
-    """What `live_gantt` returns; `pipeline` holds the orders, the controls and the colours."""
+    """The widget that `live_gantt` returns; `pipeline` holds the orders, the controls and the colours."""
 
     _esm = (_HERE / "live_gantt.js").read_text("utf-8")
     _css = Calculator._css + (_HERE / "live_gantt.css").read_text("utf-8")
@@ -33,15 +33,15 @@ class LiveGantt(anywidget.AnyWidget):
         return f"LiveGantt({', '.join(self.pipeline['schedules'])})"
 
     def _repr_mimebundle_(self, **kwargs):
-        """What a notebook is told: the widget, and that it is made of nothing but the package."""
+        """Return the widget, marked as made of the package alone."""
         return stored(self, super()._repr_mimebundle_(**kwargs), {"live_gantt": {}})
 
 
 def live_gantt() -> LiveGantt:
-    """Every schedule in a few sizes, with sliders for its times.
+    """Return a live chart of every schedule in a few sizes, with sliders for its times.
 
     >>> live_gantt()
-    LiveGantt(1f1b, interleaved, gpipe, zb_h1, zb_h2, zb_v, dualpipe, eager_1f1b)
+    LiveGantt(1f1b, interleaved, gpipe, zb_h1, zb_h2, zb_v, dualpipe, dualpipe_v, eager_1f1b)
     """
     schedules = {}
     for name, schedule in SCHEDULES.items():
@@ -63,5 +63,5 @@ def live_gantt() -> LiveGantt:
 
 
 def _text(device, order):
-    """An order as the page reads it: a stage is named where it is not the device's own."""
+    """Write an order as the page reads it: a stage is named if it is not the device's own."""
     return " ".join("+".join(repr(x).removesuffix(f".{device}") for x in slot) for slot in order)

@@ -1,4 +1,4 @@
-"""A machine that was measured, drawn: its roof with a dot for each product, and its streams by size."""
+"""Draw a measured machine: its roofline with a dot for each product, and its streams by size."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,7 +14,7 @@ __all__ = ["measured_roofline", "measured_streams"]
 
 
 def measured_roofline(run: Measured, precision: str = "fp32", ax: Axes | None = None) -> Axes:
-    """The roof of the best that was seen, the roof of what kernels reach, and every product that was timed.
+    """Draw the rooflines of the best rates seen and of the rates that kernels reach, with every timed product.
 
     >>> from scalebook.measure import stored
     >>> measured_roofline(stored()).get_title(loc="left")
@@ -50,7 +50,7 @@ def measured_roofline(run: Measured, precision: str = "fp32", ax: Axes | None = 
 
 
 def measured_streams(run: Measured, ax: Axes | None = None) -> Axes:
-    """The rate at which tensors are read, copied and added, against the size of one.
+    """Draw the rates of reading, copying and adding tensors against the size of a tensor.
 
     >>> from scalebook.measure import stored
     >>> [line.get_label() for line in measured_streams(stored()).get_lines()]

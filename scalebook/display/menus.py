@@ -1,28 +1,26 @@
-"""What menus say of rows, by precision and kind of cache, which rows they cannot price; and where sliders stop."""
+"""Menus of table rows: what a page needs of each row, which rows a calculator cannot price, and sliders' steps."""
 
 from collections.abc import Collection, Iterable, Mapping
 
 from scalebook.inference.assumptions import READ_CELLS
 
-from .likely import ends_of
+from .intervals import ends_of
 
 __all__ = [
-    "BY_PRECISION", "READ", "STATED_BY_ROWS", "as_read", "cut", "is_priced_otherwise", "row_of", "steps", "told",
+    "BY_PRECISION", "READ", "STATED_BY_ROWS", "as_read", "cells_for", "cut", "is_priced_otherwise", "row_of", "steps",
 ]  # fmt: skip
 
 BY_PRECISION = ("peak_flops", "matmul_efficiency", "training_efficiency")  # what `Device.at` sets
-# What a device says in the place of a formula.  Not its network: a reader who chooses ports asks for theirs.
+# Letters for which a device's cell replaces a formula.  Not network letters: they follow the ports.
 STATED_BY_ROWS = (*BY_PRECISION, "sum_launch", "sum_latency")
-# What a device's row has only where formulas of its own make the letter beside it.
+# Cells that only devices with their own formulas have, and the letter that those formulas give.
 DECIDED_BY_ROWS = {"attention_tile": "attended_share", "grouped_whole": "grouped_efficiency"}
-# By a formula that says how the H100 reads a kind of cache, the cell in which a device says so of its own kernels.
+# Formulas for cache reads on the H100, and the cell with which another device replaces each.
 READ = {f.name: cell for own in READ_CELLS.values() for cell, f in own.items()}
 
 
 def row_of(row) -> dict:
-    """What a menu may need of a row: name, letters, what a device gives by precision (in a list,
-    which keeps its order).
-    """
+    """Return all that a menu may need of a row: name, letters, and values by precision (a list, to keep the order)."""
     said = dict(name=row.name, letters={x: float(row[x]) for x in row})
     if ends := ends_of(row, row):
         said["ends"] = ends
@@ -36,7 +34,7 @@ def row_of(row) -> dict:
 
 
 def cut(row, letters, by_precision):
-    """What a page needs of a row: some letters of it, and some by precision."""
+    """Return the part of a row that a page needs: some letters and, if asked, the values by precision."""
     cut = dict(name=row["name"], letters={x: row["letters"][x] for x in letters if x in row["letters"]})
     if ends := {x: own for x, own in row.get("ends", {}).items() if x in cut["letters"]}:
         cut["ends"] = ends
@@ -44,7 +42,7 @@ def cut(row, letters, by_precision):
 
 
 def is_priced_otherwise(letters: Mapping, stated: Collection[str], inputs: Collection[str]) -> bool:
-    """Whether a row says what none of a calculator's formulas asks for, and formulas made for that device would.
+    """Return True if a row has cells for which the package has other formulas than this calculator uses.
 
     >>> is_priced_otherwise({"attention_tile": 512.0}, stated={"attended_share"}, inputs=["seq"])
     True
@@ -53,7 +51,7 @@ def is_priced_otherwise(letters: Mapping, stated: Collection[str], inputs: Colle
 
 
 def as_read(row: dict, read: Mapping[str, str]) -> dict:
-    """A row that says, of what its device reads caches with, what the kind of cache decides, if it says anything.
+    """Return the row with the generic letters of cache reads filled from the cells for this kind of cache.
 
     >>> as_read(dict(letters=dict(read_launch_grouped=1e-5)), {"read_launch": "read_launch_grouped"})["letters"]
     {'read_launch_grouped': 1e-05, 'read_launch': 1e-05}
@@ -68,17 +66,17 @@ def as_read(row: dict, read: Mapping[str, str]) -> dict:
     return row | found
 
 
-def told(row: dict, letters: Iterable[str], read: Mapping[str, str]) -> list[str]:
-    """The cells that say these letters: pages share a row, whatever kind of cache their calculators read.
+def cells_for(row: dict, letters: Iterable[str], read: Mapping[str, str]) -> list[str]:
+    """Return the cells that hold these letters; a row has a cell for each kind of cache.
 
-    >>> told(dict(letters=dict(item_time_latent=1e-5)), ["item_time", "cores"], {"item_time": "item_time_latent"})
+    >>> cells_for(dict(letters=dict(item_time_latent=1e-5)), ["item_time", "cores"], {"item_time": "item_time_latent"})
     ['item_time_latent', 'cores']
     """
     return [read[x] if read.get(x) in row["letters"] else x for x in letters]
 
 
 def steps(low, high):
-    """Powers of two and the steps half-way between, from low to high.
+    """Return the powers of two from low to high, and the values half-way between them.
 
     >>> steps(1, 10)
     [1, 2, 3.0, 4, 6.0, 8, 10]

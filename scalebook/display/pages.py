@@ -1,6 +1,6 @@
-"""A notebook's widgets as a published page holds them: made anew from what the notebook stores, when the site is built.
+"""The widgets of a notebook on a published page, made again from what the notebook stores when the site is built.
 
-What several widgets name (rows of tables, formulas, the widgets' own JavaScript) is said once, for all pages.
+Rows of tables, formulas and JavaScript that several widgets use are written once for all pages.
 """
 
 import json
@@ -21,15 +21,15 @@ MADE = {"calculator": Calculator, "live_gantt": lambda _: live_gantt()}
 
 
 def remade(notebook: dict) -> list[tuple[dict, AnyWidget]]:
-    """The outputs of a notebook that show a widget, each with the widget made anew."""
+    """Return the outputs of a notebook that show a widget, each with its widget made again."""
     shown = [o for cell in notebook["cells"] for o in cell.get("outputs", ()) if STORED in o.get("data", ())]
     return [(o, MADE[kind](said)) for o in shown for kind, said in o["data"][STORED].items()]
 
 
 def published(notebook: dict, stem: str, shared: dict) -> dict:
-    """The notebook with the state of its widgets; what its pages have in common is added to `shared`.
+    """Return the notebook with the state of its widgets; add what pages share to `shared`.
 
-    The style sheet that travels with tables is left out: pages load it once.
+    Pages load the style sheet of tables once, so it is left out here.
     """
     states = {}
     for cell in notebook["cells"]:
@@ -56,9 +56,10 @@ def published(notebook: dict, stem: str, shared: dict) -> dict:
 
 
 def script(shared: dict) -> str:
-    """What all pages share, as the script that they load (a script can be read from a folder, data cannot).
+    """Return the script with everything that pages share. It is a script because a page opened from disk cannot load
+    data.
 
-    A widget's module is a function there: as a module it would be read last of all that a page loads.
+    A widget's module becomes a function in it, because a browser would run a module last.
     """
     data = json.dumps({x: shared[x] for x in shared.keys() - {"modules"}}, ensure_ascii=False, sort_keys=True)
     kinds = (
@@ -69,5 +70,5 @@ def script(shared: dict) -> str:
 
 
 def _returning(module: str) -> str:
-    """The body of a function that gives what a module exports by default."""
+    """Return a function body that returns the default export of a module."""
     return re.sub(r"^export (default )?", lambda found: "return " if found[1] else "", module, flags=re.MULTILINE)

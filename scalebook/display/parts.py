@@ -1,6 +1,6 @@
-"""Sums and maxima taken apart, for a page to draw: which formulas are a bar, and of which pieces.
+"""Split sums and maxima into parts that a page can draw as bars.
 
-A formula is looked at as the JavaScript that pages evaluate, since a stored calculator may hold nothing else of it.
+Formulas are split as JavaScript, because a stored calculator may hold nothing else.
 """
 
 import re
@@ -12,15 +12,15 @@ from .scheme import UNKNOWN
 
 __all__ = ["addends", "alternatives", "bars"]
 
-MEASURES = ("s", "B")  # times and memory add up to what a person looks for; shares and counts seldom do
-LONGEST = 60  # of a piece that is no letter, as it is written
-WIDEST = 28  # of what a bar's piece is called
+MEASURES = ("s", "B")  # only times and memory are drawn as bars; shares and counts seldom add up
+LONGEST = 60  # characters of a piece that is not a letter
+WIDEST = 28  # characters of a piece's name
 
 
 def bars(formulas: Mapping[str, dict], asked, limits: Mapping[str, str], letter) -> list[dict]:
-    """One bar for time and one for memory, of the first letters `asked` for that are a sum or a maximum.
+    """Return one bar for time and one for memory: the first of the `asked` letters that are sums or maxima.
 
-    limits: the letter of the line that a bar must not pass; letter: what a letter means.
+    limits: maps a letter to the letter of the line that its bar must not pass; letter: looks a letter up by name.
     """
     found = {}
     for name in asked:
@@ -33,7 +33,7 @@ def bars(formulas: Mapping[str, dict], asked, limits: Mapping[str, str], letter)
 
 
 def _rows(name, formulas, letter):
-    """A row for each alternative of a maximum, one for a sum; none for what is neither."""
+    """Return a row for each alternative of a maximum, one row for a sum, and none for anything else."""
     if name not in formulas:
         return []
     several = alternatives(formulas[name]["js"])
@@ -44,26 +44,25 @@ def _rows(name, formulas, letter):
     if not all(pieces) or not _short(several):
         return []
     return [
-        dict(label=_called(x, letter).word, title=_said(x, letter), pieces=_ordered(own, letter))
+        dict(label=_called(x, letter).word, title=_word(x, letter), pieces=_ordered(own, letter))
         for x, own in zip(several, pieces, strict=True)
     ]
 
 
 def _ordered(pieces, letter):
-    """Parts of one kind beside each other: arithmetic, memory, network, waiting."""
+    """Return the pieces grouped by kind: arithmetic, memory, network, waiting."""
     kinds = [*SHADES, "other"]
     found = [_piece(x, i, letter) for i, x in enumerate(pieces)]
     return sorted(found, key=lambda x: (kinds.index(x["kind"]), x["shade"]))
 
 
 def _piece(js, place, letter):
-    """A piece as a bar shows it: a short name, its colour, and in full what it is."""
     part = _called(js, letter, place)
-    return dict(js=js, label=part.word, title=_said(js, letter), kind=part.kind, shade=part.shade)
+    return dict(js=js, label=part.word, title=_word(js, letter), kind=part.kind, shade=part.shade)
 
 
 def _called(js, letter, place=0) -> Part:
-    """What a part is; what the book gives no meaning has a name of its own, and a colour by its place."""
+    """Return the part that an expression stands for; unknown ones get a number and a colour by position."""
     if found := meaning(re.findall(r"[A-Za-z_]\w*", js)):
         return found
     said = letter(js).meaning if re.fullmatch(r"\w+", js) else ""
@@ -71,12 +70,12 @@ def _called(js, letter, place=0) -> Part:
 
 
 def _short(expressions):
-    """The expressions, if each can be named."""
+    """Return the expressions if all are short enough to be named, else []."""
     return expressions if all(len(x) <= LONGEST for x in expressions) else []
 
 
-def _said(js, letter):
-    """A letter's meaning; an expression by its word where it has one, else as it is written."""
+def _word(js, letter):
+    """Return a letter's meaning, an expression's word if it has one, or the expression itself."""
     if re.fullmatch(r"\w+", js):
         return letter(js).meaning
     part = _called(js, letter)
@@ -84,7 +83,7 @@ def _said(js, letter):
 
 
 def addends(js: str) -> list[str]:
-    """The terms of a sum, [] for what is none or subtracts.
+    """Return the terms of a sum, or [] if the expression is not a sum or subtracts.
 
     >>> addends("a + Math.max(b, c + d) + 2*e"), addends("a - b"), addends("a*b")
     (['a', 'Math.max(b, c + d)', '2*e'], [], [])
@@ -97,7 +96,7 @@ def addends(js: str) -> list[str]:
 
 
 def alternatives(js: str) -> list[str]:
-    """What a maximum is the largest of, [] for what is none.
+    """Return the arguments of a maximum, or [] if the expression is not a maximum.
 
     >>> alternatives("Math.max(a, b + Math.max(c, d))"), alternatives("2*Math.max(a, b)"), alternatives("Math.max(0)")
     (['a', 'b + Math.max(c, d)'], [], [])
@@ -110,14 +109,13 @@ def alternatives(js: str) -> list[str]:
 
 
 def _bare(js):
-    """An expression without the condition under which it holds."""
     js = " ".join(js.split())
     found = re.fullmatch(r"\(\((?:(?!\?).)*\) \? \( (.*) \) : \( NaN \)\)", js)
     return found[1] if found else js
 
 
 def _split(js, at):
-    """The parts of an expression between separators that stand in no bracket."""
+    """Split an expression at separators outside brackets."""
     parts, depth, begin, i = [], 0, 0, 0
     while i < len(js):
         depth += (js[i] in "([") - (js[i] in ")]")
@@ -130,7 +128,7 @@ def _split(js, at):
 
 
 def _closed(js, opened):
-    """Where the bracket that opens there closes."""
+    """Return the index of the bracket that closes the one at `opened`."""
     depth = 0
     for i in range(opened, len(js)):
         depth += (js[i] in "([") - (js[i] in ")]")

@@ -1,4 +1,4 @@
-"""Drawings of mechanisms, a few lines each: devices that hold tensors, links between them, messages on their way.
+"""Drawings of mechanisms in a few lines: devices that hold tensors, links between them, and messages.
 
 >>> scene = Scene("Two devices", "The second device gets what it lacks.")
 >>> one = scene.device((10, 10), "device 1", {"weights": [1, 1]})
@@ -39,7 +39,7 @@ def _style():
 
 
 class Box(NamedTuple):
-    """What was drawn: its upper left corner, its size, and what it is called."""
+    """Something drawn: its upper left corner, its size and its name."""
 
     x: float
     y: float
@@ -48,12 +48,12 @@ class Box(NamedTuple):
     name: str = ""
 
     def point(self, across: float, down: float) -> tuple[float, float]:
-        """A point of it: (0, 0) is the upper left corner, (1, 0.5) the middle of the right edge."""
+        """Return a point of the box: (0, 0) is the upper left corner, (1, 0.5) the middle of the right edge."""
         return self.x + across * self.width, self.y + down * self.height
 
 
 def text_width(text: str, bold: bool = False) -> float:
-    """How wide a line may become: as in DejaVu Sans, the widest of the fonts that systems have."""
+    """Return an upper bound of a line's width: its width in DejaVu Sans, the widest of common fonts."""
     narrow, wide = "iljtfrI.,:;'|!()[] /-·", "mwMW@%→×−+="
     ems = sum(0.4 if x in narrow else 0.92 if x in wide else 0.72 if x.isupper() else 0.63 for x in text)
     return SIZE * ems * (1.1 if bold else 1)
@@ -64,7 +64,9 @@ def _n(x):
 
 
 class Scene:
-    """A drawing that grows by what is put on it; `caption` says what to see.  ValueError for what would leave it.
+    """A drawing to which parts are added; `caption` says what to see.
+
+    Raises ValueError if a part would leave the drawing.
 
     >>> print(Scene("Nothing yet", "An empty page.").svg[:49])
     <svg xmlns="http://www.w3.org/2000/svg" viewBox="
@@ -85,9 +87,9 @@ class Scene:
         size: tuple[float, float] = (100, 0),
         kind: str = "memory",
     ) -> Box:
-        """A box with its memory inside: `holds` names tensors and the shades of their parts, 0 for one that is absent.
+        """Draw a box with its memory inside: `holds` maps tensors to the shades of their parts, 0 for an absent part.
 
-        It is as high as what it holds, or higher if `size` says so.
+        The box is as high as its contents, or higher if `size` says so.
         """
         holds = holds or {}
         height = max(size[1], (LINE + 8 if name else 6) + 18 * len(holds))
@@ -114,9 +116,9 @@ class Scene:
         split: str = "columns",
         name: str = "",
     ) -> Box:
-        """A bar, or a matrix, in parts: each a shade from 0, which is an empty place, to 1; `texts` stand in the parts.
+        """Draw a bar or a matrix in parts, each with a shade from 0 (empty) to 1; `texts` are written into the parts.
 
-        Split by "columns" or by "rows"; a split by columns has parts beside each other.
+        `split` is "columns" (parts in a row) or "rows" (parts in a column).
         """
         box = Box(*at, *size, name)
         self._bar(box, parts, kind, texts, split)
@@ -125,14 +127,14 @@ class Scene:
         return box
 
     def link(self, a: Box, b: Box, kind: str = "waiting") -> None:
-        """A line between two boxes, with a port at each end: bytes may go here, and do not now."""
+        """Draw a line between two boxes with a port at each end: a link that carries nothing at the moment."""
         start, end = _between(a, b)
         self._path(start, end, kind)
         for x, y in (start, end):
             self._rect(Box(x - 3, y - 3, 6, 6), kind, fill=1, line=1, corner=1)
 
     def arrow(self, a, b, text: str = "", kind: str = "network", beside: tuple[float, float] = (0, -5)) -> None:
-        """A message from a box, or a point, to another; its text stands `beside` the middle of it."""
+        """Draw a message from a box or a point to another; `beside` offsets its text from the middle."""
         start, end = _between(a, b)
         length = hypot(end[0] - start[0], end[1] - start[1]) or 1
         ux, uy = (end[0] - start[0]) / length, (end[1] - start[1]) / length
@@ -147,7 +149,7 @@ class Scene:
         self._text(((start[0] + end[0]) / 2 + beside[0], (start[1] + end[1]) / 2 + beside[1]), text, "middle", "")
 
     def note(self, at: tuple[float, float], text: str, anchor: str = "start", bold: bool = False) -> None:
-        """Words, line by line; `anchor` says what of them stands at the place: "start", "middle" or "end"."""
+        """Write lines of text; `anchor` says which part of them is at the given point: "start", "middle" or "end"."""
         for k, line in enumerate(text.split("\n")):
             self._text((at[0], at[1] + k * LINE), line, anchor, "sb-name" if bold else "")
         self._say(text.replace("\n", " "))
@@ -206,12 +208,12 @@ class Scene:
 
     @property
     def description(self) -> str:
-        """What stands on it, in the order in which it was drawn: for readers who do not see it."""
+        """Describe the drawing's parts, in the order in which they were drawn, for readers who cannot see it."""
         return "; ".join(dict.fromkeys(self._said)) + "."
 
     @property
     def svg(self) -> str:
-        """The drawing alone, which can be written to a file."""
+        """Return the drawing as SVG, to write to a file."""
         body = "".join(self._marks)
         key = sha256((self.title + body).encode()).hexdigest()[:8]
         return (
@@ -222,7 +224,7 @@ class Scene:
         )
 
     def _repr_html_(self) -> str:
-        """In the page and not beside it as an image, which would not know whether the page is light or dark."""
+        """Return the drawing as SVG inside HTML, because an image could not follow the page's light or dark scheme."""
         wide = f"max-width:{_n(1.36 * self.width)}px"  # letters as high as those of the page
         return (
             f'<figure class="sb-figure" style="margin:.5em 0;{wide}">{self.svg}'
@@ -234,7 +236,7 @@ class Scene:
 
 
 def _between(a, b):
-    """From where to where an arrow goes: points as they are, boxes by the edges that face each other."""
+    """Return the ends of an arrow: points as they are, boxes at the edges that face each other."""
     if isinstance(a, Box) and isinstance(b, Box):
         if a.x + a.width <= b.x:
             return a.point(1, 0.5), b.point(0, 0.5)

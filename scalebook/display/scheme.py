@@ -1,4 +1,4 @@
-"""Colours of drawings and figures on a light page and on a dark one, and how a drawing learns which it stands on."""
+"""Colours of drawings and figures on light and dark pages, and the CSS that selects between them."""
 
 from collections.abc import Iterable
 
@@ -10,9 +10,9 @@ __all__ = [
     "shades_style",
 ]  # fmt: skip
 
-PHONE, LEAST = 350, 11  # on a phone as wide, no letter is lower: pixels both
+PHONE, LEAST = 350, 11  # width of a phone and least height of letters on it, in pixels
 
-# What a colour means wherever mechanisms are drawn: on a light page, on a dark one.
+# Meanings of colours in all drawings, with the colour on a light page and on a dark one.
 COLOURS = {
     "arithmetic": ("#0072B2", "#56B4E9"),
     "memory": ("#009E73", "#2BD4A4"),
@@ -20,11 +20,11 @@ COLOURS = {
     "waiting": ("#7A7F87", "#9DA7B3"),
 }
 
-WHOLE = ("#57606A",)  # what parts add up to, beside them
-UNKNOWN = ("#9C71B6", "#C56995", "#693C81", "#8E2B52")  # of parts that a reader makes, and the book gives no kind
+WHOLE = ("#57606A",)  # a whole next to its parts
+UNKNOWN = ("#9C71B6", "#C56995", "#693C81", "#8E2B52")  # parts that the book does not know
 _OTHERS = ("#0072B2", "#D55E00", "#009E73", "#B8649A", "#BE7C00", "#3798CC", "#000000")
 
-# A device wherever it is drawn, by a word of its name: a colour, a dash and a mark of its own.
+# Colour, dash and mark of each device, by a word of its name.
 DEVICES = {
     "V100": ("#462100", (0, (3, 1, 1, 1)), "v"),
     "A100": ("#12467C", (0, (8, 2)), "p"),
@@ -48,7 +48,7 @@ _SHADE_OF |= {other: _SHADE_OF[word] for other, word in _SAME.items()}
 
 
 def hues(names: Iterable[str]) -> dict[str, str]:
-    """A colour for each part of a chart, a word or a letter: its own, a shade of its kind, else one of none.
+    """Return a colour for each part, word or letter: its own, a shade of its kind, or an unused one.
 
     >>> hues(["work", "work space", "weights", "waiting", "a batch", "dp_exposed"])["a batch"]
     '#9C71B6'
@@ -65,7 +65,7 @@ def hues(names: Iterable[str]) -> dict[str, str]:
 
 
 def device_look(row) -> dict:
-    """How a device is drawn, as words of Matplotlib's `plot`; nothing, so that the style chooses, for one not listed.
+    """Return how to draw a device, as keywords of Matplotlib's `plot`; {} for a device that is not listed.
 
     >>> from scalebook.tables import accelerators
     >>> device_look(accelerators.gb200)["color"], device_look(accelerators.tpu_v5e)
@@ -75,7 +75,7 @@ def device_look(row) -> dict:
     return dict(zip(("color", "linestyle", "marker"), looks[0], strict=True)) if looks else {}
 
 
-# The style's other hues on a dark page: as far from it, and from letters on them, as they are on a light one.
+# The style's other colours on a dark page, with the same contrast to page and text as on a light one.
 _DARK = {light.lower(): dark for light, dark in COLOURS.values()} | {
     "#3798cc": "#2E86C1",
     "#b8649a": "#B8649A",
@@ -89,11 +89,11 @@ INKS = {kind: tuple(map(ink_of, own)) for kind, own in SHADES.items()}
 _FILLS = {x.upper() for own in (*SHADES.values(), UNKNOWN, WHOLE, [x for x, *_ in DEVICES.values()]) for x in own}
 _SHADE_OF_INK = {ink_of(x): x for own in SHADES.values() for x in own if ink_of(x) != x}
 IN_THE_DARK = "html[data-theme=dark],[data-jp-theme-light=false],html[theme=dark]"  # the site, JupyterLab, Colab
-SAID = "[data-theme],[theme],:has([data-jp-theme-light])"  # a page that says its scheme is believed, else the system's
+SAID = "[data-theme],[theme],:has([data-jp-theme-light])"  # pages that state their scheme; others follow the system
 
 
 def following(drawing: str, light: str, dark: str) -> str:
-    """The style of a drawing, by its selector, that takes what is for light pages or what is for dark ones."""
+    """Return CSS for a selector that applies `light` on light pages and `dark` on dark ones."""
     return (
         f"{drawing}{{{light}}}:is({IN_THE_DARK}) {drawing}{{{dark}}}"
         f"@media(prefers-color-scheme:dark){{:root:not({SAID}) {drawing}{{{dark}}}}}"
@@ -101,7 +101,7 @@ def following(drawing: str, light: str, dark: str) -> str:
 
 
 def shades_style(within: str) -> str:
-    """The style, within a selector, of what a part fills, `.sb-memory-2`, and of letters on it."""
+    """Return CSS, inside a selector, for the fills of parts (`.sb-memory-2`) and for text on them."""
     shades = {
         f"{kind}-{i}": x
         for kind, own in (SHADES | {"other": UNKNOWN, "whole": WHOLE}).items()
@@ -116,7 +116,7 @@ def shades_style(within: str) -> str:
 
 
 def on_dark(colour: str) -> str:
-    """The colour that does on a dark page what this one does on a light one: of the same hue, as far from the page.
+    """Return the counterpart of a colour for dark pages: the same hue with the same contrast to the page.
 
     >>> on_dark("#0072B2"), on_dark("#333333")
     ('#56B4E9', '#b6b6b6')
@@ -127,7 +127,7 @@ def on_dark(colour: str) -> str:
 
 
 def ink_on(shape: str) -> str:
-    """The letters' colour, white or black, that is easier to read on a shape of a colour: one of them always can be.
+    """Return the text colour, white or black, with the higher contrast on a background colour.
 
     >>> ink_on("#F0A030"), ink_on("#113f55")
     ('#000000', '#FFFFFF')
@@ -136,15 +136,12 @@ def ink_on(shape: str) -> str:
 
 
 def _mirrored_fill(shade):
-    """A part's: dark for light, and no paler than that, so that parts of a kind stay as far apart."""
+    """Return a fill for dark pages, no paler than the light one, so that parts of a kind stay distinguishable."""
     lightness, a, b = in_oklab(shade)
     return away(of_oklab(1.25 - lightness, a, b), DARK, 3.2)
 
 
 def _mirrored(colour):
-    """Light for dark in Oklab, where lightness is as it looks: 1.05 - 0.85 of it, so that white becomes nearly black.
-
-    What can be told from a white page with ease can be told from a dark one.
-    """
+    """Mirror a colour's lightness in Oklab: 1.05 - 0.85 of it, so that white becomes nearly black."""
     lightness, a, b = in_oklab(colour)
     return away(of_oklab(1.05 - 0.85 * lightness, a, b), DARK, min(contrast(colour, LIGHT), 3.2))

@@ -1,4 +1,4 @@
-"""Figures of requests served: what each waited for, and where a closed form ends."""
+"""Figures of served requests: what each waited for, and how far closed forms hold."""
 
 from collections.abc import Callable, Iterable
 
@@ -8,7 +8,7 @@ from matplotlib.ticker import FuncFormatter
 
 from scalebook.display import figures
 from scalebook.display.timeline import Bar, timeline
-from scalebook.inference.served import Served
+from scalebook.inference.results import Served
 from scalebook.inference.simulation import simulate_serving
 from scalebook.language import show
 from scalebook.language.row import quantity
@@ -26,11 +26,11 @@ def queue_curve(
     ax: Axes | None = None,
     **engine,
 ) -> Axes:
-    """How far a closed form is from the simulated mean of "ttft", "tpot" or "end_to_end", against the load.
+    """Draw the error of a closed form against simulation, by load, for "ttft", "tpot" or "end_to_end".
 
-    `closed` gives seconds at a rate; `engine` is what `simulate_serving` takes beside the rate, with `prompt_time` or
-    `added_time`.  The load is the rate times what a request adds to steps, prompt_time + output * added_time.  Near a
-    load of 1 it takes many `requests`, and a `warmup`, for queues to grow as long as they will.
+    `closed` returns seconds at a rate. `engine` holds arguments of `simulate_serving` other than the rate, including
+    `prompt_time` or `added_time`. The load is the rate times the work of a request: prompt_time + output * added_time.
+    Near a load of 1, queues need many `requests` and a long `warmup` to reach their mean length.
 
     >>> engine = dict(prompt=1000, output=200, base_time=10e-3, added_time=50e-6, prompt_time=30e-3)
     >>> loads = [0.3, 0.6, 0.9]
@@ -60,7 +60,7 @@ def queue_curve(
 
 
 def request_timeline(run: Served, first: int = 1, number: int = 30, ax: Axes | None = None) -> Axes:
-    """What some of the requests waited for: a lane each, from when it came to its last token.
+    """Draw what some of the requests waited for: one lane each, from arrival to last token.
 
     >>> from scalebook.inference import simulate_serving
     >>> run = simulate_serving(prompt=1000, output=20, users=12, base_time="10 ms", prompt_time="30 ms", chunk=2000)

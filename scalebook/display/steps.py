@@ -1,4 +1,4 @@
-"""Where a training step's time goes, and where its memory goes: stacked bars, one for each run."""
+"""Stacked bars of a training step's time and memory, one for each run."""
 
 from collections.abc import Mapping
 
@@ -25,7 +25,7 @@ AWAY = ("weight_away", "gradient_away", "optimizer_away", "activation_away")
 
 
 def time_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
-    """The parts of a step, in seconds; a part that is nothing in every run is left out.
+    """Draw the parts of a step in seconds; parts that are zero in every run are left out.
 
     >>> from scalebook.tables import accelerators, models
     >>> from scalebook.training import training_step
@@ -37,7 +37,7 @@ def time_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
 
 
 def memory_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
-    """What the fullest device holds, in bytes, and its capacity as a line.
+    """Draw the memory of the fullest device in bytes, with its capacity as a line.
 
     >>> from scalebook.tables import accelerators, models
     >>> from scalebook.training import training_step
@@ -49,7 +49,7 @@ def memory_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
 
 
 def away_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
-    """What a device keeps in the second tier, in bytes, in the colours of what it keeps near.
+    """Draw what a device keeps in the second tier, in bytes, in the colours of `memory_bars`.
 
     >>> from scalebook.tables import accelerators, models
     >>> from scalebook.training import training_step
@@ -63,7 +63,7 @@ def away_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
 
 
 def bandwidth_table(run: Row) -> Grid:
-    """The bandwidths a run needs to hide each dimension and all at once, beside those that its device has.
+    """Return a table of the bandwidths that hide each dimension and all at once, next to the device's own.
 
     >>> from scalebook.tables import accelerators, frameworks, models
     >>> from scalebook.training import training_step

@@ -1,4 +1,4 @@
-"""A timeline: bars on lanes, such as the stages of a pipeline or the engine and the links of a device."""
+"""A timeline: bars on lanes, such as pipeline stages or a device's engine and links."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -16,7 +16,7 @@ __all__ = ["Bar", "timeline"]
 
 
 class Bar(NamedTuple):
-    """What a lane does for a while: from `start`, for `length`; `kind` gives the colour, `text` stands in it."""
+    """An activity of a lane from `start`, for `length`; `kind` gives the colour, and `text` is written into the bar."""
 
     lane: str
     start: float
@@ -26,9 +26,9 @@ class Bar(NamedTuple):
 
 
 def timeline(bars: Iterable[Bar], ax: Axes | None = None, unit: str = "s", title: str = "") -> Axes:
-    """Draw bars on their lanes, first lane on top; the axis is a time, or with `unit=""` a count of equal steps.
+    """Draw bars on their lanes, first lane on top; the axis is a time or, with `unit=""`, a count of equal steps.
 
-    Numbers are left out where a bar is too narrow for them.  Raises ValueError where there are no bars.
+    Texts are left out of bars that are too narrow. Raises ValueError if there are no bars.
 
     >>> timeline([Bar("compute", 0, 2, "forward", "1"), Bar("in", 0, 1, "weights", "2")]).get_xlabel()
     'time (s)'

@@ -1,6 +1,6 @@
-"""A Matplotlib figure as SVG within a page: its letters are the page's, its colours follow the page, light or dark.
+"""Draw a Matplotlib figure as SVG that uses the page's fonts and follows its light or dark scheme.
 
-Of its own, because Matplotlib's SVG writes fixed colours, letters that keep the widths of one font, and six digits.
+Matplotlib's own SVG has fixed colours, letter widths of one font, and six digits per number.
 """
 
 from base64 import b64encode
@@ -28,16 +28,16 @@ from .scheme import LEAST, PHONE, following, ink_on, on_dark
 
 __all__ = ["figure_html"]
 
-MANY = 3000  # points: more than that are painted, not drawn one by one
-LARGEST = 1.05  # times the height of the page's letters: what letters have on a wide page
+MANY = 3000  # points; larger clouds become an image
+LARGEST = 1.05  # largest height of letters over the page's, on a wide page
 ANCHORS = {"left": "start", "center": "middle", "right": "end", "bottom": "start", "top": "end"}
 ALONG = {"start": 0, "middle": 0.5, "end": 1}
-KEPT = "sb-kept"  # what stands on a colour map keeps its colour, as the map does
+KEPT = "sb-kept"  # text on a colour map keeps its colour, as the map does
 LETTERS = {Path.MOVETO: "m", Path.LINETO: "l", Path.CURVE3: "q", Path.CURVE4: "c", Path.CLOSEPOLY: "z"}
 
 
 def figure_html(figure: Figure, said: str, caption: str = "") -> str:
-    """A figure for a page, fitted to a phone: `said` is for who does not see it, `caption` stands under it."""
+    """Return a figure as HTML, fitted to a phone: `said` is its text description, `caption` is shown below it."""
     fit(figure)
     renderer, box = _drawn(figure)
     left, top, width, height = box.x0, renderer.height - box.y1, box.width, box.height
@@ -60,7 +60,7 @@ def figure_html(figure: Figure, said: str, caption: str = "") -> str:
 
 
 def _drawn(figure):
-    """The figure on a renderer, and the box, in points, of all that stands on it."""
+    """Draw the figure; return the renderer and the bounding box of everything on it, in points."""
     for text in figure.findobj(Text):
         turned = text.get_rotation() == 90 and text.get_rotation_mode() != "anchor"
         text.set_gid(ANCHORS.get(text.get_va() if turned else text.get_ha(), "start"))
@@ -82,7 +82,6 @@ def _drawn(figure):
 
 
 def _n(x):
-    """A number to a tenth, as short as it can be written."""
     return f"{round(float(x), 1):g}"
 
 
@@ -92,7 +91,7 @@ def _tenths(x):
 
 
 class Vector(RendererBase):
-    """Writes marks; colours are variables of the drawing, `hues` has what they are on light and dark pages."""
+    """A Matplotlib renderer that writes SVG marks; `hues` maps each colour variable to its light and dark values."""
 
     def __init__(self, width, height):
         super().__init__()
@@ -171,7 +170,7 @@ class Vector(RendererBase):
         self.marks.append(f'<text x="{_n(x)}" y="{_n(y)}" fill="{ink}"{said}>{escape(s, quote=False)}</text>')
 
     def _mark(self, gc, way, face, clip):
-        """A path in its paint; what has the same paint as the one before is joined to it."""
+        """Add a path; join it to the last one if both have the same paint."""
         alpha, forced = gc.get_alpha(), gc.get_forced_alpha()
         filled = face is not None and (forced or len(face) < 4 or face[3] > 0)
         lined = gc.get_linewidth() > 0 and (forced or gc.get_rgb()[3] > 0)
@@ -200,7 +199,7 @@ class Vector(RendererBase):
             self._hatch(gc, way)
 
     def _hatch(self, gc, way):
-        """Lines within a shape: a tile of an inch, repeated."""
+        """Draw lines within a shape: a tile of an inch, repeated."""
         tile = "".join(_at(at, way) for at, way in _ways(gc.get_hatch_path(), Affine2D().scale(72)))
         name = f"\0h{len(self.marks)}"
         self._last = None
@@ -220,7 +219,7 @@ class Vector(RendererBase):
         return f"var(--c{self.hues.setdefault(pair, len(self.hues))})"
 
     def _under(self, x, y):
-        """What is seen of the shape on which a text begins that is drawn there, on a light page and on a dark one."""
+        """Return the visible background, on a light and on a dark page, of a text that starts at (x, y)."""
         for box, shape, hue, share in reversed(self._shapes):
             if box.x0 < x < box.x1 and box.y0 < y < box.y1 and shape.contains_point((x, y)):
                 return [_over(of(hue), of("#ffffff"), share) for of in (str, on_dark)]
@@ -245,12 +244,12 @@ def _over(colour, page, share):
 
 
 def _read(ink, shape):
-    """The letters' colour if it can be read on a shape, else the one that can."""
+    """Return the ink if it is readable on a shape, else the one of black and white that is."""
     return ink if contrast(ink, shape) >= 4.5 else ink_on(shape)
 
 
 def _ways(path, transform, window=None):
-    """The parts of a path: where each starts, in tenths of a point, and its steps from there."""
+    """Return the subpaths of a path: the start of each, in tenths of a point, and its relative steps."""
     ways, at, before = [], None, ""
     for vertices, code in path.iter_segments(transform, clip=window):
         letter = LETTERS[code]
@@ -275,7 +274,7 @@ def _ways(path, transform, window=None):
 
 
 def _disc(path, transform, gc, face):
-    """How wide a marker is that is a disc of one colour, edge included; Matplotlib makes it of eight curves."""
+    """Return the width of a marker that is a disc of one colour, edge included (Matplotlib uses eight curves)."""
     if len(path.vertices) != 26 or path.codes is None or (path.codes[1:-1] != Path.CURVE4).any():
         return None
     edge = gc.get_linewidth()

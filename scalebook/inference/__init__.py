@@ -5,6 +5,8 @@ The sheets go from simple to complete: lower bounds (`decoding`, `sharing`); one
 latency, scaling and cost); and a simulation in which requests arrive and wait.
 """
 
+from scalebook.language.renamed import renamed
+
 from . import (
     assumptions,
     batches,
@@ -15,22 +17,22 @@ from . import (
     expert_layer,
     experts,
     generations,
-    halves,
     operators,
     pools,
     prefix,
     prompts,
     queues,
-    room,
+    results,
     scaling,
-    served,
     serving,
+    serving_memory,
     shared,
     simulation,
     speculation,
     step,
     tail,
     tokens,
+    two_batch_overlap,
 )
 from .assumptions import *
 from .batches import *
@@ -42,26 +44,28 @@ from .exchanges import *
 from .expert_layer import *
 from .experts import *
 from .generations import *
-from .halves import *
 from .operators import *
 from .pools import *
 from .prefix import *
 from .prompts import *
 from .queues import *
-from .room import *
+from .results import *
 from .scaling import *
-from .served import *
 from .serving import *
+from .serving_memory import *
 from .shared import *
 from .simulation import *
 from .speculation import *
 from .step import *
 from .tail import *
 from .tokens import *
+from .two_batch_overlap import *
 
 _ROOM = (
-    assumptions, batches, bill, disaggregation, engine_terms, exchanges, expert_layer, experts, generations, halves,
-    operators, pools, prefix, prompts, queues, room, scaling, served, serving, shared, simulation, speculation, step,
-    tail, tokens,
+    assumptions, batches, bill, disaggregation, engine_terms, exchanges, expert_layer, experts, generations,
+    operators, pools, prefix, prompts, queues, results, scaling, serving, serving_memory, shared, simulation,
+    speculation, step, tail, tokens, two_batch_overlap,
 )  # fmt: skip
 __all__ = ["Capacity", *(name for module in _ROOM for name in module.__all__)]
+
+__getattr__ = renamed(__name__)

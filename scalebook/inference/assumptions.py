@@ -3,9 +3,6 @@
 The kernel figures were fitted to published times of single kernels, never to a step or a service (sets
 `attention_decode`, `attention_mla_decode`, `attention_prefill` and `moe_layer` of `scalebook.measurements`). If a
 device's row has cells for its own attention kernels (`read_launch_grouped` and so on), those values are used instead.
-
->>> read_launch_grouped() * 1e6
-8.4
 """
 
 import itertools
@@ -49,7 +46,7 @@ def read_launch_grouped():
 
 @formula("read_efficiency", _HERE)
 def read_efficiency_grouped():
-    """Default share of the memory bandwidth at which attention reads cached keys and values: TensorRT-LLM's.
+    """Default share of the memory bandwidth that attention to cached keys and values reaches: TensorRT-LLM's.
 
     >>> read_efficiency_grouped()
     0.72
@@ -79,7 +76,7 @@ def read_launch_latent():
 
 @formula("read_efficiency", _HERE)
 def read_efficiency_latent():
-    """Default share of the memory bandwidth at which absorbed attention reads latents: TensorRT-LLM's.
+    """Default share of the memory bandwidth that absorbed attention to latents reaches: TensorRT-LLM's.
 
     >>> read_efficiency_latent()
     0.83
@@ -111,7 +108,7 @@ def prompt_launch():
 
 @formula("prompt_efficiency", _HERE)
 def prompt_efficiency():
-    """Default share of the memory bandwidth at which prompt attention writes the cache: TensorRT-LLM's.
+    """Default share of the memory bandwidth that prompt attention reaches when it writes the cache: TensorRT-LLM's.
 
     >>> prompt_efficiency()
     0.59

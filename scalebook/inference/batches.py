@@ -255,7 +255,7 @@ def _part(sheet: Sheet, *letters: str, given: tuple[str, ...] = ()) -> Sheet:
     return sheet.only(*letters, given=given)
 
 
-class _Asked:
+class _Call:
     """The letters of one call, with methods that price the parts of its sheet."""
 
     def __init__(self, serve, knowns, letters):
@@ -302,7 +302,7 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
     >>> serve.offline(*known, prompt=294, output=294, tpot_p99="40 ms").full_batch
     37.0
     """
-    asked = _Asked(serve, knowns, letters)
+    asked = _Call(serve, knowns, letters)
     room = asked.priced("full_batch")
     most = float(room["full_batch"]) if "full_batch" in room else 0.0  # none if the weights alone do not fit
     if most < 1:

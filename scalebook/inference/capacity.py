@@ -51,7 +51,7 @@ def valued(row: Row, letter: str):
 def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     """Find the largest number of users that a service can have in steady state within its targets.
 
-    Without a target, memory limits the users. Times grow with the number of users, so the search bisects. Raises
+    If there is no target, memory limits the users. Times grow with the number of users, so the search bisects. Raises
     ValueError if not even one user meets a target, with the nearest value that can be met, and whatever `serve` raises.
     """
     targets = {"ttft": ttft, "tpot": tpot}

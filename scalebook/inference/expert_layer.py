@@ -3,16 +3,6 @@
 An engine sorts tokens by expert, quantizes them if the products run in low precision, multiplies them expert by expert
 in one grouped kernel, and sums the results. Efficiencies come from the device's row, unless the device runs a library
 that has cells for experts (`trtllm_experts`).
-
->>> from scalebook.tables import accelerators
->>> h100 = accelerators.h100.at("fp8").running("trtllm_experts")
->>> shape = dict(hidden=4096, expert_ffn=1536, experts=128, top_k=8, ep=8, etp=1, activation_bits=8, weight_bits=8)
->>> round(1e6 * experts_layer(h100, **shape, layer_tokens=4096).expert_layer_time)
-278
->>> deepgemm = accelerators.h800.at("fp8").running("deepgemm")
->>> shape = dict(experts=32, expert_rows=256, columns=4096, inner=7168, activation_bits=8, weight_bits=8)
->>> round(1e6 * grouped_product(deepgemm, **shape, load_spread=0.3).matmul_time)
-501
 """
 
 from sympy import Max, Min, Piecewise, ceiling, floor
@@ -142,10 +132,7 @@ def expert_blocks_even(assigned_tokens, local_experts, block_rows):
 
 
 def _mean_blocks(expert_rows, load_spread, height):
-    """Return the mean number of blocks of an expert.
-
-    Its rows are a whole number between (1 - spread) and (1 + spread) times the expected rows, uniformly.
-    """
+    """Return the mean blocks of an expert with rows uniform between (1 - spread) and (1 + spread) times the mean."""
 
     def below(most):  # the integral of the blocks from 0 to `most` rows
         whole = floor((most - 1) / height, evaluate=False)
@@ -263,12 +250,20 @@ grouped_product = Sheet(
     grouped_time,
     doc="A grouped product, one per expert of a device in one kernel, as DeepGEMM runs it, with uneven loads.",
 )  # fmt: skip
-experts_layer = Sheet(
-    "experts_layer", *_USUAL, expert_rows_expected, block_rows_tile, assigned_tokens_whole, local_experts_even,
-    expert_blocks_even, gather_bits_same, no_scale_time, assigned_passes, routing_time_least, expert_layer_time,
-    doc="A layer of experts on one of its devices, with even loads: routing, both products, memory passes.",
+
+
+def _layer(name, block_rows, doc):
+    return Sheet(
+        name, *_USUAL, expert_rows_expected, block_rows, assigned_tokens_whole, local_experts_even, expert_blocks_even,
+        gather_bits_same, no_scale_time, assigned_passes, routing_time_least, expert_layer_time, doc=doc
+    )  # fmt: skip
+
+
+experts_layer = _layer(
+    "experts_layer", block_rows_tile,
+    "A layer of experts on one of its devices, with even loads: routing, both products, memory passes.",
 )  # fmt: skip
-experts_layer_deepgemm = Sheet(
-    "experts_layer_deepgemm", *experts_layer.using(block_rows_deepgemm).formulas.values(),
-    doc="A layer of experts on one of its devices, with even loads and DeepGEMM's blocks of rows.",
+experts_layer_deepgemm = _layer(
+    "experts_layer_deepgemm", block_rows_deepgemm,
+    "A layer of experts on one of its devices, with even loads and DeepGEMM's blocks of rows.",
 )  # fmt: skip

@@ -1,9 +1,6 @@
-"""Experts with few tokens: how many are visited, on which devices, and how full the fullest device is.
+"""Experts with few tokens: the number of visited experts, their devices, and the load of the fullest device.
 
 Routing is assumed to be uniform and tokens independent; `visited_by_shares` takes any popularity of experts.
-
->>> round(experts_touched(experts=256, top_k=8, layer_tokens=64), 2)
-222.44
 """
 
 from collections.abc import Iterable

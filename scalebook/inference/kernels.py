@@ -30,12 +30,14 @@ from scalebook.block import HEAD, Block, Hybrid, kinds_of, shard, state_core
 from scalebook.block.operations import base
 from scalebook.block.transformations import attention_core
 from scalebook.block.work import launched
-from scalebook.inference.picked import indexed_parts, linear_parts
+from scalebook.inference.efficient_attention import indexed_parts, linear_parts
 from scalebook.language import symbol
 from scalebook.machine import kernels
 from scalebook.machine.collectives import collective, near_of
 
-__all__ = ["PARTS", "Work", "beside_blocks", "counted", "held", "on_device", "put", "step_parts", "stretches"]
+__all__ = [
+    "PARTS", "Work", "beside_blocks", "counted", "on_device", "step_parts", "stretches", "substituted", "whole_heads",
+]  # fmt: skip
 
 PARTS = (
     "weights_time", "products_time", "cache_time", "reading_time", "experts_time", "routing_time", "streams_time",
@@ -78,7 +80,7 @@ def step_parts(dense: Block | None, moe: Block | None, work: Work) -> dict[str, 
     """Return the parts of a step's time: dense blocks, mixture-of-experts blocks, and the head.
 
     The stages of a pipeline run one after another, so all blocks count. The result is for one pass;
-    `scalebook.inference.halves` combines the passes of half batches.
+    `scalebook.inference.two_batch_overlap` combines the passes of half batches.
     """
     total = beside_blocks(work)
     for block, count in counted(dense, moe):
@@ -97,12 +99,12 @@ def beside_blocks(work: Work) -> dict[str, Expr]:
     return total
 
 
-def put(expr: Expr, places: Mapping, made: dict) -> Expr:
+def substituted(expr: Expr, places: Mapping, made: dict) -> Expr:
     """Return an expression with letters replaced, without SymPy comparing the arguments of each Max and Min again."""
     if expr in places or not expr.args:
         return places.get(expr, expr)
     if expr not in made:
-        args = [put(x, places, made) for x in expr.args]
+        args = [substituted(x, places, made) for x in expr.args]
         kept = {"evaluate": False} if isinstance(expr, Max | Min | ceiling) else {}
         made[expr] = expr.func(*args, **kept)
     return made[expr]
@@ -139,14 +141,14 @@ def on_device(block: Block) -> Block:
     return shard(split, "etp", "expert_ffn") if "expert_ffn" in block.indices else split
 
 
-def held(cost: Expr) -> Expr:
+def whole_heads(cost: Expr) -> Expr:
     """Return a cost in which each device holds at least one whole key-value head."""
     return cost.xreplace({x("kv_heads"): Max(x("kv_heads"), x("tp"), evaluate=False)})
 
 
 def _tokenwise(cost: Expr) -> Expr:
     """Return a cost with a step's tokens instead of sequences and lengths."""
-    return held(cost.xreplace({x("batch"): x("pass_tokens"), x("seq"): S.One}))
+    return whole_heads(cost.xreplace({x("batch"): x("pass_tokens"), x("seq"): S.One}))
 
 
 @cache
@@ -215,14 +217,11 @@ def _norm_sum() -> Expr:
 def _sum_of(size: Expr) -> Expr:
     """Return the time of an all-reduce over tensor-parallel devices by the engine's own kernel."""
     own = {x("collective_launch"): x("sum_launch"), x("near_latency"): x("sum_latency")}
-    return put(collective("all_reduce", size, x("tp"), near_of(x("tp"), S.One)), own, {})
+    return substituted(collective("all_reduce", size, x("tp"), near_of(x("tp"), S.One)), own, {})
 
 
 def _add_stream(total, op) -> None:
-    """Add the time of a memory-bound operator.
-
-    A norm of the residual stream is fused with the sum before it. Other norms and activations are kernels of their own.
-    """
+    """Add the time of a memory-bound operator; a norm of the residual stream is fused with the sum before it."""
     elements = _tokenwise(op.args[0].elements)
     results = x("result_bits") / 8
     if base(op.args[0].indices[-1]) == "hidden" and op.function.endswith("norm"):
@@ -297,10 +296,7 @@ def _add_routing(total) -> None:
 
 
 def _exchanges(routed: bool, work: Work) -> tuple[Expr, Expr]:
-    """Return the communication times after attention and after the feed-forward half of a block.
-
-    They are all-reduces over tensor-parallel devices, or tokens sent to their experts and back.
-    """
+    """Return the communication times after attention and after the feed-forward: all-reduces or token exchanges."""
     if work.exchange == "none":
         return S.Zero, S.Zero
     whole = _bytes("hidden")
@@ -342,23 +338,23 @@ def _add_attention(total, block: Block, latent: bool, work: Work) -> None:
             _price(total, (rows, columns, inner, heads), read, rates, "products_time")
 
 
-def _seen(within: Expr | None) -> Expr:
+def _attended(within: Expr | None) -> Expr:
     return Min(x("context"), within, evaluate=False) if within is not None else x("context")
 
 
 def _grouped_read(within) -> Expr:
     heads, kv_heads = x("heads") / x("tp"), Max(1, x("kv_heads") / x("tp"), evaluate=False)
-    shape = dict(batch=x("device_batch"), heads=heads, seq=S.One, context=_seen(within))
+    shape = dict(batch=x("device_batch"), heads=heads, seq=S.One, context=_attended(within))
     bits = dict(query_bits=x("result_bits"), activation_bits=x("result_bits"))
-    flops = 4 * x("device_batch") * _seen(within) * heads * x("head_dim")
+    flops = 4 * x("device_batch") * _attended(within) * heads * x("head_dim")
     return _read(kv_heads, least_traffic.of(**shape, **bits, kv_heads=kv_heads), flops)
 
 
 def _latent_read(within) -> Expr:
-    shape = dict(batch=x("device_batch"), seq=S.One, context=_seen(within))
+    shape = dict(batch=x("device_batch"), seq=S.One, context=_attended(within))
     bits = dict(query_bits=x("result_bits"), activation_bits=x("result_bits"))
     width = pair_width_absorbed.of(heads=x("heads") / x("tp"))
-    pairs = full_pairs.of(seq=S.One, context=_seen(within))
+    pairs = full_pairs.of(seq=S.One, context=_attended(within))
     flops = attention_flops.of(batch=x("device_batch"), pairs=pairs, pair_width=width)
     return _read(S.One, absorbed_traffic.of(**shape, **bits, heads=x("heads") / x("tp")), flops)
 
@@ -417,10 +413,7 @@ def _latent_prompt(within) -> Expr:
 
 
 def _head(work: Work) -> dict[str, Expr]:
-    """Add the embedding lookup, the last norm, and the logits of one token per sequence.
-
-    The largest logits are gathered over all devices.
-    """
+    """Add the embedding lookup, the last norm, one token's logits per sequence, and the gather of the largest."""
     total: dict[str, Expr] = defaultdict(lambda: S.Zero)
     split = shard(HEAD, "tp", "vocab")
     drawn = (x("device_batch") if work.decodes else S.Zero) + (x("prompts") if work.reads else S.Zero)

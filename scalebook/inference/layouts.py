@@ -47,7 +47,7 @@ MOST_DEVICES = 100_000  # each number of copies is a layout; a larger number is 
 
 
 def first_whole(f: Callable, most: np.ndarray) -> np.ndarray:
-    """Return the smallest whole number from 1 to `most` at which a rising function reaches zero, else `most` + 1.
+    """Return the smallest whole number from 1 to `most` that makes a rising function reach zero, else `most` + 1.
 
     `f(numbers, rows)` returns an array of values, where `rows` are the places of the numbers in `most`. The search
     works best if f is nearly straight, as times are in the number of users. A line through the ends of the remaining
@@ -180,11 +180,11 @@ class Layouts:
 
     def __call__(self, *knowns, **letters) -> Row:
         if not self.has_users and not self.has_rate and "users" not in letters:
-            letters["users"] = _found(self.serve, knowns, letters, partial(most_users, targets=dict(self.targets)))
+            letters["users"] = _users_of(self.serve, knowns, letters, partial(most_users, targets=dict(self.targets)))
         return self.serve(*knowns, **letters)
 
 
-class Asked(Layouts):
+class ExplainedLayouts(Layouts):
     """A `Layouts` that also explains why no layout meets the request, and which comes nearest."""
 
     def unmet(self, cases: list[tuple], letters: Mapping, rejected: set[str]) -> str:
@@ -243,7 +243,7 @@ def part(sheet: Sheet, letter: str) -> Sheet:
     return sheet.only(letter)
 
 
-def _found(serve, knowns: tuple, letters: Mapping, find: Callable) -> float:
+def _users_of(serve, knowns: tuple, letters: Mapping, find: Callable) -> float:
     """Return the number of users of one service, found by the same search as for columns of layouts."""
     sheet, rows, left, known = serve.checked(knowns, {**letters, "users": 1})
     if several := [n for n, x in known.items() if np.ndim(x)]:
@@ -265,7 +265,7 @@ def users_for(serve, knowns: tuple, letters: Mapping) -> float:
 
     Raises ValueError, with the highest possible rate, if the rate is too high.
     """
-    users = _found(serve, knowns, letters, users_at_rate)
+    users = _users_of(serve, knowns, letters, users_at_rate)
     row = serve.priced(*knowns, **letters, users=users)
     if row.request_rate < row.rate:
         copies = np.ceil(letters.get("replicas", 1) * row.rate / row.request_rate)
@@ -320,4 +320,4 @@ def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
     is_priced = "price_hour" in letters or all(
         any(isinstance(x, Row) and "price_hour" in x for x in case) for case in cases
     )
-    return Asked(serve, devices, targets, "rate" in letters, has_users, is_priced), letters
+    return ExplainedLayouts(serve, devices, targets, "rate" in letters, has_users, is_priced), letters

@@ -101,7 +101,7 @@ def grouped_read_launch():
 
 @formula("read_efficiency_grouped", _HERE)
 def grouped_read_share():
-    """Default share of the bandwidth at which cached keys and values are read: TensorRT-LLM's on the H100.
+    """Default share of the bandwidth that reads of cached keys and values reach: TensorRT-LLM's on the H100.
 
     >>> grouped_read_share()
     0.72
@@ -131,7 +131,7 @@ def latent_read_launch():
 
 @formula("read_efficiency_latent", _HERE)
 def latent_read_share():
-    """Default share of the bandwidth at which cached latents are read: TensorRT-LLM's on the H100.
+    """Default share of the bandwidth that reads of cached latents reach: TensorRT-LLM's on the H100.
 
     >>> latent_read_share()
     0.83
@@ -385,14 +385,13 @@ prompt_attention = Sheet(
     "prompt_attention", *_PROMPT, queries_as_they_come, append_traffic, least_traffic, grouped_prompt_time,
     doc="An engine's operator of causal attention over prompts: the cache written, and attention.",
 )  # fmt: skip
+_GROUPED = (*_DECODED, pair_width_grouped, least_traffic, grouped_read_launch, grouped_read_share, grouped_item)
 decode_attention = Sheet(
-    "decode_attention", *_DECODED, pair_width_grouped, least_traffic, grouped_read_launch, grouped_read_share,
-    grouped_item, grouped_decode_time,
+    "decode_attention", *_GROUPED, grouped_decode_time,
     doc="An engine's operator of attention to cached keys and values, for one new token of each sequence.",
 )  # fmt: skip
 decode_attention_by_cores = Sheet(
-    "decode_attention_by_cores", *decode_attention.using(decode_time_by_cores).formulas.values(),
-    resident_when_repeated,
+    "decode_attention_by_cores", *_GROUPED, decode_time_by_cores, resident_when_repeated,
     doc="Decode attention by kernels whose time per core a library gives: mmha and xqa of TensorRT-LLM.",
 )  # fmt: skip
 latent_prompt_attention = Sheet(

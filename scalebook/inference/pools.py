@@ -29,8 +29,8 @@ from scalebook.language.notation import either
 from scalebook.language.row import gather, quantity
 from scalebook.language.rules import not_whole
 from scalebook.language.tabular import aligned, page_table, styled
-from scalebook.search.asked import each
-from scalebook.search.columns import Columns
+from scalebook.search.arguments import each
+from scalebook.search.plan import evaluated
 
 __all__ = ["Apart", "Pool", "apart"]
 
@@ -124,13 +124,7 @@ class _Layouts:
         columns = {n: x if places is None else x[places] for n, x in self.columns.items()}
         size = len(columns["tp"])
         columns |= {n: np.broadcast_to(x, size) for n, x in (("users", users), ("replicas", replicas))}
-        held = Columns(columns, {n: x for n, x in self.known.items() if n not in columns}, size)
-        letters = dict(held.letters)
-        with np.errstate(all="ignore"):
-            for name, f in part(self.sheet, letter).formulas.items():
-                if name not in letters:
-                    letters[name] = held.evaluate(f.rhs, letters)
-        return np.broadcast_to(held.spread(letters[letter]), size)
+        return evaluated(part(self.sheet, letter).formulas, columns, self.known, size)[letter]
 
     def reading(self) -> dict[str, np.ndarray]:
         """Return the time to read a prompt in every attention group of a copy at once, with nothing decoded."""
@@ -140,7 +134,7 @@ class _Layouts:
     def writing(self, rate: float, output: float, tpot: float | None) -> dict[str, np.ndarray]:
         """Return the fewest copies that meet the target for `tpot`, and the step time then.
 
-        By Little's law an answer is in progress for as many steps as it has tokens.
+        An answer is in progress for one step per token, and Little's law gives the answers in progress.
         """
 
         def at(letter, users, places=None):
@@ -214,7 +208,7 @@ def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **lette
     read = _joined(layouts, [x.reading() for x in layouts])
     write = _joined(layouts, [x.writing(asked["rate"], layouts[0].known["output"], asked["tpot"]) for x in layouts])
     best = _pairs(read, write, asked, layouts[0].known)
-    return _told(layouts, read, write, best, asked)
+    return _result(layouts, read, write, best, asked)
 
 
 def _exchanges(rows, letters: dict) -> tuple:
@@ -236,9 +230,8 @@ def _joined(layouts: list[_Layouts], found: list[dict]) -> dict[str, np.ndarray]
 
 
 def _pairs(read: Mapping, write: Mapping, asked: Mapping, known: Mapping) -> tuple[int, int, float]:
-    """Return the best prefill layout, the best decode layout, and the number of prefill copies.
-
-    Raises ValueError if there is no such pair.
+    """Return the best prefill and decode layouts and the number of prefill copies.  Raises ValueError if there are
+    none.
     """
     r, w = ({n: x[:, None] for n, x in read.items()}, {n: x[None, :] for n, x in write.items()})
     rate, ttft, most = asked["rate"], asked["ttft"], asked["devices"]
@@ -275,7 +268,7 @@ def _pairs(read: Mapping, write: Mapping, asked: Mapping, known: Mapping) -> tup
     return int(i), int(j), float(copies[i, j])
 
 
-def _told(layouts, read, write, best, asked) -> Apart:
+def _result(layouts, read, write, best, asked) -> Apart:
     """Return the two pools with what users get and pay."""
     i, j, copies = best
     prefill, decode = _pool(layouts, read, i, copies), _pool(layouts, write, j, write["copies"][j])

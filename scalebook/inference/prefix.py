@@ -1,13 +1,8 @@
 """Prefix caching: keys and values of common prompt beginnings are kept and not computed again.
 
-The hit rate depends on which prefixes are requested and on which are kept. If requests for prefixes are independent and
-the least recently used prefix is evicted first, `lru_hit_share` finds it as the root of an equation. It has no closed
-form.
-
->>> round(lru_hit_share(zipf(10_000, skew=0.9), held=1000), 3)
-0.556
->>> prompt_time_prefix(whole_prompt_time="30 ms", hit_share=0.563)
-0.01311
+The hit rate depends on the prefixes that are requested and on the ones that are kept. If requests for prefixes are
+independent and the least recently used prefix is evicted first, `lru_hit_share` finds it as the root of an equation. It
+has no closed form.
 """
 
 from numbers import Integral, Real

@@ -9,11 +9,6 @@ Two cases are worse. First, if a step reads many short prompts, each prompt of a
 first tokens of 256 users come 1.4 times too late if a step reads 16 prompts, and 3.5 times with prompts of 128 tokens.
 Second, for two users whose prompts take more steps to read than their answers have (40 and 32), first tokens come a
 fifth too late and times per token are a quarter too short.
-
->>> queue = dict(output=32, pp=1, chunks_of_prompt=8)
->>> beside = prompts_of_answer(queue, prompt=16384, chunk_tokens=2048)  # so few of 63 others, the rest is ahead of me
->>> beside, prompts_ahead_out_of_step(queue, batch=64, prompts_together=1, prompts_beside=beside)
-(3.875, 59.125)
 """
 
 from sympy import Max, Min, S, ceiling

@@ -55,7 +55,7 @@ def token_time_linear(base_time, added_time, batch):
 
 @formula("half_price_batch", "yu2022")
 def half_price_batch(base_time, added_time):
-    """Batch at which a step takes twice as long as its sequences alone would add.
+    """Batch whose step takes twice the time that its sequences alone would add.
 
     A token then costs twice as much as with an endless batch.
 
@@ -193,11 +193,7 @@ def prompt_load(rate, prompt_time):
 
 
 def _excess(prompt_time, prompt_load):
-    """Return by how much the step that reads a prompt exceeds the mean step.
-
-    All prompts that arrive during a step are read in the next, so long steps follow each other. A request is also more
-    likely to arrive during a long step.
-    """
+    """Excess of the step that reads a prompt over the mean step: long steps cluster and meet more arrivals."""
     return prompt_time / (1 - prompt_load**2)
 
 
@@ -243,7 +239,7 @@ def batch_open(rate, output, tpot):
 
 @formula("capacity", "kleinrock1975", domain=TARGET_ABOVE_BASE)
 def capacity_open(base_time, added_time, prompt_time, output, tpot_target):
-    """Requests per second at which an open loop just meets a target for time per output token.
+    """Highest request rate that lets an open loop meet a target for the time per output token.
 
     A target of twice `base_time` allows a load of one half.
 

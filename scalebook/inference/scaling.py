@@ -58,7 +58,7 @@ def token_time_ring(latency_floor, tp, way_time):
 def best_tp_ring(latency_floor, way_time):
     """Number of tensor-parallel devices with the shortest step, for ring all-reduces.
 
-    There a further device adds as much hop time as it saves reading time. It grows with the square root of the model's
+    There a further device adds the same hop time that it saves in reading. It grows with the square root of the model's
     size. Doubling the devices shortens the step as long as there are fewer than this over √2.
 
     >>> round(best_tp_ring(latency_floor="42.1 ms", way_time="0.2592 ms"), 1)
@@ -79,7 +79,7 @@ def least_token_time_ring(latency_floor, way_time):
 
 @formula("idle_tp", "erdil2025", given=[latency_floor, way_time_ring], domain=_SMALL)
 def idle_tp_ring(latency_floor, way_time):
-    """Number of tensor-parallel devices at which a step is as slow as on one device.
+    """Number of tensor-parallel devices that make a step as slow as on one device.
 
     >>> round(idle_tp_ring(latency_floor="42.1 ms", way_time="0.2592 ms"))
     162
@@ -177,8 +177,8 @@ def token_time_replicas(latency_floor, way_time, added_time, users, devices, rep
 def best_replicas(devices, latency_floor, way_time):
     """Number of copies with the shortest step: as many as get the best number of devices each.
 
-    It does not depend on the number of users or on what each adds. All users are in every step, so it also gives the
-    most tokens per second. Each copy must fit in its devices' memory.
+    It depends neither on the number of users nor on the time that each adds. All users are in every step, so it also
+    gives the most tokens per second. Each copy must fit in its devices' memory.
 
     >>> round(best_replicas(devices=64, latency_floor="42.1 ms", way_time="0.2592 ms"), 1)
     5.0

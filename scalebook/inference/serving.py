@@ -16,15 +16,15 @@ import numpy as np
 from sympy import Max, Min
 
 from scalebook.block import Block
-from scalebook.inference import bill, experts, prompts, queues, room, trust
+from scalebook.inference import bill, experts, prompts, queues, serving_memory, trust
 from scalebook.inference.batches import offline, static
 from scalebook.inference.capacity import LONG, Capacity, capacity
-from scalebook.inference.halves import parts_of_step
-from scalebook.inference.kernels import PARTS, Work, put
+from scalebook.inference.kernels import PARTS, Work, substituted
 from scalebook.inference.layouts import posed, refuse_no_rate, users_for
 from scalebook.inference.pools import Apart, apart
 from scalebook.inference.rules import reason
 from scalebook.inference.step import Step, step_formulas, tokens_of
+from scalebook.inference.two_batch_overlap import parts_of_step
 from scalebook.language import Formula, Row, Sheet, formula, show, symbol
 
 __all__ = [
@@ -51,7 +51,7 @@ def context_mean(prompt, output):
     >>> context_mean(prompt=1024, output=512)
     1280.0
     """
-    return room.cached_tokens.of(prompt=prompt, output=output)
+    return serving_memory.cached_tokens.of(prompt=prompt, output=output)
 
 
 @formula("token_time", "yu2022", domain={"users who have room": lambda users, max_users: users <= max_users})
@@ -112,7 +112,7 @@ def devices_serving(tp, pp, attention_dp, replicas):
 _SERVING = (
     batch_of_users, context_mean, *prompts.READING, token_time_step,
     end_to_end_group, queues.tpot_from_ends, queues.user_rate, request_rate, device_rate_of_users,
-    devices_serving, room.cached_tokens_windows, room.cache_room, room.workspace_usual,
+    devices_serving, serving_memory.cached_tokens_windows, serving_memory.cache_room, serving_memory.workspace_usual,
     bill.million_cost, *trust.RANGES,
 )  # fmt: skip
 
@@ -156,7 +156,7 @@ def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str, overla
 
 
 def _decoding():
-    """Return the sequences of a group that decode, without those that wait for their prompt to be read."""
+    """Return the decoding sequences of a group; sequences that wait for prefill are left out."""
     return Min(symbol("batch"), symbol("prompts_together") + symbol("prompts_beside"), evaluate=False)
 
 
@@ -164,7 +164,8 @@ def _of_service(f: Formula) -> Formula:
     """Return a step's formula for a service, in which only some sequences decode."""
     if f.letter != "device_batch":
         return f
-    return Formula(f"{f.name}_served", f.letter, put(f.rhs, {symbol("batch"): _decoding()}, {}), f.sources, f.__doc__)
+    rhs = substituted(f.rhs, {symbol("batch"): _decoding()}, {})
+    return Formula(f"{f.name}_served", f.letter, rhs, f.sources, f.__doc__)
 
 
 def while_reading(f: Formula, passes: int = 1) -> Formula:
@@ -180,7 +181,7 @@ def while_reading(f: Formula, passes: int = 1) -> Formula:
     given |= {x("prompts"): x("prompts_together"), x("device_batch"): others}
     letters = {x(old): x(new) for old, new in _WHILE_READING.items()}
     name, letter = f"{f.name}_while_reading", _WHILE_READING.get(f.letter, f.letter)
-    return Formula(name, letter, put(put(f.rhs, given, {}), letters, {}), f.sources, f.__doc__)
+    return Formula(name, letter, substituted(substituted(f.rhs, given, {}), letters, {}), f.sources, f.__doc__)
 
 
 @formula("mixed_fullest", "raab1998 theorem 1")
@@ -212,7 +213,7 @@ def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Fo
     >>> {"ttft", "tpot", "max_users", "million_cost"} <= set(serve_sheet(LLAMA, None, "all_reduce").formulas)
     True
     """
-    rooms = room.room_formulas(dense, moe)
+    rooms = serving_memory.memory_formulas(dense, moe)
     formulas = [
         *map(_of_service, step_formulas(dense, moe, Work("decode", exchange, overlap))),
         *mixed_formulas(dense, moe, exchange, overlap),

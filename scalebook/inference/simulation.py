@@ -11,7 +11,7 @@ from numbers import Real
 import numpy as np
 
 from scalebook.inference.arrivals import drawn
-from scalebook.inference.served import Served, Steps
+from scalebook.inference.results import Served, Steps
 from scalebook.language.notation import quoted
 from scalebook.language.row import quantity
 

@@ -15,7 +15,8 @@ from sympy import Max
 
 from scalebook.attention import sparse
 from scalebook.block import Block, served_blocks
-from scalebook.inference import assumptions, experts, halves
+from scalebook.inference import assumptions, experts
+from scalebook.inference import two_batch_overlap as halves
 from scalebook.inference.engine_terms import TERMS, with_engine_terms
 from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, reach, reason, unreached
@@ -27,30 +28,22 @@ from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels
 from scalebook.machine.collective_rates import FABRIC
 from scalebook.search.space import Space
-from scalebook.tables import Device, Engine, engines, precisions
+from scalebook.tables import Device, Engine, KeysWith, engines, precisions
 
 __all__ = [
-    "EXCHANGES",
-    "OVERLAPS",
-    "PARTS",
-    "SERVING",
-    "Step",
-    "decode_step",
-    "engine_time",
-    "mixed_step",
-    "prefill_step",
-    "step_formulas",
-    "step_sheet",
-    "tokens_of",
-]
+    "EXCHANGES", "OVERLAPS", "PARTS", "SERVING", "Step", "decode_step", "engine_time", "mixed_step", "prefill_step",
+    "step_formulas", "step_sheet", "tokens_of",
+]  # fmt: skip
 
-ENGINES = tuple(key for key, row in engines.items() if "chunk_tokens" in row)  # the other engines serve one user
+ENGINES = KeysWith("engines", "chunk_tokens")  # the other engines serve one user
 EXCHANGES = ("all_reduce", "all_to_all", "gather")
 OVERLAPS = ("none", "half_batches")
 # Default values of letters
-USUAL = {"tp": 1, "ep": 1, "pp": 1, "attention_dp": 1, "past": 0, "prompts": 1, "fp32_bits": 32}
-USUAL |= {"fullest_share": 1, "fullest_group": 1}  # for engines that balance both loads
-_SAID = {
+DEFAULT_LETTERS = {
+    "tp": 1, "ep": 1, "pp": 1, "attention_dp": 1, "past": 0, "prompts": 1, "fp32_bits": 32,
+    "fullest_share": 1, "fullest_group": 1,  # balanced
+}  # fmt: skip
+_DOCS = {
     "weights_time": "Time to read the dense weights on a device, each once.",
     "products_time": "Time of products with dense weights, beyond reading the weights.",
     "cache_time": "Time in which each decoding sequence attends to its cache.",
@@ -164,7 +157,7 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
     ['weights_time', 'products_time']
     """
     parts = (
-        Formula(f"{part}_of_step", part, time, _SOURCES, _SAID[part])
+        Formula(f"{part}_of_step", part, time, _SOURCES, _DOCS[part])
         for part, time in halves.parts_of_step(dense, moe, work).items()
     )
     indices, kind = (dense or moe).indices, assumptions.GROUPED
@@ -180,7 +173,7 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
         *(_EXPERTS if moe else ()),
         *kind,
         *assumptions.ASSUMED,
-        *kernels.USUAL,
+        *kernels.DEFAULT_FORMULAS,
         kernels.wide_efficiency,
         *FABRIC,
     )
@@ -217,7 +210,7 @@ def remark(problem, rejected: Mapping[str, int]) -> str:
 SERVING = Space(
     words={"engine": ENGINES, "exchange": EXCHANGES, "overlap": OVERLAPS},
     usual=_searched,
-    letters=USUAL,
+    letters=DEFAULT_LETTERS,
     rules=RULES,
     reason=reason,
     is_signed=True,
@@ -238,7 +231,7 @@ class Step:
     TypeError if something is missing.
     """
 
-    usual = USUAL
+    usual = DEFAULT_LETTERS
     space = SERVING
     engine: str | None = None  # default engine
     finds: tuple[str, ...] = ("pass_time",)  # letters that are results
@@ -269,7 +262,7 @@ class Step:
         letters, exchange = dict(letters), letters.get("exchange")
         letters.pop("exchange", None)
         engine, knowns = _engine_of(knowns, letters.pop("engine", _UNSAID), self.engine)
-        overlap = _said("overlap", letters.pop("overlap", None), OVERLAPS) or "none"
+        overlap = _checked("overlap", letters.pop("overlap", None), OVERLAPS) or "none"
         rows = [k for k in knowns if isinstance(k, Mapping)]
         known = {n: v for row in rows for n, v in row.items()} | letters
         model = next((row for row in rows if "layers" in row and "gating" in row), None)
@@ -380,16 +373,12 @@ def _engine(engine) -> Row:
 
 
 def _exchange(said, groups, ep) -> str:
-    """Return how tokens reach experts: the given word, or the default for the layout.
-
-    Attention groups that each hold all experts send no tokens to other devices: they gather all tokens and split the
-    widths.
-    """
+    """Return the given word for how tokens reach experts, or the default for these attention groups."""
     usual = "all_reduce" if not is_over_one(groups) else "all_to_all" if is_over_one(ep) else "gather"
-    return _said("exchange", said, EXCHANGES) or usual
+    return _checked("exchange", said, EXCHANGES) or usual
 
 
-def _said(name: str, said, known: tuple[str, ...]) -> str | None:
+def _checked(name: str, said, known: tuple[str, ...]) -> str | None:
     """Return a word after checking that it is one of `known`; None stays None."""
     if said is not None and (not isinstance(said, str) or said not in known):
         raise ValueError(f"{name} is {either(map(repr, known))}, not {quoted(said)}")
@@ -402,10 +391,7 @@ def is_over_one(value) -> bool:
 
 
 def _has_scales(rows, known) -> bool:
-    """Return True if weights are used in 8 bits with a scale for each block.
-
-    Activations then have such scales, too. With fixed scales, the kernels before a product apply them.
-    """
+    """Return True if weights are used in 8 bits with block scales, so that activations need scales too."""
     is_fp8 = "scale_block" in known and _precision(rows) == "fp8"
     return is_fp8 and bool(np.all(quantity("weight_bits", known.get("weight_bits", 8)) == 8))
 

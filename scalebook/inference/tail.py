@@ -3,11 +3,6 @@
 Delays are independent draws from one distribution. The formulas give the mean of the largest of `ways` draws, which
 depends on the tail: it grows with the logarithm of `ways` for an exponential distribution, more slowly for a normal
 one, and as a power for Pareto's. `mean_of_largest` takes any distribution and has no closed form.
-
->>> [round(slowest_exponential(mean_delay=1, ways=x), 3) for x in (8, 72, 16_384)]
-[2.718, 4.861, 10.281]
->>> [round(slowest_normal(mean_delay=1, delay_spread=1, ways=x), 2) for x in (8, 72, 16_384)]
-[2.52, 3.44, 4.99]
 """
 
 from collections.abc import Callable
@@ -36,10 +31,7 @@ _EULER = Float("0.57721566490153286")  # the mean of the Gumbel distribution
 
 
 def _harmonic(n) -> Expr:
-    """Return 1 + 1/2 + ... + 1/n for any n of at least 1, by DeTemple's series.
-
-    The error is within 0.03 % at 1 and a millionth from 3 on.
-    """
+    """Return 1 + 1/2 + ... + 1/n by DeTemple's series; the error is 0.03 % at 1 and a millionth from 3 on."""
     middle = n + Rational(1, 2)
     return log(middle) + _EULER + 1 / (24 * middle**2) - Rational(7, 960) / middle**4
 
@@ -186,7 +178,7 @@ def waiting_time(synchronisations, slowest_delay):
 
 @formula("traded_bandwidth", "dean2013")
 def traded_bandwidth(traffic, hbm_bandwidth, saved_waiting):
-    """Memory bandwidth at which a step with less waiting would take the same time as before.
+    """Memory bandwidth that keeps a step's time the same when devices wait less.
 
     >>> traded_bandwidth(traffic="16.5 GB", hbm_bandwidth="3.3 TB/s", saved_waiting="0.5 ms")
     3000000000000.0

@@ -6,6 +6,8 @@
 (4.8, 0.996)
 """
 
+from functools import cache
+
 from sympy import Max, Min
 
 from scalebook.language import Sheet, formula
@@ -89,7 +91,9 @@ def decode_intensity(attention_width, kv_width, kv_bits):
     return 2 * attention_width / (kv_width * kv_bits / 8)
 
 
-_grouped = decode_intensity.compose(attention_width_grouped, kv_width_grouped)
+@cache
+def _grouped():
+    return decode_intensity.compose(attention_width_grouped, kv_width_grouped)
 
 
 @formula("decode_intensity", "vaswani2017 §3.2", "recasens2025 §IV")
@@ -99,7 +103,7 @@ def decode_intensity_mha(heads, kv_bits):
     >>> decode_intensity_mha(kv_bits=16)
     1.0
     """
-    return _grouped(kv_heads=heads).rhs
+    return _grouped()(kv_heads=heads).rhs
 
 
 @formula("decode_intensity", "shazeer2019 §3")
@@ -109,7 +113,7 @@ def decode_intensity_mqa(heads, kv_bits):
     >>> decode_intensity_mqa(heads=48, kv_bits=16)
     48.0
     """
-    return _grouped(kv_heads=1).rhs
+    return _grouped()(kv_heads=1).rhs
 
 
 @formula("decode_intensity", "ainslie2023 §2.2")
@@ -119,7 +123,7 @@ def decode_intensity_gqa(heads, kv_heads, kv_bits):
     >>> decode_intensity_gqa(heads=64, kv_heads=8, kv_bits=16)
     8.0
     """
-    return _grouped.rhs
+    return _grouped().rhs
 
 
 @formula("decode_intensity", "deepseek2024-v2 §2.1")
@@ -253,7 +257,7 @@ def latency_floor(used_params, weight_bits, hbm_bandwidth):
 
 @formula("ridge_batch", "memory-bottlenecks", given=[ridge_intensity])
 def ridge_batch(ridge_intensity, weight_bits):
-    """Batch at which reading a dense model's weights takes as long as multiplying by them; caches are left out.
+    """Batch for which reading a dense model's weights takes as long as multiplying by them; caches are left out.
 
     >>> from scalebook.tables import accelerators
     >>> round(ridge_batch(accelerators.h100, weight_bits=16))

@@ -42,10 +42,7 @@ class _JavaScript(_Exact, JavascriptCodePrinter):
 
 @lru_cache(1 << 14)
 def _javascript(expr):
-    """Print an expression as JavaScript.
-
-    Results are cached, because the sheets of two strategies share most formulas.
-    """
+    """Print an expression as JavaScript; cached, because sheets of strategies share most formulas."""
     return _JavaScript().doprint(expr)
 
 

@@ -17,7 +17,7 @@ from . import code
 from .notation import NOTATION
 from .units import show
 
-__all__ = ["Condition", "OutsideDomain", "guarded", "put", "refuse_outside", "relaxed"]
+__all__ = ["Condition", "OutsideDomain", "guarded", "refuse_outside", "relaxed", "substituted"]
 
 
 class OutsideDomain(ValueError):
@@ -53,7 +53,7 @@ def _compiled(relation, letters):
     return code.vector(letters, [("holds", relation)], ["holds"])
 
 
-def put(conditions, places: Mapping, name: str) -> tuple[Condition, ...]:
+def substituted(conditions, places: Mapping, name: str) -> tuple[Condition, ...]:
     """Substitute expressions for letters in conditions, and drop conditions that then hold.
 
     Raises OutsideDomain if one fails.
@@ -67,7 +67,7 @@ def put(conditions, places: Mapping, name: str) -> tuple[Condition, ...]:
 
 
 def relaxed(conditions, unknown: sympy.Symbol) -> tuple[Condition, ...]:
-    """Return a solved formula's conditions, except those that require the unknown to be a multiple of something."""
+    """Return a solved formula's conditions that do not require the unknown to be a multiple."""
     return tuple(x for x in conditions if not any(unknown in y.free_symbols for y in x.relation.atoms(sympy.Mod)))
 
 

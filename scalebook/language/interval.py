@@ -104,10 +104,7 @@ SPREADS = Spreads()
 
 
 def usual_ends(letter: str, cell: Cell) -> Ends | None:
-    """Return the ends of a cell: its own, or those of its formula in `SPREADS`.
-
-    Returns None for a cell without spread.
-    """
+    """Return the ends of a cell: its own, or its formula's in `SPREADS`. Returns None for a cell without spread."""
     if cell.low is not None:
         return Ends(cell.low / cell.value, cell.high / cell.value)
     if not cell.formula:
@@ -131,7 +128,7 @@ class Cause(NamedTuple):
     share: float
 
     @property
-    def said(self) -> str:
+    def label(self) -> str:
         return f"{self.letter} ({self.origin})"
 
 
@@ -163,7 +160,7 @@ class Interval:
         """The distance between the ends, divided by the value."""
         return (self.high - self.low) / self.typical
 
-    def _said(self, value) -> str:
+    def _shown(self, value) -> str:
         unit = NOTATION[self.letter].unit
         if np.ndim(value):
             return f"{show(np.min(value), unit)} … {show(np.max(value), unit)}"
@@ -171,11 +168,11 @@ class Interval:
 
     def _lines(self):
         for x in self.ranked[:6]:
-            yield [x.said, self._said(x.low), self._said(x.high), f"{x.share:.0%}"]
+            yield [x.label, self._shown(x.low), self._shown(x.high), f"{x.share:.0%}"]
 
     @property
     def _title(self) -> str:
-        low, typical, high = map(self._said, (self.low, self.typical, self.high))
+        low, typical, high = map(self._shown, (self.low, self.typical, self.high))
         return f"{self.letter} {typical}; {100 * self.level:g}% of cases between {low} and {high}"
 
     def __repr__(self):
@@ -225,9 +222,7 @@ def _part(letter: str, top: Cell, ends_of: Callable[[str, Cell], Ends | None]) -
 
 @lru_cache(64)
 def _function(letter: str, known: tuple[str, ...], factors: tuple[str, ...], formulas: tuple) -> Callable:
-    """Compile formulas to one NumPy function of the known letters and of random factors for the letters in
-    `factors`.
-    """
+    """Compile formulas to one NumPy function of the known letters and of the letters' random `factors`."""
     statements = []
     for name, f in formulas:
         rhs = sympy.Mul(sympy.Symbol(f"{name}__factor"), f.rhs, evaluate=False) if name in factors else f.rhs
@@ -238,10 +233,7 @@ def _function(letter: str, known: tuple[str, ...], factors: tuple[str, ...], for
 
 @lru_cache(1024)
 def _draws(cause: str) -> np.ndarray:
-    """Return stratified standard-normal draws for a cause, the same in every call and on pages.
-
-    The generator mulberry32 orders the draws, because it takes one line in JavaScript.
-    """
+    """Return stratified standard-normal draws for a cause, ordered by mulberry32 so that pages have the same ones."""
     x = np.uint32(crc32(cause.encode())) + np.arange(1, DRAWS + 1, dtype=np.uint32) * np.uint32(0x6D2B79F5)
     t = (x ^ x >> 15) * (x | 1)
     t ^= t + (t ^ t >> 7) * (t | 61)
@@ -318,12 +310,7 @@ def _drawn(letter, part: _Part, groups, typical, level: float):
 
 
 def _between(row: Row, letter: str, level: float, least, most) -> Interval | None:
-    """Return the interval of a result with two bounds; None if the letter does not depend on the step time.
-
-    Both bounds are widened by `BEYOND`, so that eight in ten measured steps lie inside.  For another level, the ends
-    move as quantiles of a log-normal distribution.  The interval always includes the interval of the row's own cells,
-    from `least` to `most`.
-    """
+    """Return the interval between two bounding results, widened by `BEYOND`; None if the step time does not matter."""
     if letter != "step_time" and not rests_on(row.cells[letter], {"step_time"}, {}):
         return None
     typical = row[letter]

@@ -1,4 +1,4 @@
-"""The letters of kernels, and of a step of serving: parts, experts, memory, attention that does not read all caches."""
+"""The letters of kernels and of a serving step: parts, experts, memory, linear and sparse attention."""
 
 from .notation import letter
 
@@ -6,156 +6,150 @@ __all__ = []
 
 _ZERO = "nonnegative"
 
-# A step: what passes the blocks, and how it is split.
-letter("pass_tokens", "", "tokens that pass the blocks together", r"n_T")
-letter("read_chunk", "", "prompt tokens that a step reads, of each prompt", r"n_{P,k}")
-letter("past", "", "tokens of a prompt that were read, or found in a cache, before", r"n_p", _ZERO)
-letter("prompts", "", "prompts that a step reads", r"b_p")
-letter("attention_dp", "", "groups of devices that attend for sequences of their own and share the experts", r"n_a")
-letter("device_batch", "", "sequences decoded by the devices that attend together, at once", r"b_d")
+# A serving step: its tokens, and how they are split over devices.
+letter("pass_tokens", "", "tokens per forward pass", r"n_T")
+letter("read_chunk", "", "tokens read per step of each prompt", r"n_{P,k}")
+letter("past", "", "prompt tokens already cached", r"n_p", _ZERO)
+letter("prompts", "", "prompts read per step", r"b_p")
+letter("attention_dp", "", "data-parallel groups for attention", r"n_a")
+letter("device_batch", "", "sequences decoded at once per attention group", r"b_d")
 letter("expert_bits", "bit", "bits per weight of routed experts", r"\beta_e")
-letter("result_bits", "bit", "bits of what a product writes and devices exchange", r"\beta_y")
-letter("expert_peak", "FLOP/s", "peak of the products of experts", r"F_e")
-letter("expert_efficiency", "%", "share of their peak that the products of experts reach", r"\eta_e", "share")
+letter("result_bits", "bit", "bits per result of a product", r"\beta_y")
+letter("expert_peak", "FLOP/s", "peak arithmetic rate of expert products", r"F_e")
+letter("expert_efficiency", "%", "share of their peak that expert products reach", r"\eta_e", "share")
 
 # Experts.
-letter("layer_tokens", "", "tokens of all devices that a layer of experts works on at once", r"n_E^{\Sigma}")
-letter("local_experts", "", "experts of a device that a step visits", r"E_d")
-letter("expert_rows", "", "tokens of an expert that a step visits", r"n_e")
-letter("assigned_tokens", "", "copies of tokens that a device's experts work on", r"n_{\mathrm{as}}")
-letter("visited_devices", "", "devices that hold an expert of one token", r"n_v")
-letter("exchange_launch", "s", "time of an exchange of tokens however few there are", r"\tau_X")
-letter("copy_value_time", "s", "time of a core for one value of a copy of a token that it sends", r"\tau_{X/c}")
-letter("token_value_time", "s", "time of a core for one value of a token that it reads", r"\tau_{X/t}")
-letter("copy_time", "s", "time of a core for one copy of a token, whatever its width", r"\tau_{X/n}", _ZERO)
-letter("load_spread", "%", "how far an expert's load is off its share at most", r"\pm_E", "share")
-letter("block_rows", "", "rows of a block that one core works on in grouped products", r"\theta_b")
-letter("expert_blocks", "", "blocks of rows of all experts of a device", r"n_{\theta_b}")
-letter("gather_bits", "bit", "bits of a token when it is gathered for its expert", r"\beta_{\mathrm{gat}}")
-letter("scale_time", "s", "time of a core to quantize one number with its block's scale", r"\tau_{\mathrm{sc}}", _ZERO)
-letter("expert_stream_efficiency", "%", "share of the bandwidth that products of experts reach", r"\eta_{s/E}", "share")
-letter("expert_layer_time", "s", "time of a layer of experts on one device", r"T_{\mathrm{moe}}")
+letter("layer_tokens", "", "tokens per expert layer, all devices together", r"n_E^{\Sigma}")
+letter("local_experts", "", "visited experts per device", r"E_d")
+letter("expert_rows", "", "tokens per visited expert", r"n_e")
+letter("assigned_tokens", "", "token copies for the experts of a device", r"n_{\mathrm{as}}")
+letter("visited_devices", "", "devices to which a token is sent", r"n_v")
+letter("exchange_launch", "s", "launch time of a token exchange", r"\tau_X")
+letter("copy_value_time", "s", "core time per value of a sent token copy", r"\tau_{X/c}")
+letter("token_value_time", "s", "core time per value of a read token", r"\tau_{X/t}")
+letter("copy_time", "s", "core time per sent token copy", r"\tau_{X/n}", _ZERO)
+letter("load_spread", "%", "largest deviation of an expert's load from its share", r"\pm_E", "share")
+letter("block_rows", "", "rows per block of grouped products", r"\theta_b")
+letter("expert_blocks", "", "row blocks of all experts on a device", r"n_{\theta_b}")
+letter("gather_bits", "bit", "bits per value of gathered tokens", r"\beta_{\mathrm{gat}}")
+letter("scale_time", "s", "core time to quantize one number with its block's scale", r"\tau_{\mathrm{sc}}", _ZERO)
+letter(
+    "expert_stream_efficiency", "%", "share of the memory bandwidth that expert products reach", r"\eta_{s/E}", "share"
+)
+letter("expert_layer_time", "s", "time of an expert layer on one device", r"T_{\mathrm{moe}}")
 letter("fullest_share", "", "load of the fullest device over the mean", r"\phi_E")
-letter("fullest_group", "", "sequences of the fullest group that attends apart over the mean", r"\phi_a")
+letter("fullest_group", "", "sequences of the fullest attention group over the mean", r"\phi_a")
 
-# What the kernels of serving take besides data sheets.
-letter("read_launch", "s", "time of attention to a cache before it reads", r"\tau_r")
-letter("read_efficiency", "%", "share of the bandwidth at which attention reads a cache", r"\eta_r", "share")
-# The same of a device's own kernels, by what a cache holds.
+# Measured launch times and efficiencies of serving kernels.
+letter("read_launch", "s", "launch time of decode attention", r"\tau_r")
+letter("read_efficiency", "%", "share of the bandwidth that decode attention reaches", r"\eta_r", "share")
+# The same for a device's own kernels, by kind of cache.
 for _kind, _of, _mark in (("grouped", "keys and values", "g"), ("latent", "latents", r"\ell")):
-    letter(f"read_launch_{_kind}", "s", f"time of attention to cached {_of} before it reads", rf"\tau_r^{{{_mark}}}")
+    letter(f"read_launch_{_kind}", "s", f"launch time of decode attention to {_of}", rf"\tau_r^{{{_mark}}}")
     letter(
         f"read_efficiency_{_kind}",
         "%",
-        f"share of the bandwidth at which attention reads cached {_of}",
+        f"share of the bandwidth that decode attention to {_of} reaches",
         rf"\eta_r^{{{_mark}}}",
         "share",
     )
-    letter(f"item_time_{_kind}", "s", f"least time a core spends on one item of cached {_of}", rf"\tau_i^{{{_mark}}}")
-# Of kernels that give each core one sequence and key-value head at a time.
-letter("core_bandwidth", "B/s", "rate at which one core reads cached keys and values", r"W_{\mathrm{core}}")
-letter("split_tokens", "", "fewest cached tokens that one of several cores reads of a sequence", r"n_{\mathrm{split}}")
-letter("join_time", "s", "time to join the results of cores that shared a sequence", r"\tau_{\mathrm{join}}", _ZERO)
-letter(
-    "resident_share", "%", "share of a cache that the second-level cache still holds", r"\chi_{\mathrm{L2}}", "share"
-)
-letter("prompt_launch", "s", "time of attention over a prompt before it computes", r"\tau_p")
-letter(
-    "prompt_efficiency", "%", "share of the bandwidth at which attention writes and reads a prompt", r"\eta_p", "share"
-)
-letter("scale_kernels", "", "kernels of a block that scale what enters products of few bits", r"n_{\mathrm{sc}}", _ZERO)
-letter("scale_block", "", "inputs of weights that share a scale where they are published in 8 bits", r"b_{\mathrm{sc}}")
-letter(
-    "norm_sums", "", "norms of a block whose sums go over the devices that share its heads", r"n_{\mathrm{norm}}", _ZERO
-)
-letter("routing_time_least", "s", "time to sort tokens by expert, however few", r"\tau_e")
-letter("assigned_passes", "", "times that a token's copies pass through memory around the products of experts", "n_m")
+    letter(f"item_time_{_kind}", "s", f"minimum time of a core per item of cached {_of}", rf"\tau_i^{{{_mark}}}")
+# Attention kernels that give each core one sequence and key-value head at a time.
+letter("core_bandwidth", "B/s", "rate at which one core reads the cache", r"W_{\mathrm{core}}")
+letter("split_tokens", "", "fewest cached tokens per core that shares a sequence", r"n_{\mathrm{split}}")
+letter("join_time", "s", "time to join the results of cores that share a sequence", r"\tau_{\mathrm{join}}", _ZERO)
+letter("resident_share", "%", "share of keys and values still in the L2 cache", r"\chi_{\mathrm{L2}}", "share")
+letter("prompt_launch", "s", "launch time of prompt attention", r"\tau_p")
+letter("prompt_efficiency", "%", "share of the bandwidth that prompt attention reaches", r"\eta_p", "share")
+letter("scale_kernels", "", "activation-scaling kernels per block", r"n_{\mathrm{sc}}", _ZERO)
+letter("scale_block", "", "inputs per weight scale in an 8-bit checkpoint", r"b_{\mathrm{sc}}")
+letter("norm_sums", "", "norms per block that need a sum over devices", r"n_{\mathrm{norm}}", _ZERO)
+letter("routing_time_least", "s", "minimum time to sort tokens by expert", r"\tau_e")
+letter("assigned_passes", "", "memory passes over token copies around expert products", "n_m")
 
 # The parts of a step.
-letter("weights_time", "s", "dense weights read in a step", r"T_{\mathrm{wts}}")
-letter("products_time", "s", "what dense products take beyond reading their weights", r"T_F^{+}", _ZERO)
-letter("cache_time", "s", "attention to caches", r"T_{\mathrm{att}}^{kv}", _ZERO)
-letter("reading_time", "s", "attention over prompts", r"T_{\mathrm{att}}^{P}", _ZERO)
-letter("experts_time", "s", "products of routed experts, their weights read", r"T_E", _ZERO)
-letter("routing_time", "s", "tokens sorted by expert, copied and summed", r"T_R", _ZERO)
-letter("streams_time", "s", "norms, activations, and what else streams through memory", r"T_S", _ZERO)
-letter("exchange_time", "s", "messages between devices", r"T_X", _ZERO)
-letter("launches_time", "s", "launches of kernels", r"T_0", _ZERO)
-letter("engine_time", "s", "time of the engine between kernels and steps", r"T_{\mathrm{eng}}", _ZERO)
-letter("pass_time", "s", "time of a step of serving", r"T_{\mathrm{pass}}")
+letter("weights_time", "s", "time to read dense weights", r"T_{\mathrm{wts}}")
+letter("products_time", "s", "time of dense products beyond reading their weights", r"T_F^{+}", _ZERO)
+letter("cache_time", "s", "time of attention to the caches", r"T_{\mathrm{att}}^{kv}", _ZERO)
+letter("reading_time", "s", "time of attention over prompts", r"T_{\mathrm{att}}^{P}", _ZERO)
+letter("experts_time", "s", "time of expert products, weights included", r"T_E", _ZERO)
+letter("routing_time", "s", "time to sort, copy and sum tokens for experts", r"T_R", _ZERO)
+letter("streams_time", "s", "time of norms, activations and other memory streams", r"T_S", _ZERO)
+letter("exchange_time", "s", "time of messages between devices", r"T_X", _ZERO)
+letter("launches_time", "s", "time of kernel launches", r"T_0", _ZERO)
+letter("engine_time", "s", "engine time between kernels and steps", r"T_{\mathrm{eng}}", _ZERO)
+letter("pass_time", "s", "time of a serving step", r"T_{\mathrm{pass}}")
 
-# Memory where a model serves.
-letter("held_weights", "B", "weights on one device", r"M_{w,d}")
-letter("token_cache", "B", "cache of one token on one device", r"m_{kv}")
-letter("workspace", "B", "activations and work space of an engine on one device", r"M_a", _ZERO)
-letter("cache_room", "B", "memory of one device that is left for caches", r"M_r")
-letter("cached_tokens", "", "tokens in the cache of a sequence, mean over its answer", r"\bar n_{\mathrm{in}}")
+# Memory in serving.
+letter("held_weights", "B", "weights per device", r"M_{w,d}")
+letter("token_cache", "B", "cache per token and device", r"m_{kv}")
+letter("workspace", "B", "workspace of an engine per device", r"M_a", _ZERO)
+letter("cache_room", "B", "memory per device left for caches", r"M_r")
+letter("cached_tokens", "", "mean cached tokens per sequence", r"\bar n_{\mathrm{in}}")
 letter("max_users", "", "users whose caches fit at once", r"c_{\max}", _ZERO)
 
 # From a step to a service.
-letter("chunks_of_prompt", "", "steps in which a prompt is read", r"n_k")
-letter("prompts_together", "", "short prompts that a step reads beside each other", r"n_{\parallel}")
+letter("chunks_of_prompt", "", "steps to read one prompt", r"n_k")
+letter("prompts_together", "", "short prompts read together in one step", r"n_{\parallel}")
 letter(
     "mixed_time",
     "s",
-    "time of a step that reads a part of a prompt beside the sequences that it decodes",
+    "time of a step that reads a prompt and decodes",
     r"T_{\mathrm{mix}}",
 )
-letter("request_rate", "request/s", "requests that all devices finish in a second", r"X")
+letter("request_rate", "request/s", "request throughput of all devices", r"X")
 
-# The same of a step that reads a part of a prompt.
-letter("mixed_tokens", "", "tokens that pass the blocks together while a prompt is read", r"n_T'")
-letter("mixed_layer_tokens", "", "tokens that a layer of experts then works on", r"n_E^{\Sigma\prime}")
-letter("mixed_visited", "", "experts that are then visited", r"E_v'", _ZERO)
-letter("mixed_local", "", "experts of a device that are then visited", r"E_d'")
-letter("mixed_rows", "", "tokens of an expert that is then visited", r"n_e'")
-letter("mixed_fullest", "", "load of the device that is then the fullest, over the mean", r"\phi_E'")
-letter("mixed_assigned", "", "copies of tokens that a device's experts then work on", r"n_{\mathrm{as}}'")
+# Mixed steps, which also read a part of a prompt.
+letter("mixed_tokens", "", "tokens per forward pass of a mixed step", r"n_T'")
+letter("mixed_layer_tokens", "", "tokens per expert layer of a mixed step", r"n_E^{\Sigma\prime}")
+letter("mixed_visited", "", "routed experts visited in a mixed step", r"E_v'", _ZERO)
+letter("mixed_local", "", "visited experts per device in a mixed step", r"E_d'")
+letter("mixed_rows", "", "tokens per visited expert in a mixed step", r"n_e'")
+letter("mixed_fullest", "", "load of the fullest device over the mean in a mixed step", r"\phi_E'")
+letter("mixed_assigned", "", "token copies for the experts of a device in a mixed step", r"n_{\mathrm{as}}'")
 
-# The model: attention that keeps a state instead of a cache, and attention to a few keys that an indexer picks.
-letter("linear_layers", "", "blocks of linear attention: they keep a state, no cache", r"L_{\ell}", _ZERO, whole=True)
-letter("linear_key_heads", "", "heads of queries and of keys in linear attention", r"a_{\ell k}", whole=True)
-letter("linear_value_heads", "", "heads of values in linear attention, each with a state", r"a_{\ell v}", whole=True)
-letter("linear_key_dim", "", "width of one head's key in linear attention", r"d_{\ell k}", whole=True)
-letter("linear_value_dim", "", "width of one head's value in linear attention", r"d_{\ell v}", whole=True)
-letter("linear_conv", "", "tokens under the short convolution before linear attention", r"n_{\ell}", whole=True)
-letter("linear_bits", "bit", "bits per value of linear attention's state", r"\beta_{\ell}")
-letter("linear_state", "", "values of one sequence's state, all linear layers together", r"S_{\ell}", _ZERO)
-letter("linear_memory", "B", "state of one sequence, all linear layers together", r"M_{\ell}", _ZERO)
-letter("linear_params", "", "parameters of linear attention in one block", r"N_{\ell}")
-letter(
-    "output_gate", "", "gates on what attention puts out: 1 as wide as the queries, 0 none", "g_o", _ZERO, whole=True
-)
-letter("index_heads", "", "heads of the indexer that picks keys for sparse attention", r"a_{\mathrm{idx}}", whole=True)
-letter("index_dim", "", "width of an indexer's head, and of the one key it caches", r"d_{\mathrm{idx}}", whole=True)
-letter("index_tokens", "", "tokens that sparse attention attends to, of those cached", r"n_{\mathrm{idx}}", whole=True)
-letter("index_params", "", "parameters of the indexer in one block", r"N_{\mathrm{idx}}")
+# The model: linear attention (a state instead of a cache) and sparse attention (keys selected by an indexer).
+letter("linear_layers", "", "blocks with linear attention (a state, no cache)", r"L_{\ell}", _ZERO, whole=True)
+letter("linear_key_heads", "", "query and key heads of linear attention", r"a_{\ell k}", whole=True)
+letter("linear_value_heads", "", "value heads of linear attention", r"a_{\ell v}", whole=True)
+letter("linear_key_dim", "", "key width per head of linear attention", r"d_{\ell k}", whole=True)
+letter("linear_value_dim", "", "value width per head of linear attention", r"d_{\ell v}", whole=True)
+letter("linear_conv", "", "tokens under the short convolution of linear attention", r"n_{\ell}", whole=True)
+letter("linear_bits", "bit", "bits per value of the linear-attention state", r"\beta_{\ell}")
+letter("linear_state", "", "values in the linear-attention state of a sequence", r"S_{\ell}", _ZERO)
+letter("linear_memory", "B", "linear-attention state per sequence", r"M_{\ell}", _ZERO)
+letter("linear_params", "", "linear-attention parameters per block", r"N_{\ell}")
+letter("output_gate", "", "output gates of attention: 1 if as wide as the queries, 0 if none", "g_o", _ZERO, whole=True)
+letter("index_heads", "", "heads of the sparse-attention indexer", r"a_{\mathrm{idx}}", whole=True)
+letter("index_dim", "", "width of an indexer head", r"d_{\mathrm{idx}}", whole=True)
+letter("index_tokens", "", "cached tokens that sparse attention selects", r"n_{\mathrm{idx}}", whole=True)
+letter("index_params", "", "indexer parameters per block", r"N_{\mathrm{idx}}")
 
-# Attention to what an indexer picks, linear attention that serves, and half batches.
-letter("index_peak", "FLOP/s", "peak of an indexer's products", r"F_{\mathrm{idx}}")
-letter("index_bits", "bit", "bits per value of an indexer's cached key", r"\beta_{\mathrm{idx}}")
-letter("dense_tokens", "", "tokens up to which prompts attend to all keys", r"n_{\mathrm{idx}}^{0}", _ZERO)
-letter("head_tile", "", "heads that a kernel of sparse attention multiplies for at once", r"a_t", whole=True)
-letter("tiled_heads", "", "heads that a device multiplies for, empty places of a tile counted", r"a_d^{\Box}")
+# Sparse and linear attention in serving, and two-batch overlap.
+letter("index_peak", "FLOP/s", "peak arithmetic rate of the indexer", r"F_{\mathrm{idx}}")
+letter("index_bits", "bit", "bits per value of the indexer's cached keys", r"\beta_{\mathrm{idx}}")
+letter("dense_tokens", "", "prompt length up to which attention is dense", r"n_{\mathrm{idx}}^{0}", _ZERO)
+letter("head_tile", "", "heads per tile of sparse attention", r"a_t", whole=True)
+letter("tiled_heads", "", "heads computed per device, padding included", r"a_d^{\Box}")
 letter("sparse_efficiency", "%", "share of the peak that sparse attention reaches", r"\eta_{\mathrm{idx}}", "share")
-letter("delta_chunk", "", "tokens of a prompt that linear attention reads at once", r"C_{\ell}", whole=True)
-letter("sequence_state", "B", "state of one sequence's linear attention on one device", r"m_{\ell}")
-letter("messages_time", "s", "time of a step's messages, hidden or not", r"T_X^{\Sigma}", _ZERO)
-letter("attention_stretch", "s", "computing of half a batch up to the sum after attention", r"t_{2/2}^{a}")
-letter("attention_messages", "s", "messages of half a batch after its attention", r"x_{2/2}^{a}", _ZERO)
-letter("experts_stretch", "s", "computing of half a batch after attention, its experts", r"t_{2/2}^{e}")
-letter("experts_messages", "s", "messages of half a batch after its experts", r"x_{2/2}^{e}", _ZERO)
-letter("alternating_time", "s", "time of a block for two half batches in turn", r"T_{2/2}")
-letter("alternating_end", "s", "time that neither half of a batch hides, at the ends of a step", r"T_{2/2}^{0}", _ZERO)
-letter("exchange_cores", "", "cores that messages take while they travel", r"C_X", _ZERO, whole=True)
-letter("slowing", "", "how much longer computing takes beside messages, over its time", r"\sigma_C", _ZERO)
-letter("exposed_messages", "s", "messages of a block of two half batches that are waited for", r"X_{2/2}", _ZERO)
+letter("delta_chunk", "", "prompt tokens per chunk of linear attention", r"C_{\ell}", whole=True)
+letter("sequence_state", "B", "linear-attention state per sequence and device", r"m_{\ell}")
+letter("messages_time", "s", "message time per step, hidden or not", r"T_X^{\Sigma}", _ZERO)
+letter("attention_stretch", "s", "compute time of half a batch up to the sum after attention", r"t_{2/2}^{a}")
+letter("attention_messages", "s", "message time of half a batch after attention", r"x_{2/2}^{a}", _ZERO)
+letter("experts_stretch", "s", "compute time of half a batch after attention (experts)", r"t_{2/2}^{e}")
+letter("experts_messages", "s", "message time of half a batch after the experts", r"x_{2/2}^{e}", _ZERO)
+letter("alternating_time", "s", "time of a block with two-batch overlap", r"T_{2/2}")
+letter("alternating_end", "s", "unhidden time at the ends of a step with two-batch overlap", r"T_{2/2}^{0}", _ZERO)
+letter("exchange_cores", "", "cores occupied by messages in flight", r"C_X", _ZERO, whole=True)
+letter("slowing", "", "slowdown of computing by overlapped messages", r"\sigma_C", _ZERO)
+letter("exposed_messages", "s", "exposed message time per block with two-batch overlap", r"X_{2/2}", _ZERO)
 
-# Products in training: what a device's reach, by precision, and the range over the sources.
+# Efficiency of products in training, by precision, with the range over sources.
 letter(
     "training_efficiency",
     "%",
-    "rate of a training step's products over the peak, before clocks fall",
+    "share of the peak that products reach in training, before clocks fall",
     r"\eta_{\mathrm{tr}}",
     "share",
 )
@@ -163,21 +157,21 @@ for _precision in ["bf16", "fp16", "fp8", "fp4"]:
     letter(
         f"training_{_precision}",
         "%",
-        f"rate of a training step's products over the peak, in {_precision}",
+        f"share of the peak that {_precision} products reach in training",
         f"\\eta_{{\\mathrm{{tr,{_precision}}}}}",
         "share",
     )
 letter(
     "grouped_efficiency",
     "%",
-    "rate of products of experts over the peak, in training",
+    "share of the peak that expert products reach in training",
     r"\eta_{\mathrm{tr},E}",
     "share",
 )
 letter(
     "grouped_whole",
     "%",
-    "rate of products of experts over the peak where their weights fill whole systolic arrays",
+    "share of the peak that expert products reach if weights fill whole arrays",
     r"\eta_{E,\mathrm{arr}}",
     "share",
 )
@@ -185,115 +179,113 @@ for _which, _mark in [("low", "-"), ("typical", "0"), ("high", "+")]:
     letter(
         f"efficiency_{_which}",
         "%",
-        f"share of the peak that a kernel reaches in training, {_which}",
+        f"{_which} share of the peak that kernels reach in training",
         f"\\eta_{{k}}^{{{_mark}}}",
         "share",
     )
 letter(
     "grouped_hidden",
     "%",
-    "share of the shorter of arithmetic and traffic that products of experts hide",
+    "overlapped share of the shorter of arithmetic and traffic in expert products",
     r"\chi_E",
     "share",
 )
 letter(
     "expert_passes",
     "",
-    "times that experts' activations pass through memory beside fused kernels",
+    "extra memory passes over expert activations",
     r"n_{E\Box}",
     _ZERO,
 )
-letter("eager_time", "s", "time of a block's unfused steps on what its experts hold", r"T_{E\Box}", _ZERO)
-letter("split_time", "s", "time that sharing a product's inner size between cores costs", r"\tau_{\mathrm{split}}")
-letter("split_step", "s", "time that each share of the inner size beyond the second adds", r"\tau_{\mathrm{split}+}")
-letter("inner_wait", "s", "time that loads take for each element of the inner size", r"\tau_{\mathrm{wait}}", _ZERO)
-letter(
-    "quantize_start", "s", "time to start the kernel that quantizes the input of a product", r"\tau_{\mathrm{q}}", _ZERO
-)
+letter("eager_time", "s", "time of a block's unfused expert steps", r"T_{E\Box}", _ZERO)
+letter("split_time", "s", "time to combine split-K partial sums", r"\tau_{\mathrm{split}}")
+letter("split_step", "s", "time of each split-K partial sum beyond the second", r"\tau_{\mathrm{split}+}")
+letter("inner_wait", "s", "load wait per element of the inner dimension", r"\tau_{\mathrm{wait}}", _ZERO)
+letter("quantize_start", "s", "launch time of the quantization kernel", r"\tau_{\mathrm{q}}", _ZERO)
 letter(
     "quantize_passes",
     "",
-    "times that a product's input passes through memory to be quantized",
+    "memory passes to quantize a product's input",
     r"n_{\mathrm{q}}",
     _ZERO,
 )
 letter(
     "quantize_row",
     "s",
-    "time of a row of a product's input in the kernel that quantizes it",
+    "time to quantize one row of a product's input",
     r"\tau_{\mathrm{q,row}}",
     _ZERO,
 )
 letter("quantize_time", "s", "time to quantize the input of a product", r"T_{\mathrm{quant}}", _ZERO)
-letter("operator_time", "s", "time of a linear layer: its input is quantized, then multiplied", r"T_{\mathrm{lin}}")
+letter("operator_time", "s", "time of a linear layer, quantization included", r"T_{\mathrm{lin}}")
 letter(
     "cached_share",
     "%",
-    "share of a product's traffic that a benchmark finds in the last-level cache",
+    "share of a product's traffic that hits the last-level cache in a benchmark",
     r"\chi_{\mathrm{LLC}}",
     "share",
 )
-letter("l2_bandwidth", "B/s", "rate at which kernels read the last-level cache on the chip", r"W_{\mathrm{L2}}")
-letter("best_time", "s", "time of the best product that a search finds", r"T_{\mathrm{best}}")
-letter("dummy_share", "%", "whether a library keeps gradients beside those that are summed", r"\chi_{g\Box}", "share")
-letter("work_memory", "B", "what a framework and its libraries hold beside the model", r"M_{\mathrm{work}}", _ZERO)
-letter("library_memory", "B", "work space of libraries", r"M_{\mathrm{lib}}", _ZERO)
-letter("vocab_bits", "bit", "held for each parameter of the vocabulary's matrix, beside its state", r"b_{V\Box}", _ZERO)
+letter("l2_bandwidth", "B/s", "bandwidth of the last-level cache on the chip", r"W_{\mathrm{L2}}")
+letter("best_time", "s", "time of the fastest product that a search finds", r"T_{\mathrm{best}}")
+letter("dummy_share", "%", "share of dummy gradients that a library keeps (0 or 1)", r"\chi_{g\Box}", "share")
+letter("work_memory", "B", "memory of a framework and its libraries, model excluded", r"M_{\mathrm{work}}", _ZERO)
+letter("library_memory", "B", "workspace of libraries", r"M_{\mathrm{lib}}", _ZERO)
+letter("vocab_bits", "bit", "extra bits per parameter of the vocabulary matrix", r"b_{V\Box}", _ZERO)
 letter(
     "gathered_tensors",
     "",
-    "tensors that tensor parallelism has gathered whole while a block is at work",
+    "whole tensors gathered by tensor parallelism for a working block",
     r"n_{\mathrm{ag}}",
     _ZERO,
 )
-letter("dummy_gradients", "B", "gradients that a library keeps beside those that are summed", r"M_{g\Box}", _ZERO)
+letter("dummy_gradients", "B", "dummy gradients that a library keeps", r"M_{g\Box}", _ZERO)
 
-# Kernels: a matrix product of rows x inner by inner x columns, so many copies of it, and streams through memory.
+# Kernels: `copies` matrix products of [rows, inner] by [inner, columns], and streams through memory.
 letter("rows", "", "rows of a matrix product: tokens, in a forward pass", r"n_{\mathrm{row}}")
 letter("columns", "", "columns of a matrix product", r"n_{\mathrm{col}}")
-letter("inner", "", "size a matrix product sums over", r"n_{\mathrm{in}}")
-letter("copies", "", "matrix products of one shape that run as one kernel", r"n_{\mathrm{mm}}")
-letter("tile_rows", "", "rows of the tile of a result that one core works on", r"\theta_r")
-letter("tile_columns", "", "columns of the tile of a result that one core works on", r"\theta_c")
-letter("tiles", "", "tiles of the results of a matrix product, those at the edges counted whole", r"n_{\theta}")
-letter("waves", "", "times that all cores together take on a tile each", r"n_{\mathrm{wave}}")
-letter("weight_columns", "", "columns of a weight, before tensor parallelism splits them", r"n_{\mathrm{w}}")
-letter("pad_multiple", "", "what each device's part of the vocabulary is a multiple of", r"n_{\mathrm{pad}}")
-letter("padded_vocab", "", "words in the vocabulary with those added to make it divisible", r"V_{\mathrm{pad}}")
+letter("inner", "", "inner dimension of a matrix product", r"n_{\mathrm{in}}")
+letter("copies", "", "matrix products of one shape per kernel", r"n_{\mathrm{mm}}")
+letter("tile_rows", "", "rows of an output tile", r"\theta_r")
+letter("tile_columns", "", "columns of an output tile", r"\theta_c")
+letter("tiles", "", "output tiles of a matrix product, partial tiles counted whole", r"n_{\theta}")
+letter("waves", "", "waves: rounds in which every core computes one tile", r"n_{\mathrm{wave}}")
+letter("weight_columns", "", "columns of a weight before tensor parallelism", r"n_{\mathrm{w}}")
+letter("pad_multiple", "", "multiple to which each device's part of the vocabulary is padded", r"n_{\mathrm{pad}}")
+letter("padded_vocab", "", "tokens in the padded vocabulary", r"V_{\mathrm{pad}}")
 letter(
     "tile_efficiency",
     "%",
-    "results that were asked for over those that whole tiles work out",
+    "tile efficiency: useful share of whole tiles",
     r"\eta_{\theta}",
     "share",
 )
 letter(
     "wave_efficiency",
     "%",
-    "tiles over those that all cores could take on in whole waves",
+    "wave efficiency: share of cores' tile slots that hold a tile",
     r"\eta_{\mathrm{wave}}",
     "share",
 )
 letter(
     "fill",
     "%",
-    "results that were asked for over those that all cores could work out",
+    "share of cores' tile slots with useful work: tile times wave efficiency",
     r"\eta_{\mathrm{fill}}",
     "share",
 )
 letter(
     "aligned_share",
     "%",
-    "what a product reaches whose rows do not begin at multiples of 16 bytes, over one whose rows do",
+    "rate of a product with unaligned rows relative to aligned ones",
     r"\eta_{16}",
     "share",
 )
-letter("exposed_write", "%", "share of the writing of a result that no arithmetic hides", r"\chi_w", "share")
-letter("inner_half", "", "inner size at which a matrix product reaches half of its highest rate", r"n_{1/2}")
+letter("exposed_write", "%", "exposed share of writing a result", r"\chi_w", "share")
+letter("inner_half", "", "inner dimension at which a product reaches half of its highest rate", r"n_{1/2}")
 letter(
     "matmul_efficiency",
     "%",
-    "rate of full waves of a deep matrix product over the peak",
+    "share of the peak in full waves of deep matrix products",
     r"\eta_{\mathrm{mm}}",
     "share",
 )
@@ -301,31 +293,31 @@ for _precision in ["fp64", "fp32", "bf16", "fp16", "fp8", "fp4"]:
     letter(
         f"matmul_{_precision}",
         "%",
-        f"rate of full waves of a deep matrix product over the peak, in {_precision}",
+        f"share of the peak in full waves of deep {_precision} products",
         f"\\eta_{{\\mathrm{{mm,{_precision}}}}}",
         "share",
     )
 letter(
     "matmul_fp8_block",
     "%",
-    "rate of full waves of a deep matrix product over the peak, in fp8 with a scale for each block of weights",
+    "share of the peak in full waves of deep fp8 products with block scales",
     r"\eta_{\mathrm{mm,block}}",
     "share",
 )
 letter(
     "stream_efficiency",
     "%",
-    "rate at which kernels stream through memory over its bandwidth",
+    "share of memory bandwidth that streaming kernels reach",
     r"\eta_{\mathrm{st}}",
     "share",
 )
-letter("kernel_launch", "s", "time a kernel takes however little it does", r"\tau_k", _ZERO)
+letter("kernel_launch", "s", "launch time of a kernel", r"\tau_k", _ZERO)
 letter("matmul_time", "s", "time of a matrix product", r"T_{\mathrm{mm}}")
 letter(
     "matmul_share",
     "%",
-    "arithmetic of a matrix product over what the peak could do in its time",
+    "share of the peak that a matrix product reaches",
     r"\phi_{\mathrm{mm}}",
     "share",
 )
-letter("stream_time", "s", "time of a kernel that only streams through memory", r"T_{\mathrm{st}}")
+letter("stream_time", "s", "time of a memory-bound kernel", r"T_{\mathrm{st}}")

@@ -64,6 +64,7 @@ _TABLE = {
         step_forward 0 forward
         step_backward 1 backward
         step_again 2 run again
+        orthogonal_time 5 Newton-Schulz
         step_head 3 embeddings and logits
         forward_compute 0 forward
         input_gradient_compute 4 input gradient
@@ -121,6 +122,7 @@ _TABLE = {
         weight_bits 2 weights
         gradient_bits 0 gradients
         optimizer_bits 1 optimizer state
+        moment_bits 3 one moment
         kv_bits 1 cache
         activation_bits 3 activations
     """,
@@ -138,6 +140,7 @@ _TABLE = {
         cp_backward 1 context parallel
         ep_backward 2 expert parallel
         tp_async 0 tensor parallel
+        orthogonal_exchange 2 matrices
         exchange_time 0 messages
         way_time 0 messages
         doubling_time 0 messages

@@ -19,11 +19,13 @@ LookupError: no letter is called 'hiden'; did you mean 'hidden'?
 
 import keyword
 import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
+from importlib.resources import files
 from numbers import Real
 
 import sympy
@@ -34,8 +36,8 @@ from sympy.printing.str import StrPrinter
 from .tabular import aligned, folded, page_table, styled
 
 __all__ = [
-    "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "free", "in_letters", "letter", "listed",
-    "nearest", "no_attribute", "quoted", "symbol", "tex", "word",
+    "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "free", "in_letters", "letter",
+    "letters_of", "listed", "nearest", "no_attribute", "quoted", "symbol", "tex", "word",
 ]  # fmt: skip
 
 
@@ -206,6 +208,19 @@ def letter(
     if NOTATION.setdefault(name, new) != new:
         raise ValueError(f"{name!r} already means {NOTATION[name].meaning!r}")
     return new.symbol
+
+
+def letters_of(package: str) -> None:
+    """Enter the letters of a package's `letters.toml`: word = [unit, meaning, printed form, sign, whole].
+
+    A group with `members` has one letter for each of them.  `#` stands for the member's word, in meanings for what it
+    is called, and in printed forms for its mark.
+    """
+    groups = tomllib.loads((files(package) / "letters.toml").read_text("utf-8"))
+    for group in groups.values():
+        for member, called, mark in group.pop("members", [("", "", "")]):
+            for name, (unit, meaning, tex, *rest) in group.items():
+                letter(name.replace("#", member), unit, meaning.replace("#", called), tex.replace("#", mark), *rest)
 
 
 def symbol(name: str) -> sympy.Symbol:

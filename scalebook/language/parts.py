@@ -14,7 +14,7 @@ from .notation import NOTATION
 from .row import Row
 from .units import show
 
-__all__ = ["breakdowns", "nearest_parts", "parts", "said"]
+__all__ = ["breakdowns", "nearest_parts", "part_lines", "parts"]
 
 
 def parts(row: Row, letter: str) -> dict[str, float]:
@@ -71,7 +71,7 @@ def nearest_parts(row: Row, letter: str) -> str:
     return next((n for n in [letter, *_below(row, letter)] if parts(row, n)), "")
 
 
-def said(row: Row, letter: str, most: int = 99) -> list[tuple[str, str, str]]:
+def part_lines(row: Row, letter: str, most: int = 99) -> list[tuple[str, str, str]]:
     """Return the parts of a letter as text: name, value with unit, and share of the letter.
 
     Parts that are zero are left out.
@@ -79,7 +79,7 @@ def said(row: Row, letter: str, most: int = 99) -> list[tuple[str, str, str]]:
     >>> from scalebook import decoding
     >>> from scalebook.tables import accelerators, models
     >>> row = decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16)
-    >>> said(row, "decode_memory")
+    >>> part_lines(row, "decode_memory")
     [('weight_memory', '16.06 GB', '93.7 %'), ('kv_cache', '1.074 GB', '6.3 %')]
     """
     unit = NOTATION[letter].unit

@@ -76,7 +76,7 @@ def quantity(name: str, value) -> Value:
     >>> quantity("microbatches", 0)
     Traceback (most recent call last):
         ...
-    ValueError: microbatches must be positive, not 0: it is micro-batches in a step, a count
+    ValueError: microbatches must be positive, not 0: it is micro-batches per step, a count
     """
     name = word(name)
     if type(value) is int and 0 <= value < 1 << 53:
@@ -382,7 +382,7 @@ class Why:
         cell = self.cell
         return tuple(cell.formula.sources) if cell.formula else tuple(filter(None, [cell.source]))
 
-    def _said(self, cited, plain=str) -> str:
+    def _origin(self, cited, plain=str) -> str:
         cell = self.cell
         if cell.formula:
             return ", ".join(map(cited, self.sources))
@@ -397,7 +397,7 @@ class Why:
             return [f"{self.name} = {with_unit(self.cell.value, unit)}  [as above]"]
         seen.add(self.name)
         return [
-            f"{self.equation}  [{self._said(str)}]",
+            f"{self.equation}  [{self._origin(str)}]",
             *("    " + line for x in self.inputs for line in x._lines(seen)),
         ]
 
@@ -409,7 +409,7 @@ class Why:
 
         Letters in `seen` are not unfolded, because they are unfolded elsewhere on the page.
         """
-        equation, sources = html.escape(self.equation), f"<small>[{self._said(cite_html, html.escape)}]</small>"
+        equation, sources = html.escape(self.equation), f"<small>[{self._origin(cite_html, html.escape)}]</small>"
         if not self.cell.inputs or self.name in seen:
             return f'<span class="sb-why tex2jax_ignore">{equation} {sources}</span>'
         seen.add(self.name)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from .notation import NOTATION
-from .parts import breakdowns, said
+from .parts import breakdowns, part_lines
 from .row import Row, Why, with_unit
 from .tabular import Markup, folded, page_table, styled, table_cell
 
@@ -25,7 +25,7 @@ def answers(row: Row) -> list[str]:
     """Return the letters that a reader most likely wants.
 
     Times and memory that have parts come first, then letters with a low and a high end, then letters that no other
-    letter uses.  Within each group, the last computed comes first.
+    letter uses.  In each group, the letter computed last comes first.
     """
     used = {n for cell in row.cells.values() for n in cell.inputs}
     ends = [n for n, cell in row.cells.items() if cell.formula and n not in used]
@@ -73,7 +73,7 @@ def _parts(row: Row, letter: str) -> Markup:
         )
 
     how = "the sum of" if row.cells[letter].formula.rhs.is_Add else "the largest of"
-    lines = ([_named(n), value, bar(share), NOTATION[n].meaning] for n, value, share in said(row, letter))
+    lines = ([_named(n), value, bar(share), NOTATION[n].meaning] for n, value, share in part_lines(row, letter))
     return page_table(["letter", "value", "share", "meaning"], lines, f"{letter} is {how}")
 
 

@@ -44,7 +44,7 @@ class Sheet:
 
     `changes` maps letters that a reader can change (devices, bits) to values.  If a formula's condition fails at a
     point, the error names the nearest of these values that would work.  Raises ValueError for two formulas of one
-    letter and for a circle, naming them.
+    letter and, at first use, for a circle, naming them.
     """
 
     def __init__(
@@ -59,16 +59,20 @@ class Sheet:
                 raise TypeError(f"{name} takes closed forms, and {f.letter} of {f.name} is found numerically")
             if by_letter.setdefault(f.letter, f) is not f:
                 raise ValueError(f"{name} has two formulas for {f.letter}: {by_letter[f.letter].name} and {f.name}")
+        self._by_letter, self._plans = by_letter, {}
+
+    @cached_property
+    def formulas(self) -> dict[str, Formula]:
+        """The formulas by letter, each after those that it needs.  Found at first use, so that an import is quick."""
         try:
-            order = TopologicalSorter({n: f.inputs for n, f in by_letter.items()}).static_order()
-            self.formulas: dict[str, Formula] = {n: by_letter[n] for n in order if n in by_letter}
+            order = TopologicalSorter({n: f.inputs for n, f in self._by_letter.items()}).static_order()
+            return {n: self._by_letter[n] for n in order if n in self._by_letter}
         except CycleError as error:
-            raise ValueError(f"{name} goes in a circle: {' → '.join(error.args[1])}") from None
-        self._plans = {}
+            raise ValueError(f"{self.name} goes in a circle: {' → '.join(error.args[1])}") from None
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """The letters that the sheet needs: those that none of its formulas gives."""
+        """The letters that the sheet needs because none of its formulas gives them."""
         return tuple(sorted({i for f in self.formulas.values() for i in f.inputs} - self.formulas.keys()))
 
     @cached_property
@@ -130,7 +134,7 @@ class Sheet:
         return Computed(self.name, cells, values, self.formulas, missing)
 
     def _would_do(self, f, known):
-        """End the sentence about a formula that does not hold: name each letter's nearest value at which it would."""
+        """End the sentence about a formula that does not hold: name each letter's nearest value that would work."""
         given = {n: x.value for n, x in known.items()}
         if any(map(np.ndim, given.values())):
             return ""
@@ -197,13 +201,13 @@ class Sheet:
         for f in formulas:
             if not isinstance(f, Formula):
                 raise TypeError(f"{self.name} takes formulas, not {quoted(f)}")
-            if f.letter not in self.letters:
+            if f.letter not in self._by_letter and f.letter not in self.letters:
                 raise ValueError(
                     f"{self.name} does not use {f.letter}, which {f.name} gives; {nearest(f.letter, self.letters)}"
                 )
         return type(self)(
             self.name,
-            *({**self.formulas, **{f.letter: f for f in formulas}}).values(),
+            *(self._by_letter | {f.letter: f for f in formulas}).values(),
             doc=self.__doc__,
             changes=self.changes,
         )
@@ -263,11 +267,7 @@ class Sheet:
 
 
 class _Outputs(tuple):
-    """The letters that a plan computes.
-
-    Each of its `steps` is a letter with its formula, the formula's inputs, and the range of values that need no further
-    check.
-    """
+    """The letters that a plan computes; `steps` has each letter's formula, inputs and range of surely valid values."""
 
     def __new__(cls, steps):
         steps = tuple(steps)

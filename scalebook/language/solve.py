@@ -130,7 +130,7 @@ class Numeric(Formula):
     def solve(self, letter, between=None):
         return self.formula if letter == self.formula.letter else self.formula.solve(letter, between)
 
-    def _put(self, values):
+    def _substituted(self, values):
         lacking = ", ".join(x for x in self.inputs if x not in values)
         needs = f"is found numerically here and needs every other letter; it lacks {lacking or 'numbers'}"
         raise TypeError(f"{self.letter} {needs}")

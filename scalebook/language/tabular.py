@@ -45,10 +45,7 @@ _SAID = ' class="sb-said"'
 
 
 def _is_number(text: str) -> bool:
-    """Return True if a cell is a number, with or without a unit or range.
-
-    A long sentence that begins with a number is not one.
-    """
+    """Return True if a cell is a number, with or without unit or range, and not a sentence that begins with one."""
     sentence = len(text) > 40 and len(text.split()) >= 8
     return not sentence and (text[:1].isdigit() or text[:1] in "+-−–—≤≥<>~$")
 

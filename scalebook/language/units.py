@@ -87,7 +87,9 @@ def parse(quantity: str, unit: str) -> float:
     number, rest = found.groups()
     try:
         if unit == "%" and rest == unit:
-            return float(Decimal(number) / 100)
+            if not math.isfinite(value := float(Decimal(number) / 100)):
+                raise ValueError
+            return value
         if unit == "year":
             year, _, month = number.partition("-")
             if rest or not 1 <= int(month or 1) <= 12:
@@ -110,11 +112,7 @@ def parse(quantity: str, unit: str) -> float:
 
 
 def _round(value: float) -> float:
-    """Round to four significant digits, halves away from zero, like JavaScript's toPrecision.
-
-    The value is first rounded to twelve digits, so that values near a half round the same way whatever the order of
-    summation.
-    """
+    """Round to four significant digits, halves away from zero; twelve digits first, against the noise of summation."""
     return float(_DIGITS.create_decimal(float(f"{value:.12g}")))
 
 

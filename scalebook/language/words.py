@@ -21,8 +21,8 @@ __all__ = ["WORDS", "Word", "word"]
 class Word:
     """A named choice: its values (the default first), its meaning, and where it makes a difference.
 
-    `values` maps names to what they stand for: themselves, or objects such as schedules.  `says` is a function of
-    letters and words that is true where the choice makes a difference; None if it always does.
+    `values` maps each name to itself or to an object, such as a schedule.  `says` is a function of letters and words
+    that returns True if the choice makes a difference; None if it always does.
     """
 
     name: str

@@ -19,10 +19,7 @@ _FUNCTIONS = {sympy.log: "log", sympy.exp: "exp", sympy.ceiling: "ceil", sympy.f
 
 
 class _Python:
-    """The code shared by `Point` and `Vector`.
-
-    `lines` assign names to shared subexpressions, each before its first use.
-    """
+    """The code shared by `Point` and `Vector`; `lines` assign names to shared subexpressions before their first use."""
 
     module = ""
     printer = PythonCodePrinter

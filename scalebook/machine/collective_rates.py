@@ -1,8 +1,4 @@
-"""Rates of collectives: links within a group, chunked messages, shared ports, and the bus bandwidth of benchmarks.
-
->>> shared_ports(ports=4, link_bandwidth="50 GB/s", crossing=8)
-25000000000.0
-"""
+"""Rates of collectives: links within a group, chunked messages, shared ports, and the bus bandwidth of benchmarks."""
 
 from sympy import Integer, Max, Min, log, sqrt
 
@@ -148,7 +144,7 @@ def timed_by_host(collective_time, issue_time):
 
 @formula("chunk_count", _HERE)
 def message_chunks(collective_bytes, link_bandwidth, chunk_time):
-    """Number of chunks with the shortest time: one more would cost as much as it saves in fetching the first.
+    """Number of chunks with the shortest time: a further chunk would cost the time that it saves in fetching the first.
 
     >>> message_chunks(collective_bytes="1 MB", link_bandwidth="100 GB/s", chunk_time="2.5 us")
     2.0

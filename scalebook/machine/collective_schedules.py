@@ -92,7 +92,7 @@ def tree_all_reduce(collective_bytes, ways, link_bandwidth, link_latency, chunk_
 def best_chunks(collective_bytes, ways, link_bandwidth, link_latency):
     """Number of chunks with the shortest time for the trees.
 
-    One more would cost as much latency as it saves in waiting for a tree to fill.
+    A further chunk would cost the same latency that it saves in filling the tree.
 
     >>> best_chunks(collective_bytes="8 MB", ways=9, link_bandwidth="100 GB/s", link_latency="1.5 us")
     12.649110640673516

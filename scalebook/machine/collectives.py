@@ -34,14 +34,14 @@ _INSIDE = {"no more devices near each other than take part": lambda near_ways, w
 
 
 @cache
-def _some(count):
+def _one_if_any(count):
     """Return 1 for a count of at least one, 0 for none."""
     return Min(1, count, evaluate=False)
 
 
 def _time(ways, collective_launch, chunk_time, hops, wire):
     """Return the time of a collective from its launch, hops, transfer and chunking; 0 for a single device."""
-    return _some(ways - 1) * collective_launch + hops + wire + 2 * _root(chunk_time * wire)
+    return _one_if_any(ways - 1) * collective_launch + hops + wire + 2 * _root(chunk_time * wire)
 
 
 def _root(product):
@@ -72,22 +72,22 @@ def _share(near_ways, mesh_peers, torus_neighbours):
 
 
 def _ring_ports(ways, near_ways, share, near_rate, far_rate):
-    near = _some(near_ways - 1) * ((ways - 1) / share + OWN_PART) / near_rate
-    return near, _some(ways - near_ways) * (ways - 1) / (near_ways * far_rate)
+    near = _one_if_any(near_ways - 1) * ((ways - 1) / share + OWN_PART) / near_rate
+    return near, _one_if_any(ways - near_ways) * (ways - 1) / (near_ways * far_rate)
 
 
 def _reduce_ports(ways, near_ways, share, near_rate, far_rate):
-    near = _some(near_ways - 1) * ((2 * ways - 2) / share + OWN_PART) / near_rate
-    return near, _some(ways - near_ways) * 2 * (ways - 1) / (near_ways * far_rate)
+    near = _one_if_any(near_ways - 1) * ((2 * ways - 2) / share + OWN_PART) / near_rate
+    return near, _one_if_any(ways - near_ways) * 2 * (ways - 1) / (near_ways * far_rate)
 
 
 def _exchange_ports(ways, near_ways, share, near_rate, far_rate):
-    near = _some(near_ways - 1) * ((near_ways - 1) / share + OWN_PART) / near_rate
+    near = _one_if_any(near_ways - 1) * ((near_ways - 1) / share + OWN_PART) / near_rate
     return near, (ways - near_ways) / far_rate
 
 
 def _send_ports(ways, near_ways, share, near_rate, far_rate):  # per byte of the message, which is not divided
-    return _some(near_ways - 1) / (share * near_rate), _some(ways - near_ways) / far_rate
+    return _one_if_any(near_ways - 1) / (share * near_rate), _one_if_any(ways - near_ways) / far_rate
 
 
 def _wire(ports, collective_bytes, ways):
@@ -331,8 +331,8 @@ def send(
     ports = _send_ports(
         ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
     )
-    hops = Max(_some(near_ways - 1) * near_latency, _some(ways - near_ways) * far_latency, evaluate=False)
-    return _some(ways - 1) * collective_launch + hops + Max(*ports, evaluate=False) * collective_bytes
+    hops = Max(_one_if_any(near_ways - 1) * near_latency, _one_if_any(ways - near_ways) * far_latency, evaluate=False)
+    return _one_if_any(ways - 1) * collective_launch + hops + Max(*ports, evaluate=False) * collective_bytes
 
 
 # Other all-reduce algorithms
@@ -366,7 +366,7 @@ def all_reduce_in_network(
     >>> round(all_reduce_in_network(accelerators.h100, collective_bytes="1 GB", ways=1024, near_ways=8) * 1e3, 2)
     4.04
     """
-    inside, across = _some(near_ways - 1), _some(ways - near_ways)
+    inside, across = _one_if_any(near_ways - 1), _one_if_any(ways - near_ways)
     near = inside * (near_ways + 1) / (scaleup_bandwidth * switch_efficiency)
     wire = Max(near, across / (scaleout_bandwidth * far_efficiency), evaluate=False) * collective_bytes / near_ways
     hops = 2 * (inside * near_latency + across * far_latency)
@@ -400,7 +400,7 @@ def all_reduce_hierarchical(
     """
     domains = ways / near_ways
     share = _share(near_ways, mesh_peers, torus_neighbours)
-    parts = _some(near_ways - 1) * ((near_ways - 1) / share + OWN_PART)
+    parts = _one_if_any(near_ways - 1) * ((near_ways - 1) / share + OWN_PART)
     near = parts / (near_ways * scaleup_bandwidth * near_efficiency)
     far = (domains - 1) / (ways * scaleout_bandwidth * far_efficiency)
     hops = 2 * ((near_ways - 1) * near_latency + (domains - 1) * far_latency)
@@ -433,7 +433,7 @@ def all_gather_hierarchical(
     """
     domains = ways / near_ways
     share = _share(near_ways, mesh_peers, torus_neighbours)
-    parts = _some(near_ways - 1) * ((near_ways - 1) / share + OWN_PART)
+    parts = _one_if_any(near_ways - 1) * ((near_ways - 1) / share + OWN_PART)
     near = parts / (near_ways * scaleup_bandwidth * near_efficiency)
     far = (domains - 1) / (ways * scaleout_bandwidth * far_efficiency)
     hops = (near_ways - 1) * near_latency + (domains - 1) * far_latency

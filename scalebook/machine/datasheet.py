@@ -95,7 +95,7 @@ def best_bandwidth(hbm_bandwidth, stream_efficiency, best_found):
 
 @formula("link_achieved", "aiconfigurator-gemm", given=[typical_stream_efficiency])
 def streamed_link(link_bandwidth, stream_efficiency):
-    """Bandwidth at which kernels stream data from a memory in the table of links, such as host memory.
+    """Bandwidth that kernels reach when they stream data from a memory in the table of links, such as host memory.
 
     >>> streamed_link(link_bandwidth="512 GB/s") / 1e9
     384.0
@@ -135,7 +135,7 @@ def pair_bandwidth(scaleup_bandwidth, mesh_peers, torus_neighbours):
 
 @formula("usable_ridge", "williams2009 §3", given=[usable_flops, usable_bandwidth])
 def usable_ridge(usable_flops, usable_bandwidth):
-    """Operations per byte at which arithmetic and memory are both busy, at the rates that kernels reach.
+    """Operations per byte that keep arithmetic and memory both busy, given the rates that kernels reach.
 
     >>> round(usable_ridge(usable_flops="828.1 TFLOP/s", usable_bandwidth="2.677 TB/s"))
     309

@@ -1,11 +1,4 @@
-"""All-reduces of serving engines: one-shot or two-shot over the links, and NCCL for large messages.
-
->>> from scalebook.tables import accelerators
->>> known = dict(ways=8, near_ways=8)
->>> device = accelerators.h100.running("vllm_sums")
->>> [round(engine_all_reduce(device, known, collective_bytes=x) * 1e6, 1) for x in ("16 kB", "1 MB", "64 MB")]
-[4.4, 14.6, 310.1]
-"""
+"""All-reduces of serving engines: one-shot or two-shot over the links, and NCCL for large messages."""
 
 from sympy import And, Ge, Gt, Min, Piecewise
 
@@ -57,7 +50,7 @@ def engine_all_reduce(
     """Time of an engine's own all-reduce in one or two shots; large messages go to NCCL.
 
     The kernels are launched from a captured graph, and wait for flags or for the data themselves. The table of
-    libraries has the sizes from which an engine uses two shots or NCCL, and the efficiency of its kernels.
+    libraries has the efficiency of an engine's kernels, and the message sizes that start two shots or NCCL.
 
     >>> from scalebook.tables import accelerators
     >>> known = dict(collective_bytes="16 KiB", ways=4, near_ways=4)

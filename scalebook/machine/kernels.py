@@ -17,9 +17,10 @@ are nearly as long. Clocks and instruction overhead are covered by one measured 
 from sympy import Integer, Max, Min, Pow, Rational, ceiling, floor, sqrt
 
 from scalebook.language import Sheet, formula
+from scalebook.language.renamed import renamed
 
 __all__ = [
-    "USUAL",
+    "DEFAULT_FORMULAS",
     "attention_peak_bf16",
     "attention_peak_same",
     "exposed_write",
@@ -47,6 +48,8 @@ __all__ = [
     "waves",
     "wide_efficiency",
 ]  # fmt: skip
+
+__getattr__ = renamed(__name__)
 
 _TILES = "nvidia-matmul-guide §3.1"
 
@@ -170,7 +173,7 @@ def waves(tiles, cores):
 
 @formula("inner_half", "aiconfigurator-gemm")
 def inner_half(exposed_write, activation_bits, peak_flops, hbm_bandwidth):
-    """Inner size at which computing a result takes as long as the exposed part of writing it.
+    """Inner size for which computing a result takes as long as the exposed part of writing it.
 
     A product of inner size k runs at k/(k + inner_half) of its highest rate.
 
@@ -450,7 +453,7 @@ def stream_time_ideal(traffic, hbm_bandwidth):
 
 
 # Defaults that a sheet with these kernels needs; a device's own cells take precedence.
-USUAL = (
+DEFAULT_FORMULAS = (
     tile_rows,
     tile_columns,
     one_core,
@@ -463,7 +466,7 @@ USUAL = (
 )
 
 matrix_product = Sheet(
-    "matrix product", *USUAL, product_traffic, tiles, waves, matmul_time_split, matmul_share,
+    "matrix product", *DEFAULT_FORMULAS, product_traffic, tiles, waves, matmul_time_split, matmul_share,
     doc="A product of activations and weights on a device.",
 )  # fmt: skip
 

@@ -18,7 +18,7 @@ from scalebook.language import Sheet, formula
 
 from .datasheet import best_found
 from .kernels import (
-    USUAL,
+    DEFAULT_FORMULAS,
     matmul_share,
     matmul_time_split,
     matmul_time_waited,
@@ -92,7 +92,7 @@ def no_inner_wait():
 
 @formula("inner_half", _MEASURED)
 def inner_half_results(exposed_write, result_bits, peak_flops, hbm_bandwidth):
-    """Inner size at which computing a result takes as long as writing it, for results wider than the operands.
+    """Inner size for which computing a result takes as long as writing it, for results wider than the operands.
 
     >>> inner_half_results(exposed_write=0.5, result_bits=16, peak_flops="1 PFLOP/s", hbm_bandwidth="2 TB/s")
     250.0
@@ -187,9 +187,9 @@ def operator_time(matmul_time, quantize_time):
 
 
 _LAYER = {f.letter: f for f in (
-    *USUAL, single_product, wide_activations, same_bits, results_of_16_bits, no_inner_wait, inner_half_results,
-    operator_traffic, tiles, waves, matmul_time_waited, matmul_share, quantize_start, quantize_passes, quantize_row,
-    quantize_time, operator_time,
+    *DEFAULT_FORMULAS, single_product, wide_activations, same_bits, results_of_16_bits, no_inner_wait,
+    inner_half_results, operator_traffic, tiles, waves, matmul_time_waited, matmul_share, quantize_start,
+    quantize_passes, quantize_row, quantize_time, operator_time,
 )}  # fmt: skip
 linear_operator = Sheet(
     "linear operator",

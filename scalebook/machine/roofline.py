@@ -19,7 +19,7 @@ __all__ = [
 
 @formula("ridge_intensity", "williams2009 §3")
 def ridge_intensity(peak_flops, hbm_bandwidth):
-    """Operations per byte at which a kernel keeps both the arithmetic units and the memory busy.
+    """Ridge point: operations per byte of a kernel that keeps both the arithmetic units and the memory busy.
 
     >>> ridge_intensity(peak_flops="989.4 TFLOP/s", hbm_bandwidth="3.35 TB/s")
     295.34328358208955

@@ -79,7 +79,7 @@ def array_cycles_in_turn(rows, array_tiles, load_cycles, array_side):
 
 @formula("array_efficiency", "samajdar2020", given=[array_cycles])
 def array_efficiency(rows, inner, columns, array_cycles, array_side):
-    """Share of useful multiplications among those of all multipliers in all cycles.
+    """Share of useful multiplications in all cycles of all multipliers.
 
     >>> round(array_efficiency(rows=8, inner=4096, columns=4096, array_side=256), 4)
     0.031
@@ -146,7 +146,7 @@ def peak_of_arrays(arrays, array_side, clock):
 
 @formula("ridge_rows", "williams2009 §3", given=[ridge_intensity])
 def ridge_rows(ridge_intensity, weight_bits):
-    """Rows at which memory and arrays are equally busy, if a weight is read from memory once for all rows.
+    """Rows that keep memory and arrays equally busy, if a weight is read from memory once for all rows.
 
     >>> round(ridge_rows(ridge_intensity="240 FLOP/B", weight_bits=16))
     240

@@ -2,10 +2,6 @@
 
 Rings, trees and in-switch sums are in `scalebook.machine.collective_schedules`. As there, `link_bandwidth` is all that
 a device can send at once, and a hop costs `link_latency`.
-
->>> known = dict(collective_bytes="1 GB", ways=4096, link_bandwidth="450 GB/s", link_latency="1 us")
->>> [round(torus_all_reduce(known, torus_dimensions=d) * 1e3, 2) for d in (1, 2, 3)]
-[12.63, 4.7, 4.53]
 """
 
 from scalebook.language import formula

@@ -2,11 +2,6 @@
 
 All offer the same methods to make, multiply, copy and add tensors, and to wait until that is done. PyTorch and JAX are
 imported only on use and never required.
-
->>> numpy = backend("numpy")
->>> a = numpy.tensor((2, 3), "fp32")
->>> numpy.product(a, numpy.tensor((3, 4), "fp32"))().shape
-(2, 4)
 """
 
 import os
@@ -32,7 +27,9 @@ class Backend:
     """The NumPy backend, and the base class of the others.
 
     A timed operation (`product`, `copy`, `add`, ...) is returned as a function without arguments, so that one-time
-    preparation, such as memory for the result, is not timed.
+    preparation, such as memory for the result, is not timed.  Backends with `has_host` also have `to_device(size)` and
+    `from_device(size)`, copies of so many bytes over the link to the host.  Those with several `devices` have
+    `all_gather(size)`, whose result has so many bytes on every device.
     """
 
     name = "NumPy"
@@ -40,10 +37,8 @@ class Backend:
     devices = 1  # devices that collectives can use
     has_host = False  # True if the device is connected to its host by a link
     is_eager = True  # True if functions run when they are called, so that parts of a step can be timed
-
-    @property
-    def is_cpu(self) -> bool:
-        return True
+    is_cpu = True
+    library = np  # the module with the functions for a tensor: `exp`, `where`, ...
 
     def tensor(self, shape: tuple[int, ...], precision: str):
         """Return normal random numbers with standard deviation 0.1, the same every time."""
@@ -97,23 +92,7 @@ class Backend:
 
         return lambda: attend(self.library, q, k, v)[0]
 
-    def to_device(self, size: int) -> Callable | None:
-        """Return a copy of `size` bytes from the host to the device, or None without a link."""
-        return None
-
-    def from_device(self, size: int) -> Callable | None:
-        return None
-
-    def all_gather(self, size: int) -> Callable | None:
-        """Return an all-gather with a result of `size` bytes on every device, or None for a single device."""
-        return None
-
     # The machine
-
-    @property
-    def library(self):
-        """The module with the functions for a tensor: `exp`, `where`, ..."""
-        return np
 
     @property
     def device(self) -> str:
@@ -148,102 +127,85 @@ class Torch(Backend):
     """PyTorch, on a GPU if there is one."""
 
     name = "PyTorch"
+    wide_copy = None  # its ordinary copies use all cores
 
     def __init__(self):
-        self.torch = import_module("torch")
-        accelerated = [x for x in ("cuda", "xpu", "mps") if _is_available(self.torch, x)]
-        self.kind = accelerated[0] if accelerated else "cpu"
-        self.precisions = ("bf16", "fp16", "fp32", "fp64") if self.kind in ("cuda", "xpu") else ("fp32", "bf16")
-        self.devices = self.torch.cuda.device_count() if self.kind == "cuda" else 1
-        self.has_host = self.kind in ("cuda", "xpu")
+        self.library = torch = import_module("torch")
+        self.kind = next((x for x in ("cuda", "xpu", "mps") if _is_available(torch, x)), "cpu")
+        self.is_cpu, self.has_host = self.kind == "cpu", self.kind in ("cuda", "xpu")
+        self.precisions = ("bf16", "fp16", "fp32", "fp64") if self.has_host else ("fp32", "bf16")
+        self.devices = torch.cuda.device_count() if self.kind == "cuda" else 1
 
-    @property
-    def is_cpu(self):
-        return self.kind == "cpu"
+    def _dtype(self, precision):
+        return getattr(self.library, _DTYPES[precision])
 
     def tensor(self, shape, precision):
-        return self.torch.randn(shape, device=self.kind, dtype=getattr(self.torch, _DTYPES[precision])) * 0.1
+        return self.library.randn(shape, device=self.kind, dtype=self._dtype(precision)) * 0.1
 
     def given(self, values, precision=None):
-        made = self.torch.from_numpy(np.ascontiguousarray(values))
+        made = self.library.from_numpy(np.ascontiguousarray(values))
         if precision:
-            made = made.to(getattr(self.torch, _DTYPES[precision]))  # first: some devices lack 64-bit floats
+            made = made.to(self._dtype(precision))  # first: some devices lack 64-bit floats
         return made.to(self.kind)
 
     def wait(self, *made):
-        if self.kind != "cpu":
-            getattr(self.torch, self.kind).synchronize()
+        if not self.is_cpu:
+            getattr(self.library, self.kind).synchronize()
 
     def product(self, a, b):
-        result = self.torch.matmul(a, b)
-        return lambda: self.torch.matmul(a, b, out=result)
+        result = self.library.matmul(a, b)
+        return lambda: self.library.matmul(a, b, out=result)
 
     def copy(self, x):
         other = x.clone()
         return lambda: other.copy_(x)
 
-    def wide_copy(self, x):
-        return None  # its ordinary copies use all cores
-
     def add(self, x, y):
         result = x + y
-        return lambda: self.torch.add(x, y, out=result)
+        return lambda: self.library.add(x, y, out=result)
 
     def read(self, x):
-        return lambda: self.torch.dot(x, x)
+        return lambda: self.library.dot(x, x)
 
     def attention(self, q, k, v):
-        fused = self.torch.nn.functional.scaled_dot_product_attention
+        fused = self.library.nn.functional.scaled_dot_product_attention
         return lambda: fused(q, k, v, is_causal=True)
 
-    def _host(self, size):
-        return self.torch.zeros(size, dtype=self.torch.uint8, pin_memory=self.kind == "cuda")
+    def _on_both(self, size):
+        host = self.library.zeros(size, dtype=self.library.uint8, pin_memory=self.kind == "cuda")
+        return host, host.to(self.kind)
 
     def to_device(self, size):
-        if not self.has_host:
-            return None
-        host = self._host(size)
-        near = host.to(self.kind)
+        host, near = self._on_both(size)
         return lambda: near.copy_(host, non_blocking=True)
 
     def from_device(self, size):
-        if not self.has_host:
-            return None
-        host = self._host(size)
-        near = host.to(self.kind)
+        host, near = self._on_both(size)
         return lambda: host.copy_(near, non_blocking=True)
 
     def all_gather(self, size):
-        if self.devices < 2:
-            return None
         nccl = import_module("torch.cuda.nccl")
         part, every = size // self.devices, range(self.devices)
         parts, whole = (
-            [self.torch.zeros(n, dtype=self.torch.uint8, device=f"cuda:{i}") for i in every]
+            [self.library.zeros(n, dtype=self.library.uint8, device=f"cuda:{i}") for i in every]
             for n in (part, part * self.devices)
         )
         return lambda: nccl.all_gather(parts, whole)
 
     @property
-    def library(self):
-        return self.torch
-
-    @property
     def device(self):
-        if self.kind in ("cuda", "xpu"):
-            return getattr(self.torch, self.kind).get_device_name(0)
-        return _cpu()
+        return getattr(self.library, self.kind).get_device_name(0) if self.has_host else _cpu()
 
     @cached_property
     def cores(self):
         if self.kind == "cuda":
-            return self.torch.cuda.get_device_properties(0).multi_processor_count
-        return self.torch.get_num_threads() if self.is_cpu else 1
+            return self.library.cuda.get_device_properties(0).multi_processor_count
+        return self.library.get_num_threads() if self.is_cpu else 1
 
     @property
     def memory(self):
-        if self.kind in ("cuda", "xpu"):
-            return getattr(self.torch, self.kind).get_device_properties(0).total_memory
+        if self.has_host:
+            return getattr(self.library, self.kind).get_device_properties(0).total_memory
         return super().memory
 
 
@@ -252,110 +214,84 @@ class Jax(Backend):
 
     name = "JAX"
     is_eager = False
+    wide_copy = None
 
     def __init__(self):
-        self.jax, self.library_ = import_module("jax"), import_module("jax.numpy")
-        self.kind = self.jax.devices()[0].platform
+        self.jax, self.library = import_module("jax"), import_module("jax.numpy")
+        self.chip = self.jax.devices()[0]
+        self.is_cpu = self.chip.platform == "cpu"
+        self.has_host = not self.is_cpu
         self.precisions = ("fp32",) if self.is_cpu else ("bf16", "fp16", "fp32")
         self.devices = self.jax.local_device_count()
-        self.has_host = not self.is_cpu
         self._made = ()
-
-    @property
-    def is_cpu(self):
-        return self.kind == "cpu"
 
     def tensor(self, shape, precision):
         values = self.jax.random.normal(self.jax.random.key(0), shape) * 0.1
         return values.astype(_DTYPES[precision])
 
     def given(self, values, precision=None):
-        return self.library_.asarray(values, _DTYPES[precision] if precision else None)
+        return self.library.asarray(values, _DTYPES[precision] if precision else None)
 
     def compiled(self, run):
         fast = self.jax.jit(run)
+        return lambda *args: self._keep(fast(*args))
 
-        def kept(*args):
-            self._made = fast(*args)
-            return self._made
-
-        return kept
+    def _keep(self, made):
+        """Keep a result; `wait` waits only for the last one, since a device works in order."""
+        self._made = made
+        return made
 
     def wait(self, *made):
         self.jax.block_until_ready((made, self._made))
 
-    def _keeping(self, run, *args):
-        """Return a compiled run; `wait` waits only for the last result, since a device works in order."""
+    def _compiled_on(self, run, *args):
         fast = self.compiled(run)
         return lambda: fast(*args)
 
     def product(self, a, b):
         exact = self.jax.lax.Precision.HIGHEST if a.dtype == "float32" else None  # full fp32, not a shortened format
-        return self._keeping(lambda a, b: self.library_.matmul(a, b, precision=exact), a, b)
+        return self._compiled_on(lambda a, b: self.library.matmul(a, b, precision=exact), a, b)
 
     def copy(self, x):
-        return self._keeping(lambda x: -x, x)  # a plain copy would be optimised away
-
-    def wide_copy(self, x):
-        return None
+        return self._compiled_on(lambda x: -x, x)  # a plain copy would be optimised away
 
     def add(self, x, y):
-        return self._keeping(lambda x, y: x + y, x, y)
+        return self._compiled_on(lambda x, y: x + y, x, y)
 
     def read(self, x):
-        return self._keeping(lambda x: x @ x, x)
+        return self._compiled_on(lambda x: x @ x, x)
 
     def attention(self, q, k, v):
         from scalebook.measure.transformer import attend
 
-        return self._keeping(lambda q, k, v: attend(self.library_, q, k, v)[0], q, k, v)
+        return self._compiled_on(lambda q, k, v: attend(self.library, q, k, v)[0], q, k, v)
 
     def to_device(self, size):
-        if not self.has_host:
-            return None
         host = np.zeros(size, np.uint8)
-
-        def run():
-            self._made = self.jax.device_put(host)
-            return self._made
-
-        return run
+        return lambda: self._keep(self.jax.device_put(host))
 
     def from_device(self, size):
-        if not self.has_host:
-            return None
-        zeros, up = self.library_.zeros(size, "uint8"), self.jax.jit(lambda x: x + 1)
+        zeros, up = self.library.zeros(size, "uint8"), self.jax.jit(lambda x: x + 1)
         return lambda: np.asarray(up(zeros))  # a new array, because the host keeps a fetched one
 
     def all_gather(self, size):
-        if self.devices < 2:
-            return None
-        parts = self.library_.zeros((self.devices, size // self.devices), "uint8")
+        parts = self.library.zeros((self.devices, size // self.devices), "uint8")
         gather = self.jax.pmap(lambda x: self.jax.lax.all_gather(x, "i"), axis_name="i")
-
-        def run():
-            self._made = gather(parts)
-            return self._made
-
-        return run
-
-    @property
-    def library(self):
-        return self.library_
+        return lambda: self._keep(gather(parts))
 
     @property
     def device(self):
-        return _cpu() if self.is_cpu else self.jax.devices()[0].device_kind
+        return _cpu() if self.is_cpu else self.chip.device_kind
 
     @cached_property
     def cores(self):
-        return _allowed() if self.is_cpu else getattr(self.jax.devices()[0], "core_count", 1)
+        return _allowed() if self.is_cpu else getattr(self.chip, "core_count", 1)
 
     @property
     def memory(self):
         if self.is_cpu:
             return super().memory
-        stats = self.jax.devices()[0].memory_stats()
+        stats = self.chip.memory_stats()
         if not stats:
             raise ValueError(f"{self.device} does not tell JAX how much memory it has: measure with 'torch' or 'numpy'")
         return stats["bytes_limit"]

@@ -34,10 +34,7 @@ class Found(NamedTuple):
 
 
 def cells_of(rows: Sequence[Measurement], memory: float, cores: int, devices: int = 1) -> dict[str, Found]:
-    """Return the cells of a device from its measurements.
-
-    Raises ValueError if there are no products or no streams.
-    """
+    """Return the cells of a device from its measurements. Raises ValueError if there are no products or no streams."""
     products, streams = ([x for x in rows if x.kind in kinds] for kinds in (("product",), _TENSORS))
     if not products or not streams:
         raise ValueError("a device's row needs products and streams: measure both")
@@ -82,10 +79,7 @@ def _streams(streams):
 
 
 def _products(rows, precision):
-    """Return the peak and efficiency of products.
-
-    Use attention as the estimate of the peak if the matrix products were slowed down by other processes.
-    """
+    """Return the peak and efficiency of products; attention gives the peak if products were slowed down by others."""
     products = [x for x in rows if x.kind == "product"]
     best = max(_rates(x).max() for x in rows if x.kind in ("product", "attention"))
     least = min(_LARGE, max(min(x.rows, x.columns, x.inner) for x in products))
@@ -135,10 +129,7 @@ def _attention(rows, cells):
 
 
 def _links(rows, cells, devices):
-    """Return cells of links to the host, to other devices and to a disk.
-
-    A single device has no link and reaches itself through its memory.
-    """
+    """Return cells of links to the host, to other devices and to a disk; a single device's link is its own memory."""
     found = {}
     if host := [x for x in rows if x.kind == "host"]:
         best = max(_rates(x).max() for x in host)

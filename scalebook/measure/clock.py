@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scalebook.language import show
+
 __all__ = ["Sample", "repeated", "taken", "together"]
 
 
@@ -36,6 +38,11 @@ class Sample(NamedTuple):
     def high(self) -> float:
         """The ninetieth percentile of the times."""
         return float(np.quantile(self.seconds, 0.9))
+
+    @property
+    def spread(self) -> str:
+        """The interval of eight in ten of the times, as text."""
+        return f"{show(self.low, 's')} to {show(self.high, 's')}"
 
 
 def taken(seconds: Iterable[float]) -> Sample:
@@ -69,10 +76,7 @@ def together(runs: Sequence[Callable], wait: Callable = lambda: None, times=9, l
 
 
 def _calls(run, wait, least) -> int:
-    """Return how many runs to make in a row, from the shortest of three, since one may be disturbed.
-
-    A first run warms up: it allocates memory and compiles kernels.
-    """
+    """Return the number of runs to time in a row, from the shortest of three runs after a warm-up."""
     _once(run, wait, 1)
     shortest = min(_once(run, wait, 1) for _ in range(3))
     return max(1, min(10_000, int(least / max(shortest, 1e-8))))

@@ -52,7 +52,7 @@ class Confronted:
                 x.what,
                 show(x.predicted, "s"),
                 show(x.measured.median, "s"),
-                f"{show(x.measured.low, 's')} to {show(x.measured.high, 's')}",
+                x.measured.spread,
                 f"{x.error:+.0%}",
             ]
             for x in self.lines

@@ -101,7 +101,7 @@ class Measured:
                 x.precision,
                 f"{x.rows} x {x.columns} x {x.inner}" if x.rows else show(x.traffic, "B") if x.traffic else "",
                 show(x.sample.median, "s"),
-                f"{show(x.sample.low, 's')} to {show(x.sample.high, 's')}",
+                x.sample.spread,
                 _rate(x),
             ]
             for x in self.rows
@@ -160,18 +160,8 @@ def measure(quick: bool = False, on: str | Backend | None = None, progress: bool
             if not rows:
                 raise
             note = f"interrupted after {len(rows)} measurements of kernels, and no step of a transformer was timed"
-    return Measured(
-        platform.node() or "this machine",
-        datetime.now().strftime("%Y-%m-%d %H:%M"),
-        on.name,
-        on.device,
-        on.memory,
-        on.cores,
-        on.devices,
-        rows,
-        steps,
-        note,
-    )
+    host, date = platform.node() or "this machine", datetime.now().strftime("%Y-%m-%d %H:%M")
+    return Measured(host, date, on.name, on.device, on.memory, on.cores, on.devices, rows, steps, note)
 
 
 def saved_at(path) -> Path:

@@ -10,6 +10,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 from scalebook.measure.backends import BITS, Backend
@@ -62,29 +63,19 @@ class Probe:
 
 def plan(on: Backend, quick: bool = False) -> list[Probe]:
     """Return the probes in order; each returns its measurements when it is run."""
-    probes = []
-    for precision in on.precisions[:1] if quick else on.precisions:
-        probes.append(
-            Probe(f"products in {precision}", lambda times=_TIMES, p=precision: _products(on, p, quick, times))
-        )
-    probes += [
-        Probe("streams", lambda times=_TIMES: _streams(on, quick, times)),
-        Probe("launches", lambda times=_TIMES: _launches(on, times)),
-        Probe("attention", lambda times=_TIMES: _attention(on, quick, times)),
-    ]
-    if on.has_host:
-        probes.append(Probe("copies from and to the host", lambda times=_TIMES: _copies(on, quick, times)))
-    if on.devices > 1:
-        probes.append(Probe("collectives", lambda times=_TIMES: _collectives(on, quick, times)))
-    return [*probes, Probe("a file", lambda times=_TIMES: _files(quick, times))]
+    parts = [(f"products in {x}", partial(_products, precision=x)) for x in on.precisions[: 1 if quick else None]]
+    parts += [("streams", _streams), ("launches", _launches), ("attention", _attention)]
+    parts += [("copies from and to the host", _copies)] if on.has_host else []
+    parts += [("collectives", _collectives)] if on.devices > 1 else []
+    return [Probe(name, partial(run, on, quick)) for name, run in [*parts, ("a file", _files)]]
 
 
-def _products(on, precision, quick, times):
+def _products(on, quick, times=_TIMES, *, precision):
     """Time square products up to the largest that time allows (at least two), and thin ones on the way."""
     side, squares = 64, []
     while len(squares) < 2 or (squares[-1].sample.best * 8 < _LONGEST[quick] and side < 16384):
         side *= 2
-        squares.append(_product(on, precision, side, side, side, times=_TRIED))
+        squares += _together(on, precision, [(side, side, side)], _TRIED)
     sides = [x.rows for x in squares]
     thin = min(sides[-1] * 2, 2048 if on.is_cpu else 8192)  # weights larger than most caches
     shapes = [(x, x, x) for x in sides] + [(x, thin, thin) for x in _ROWS[quick]]
@@ -95,29 +86,24 @@ def _products(on, precision, quick, times):
 def _together(on, precision, shapes, times):
     tensors = [(on.tensor((m, k), precision), on.tensor((k, n), precision)) for m, n, k in shapes]
     samples = together([on.product(*x) for x in tensors], on.wait, times)
-    return [_as_product(precision, *shape, sample) for shape, sample in zip(shapes, samples, strict=True)]
-
-
-def _product(on, precision, m, n, k, times):
-    return _together(on, precision, [(m, n, k)], times)[0]
-
-
-def _as_product(precision, m, n, k, sample):
-    moved = (m * k + k * n + m * n) * BITS[precision] / 8
-    return Measurement("product", precision, m, n, k, 1, moved, sample)
+    bits = BITS[precision]
+    return [
+        Measurement("product", precision, m, n, k, 1, (m * k + k * n + m * n) * bits / 8, sample)
+        for (m, n, k), sample in zip(shapes, samples, strict=True)
+    ]
 
 
 def _moved(kind, traffic, sample, precision=""):
     return Measurement(kind, precision, 0, 0, 0, 0, traffic, sample)
 
 
-def _streams(on, quick, times):
+def _streams(on, quick, times=_TIMES):
     """Time reading, copying and adding tensors, from sizes that fit in caches to sizes that do not."""
     found, size = [], 2**14
     while size <= min(_LARGEST[quick], on.memory // 16):
         x, y = (on.tensor((size // 4,), "fp32") for _ in range(2))
         runs = {"read": (on.read(x), 1), "copy": (on.copy(x), 2), "add": (on.add(x, y), 3)}
-        if wide := on.wide_copy(x):
+        if wide := on.wide_copy and on.wide_copy(x):
             runs["wide copy"] = (wide, 2)
         samples = together([run for run, _ in runs.values()], on.wait, times)
         found += [_moved(k, n * size, s, "fp32") for (k, (_, n)), s in zip(runs.items(), samples, strict=True)]
@@ -125,14 +111,14 @@ def _streams(on, quick, times):
     return found
 
 
-def _launches(on, times):
+def _launches(on, quick, times=_TIMES):
     """Time a tiny product and a tiny sum."""
     a, x = on.tensor((8, 8), "fp32"), on.tensor((8,), "fp32")
     samples = together([on.product(a, a), on.add(x, x)], on.wait, 3 * times)
     return [_moved("launch", 0.0, sample, "fp32") for sample in samples]
 
 
-def _attention(on, quick, times):
+def _attention(on, quick, times=_TIMES):
     """Time causal attention with heads of 64, as in small models."""
     heads, tokens, width = (2, 128, 64) if quick else (8, 512, 64) if on.is_cpu else (32, 4096, 128)
     precision = on.precisions[0]
@@ -142,23 +128,20 @@ def _attention(on, quick, times):
     return [Measurement("attention", precision, tokens, tokens, 2 * width, heads, moved, sample)]
 
 
-def _copies(on, quick, times):
+def _copies(on, quick, times=_TIMES):
     size = _LARGEST[quick]
     samples = together([on.to_device(size), on.from_device(size)], on.wait, times)
     return [_moved("host", size, sample) for sample in samples]
 
 
-def _collectives(on, quick, times):
-    """Time all-gathers from sizes dominated by latency to sizes dominated by bandwidth.
-
-    The traffic counts the bytes that a device receives from the others.
-    """
+def _collectives(on, quick, times=_TIMES):
+    """Time all-gathers from latency-bound to bandwidth-bound sizes; traffic is the bytes received from others."""
     share = (on.devices - 1) / on.devices
     sizes = [2**k for k in range(10, 25 if quick else 31, 4)]
     return [_moved("all_gather", share * n, repeated(on.all_gather(n), on.wait, times)) for n in sizes]
 
 
-def _files(quick, times):
+def _files(on, quick, times=_TIMES):
     """Time writing a file in the temporary folder until it is on the disk."""
     size, seconds = _LARGEST[quick], []
     data = os.urandom(2**20)

@@ -123,19 +123,29 @@ def _rows(xp, x):
 
 def forward(xp, x, w, i, batch, heads, turn):
     """Return a block's result and the tensors its backward pass needs; x is [tokens, hidden]."""
-    h1, scale1 = _norm(xp, x, w[f"gain1{i}"])
-    q, k, v = _heads(xp, xp.matmul(h1, w[f"qkv{i}"]), batch, heads)
-    q, k = _turned(xp, q, *turn), _turned(xp, k, *turn)
+    (q, k, v), h1, scale1 = _asked(xp, x, w, i, batch, heads, turn)
     mix, probs = attend(xp, q, k, v)
     mix = _rows(xp, mix)
     x2 = x + xp.matmul(mix, w[f"out{i}"])
-    h2, scale2 = _norm(xp, x2, w[f"gain2{i}"])
-    both = xp.matmul(h2, w[f"up_gate{i}"])
+    y, fed = _fed(xp, x2, w, i)
+    return y, (x, h1, scale1, q, k, v, probs, mix, x2, *fed)
+
+
+def _asked(xp, x, w, i, batch, heads, turn):
+    """Return a block's queries, keys and values, with the normed input and its scale."""
+    h, scale = _norm(xp, x, w[f"gain1{i}"])
+    q, k, v = _heads(xp, xp.matmul(h, w[f"qkv{i}"]), batch, heads)
+    return (_turned(xp, q, *turn), _turned(xp, k, *turn), v), h, scale
+
+
+def _fed(xp, x, w, i):
+    """Return the result of a block's feed-forward layer, and the tensors its backward pass needs."""
+    h, scale = _norm(xp, x, w[f"gain2{i}"])
+    both = xp.matmul(h, w[f"up_gate{i}"])
     up, gate = both[:, : both.shape[1] // 2], both[:, both.shape[1] // 2 :]
     sigmoid = 1 / (1 + xp.exp(-gate))
     active = up * gate * sigmoid
-    y = x2 + xp.matmul(active, w[f"down{i}"])
-    return y, (x, h1, scale1, q, k, v, probs, mix, x2, h2, scale2, up, gate, sigmoid, active)
+    return x + xp.matmul(active, w[f"down{i}"]), (h, scale, up, gate, sigmoid, active)
 
 
 def backward(xp, d_y, saved, w, i, batch, heads, turn, gradients):
@@ -228,15 +238,10 @@ def decode(xp, w, keys, values, tokens, heads, turn):
     """
     x = w["embedding"][tokens]
     for i in range(len(keys)):
-        h1, _ = _norm(xp, x, w[f"gain1{i}"])
-        q, k, v = _heads(xp, xp.matmul(h1, w[f"qkv{i}"]), len(tokens), heads)
-        q, k = _turned(xp, q, *turn), _turned(xp, k, *turn)
+        (q, k, v), *_ = _asked(xp, x, w, i, len(tokens), heads, turn)
         kept = [_placed(cache[i], new) for cache, new in ((keys, k), (values, v))]
         x = x + xp.matmul(_rows(xp, attend(xp, q, *kept)[0]), w[f"out{i}"])
-        h2, _ = _norm(xp, x, w[f"gain2{i}"])
-        both = xp.matmul(h2, w[f"up_gate{i}"])
-        up, gate = both[:, : both.shape[1] // 2], both[:, both.shape[1] // 2 :]
-        x = x + xp.matmul(up * gate / (1 + xp.exp(-gate)), w[f"down{i}"])
+        x, _ = _fed(xp, x, w, i)
     return logits(xp, x, w)[0]
 
 

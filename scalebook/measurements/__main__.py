@@ -48,11 +48,11 @@ def main(arguments: list[str] | None = None) -> str:
     except KeyboardInterrupt:
         if not results:
             raise
-        print("\n\n".join(_said(x) for x in results.values()), flush=True)
+        print("\n\n".join(_report(x) for x in results.values()), flush=True)
         parser.exit(130, f"interrupted: {len(results)} of {len(names)} were confronted, and nothing was written\n")
     except (LookupError, TypeError, ValueError) as error:
         parser.exit(2, f"{sentence(error)}\n")
-    text = "\n\n".join(_said(result) for result in results.values())
+    text = "\n\n".join(_report(result) for result in results.values())
     if given.json:
         print(text, flush=True)  # print before writing, so that minutes of work are not lost if the disk is full
         text = ""
@@ -89,7 +89,7 @@ def _write(path, record):
         beside.unlink(missing_ok=True)
 
 
-def _said(result):
+def _report(result):
     return repr(result) if isinstance(result, Own) else f"{result!r}\n{_worst(result)}"
 
 

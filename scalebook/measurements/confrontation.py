@@ -85,8 +85,8 @@ class Confrontation:
 
     - `predict` takes the kept rows and returns predictions, in `unit`, of the column `measured`: an array, or a Priced.
     - `left_out` returns why a row is left out ("" for one that is kept); `group` returns its kind.
-    - `calibrated` says which numbers were fitted, and on which rows; `calibrates` returns True for these rows. The
-      summary leaves them out.
+    - `calibrated` says which numbers were fitted to which rows; `calibrates` returns True for these rows. The summary
+      leaves them out.
     - `optional` columns may be missing in another file. A row without a `row_id` is known by its `id` or its number.
     - `completed` adds columns that follow from a row's own.
     - `alike` groups rows that can share one number; in a file of several quantities each has its own.
@@ -116,9 +116,8 @@ class Confrontation:
     def __call__(self, path: str | Path | None = None) -> "Result":
         """Run the confrontation on the package's file, or on another CSV file with the same columns.
 
-        Raises ValueError, naming file, row and column, for a file that cannot be read, lacks a column, has a cell from
-        which nothing can be predicted, or has no row that is kept. Only rows of the package's file count as calibrated
-        on.
+        Raises ValueError, naming file, row and column, for a file that cannot be read, that lacks a column, that has an
+        unusable cell, or whose rows are all left out. Only rows of the package's file count as calibrated on.
 
         >>> from scalebook.measurements import CONFRONTATIONS
         >>> CONFRONTATIONS["batch1_floor"]("/dev/null")
@@ -126,10 +125,10 @@ class Confrontation:
             ...
         ValueError: /dev/null lacks the columns row_id, engine, model, quant, gpu, n_gpus, phase, batch, ...
         """
-        return self._own if path is None else self._confronted(path)
+        return self._packaged if path is None else self._confronted(path)
 
     @cached_property
-    def _own(self) -> "Result":
+    def _packaged(self) -> "Result":
         """The result for the package's file, cached because neither rows nor formulas change while the program runs."""
         return self._confronted(None)
 
@@ -154,16 +153,16 @@ class Confrontation:
             where = str(path) if len(str(path)) <= 160 else quoted(str(path))
             if lacking := [c for c in columns if c not in found and c not in self.optional]:
                 raise ValueError(f"{where} lacks the column{'s' * (len(lacking) > 1)} {', '.join(lacking)}")
-        rows = [self._asked(where, self.completed, row) for row in rows]
-        reasons = [self._asked(where, self.left_out, row) for row in rows]
+        rows = [self._answer(where, self.completed, row) for row in rows]
+        reasons = [self._answer(where, self.left_out, row) for row in rows]
         kept = [Measured(row, self.call) for row, reason in zip(rows, reasons, strict=True) if not reason]
         left_out = dict(Counter(filter(None, reasons)).most_common())
         if not kept:
             said = "; ".join(f"{n} {reason}" for reason, n in left_out.items()) or "it is empty"
             raise ValueError(f"{where} has no row to confront {self.name} with: {said}")
-        measured = np.array([self._asked(where, lambda row: number(row, self.measured), row) for row in kept])
+        measured = np.array([self._answer(where, lambda row: number(row, self.measured), row) for row in kept])
         for row in kept:
-            self._asked(where, self.group, row)
+            self._answer(where, self.group, row)
         priced = self._priced(where, kept)
         if (faster := self._faster(priced, measured)).any():
             refused = [row["row_id"] for row, is_faster in zip(kept, faster, strict=True) if is_faster]
@@ -200,7 +199,7 @@ class Confrontation:
             priced = Priced(*(x if x is None else np.asarray(x, float) for x in found))
         except Exception as error:  # a bad column may raise anything; the message names its place
             for row in rows:
-                self._asked(where, lambda x: self.predict([x]), row)
+                self._answer(where, lambda x: self.predict([x]), row)
             raise ValueError(
                 f"{where}: {self.name} cannot be predicted for these rows together: {brief(error)}"
             ) from None
@@ -209,7 +208,7 @@ class Confrontation:
             raise ValueError(f"{where}, row {quoted(row['row_id'])}: nothing finite is predicted for it")
         return priced
 
-    def _asked(self, where, question, row):
+    def _answer(self, where, question, row):
         """Return the answer of a function of a row.
 
         Raises ValueError, naming the file, the row and the column that was read last.

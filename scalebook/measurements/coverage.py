@@ -16,7 +16,7 @@ from scalebook.language.interval import Ends
 from scalebook.tables import accelerators
 
 from .evidence import Evidence, are_kin, evidence, family_of
-from .spreads import APART, PARTS_OF_ROWS, TAIL, Left, lack, left_out, letters, tails, visits_experts
+from .spreads import APART, PARTS_OF_ROWS, TAIL, HeldOut, held_out_part, letters, residual_spread, tails, visits_experts
 
 __all__ = ["Covered", "coverage", "coverage_of_devices"]
 
@@ -67,11 +67,12 @@ def _ends_of_readings(readings: np.ndarray, chances: np.ndarray, fast: np.ndarra
     return Ends(*found)
 
 
-def _ends(own: Evidence, letter: str, left: Left) -> Ends:
+def _ends(own: Evidence, letter: str, held_out: HeldOut) -> Ends:
     """Return the logarithms of each row's interval ends, relative to the prediction."""
-    (fast, slow), more = tails(own, left), lack(letter, left)
+    (fast, slow), more = tails(own, held_out), residual_spread(letter, held_out)
     if letter in APART:
-        more = Ends(*np.where(visits_experts(own), *(np.array(x)[:, None] for x in (lack(letter, left, True), more))))
+        both = (np.array(x)[:, None] for x in (residual_spread(letter, held_out, True), more))
+        more = Ends(*np.where(visits_experts(own), *both))
     apart = np.sqrt(fast + more.low**2), np.sqrt(slow + more.high**2)
     return _ends_of_readings(own.readings, own.chances, *apart)
 
@@ -89,13 +90,13 @@ def coverage() -> tuple[Covered, ...]:
     for letter, sets in letters().items():
         for name in sets:
             own = evidence(name)
-            found.append(Covered(name, family_of(name), **_covered(own.off, _ends(own, letter, Left(_kin(name))))))
+            found.append(Covered(name, family_of(name), **_covered(own.off, _ends(own, letter, HeldOut(_kin(name))))))
     return tuple(found)
 
 
 def parts_left_out(name: str) -> list[tuple[int, Evidence]]:
     """Return the held-out rows of a set, a fifth at a time, each with the number of its fifth."""
-    return [(part, own) for part in range(PARTS_OF_ROWS) if len((own := left_out(name, part)).off)]
+    return [(part, own) for part in range(PARTS_OF_ROWS) if len((own := held_out_part(name, part)).off)]
 
 
 @cache
@@ -104,7 +105,7 @@ def rows_left_out() -> tuple[tuple[str, Evidence, Ends], ...]:
     found = []
     for letter, sets in letters().items():
         for name in sets:
-            found += [(name, own, _ends(own, letter, Left(part=part))) for part, own in parts_left_out(name)]
+            found += [(name, own, _ends(own, letter, HeldOut(part=part))) for part, own in parts_left_out(name)]
     return tuple(found)
 
 

@@ -1,12 +1,12 @@
 """Evidence from measured rows about uncertain letters: each row's residual, and the elasticities of its prediction.
 
 Each confrontation is run again while the uncertain letters are traced. Every row gets its residual: the log of measured
-over predicted time (rates are inverted). It also gets, by cause, the elasticity of its prediction: the per cent by
-which it moves if the cause moves by one per cent.
+over predicted time (rates are inverted). It also gets, by cause, the elasticity of its prediction: its change in per
+cent if the cause moves by one per cent.
 
 >>> found = evidence("gemm_llmcompass")
->>> cause = next(x for x in found.leans if str(x) == "a100 matmul_fp16")
->>> float(found.leans[cause].max().round(2))
+>>> cause = next(x for x in found.elasticities if str(x) == "a100 matmul_fp16")
+>>> float(found.elasticities[cause].max().round(2))
 1.0
 """
 
@@ -44,11 +44,6 @@ PARTS = ("experts_time", "routing_time", "cache_time", "exchange_time")
 # Sets by what they measure; the residual error of a letter is learnt from the sets of its family.  If a table has
 # several kinds of rows, each kind is a set of its own: the rows whose group contains its name.
 _SETS = {
-    "step time": ("step_time", """
-        korthikanti_table5 narayanan_table1 llama3 mlperf_training bloom_topology megascale megascale_530b
-        narayanan_table2 megatron_core megatron_core_strong megatron_readme megatron_2020 mtnlg llm_foundry nanotron
-        megatron_bridge torchtitan nemo_long_context nemo_long_context_without mlperf_training_51 amd_training
-        gaudi_trainium tpu_training tpu_training_tables shoeybi_weak shoeybi_strong"""),
     "kernels: products": ("matmul_time", """
         gemm gemm_2026 gemm_eleuther layer_eleuther gemm_infersim gemm_deepgemm gemm_llmcompass gemm_cards gemm_amd
         gemm_aiter gemm_xla eleuther_layers eleuther_attention layer_vidur:products azure:products
@@ -61,6 +56,11 @@ _SETS = {
         collectives collectives_published network_vidur custom_allreduce collectives_fabric fabric_mi300x
         azure:sums"""),
     "kernels: experts": ("matmul_time", "moe_gemm moe_gemm_down moe_layer moe_uneven"),
+    "step time": ("step_time", """
+        korthikanti_table5 narayanan_table1 llama3 mlperf_training bloom_topology megascale megascale_530b
+        narayanan_table2 megatron_core megatron_core_strong megatron_readme megatron_2020 mtnlg llm_foundry nanotron
+        megatron_bridge torchtitan nemo_long_context nemo_long_context_without mlperf_training_51 amd_training
+        gaudi_trainium tpu_training tpu_training_tables shoeybi_weak shoeybi_strong"""),
     "memory": ("memory", "megatron_memory megatron_peak nanotron_memory pytorch_saved"),
     "decoding": ("pass_time", """
         serving_tpot trtllm_static mlperf_offline mlperf_server mlperf_interactive mi300x_latency mi300x_max_load
@@ -136,7 +136,7 @@ class Evidence:
     """Residuals and elasticities of a set's rows, or of some spread evenly among them.
 
     - `off`: the log of measured over predicted time of each row.
-    - `leans`: by cause, the elasticity of each row's prediction.
+    - `elasticities`: by cause, the elasticity of each row's prediction.
     - `readings`: logs of each possible reading of incomplete rows over the prediction, a line each; `chances`: their
       probabilities.
     - `devices`: keys of the rows' devices, "" if unknown.
@@ -145,7 +145,7 @@ class Evidence:
 
     name: str
     off: np.ndarray
-    leans: Mapping[CauseOf, np.ndarray]
+    elasticities: Mapping[CauseOf, np.ndarray]
     readings: np.ndarray
     chances: np.ndarray
     devices: np.ndarray
@@ -153,9 +153,9 @@ class Evidence:
 
     def only(self, picked: np.ndarray) -> "Evidence":
         """Return the evidence of some of the rows."""
-        leans = {cause: lean[picked] for cause, lean in self.leans.items()}
+        elasticities = {cause: elasticity[picked] for cause, elasticity in self.elasticities.items()}
         some = self.readings[:, picked], self.chances[:, picked], self.devices[picked], self.repeats[picked]
-        return Evidence(self.name, self.off[picked], leans, *some)
+        return Evidence(self.name, self.off[picked], elasticities, *some)
 
     @property
     def weights(self) -> np.ndarray:
@@ -183,17 +183,17 @@ def device_cells() -> dict[int, CauseOf]:
     return found
 
 
-class _Lean(NamedTuple):
+class _Elasticities(NamedTuple):
     """A result, point by point: its value, and its elasticity to each cause."""
 
     value: np.ndarray
     by_cause: dict[CauseOf, np.ndarray]
 
 
-def _lean(row: Row, letter: str) -> _Lean:
+def _elasticities_of_row(row: Row, letter: str) -> _Elasticities:
     """Return the elasticities of a letter of a result, including those through the results it was made of."""
     if letter in row.made_of:
-        return _Lean(np.ravel(row[letter]), _lean(*row.made_of[letter]).by_cause)
+        return _Elasticities(np.ravel(row[letter]), _elasticities_of_row(*row.made_of[letter]).by_cause)
 
     def ends_of(name, cell):
         name = letter_of_kind(name)
@@ -205,14 +205,14 @@ def _lean(row: Row, letter: str) -> _Lean:
     for cause in causes(row, letter, ends_of):
         size = np.broadcast_to(np.log(cause.high / cause.low) / (2 * np.log(_STEP)), shape).ravel()
         if cause.letter in row.made_of:
-            for which, part in _lean(*row.made_of[cause.letter]).by_cause.items():
+            for which, part in _elasticities_of_row(*row.made_of[cause.letter]).by_cause.items():
                 found[which] = found.get(which, 0) + size * part
             continue
         names = [n for n in leaves if leaves[n].origin == cause.origin or not cause.origin] or [cause.letter]
         cell = leaves.get(cause.letter) or leaves.get(names[0])
         which = device_cells().get(id(cell)) or CauseOf("", letter_of_kind(cause.letter))
         found[which] = found.get(which, 0) + size
-    return _Lean(np.ravel(row[letter]), found)
+    return _Elasticities(np.ravel(row[letter]), found)
 
 
 def _leaves(top: Cell) -> dict[str, Cell]:
@@ -232,16 +232,16 @@ def _letter_of(call: Call, row: Row, usual: str) -> str:
     return next(x for x in names(call.answer) if x in row and (row.cells[x].formula or x in row.made_of))
 
 
-def _leans(calls: list[Call | Sum], letter: str) -> dict[CauseOf, np.ndarray]:
+def _elasticities(calls: list[Call | Sum], letter: str) -> dict[CauseOf, np.ndarray]:
     """Return, by cause, the elasticity of each call's answer; a sum weights its terms by their values."""
     terms = [(i, x) for i, call in enumerate(calls) for x in (call.terms if isinstance(call, Sum) else [call])]
     total, moved = np.zeros(len(calls)), {}
     for places, call, row in results([x for _, x in terms]):
         at = [terms[i][0] for i in places]
-        lean = _lean(row, _letter_of(call, row, letter))
-        value = np.broadcast_to(lean.value, len(at))
+        elasticity = _elasticities_of_row(row, _letter_of(call, row, letter))
+        value = np.broadcast_to(elasticity.value, len(at))
         np.add.at(total, at, value)
-        for cause, size in lean.by_cause.items():
+        for cause, size in elasticity.by_cause.items():
             np.add.at(moved.setdefault(cause, np.zeros(len(calls))), at, value * size)
     return {cause: x / total for cause, x in moved.items()}
 
@@ -271,7 +271,5 @@ def evidence(name: str) -> Evidence:
     if letter in _STEPS:
         places = np.unique(np.linspace(0, n - 1, min(n, _MOST)).astype(int))
     some = [calls[i] for i in places]
-    devices = np.array(list(map(_device_of, some)))
-    return Evidence(
-        name, off[places], _leans(some, letter), readings[:, places], chances[:, places], devices, repeats[places]
-    )
+    devices, elasticities = np.array(list(map(_device_of, some))), _elasticities(some, letter)
+    return Evidence(name, off[places], elasticities, readings[:, places], chances[:, places], devices, repeats[places])

@@ -73,7 +73,7 @@ def _alike():
 
 
 @cache
-def _said():
+def _predicted():
     """Return what `serve` predicts for these rows, with all-reduces as usual and without waiting in them."""
     rows, _, _ = _alike()
     direct = served_rows(rows, *_TIMES, sum_latency=_NO_WAIT)
@@ -111,7 +111,7 @@ def paired(old: str, new: str, what: str = "tpot") -> Pairs:
     """
     both = _both(old, new, what)
     rows, _, measured = _alike()
-    said, direct = _said()
+    said, direct = _predicted()
     gains = [_gains(both, t[what], old, new) for t in (measured, said, direct)]
     firsts = [x[old][0] for x in both]
     users = np.array([run_of(rows[i]).users for i in firsts])

@@ -21,7 +21,7 @@ import numpy as np
 
 from scalebook.language import NOTATION, Formula, Row, Sheet, show
 from scalebook.language.notation import brief, either, nearest, quoted, word
-from scalebook.language.parts import nearest_parts, said
+from scalebook.language.parts import nearest_parts, part_lines
 from scalebook.language.tabular import aligned, page_table
 from scalebook.shell.named import ROWS, is_thing, priced, read, words
 from scalebook.shell.sentences import sentence
@@ -73,7 +73,7 @@ def _why(row: Row, letter: str) -> str:
     nearest_one = nearest_parts(row, letter)
     if not nearest_one:
         return ""
-    made = ", ".join(f"{n} {value} ({share})" for n, value, share in said(row, nearest_one, most=3))
+    made = ", ".join(f"{n} {value} ({share})" for n, value, share in part_lines(row, nearest_one, most=3))
     return made if nearest_one == letter else f"of {nearest_one}: {made}"
 
 
@@ -105,7 +105,7 @@ def confront_own(thing, csv, measured: str = "step_time") -> Own:
     answers = _answers(thing)
     if answers and measured not in answers:
         raise LookupError(
-            f"{thing.name} does not answer {measured}; measured= names what it does: {_some(measured, answers)}"
+            f"{thing.name} does not answer {measured}; measured= names what it does: {_listed(measured, answers)}"
         )
     rows, where = _opened(csv)
     _check_columns(thing, where, rows, measured)
@@ -149,7 +149,7 @@ def _answers(thing) -> tuple[str, ...]:
     return (thing.letter,) if isinstance(thing, Formula) else tuple(thing.formulas) if isinstance(thing, Sheet) else ()
 
 
-def _some(name, answers) -> str:
+def _listed(name, answers) -> str:
     return nearest(name, answers) if len(answers) > 8 else either(answers)
 
 

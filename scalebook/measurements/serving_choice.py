@@ -110,7 +110,7 @@ def choices_of_knowing(result: Result, tpot: float, margin: float) -> Choices:
 
 
 def likely_margin(result: Result, chance: float) -> float:
-    """Return the margin with which a run meets its target with probability `chance`, from the rows calibrated on.
+    """Return the margin, from the calibration rows, that lets a run meet its target with probability `chance`.
 
     A target missed by less than NEARLY counts as met, so the margin is smaller than the interval's end.
 

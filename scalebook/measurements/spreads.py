@@ -5,7 +5,7 @@
   of the spread are the 10th and the 90th percentile, of at least eight rows. Grouped products of experts say nothing
   about dense ones.
 - A letter that was not measured on a device: the same percentiles of the values of devices in the table, over the
-  default for such a device. If the table has too few, those of the kernels that were priced with the default.
+  default for such a device. If the table has too few, the kernels priced with the default replace them.
 - A computed letter (`step_time`, `memory`): the residual error of the model. The spreads of the other letters leave a
   part of each row's error unexplained, where the row's own set is held out. The ends are the smallest interval that
   leaves a tenth of the rows beyond each end. For decoding it is learnt separately for steps that visit experts. Parts
@@ -33,12 +33,12 @@ from scalebook.training import assumptions as training
 from .evidence import FAMILIES, PARTS, CauseOf, Evidence, device_cells, evidence, family_of
 
 __all__ = [
-    "APART", "PARTS_OF_ROWS", "TAIL", "Left", "device_spreads", "kept", "lack", "left_out", "letter_spreads", "letters",
-    "stanzas", "tails", "typical_spreads", "visits_experts",
+    "APART", "PARTS_OF_ROWS", "TAIL", "HeldOut", "device_spreads", "held_out_part", "kept", "letter_spreads",
+    "letters", "residual_spread", "stanzas", "tails", "typical_spreads", "visits_experts",
 ]  # fmt: skip
 
 APART = ("pass_time",)  # letters of steps that are learnt separately for steps that visit experts
-LEAST_LEAN, LEAST_ROWS, LEAST_DEVICES = 0.7, 8, 4
+LEAST_ELASTICITY, LEAST_ROWS, LEAST_DEVICES = 0.7, 8, 4
 TAIL = 0.1
 _TYPICAL = {
     "matmul_efficiency": kernels.typical_matmul_efficiency, "stream_efficiency": kernels.typical_stream_efficiency,
@@ -88,24 +88,24 @@ def _ends(found: list[np.ndarray]) -> Ends:
 @cache
 def _implied(found: Evidence) -> dict[CauseOf, np.ndarray]:
     """Return, by cause, the log change that would make each row right, for rows with enough elasticity to it."""
-    if not found.leans:
+    if not found.elasticities:
         return {}
-    most = np.max(list(found.leans.values()), axis=0)
+    most = np.max(list(found.elasticities.values()), axis=0)
     said = {}
-    for cause, lean in found.leans.items():
-        if (picked := (lean >= LEAST_LEAN) & (lean == most)).any():
-            said[cause] = found.off[picked] / lean[picked] * (-1 if is_rate(cause.letter) else 1)
+    for cause, elasticity in found.elasticities.items():
+        if (picked := (elasticity >= LEAST_ELASTICITY) & (elasticity == most)).any():
+            said[cause] = found.off[picked] / elasticity[picked] * (-1 if is_rate(cause.letter) else 1)
     return said
 
 
-class Left(NamedTuple):
+class HeldOut(NamedTuple):
     """What is held out while spreads are learnt: whole sets, and one part (by number) of the rows of all sets."""
 
     sets: frozenset[str] = frozenset()
     part: int | None = None
 
 
-NOTHING_LEFT = Left()
+NOTHING_HELD_OUT = HeldOut()
 PARTS_OF_ROWS = 5
 
 
@@ -122,18 +122,18 @@ def kept(name: str, part: int | None) -> Evidence:
     return evidence(name) if part is None else evidence(name).only(_parts(name) != part)
 
 
-def left_out(name: str, part: int) -> Evidence:
+def held_out_part(name: str, part: int) -> Evidence:
     """Return the evidence of one part of a set's rows."""
     return evidence(name).only(_parts(name) == part)
 
 
 @cache
-def device_spreads(left: Left = NOTHING_LEFT) -> dict[CauseOf, tuple[Ends, int]]:
+def device_spreads(held_out: HeldOut = NOTHING_HELD_OUT) -> dict[CauseOf, tuple[Ends, int]]:
     """Return the log ends of each letter that enough kernel rows depend on, and the number of rows."""
     found: dict[CauseOf, list] = {}
     for name in _sets(is_kernel=True):
-        if name not in left.sets and family_of(name) != "kernels: experts":  # no evidence on dense products
-            for cause, values in _implied(kept(name, left.part)).items():
+        if name not in held_out.sets and family_of(name) != "kernels: experts":  # no evidence on dense products
+            for cause, values in _implied(kept(name, held_out.part)).items():
                 found.setdefault(cause, []).append(values)
     rows = {x: sum(map(len, values)) for x, values in found.items()}
     return {x: (_ends(values), rows[x]) for x, values in found.items() if rows[x] >= LEAST_ROWS}
@@ -160,11 +160,11 @@ def _default(letter: str) -> float | None:
     return next((x.value for x in cells if "not measured" in x.note), None)
 
 
-def _of(cause: CauseOf, left: Left) -> Ends | None:
+def _of(cause: CauseOf, held_out: HeldOut) -> Ends | None:
     """Return the log ends of a cause: its own, or its letter's on any device, or the ends stated in the table."""
     if cause.letter in PARTS:
-        return lack(_GROUPS.get(cause.letter, cause.letter), left)
-    known, letter = device_spreads(left), letter_of_kind(cause.letter)
+        return residual_spread(_GROUPS.get(cause.letter, cause.letter), held_out)
+    known, letter = device_spreads(held_out), letter_of_kind(cause.letter)
     own = known.get(cause) or typical_spreads().get(letter) or known.get(CauseOf("", letter))
     return own[0] if own else _stated(cause)
 
@@ -175,20 +175,20 @@ def _stated(cause: CauseOf) -> Ends | None:
     return None if cell.low is None else Ends(*np.log([cell.low / cell.value, cell.high / cell.value]).tolist())
 
 
-def tails(found: Evidence, left: Left) -> Ends:
+def tails(found: Evidence, held_out: HeldOut) -> Ends:
     """Return the squared effects of all letters at their ends on each row, towards fast and towards slow."""
     slow, fast = np.zeros(len(found.off)), np.zeros(len(found.off))
-    for cause, lean in found.leans.items():
-        if ends := _of(cause, left):
+    for cause, elasticity in found.elasticities.items():
+        if ends := _of(cause, held_out):
             low, high = (-ends.high, -ends.low) if is_rate(cause.letter) else ends
-            slow, fast = slow + (lean * high) ** 2, fast + (lean * low) ** 2
+            slow, fast = slow + (elasticity * high) ** 2, fast + (elasticity * low) ** 2
     return Ends(fast, slow)
 
 
 @cache
-def _own_tails(name: str, left: Left) -> Ends:
+def _own_tails(name: str, held_out: HeldOut) -> Ends:
     """Return `tails` of a set that letters are learnt from, with each set held out in turn."""
-    return tails(kept(name, left.part), left)
+    return tails(kept(name, held_out.part), held_out)
 
 
 def _kernels_of(names: Iterable[str]) -> frozenset[str]:
@@ -198,7 +198,7 @@ def _kernels_of(names: Iterable[str]) -> frozenset[str]:
 
 def visits_experts(found: Evidence) -> np.ndarray:
     """Return a mask of the rows that are steps which visit experts."""
-    return found.leans.get(CauseOf("", "experts_time"), np.zeros(len(found.off))) > 0
+    return found.elasticities.get(CauseOf("", "experts_time"), np.zeros(len(found.off))) > 0
 
 
 @cache
@@ -210,18 +210,18 @@ def _apart(name: str, part: int | None, of_experts: bool) -> np.ndarray:
 
 
 @cache
-def lack(letter: str, left: Left = NOTHING_LEFT, of_experts: bool = False) -> Ends:
+def residual_spread(letter: str, held_out: HeldOut = NOTHING_HELD_OUT, of_experts: bool = False) -> Ends:
     """Return the smallest interval (log ends) of the model's residual error that leaves a tenth of rows beyond each
     end.
 
     The rows of each set are treated as if the set were not used to learn the letters.
     """
-    names = [x for x in letters()[letter] if x not in left.sets]
-    picked = [_apart(x, left.part, of_experts) for x in names]
-    found = [kept(x, left.part).only(y) for x, y in zip(names, picked, strict=True)]
+    names = [x for x in letters()[letter] if x not in held_out.sets]
+    picked = [_apart(x, held_out.part, of_experts) for x in names]
+    found = [kept(x, held_out.part).only(y) for x, y in zip(names, picked, strict=True)]
     weights, off = (np.concatenate([y(x) for x in found]) for y in (attrgetter("weights"), attrgetter("nearest")))
-    kernels_left = _kernels_of(left.sets)
-    moved = [_own_tails(x, Left(kernels_left | _kernels_of([x]), left.part)) for x in names]
+    kernels_held_out = _kernels_of(held_out.sets)
+    moved = [_own_tails(x, HeldOut(kernels_held_out | _kernels_of([x]), held_out.part)) for x in names]
     fast, slow = (
         np.concatenate([x[y] for x, y in zip(side, picked, strict=True)]) for side in zip(*moved, strict=True)
     )
@@ -255,7 +255,7 @@ def letter_spreads() -> dict[str, tuple[Ends, int, int]]:
     for letter, sets in letters().items():
         rows = [int(_apart(x, None, False).sum()) for x in sets]
         for name in (letter, *(x for x, group in _GROUPS.items() if group == letter)):
-            found[name] = lack(letter), sum(rows), sum(map(bool, rows))
+            found[name] = residual_spread(letter), sum(rows), sum(map(bool, rows))
     return found
 
 
@@ -275,7 +275,7 @@ def stanzas() -> str:
     lines += ["", "[experts]"]
     for letter in APART:
         rows = [int(_apart(x, None, True).sum()) for x in letters()[letter]]
-        lines.append(_line(letter, lack(letter, of_experts=True), rows=sum(rows), sets=sum(map(bool, rows))))
+        lines.append(_line(letter, residual_spread(letter, of_experts=True), rows=sum(rows), sets=sum(map(bool, rows))))
     for key in (x for x, row in accelerators.items() if len(row.kin) < 2):
         own = {letter: found for letter in accelerators[key].cells if (found := _own(key, letter, known))}
         if own:

@@ -11,13 +11,13 @@ cell.
 - `parts`: a list of calls to add up; each may override keys of the stanza. `figure`: arithmetic that gives the compared
   number, over `total` (the sum, or the only answer), its terms `first`, `second` and so on, and columns. Example:
   `"2 * m * n * k / total / 1e12"`.
-- `model`, `device`, `precision` (then that of the experts), `framework`, `cluster`, `libraries`, `engine`: keys of
-  tables, or texts with `{column}` that `[NAME.names]` maps to keys by patterns. `shape`: letters and words of a model
-  with the row's own shape. `formulas`: names of formulas that replace the sheet's. `rows`: other rows, such as
+- `model`, `device`, `precision` (if two, the second is the experts'), `framework`, `cluster`, `libraries`, `engine`:
+  keys of tables, or texts with `{column}` that `[NAME.names]` maps to keys by patterns. `shape`: letters and words of a
+  model with the row's own shape. `formulas`: names of formulas that replace the sheet's. `rows`: other rows, such as
   `links.pcie4` or `calculon.shape {model}`.
 - `letters`: letters by expressions; `words`: words of a strategy.
 - `when`: a list of `{if = {column = pattern}, where = expression, ...}`. If all patterns are found and the expression
-  holds, the other keys are added to the stanza's. `also`: more such cases, after those of the stanza it is `like`.
+  holds, the other keys are added to the stanza's. `also`: more such cases, after the cases of the stanza it is `like`.
 - `left_out`: a list of `[column, pattern, reason]`, `[expression, reason]` or `{if = ..., where = ..., why = ...}`.
   These expressions may name cells and letters of the row's call; expressions of `letters` may name cells. With
   `{over = {letter = other}, why = ...}`, rows are left out if the letter exceeds another letter of the result.
@@ -25,7 +25,7 @@ cell.
 - `refused`: why rows are left out whose call raises ValueError, because what they name does not fit.
 - `floor`: another set, whose predictions are this set's roofline and peak. `alike`: a text of columns; rows with the
   same text can share one number.
-- `at_most`: `{letter = other}` limits a letter to another letter of the call's result, such as users to those that fit.
+- `at_most`: `{letter = other}` limits a letter to another letter of the call's result, such as users to `max_users`.
 - `calibrates`: the rows that something was calibrated on: `{even = true}`, `{half = [columns]}`,
   `{where = expression}`, or patterns of columns; a list if any of several is enough.
 - `why`: why the set needs Python, if it does.
@@ -75,7 +75,7 @@ def joined(first: Mapping, second: Mapping) -> dict:
 
 
 def written() -> dict[str, dict]:
-    """Return the keys of every stanza of the folder, by the stanza's name, with those of the stanzas it is like."""
+    """Return every stanza of the folder by name, with the keys that it takes over by `like`."""
     said: dict[str, dict] = {}
     for path in sorted(files(__package__).joinpath("stanzas").iterdir(), key=lambda x: x.name):
         if path.name.endswith(".toml"):

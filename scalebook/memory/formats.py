@@ -2,12 +2,6 @@
 
 The format determines how many bits a value takes and how large its rounding error is. How much accuracy a model loses
 through that error must be measured; nothing here predicts it.
-
->>> from scalebook.tables import precisions
->>> weight_bits_scaled(element_bits=4, scale_bits=8, zero_bits=0, block_values=16), precisions.nvfp4.weight_bits
-(4.5, 4.5)
->>> weight_bits_pruned(element_bits=16, place_bits=2, kept_weights=2, group_weights=4)
-9.0
 """
 
 from sympy import Integer, Rational, sqrt

@@ -2,11 +2,6 @@
 
 These formulas show how state is sharded, for one parameter. The training step computes the total memory of a pipeline
 stage (`scalebook.training.memory_sheet`), and a test checks that the two agree.
-
->>> from scalebook.tables import accelerators
->>> mixed = dict(weight_bits=16, gradient_bits=32, optimizer_bits=96)
->>> round(wall_params(accelerators.h100, devices=8, **mixed) / 1e9, 1)
-35.6
 """
 
 from sympy import sqrt

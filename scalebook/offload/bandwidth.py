@@ -118,7 +118,7 @@ def offload_bandwidth_states(block_states, block_backward):
 def break_even_tokens(
     block_params, block_active_params, weight_bits, seq, heads, head_dim, peak_flops, flops_efficiency, link_bandwidth
 ):
-    """Tokens per micro-batch at which fetching a block's weights takes as long as computing the block.
+    """Tokens per micro-batch that make fetching a block's weights take as long as computing the block.
 
     Sequences have length `seq`. Tensor parallelism cancels, because it divides weights and arithmetic by the same
     number.
@@ -152,7 +152,7 @@ def break_even_tokens_mix(
     block_backward,
     link_bandwidth,
 ):
-    """Tokens per micro-batch at which the link just hides everything that is offloaded.
+    """Fewest tokens per micro-batch that let the link hide everything that is offloaded.
 
     Sequences have length `seq`. Activations and arithmetic grow with the tokens; weights and states do not. If the link
     is too slow for the activations, no number of tokens helps. The result is 0 if only activations are offloaded: then

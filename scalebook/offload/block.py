@@ -144,7 +144,7 @@ def _overlapped(
     block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved, block_params,
     heads, head_dim, ffn,
 ):  # fmt: skip
-    """Return the forward arithmetic time, and what collectives add if each overlaps with the adjacent product."""
+    """Return the forward arithmetic time and the extra time of collectives that overlap with the adjacent product."""
     arithmetic, width = block_flops / (peak_flops * flops_efficiency), heads * head_dim
     each = _sent(batch, seq, hidden, activation_bits, tp, link_achieved) / 4
     pace = arithmetic / (block_params + 2 * seq * width)

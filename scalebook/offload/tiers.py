@@ -216,10 +216,7 @@ def params_of_hosts(
 
 
 def _least(over, each, most, near):
-    """Return the smallest offloaded share that frees `over` bytes: 0 if nothing must be freed.
-
-    The share is negative, and so refused, if everything held is near anyway.
-    """
+    """Return the smallest offloaded share that frees `over` bytes; it is negative, and so refused, if it cannot."""
     return Piecewise((0, Le(over, 0, evaluate=False)), (over / (each * (most - near)), True), evaluate=False)
 
 
@@ -237,7 +234,7 @@ def least_optimizer_offload(
     near_blocks,
     near_states,
 ):
-    """Smallest offloaded share of gradients and optimizer state with which the rest fits in device memory.
+    """Smallest offloaded share of gradients and optimizer state that lets the rest fit in device memory.
 
     Raises ValueError if offloading all of it is not enough. Then more weights or activations must be offloaded.
 
@@ -266,7 +263,7 @@ def least_activation_offload(
     near_blocks,
     near_states,
 ):
-    """Smallest offloaded share of the saved activations with which the rest fits in device memory.
+    """Smallest offloaded share of the saved activations that lets the rest fit in device memory.
 
     >>> least_activation_offload(near_memory="16 GB", weight_offload=1, optimizer_offload=1, block_weights="0.5 GB",
     ...     saved_activations="0.2 GB", block_states="0.2 GB", layers=128, pp=8, held_microbatches=8.875,

@@ -4,18 +4,6 @@ Stages are equal, and times are for one micro-batch on one device. `scalebook.pi
 schedules, and tests check every formula here against it. Some formulas hold only from a certain number of micro-batches
 on, and refuse fewer. In that case call `scalebook.pipeline.simulation.simulate`: it executes the order, or says why the
 order cannot run.
-
->>> bubble_1f1b(pp=8, microbatches=64)
-0.109375
->>> bubble_1f1b.solve("microbatches")(pp=8, bubble=0.05)
-140.0
->>> bubble_zb_h1(pp=8, microbatches=64, forward_time="20 ms", input_gradient_time="20 ms", weight_gradient_time="10 ms")
-0.065625
->>> bubble_interleaved(pp=8, microbatches=12, chunks=2)
-Traceback (most recent call last):
-    ...
-scalebook.language.domain.OutsideDomain: bubble_interleaved holds for micro-batches in multiples of the stages,
-not at microbatches=12, pp=8
 """
 
 from sympy import Eq, Max, Min, Mod, ceiling
@@ -105,7 +93,7 @@ def bubble_interleaved(pp, microbatches, chunks):
 
 @formula("microbatches", "narayanan2021 §2.2.2")
 def enough_interleaved(pp, chunks, bubble):
-    """Fewest micro-batches with which interleaved 1F1B keeps its bubble at or below `bubble`, in groups of `pp`.
+    """Fewest micro-batches that keep the bubble of interleaved 1F1B at or below `bubble`, in groups of `pp`.
 
     With one chunk the schedule is plain 1F1B, which can run groups but does not need them.
 

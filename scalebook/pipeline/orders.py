@@ -183,20 +183,32 @@ def dualpipe(order, device, pp, microbatches, chunks):
             f"microbatches={microbatches}"
         )
     half, way = pp // 2, microbatches // 2
-    near = min(device, pp - 1 - device)  # devices to the nearer end
-    far, forth, back = half - near - 1, [0, 0], [0, 0]
 
     def place(side, count):
-        """Side 0 enters at the nearer end, side 1 at the other."""
-        second, k = side ^ (device >= half), count[side]
+        """Return the stage and the micro-batch. Side 0 enters at the nearer end, side 1 at the other."""
+        second = side ^ (device >= half)
+        return (pp - 1 - device if second else device), count + second * way
+
+    from_both_ends(order, half, min(device, pp - 1 - device), way, place)
+
+
+def from_both_ends(order, half, near, way, place):
+    """Fill a device of DualPipe or of DualPipeV, which is one half of DualPipe.
+
+    `near` is the number of devices between this one and the nearer end, and `half` the most that it can be plus one.
+    `way` micro-batches enter from each side. `place(side, count)` is the stage and number of a side's next micro-batch.
+    """
+    far, forth, back = half - near - 1, [0, 0], [0, 0]
+
+    def take(side, count):
         count[side] += 1
-        return (pp - 1 - device if second else device), k + second * way
+        return place(side, count[side] - 1)
 
     def forward(side):
-        order.forward(*place(side, forth))
+        order.forward(*take(side, forth))
 
     def backward(side, late=False):
-        (order.split if late else order.backward)(*place(side, back))
+        (order.split if late else order.backward)(*take(side, back))
 
     def both(side):
         forward(side), backward(1 - side), order.pair()
@@ -207,7 +219,7 @@ def dualpipe(order, device, pp, microbatches, chunks):
         forward(0), forward(1)
     for _ in range(far):
         backward(1, late=True), order.weights(), forward(1)
-    for i in range(way - pp + near + 1):
+    for i in range(way - 2 * half + near + 1):
         if i == 0 and far == 0:
             forward(0), backward(1)
         else:

@@ -13,6 +13,8 @@
 batch 55, weight_bits=8
 """
 
+import itertools
+import math
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -22,11 +24,11 @@ from types import ModuleType
 
 from scalebook.language.notation import either
 
-from .asked import asked, each, joined
-from .found import Devices, Search
+from .arguments import each, joined, problem_of
 from .parts import run, tasks
 from .pricing import built
 from .problem import Problem, about, layouts, word_combinations
+from .results import Devices, Search
 from .space import Searchable, Space
 from .sweeping import Sweep, sweep
 
@@ -84,12 +86,12 @@ def search(
     if isinstance(most, bool) or not isinstance(most, Real) or not most > 0:
         raise TypeError(f"most is a number of strategies, such as most=1e10, not {most!r}")
     cases = each(knowns)
-    letters, choices = joined(letters, choices), None
+    letters = joined(letters, choices)
     if hasattr(sheet, "posed"):
         sheet, letters = sheet.posed([x for x, _ in cases], letters)
     found: list[Search] = []
     for rows, device in cases:
-        problem = asked(sheet, rows, minimize, maximize, against, subject_to, choices, lift, best, letters)
+        problem = problem_of(sheet, rows, minimize, maximize, against, subject_to, lift, best, letters)
         try:
             found.append(_searched(problem, most, executor, progress, device))
         except TypeError as error:
@@ -158,9 +160,7 @@ def _nothing(search: Search) -> str:
     rest = space.layout[-1]
     ways = [n for n in space.ways if n == rest or n in problem.letters]
     own = [problem.letters.get(n, (1.0,)) for n in ways]
-    products = {1.0}
-    for values in own:
-        products = {x * n for x in products for n in values}
+    products = {math.prod(x) for x in itertools.product(*own)}
     devices = problem.values["devices"]
     if rest not in problem.letters:  # the last letter of the layout may then take any value
         products = {x * n for x in products for n in (devices // x, devices // x + 1) if n}

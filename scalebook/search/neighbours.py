@@ -13,10 +13,10 @@ from scalebook.language import NOTATION
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.language.units import show
 
-from .columns import Columns
-from .found import Found, Search, short
+from .plan import evaluated
 from .pricing import built
-from .space import divisors, told
+from .results import Found, Search, short
+from .space import called_with, divisors
 
 __all__ = ["Neighbours"]
 
@@ -53,7 +53,7 @@ class Neighbours:
             columns = {n: np.broadcast_to(x, len(places)) for n, x in problem.columns(columns).items()}
             if problem.space.solve:
                 columns |= self._solved(sheet, columns, len(places))
-            values = _evaluated(sheet, columns, len(places))
+            values = evaluated(sheet.formulas, columns, sheet.constants, len(places))
             for row, i in enumerate(places):
                 found[i] = sheet, {n: float(x[row]) for n, x in values.items()}
         return found
@@ -65,14 +65,14 @@ class Neighbours:
         def at(letter, values, places=None):
             places = np.arange(size) if places is None else places
             some = {n: x[places] for n, x in columns.items()} | {name: np.broadcast_to(values, len(places))}
-            return _evaluated(sheet, some, len(places))[letter]
+            return evaluated(sheet.formulas, some, sheet.constants, len(places))[letter]
 
         return {name: solve(at, (size,))}
 
     def _why(self, strategy, price, here):
         """Return the objective after a step (None if it is impossible), and the reason against the step."""
         problem, (sheet, values) = self._problem, price
-        if said := problem.space.reason(_known(problem, strategy), sheet, problem.lifted):
+        if said := problem.space.reason(_all_values(problem, strategy), sheet, problem.lifted):
             return None, said
         for letter, relation, bound, _ in problem.limits:
             if letter in values:
@@ -117,17 +117,6 @@ def _inputs(sheet, letter: str) -> tuple[str, ...]:
     return sheet.formulas[letter].inputs if letter in sheet.formulas else ()
 
 
-def _evaluated(sheet, columns: dict, size: int) -> dict[str, np.ndarray]:
-    """Evaluate all letters of a sheet at `size` rows."""
-    sums = Columns(columns, {n: x for n, x in sheet.constants.items() if n not in columns}, size)
-    letters = dict(sums.letters)
-    with np.errstate(all="ignore"):
-        for name, f in sheet.formulas.items():
-            if name not in letters:
-                letters[name] = sums.evaluate(f.rhs, letters)
-    return {n: np.broadcast_to(sums.spread(x), size) for n, x in letters.items()}
-
-
 def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:
     """Yield what each step changes and the strategy after it.
 
@@ -147,7 +136,7 @@ def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:
         lower, higher = sorted(x for x in values if x < own[name]), sorted(x for x in values if x > own[name])
         for side in (lower[::-1], higher):
             steps = [x for x in (_step(problem, own, {name: x}) for x in side) if x[1] != own]
-            fine = (x for x in steps if not problem.space.reason(_known(problem, x[1]), None, problem.lifted))
+            fine = (x for x in steps if not problem.space.reason(_all_values(problem, x[1]), None, problem.lifted))
             if steps:  # the nearest step that can run, or else the nearest step
                 yield next(fine, steps[0])
     for name, words in problem.words.items():
@@ -156,7 +145,7 @@ def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:
                 yield _step(problem, own, {name: word})
 
 
-def _known(problem, strategy):
+def _all_values(problem, strategy):
     offload = problem.offloads({n: (x,) for n, x in strategy.items() if isinstance(x, float)})
     return {**problem.values, **strategy, "offload": offload}
 
@@ -166,7 +155,7 @@ def _step(problem, own, changed):
     said = ", ".join(f"{n} {short(own[n])} → {short(x)}" for n, x in changed.items() if x != own[n])
     new = {**own, **changed}
     for name, says in problem.space.idle.items():  # what no longer makes a difference keeps its first value
-        live = told(says, dict.fromkeys(problem.space.offloads, 0.0) | problem.values | new)
+        live = called_with(says, dict.fromkeys(problem.space.offloads, 0.0) | problem.values | new)
         if name in new and live is not None and not live:
             new[name] = problem.first(name)
     return said, new

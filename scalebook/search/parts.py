@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .pricing import EMPTY, Priced, joined, price
-from .problem import Problem, Rows, rows_of
+from .problem import Problem
 
 __all__ = ["gathered", "run", "tasks"]
 
@@ -17,9 +17,7 @@ PART = 1 << 26  # candidates of a task; they take about a second
 WORKED, WORTH = 16, 64  # with several workers: parts, each at least a 64th of PART
 
 
-def tasks(
-    problem: Problem, whole: np.ndarray, combinations: list[tuple[int, dict]], shared: bool = False
-) -> Iterator[tuple[list, Rows]]:
+def tasks(problem: Problem, whole: np.ndarray, combinations: list, shared: bool = False) -> Iterator[tuple]:
     """Split the space into tasks.
 
     Each has all combinations of words, because their sheets share most of their work, and a range of rows.
@@ -34,7 +32,7 @@ def tasks(
     if step > problem.in_layout:  # take whole layouts, because their rows share work
         step -= step % problem.in_layout
     for first in range(0, number, step):
-        yield combinations, rows_of(problem, whole, first, first + step)
+        yield combinations, range(first, min(first + step, number))
 
 
 def run(problem: Problem, parts: list, executor: Executor | None, bar) -> tuple[Priced, int, str]:

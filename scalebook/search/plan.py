@@ -17,13 +17,15 @@ array([[0.5  , 0.25 , 0.25 ],
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import sympy
 
-from .columns import Columns, Program, program
+from .columns import Columns
 
-__all__ = ["Block", "Evaluated", "Plan", "cases"]
+__all__ = ["Block", "Evaluated", "Plan", "Program", "cases", "evaluated", "program"]
 
 _SHARED = 4  # with this many rows a combination or more, a value on axes is evaluated by combination
 
@@ -31,8 +33,8 @@ _SHARED = 4  # with this many rows a combination or more, a value on axes is eva
 class Plan:
     """Operations in order.  Each has the places of its arguments and a bit mask of the columns and axes it depends on.
 
-    `columns` are letters with a value in each row.  `axes` are letters with few values, all of which are tried in every
-    row.  `solved` are letters whose values are found later.  `letters` maps all of these to their places.
+    `columns` are letters with a value in each row.  `axes` are letters with few values; every row tries all of them.
+    `solved` are letters whose values are found later.  `letters` maps all of these to their places.
     """
 
     def __init__(self, columns: Sequence[str], axes: Mapping[str, tuple[float, ...]], solved: Sequence[str] = ()):
@@ -102,7 +104,11 @@ class Plan:
 
     def add(self, expr: sympy.Expr, letters: Mapping[str, int]) -> int:
         """Add an expression and return its place.  `letters` gives the places of its letters."""
-        own = _program(expr)
+        if id(expr) not in _PROGRAMS:  # by identity: comparing expressions would take longer
+            if len(_PROGRAMS) > 1 << 14:
+                _PROGRAMS.clear()
+            _PROGRAMS[id(expr)] = expr, program(expr)
+        own = _PROGRAMS[id(expr)][1]
         key = (id(own), *(letters[n] for n in own.letters))
         if key not in self._added:
             places = [*key[1:], *map(self.constant, own.constants)]
@@ -153,8 +159,7 @@ def _plain(operation):
     return lambda plan, args: plan.operate(operation, *args)
 
 
-_BUILT: dict[type | None, Callable] = {
-    None: lambda plan, args: args[0],
+_BUILT: dict[type, Callable] = {
     sympy.Add: _folded(np.add), sympy.Mul: _folded(np.multiply), sympy.Pow: _power, sympy.Piecewise: cases,
     sympy.Max: _folded(np.maximum), sympy.Min: _folded(np.minimum),
     sympy.And: _folded(np.logical_and), sympy.Or: _folded(np.logical_or), sympy.Not: _plain(np.logical_not),
@@ -165,6 +170,69 @@ _BUILT: dict[type | None, Callable] = {
 }  # fmt: skip
 
 
+def _constant(node: sympy.Basic) -> np.generic | None:
+    """Return the value of a number or a truth value, or None for anything else."""
+    if node.is_Boolean and node.is_Atom and not node.is_Symbol:
+        return np.bool_(bool(node))
+    return np.float64(node) if node.is_Number or not (node.is_Boolean or node.args or node.is_Symbol) else None
+
+
+def _parts(expr: sympy.Basic, found: dict) -> dict:
+    """Collect all subexpressions, each once and after its own subexpressions."""
+    if expr not in found:
+        for x in _args(expr):
+            _parts(x, found)
+        found[expr] = None
+    return found
+
+
+def _args(expr: sympy.Basic) -> Sequence[sympy.Basic]:
+    """Return the arguments of an operation.  A Piecewise gives its values and conditions in turn."""
+    return [x for case in expr.args for x in case.args] if expr.func is sympy.Piecewise else expr.args
+
+
+class Program(NamedTuple):
+    """An expression as a list of operations.
+
+    Each step is the function that enters an operation into a plan, and the places of its arguments, which index the
+    letters, then the constants, then earlier results.  A single letter or number becomes one step.
+    """
+
+    letters: tuple[str, ...]
+    constants: tuple[np.generic, ...]
+    steps: tuple[tuple[Callable, tuple[int, ...]], ...]
+
+
+@lru_cache(4096)
+def program(expr: sympy.Basic) -> Program:
+    """Turn an expression into a list of operations, each subexpression once.
+
+    Raises NotImplementedError for an operation that has no NumPy counterpart here.
+
+    >>> from scalebook.language import symbol
+    >>> program(symbol("tp") ** 2 / 3).letters
+    ('tp',)
+    """
+    nodes = list(_parts(expr, {}))
+    letters = [x for x in nodes if x.is_Symbol]
+    constants = {x: c for x in nodes if not x.is_Symbol and (c := _constant(x)) is not None}
+    others = [x for x in nodes if not x.is_Symbol and x not in constants]
+    place = {x: i for i, x in enumerate([*letters, *constants, *others])}
+    steps = []
+    for x in others:
+        if x.func not in _BUILT:
+            raise NotImplementedError(
+                f"a search cannot evaluate {x.func.__name__}: use {', '.join(k.__name__ for k in _BUILT)}"
+            )
+        steps.append((_BUILT[x.func], tuple(place[y] for y in _args(x))))
+    if not others:
+        steps.append((lambda plan, args: args[0], (place[expr],)))
+    return Program(tuple(x.name for x in letters), tuple(constants.values()), tuple(steps))
+
+
+_PROGRAMS: dict[int, tuple[sympy.Basic, Program]] = {}  # each beside its expression, whose id stays its own
+
+
 class Evaluated:
     """A plan applied to rows of columns.
 
@@ -173,10 +241,9 @@ class Evaluated:
 
     def __init__(self, plan: Plan, columns: Mapping[str, np.ndarray], size: int):
         self.plan = plan
-        self.columns = Columns({n: columns[n] for n in plan.columns}, {}, size)
+        self.columns = Columns({n: columns[n] for n in plan.columns}, size)
         self.size, self._values = size, dict(plan.values)
-        self._values |= {plan.letters[n]: self.columns.letters[n].array for n in plan.columns}
-        self.kept: dict = {}  # a cache for whatever callers compute once from these rows
+        self._values |= {plan.letters[n]: x for n, x in self.columns.values.items()}
         self._late: dict[int, bool] = {}
         self._paths: dict[int, list[int]] = {}
 
@@ -259,15 +326,21 @@ class Block:
         return block
 
 
-_PROGRAMS: dict[int, tuple[sympy.Basic, Program]] = {}
+def evaluated(formulas: Mapping, columns: Mapping[str, np.ndarray], constants: Mapping, size: int) -> dict:
+    """Evaluate formulas, in order, at `size` rows.  Return the values of all letters, each of shape [rows].
 
+    Letters that have a column or a constant keep it.
 
-def _program(expr) -> Program:
-    """Return the operations of an expression, cached by object identity: comparing expressions would take longer."""
-    if id(expr) not in _PROGRAMS:
-        own = program(expr)
-        steps = tuple((_BUILT[kind], places) for kind, places in own.steps)
-        if len(_PROGRAMS) > 1 << 14:
-            _PROGRAMS.clear()
-        _PROGRAMS[id(expr)] = expr, own._replace(steps=steps)
-    return _PROGRAMS[id(expr)][1]
+    >>> from scalebook.memory.serving import weight_memory
+    >>> columns, constants = {"params": np.array([1e9, 8e9])}, {"weight_bits": 16.0}
+    >>> evaluated({"weight_memory": weight_memory}, columns, constants, 2)["weight_memory"]
+    array([2.0e+09, 1.6e+10])
+    """
+    plan = Plan(list(columns), {})
+    letters = {n: plan.constant(x) for n, x in constants.items()} | plan.letters
+    for name, f in formulas.items():
+        if name not in letters:
+            letters[name] = plan.add(f.rhs, letters)
+    with np.errstate(all="ignore"):
+        rows = Block(Evaluated(plan, columns, size), np.arange(size))
+        return {n: np.broadcast_to(rows.value(x), size) for n, x in letters.items()}

@@ -8,6 +8,7 @@ import math
 import pickle
 from collections import Counter
 from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from scalebook.language.row import gather, strays
 
 from .bounds import least_of
 from .plan import Block, Evaluated, Plan
-from .problem import Problem, Rows, Slab, counts, distinct, ruled, slabs, some
+from .problem import Problem, Slab, counts, distinct, layouts, nonempty, ruled, slabs
 
 __all__ = ["Planned", "Priced", "Pricing", "built", "each_sheet", "joined", "planned_for", "price"]
 
@@ -41,15 +42,12 @@ class Priced(NamedTuple):
 
 
 def _best(found: np.ndarray, number: int) -> np.ndarray:
-    """Return the `number` strategies with the lowest values.
-
-    Ties keep the order of the space: words, then rows, then axes.
-    """
+    """Return the `number` strategies with the lowest values; ties keep the order words, rows, axes."""
     return found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0]))][:number]
 
 
 def _front(found: np.ndarray) -> np.ndarray:
-    """Return the Pareto front, sorted by the second objective.  Of equal strategies it keeps the first."""
+    """Return the Pareto front, sorted by the second objective.  It keeps the first of equal strategies."""
     found = found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0], found[:, 1]))]
     least = np.minimum.accumulate(np.concatenate([[np.inf], found[:-1, 0]]))
     return found[found[:, 0] < least]
@@ -68,16 +66,7 @@ def joined(a: Priced, b: Priced, best: int) -> Priced:
 EMPTY = Priced(_NONE, _NONE, Counter(), 0)
 
 
-class _Built(NamedTuple):
-    formulas: dict[str, Formula]
-    constants: dict[str, float]
-
-    @property
-    def conditions(self) -> list[tuple[Formula, Condition]]:
-        return [(f, x) for f in self.formulas.values() for x in f.domain]
-
-
-def built(problem: Problem, words: dict, offload: bool) -> _Built:
+def built(problem: Problem, words: dict, offload: bool) -> "_Built":
     """Build the formulas that a search needs from a strategy's sheet, in order, and its constant letters.
 
     Raises TypeError for letters that the formulas need and nobody gave.  The error also names any row given by position
@@ -120,38 +109,53 @@ def built(problem: Problem, words: dict, offload: bool) -> _Built:
     return _Built({n: f for n, f in formulas.items() if n in needed}, constants)
 
 
+class _Built(NamedTuple):
+    formulas: dict[str, Formula]
+    constants: dict[str, float]
+
+    @property
+    def conditions(self) -> list[tuple[Formula, Condition]]:
+        """The domains of its formulas, for a space's `reason`."""
+        return [(f, x) for f in self.formulas.values() for x in f.domain]
+
+
 def _idle(knowns, formulas, sheet) -> str:
     """Name the rows that the sheet does not use, as the end of a sentence about missing letters."""
     rows = (x for x in knowns if len(x) and not any(n in formulas or n in sheet.inputs for n in x))
     return "".join(f"; {getattr(x, 'name', 'a row')}, given by position, has only {', '.join(x)}" for x in rows)
 
 
-def price(problem: Problem, combinations: list[tuple[int, dict]], rows: Rows) -> Priced:
-    """Run one task: price the given combinations of words, with their places, on the given rows."""
+def price(problem: Problem, combinations: list[tuple[int, dict]], places: range) -> Priced:
+    """Run one task: price the given combinations of words, with their places, on the rows at some places."""
     found, rejected = EMPTY, Counter()
+
+    def reject(name, rows, numbers):
+        rejected[name] += int(numbers.sum())
+
     planned = planned_for(problem, combinations)
     with np.errstate(all="ignore"):
-        for slab in slabs(problem, rows, [x for _, x in combinations], rejected):
+        for slab in slabs(problem, planned.layouts, places, [x for _, x in combinations], rejected):
             if len(slab.places):
-                for pricing, kept in each_sheet(planned, slab, rejected):
-                    found = pricing.best(kept, found, rejected)
+                for pricing, kept in each_sheet(planned, slab, reject):
+                    found = pricing.best(kept, found, reject)
     return found._replace(rejected=rejected)
 
 
-def each_sheet(planned: "Planned", slab: Slab, rejected, make: Callable | None = None, first: tuple[int, ...] = ()):
+def each_sheet(planned: "Planned", slab: Slab, reject: Callable, first: tuple[int, ...] = ()):
     """For each combination of words, yield its pricing on a slab and the rows that the rules allow.
 
-    `make` constructs the pricing (default `Pricing`).  The combinations at the places in `first` come first.
+    The combinations at the places in `first` come first.  `reject(name, rows, numbers)` counts strategies that a rule
+    leaves out: their numbers at some rows.
     """
     problem, evaluated = planned.problem, Evaluated(planned.plan, slab.columns, len(slab.places))
     said = {}
     for place, sheet in [*((None, planned.sheets[i]) for i in first), *enumerate(planned.sheets)]:
         if place not in first:
             parts = distinct(problem, sheet.words, slab, said)
-            kept = np.flatnonzero(some(parts))
+            kept = np.flatnonzero(nonempty(parts))
             if len(kept):
-                pricing = (make or Pricing)(problem, sheet, evaluated, slab, parts)
-                yield pricing, pricing.allowed(kept, rejected, said)
+                pricing = Pricing(problem, sheet, evaluated, slab, parts)
+                yield pricing, pricing.allowed(kept, reject, said)
         if place is not None:
             evaluated.forget(sheet.last)
 
@@ -205,6 +209,10 @@ class Planned:
             sheet.last.extend(used - seen)
             seen |= used
 
+    @cached_property
+    def layouts(self) -> np.ndarray:
+        return layouts(self.problem)
+
     def _used(self, sheet):
         problem = self.problem
         ends = {sheet.letters[x] for x in (*problem.axes, *(problem.space.solve[1] if problem.space.solve else ()))}
@@ -233,12 +241,12 @@ class Pricing:
         self.problem, self.sheet, self.evaluated, self.slab, self.parts = problem, sheet, evaluated, slab, parts
         self.plan = evaluated.plan
 
-    def allowed(self, rows, rejected, said):
+    def allowed(self, rows, reject, said):
         """Return the rows that the rules about words and the domains of formulas allow, and count the others."""
         # if offloading is searched, the limits decide where there is room for it
         words = self.sheet.words | {"offload": self.problem.always_offloads}
         for name, holds in ruled(self.problem, self.slab, words):
-            rows = self._keep(rows, holds[rows], name, rejected)
+            rows = self._keep(rows, holds[rows], name, reject)
         for name, condition, places in self.sheet.conditions:
             if any(map(self.plan.is_wide, places.values())):
                 continue
@@ -246,7 +254,7 @@ class Pricing:
             if key not in said:
                 said[key] = self._holds(condition, places, Block(self.evaluated, np.arange(len(self.slab.places))))
             if not np.all(said[key]):
-                rows = self._keep(rows, np.broadcast_to(said[key], self.evaluated.size)[rows], name, rejected)
+                rows = self._keep(rows, np.broadcast_to(said[key], self.evaluated.size)[rows], name, reject)
         return rows
 
     def _holds(self, condition, places, block):
@@ -254,44 +262,51 @@ class Pricing:
         values = {n: block.value(x) for n, x in places.items()}
         return ~strays(condition, values[condition]) if isinstance(condition, str) else condition.holds(values)
 
-    def _keep(self, rows, holds, name, rejected):
+    def _keep(self, rows, holds, name, reject):
         if not holds.all():
             out = rows[~holds]
-            self.count(out, counts(self.problem, [x[out] for x in self.parts]), name, rejected)
+            reject(name, out, counts(self.problem, [x[out] for x in self.parts]))
         return rows[holds]
 
-    def count(self, rows, numbers, name, rejected):
-        """Add the number of rejected strategies to `rejected`."""
-        rejected[name] += int(numbers.sum())
-
-    def best(self, rows, found, rejected):
-        """Price rows with all combinations of the axes, in blocks of bounded size, and join the result to `found`."""
-        step = max(1, BLOCK // math.prod(self.plan.shape))
-        for start in range(0, len(rows), step):
-            found = self._block(Block(self.evaluated, rows[start : start + step]), found, rejected)
+    def best(self, rows, found, reject):
+        """Price rows with all combinations of the axes, and join the best strategies and the front to `found`."""
+        for part in self.slices(len(rows)):
+            block = Block(self.evaluated, rows[part])
+            if self.problem.space.solve:
+                block = self._solved(block)
+            fits, count, out = self.fitting(block)
+            for name, numbers in out.items():
+                reject(name, block.rows, numbers)
+            values, second = self.valued(block, fits)
+            lowest = _lowest(values, self.problem.best, found.best)
+            known = np.concatenate([[np.inf], found.front[:, 0]])
+            known = known[np.searchsorted(found.front[:, 1], second.ravel(), side="right")].reshape(second.shape)
+            ahead = np.flatnonzero((values <= known) & np.isfinite(values))
+            parts = (self.records(block, values, second, x) for x in (lowest, ahead))
+            found = joined(found, Priced(*parts, Counter(), int(count.sum())), self.problem.best)
         return found
 
-    def _block(self, block, found, rejected):
-        if self.problem.space.solve:
-            block = self._solved(block)
-        fits, count = self.fitting(block, rejected)
-        values, second, places = self.valued(block, fits)
-        best = places.lowest(values, second, self.problem.best, found.best)
-        front = places.front(values, second, found.front)
-        return joined(found, Priced(best, front, Counter(), int(count.sum())), self.problem.best)
+    def slices(self, number):
+        """Split a number of rows into parts whose combinations with the axes fit a core's cache."""
+        step = max(1, BLOCK // math.prod(self.plan.shape))
+        return [slice(start, start + step) for start in range(0, number, step)]
 
     def valued(self, block, fits):
-        """Return the first objective, the second objective, and the places of the entries.
-
-        The first objective is infinite where a strategy does not fit.
-        """
+        """Return the first objective, infinite where a strategy does not fit, and the second objective."""
         first, second = (block.value(self.sheet.letters[x]) for x in self.problem.axes)
         first = -first if self.problem.is_rising else first
         second = first if len(set(self.problem.axes)) == 1 else second
         values = np.broadcast_to(np.where(fits & np.isfinite(first), first, np.inf), block.shape)
         second = _as_deep(second, values.ndim)
-        second = np.broadcast_to(second, (*second.shape[:-1], len(block.rows)))
-        return values, second, Places(self.slab.places[block.rows], self.sheet.place, block.shape)
+        return values, np.broadcast_to(second, (*second.shape[:-1], len(block.rows)))
+
+    def records(self, block, values, second, flat):
+        """Return result rows for entries of a block, given by their flat indices."""
+        index = np.unravel_index(flat, block.shape)
+        second = np.broadcast_to(second, block.shape)[index]
+        axis = flat // block.shape[-1]  # rows are the last dimension of a block, but precede axes in the space
+        words, rows = np.full(len(flat), self.sheet.place), self.slab.places[block.rows[index[-1]]]
+        return np.stack([values[index], second, words, rows, axis], axis=1)
 
     def _solved(self, block):
         """Solve for the letter that follows from each choice.  Only the letters that the solver needs are evaluated."""
@@ -309,8 +324,8 @@ class Pricing:
 
         return block.solved({place: np.moveaxis(solve(at, (len(block.rows), *block.shape[:-1])), 0, -1)})
 
-    def fitting(self, block, rejected):
-        """Return where strategies fit, and how many strategies of each row have values; count the rejected ones.
+    def fitting(self, block):
+        """Return where strategies fit, and, for each row, how many have values and how many each condition leaves out.
 
         A strategy fits if it repeats no other, has values, and is within all limits.
         """
@@ -318,13 +333,14 @@ class Pricing:
         for part in self.parts:
             fits = fits & np.moveaxis(part[block.rows], 0, -1)
         count = left = self._numbers(fits)
+        out = Counter()
         for name, holds, is_limit in self._conditions(block):
             fits = fits & holds
             now = self._numbers(fits)
             if not np.array_equal(now, left):
-                self.count(block.rows, left - now, name, rejected)
+                out[name] = out[name] + left - now
             left, count = now, count if is_limit else now
-        return fits, count
+        return fits, count, out
 
     def _numbers(self, fits):
         """Count, for each row, the strategies that are left.  Shape [rows], dtype int."""
@@ -333,10 +349,7 @@ class Pricing:
         return own.view(np.uint8).sum(0, dtype=kind).astype(np.intp) * (math.prod(self.plan.shape) // len(own))
 
     def _conditions(self, block):
-        """Yield a name, where the condition holds, and whether it is a limit.
-
-        Domains and signs of formulas that depend on the axes come first, then the limits.
-        """
+        """Yield a name, where the condition holds, and whether it is a limit; limits come last."""
         for name, condition, places in self.sheet.conditions:
             if any(map(self.plan.is_wide, places.values())):
                 yield name, self._holds(condition, places, block), False
@@ -344,65 +357,16 @@ class Pricing:
         for letter, relation, bound, name in self.problem.limits:
             if letter in letters:
                 other = letters[bound] if isinstance(bound, str) else self.plan.constant(bound)  # entered with the plan
-                yield name, self.within(block, letters[letter], relation, other), True
-
-    def within(self, block, place, relation, other):
-        """Return where a limit holds."""
-        own, bound = block.value(place), block.value(other)
-        return own <= bound if relation == "<=" else own >= bound
+                own, most = block.value(letters[letter]), block.value(other)
+                yield name, own <= most if relation == "<=" else own >= most, True
 
 
 def _as_deep(values: np.ndarray, axes: int) -> np.ndarray:
-    """Prepend dimensions of length 1 until the array has `axes` dimensions."""
     return np.reshape(values, (1,) * (axes - np.ndim(values)) + np.shape(values))
 
 
-class Places:
-    """The places in the search space of the entries of a block."""
-
-    def __init__(self, rows, words, shape):
-        self.rows, self.words, self.shape = rows, words, shape
-
-    def records(self, values, second, flat):
-        """Return result rows for entries of a block, given by their flat indices."""
-        index = np.unravel_index(flat, self.shape)
-        second = np.broadcast_to(second, self.shape)[index]
-        axis = flat // self.shape[-1]  # rows are the last dimension of a block, but precede axes in the space
-        words = np.full(len(flat), self.words)
-        return np.stack([values[index], second, words, self.rows[index[-1]], axis], axis=1)
-
-    def lowest(self, values, second, number, best):
-        """Return the lowest entries, enough to include all that could be among the best `number`."""
-        enough = best[-1, 0] if len(best) >= number else np.inf
-        flat = (
-            np.flatnonzero(values.ravel() <= enough)
-            if np.isfinite(enough)
-            else np.flatnonzero(np.isfinite(values.ravel()))
-        )
-        if len(flat) > number:
-            own = values.ravel()[flat]
-            flat = flat[own <= np.partition(own, number - 1)[number - 1]]
-        return self.records(values, second, flat)
-
-    def front(self, values, second, front):
-        """Return the entries that no entry of the block or of the known front beats in both objectives."""
-        others = tuple(i for i in range(values.ndim - 1) if second.shape[i] == 1)
-        least = values.min(axis=others, keepdims=True)  # along these axes only the minimum can be on the front
-        second = np.broadcast_to(second, least.shape)
-        known = np.concatenate([[np.inf], front[:, 0]])[np.searchsorted(front[:, 1], second.ravel(), side="right")]
-        keep = np.flatnonzero((least.ravel() <= known) & np.isfinite(least.ravel()))
-        if not len(keep):
-            return _NONE
-        order = np.lexsort((least.ravel()[keep], second.ravel()[keep]))
-        keep = keep[order]
-        own = least.ravel()[keep]
-        keep = keep[own <= np.minimum.accumulate(own)]
-        flat = []
-        for place in zip(*np.unravel_index(keep, least.shape), strict=True):
-            at = tuple(slice(None) if i in others else x for i, x in enumerate(place))
-            inner = np.unravel_index(np.argmin(values[at]), [self.shape[i] for i in others]) if others else ()
-            whole = list(place)
-            for i, x in zip(others, inner, strict=True):
-                whole[i] = x
-            flat.append(np.ravel_multi_index(whole, self.shape))
-        return _front(self.records(values, np.broadcast_to(second, least.shape), np.array(flat, int)))
+def _lowest(values: np.ndarray, number: int, best: np.ndarray) -> np.ndarray:
+    """Return the flat indices of the lowest values, enough to include all that could be among the best `number`."""
+    is_low = (values <= (best[-1, 0] if len(best) >= number else np.inf)) & np.isfinite(values)
+    own, flat = values[is_low], np.flatnonzero(is_low)
+    return flat[own <= np.partition(own, number - 1)[number - 1]] if len(own) > number else flat

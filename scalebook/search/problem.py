@@ -10,11 +10,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .space import Searchable, Space, needs, told
+from .space import Searchable, Space, called_with, needs
 
 __all__ = [
-    "Limit", "Problem", "Rows", "Slab", "about", "counts", "distinct", "layouts", "looked_through", "parted", "rows_of",
-    "ruled", "slabs", "some", "stand_for", "together", "word_combinations",
+    "Limit",
+    "Problem",
+    "Slab",
+    "about",
+    "counts",
+    "distinct",
+    "layouts",
+    "looked_through",
+    "nonempty",
+    "parted",
+    "ruled",
+    "slabs",
+    "stand_for",
+    "together",
+    "word_combinations",
 ]  # fmt: skip
 
 _AXES = 4096  # at most this many combinations of letters on axes; the other letters become columns
@@ -89,7 +102,7 @@ class Problem:
         """Add the letters that follow from these columns."""
         columns = dict(columns)
         for name, follows in self.space.follows.items():
-            columns[name] = told(follows, {**self.values, **columns})
+            columns[name] = called_with(follows, {**self.values, **columns})
         return columns
 
     def first(self, name: str) -> Any:
@@ -108,7 +121,7 @@ class Problem:
 
 
 def word_combinations(problem: Problem) -> list[dict]:
-    """Return the combinations of words in order, without those that repeat another one for every layout."""
+    """Return the combinations of words in order; a combination that repeats another for every layout is left out."""
     found = [dict(zip(problem.words, x, strict=True)) for x in itertools.product(*problem.words.values())]
     return [x for x in found if all(part.any() for part in distinct(problem, x))]
 
@@ -131,7 +144,7 @@ def distinct(
     def once(place, f, name=None):  # where a condition holds, or an idle letter has its first value
         key = (place, *(words[n] for n in (*needs(f), name) if n in words))
         if key not in said:
-            live = told(f, v)
+            live = called_with(f, v)
             said[key] = live if live is None or name is None else live | (v[name] == problem.first(name))
         return said[key]
 
@@ -158,7 +171,7 @@ def counts(problem: Problem, parts: list[np.ndarray]) -> np.ndarray:
     return total * math.prod(free)
 
 
-def some(parts: list[np.ndarray]) -> np.ndarray:
+def nonempty(parts: list[np.ndarray]) -> np.ndarray:
     """Return which rows stand for at least one strategy."""
     return reduce(np.logical_and, [_flat(x).any(1) for x in parts])
 
@@ -172,7 +185,7 @@ def layouts(problem: Problem) -> np.ndarray:
 
     The last letter takes the devices that the others leave.
 
-    Without a layout, return one empty row.
+    If there is no layout, return one empty row.
     """
     space, devices = problem.space, problem.values.get("devices")
     if not space.layout:
@@ -189,25 +202,6 @@ def layouts(problem: Problem) -> np.ndarray:
     return found[np.isin(found[:, -1], problem.letters[rest])] if rest in problem.letters else found
 
 
-class Rows(NamedTuple):
-    """A range of rows of a search.
-
-    `layouts` are the layouts it needs, `start` is the place of the first of them, and `places` are places among their
-    combinations with other letters.
-    """
-
-    layouts: np.ndarray
-    start: int
-    places: range
-
-
-def rows_of(problem: Problem, whole: np.ndarray, first: int, last: int) -> Rows:
-    """Return the rows from `first` to `last` (exclusive), with the layouts they need."""
-    start, end = first // problem.in_layout, -(-last // problem.in_layout)
-    gone = start * problem.in_layout
-    return Rows(whole[start:end], start, range(first - gone, min(last, len(whole) * problem.in_layout) - gone))
-
-
 @dataclass(frozen=True)
 class Slab:
     """Rows that a search evaluates together: `columns` of letters, and the rows' places among all rows."""
@@ -219,26 +213,21 @@ class Slab:
         return Slab({n: x[rows] for n, x in self.columns.items()}, self.places[rows])
 
 
-def _slab(problem: Problem, layouts: np.ndarray, digits: list[np.ndarray], places: np.ndarray) -> Slab:
-    """Combine layouts with values of the column letters; `digits` are the places of these values in their lists."""
-    columns = dict(zip(problem.space.layout, layouts.T, strict=True))
+def _candidates(problem: Problem, layouts: np.ndarray, places: np.ndarray) -> Slab:
+    """Return the rows at the given places: layouts combined with values of the column letters."""
+    sizes = [len(problem.letters[x]) for x in problem.in_rows]
+    layout, *digits = np.unravel_index(places, (len(layouts), *sizes))
+    columns = dict(zip(problem.space.layout, layouts[layout].T, strict=True))
     if problem.space.layout:
         columns["devices"] = np.full(len(places), problem.values["devices"])
     columns |= {n: np.asarray(problem.letters[n], float)[x] for n, x in zip(problem.in_rows, digits, strict=True)}
     return Slab(problem.columns(columns), places)
 
 
-def _candidates(problem: Problem, rows: Rows, places: np.ndarray) -> Slab:
-    """Return the rows at the given places."""
-    sizes = [len(problem.letters[x]) for x in problem.in_rows]
-    layout, *digits = np.unravel_index(places, (len(rows.layouts), *sizes))
-    return _slab(problem, rows.layouts[layout], digits, rows.start * problem.in_layout + places)
-
-
 def ruled(problem: Problem, slab: Slab, words: Mapping):
     """Yield each rule that some rows break, with the rows where it holds.
 
-    With empty `words`, only rules that mention no word are checked; otherwise only those that mention one.
+    If `words` is empty, only rules without words are checked; otherwise only rules with words.
     """
     for rule in problem.space.rules:
         is_of_words = not set(problem.space.words).isdisjoint(rule.needs)
@@ -248,14 +237,14 @@ def ruled(problem: Problem, slab: Slab, words: Mapping):
                 yield rule.name, np.broadcast_to(np.asarray(holds, bool), slab.places.shape)
 
 
-def looked_through(problem: Problem, rows: Rows) -> Iterator[tuple["Slab", dict[str, "Slab"]]]:
+def looked_through(problem: Problem, layouts: np.ndarray, places: range) -> Iterator[tuple[Slab, dict[str, Slab]]]:
     """Yield the rows that pass the rules without words, and the rows that each of these rules rejects.
 
     Rows are checked a bounded number at a time.
     """
-    for place in range(rows.places.start, rows.places.stop, CANDIDATES):
-        slab = _candidates(problem, rows, np.arange(place, min(place + CANDIDATES, rows.places.stop)))
-        slab = slab.take(some(distinct(problem, {}, slab)))
+    for place in range(places.start, places.stop, CANDIDATES):
+        slab = _candidates(problem, layouts, np.arange(place, min(place + CANDIDATES, places.stop)))
+        slab = slab.take(nonempty(distinct(problem, {}, slab)))
         left, out = np.ones(len(slab.places), bool), {}
         for name, holds in ruled(problem, slab, {}):
             if (left & ~holds).any():
@@ -270,10 +259,12 @@ def stand_for(problem: Problem, slab: "Slab", combinations: list[dict]) -> np.nd
     return sum(counts(problem, distinct(problem, words, slab, said)) for words in combinations)
 
 
-def slabs(problem: Problem, rows: Rows, combinations: list[dict], rejected: Counter) -> Iterator["Slab"]:
+def slabs(
+    problem: Problem, layouts: np.ndarray, places: range, combinations: list[dict], rejected: Counter
+) -> Iterator[Slab]:
     """Yield the rows that the rules allow, a bounded number at a time, and count the rejected strategies."""
     waiting, size = [], SLAB * (8 if problem.space.solve else 1)  # solved letters are evaluated many times
-    for slab, out in looked_through(problem, rows):
+    for slab, out in looked_through(problem, layouts, places):
         for name, x in out.items():
             rejected[name] += int(stand_for(problem, x, combinations).sum())
         waiting.append(slab)
@@ -306,14 +297,9 @@ def about(problem: Problem, whole: np.ndarray, combinations: list[dict]) -> tupl
     formula has no value, and strategies beyond a limit.
     """
     number, random = len(whole) * problem.in_layout, np.random.default_rng(0)
-    if number <= LOOKED:
-        slab, share = _candidates(problem, Rows(whole, 0, range(number)), np.arange(number)), 1
-    else:
-        layout, *digits = (
-            random.integers(n, size=LOOKED) for n in (len(whole), *(len(problem.letters[x]) for x in problem.in_rows))
-        )
-        slab, share = _slab(problem, whole[layout], digits, np.arange(LOOKED)), number / LOOKED
-    slab = slab.take(some(distinct(problem, {}, slab)))
+    places = np.arange(number) if number <= LOOKED else random.integers(number, size=LOOKED)
+    slab, share = _candidates(problem, whole, places), max(number / LOOKED, 1)
+    slab = slab.take(nonempty(distinct(problem, {}, slab)))
     slab = slab.take(_all(ruled(problem, slab, {}), slab))
     if len(slab.places) > COUNTED:
         share *= len(slab.places) / COUNTED

@@ -18,7 +18,7 @@ from scalebook.language import Row, Sheet
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["Searchable", "Space", "divisors", "needs", "told"]
+__all__ = ["Searchable", "Space", "called_with", "divisors", "needs"]
 
 
 def divisors(number: float) -> tuple[int, ...]:
@@ -26,7 +26,7 @@ def divisors(number: float) -> tuple[int, ...]:
     return tuple(sympy.divisors(int(number)))
 
 
-def told(f: Callable, values: Mapping) -> Any:
+def called_with(f: Callable, values: Mapping) -> Any:
     """Call a function with the values its parameters are named after.  Return None if one of them is unknown."""
     return f(*(values[x] for x in needs(f))) if all(x in values for x in needs(f)) else None
 
@@ -46,7 +46,7 @@ class Space:
 
     What is searched, and in which order:
 
-    - `axes`: the default objectives, first and second. Without defaults, the call must name the first.
+    - `axes`: the default objectives, first and second. If there are none, the call must name the first.
     - `words`: each word with its possible values.
     - `usual`: function of the known letters that returns the default choices to search.
     - `stated`: choices that rows given by position, or words, imply for other words. They override `usual`.
@@ -79,8 +79,8 @@ class Space:
 
     - `solve`: a letter that follows from the choices, the letters it is found by, and a function of (`at`, shape) that
       returns its values. `at(letter, values)` returns a letter at trial values.
-    - `is_front`: True if the best strategies are those of the Pareto front. Then the runners-up in the first objective
-      alone are not interesting.
+    - `is_front`: True if the Pareto front is the answer. Then the runners-up in the first objective alone are not
+      interesting.
     - `shown`: letters of a strategy's row to show next to its choices.
     - `remark`: function that returns what a reader should know about the rejected strategies, counted by name.
     """

@@ -31,12 +31,13 @@ ROWS = {
     "cluster": "clusters",
 }  # kind of a row, and its table
 FILES = {".toml": "device", ".json": "model"}  # kind of row in a reader's own file, by suffix
-_ABOVE = ("calculon", "shell", "measurements", "measure", "display", "__main__.py")  # modules that hold nothing to call
+# Rooms and files that hold nothing to call.
+_ABOVE = ("calculon", "shell", "measurements", "measure", "display", "book", "__main__.py")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
 
 
 def is_thing(x) -> bool:
-    """Return True for a sheet, a formula or a Searchable, all of which are called with rows and letters.
+    """Return True for a sheet, a formula or a Searchable; each is called with rows and letters.
 
     >>> is_thing(find("training_step")), is_thing(len)
     (True, False)

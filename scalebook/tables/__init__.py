@@ -9,13 +9,12 @@ Traceback (most recent call last):
 AttributeError: accelerators has no 'h10'; did you mean 'h100' or 'h20'?
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from threading import RLock
 
 from scalebook.language import NOTATION
 from scalebook.language.interval import SPREADS
@@ -24,12 +23,13 @@ from scalebook.language.row import Cell, Row, quantity
 from scalebook.language.sources import SOURCES, cite
 
 from . import shapes
+from .plausible import refuse_faster, refuse_outliers
 from .table import Device, Engine, Framework, Table
 
 __all__ = [
-    "FOLLOWS", "SOURCES", "Device", "Engine", "Framework", "Models", "Table", "accelerators", "cells_of_libraries",
-    "cite", "clusters", "efficiencies", "efficiencies_of", "engines", "frameworks", "letter_of_kind", "libraries",
-    "libraries_on", "links", "models", "precisions", "ranges", "runs",
+    "FOLLOWS", "SOURCES", "Device", "Engine", "Framework", "KeysWith", "Models", "Table", "accelerators",
+    "cells_of_libraries", "cite", "clusters", "efficiencies", "efficiencies_of", "engines", "frameworks",
+    "letter_of_kind", "libraries", "libraries_on", "links", "models", "precisions", "ranges", "runs",
 ]  # fmt: skip
 
 SOURCES.add(files(__name__))
@@ -57,11 +57,7 @@ _COLLECTIVES = {  # defaults for a device without measured collectives, and with
 
 
 def _device(key, cells):
-    """Add default cells to a device's row.
-
-    Without a precision a device computes in bf16, or fp16 if it has no bf16. Kernel launch and communication always
-    have values.
-    """
+    """Add default cells to a device's row; without a precision it computes in bf16, or in fp16 if it has no bf16."""
     if not cells:
         return
     name = next((n for n in ("peak_bf16", "peak_fp16") if n in cells), None)
@@ -294,6 +290,7 @@ def _read_device(path, key):
     name = word(key, "a device's key") if key is not None else next(iter(table))
     device = table[name]
     device.kin = ()
+    refuse_faster(str(path), name, device, _table("accelerators"))
     peaks = [x for x in device if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")]
     lacking = [x for x in ("hbm_capacity", "hbm_bandwidth") if x not in device]
     if lacking or not peaks:
@@ -302,18 +299,38 @@ def _read_device(path, key):
     return device
 
 
-_LOCK = RLock()
-
-
 @cache
-def _read(name):
-    kind = {"models": Models, "accelerators": Accelerators}.get(name, Table)
-    return kind.load(files(__name__) / f"{name}.toml", **_TABLES[name])
-
-
 def _table(name):
-    with _LOCK:  # concurrent threads share one table
-        return _read(name)
+    kind = {"models": Models, "accelerators": Accelerators}.get(name, Table)
+
+    def read():
+        table = kind.load(files(__name__) / f"{name}.toml", **_TABLES[name])
+        if name == "accelerators":
+            refuse_outliers(f"{name}.toml", table)
+        return table._rows
+
+    return kind(name, read)
+
+
+class KeysWith(Sequence):
+    """The keys of a table's rows that have a letter. The table is read at first use, so that an import is quick.
+
+    >>> len(KeysWith("accelerators", "peak_fp4")) > 2
+    True
+    """
+
+    def __init__(self, table: str, letter: str):
+        self.table, self.letter = table, letter
+
+    @cached_property
+    def _keys(self):
+        return tuple(key for key, row in _table(self.table).items() if self.letter in row)
+
+    def __getitem__(self, place):
+        return self._keys[place]
+
+    def __len__(self):
+        return len(self._keys)
 
 
 def __getattr__(name):

@@ -395,7 +395,7 @@ KINDS = {
     "gpt_oss": Kind(_GEMMA | _LOCAL_EXPERTS | {"clamped_experts": 1}, window=128, slides=_listed(_even), routes=_every),
     "deepseek_v2": Kind(_DEEPSEEK, routes=_after_dense(0)),
     "deepseek_v3": Kind(_DEEPSEEK | {"mtp_blocks": ("num_nextn_predict_layers", 1)}, routes=_after_dense(3)),
-    "gpt2": Kind(_GPT2, norm="layernorm", tied=True),
+    "gpt2": Kind(_GPT2, norm="layernorm", tied=True, family="gpt2"),
     "gpt_neox": Kind(_NEOX, norm="layernorm"),
     "opt": Kind(_OPT, norm="layernorm", tied=True),
     "falcon": Kind(_FALCON, norm="layernorm", tied=True),

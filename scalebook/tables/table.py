@@ -7,9 +7,11 @@ stanza and cell.
 
 import html
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
+from threading import RLock
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from scalebook.language.units import show
 __all__ = ["Device", "Engine", "Framework", "Table"]
 
 
+_LOCK = RLock()  # for reading: concurrent threads share one table's rows
 _UNMEASURED = 0.6  # share of the peak, if no product at a precision was measured
 
 
@@ -122,8 +125,16 @@ class Framework(Row):
 class Table(Mapping):
     """Rows by key: `table.h100`, `table["h100"]`, `table[["h100", "h200"]]`, or `table.columns` for all at once."""
 
-    def __init__(self, name: str, rows: Mapping[str, Row]):
-        self.name, self._rows = name, rows
+    def __init__(self, name: str, rows: Mapping[str, Row] | Callable[[], Mapping[str, Row]]):
+        self.name, self._given = name, rows
+
+    @cached_property
+    def _rows(self) -> Mapping[str, Row]:
+        """The rows, read at first use if they were given as a function. Other threads wait for the first."""
+        if not callable(self._given):
+            return self._given
+        with _LOCK:
+            return self.__dict__.get("_rows") or self._given()
 
     @classmethod
     def load(cls, path, row=Row, words: Iterable[str] = (), finish=lambda key, cells: None) -> "Table":
@@ -225,9 +236,7 @@ def _cell(row, name):
 
 
 def _kin(file: str, key: str, stanzas: Mapping) -> tuple[str, ...]:
-    """Return a stanza's key followed by the chain of keys it is `like`. Raises ValueError for a circle or a missing
-    one.
-    """
+    """Return a stanza's key and the chain of keys it is `like`.  Raises ValueError for a circle or a missing key."""
     kin = [key]
     while other := stanzas[kin[-1]].get("like"):
         if other not in stanzas or other in kin:

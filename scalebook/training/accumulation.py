@@ -2,10 +2,6 @@
 
 A token costs the same arithmetic however the batch is cut into micro-batches. More micro-batches mean more gradient
 traffic, because each one adds to the gradients. They also mean less of everything that a step does only once.
-
->>> round(exchange_share_accumulated(dp_exposed="0.28 s", microbatches=32, forward_time="93 ms",
-...                                  input_gradient_time="90 ms", weight_gradient_time="61 ms"), 3)
-0.036
 """
 
 from scalebook.language import formula

@@ -1,9 +1,6 @@
 """Measured assumptions of a training step, which no data sheet states. Each is a formula that you can swap or override.
 
 A device's own cell, or a value given in a call, takes precedence over these.
-
->>> sustained_rate()
-0.95
 """
 
 from sympy import Integer, Max, Min, Rational, ceiling

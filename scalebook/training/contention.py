@@ -1,8 +1,8 @@
 """Bandwidths that a strategy needs, and the contention of its parallel dimensions on the links that they share.
 
 A device has ports to its scale-up domain and to the network beyond. Every dimension keeps them busy for some time. The
-bandwidth that a dimension needs is the one at which this time equals the arithmetic that could overlap with it. The
-other dimensions' collectives go on while data-parallel collectives run, so their needs add up.
+bandwidth that a dimension needs makes this time equal to the arithmetic that could overlap with it. The other
+dimensions' collectives go on while data-parallel collectives run, so their needs add up.
 
 >>> dp_contention_shared.inputs[:3]
 ('cp_overlap', 'cp_scaleout_time', 'cp_scaleup_time')
@@ -87,11 +87,7 @@ def dp_contention_none():
 
 
 def _arithmetic(way: str, sharding: Sharding):
-    """Seconds of kernels with which a dimension's collectives could overlap.
-
-    Kernels are counted over the same number of blocks and micro-batches as the collectives. A collective that runs once
-    per step can hide in one pass, and at least in the last chunk's. Sums without gathers cannot use the forward pass.
-    """
+    """Kernel time, in seconds, that could hide a dimension's collectives, over the same blocks and micro-batches."""
     x = symbol
     block = x("again_compute") + x("input_gradient_compute") + x("weight_gradient_compute")
     if way != "dp" or sharding.gathers:

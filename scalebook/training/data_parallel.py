@@ -3,9 +3,6 @@
 Context-parallel devices hold different tokens too, so they share gradients and state with the data-parallel devices.
 Fewer devices share an expert. A collective uses the scale-up network for the part of its group that lies within one
 domain. Ranks fill a domain in the order tensor, context, expert and data parallelism.
-
->>> shards(dp=16, cp=2)
-32.0
 """
 
 from functools import cache
@@ -144,11 +141,7 @@ def last_window(forward_time, input_gradient_time, weight_gradient_time):
 
 
 def _waiting(window: Formula) -> Formula:
-    """Extend a window by the blocks' waits for a second tier.
-
-    These waits hide collectives as arithmetic does, because hosts and networks have separate ports. The last
-    micro-batch waits longer than the others, because the optimizer state moves with it.
-    """
+    """Extend a window by the blocks' waits for a second tier, which hide collectives as arithmetic does."""
     f = with_waits(window)
     longer = symbol("stage_blocks") * (symbol("backward_wait") - symbol("between_wait"))
     return Formula(f.name, f.letter, f.rhs + longer, f.sources, f.__doc__)
@@ -204,10 +197,8 @@ def dp_exposed(dp_unhidden, dp_contention):
 
 
 def _updated(weight_bits, gradient_bits, optimizer_bits):
-    """Bytes that an update moves per parameter.
-
-    Gradients are read for their norm, scaled (read and written), read by Adam, and set to zero. State is read and
-    written, and weights are written.
+    """Bytes that an update moves per parameter: gradients read twice, scaled and zeroed; state read and written;
+    weights written.
     """
     return (weight_bits + 5 * gradient_bits + 2 * optimizer_bits) / 8
 
@@ -276,12 +267,8 @@ def optimizer_time_hybrid(
     return (dense_params / dense + routed_params / routed) * moved / (hbm_bandwidth * stream_efficiency)
 
 
-def _held(exchange: Exchange, copies: int) -> list[tuple[Expr, Expr, Expr, Expr]]:
-    """Return what a device exchanges: repetitions, bytes, devices, and the ways of inner dimensions.
-
-    Dense and routed parameters are separate entries, because fewer devices share an expert. Parameters are exchanged as
-    a whole or block by block. A device may hold several stages (`copies`); a micro-batch passes through one of them.
-    """
+def _exchanged(exchange: Exchange, copies: int) -> list[tuple[Expr, Expr, Expr, Expr]]:
+    """Return what a device exchanges, dense and routed: repetitions, bytes, devices, and ways of inner dimensions."""
     x = symbol
     stages = copies if exchange.is_each else 1  # one of the stages that it holds
     dense, routed = (x("shards"), x("tp")), (x("routed_shards"), x("etp") * x("ep"))
@@ -300,13 +287,9 @@ def _held(exchange: Exchange, copies: int) -> list[tuple[Expr, Expr, Expr, Expr]
 
 
 def _over_shards(exchange: Exchange, copies: int) -> tuple[Expr, Expr, Expr]:
-    """Return the seconds of one exchange, and the seconds for which it keeps the scale-up and scale-out ports busy.
-
-    State that is shared in groups is shared among `shard_group` devices. Its sums then continue over the groups, each
-    device with its share.
-    """
+    """Return the seconds of one exchange, and how long it keeps the scale-up and scale-out ports busy."""
     total = [S.Zero] * 3
-    for often, held, ways, inner in _held(exchange, copies):
+    for often, held, ways, inner in _exchanged(exchange, copies):
         group = Min(ways, symbol("shard_group"), evaluate=False)
         held, ways, inner = {
             "all": (held, ways, inner),

@@ -1,9 +1,6 @@
 """Costs that a framework adds to a step: eager kernels, older libraries, collectives in pieces, waits for the host.
 
 Each letter is a cell of a row of `tables.frameworks`, `tables.libraries` or `tables.clusters`, or is given in a call.
-
->>> stream_reached_passes(stream_efficiency=0.88, element_passes=2.2)
-0.4
 """
 
 from collections.abc import Mapping
@@ -16,20 +13,43 @@ from sympy.core.relational import Relational
 
 from scalebook.inference.tail import any_slow
 from scalebook.language import Formula, formula, symbol
+from scalebook.language.renamed import renamed
 from scalebook.pipeline.schedules import Schedule
 from scalebook.training.precision import eager_experts_time
 
 __all__ = [
-    "FRAMEWORK", "REACHED", "USUAL", "as_run", "attention_reached_heads", "attention_reached_length",
-    "attention_same_long", "attention_same_short", "experts_eager", "experts_fused", "host_exposed",
-    "host_launch", "launched_blocks_all", "launched_blocks_moe", "of_framework", "overlap_of",
-    "overlap_of_chunks", "overlap_of_one", "overlap_of_pieces", "overlap_of_two", "received_tensors", "sent_once",
-    "stall_exposed", "stream_reached_passes", "sustained_reached_library",
+    "DEFAULT_LETTERS",
+    "FRAMEWORK",
+    "REACHED",
+    "as_run",
+    "attention_reached_heads",
+    "attention_reached_length",
+    "attention_same_long",
+    "attention_same_short",
+    "experts_eager",
+    "experts_fused",
+    "host_exposed",
+    "host_launch",
+    "launched_blocks_all",
+    "launched_blocks_moe",
+    "of_framework",
+    "overlap_of",
+    "overlap_of_chunks",
+    "overlap_of_one",
+    "overlap_of_pieces",
+    "overlap_of_two",
+    "received_tensors",
+    "sent_once",
+    "stall_exposed",
+    "stream_reached_passes",
+    "sustained_reached_library",
 ]  # fmt: skip
+
+__getattr__ = renamed(__name__)
 
 
 # Defaults if no framework overrides them: kernels are fused, libraries current, and hosts cost nothing.
-USUAL = {
+DEFAULT_LETTERS = {
     "tp_beside": 1, "tp_pieces": 0, "element_passes": 1, "library_rate": 1, "attention_narrow": 1, "block_wait": 0,
     "block_launch": 0, "split_launch": 0, "stage_launch": 0, "domain_launch": 0, "stall_time": 0,
     "stall_ways": 1024, "slow_share": 0, "expert_passes": 0, "clamped_experts": 0,
@@ -181,7 +201,7 @@ def _blocks(microbatches, pp, blocks):
 
 @formula("launched_blocks", "narayanan2021 §2.2")
 def launched_blocks_all(microbatches, pp, layers):
-    """Blocks that a device runs in a step, plus those that it waits for while the pipeline fills.
+    """Blocks that a device runs in a step, plus the blocks that it waits for while the pipeline fills.
 
     >>> launched_blocks_all(microbatches=15, pp=2, layers=32)
     256.0
@@ -191,7 +211,7 @@ def launched_blocks_all(microbatches, pp, layers):
 
 @formula("launched_blocks", "narayanan2021 §2.2")
 def launched_blocks_moe(microbatches, pp, moe_layers):
-    """Blocks with experts that a device runs in a step, plus those that it waits for while the pipeline fills.
+    """Blocks with experts that a device runs in a step, plus the ones that it waits for while the pipeline fills.
 
     Only these are counted, because their launches take longest.
 

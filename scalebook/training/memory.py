@@ -3,9 +3,6 @@
 The last norm, the batch itself, fragmentation and communication buffers are left out because they are small.
 TransformerEngine's dummy gradients, libraries' work space and tensors gathered by tensor parallelism count if the row
 of a framework or a library gives them.
-
->>> {f.letter: f for f in memory_formulas()}["memory"]
-memory = Max(first_memory, last_memory)
 """
 
 from functools import cache
@@ -15,9 +12,10 @@ from sympy.logic.boolalg import Boolean
 
 from scalebook.language import Formula, formula, symbol
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
+from scalebook.training.optimizers import OPTIMIZERS, Optimizer
 from scalebook.training.shardings import SHARDINGS, Sharding
 
-__all__ = ["bytes_of", "dummy_gradients_kept", "filled", "fullest_stage", "memory_formulas", "work_memory"]
+__all__ = ["bytes_of", "dummy_gradients_kept", "filled", "fullest_stage", "memory_formulas", "sharing", "work_memory"]
 
 _SOURCE = ("zero2020 §5", "korthikanti2022 §4", "isaev2023-calculon §2")
 
@@ -83,7 +81,9 @@ _NONE = tuple(
 )
 
 
-def bytes_of(what: str, sharding: Sharding, dense: Expr, routed: Expr) -> Expr:
+def bytes_of(
+    what: str, sharding: Sharding, dense: Expr, routed: Expr, optimizer: Optimizer = OPTIMIZERS["adam"]
+) -> Expr:
     """Bytes of weights, gradients or optimizer state ("weight", ...) on one device under a sharding.
 
     `dense` and `routed` count the parameters without routed experts and of the routed experts.
@@ -91,13 +91,20 @@ def bytes_of(what: str, sharding: Sharding, dense: Expr, routed: Expr) -> Expr:
     >>> bytes_of("optimizer", SHARDINGS["zero1"], symbol("dense_params"), S.Zero)
     dense_params*optimizer_bits/(8*shards)
     """
-    parts = [dense / _ways("shards", among) + routed / _ways("routed_shards", among) for among in sharding.parts(what)]
-    return Add(*parts) * symbol(f"{what}_bits") / 8
+    parts = [
+        dense / sharing("shards", among) + routed / sharing("routed_shards", among) for among in sharding.parts(what)
+    ]
+    held = Add(*parts) * symbol(f"{what}_bits") / 8
+    return optimizer.state(held) if what == "optimizer" else held
 
 
 @cache
-def _ways(shards: str, among: str) -> Expr:
-    """Return the number of devices that share one copy, out of all that hold the same weights."""
+def sharing(shards: str, among: str) -> Expr:
+    """Return the number of devices that share one copy, out of all that hold the same weights.
+
+    >>> sharing("shards", "group"), sharing("shards", "one")
+    (Min(shard_group, shards), 1)
+    """
     every = symbol(shards)
     return {"one": S.One, "group": Min(every, symbol("shard_group"), evaluate=False), "all": every}[among]
 
@@ -108,7 +115,6 @@ def _where(condition: Boolean, value: Expr = S.One) -> Expr:
 
 
 def _at_start(stage: Expr) -> Expr:
-    """Return 1 if a stage is the first, else 0."""
     alone = _where(Le(symbol("pp"), 1, evaluate=False))
     return {S.One: S.One, symbol("pp"): alone}.get(stage) or _where(Le(stage, 1, evaluate=False))
 
@@ -129,18 +135,14 @@ def _stage(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr, Expr]:
     return x("stage_blocks"), x("embeddings") * at_end, at_end
 
 
-def _held(schedule: Schedule, stage: Expr) -> Expr:
-    """Micro-batches that a stage keeps."""
+def _kept_microbatches(schedule: Schedule, stage: Expr) -> Expr:
     held = schedule.held
     return held.of(stage=stage) if "stage" in held.inputs else held.rhs
 
 
 @cache
 def _params(stage: Expr, schedule: Schedule, has_matrices: bool = True) -> tuple[Expr, Expr]:
-    """Return the parameters on a device of a stage as a pair: without routed experts, and routed.
-
-    A device that holds several stages counts all of them. Frozen vocabulary matrices have no adapters, and so no state.
-    """
+    """Return the parameters on a device of a stage, as a pair: all except routed experts, and routed experts."""
     blocks, matrices, _ = _stage(stage, schedule)
     blocks, matrices = blocks * schedule.copies, matrices if has_matrices else S.Zero
     dense = blocks * symbol("block_params") + matrices * symbol("vocab") * symbol("hidden") / symbol("tp")
@@ -153,11 +155,7 @@ def _positions(stage: Expr) -> Expr:
 
 
 def _gathered(sharding: Sharding, matrices: Expr) -> Expr:
-    """Bytes gathered temporarily if weights are sharded: the larger of the blocks at work and a vocabulary matrix.
-
-    For blocks, these are the weights of the present block and the next, and one block's gradients. For a vocabulary
-    matrix, these are its weights and gradients.
-    """
+    """Bytes gathered temporarily if weights are sharded: for two blocks and one's gradients, or a vocabulary matrix."""
     if not sharding.is_gathered:
         return S.Zero
     x = symbol
@@ -168,7 +166,13 @@ def _gathered(sharding: Sharding, matrices: Expr) -> Expr:
 
 
 def _parts(
-    sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, offload: bool, is_frozen: bool
+    sharding: Sharding,
+    held: Expr,
+    stage: Expr,
+    schedule: Schedule,
+    offload: bool,
+    is_frozen: bool,
+    optimizer: Optimizer,
 ) -> dict[str, Expr]:
     """Return the bytes in device memory, by kind, on a device of a stage."""
     x, (blocks, matrices, at_end) = symbol, _stage(stage, schedule)
@@ -185,8 +189,8 @@ def _parts(
         dense, routed = _params(stage, schedule, what == "weight" or not is_frozen)
         if what == "weight" or not is_frozen:
             dense += _positions(stage)
-        total = bytes_of(what, sharding, dense, routed)
-        one = bytes_of(what, sharding, x("block_params"), x("block_routed_params"))
+        total = bytes_of(what, sharding, dense, routed, optimizer)
+        one = bytes_of(what, sharding, x("block_params"), x("block_routed_params"), optimizer)
         found[f"{what}_memory"] = near(total, with_, schedule.copies * blocks, one)
     found["gradient_memory"] += x("dummy_gradients")
     kept, saved = held * blocks, x("saved_activations")
@@ -215,6 +219,7 @@ def memory_formulas(
     schedule: Schedule = SCHEDULES["1f1b"],
     offload: bool = False,
     is_frozen: bool = False,
+    optimizer: Optimizer = OPTIMIZERS["adam"],
 ) -> tuple[Formula, ...]:
     """Return the formulas of memory by kind, for the given `stage` and for the fullest device.
 
@@ -226,9 +231,10 @@ def memory_formulas(
     stage, held = symbol("stage"), schedule.held
 
     def total(at):
-        return Add(*_parts(sharding, _held(schedule, at), at, schedule, offload, is_frozen).values())
+        kept = _kept_microbatches(schedule, at)
+        return Add(*_parts(sharding, kept, at, schedule, offload, is_frozen, optimizer).values())
 
-    parts = _parts(sharding, symbol("held_microbatches"), stage, schedule, offload, is_frozen)
+    parts = _parts(sharding, symbol("held_microbatches"), stage, schedule, offload, is_frozen, optimizer)
     first, last = symbol("first_memory"), symbol("last_memory")
     dense, routed = _params(S.One, schedule)
     made = {letter: (expr, _SAID[letter]) for letter, expr in parts.items()} | {
@@ -246,8 +252,10 @@ def memory_formulas(
         "memory": (Max(first, last, evaluate=False), "Memory of the fuller of the first and the last stage."),
     }
     if offload:
-        away = _away(sharding, symbol("held_microbatches"), stage, schedule, is_frozen)
-        most = Add(*_away(sharding, _held(schedule, S.One), S.One, schedule, is_frozen).values())
+        away = _away(sharding, symbol("held_microbatches"), stage, schedule, is_frozen, optimizer)
+        most = Add(
+            *_away(sharding, _kept_microbatches(schedule, S.One), S.One, schedule, is_frozen, optimizer).values()
+        )
         made |= {
             letter: (expr, f"{_SAID_AWAY[letter]} on a device of the stage, in the second tier.")
             for letter, expr in away.items()
@@ -266,7 +274,9 @@ _SAID_AWAY = {
 }
 
 
-def _away(sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, is_frozen: bool) -> dict[str, Expr]:
+def _away(
+    sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, is_frozen: bool, optimizer: Optimizer
+) -> dict[str, Expr]:
     """Return the bytes in the second tier, by kind, on a device of a stage."""
     x, (blocks, _, _) = symbol, _stage(stage, schedule)
     params = {}
@@ -276,7 +286,7 @@ def _away(sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, is_fr
         params[what] = (dense + _positions(stage) if has_matrices else dense), routed
     params["gradient"] = params["optimizer"]
     found = {
-        f"{what}_away": x(f"{offload}_offload") * bytes_of(what, sharding, *params[what])
+        f"{what}_away": x(f"{offload}_offload") * bytes_of(what, sharding, *params[what], optimizer)
         for what, offload in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer"))
     }
     return found | {"activation_away": x("activation_offload") * held * blocks * x("saved_activations")}

@@ -7,13 +7,16 @@ from scalebook.language import Formula, symbol
 from scalebook.pipeline.schedules import Schedule
 from scalebook.training import parts as training_time
 from scalebook.training.memory import bytes_of
+from scalebook.training.optimizers import OPTIMIZERS, Optimizer
 from scalebook.training.shardings import Sharding
 from scalebook.training.totals import link_of_host
 
 __all__ = ["offload_formulas"]
 
 
-def offload_formulas(sharding: Sharding, schedule: Schedule) -> list[Formula]:
+def offload_formulas(
+    sharding: Sharding, schedule: Schedule, optimizer: Optimizer = OPTIMIZERS["adam"]
+) -> list[Formula]:
     """Return the formulas for what a block moves to and from a second tier, and its cost.
 
     >>> from scalebook.pipeline.schedules import SCHEDULES
@@ -22,7 +25,7 @@ def offload_formulas(sharding: Sharding, schedule: Schedule) -> list[Formula]:
     ['block_weights', 'block_states', 'between_wait']
     """
     block = symbol("block_params"), symbol("block_routed_params")
-    weights, gradients, optimizer = (bytes_of(x, sharding, *block) for x in ("weight", "gradient", "optimizer"))
+    weights, gradients, state = (bytes_of(x, sharding, *block, optimizer) for x in ("weight", "gradient", "optimizer"))
     source = ["rajbhandari2021 §3"]
     between, whole = offload.offload_bandwidth.of(block_states=gradients), offload.offload_bandwidth.rhs
     hiding = between + Max(0, 2 - symbol("microbatches"), evaluate=False) * (whole - between)
@@ -33,7 +36,7 @@ def offload_formulas(sharding: Sharding, schedule: Schedule) -> list[Formula]:
         Formula(
             "block_states_held",
             "block_states",
-            gradients + optimizer,
+            gradients + state,
             source,
             "Bytes of a block's gradients and state.",
         ),

@@ -4,11 +4,6 @@ A block takes 2 FLOPs per parameter and token forward and 4 backward, and its co
 per parameter. The parameters cancel, which leaves a number of tokens. Three things are left out: attention's scores and
 values, which hide more; the factor (n - 1)/n of a group of n devices, which is close to 1; and experts. A mixture of
 experts needs its total over its active parameters times as many tokens.
-
->>> from scalebook.tables import accelerators
->>> known = dict(flops_efficiency=0.6, near_ways=8, weight_bits=16, gradient_bits=32)
->>> round(hiding_replicated(accelerators.h100.at("bf16"), known, link_achieved=group_rate(accelerators.h100, known)))
-3124
 """
 
 from sympy import Max, Min, sqrt
@@ -217,7 +212,7 @@ def best_buckets(dp_reduce, dp_window, collective_launch):
 
 @formula("crossover_tokens", _SHARDED)
 def crossover_tokens(block_params, hidden, weight_bits, gradient_bits, activation_bits):
-    """Tokens at which sharded data parallelism and tensor parallelism move the same bytes.
+    """Tokens that make sharded data parallelism and tensor parallelism move the same bytes.
 
     Sharding moves a block's parameters three times per forward and backward pass. Tensor parallelism moves eight
     activations per token.

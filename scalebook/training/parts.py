@@ -2,9 +2,6 @@
 
 All stages are priced like the fullest one, which has the most blocks. Every micro-batch passes each stage forward and
 backward.
-
->>> step_forward(microbatches=64, stage_blocks=12, forward_compute="5 ms")
-3.84
 """
 
 from sympy import Expr, Ge, Integer, Max, Min, Piecewise, ceiling, floor
@@ -169,10 +166,7 @@ def stage_weight_gradient_sum(stage_blocks, weight_gradient_compute, tp_beside, 
 
 
 def _waited() -> dict[str, Expr]:
-    """Return the times of a stage's passes, including its blocks' waits for a second tier.
-
-    In the backward pass, the waits count with the weight gradients.
-    """
+    """Return the times of a stage's passes, including waits for a second tier (backward: with the weight gradients)."""
     x = symbol
     return {
         "forward_time": x("forward_time") + x("stage_blocks") * x("forward_wait"),
@@ -247,7 +241,7 @@ def step_again(microbatches, stage_blocks, again_compute):
 
 
 def _missing(stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time):
-    """Time by which the last stage's blocks take less than the fullest stage's, for one micro-batch."""
+    """Time that the last stage's blocks save over the fullest stage's, for one micro-batch."""
     return (1 - last_blocks / stage_blocks) * (forward_time + input_gradient_time + weight_gradient_time)
 
 

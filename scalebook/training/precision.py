@@ -1,13 +1,4 @@
-"""Speedup of low-precision products within a step, including the cast of their inputs.
-
->>> from scalebook.tables import accelerators
->>> narrow = dict(activation_bits=16, quantized_bits=8)
->>> h100 = accelerators.h100.at("fp8")
->>> round(part_gain_cast(h100, narrow, columns=8192), 2), round(part_gain_cast(h100, narrow, columns=1024), 2)
-(1.54, 0.85)
->>> round(part_gain_cast.solve("columns")(h100, narrow, part_gain=1.2))  # narrower products gain less
-2394
-"""
+"""Speedup of low-precision products within a step, including the cast of their inputs."""
 
 from scalebook.language import formula
 

@@ -3,10 +3,6 @@
 A block keeps `working_activations`, or only `block_input` if it is recomputed. During its backward pass it holds all of
 its own activations. The sheet of a step has the two extremes, no block recomputed and all recomputed
 (`recompute="none"` and `"full"`).
-
->>> fits = dict(held_microbatches=1, stage_blocks=80, working_activations="1.1 GB", block_input="0.1 GB")
->>> rerun_blocks_needed(fits, activation_room="60 GB"), again_share_of_blocks(rerun_blocks=29, stage_blocks=80)
-(29.0, 0.12083333333333332)
 """
 
 from sympy import Max, Piecewise, sqrt

@@ -25,7 +25,7 @@ __all__ = ["COUNTS", "RULES", "Rule", "check", "derived", "reason"]
 
 COUNTS = (
     "devices", "global_batch", "tp", "cp", "ep", "etp", "pp", "dp", "batch", "chunks", "microbatches", "seq",
-    "shard_group",
+    "shard_group", "newton_steps",
 )  # fmt: skip
 
 

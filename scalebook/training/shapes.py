@@ -1,10 +1,6 @@
 """The shape of a dense model: width and depth from its size and aspect ratio, and their effects on a step.
 
 The feed-forward layer is four times as wide as the model, heads share the width, and biases and norms do not count.
-
->>> from scalebook.tables import models
->>> hidden_of_size(params=1e12, aspect=aspect_of_shape(models.poster_1t)) / models.poster_1t.hidden
-1.025...
 """
 
 from sympy import Rational

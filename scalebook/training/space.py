@@ -15,9 +15,10 @@ from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.search.space import Space, divisors
 from scalebook.tables import Framework, frameworks
 from scalebook.training.frameworks import words_of
+from scalebook.training.optimizers import OPTIMIZERS
 from scalebook.training.rules import COUNTS, RULES, reason
 from scalebook.training.shardings import SHARDINGS
-from scalebook.training.step import OFFLOADS, USUAL
+from scalebook.training.step import DEFAULT_LETTERS, OFFLOADS
 from scalebook.training.strategy import CHOICES, WORDS, are_shared
 
 if TYPE_CHECKING:
@@ -54,9 +55,9 @@ def _longest(known: Mapping) -> dict:
 
 
 def _schedules(problem: "Problem") -> tuple[Callable, ...]:
-    """Return conditions that drop equivalent combinations of words.
+    """Return conditions that drop equivalent combinations of words, and those that a strategy refuses.
 
-    Fused attention already recomputes itself, and one interleaved chunk is 1F1B.
+    Fused attention already recomputes itself, and one interleaved chunk is 1F1B. Muon has no adapters to update.
     """
     words, chunks = problem.words, problem.letters.get("chunks", ())
     none, plain, one = (
@@ -66,6 +67,7 @@ def _schedules(problem: "Problem") -> tuple[Callable, ...]:
     )
     return (
         lambda recompute, attention: not (none and recompute == "selective" and attention == "flash"),
+        lambda optimizer, trained: trained == "all" or not OPTIMIZERS[optimizer].mode,
         lambda schedule, chunks: (chunks > 1) | (not plain) if SCHEDULES[schedule].plain else (chunks == 1) | (not one),
     )
 
@@ -111,7 +113,7 @@ TRAINING = Space(
     limits=("memory <= hbm_capacity", "offload_memory <= host_capacity"),
     reason=reason,
     axes=("step_time", "memory"),
-    letters=USUAL,
+    letters=DEFAULT_LETTERS,
     apart=("sharding", "schedule"),
     within=_schedules,
     layout=("tp", "cp", "ep", "pp", "dp"),
@@ -138,6 +140,8 @@ TRAINING = Space(
         "cp_overlap": lambda cp: cp > 1,
         "ep_overlap": lambda ep: ep > 1,
         "lora_rank": lambda trained: trained != "all",
+        "moment_bits": lambda optimizer: OPTIMIZERS[optimizer].moments == 1,
+        "newton_steps": lambda optimizer: OPTIMIZERS[optimizer].mode != "",
         "unread_rerun": lambda recompute: recompute == "full",
         "etp": lambda experts, tp: (experts > 0) & (tp > 1),
         **dict.fromkeys(("pp_overlap", "chunks"), lambda pp: pp > 1),

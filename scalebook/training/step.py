@@ -18,6 +18,7 @@ from scalebook.block import Block, blocks_of
 from scalebook.language import Formula, Row, Sheet, symbol
 from scalebook.language.building import uncollected
 from scalebook.language.notation import nearest
+from scalebook.language.renamed import renamed
 from scalebook.language.row import Cell, quantity
 from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels
@@ -37,6 +38,7 @@ from scalebook.training.contention import bandwidth_formulas
 from scalebook.training.data_parallel import data_parallel_formulas
 from scalebook.training.frameworks import Between, framework_of, settled
 from scalebook.training.memory import filled, memory_formulas
+from scalebook.training.newton_schulz import muon_formulas, updated
 from scalebook.training.offloaded import offload_formulas
 from scalebook.training.rules import check
 from scalebook.training.strategy import WORDS, Strategy
@@ -56,19 +58,23 @@ from scalebook.training.totals import (
     train_time,
     ways_left,
 )
-from scalebook.training.trained import model_flops_frozen, trained_share_adapters
+from scalebook.training.trained_weights import model_flops_frozen, trained_share_adapters
 
-__all__ = ["OFFLOADS", "USUAL", "Training", "memory_sheet", "training_sheet", "training_step", "usual_at"]
+__all__ = [
+    "DEFAULT_LETTERS", "OFFLOADS", "Training", "default_letters_at", "memory_sheet", "training_sheet", "training_step",
+]  # fmt: skip
+
+__getattr__ = renamed(__name__)
 
 # Default value of each letter.
-USUAL = {
+DEFAULT_LETTERS = {
     "batch": 1, "cp": 1, "ep": 1, "tp": 1, "pp": 1, "chunks": 1,
-    "weight_bits": 16, "gradient_bits": 32, "optimizer_bits": 96, "activation_bits": 16, "mask_bits": 8,
-    "fp32_bits": 32, "logit_bits": 48,
+    "weight_bits": 16, "gradient_bits": 32, "optimizer_bits": 96, "moment_bits": 32, "activation_bits": 16,
+    "mask_bits": 8, "fp32_bits": 32, "logit_bits": 48,
     "cp_overlap": 0, "ep_overlap": 0, "dp_overlap": 0,
     "weight_offload": 0, "activation_offload": 0, "optimizer_offload": 0, "near_blocks": 3, "shard_group": 8,
-    "lora_rank": 16, "unread_rerun": 1,
-} | host.USUAL  # fmt: skip
+    "lora_rank": 16, "unread_rerun": 1, "newton_steps": 5,
+} | host.DEFAULT_LETTERS  # fmt: skip
 
 OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
 # The time that the model's ends add to a step, by their placement.
@@ -111,14 +117,18 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     formulas = [
         *block_formulas(dense, moe, strategy),
         *data_parallel_formulas(sharding, schedule.copies, strategy.offload),
-        *memory_formulas(sharding, schedule, strategy.offload, strategy.trained.is_frozen),
+        *memory_formulas(sharding, schedule, strategy.offload, strategy.trained.is_frozen, strategy.optimizer),
         *_PARTS,
-        *kernels.USUAL,
+        *kernels.DEFAULT_FORMULAS,
         schedule.bubble,
         _HEADS[schedule.ends],
         schedule.exposed,
         *bandwidth_formulas(sharding, *sends, transfer),
-        *(offload_formulas(sharding, schedule) if strategy.offload else [training_time.offload_exposed_none]),
+        *(
+            offload_formulas(sharding, schedule, strategy.optimizer)
+            if strategy.offload
+            else [training_time.offload_exposed_none]
+        ),
         Formula(
             "transfer_time_split",
             "transfer_time",
@@ -137,6 +147,8 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
         frozen = {"model_flops": model_flops_frozen}
         formulas = [frozen.get(f.letter) or strategy.trained.of(f, sharding.is_gathered) for f in formulas]
         formulas.append(trained_share_adapters)
+    formulas = [updated(f, strategy) for f in formulas]
+    formulas += muon_formulas(dense, moe, strategy) if strategy.optimizer.mode else ()
     if strategy.kernels == "ideal":  # the optimizer streams at full bandwidth too
         formulas = [f.compose(_WHOLE_STREAM) if f.letter == "optimizer_time" else f for f in formulas]
     tiled = any(f.letter == "backward_reached" for f in more)
@@ -155,11 +167,11 @@ def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | b
     """Return the memory part of a step's sheet: what a device of a stage holds, by default of the fullest stage.
 
     Words of the strategy that are not given take their defaults. Stages may be unequal, because no rule is checked:
-    give the blocks per stage and those of the last.
+    give the blocks per stage and in the last stage.
 
     >>> from scalebook.block import LLAMA
     >>> from scalebook.tables import models
-    >>> one = USUAL | dict(dp=1, microbatches=1, seq=4096)
+    >>> one = DEFAULT_LETTERS | dict(dp=1, microbatches=1, seq=4096)
     >>> sheet = memory_sheet(LLAMA)
     >>> row = sheet(models.llama3_8b, **{x: one[x] for x in sheet.inputs if x in one})
     >>> round((row.weight_memory + row.gradient_memory + row.optimizer_memory) / 1e9, 1)
@@ -184,16 +196,11 @@ def _memory_sheet(dense, moe, strategy):
 
 
 def _offloads(letters: Mapping) -> list[str]:
-    """Return the offload letters that are not zero."""
     return [x for x in OFFLOADS if x in letters and np.any(np.asarray(letters[x]) != 0)]
 
 
 def _attended(model: Mapping, letters: Mapping, is_tiled: bool) -> Formula:
-    """Return the formula for the share of query-key pairs that fused attention computes.
-
-    It depends on whether some of the model's blocks have windows, and on whether the device's tiles are so large that
-    the masked pairs they compute count.
-    """
+    """Return the formula for the computed share of query-key pairs, by windows of the model and tiles of the device."""
     if "window" not in {*model, *letters} or not np.any(
         np.asarray(letters.get("window_layers", model.get("window_layers", 0)))
     ):
@@ -238,30 +245,29 @@ def _format_bits(peak: str) -> float:
 
 
 @cache
-def usual_at(bits: float) -> dict[str, Cell]:
+def default_letters_at(bits: float) -> dict[str, Cell]:
     """Return the default letters for products with inputs of this many bits.
 
     Above 16 bits all tensors are as wide as the products' inputs, and the weights are their own master copy.
 
-    >>> {n: x.value for n, x in usual_at(32).items() if x.value != USUAL[n]}
+    >>> {n: x.value for n, x in default_letters_at(32).items() if x.value != DEFAULT_LETTERS[n]}
     {'weight_bits': 32.0, 'optimizer_bits': 64.0, 'activation_bits': 32.0, 'logit_bits': 32.0}
     """
-    usual = {n: Cell(float(v), "usual") for n, v in USUAL.items()}
+    usual = {n: Cell(float(v), "usual") for n, v in DEFAULT_LETTERS.items()}
     if bits > 16:
-        wide = {n: x.value / 32 for n, x in precisions.adam_fp32.cells.items() if n in USUAL} | {"logit_bits": 1.0}
+        wide = {n: x.value / 32 for n, x in precisions.adam_fp32.cells.items() if n in DEFAULT_LETTERS}
+        wide["logit_bits"] = 1.0
         note = f"products take {bits:g} bits"
         usual |= {n: Cell(x * bits, "usual", note=note) for n, x in wide.items()}
     return usual
 
 
 def _is_quantized(device: Mapping) -> bool:
-    """Return True if a device's products have 8 bits or fewer at its precision."""
     return _product_bits(device) <= 8
 
 
 def _is_usual(letter: str, value) -> bool:
-    """Return True if a value is the letter's default."""
-    return letter in USUAL and bool(np.all(quantity(letter, value) == USUAL[letter]))
+    return letter in DEFAULT_LETTERS and bool(np.all(quantity(letter, value) == DEFAULT_LETTERS[letter]))
 
 
 class Planned(NamedTuple):
@@ -353,7 +359,7 @@ class Training:
         device = next((row for row in knowns if isinstance(row, Mapping) and "peak_flops" in row), {})
         if _product_bits(device) < 5 and "quantized_bits" in used:  # including shared scales
             letters.setdefault("quantized_bits", 4)
-        usual = {n: x for n, x in usual_at(_product_bits(device)).items() if n not in known and n in used}
+        usual = {n: x for n, x in default_letters_at(_product_bits(device)).items() if n not in known and n in used}
         if "dp" in sheet.inputs and "dp" not in known:  # neither dp nor devices was given
             usual["dp"] = Cell(1.0, "usual")
         letters = {n: v for n, v in letters.items() if n in used or not (n in OFFLOADS or _is_usual(n, v))}

@@ -30,8 +30,9 @@ from scalebook.block import (
 )
 from scalebook.language.words import WORDS, word
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
+from scalebook.training.optimizers import OPTIMIZERS, Optimizer
 from scalebook.training.shardings import SHARDINGS, Sharding
-from scalebook.training.trained import TRAINED, Trained
+from scalebook.training.trained_weights import TRAINED, Trained
 
 __all__ = ["CHOICES", "WORDS", "Strategy", "are_shared"]
 
@@ -41,44 +42,45 @@ def are_shared(dp, cp, schedule):
     return (dp * cp > 1) | (SCHEDULES[schedule].copies > 1)
 
 
-word("recompute", ("none", "selective", "full"), "what the backward pass runs again instead of keeping it")
+word("recompute", ("none", "selective", "full"), "activations that the backward pass recomputes instead of keeping")
 word(
     "sequence_parallel",
     (True, False),
     "whether tensor-parallel devices split norms and dropout along the sequence",
     says=lambda tp: tp > 1,
 )
-word("attention", ("flash", "unfused"), "whether attention is one kernel, or its scores are written out")
+word("attention", ("flash", "unfused"), "whether attention is one fused kernel or writes out its scores")
 word(
     "context_exchange",
     ("gather", "all_to_all"),
-    "how context-parallel devices come to all keys: gathered, or by heads",
+    "how context-parallel devices exchange keys: all-gather, or all-to-all by heads",
     says=lambda cp: cp > 1,
 )
-word("sharding", SHARDINGS, "what of a model's state devices of other tokens share", says=are_shared)
-word("schedule", SCHEDULES, "the order of passes in a pipeline", says=lambda pp: pp > 1)
-word("offload", (False, True), "whether tensors lie in a second tier; follows from what is offloaded")
-word("quantized", (False, True), "whether products are of 8 bits or fewer; follows from the device's precision")
-word("kernels", ("measured", "ideal"), "whether kernels take as long as they were measured to, or as the roofline says")
+word("sharding", SHARDINGS, "training state that data-parallel devices shard", says=are_shared)
+word("schedule", SCHEDULES, "pipeline schedule", says=lambda pp: pp > 1)
+word("offload", (False, True), "whether tensors are offloaded; follows from the offloaded shares")
+word("quantized", (False, True), "whether products have 8 bits or fewer; follows from the device's precision")
+word("kernels", ("measured", "ideal"), "whether kernel times use measured efficiencies or the ideal roofline")
 word(
     "blocks",
     ("fused", "eager", "autocast"),
-    "whether element-wise steps are fused, or run one by one: with 16-bit weights, or with 32-bit ones under autocast",
+    "whether element-wise steps are fused or eager: with 16-bit weights, or with 32-bit weights under autocast",
 )
 word(
     "family",
     FAMILIES,
-    "whose published code eager blocks follow; follows from the model",
+    "model family whose published code eager blocks follow; follows from the model",
     says=lambda blocks: blocks != "fused",
 )
-word("dropout", (True, False), "whether blocks that have dropout are trained with it")
+word("dropout", (True, False), "whether dropout is used in training, in blocks that have it")
 word(
     "gathered",
     ("again", "held"),
-    "whether the backward pass gathers again what tensor parallelism gathered, or has held it",
+    "whether the backward pass repeats tensor-parallel gathers or keeps their results",
     says=lambda tp, sequence_parallel: (tp > 1) & sequence_parallel,
 )
-word("trained", TRAINED, "which weights are trained: all, or adapters of low rank beside frozen ones")
+word("trained", TRAINED, "weights that are trained: all, or only low-rank adapters")
+word("optimizer", OPTIMIZERS, "optimizer: what it keeps for each weight, and how it updates it")
 
 CHOICES = {name: tuple(x.values) for name, x in WORDS.items()}  # the default first
 
@@ -105,10 +107,15 @@ class Strategy:
     dropout: bool = True
     gathered: str = "again"
     trained: Trained | str = "all"
+    optimizer: Optimizer | str = "adam"
 
     def __post_init__(self):
         for field in fields(self):
             object.__setattr__(self, field.name, WORDS[field.name].value(getattr(self, field.name)))
+        if self.optimizer.mode and self.trained.is_frozen:
+            raise ValueError(
+                f"optimizer={self.optimizer.name!r} updates a model's own matrices: trained='all' would do"
+            )
 
     @property
     def words(self) -> dict[str, str | bool]:
@@ -118,7 +125,8 @@ class Strategy:
     @property
     def of_block(self) -> "Strategy":
         """The strategy with defaults for words that do not affect a block, so that equal blocks share a cache entry."""
-        return replace(self, sharding=Strategy.sharding, schedule=Strategy.schedule, offload=False)
+        usual = {x: getattr(Strategy, x) for x in ("sharding", "schedule", "offload", "optimizer")}
+        return replace(self, **usual)
 
     def transformed(self, block: Block) -> Block:
         """Return the block's listing on one device, in training: the context is the new tokens."""

@@ -1,8 +1,4 @@
-"""Totals of a step: batches and devices, arithmetic, rates, energy and money.
-
->>> mfu(model_flops=1e18, step_time=10, devices=512, peak_flops="312 TFLOP/s")
-0.6260016025641025
-"""
+"""Totals of a step: batches and devices, arithmetic, rates, energy and money."""
 
 import numpy as np
 

@@ -1,0 +1,210 @@
+"""What the planner's page is made of besides its scripts: formulas, rules, tables, sources and measured runs, as JSON.
+
+Making the formulas takes the better part of a minute, so the JSON is kept in the user's cache, under a digest of the
+package.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections import Counter
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+import scalebook
+from scalebook import tables
+from scalebook.inference.assumptions import READ_CELLS
+from scalebook.inference.capacity import LONG
+from scalebook.inference.rules import BEYOND
+from scalebook.inference.rules import RULES as SERVING_RULES
+from scalebook.inference.serving import Serve
+from scalebook.inference.step import EXCHANGES, OVERLAPS
+from scalebook.language import NOTATION, SOURCES
+from scalebook.language.interval import SPREADS
+from scalebook.language.meanings import PARTS
+from scalebook.pipeline.schedules import SCHEDULES
+from scalebook.tables import accelerators, engines, frameworks, libraries, models, precisions
+from scalebook.training.rules import RULES as TRAINING_RULES
+from scalebook.training.shardings import SHARDINGS
+from scalebook.training.step import DEFAULT_LETTERS, default_letters_at
+from scalebook.training.strategy import CHOICES
+
+from .flags import flag_texts
+from .rules import configurations, rules
+from .sheets import SIGNS, Graph, serving, training
+from .trust import measured, trained, trust
+
+__all__ = ["planner_data", "planner_json"]
+
+# What the page's scripts read of a row by name, and of a device by its precision.
+READ = (
+    "gating", "heads", "hbm_capacity", "host_capacity", "index_heads", "kv_rank", "kv_width", "layers", "linear_layers",
+    "max_context", "moe_layers", "output_gate", "price_hour", "q_rank", "scale_block", "shared_experts",
+)  # fmt: skip
+# Where a device's own kernels that read a kind of cache stand in its row.
+READS = {kind: {f.letter: cell for cell, f in own.items()} for kind, own in READ_CELLS.items()}
+BY_PRECISION = ("peak", "matmul", "training")
+NOT_OFFERED = ("fp64", "fp6")  # in which nobody trains or serves
+# What a framework says of models with experts, and a model of its blocks while it is trained.
+FRAMEWORK = (
+    "moe_element_passes", "moe_block_wait", "moe_block_launch", "mtp_blocks", "clamped_experts", "attention_backward",
+)  # fmt: skip
+_FROM = re.compile(r"^from [\d.]+% to [\d.]+% by source; ")  # the ends stand beside it
+BITS = ("weight_bits", "kv_bits", "activation_bits")
+
+
+def planner_data() -> dict:
+    """All of it, made anew."""
+    graph = Graph()
+    sheets = dict(train=training(graph), serve=serving(graph), follows=graph.numbers(tables.FOLLOWS))
+    said = dict(sheets, **_formulas(graph))
+    notes: dict[tuple, int] = {}
+    ruled = {x for rule in (*TRAINING_RULES, *SERVING_RULES) for x in rule.needs}
+    used = (
+        ruled
+        | {x for x in graph.nodes if isinstance(x, str)}
+        | {*READ, *READS["grouped"].values(), *READS["latent"].values()}
+    )
+    used |= {*FRAMEWORK}
+    usual = {k: x for k, x in accelerators.items() if len(x.kin) == 1}  # not those of one measured cluster
+    trained_with = {x for row in frameworks.values() for x in row.words.get("libraries", "").split()}
+    of_training = {k: x for k, x in libraries.items() if x.words["library"] in trained_with}
+    served = {
+        k: x for k, x in engines.items() if len(x.kin) == 1 and "chunk_tokens" in x
+    }  # no releases, none of one user
+    tables_of = dict(models=models, devices=usual, engines=served, frameworks=frameworks, libraries=of_training)
+    said |= {name: _rows(table, notes, used) for name, table in tables_of.items()} | dict(notes=list(notes))
+    said["configs"] = configurations()
+    formats = {}
+    for row in precisions.values():
+        if row.words["kind"] == "format":
+            formats[row.words["peak"]] = min(formats.get(row.words["peak"], row.activation_bits), row.activation_bits)
+    bits = {k: {x: row[x] for x in BITS} for k, row in precisions.items() if row.words["kind"] == "format"}
+    said |= dict(formats=formats, precisions=bits)
+    said["reads"] = READS
+    wide = {n: x.value / 32 for n, x in default_letters_at(32).items() if x.note}
+    said["usual"] = dict(train=DEFAULT_LETTERS, wide=wide, serve=Serve.usual, rate=dict(generations=LONG))
+    words = dict(exchange=(*EXCHANGES, "none"), overlap=OVERLAPS)
+    said["beyond"] = BEYOND
+    said["rules"] = dict(train=rules(TRAINING_RULES, CHOICES), serve=rules(SERVING_RULES, words))
+    said["schedules"] = {k: dict(chunks=x.chunks, plain=x.plain, copies=x.copies) for k, x in SCHEDULES.items()}
+    said["shardings"] = {k: dict(gathered=x.is_gathered, groups=x.has_groups) for k, x in SHARDINGS.items()}
+    said |= dict(trust=trust(), trained=trained(), measured=measured(), flags=flag_texts())
+    said["spreads"] = {x: [*ends, *SPREADS.with_experts.get(x, ())] for x, ends in SPREADS.items()}
+    said["parts"] = {x: part for x, part in PARTS.items() if NOTATION[x].unit in ("s", "B")}
+    return said | _words(said, {x for x in graph.nodes if isinstance(x, str)})
+
+
+def _formulas(graph) -> dict:
+    """Formulas: their descriptions, which several share (each as its distance from the last), their domains, and all
+    expressions as one text.
+    """
+    said: dict[tuple, int] = {}
+    of = []
+    for letter, _, name, sources, doc, _, stated in graph.formulas:
+        of.append(said.setdefault((letter, name, tuple(sources), doc, stated), len(said)))
+    domains = {i: [[words, letters] for words, _, letters in f[5]] for i, f in enumerate(graph.formulas) if f[5]}
+    text, signs = graph.written([*(f[1] for f in graph.formulas), *(x[1] for f in graph.formulas for x in f[5])])
+    changes = [x - last for last, x in zip([0, *of], of, strict=False)]
+    return dict(formulas=dict(text=text, words=signs, signs=SIGNS, domains=domains, of=changes, said=list(said)))
+
+
+def _words(said, letters) -> dict:
+    """The letters and the sources that anything here names."""
+    of_formulas = said["formulas"]["said"]
+    letters = letters | {x[0] for x in of_formulas}
+    tables = [said[x] for x in ("models", "devices", "engines", "frameworks", "libraries")]
+    letters |= {x for table in tables for x in table["letters"]}
+    letters |= {x for table in (models, accelerators) for row in table.values() for x in row}  # links say them
+    letters |= {x for x in NOTATION if x.startswith(("peak_", "matmul_", "training_", "storage_"))}  # one's own device
+    cited = {x for own in of_formulas for x in own[2]}
+    cited |= {row["source"] for table in tables for row in table["rows"].values()}
+    cited |= {x for x, _ in said["notes"]} | {x["source"] for x in said["flags"]["serve"].values()}
+    keys = sorted({x.partition(" ")[0] for x in cited} & SOURCES.keys())
+    found = {x: NOTATION[x] for x in sorted(letters)}
+    return dict(
+        letters={k: [x.tex, x.meaning, x.unit, x.sign, int(x.whole)] for k, x in found.items()},
+        sources={k: [_title(SOURCES[k]), SOURCES[k].get("url", "")] for k in keys},
+    )
+
+
+def _title(source) -> str:
+    parts = (source.get("author"), source.get("title"), source.get("year"))
+    return ", ".join(str(x) for x in parts if x)
+
+
+def _is_read(letter: str, used: set) -> bool:
+    """A page takes peaks and efficiencies at a precision from the cells of that precision."""
+    kind, _, rest = letter.partition("_")
+    return rest not in ("flops", "efficiency", *NOT_OFFERED) if kind in BY_PRECISION else letter in used
+
+
+def _rows(table, notes: dict[tuple, int], used: set) -> dict:
+    """Letters, and of each row their values, its name and words; the source that most cells have, and the others'; the
+    ends of those that have some, over the value.  What says where a cell is from has its number in `notes`, "+" for the
+    next that was not met before.  The source "=" is that of most cells."""
+    found = {}
+    many = Counter(x for row in table.values() for x in row if _is_read(x, used))
+    names = [x for x, _ in many.most_common()]
+    for key, row in table.items():
+        cells = {x: row.cells[x] for x in names if x in row.cells}
+        own = [c.source for c in cells.values() if c.source]
+        usual = max(set(own), key=lambda x: (own.count(x), x), default="")
+        values, sources = [], []
+        for x in names:
+            c = cells.get(x)
+            values.append(None if c is None else _number(c.value))
+            sources.append("")
+            if c is not None and c.formula is None and (c.source != usual or c.note):
+                said = "=" if c.source == usual else c.source, _FROM.sub("", c.note)
+                met, number = len(notes), notes.setdefault(said, len(notes))
+                sources[-1] = "+" if number == met else str(number)
+        while values and values[-1] is None:
+            values.pop()
+        found[key] = dict(name=row.name, words=dict(row.words), values=values, source=usual)
+        found[key]["sources"] = ",".join(sources).rstrip(",")
+        ends, first = {}, {}
+        for x, c in cells.items():
+            if c.low is not None:  # a cell that stands under two names is drawn once: the first of them is said
+                other = first.setdefault(id(c), x)
+                ends[x] = [_short(c.low / c.value), _short(c.high / c.value), *([other] if other != x else [])]
+        if ends:
+            found[key] |= dict(ends=ends, origin=next(c.origin for c in cells.values() if c.low is not None))
+        if made := [x for x, c in cells.items() if c.formula and x in SPREADS]:
+            found[key]["made"] = made
+    return dict(letters=names, rows=found)
+
+
+def _short(x: float) -> float:
+    return float(f"{x:.12g}")
+
+
+def _number(x: float):
+    return int(x) if x == int(x) and abs(x) < 2**53 else x
+
+
+@cache
+def planner_json() -> str:
+    """The same as text, from the cache where neither the package nor the planner has changed since."""
+    digest = hashlib.sha256()
+    for folder in (Path(str(files(scalebook))), Path(__file__).parent):
+        for path in sorted(x for x in folder.rglob("*") if x.suffix in (".py", ".toml", ".csv")):
+            if path.parent.name != "display":  # what is drawn changes no formula
+                digest.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scalebook"
+    kept = folder / f"planner-{digest.hexdigest()[:20]}.json"
+    if kept.exists():
+        return kept.read_text("utf-8")
+    text = json.dumps(planner_data(), separators=(",", ":"), ensure_ascii=False)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in sorted(folder.glob("planner-*.json"), key=lambda x: x.stat().st_mtime)[:-4]:
+            old.unlink(missing_ok=True)
+        part = kept.with_suffix(f".{os.getpid()}")
+        part.write_text(text, "utf-8")
+        part.replace(kept)  # whole or not at all, whoever else is at it
+    except OSError:  # where nothing can be kept it is made anew next time
+        pass
+    return text

@@ -1,0 +1,97 @@
+"""The rules of strategies and of configurations as data for a page: traced from the Python that states them.
+
+>>> from scalebook.training.rules import RULES
+>>> rules([x for x in RULES if x.name == "chunks divide a stage"], {})[0]["js"]
+'((stage_blocks%chunks)==0)'
+"""
+
+import inspect
+import itertools
+from collections.abc import Iterable, Mapping
+
+from scalebook.tables.huggingface import KINDS
+
+__all__ = ["Traced", "configurations", "rules"]
+
+
+def _operator(js: str, turned: bool = False):
+    def method(self, other):
+        a, b = (other, self) if turned else (self, other)
+        return Traced(f"({_text(a)}{js}{_text(b)})")
+
+    return method
+
+
+def _text(x) -> str:
+    return x.js if isinstance(x, Traced) else str(bool(x)).lower() if x is True or x is False else f"{x!r}"
+
+
+class Traced:
+    """A letter in a condition: what is done with it is written down as JavaScript.
+
+    >>> tp, heads = Traced("tp"), Traced("heads")
+    >>> ((heads % tp == 0) | (tp == 1)).js
+    '(((heads%tp)==0)|(tp==1))'
+    """
+
+    __hash__ = None
+
+    def __init__(self, js: str):
+        self.js = js
+
+    __add__, __radd__ = _operator("+"), _operator("+", True)
+    __sub__, __rsub__ = _operator("-"), _operator("-", True)
+    __mul__, __rmul__ = _operator("*"), _operator("*", True)
+    __truediv__, __rtruediv__ = _operator("/"), _operator("/", True)
+    __mod__, __rmod__ = _operator("%"), _operator("%", True)
+    __or__, __ror__, __and__, __rand__ = _operator("|"), _operator("|", True), _operator("&"), _operator("&", True)
+    __eq__, __ne__ = _operator("=="), _operator("!=")
+    __lt__, __le__, __gt__, __ge__ = _operator("<"), _operator("<="), _operator(">"), _operator(">=")
+
+    def __floordiv__(self, other):
+        return Traced(f"Math.floor({_text(self)}/{_text(other)})")
+
+    def __neg__(self):
+        return Traced(f"(-{self.js})")
+
+    def __bool__(self):
+        raise TypeError("a rule is made of arithmetic: it cannot branch on a letter")
+
+
+def rules(stated: Iterable, words: Mapping[str, Iterable]) -> list[dict]:
+    """Rules with what they need, their sentence, and the condition: for each value of the words it is about."""
+    found = []
+    for rule in stated:
+        own = [x for x in rule.needs if x in words]
+        js = {}
+        for values in itertools.product(*(words[x] for x in own)):
+            said = dict(zip(own, values, strict=True))
+            js["|".join(map(str, values))] = _text(rule.holds(*(said.get(x, Traced(x)) for x in rule.needs)))
+        line = dict(name=rule.name, letter=rule.letter, needs=list(rule.needs), says=rule.says)
+        line |= dict(words=own, js=js) if own else dict(js=js[""])
+        found.append(line | (dict(advice=1) if getattr(rule, "advice", False) else {}))
+    return found
+
+
+def configurations() -> dict[str, dict]:
+    """How configurations spell models, by `model_type`: the rules of `scalebook.tables.huggingface`.
+
+    A rule that is a function stands as its name with what it was made with.
+
+    >>> configurations()["gpt2"]["letters"]["ffn"]
+    ['or_times', {'factor': 4, 'field': 'n_inner', 'letter': 'hidden'}]
+    """
+    found = {}
+    for name, kind in KINDS.items():
+        said = dict(letters={x: _rule(y) for x, y in kind.letters.items()}, norm=kind.norm, tied=kind.tied)
+        said |= dict(window=kind.window, window_field=kind.window_field, family=kind.family)
+        found[name] = said | {x: _rule(y) for x in ("slides", "routes", "linear") if (y := getattr(kind, x))}
+    return found
+
+
+def _rule(rule):
+    if not callable(rule):
+        return dict(field=rule[0], default=rule[1]) if isinstance(rule, tuple) else rule
+    name = rule.__qualname__.split(".")[0].removeprefix("_")
+    made = dict(sorted(inspect.getclosurevars(rule).nonlocals.items()))
+    return [name, {x: _rule(y) for x, y in made.items()}]

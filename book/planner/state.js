@@ -1,0 +1,163 @@
+// What a planner's page is asked: its state, read from a link without trust, and written as a link, as Python and as CSV.
+
+function planState({ engine, cases, words, rows }) {
+  const { data } = engine, has = (table, key) => typeof key === "string" && Object.hasOwn(table, key);
+  const START = {
+    train: { job: "train", model: "llama3_405b", device: "h100", precision: "bf16", framework: "unnamed", letters: { devices: 1024, global_batch: 1024, seq: 8192, train_tokens: 15.6e12 }, targets: {}, fixed: {}, beside: [] },
+    serve: { job: "serve", model: "deepseek_v3", device: "b200", precision: "fp8", engine: "vllm", letters: { devices: 8, users: 64, prompt: 1024, output: 1024 }, targets: { ttft: 1, tpot: 0.03 }, fixed: {}, beside: [] },
+  };
+  // The letters that a sentence says; a service is asked for users, or in their place for a rate.
+  const usual = (job) => ({ ...START[job].letters, ...(job === "serve" ? { rate: 20 } : {}) }), copy = (x) => JSON.parse(JSON.stringify(x));
+  const WORDS = { recompute: ["none", "selective", "full"], attention: ["flash", "unfused"], context_exchange: ["gather", "all_to_all"], sharding: Object.keys(data.shardings), schedule: Object.keys(data.schedules), exchange: ["all_reduce", "all_to_all", "gather"] };
+  const LAYOUT = { train: ["tp", "cp", "ep", "pp", "batch", "chunks"], serve: ["tp", "pp", "ep", "attention_dp", "replicas"] };
+  const model = (said) => (typeof said === "string" ? data.models[said] : said), device = (said) => (typeof said === "string" ? data.devices[said] : said);
+  const plan = (state, more = {}) => ({
+    job: state.job, model: model(state.model), device: device(state.device), precision: state.precision, engine: state.engine, framework: state.framework,
+    letters: { ...state.letters, ...more.letters }, targets: { ...state.targets, ...more.targets }, fixed: more.fixed ?? state.fixed, words: {}, pools: state.pools,
+  });
+  const POOL = ["tp", "ep", "attention_dp"]; // what a pool's layout is; how many copies of it follows from the rate
+  const ORDER = ["bf16", "fp16", "fp8", "int8", "fp4", "tf32", "fp32"];
+  const precisions = (state) => cases.peaks(device(state.device)).filter((x) => ORDER.includes(x)).sort((a, b) => ORDER.indexOf(a) - ORDER.indexOf(b));
+
+  // A link. Whatever is not just as a page writes it is refused in one sentence, and nothing of it is used.
+  const write = (state) => `#plan=${encodeURIComponent(JSON.stringify(state))}`;
+  function read(hash) {
+    if (!hash.startsWith("#plan=")) return null;
+    const refuse = (why) => { throw new Error(`This link cannot be read (${why}); the usual plan is shown.`); };
+    if (hash.length > 60_000) refuse("it is too long");
+    let said;
+    try { said = JSON.parse(decodeURIComponent(hash.slice(6))); } catch { refuse("it is broken"); }
+    return checked(said, refuse);
+  }
+  function checked(said, refuse, depth = 0) {
+    const isObject = (x) => typeof x === "object" && x !== null && !Array.isArray(x);
+    if (!isObject(said) || !has(START, said.job)) refuse("it says neither train nor serve");
+    const state = copy(START[said.job]), job = said.job;
+    const numbers = (x, names, what) => {
+      if (!isObject(x) || Object.keys(x).length > 200) refuse(`${what} are no numbers by name`);
+      return Object.fromEntries(Object.entries(x).map(([n, v]) => {
+        if (!has(data.letters, n) || (names && !names.includes(n))) refuse(`${what} have an unknown name`);
+        const [, , , , whole] = data.letters[n];
+        if (typeof v !== "number" || !engine.good(n, v) || Math.abs(v) > 1e30 || (whole && v % 1)) refuse(`${what} have a value that cannot be`);
+        return [n, v];
+      }));
+    };
+    const row = (x, table, what) => {
+      if (has(table, x)) return x;
+      if (!isObject(x) || !isObject(x.letters)) refuse(`its ${what} is not known`);
+      const text = (y) => Object.fromEntries(Object.entries(isObject(y) ? y : {}).slice(0, 8).map(([n, v]) => [rows.clean(n), rows.clean(v)]));
+      const made = { name: rows.clean(x.name) || `a ${what}`, words: text(x.words), letters: numbers(x.letters, null, `${what}s`), source: "", sources: {} };
+      if (isObject(x.ends)) { // how far its cells may be off, over their values
+        made.ends = Object.fromEntries(Object.entries(x.ends).slice(0, 200).map(([n, y]) => {
+          if (!has(made.letters, n) || !Array.isArray(y) || !(y[0] > 0 && y[0] <= 1 && y[1] >= 1 && y[1] < 1e3)) refuse(`its ${what} has ends that cannot be`);
+          return [n, [y[0], y[1]]];
+        }));
+        made.origin = rows.clean(x.origin) || made.name;
+      }
+      const needed = what === "model" ? ["layers", "hidden", "heads", "vocab", "gating", "embeddings"] : ["hbm_capacity", "hbm_bandwidth"];
+      for (const n of needed) if (!(n in made.letters)) refuse(`its ${what} lacks ${n}`);
+      if (what === "model" && made.letters.layers > 1e5) refuse("its model is too deep");
+      return made;
+    };
+    state.model = row(said.model, data.models, "model");
+    state.device = row(said.device, data.devices, "device");
+    if (!precisions({ ...state, precision: "" }).includes(said.precision)) refuse("its precision is none of the device's");
+    state.precision = said.precision;
+    if (job === "serve") { if (!has(data.engines, said.engine)) refuse("its engine is not known"); state.engine = said.engine; }
+    if (job === "train" && said.framework !== undefined) { if (!has(data.frameworks, said.framework)) refuse("its framework is not known"); state.framework = said.framework; }
+    state.letters = numbers(said.letters, null, "its numbers");
+    for (const n of Object.keys(START[job].letters)) if (!(n in state.letters) && (n !== "users" || !("rate" in state.letters))) refuse(`it lacks ${n}`);
+    if ("users" in state.letters && "rate" in state.letters) refuse("it says both users and a rate");
+    if (state.letters.rate === 0) refuse("it asks for no requests");
+    if (["devices", "global_batch", "users", "rate"].some((n) => state.letters[n] > 1e6)) refuse("it asks for more than a million");
+    state.targets = numbers(said.targets ?? {}, ["ttft", "tpot"], "its targets");
+    const fixed = isObject(said.fixed ?? {}) ? said.fixed ?? {} : refuse("its layout is broken");
+    for (const [n, v] of Object.entries(fixed)) {
+      if (has(WORDS, n) ? !WORDS[n].includes(v) : !LAYOUT[job].includes(n) || !Number.isInteger(v) || v < 1 || v > 1e6) refuse("its layout is not one");
+    }
+    state.fixed = { ...fixed };
+    if (said.curve !== undefined) {
+      if (!Array.isArray(said.curve) || said.curve.length !== 2 || !said.curve.every((n) => has(data.letters, n))) refuse("its curve is of no letters");
+      state.curve = [...said.curve];
+    }
+    if (said.pools !== undefined) { // two layouts, the one that reads prompts and the one that writes answers
+      if (!("rate" in state.letters) || !isObject(said.pools)) refuse("its two pools are none");
+      state.pools = Object.fromEntries(["prefill", "decode"].map((which) => {
+        const own = said.pools[which];
+        if (!isObject(own) || POOL.some((n) => !Number.isInteger(own[n]) || own[n] < 1 || own[n] > 1e6) || (own.exchange !== undefined && !WORDS.exchange.includes(own.exchange))) refuse("its two pools are none");
+        return [which, Object.fromEntries([...POOL, "exchange"].filter((n) => own[n] !== undefined).map((n) => [n, own[n]]))];
+      }));
+    }
+    if (!Array.isArray(said.beside ?? []) || (said.beside ?? []).length > 3) refuse("more than four plans side by side");
+    state.beside = depth ? [] : (said.beside ?? []).map((x) => checked(x, refuse, 1));
+    return state;
+  }
+
+  // The call that prints the same answer.
+  const py = (x) => (typeof x === "string" ? JSON.stringify(x) : x === true ? "True" : x === false ? "False" : Number.isInteger(x) && Math.abs(x) >= 1e15 ? x.toExponential() : `${x}`);
+  function python(state, chosen) {
+    const own = model(state.model), chip = device(state.device), lines = [], args = [];
+    const table = state.job === "train" ? "training_step" : "serve", framework = state.job === "train" && state.framework !== "unnamed" ? state.framework : "";
+    lines.push(`from scalebook.${state.job === "train" ? "training" : "inference"} import ${table}`, `from scalebook.tables import accelerators, ${framework ? "frameworks, " : ""}models`, "");
+    const dict = (x) => `{${Object.entries(x).map(([n, v]) => `${py(n)}: ${py(v)}`).join(", ")}}`;
+    if (typeof state.model === "string") args.push(`models.${state.model}`);
+    else { lines.push(`from scalebook.language.row import Cell, Row`, `model = Row(${py(own.name)}, {n: Cell(float(x), "here") for n, x in ${dict(own.letters)}.items()}, ${dict(own.words)})`); args.push("model"); }
+    if (typeof state.device === "string") args.push(`accelerators.${state.device}.at(${py(state.precision)})`);
+    else {
+      lines.push(`from scalebook.language.row import Cell`, `from scalebook.tables import Device`, `device = Device(${py(chip.name)}, {n: Cell(float(x), "here") for n, x in ${dict(chip.letters)}.items()})`);
+      args.push(`device.at(${py(state.precision)})`);
+    }
+    if (framework) args.push(`frameworks.${framework}`);
+    const letters = { ...state.letters, ...chosen.letters, ...chosen.words };
+    delete letters.dp;
+    if (state.job === "serve") { delete letters.devices; if (!(own.letters.experts > 0)) delete letters.ep; args.push(`engine=${py(state.engine)}`); }
+    if (state.job !== "train" || !cases.leavesSequence(state)) delete letters.sequence_parallel;
+    args.push(...Object.entries(letters).map(([n, x]) => `${n}=${py(x)}`));
+    const said = state.job === "train" ? ["step_time", "mfu", "memory"] : ["ttft", "tpot", "device_rate"];
+    lines.push(`row = ${table}(`, ...args.map((x) => `    ${x},`), ")", `print(${said.map((x) => `row.${x}`).join(", ")})`);
+    return lines.join("\n");
+  }
+  function pythonApart(state) {
+    const { letters, targets } = state, said = python(state, { letters: {}, words: {} }), args = Object.entries(targets).map(([n, x]) => `    ${n}=${py(x)},`);
+    return said.replace("row = serve(", "found = serve.apart(").replace(/\n\)\nprint.*/s, `\n    devices=${letters.devices},\n${args.join("\n")}\n)\nprint(found)`);
+  }
+  const pooled = (found) => Object.fromEntries(["prefill", "decode"].map((which) => [which, Object.fromEntries([...POOL.map((n) => [n, found[which].letters[n]]), ...Object.entries(found[which].words)])]));
+  const cell = (x) => { const text = `${x ?? ""}`; return /^[=+@\t-]/.test(text) && Number.isNaN(Number(text)) ? `"'${text.replaceAll('"', '""')}"` : /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text; };
+  const csv = (lines) => lines.map((x) => x.map(cell).join(",")).join("\n");
+  function sheet(state, answer, chosen) {
+    const lines = [["letter", "value", "unit", "meaning", "from"]];
+    for (const [n, x] of Object.entries(answer.values)) {
+      const f = answer.sheet.by.get(n);
+      if (f || n in answer.given) lines.push([n, x, words.unit(n), words.meaning(n), n in answer.given || !f ? "given" : f.name]);
+    }
+    return csv([...lines, ...Object.entries(chosen.words).map(([n, x]) => [n, x, "", "a word of the strategy", "given"])]);
+  }
+
+  // A layout as flags: filled into texts that `scalebook.flags` wrote.
+  function flags(state, chosen, framework) {
+    const known = { ...state.letters, ...chosen.letters };
+    if ("rate" in known) known.users = cases.serving.answer(plan(state), chosen).values.users;
+    if (state.job === "serve") return serverFlags(data.flags.serve[framework], { ...data.precisions[state.precision], tp: 1, pp: 1, ep: 1, attention_dp: 1, replicas: 1, ...known, ...chosen.words });
+    const { name, sign, pieces } = data.flags.train[framework], ways = Object.fromEntries(["tp", "cp", "ep", "pp", "chunks"].map((n) => [n, known[n] > 1 ? 1 : 0]));
+    const all = { precision: state.precision, ...chosen.words, ...ways }, [[, possible], ...rest] = pieces;
+    const holds = (boxes) => boxes.some((box) => Object.entries(box).every(([n, values]) => values.includes(all[n])));
+    if (!holds(possible)) return `${name} has no flags here for this strategy.`;
+    const unsaid = [chosen.words.attention === "unfused" ? "attention whose scores are written out" : "", chosen.words.context_exchange === "all_to_all" && known.cp > 1 ? "context exchanged by heads" : ""].filter(Boolean);
+    return rest.filter(([, boxes]) => holds(boxes)).map(([piece]) => piece.replace(/⟦(\w+)⟧/g, (_, n) => known[n])).join(sign).replace(/\n\[/g, "\n\n[")
+      + (unsaid.length ? `\n# not said here: ${unsaid.join(", ")}` : "");
+  }
+  // As scalebook.inference.flags writes them.
+  function serverFlags({ name, command, flags: all, all_experts: alike }, known) {
+    const said = all.flatMap(([flag, [operation, ...of], above, equal]) => {
+      if (of.some((x) => known[x] === undefined) || (above && !(known[above] > 1)) || (equal.length && known[equal[0]] !== equal[1])) return [];
+      if (!of.length) return [flag];
+      const [first, ...rest] = of.map((x) => known[x]), product = rest.reduce((x, y) => x * y, 1);
+      const number = operation === "*" ? first * product : operation === "+" ? rest.reduce((x, y) => x + y, first) : Math.ceil(first / product);
+      return [`${flag} ${number < 1 ? Number(number.toPrecision(6)) : Math.round(number)}`];
+    });
+    const { tp, attention_dp: groups, ep, replicas } = known, devices = tp * groups;
+    return [[command, ...said].join(" "), ...(alike && ep > 1 && ep < devices ? [`# ${name} deals experts to all ${devices} devices: no flag deals them to ${ep} and splits each over ${devices / ep}`] : []),
+      ...(replicas > 1 ? [`# ${replicas} such servers behind one router`] : [])].join("\n");
+  }
+  return { START, usual, copy, WORDS, LAYOUT, model, device, plan, precisions, write, read, checked, python, pythonApart, pooled, sheet, csv, flags };
+}

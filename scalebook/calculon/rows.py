@@ -1,0 +1,56 @@
+"""Models and systems of Calculon's library as rows of our tables, with the efficiencies that its blocks reach."""
+
+from scalebook.language import Row
+from scalebook.language.notation import nearest, quoted
+from scalebook.language.row import Cell
+
+from .documents import application
+from .library import models, systems
+
+__all__ = ["machine", "shape"]
+
+# Least-squares fit of predicted/reported time - 1 on the A100 runs of offload_calculon; a test repeats it.
+_FLOPS_EFFICIENCY, _LINK_EFFICIENCY = 0.902, 0.515
+_FITTED = "calibrated by us on the time of the forward pass in the runs on the A100 of offload_calculon"
+
+
+def shape(name: str) -> Row:
+    """Return the shape of a model of Calculon's library.  Raises LookupError for a model that it does not have.
+
+    >>> shape("turing-530B").layers
+    105.0
+    """
+    if name not in models:
+        raise LookupError(f"Calculon has no model {quoted(name)}; {nearest(name, models)}")
+    return application(models[name], name)
+
+
+def machine(name: str, tp: float = 1, network: int | None = None) -> Row:
+    """Return the efficiencies that a block split `tp` ways reaches on a system of Calculon's library.
+
+    These cover its arithmetic and its collectives.  Collectives run on the first network that is large enough, or on
+    network number `network`.  Raises LookupError for a system that the library does not have.
+
+    >>> round(machine("h100_80g_nvl8", 16).link_achieved / 1e9, 2)
+    35.65
+    """
+    if name not in systems:
+        raise LookupError(f"Calculon has no system {quoted(name)}; {nearest(name, systems)}")
+    system = systems[name]
+    networks = system.networks
+    fits = (i for i, x in enumerate(networks) if x.size >= tp)
+    used = networks[next(fits, len(networks) - 1) if network is None else network]
+    # Relative to the first network, by the bytes that an all-gather sends on each.
+    rates = [x.bandwidth / _sent(x, tp) for x in (used, networks[0])]
+    cells = {
+        "peak_flops": Cell(system.matrix["float16"].peak, name, "calculon-systems"),
+        "flops_efficiency": Cell(_FLOPS_EFFICIENCY, name, "calculon-runs", _FITTED),
+        "link_achieved": Cell(
+            _LINK_EFFICIENCY * networks[0].printed * rates[0] / rates[1], name, "calculon-runs", _FITTED
+        ),
+    }
+    return Row(name, cells)
+
+
+def _sent(network, tp: float) -> float:
+    return next(scale * (1 + offset / max(2, tp)) for kind, scale, offset in network.ops if kind == "all_gather")

@@ -1,0 +1,34 @@
+"""Uncertainty data for pages, which draw the same intervals as `scalebook.language.interval`."""
+
+from collections.abc import Iterable, Mapping
+
+from scalebook.language.interval import SPREADS
+
+__all__ = ["ends_of", "spreads_of"]
+
+
+def ends_of(row, letters: Iterable[str]) -> dict[str, list]:
+    """Return the range of a row's cells by letter: low, high, an identifier of the cell, and the cell's origin.
+
+    >>> from scalebook.tables import accelerators
+    >>> ends_of(accelerators.v100, ["matmul_fp16", "peak_fp16"])["matmul_fp16"][2:]
+    ['matmul_fp16', 'NVIDIA V100 SXM2 32 GB']
+    """
+    first: dict[int, str] = {}
+    for x in sorted(row.cells, key=lambda x: (x.endswith("_efficiency"), x)):  # at every precision by the same name
+        first.setdefault(id(row.cells[x]), x)
+    cells = {x: row.cells[x] for x in letters if x in row.cells and row.cells[x].low is not None}
+    return {x: [float(cell.low), float(cell.high), first[id(cell)], cell.origin] for x, cell in cells.items()}
+
+
+def spreads_of(formulas: Mapping[str, str]) -> dict[str, list]:
+    """Return the error interval of each formula by letter: low and high over the value, then the formula's name.
+
+    If an interval differs for models with experts, its two ends follow.
+
+    >>> low, high, name = spreads_of({"memory": "memory", "flops": "decode_flops"})["memory"]
+    >>> low < 1 < high, name
+    (True, 'memory')
+    """
+    apart = SPREADS.with_experts
+    return {x: [*SPREADS[x], name, *apart.get(x, ())] for x, name in formulas.items() if x in SPREADS}

@@ -1,0 +1,365 @@
+"""Framework flags: the letter or word of a strategy that each flag sets. Reads configurations and writes flags.
+
+No part of a configuration is executed. For a flag that the table lacks, the error names the nearest flag that it has.
+
+>>> setup = read("--tensor-model-parallel-size 8 --sequence-parallel --micro-batch-size 2 --lr 1e-4 --bf16")
+>>> setup.knowns["tp"], setup.knowns["sharding"], setup.precision, setup.without
+(8, 'replicated', 'bf16', ('--lr',))
+>>> write(dict(tp=8, sequence_parallel=True, sharding="zero1"))
+'--tensor-model-parallel-size 8 --sequence-parallel --use-distributed-optimizer'
+"""
+
+import html
+import inspect
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from scalebook import tables
+from scalebook.flags.rules import complete, follow
+from scalebook.flags.table import Flag, Flags, frameworks, text_of
+from scalebook.flags.text import guess, parsed, written
+from scalebook.language import Row
+from scalebook.language.notation import either, nearest, quoted
+from scalebook.language.renamed import renamed
+from scalebook.language.sources import cite
+from scalebook.language.tabular import Markup, aligned, page_table, styled
+from scalebook.training.host import DEFAULT_LETTERS as HOST
+from scalebook.training.step import DEFAULT_LETTERS
+from scalebook.training.strategy import WORDS, Strategy
+
+__all__ = ["SUBJECTS", "Setup", "Subject", "read", "subject", "write"]
+
+__getattr__ = renamed(__name__)
+
+SUBJECTS = ("splitting", "batch", "sharding", "schedule", "recomputation", "offload", "overlap", "precision", "network")
+_READ = ("megatron", "deepspeed", "torchtitan")
+# The letters of a strategy.
+_LETTERS = ({*DEFAULT_LETTERS} - {*HOST}) | {
+    "tp_beside", "dp", "etp", "tp_overlap", "pp_overlap", "microbatches", "global_batch", "seq", "devices",
+}  # fmt: skip
+_WAYS = ("tp", "cp", "ep", "pp", "chunks")  # default 1 in every framework
+_FOLLOWING = ("offload", "quantized", "kernels", "blocks", "family", "dropout")  # words that no flag sets
+_PAGE = "../../book/reference/formulas.html"  # base of links to chapters
+
+
+@dataclass(frozen=True, repr=False)
+class Setup:
+    """A configuration that was read.
+
+    `knowns` are letters and words for a training step, `shape` the model's letters, and `precision` the precision of
+    products. `said` maps each flag to what it sets by itself. `notes` explain settings that were read but have no
+    letter. `without` lists flags that affect no price, and `unknown` flags that the table lacks, each with the nearest
+    flag that it has.
+    """
+
+    framework: str
+    knowns: dict[str, Any]
+    shape: dict[str, Any]
+    precision: str | None
+    said: dict[str, dict[str, Any]]
+    notes: tuple[str, ...]
+    without: tuple[str, ...]
+    unknown: tuple[str, ...]
+    flags: frozenset[str] = frozenset()
+
+    @property
+    def row(self) -> "tables.Framework":
+        """The framework's row of `tables.frameworks` for these flags: `training_step(model, device, setup.row, ...)`.
+
+        >>> read("--tensor-model-parallel-size 8").row.name
+        'Megatron Core, its flags as they are by default'
+        """
+        rows = frameworks()[self.framework].rows
+        return tables.frameworks[next(key for flag, key in rows if not flag or flag in self.flags)]
+
+    def _lines(self) -> list[list[str]]:
+        """Return each flag and what it sets, then what follows from several flags or from none."""
+        known = frameworks()[self.framework]
+        lines = [[known[x].shown, _listed(y)] for x, y in self.said.items()]
+        stated = {x: y for said in self.said.values() for x, y in said.items()}
+        rest = {x: y for x, y in self.knowns.items() if stated.get(x) != y}
+        rest |= {"precision": self.precision} if self.precision else {}
+        return [*lines, *([["together, or where nothing is said", _listed(rest)]] if rest else [])]
+
+    def _rest(self) -> list[str]:
+        nothing = ["nothing priced depends on " + ", ".join(self.without)] if self.without else []
+        return [*self.notes, *nothing, *(f"not known: {x}" for x in self.unknown)]
+
+    def __repr__(self):
+        return "\n".join([aligned([[frameworks()[self.framework].name, ""], *self._lines()], gap="  "), *self._rest()])
+
+    def _repr_html_(self):
+        body = page_table([frameworks()[self.framework].name, "letters and words"], self._lines(), kind="sb-row")
+        return styled(body, *(f"<p>{html.escape(x)}</p>" for x in self._rest()))
+
+
+def _listed(letters: Mapping) -> str:
+    return ", ".join(f"{x} = {y:.4g}" if isinstance(y, float) else f"{x} = {y}" for x, y in letters.items())
+
+
+def _framework(name: str) -> Flags:
+    """Return the flags of a framework whose configurations can be read."""
+    if name not in _READ:
+        raise ValueError(f"configurations are read of {either(_READ)}, not of {quoted(name)}")
+    return frameworks()[name]
+
+
+def read(source: str | PathLike | Mapping, framework: str | None = None, **known) -> Setup:
+    """Read a configuration: a Megatron-LM argument list or YAML, a DeepSpeed ds_config.json, a torchtitan TOML.
+
+    `source` is the text, the path of a file, or a parsed JSON or TOML. If `framework` is None it is guessed from the
+    source. `known` gives what a configuration does not say: `devices`, or the model's `layers`. Raises ValueError, in
+    one sentence, for flags that contradict each other.
+
+    >>> setup = read({"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 3}})
+    >>> setup.framework, setup.knowns
+    ('deepspeed', {'batch': 4, 'sharding': 'zero3', 'dp_overlap': 1})
+    >>> print(*read("--tensor-model-paralel-size 8").unknown)
+    --tensor-model-paralel-size: did you mean --tensor-model-parallel-size?
+    >>> read("--overlap-param-gather")
+    Traceback (most recent call last):
+        ...
+    ValueError: --overlap-param-gather does nothing without --use-distributed-optimizer or --use-megatron-fsdp
+    """
+    if stray := [x for x in known if x not in _LETTERS and x != "layers"]:
+        raise TypeError(f"a configuration is read with devices or layers, not {stray[0]!r}")
+    text = source if isinstance(source, Mapping) else _text(source)
+    framework = framework or guess(text)
+    table = _framework(framework)
+    given, notes, without, unknown = {}, [], [], []
+    for flag, value in parsed(text, framework).items():
+        entry = table.find(flag)
+        if entry is None:
+            unknown.append(_unknown(table, flag))
+        elif value is None or (text_of(value) == "auto" and "auto" not in entry.means):
+            notes += [f"{entry.shown} is left open: give {' and '.join(entry.names)}"] if entry.names else []
+        elif entry.names:
+            given[flag] = value
+        elif entry.note:
+            notes.append(f"{_shown(table, flag)}: {entry.note}")
+        else:
+            without.append(_shown(table, flag))
+    _check_needs(table, given)
+    said = {flag: dict(table[flag].says(value)) for flag, value in given.items()}
+    found = _joined(table, said)
+    for flag, entry in table.items():
+        if entry.usual and flag not in given:
+            found = {**entry.says(entry.usual), **found}
+            notes += [f"{entry.shown} {entry.usual}, since it is not given: {entry.note}"] * _is_unsaid(
+                entry, entry.usual
+            )
+    found |= follow(framework, given, found, known)
+    precision = found.pop("precision", None)
+    shape = {x.letter for x in table.values() if x.subject == "shape"}
+    notes += [f"{table[x].shown} {text_of(given[x])}: {table[x].note}" for x in given if _is_unsaid(table[x], given[x])]
+    return Setup(
+        framework,
+        {x: y for x, y in (known | found).items() if x not in shape},
+        {x: y for x, y in found.items() if x in shape},
+        precision,
+        {x: y for x, y in said.items() if y},
+        tuple(notes),
+        tuple(without),
+        tuple(unknown),
+        frozenset(
+            said
+            for x, y in parsed(text, framework).items()
+            if text_of(y) not in ("false", "none")
+            for said in (x, f"{x}={text_of(y)}")
+        ),
+    )
+
+
+def _text(source: str | PathLike) -> str:
+    """Return the text itself, or the text of the file that it names."""
+    if not isinstance(source, str | PathLike):
+        raise TypeError(f"a configuration is text, the path of a file or a dict, not {quoted(source)}")
+    if isinstance(source, PathLike) or re.fullmatch(r"\S+\.(json|toml|ya?ml|sh|txt)", source):
+        try:
+            return Path(source).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"no text can be read from {quoted(str(source))}: {error}") from None
+    return source
+
+
+def _shown(table: Flags, flag: str) -> str:
+    return Flag(table.key, flag).shown
+
+
+def _unknown(table: Flags, flag: str) -> str:
+    near = get_close_matches(flag, table, n=1, cutoff=0.65)
+    return f"{_shown(table, flag)}: did you mean {table[near[0]].shown}?" if near else _shown(table, flag)
+
+
+def _is_unsaid(entry: Flag, value) -> bool:
+    """Return True if this value sets nothing by itself, other values of the flag do, and a note says why."""
+    return bool(entry.means and entry.note and not entry.says(value) and text_of(value) not in ("false", "none"))
+
+
+def _check_needs(table: Flags, given: Mapping) -> None:
+    on = {x for x, y in given.items() if text_of(y) != "false"}
+    for flag in on:
+        if (needs := table[flag].needs) and on.isdisjoint(needs):
+            raise ValueError(f"{table[flag].shown} does nothing without {either(table[x].shown for x in needs)}")
+
+
+def _joined(table: Flags, said: Mapping[str, Mapping]) -> dict[str, Any]:
+    """Join what all flags set. Raises ValueError if two of them set a letter to different values."""
+    found, by = {}, {}
+    for flag, letters in said.items():
+        for name, value in letters.items():
+            if found.get(name, value) != value:
+                raise ValueError(
+                    f"{table[by[name]].shown} says {name} = {found[name]} and {table[flag].shown} {name} = {value}: "
+                    "leave one of them out"
+                )
+            found[name], by[name] = value, flag
+    return found
+
+
+def write(strategy, framework: str = "megatron", layers: int | None = None, **letters) -> str:
+    """Write a strategy in a framework's own format: an argument list, a JSON or a TOML.
+
+    `strategy` is letters and words, a `Strategy`, a search result, or what `read` returned. Only the letters and words
+    of a strategy are taken from a training step's row. What the model's code sets, and not flags, is left out. The text
+    is read back as a check: raises ValueError naming any letter or word that the framework has no flag for.
+
+    >>> print(write(dict(tp=4, pp=2, sharding="zero3", schedule="gpipe"), framework="torchtitan"))
+    [parallelism]
+    tensor_parallel_degree = 4
+    pipeline_parallel_degree = 2
+    fsdp_reshard_after_forward = "always"
+    pipeline_parallel_schedule = "GPipe"
+    >>> write(dict(schedule="zb_v", pp=8))
+    Traceback (most recent call last):
+        ...
+    ValueError: Megatron-LM has no flags for schedule='zb_v'
+    """
+    table = _framework(framework)
+    wanted = _wanted(strategy) | letters
+    if stray := [x for x in wanted if x not in _LETTERS and x not in WORDS and x != "precision"]:
+        raise TypeError(f"a strategy has no letter {stray[0]!r}; {nearest(stray[0], [*_LETTERS, *WORDS])}")
+    wanted = {x: getattr(y, "name", _plain(y)) for x, y in wanted.items()}
+    found = _simple(table, wanted)
+    complete(framework, wanted, found, layers)
+    text = written({x: found[x] for x in table if x in found}, framework)
+    _check_same(table, wanted, text, layers)
+    return text
+
+
+def _wanted(strategy) -> dict[str, Any]:
+    """Return the letters and words of a strategy, in whatever form it was given."""
+    if isinstance(strategy, Strategy):
+        return strategy.words
+    if isinstance(strategy, Row):
+        words = {x: y for x, y in strategy.words.items() if x in WORDS}
+        return {x: strategy[x] for x in strategy if x in _LETTERS and not _of_row(x, strategy.cells[x])} | words
+    known = getattr(strategy, "knowns", strategy)
+    if not isinstance(known, Mapping):
+        raise TypeError(f"a strategy is letters and words, or what a search found, not {quoted(strategy)}")
+    precise = {"precision": strategy.precision} if isinstance(strategy, Setup) and strategy.precision else {}
+    return dict(known) | precise
+
+
+def _of_row(letter: str, cell) -> bool:
+    """Return True if a letter is a default of a framework's row and not a flag of the run."""
+    return cell.origin in {x.name for x in tables.frameworks.values()} or (
+        letter.endswith("_overlap") and bool(cell.formula)
+    )
+
+
+def _plain(value):
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _simple(table: Flags, wanted: Mapping) -> dict[str, Any]:
+    """Return the flags that set one letter alone, or a value of a word."""
+    found, done = {}, set()
+    for flag, entry in table.items():
+        if entry.letter in wanted and entry.letter not in done and entry.subject != "shape":
+            done.add(entry.letter)
+            if entry.letter not in _WAYS or wanted[entry.letter] != 1:
+                found[flag] = wanted[entry.letter]
+        for value, means in entry.means.items():
+            if means and done.isdisjoint(means) and all(x in wanted and wanted[x] == y for x, y in means.items()):
+                done |= means.keys()
+                if value != entry.usual:
+                    found[flag] = {"true": True, "false": False}.get(value, value)
+    return found
+
+
+def _check_same(table: Flags, wanted: Mapping, text: str, layers: int | None) -> None:
+    """Raise ValueError for letters and words that are lost when the text is read back."""
+    ours = {x: wanted[x] for x in ("devices", "dp") if x in wanted} | ({"layers": layers} if layers else {})
+    back = read(text, table.key, **ours) if text else None
+    found = DEFAULT_LETTERS | Strategy().words | (back.knowns if back else {})
+    found["precision"] = back.precision if back else None
+    found = {"etp": found["tp"], "microbatches": 1} | found | ({} if back else ours)
+    for name, value in wanted.items():
+        if name in (*_FOLLOWING, *table.elsewhere) or (name in WORDS and not _matters(name, wanted)):
+            continue
+        if name == "microbatches" and {"global_batch", "dp"} <= found.keys():
+            found[name] = found["global_batch"] / (found["dp"] * found["batch"])
+        if name == "global_batch" and name not in back.knowns and {"microbatches", "dp"} <= found.keys():
+            found[name] = found["microbatches"] * found["dp"] * found["batch"]
+        if found.get(name) != value:
+            raise ValueError(f"{table.name} has no flags for {name}={value!r}")
+
+
+def _matters(name: str, wanted: Mapping) -> bool:
+    """Return True if a word makes a difference, or if too little is known to tell."""
+    says = WORDS[name].says
+    needs = inspect.signature(says).parameters if says else ()
+    return not needs or not all(x in wanted for x in needs) or bool(says(**{x: wanted[x] for x in needs}))
+
+
+def _what(entry: Flag) -> str:
+    """Return the letters and words of a flag, with the flag's value for each if it has several."""
+    values = {x: y for x, y in entry.means.items() if y}
+    if not values or entry.letter:
+        return entry.letter or ", ".join(entry.about) or "–"
+    if set(values) == {"true"}:
+        return _listed(values["true"])
+    if len(names := {tuple(y) for y in values.values()}) == 1 and len(next(iter(names))) == 1:
+        return f"{entry.names[0]}: " + ", ".join(f"{next(iter(y.values()))} ({x})" for x, y in values.items())
+    return "; ".join(f"{_listed(y)} ({x})" for x, y in values.items())
+
+
+class Subject:
+    """The flags of one subject in all frameworks, as a text or HTML table. In HTML, formulas are links."""
+
+    def __init__(self, name: str):
+        if name not in SUBJECTS:
+            raise ValueError(f"a subject is {either(SUBJECTS)}, not {quoted(name)}")
+        self.name = name
+        self.flags = [y for x in frameworks().values() for y in x.values() if y.subject == name]
+
+    def _lines(self, formulas) -> list[list[str]]:
+        return [[x.shown, frameworks()[x.framework].name, _what(x), formulas(x), x.note] for x in self.flags]
+
+    def __repr__(self):
+        lines = self._lines(lambda entry: ", ".join(entry.formulas()))
+        return aligned([["flag", "of", "letter or word", "formula", "note"], *lines], gap="  ")
+
+    def _repr_html_(self):
+        def linked(entry):
+            made = [f'<a href="{_PAGE}#formula-{x.replace("_", "-")}">{x}</a>' for x in entry.formulas()]
+            return Markup(f"<td>{', '.join(made)}</td>")
+
+        sources = dict.fromkeys(cite(x.source) for x in self.flags)
+        heads = ["flag", "of", "letter or word", "formula", "note"]
+        return styled(page_table(heads, self._lines(linked), caption="; ".join(sources), kind="sb-row"))
+
+
+def subject(name: str) -> Subject:
+    """Return the table of one subject.
+
+    >>> subject("schedule").flags[0].shown
+    '--num-virtual-stages-per-pipeline-rank'
+    """
+    return Subject(name)

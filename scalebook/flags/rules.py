@@ -1,0 +1,380 @@
+"""Rules for flags that act together, by framework: letters that follow from several flags, and flags that need several.
+
+A reading rule takes the flags with their values, the letters found so far and the letters that the caller knows, and
+returns the letters that follow. A writing rule takes the wanted letters and the flags found so far, and sets the
+remaining flags.
+
+>>> follow("megatron", {"num-layers-per-virtual-pipeline-stage": "4"}, {"pp": 8}, {"layers": 96})["chunks"]
+3
+"""
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from scalebook import tables
+from scalebook.flags.table import frameworks, number, optimizer_named, text_of
+from scalebook.language.notation import either, quoted
+from scalebook.training.optimizers import OPTIMIZERS
+from scalebook.training.shardings import SHARDINGS
+from scalebook.training.step import DEFAULT_LETTERS
+
+__all__ = ["complete", "follow"]
+
+_BITS = {"fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8}
+
+
+def _is_set(given: Mapping, flag: str) -> bool:
+    return text_of(given.get(flag, False)).lower() not in ("false", "none")
+
+
+def _pieces(ways: int) -> float:
+    """Return the share that overlaps if a collective is sent in `ways` pieces: all but the first."""
+    return 1 - 1 / ways
+
+
+def _whole(value: float, said: str) -> int:
+    if value != int(value) or value < 1:
+        raise ValueError(said)
+    return int(value)
+
+
+def _chunks(flag: str, blocks, pp: int, layers) -> int:
+    if not layers:
+        raise ValueError(f"{flag} says how many blocks a chunk has: give the model's layers too")
+    count = number(flag, blocks)
+    chunks = layers / (pp * count) if count else 0
+    return _whole(chunks, f"{flag} {count:g} does not divide the {layers / pp:g} blocks of each of {pp} stages")
+
+
+def _hidden_async(tp: float) -> float:
+    """Return the share that torchtitan's asynchronous tensor parallelism hides, from its row of `tables.frameworks`."""
+    return tables.frameworks.torchtitan_async.tp_pieces * _pieces(tp)
+
+
+def _overlapped(sharding: str, reduces: bool, gathers: bool, letters: Mapping) -> float:
+    """Return the share of data-parallel bytes that overlap, if only gradients or only gathered weights may."""
+    if not SHARDINGS[sharding].gathers or reduces == gathers:
+        return int(reduces)
+    bits = DEFAULT_LETTERS | dict(letters)
+    part = bits.get("reduce_bits", bits["gradient_bits"]), bits["weight_bits"]
+    return part[0] / sum(part) if reduces else part[1] / sum(part)
+
+
+def _one_precision(bf16: bool, fp16: bool, names: tuple[str, str], fp8: bool) -> str | None:
+    if bf16 and fp16:
+        raise ValueError(f"{names[0]} and {names[1]} contradict each other: leave one of them out")
+    return "fp8" if fp8 else "bf16" if bf16 else "fp16" if fp16 else None
+
+
+def _megatron(given, found, known) -> dict:
+    out: dict[str, Any] = {}
+    tp, pp, cp = (found.get(x, 1) for x in ("tp", "pp", "cp"))
+    if "nproc-per-node" in given or "nnodes" in given:
+        near, nodes = (number(f"--{x}", given.get(x, 1)) for x in ("nproc-per-node", "nnodes"))
+        out["devices"] = near * nodes
+    layers = found.get("layers", known.get("layers"))
+    if (flag := "num-layers-per-virtual-pipeline-stage") in given:
+        out["chunks"] = _chunks(f"--{flag}", given[flag], pp, layers)
+        if found.get("chunks", out["chunks"]) != out["chunks"]:
+            raise ValueError(f"--{flag} makes {out['chunks']} chunks, not {found['chunks']}: leave one of them out")
+    chunks = out.get("chunks", found.get("chunks", 1))
+    if "sharding" not in found or not _is_set(given, "use-megatron-fsdp"):
+        is_sharded = _is_set(given, "use-distributed-optimizer") or given.get("optimizer") == "dist_muon"
+        out["sharding"] = "zero1" if is_sharded else "replicated"
+    out["optimizer"] = optimizer_named(given.get("optimizer"), given.get("muon-tp-mode", "duplicated"))
+    if _is_set(given, "use-torch-fsdp2"):
+        if _is_set(given, "use-distributed-optimizer"):
+            raise ValueError("--use-torch-fsdp2 and --use-distributed-optimizer contradict each other: leave one out")
+        out["sharding"] = "zero2" if _is_set(given, "torch-fsdp2-no-reshard-after-forward") else "zero3"
+    _megatron_precision(given, out)
+    sharding = out.get("sharding", found.get("sharding"))
+    reduces, gathers = (_is_set(given, x) for x in ("overlap-grad-reduce", "overlap-param-gather"))
+    out["dp_overlap"] = _overlapped(sharding, reduces, gathers, found | out)
+    if _is_set(given, "tp-comm-overlap"):
+        out["tp_overlap"] = _pieces(tp)
+    if chunks > 1:
+        out["schedule"] = "interleaved"
+        out["pp_overlap"] = int(not _is_set(given, "no-overlap-p2p-communication"))
+    kind = text_of(given.get("cp-comm-type", "p2p"))
+    if kind not in ("p2p", "allgather", "a2a"):
+        raise ValueError(
+            f"--cp-comm-type is {quoted(kind)}, of which nothing is known; known are p2p, allgather or a2a"
+        )
+    if cp > 1 or "cp-comm-type" in given:
+        out["context_exchange"] = "all_to_all" if kind == "a2a" else "gather"
+        out["cp_overlap"] = _pieces(cp) if kind == "p2p" else 0
+    if _is_set(given, "optimizer-cpu-offload"):
+        flag = "optimizer-offload-fraction"
+        out["optimizer_offload"] = number(f"--{flag}", given.get(flag, 1))
+    if blocks := number("--cpu-offloading-num-layers", given.get("cpu-offloading-num-layers", 0)):
+        if not layers:
+            raise ValueError("--cpu-offloading-num-layers is a share of the model's layers: give these too")
+        out["activation_offload"] = float(Fraction(blocks) * pp / Fraction(layers))
+    if "global_batch" not in found:
+        out["microbatches"] = 1
+    devices = known.get("devices", out.get("devices"))
+    if devices and "global_batch" in found and "batch" in found:
+        each = found["batch"] * devices / (tp * pp * cp)
+        _whole(found["global_batch"] / each, f"--global-batch-size {found['global_batch']} is no multiple of the "
+               f"{each:g} sequences that {devices:g} devices in replicas of {tp * pp * cp} take at once")  # fmt: skip
+    return out
+
+
+def _megatron_precision(given, out) -> None:
+    """Return the precision of products, and the bits of gradients and of the optimizer state."""
+    bf16, fp16 = _is_set(given, "bf16"), _is_set(given, "fp16")
+    out["precision"] = _one_precision(bf16, fp16, ("--bf16", "--fp16"), _is_set(given, "fp8-format"))
+    if fp16 and not _is_set(given, "accumulate-allreduce-grads-in-fp32"):
+        out |= dict(gradient_bits=16, optimizer_bits=128)
+    dtypes = ("main-params-dtype", "exp-avg-dtype", "exp-avg-sq-dtype")
+    if any(x in given for x in dtypes):
+        bits = []
+        for flag in dtypes:
+            kind = text_of(given.get(flag, "fp32"))
+            if kind not in _BITS:
+                raise ValueError(f"--{flag} is {quoted(kind)}, of which nothing is known; known are {either(_BITS)}")
+            bits.append(_BITS[kind])
+        out["optimizer_bits"] = sum(bits)
+
+
+def _deepspeed(given, found, known) -> dict:
+    out: dict[str, Any] = {}
+    zero = "zero_optimization."
+    sharding = found.get("sharding", "replicated")
+    for flag, word, least in (("zero_hpz_partition_size", "zero3_hpz", 1), ("mics_shard_size", "hybrid", 0)):
+        size = given.get(zero + flag, 1)
+        if isinstance(size, int) and size < 0:  # the same as not given
+            continue
+        if zero + flag in given and number(zero + flag, size) > max(1, least):
+            if sharding != "zero3":
+                raise ValueError(f"{zero}{flag} {size} needs {zero}stage 3")
+            found.pop("sharding", None)
+            out |= dict(sharding=word, shard_group=number(zero + flag, size))
+    sharding = out.get("sharding", sharding)
+    overlap = given.get(zero + "overlap_comm", SHARDINGS[sharding].is_gathered)
+    out["dp_overlap"] = int(text_of(overlap) == "true")
+    out["optimizer"] = optimizer_named(given.get("optimizer.type"))
+    device = text_of(given.get(zero + "offload_optimizer.device", "none"))
+    if device not in ("none", "cpu", "nvme"):
+        raise ValueError(f"{zero}offload_optimizer.device is {quoted(device)}: cpu, nvme or none would do")
+    if device != "none":
+        ratio = zero + "offload_optimizer.ratio"
+        out["optimizer_offload"] = number(ratio, given.get(ratio, 1))
+        if sharding == "replicated":
+            raise ValueError(f"{zero}offload_optimizer needs {zero}stage 1, 2 or 3")
+    if found.get("weight_offload") and not SHARDINGS[sharding].is_gathered:
+        raise ValueError(f"{zero}offload_param needs {zero}stage 3")
+    out["precision"] = _one_precision(
+        _is_set(given, "bf16.enabled"), _is_set(given, "fp16.enabled"), ("bf16.enabled", "fp16.enabled"), False
+    )
+    if found.get("tp", 1) > 1:
+        out["sequence_parallel"] = False  # its tensor parallelism does not split norms
+    devices = known.get("devices")
+    dp = known.get("dp", devices / found.get("tp", 1) / known.get("pp", 1) if devices else None)
+    batches = [found.get(x) for x in ("global_batch", "batch", "microbatches")]
+    if all(batches):
+        whole, batch, count = batches
+        replicas = whole / (batch * count)
+        if replicas != int(replicas) or (dp and replicas != dp):
+            raise ValueError(
+                f"train_batch_size {whole} is not train_micro_batch_size_per_gpu {batch} times "
+                f"gradient_accumulation_steps {count} times {f'{dp:g}' if dp else 'a number of'} replicas"
+            )
+        out["dp"] = int(replicas)
+    return out
+
+
+def _torchtitan(given, found, known) -> dict:
+    out: dict[str, Any] = {"sequence_parallel": True, "optimizer": optimizer_named(given.get("optimizer.name"))}
+    of, training = "parallelism.", "training."
+    tp, pp, cp = (found.get(x, 1) for x in ("tp", "pp", "cp"))
+    copies = number(of + "data_parallel_replicate_degree", given.get(of + "data_parallel_replicate_degree", 1))
+    shards = given.get(of + "data_parallel_shard_degree", -1)
+    devices = known.get("devices")
+    if text_of(shards) == "-1":
+        shards = None
+        if devices:
+            left = devices / (copies * tp * pp * cp)
+            ways = f"{copies} copies times tp={tp}, pp={pp} and cp={cp}"
+            shards = _whole(left, f"{devices:g} devices are no multiple of {ways}")
+    else:
+        shards = number(of + "data_parallel_shard_degree", shards)
+    reshards = text_of(given.get(of + "fsdp_reshard_after_forward", "default"))
+    if reshards not in ("default", "always", "never"):
+        raise ValueError(f"{of}fsdp_reshard_after_forward is {quoted(reshards)}: default, always or never would do")
+    out["sharding"] = "zero2" if reshards == "never" or (reshards == "default" and pp > 1) else "zero3"
+    if copies > 1:
+        out["sharding"] = "replicated" if shards == 1 and cp == 1 else "hybrid"  # context parallelism shards too
+        if out["sharding"] == "hybrid" and not shards:
+            raise ValueError(f"{of}data_parallel_shard_degree -1 beside {copies} copies: give devices too")
+        if out["sharding"] == "hybrid":
+            out["shard_group"] = shards * cp
+    if shards:
+        out["dp"] = copies * shards
+    out["dp_overlap"] = 1  # weights are gathered one block ahead, and gradients are reduced during the next block
+    if _is_set(given, of + "enable_async_tensor_parallel"):
+        out |= dict(tp_overlap=_hidden_async(tp), tp_beside=0)
+    if found.get("schedule") == "interleaved":
+        out["chunks"] = _torchtitan_chunks(given, pp, known.get("layers"))
+    _torchtitan_batch(given, pp, out)
+    precise = text_of(given.get(training + "mixed_precision_param", "bfloat16"))
+    if precise not in ("bfloat16", "float32"):
+        raise ValueError(f"{training}mixed_precision_param is {quoted(precise)}: bfloat16 or float32 would do")
+    converters = " ".join(map(str, given.get("model.converters", [])))
+    is_8_bits = "float8" in converters or "mx" in converters
+    out["precision"] = "fp8" if is_8_bits else "bf16" if precise == "bfloat16" else None
+    return out
+
+
+def _usual(given, flag: str):
+    """Return a number of torchtitan's configuration, or the program's default."""
+    return number(flag, given.get(flag, frameworks()["torchtitan"][flag].usual))
+
+
+def _torchtitan_chunks(given, pp, layers) -> int:
+    """Return the chunks per device. Where stages are cut, the embedding and the head count as some layers."""
+    flag = "parallelism.pipeline_parallel_layers_per_stage"
+    if flag not in given:
+        return 2
+    if not layers:
+        raise ValueError(f"{flag} says how many blocks a chunk has: give the model's layers too")
+    ends = sum(_usual(given, f"parallelism.pipeline_parallel_{x}_stage_less_layers") for x in ("first", "last"))
+    each = number(flag, given[flag])
+    stages = math.ceil((layers + ends) / each) if each else 0
+    said = (
+        f"{flag} {each:g} makes {stages} stages of {layers:g} blocks and {ends:g} for the ends, no multiple of pp={pp}"
+    )
+    return _whole(stages / pp, said)
+
+
+def _torchtitan_batch(given, pp, out) -> None:
+    local = "training.batch_size" if "training.batch_size" in given else "training.local_batch_size"
+    flag, split = "training.global_batch_size", "parallelism.pipeline_parallel_microbatch_size"
+    own = number(local, given[local]) if local in given else _usual(given, local)
+    out["batch"] = number(split, given.get(split, 1)) if pp > 1 else own
+    if text_of(given.get(flag, -1)) != "-1":
+        out["global_batch"] = number(flag, given[flag])
+    else:
+        out["microbatches"] = _whole(own / out["batch"], f"{local} {own} is no multiple of {split} {out['batch']}")
+
+
+def _to_megatron(wanted, flags, layers) -> None:
+    flags.pop("data-parallel-sharding-strategy", None)
+    sharding, tp, cp = wanted.get("sharding"), wanted.get("tp", 1), wanted.get("cp", 1)
+    if sharding == "zero1":
+        flags["use-distributed-optimizer"] = True
+    elif sharding in ("zero2", "zero3"):
+        flags["use-megatron-fsdp"] = True
+        flags["data-parallel-sharding-strategy"] = "optim_grads" if sharding == "zero2" else "optim_grads_params"
+    optimizer = OPTIMIZERS[wanted.get("optimizer", "adam")]
+    if optimizer.moments == 1:
+        flags["optimizer"] = "muon" if optimizer.mode else optimizer.name
+    if optimizer.name not in ("muon", "sgd", "adam"):
+        flags["muon-tp-mode"] = optimizer.mode
+    if not optimizer.mode:
+        flags.pop("muon-num-ns-steps", None)
+    if wanted.get("dp_overlap") == 1:
+        flags["overlap-grad-reduce"] = True
+        if "sharding" in wanted and SHARDINGS[sharding].gathers:
+            flags["overlap-param-gather"] = True
+    if wanted.get("tp_overlap") and wanted["tp_overlap"] == _pieces(tp):
+        flags["tp-comm-overlap"] = True
+    if wanted.get("chunks", 1) > 1 and wanted.get("pp_overlap") == 0:
+        flags["no-overlap-p2p-communication"] = True
+    if wanted.get("context_exchange") == "all_to_all" and cp > 1:
+        flags["cp-comm-type"] = "a2a"
+    elif cp > 1 and wanted.get("cp_overlap") == 0:
+        flags["cp-comm-type"] = "allgather"
+    if wanted.get("optimizer_offload"):
+        flags["optimizer-cpu-offload"] = True
+        if wanted["optimizer_offload"] != 1:
+            flags["optimizer-offload-fraction"] = wanted["optimizer_offload"]
+    if wanted.get("activation_offload") and layers:
+        flags["cpu-offloading-num-layers"] = round(wanted["activation_offload"] * layers / wanted.get("pp", 1))
+    if wanted.get("precision") == "fp8":
+        flags |= {"bf16": True, "fp8-format": "hybrid"}
+    elif "precision" in wanted:
+        flags[wanted["precision"]] = True
+        if wanted["precision"] == "fp16" and wanted.get("gradient_bits", 32) == 32:
+            flags["accumulate-allreduce-grads-in-fp32"] = True
+    if wanted.get("precision") == "fp16":
+        flags.pop("grad-reduce-in-bf16", None)
+    if wanted.get("optimizer_bits") == 64:
+        flags |= {"exp-avg-dtype": "bf16", "exp-avg-sq-dtype": "bf16"}
+    if "global_batch" not in wanted and {"microbatches", "dp"} <= wanted.keys():
+        flags["global-batch-size"] = wanted["microbatches"] * wanted["dp"] * wanted.get("batch", 1)
+
+
+def _to_deepspeed(wanted, flags, layers) -> None:
+    zero = "zero_optimization."
+    if zero + "stage" in flags:
+        flags[zero + "stage"] = int(flags[zero + "stage"])
+    for word, flag in (("zero3_hpz", "zero_hpz_partition_size"), ("hybrid", "mics_shard_size")):
+        if wanted.get("sharding") == word:
+            flags |= {zero + "stage": 3, zero + flag: wanted.get("shard_group", DEFAULT_LETTERS["shard_group"])}
+    if wanted.get("optimizer") in ("sgd", "muon"):
+        flags["optimizer.type"] = wanted["optimizer"]
+    if "dp_overlap" in wanted:
+        flags[zero + "overlap_comm"] = wanted["dp_overlap"] == 1
+    if wanted.get("optimizer_offload"):
+        flags |= {zero + "offload_optimizer.device": "cpu"}
+        if wanted["optimizer_offload"] != 1:
+            flags[zero + "offload_optimizer.ratio"] = wanted["optimizer_offload"]
+    if wanted.get("precision") in ("bf16", "fp16"):
+        flags[f"{wanted['precision']}.enabled"] = True
+
+
+def _to_torchtitan(wanted, flags, layers) -> None:
+    of = "parallelism."
+    sharding, pp, dp = wanted.get("sharding"), wanted.get("pp", 1), wanted.get("dp")
+    if wanted.get("optimizer") == "muon":
+        flags["optimizer.name"] = "Muon"
+    if sharding in ("zero2", "zero3"):
+        flags[of + "fsdp_reshard_after_forward"] = "always" if sharding == "zero3" else "never"
+        if dp:
+            flags[of + "data_parallel_shard_degree"] = dp
+    if sharding == "replicated" and dp:
+        flags |= {of + "data_parallel_replicate_degree": dp, of + "data_parallel_shard_degree": 1}
+    if sharding == "hybrid" and dp:
+        own = wanted.get("shard_group", DEFAULT_LETTERS["shard_group"]) // wanted.get("cp", 1)
+        if own and dp % own == 0:
+            flags |= {of + "data_parallel_replicate_degree": dp // own, of + "data_parallel_shard_degree": own}
+    if wanted.get("tp_overlap") and wanted["tp_overlap"] == _hidden_async(wanted.get("tp", 1)):
+        flags[of + "enable_async_tensor_parallel"] = True
+    chunks = wanted.get("chunks", 1)
+    if chunks > 1:
+        flags[of + "pipeline_parallel_schedule"] = "Interleaved1F1B"
+        if layers and layers % (pp * chunks) == 0:  # equal parts; neither end counts as extra layers
+            flags[of + "pipeline_parallel_layers_per_stage"] = layers // (pp * chunks)
+            flags |= {f"{of}pipeline_parallel_{x}_stage_less_layers": 0 for x in ("first", "last")}
+    if "batch" in wanted:
+        if pp > 1:
+            flags[of + "pipeline_parallel_microbatch_size"] = wanted["batch"]
+            flags["training.local_batch_size"] = wanted["batch"] * wanted.get("microbatches", 1)
+        else:
+            flags["training.local_batch_size"] = wanted["batch"]
+    if "global_batch" in wanted:
+        flags["training.global_batch_size"] = wanted["global_batch"]
+    elif pp == 1 and wanted.get("microbatches", 1) > 1 and dp:
+        flags["training.global_batch_size"] = wanted["microbatches"] * dp * wanted.get("batch", 1)
+    if wanted.get("precision") == "fp8":
+        flags["model.converters"] = ["float8"]
+
+
+_FOLLOW = {"megatron": _megatron, "deepspeed": _deepspeed, "torchtitan": _torchtitan}
+_COMPLETE = {"megatron": _to_megatron, "deepspeed": _to_deepspeed, "torchtitan": _to_torchtitan}
+
+
+def follow(framework: str, given: Mapping, found: dict, known: Mapping) -> dict[str, Any]:
+    """Return the letters that follow from several flags.
+
+    Raises ValueError, in one sentence, if the flags contradict each other.
+    """
+    return {x: y for x, y in _FOLLOW[framework](given, found, known).items() if y is not None}
+
+
+def complete(framework: str, wanted: Mapping, flags: dict, layers: int | None) -> None:
+    """Set the flags that several letters determine together."""
+    _COMPLETE[framework](wanted, flags, layers)

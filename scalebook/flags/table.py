@@ -1,0 +1,174 @@
+"""The table of flags (`flags.toml`): every flag as an object, by framework.
+
+>>> frameworks()["deepspeed"]["gradient_accumulation_steps"].letter
+'microbatches'
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from scalebook.language.notation import either, quoted
+from scalebook.language.renamed import renamed
+from scalebook.pipeline.schedules import SCHEDULES
+from scalebook.training.optimizers import OPTIMIZERS
+from scalebook.training.rules import COUNTS, not_whole
+
+__all__ = ["Flag", "Flags", "first_formulas", "frameworks", "number", "optimizer_named", "text_of"]
+
+__getattr__ = renamed(__name__)
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One flag: its subject, and the letter that it sets or the meaning of each of its values."""
+
+    framework: str
+    flag: str
+    subject: str = ""
+    letter: str = ""
+    means: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    usual: str = ""
+    about: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    note: str = ""
+    source: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Letters and words that the flag sets, by itself or together with other flags."""
+        found = [self.letter, *(x for value in self.means.values() for x in value), *self.about]
+        return tuple(dict.fromkeys(filter(None, found)))
+
+    @property
+    def shown(self) -> str:
+        """The flag as users write it."""
+        return f"--{self.flag}" if self.framework == "megatron" else self.flag
+
+    def formulas(self) -> list[str]:
+        """Return the first formula that each of its letters enters. For a schedule, return its bubble."""
+        schedules = [SCHEDULES[x["schedule"]] for x in self.means.values() if "schedule" in x]
+        first = _table()[0]
+        return list(dict.fromkeys([*(x.bubble.name for x in schedules), *(first[x] for x in self.names if x in first)]))
+
+    def says(self, value) -> Mapping[str, Any]:
+        """Return what one of its values sets by itself. Raises ValueError for a value that it does not have."""
+        if self.letter:
+            found = number(self.shown, value)
+            if self.letter in COUNTS and not_whole(self.letter, found):
+                raise ValueError(f"{self.shown} is {quoted(value)}: a whole number from 1 up belongs here")
+            return {self.letter: found}
+        if not self.means:
+            return {}
+        said = text_of(value)
+        for name, means in self.means.items():
+            if name.lower() == said.lower():
+                return means
+        if said == "false" and "true" in self.means:  # a flag given without a value has no other value
+            return {}
+        raise ValueError(f"{self.shown} is {quoted(value)}, of which nothing is known; known are {either(self.means)}")
+
+
+def text_of(value) -> str:
+    """Return a value as it is written on a command line.
+
+    >>> text_of(True), text_of(8)
+    ('true', '8')
+    """
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def number(flag: str, value) -> float:
+    """Return a count or a share as a number; whole numbers as int.
+
+    >>> number("pp", "8"), number("share", 0.5)
+    (8, 0.5)
+    >>> number("--micro-batch-size", "$MBS")
+    Traceback (most recent call last):
+        ...
+    ValueError: --micro-batch-size is '$MBS', a variable: write its value
+    """
+    try:
+        found = float("nan") if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        found = float("nan")
+    if not 0 <= found < float("inf"):
+        more = ", a variable: write its value" if str(value).startswith("$") else ": a number belongs here"
+        raise ValueError(f"{flag} is {quoted(value)}{more}")
+    return int(found) if found == int(found) else found
+
+
+def optimizer_named(name, mode: str = "duplicated") -> str | None:
+    """Return the word of an optimizer that a framework calls `name`. Muon's `mode` says how devices share a matrix.
+
+    Returns None for an optimizer that is priced as Adam. Raises ValueError for an unknown mode.
+
+    >>> optimizer_named("dist_muon"), optimizer_named("muon", "distributed"), optimizer_named("AdamW")
+    ('muon', 'muon_distributed', None)
+    """
+    name = text_of(name).lower().removeprefix("dist_")
+    if name != "muon":
+        return "sgd" if name == "sgd" else None
+    modes = {x.mode: word for word, x in OPTIMIZERS.items() if x.mode}
+    if mode not in modes:
+        raise ValueError(f"--muon-tp-mode is {quoted(mode)}, of which nothing is known; known are {either(modes)}")
+    return modes[mode]
+
+
+class Flags(Mapping):
+    """The flags of one framework by name. `find` also matches flags by pattern."""
+
+    def __init__(self, key: str, stanza: Mapping):
+        self.key, self.name, self.source = key, stanza["name"], stanza["source"]
+        self.rows = tuple(map(tuple, stanza.get("rows", ())))  # a flag, and the framework's row if it is given
+        self.elsewhere = tuple(stanza.get("elsewhere", ()))  # letters that the model's code sets
+        self._lines, self._begun = {}, {x: Flag(key, x) for x in stanza.get("without", ())}
+        for flag, cells in stanza["flags"].items():
+            said = {x: tuple(y) if x in ("about", "needs") else y for x, y in cells.items()}
+            line = Flag(key, flag, **{"source": self.source, **said})
+            if "*" in flag:
+                self._begun = {flag: line, **self._begun}  # patterns with a note come first
+            else:
+                self._lines[flag] = line
+
+    def __getitem__(self, flag):
+        return self._lines[flag]
+
+    def __iter__(self):
+        return iter(self._lines)
+
+    def __len__(self):
+        return len(self._lines)
+
+    def find(self, flag: str) -> Flag | None:
+        """Return the entry of a flag, or of a pattern that matches it; None if there is neither."""
+        return self._lines.get(flag) or next((y for x, y in self._begun.items() if fnmatchcase(flag, x)), None)
+
+
+@cache
+def _table() -> tuple[dict[str, str], dict[str, Flags]]:
+    stanzas = tomllib.loads((files(__package__) / "flags.toml").read_text("utf-8"))
+    first = stanzas.pop("formulas")
+    return first, {x: Flags(x, y) for x, y in stanzas.items()}
+
+
+def first_formulas() -> dict[str, str]:
+    """Return, for each letter or word, the first formula that it enters.
+
+    >>> first_formulas()["tp_overlap"]
+    'tp_exposed'
+    """
+    return _table()[0]
+
+
+def frameworks() -> dict[str, Flags]:
+    """Return the flags of every framework, by its name.
+
+    >>> [x.name for x in frameworks().values()]
+    ['Megatron-LM', 'DeepSpeed', 'torchtitan', 'PyTorch FSDP', 'Colossal-AI', 'NCCL']
+    """
+    return _table()[1]

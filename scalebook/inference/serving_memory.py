@@ -1,0 +1,224 @@
+"""Memory of a serving device: weights, users' caches, and what the engine keeps for itself.
+
+>>> weights_on_device(LLAMA, None).free_symbols >= {symbol("tp"), symbol("weight_bits")}
+True
+"""
+
+from functools import cache
+
+from sympy import Expr, Max, Rational, S, floor
+
+from scalebook.block import LLAMA, Block, Hybrid  # noqa: F401  (the first stands in an example)
+from scalebook.inference.kernels import counted, on_device, whole_heads
+from scalebook.language import Formula, formula, symbol
+from scalebook.memory.serving import linear_memory, sliding_window
+
+__all__ = [
+    "cache_room", "cache_room_in_gib", "cache_share_usual", "cached_tokens", "cached_tokens_windows", "filled_serving",
+    "filled_states", "held_weights", "max_users", "max_users_states", "memory_formulas", "sequence_state",
+    "token_cache_grouped", "token_cache_hybrid", "token_cache_indexed", "token_cache_latent", "weights_on_device",
+    "workspace_usual",
+]  # fmt: skip
+
+
+@cache
+def weights_on_device(dense: Block | None, moe: Block | None) -> Expr:
+    """Return the bytes of weights on a device: its part of a stage's blocks, and of both embeddings in 16 bits."""
+    x, total = symbol, S.Zero
+    for block, count in counted(dense, moe):
+        for weight in on_device(block).weights:
+            bits = x("expert_bits") / x("ep") if weight.is_routed else x("weight_bits")
+            total += count / x("pp") * whole_heads(weight.elements) * bits / 8
+    return total + x("embeddings") * x("vocab") * x("hidden") / x("tp") * x("result_bits") / 8
+
+
+@cache
+def held_weights(dense: Block | None, moe: Block | None) -> Formula:
+    """Return the weights on a device as a formula of a sheet.
+
+    >>> held_weights(LLAMA, None).letter
+    'held_weights'
+    """
+    said = "Weights of a device's part of the blocks, and of the embeddings."
+    return Formula("held_weights_listed", "held_weights", weights_on_device(dense, moe), ("pope2022 §3.3",), said)
+
+
+@formula("token_cache", "pope2022 §3.3")
+def token_cache_grouped(layers, kv_heads, head_dim, tp, pp, kv_bits):
+    """Bytes of keys and values per token on a device; each device holds at least one whole key-value head.
+
+    >>> token_cache_grouped(layers=80, kv_heads=8, head_dim=128, tp=8, pp=1, kv_bits=16)
+    40960.0
+    """
+    return layers / pp * 2 * Max(1, kv_heads / tp, evaluate=False) * head_dim * kv_bits / 8
+
+
+@formula("token_cache", "deepseek2024-v2 §2.1")
+def token_cache_latent(layers, kv_rank, rope_dim, pp, kv_bits):
+    """Bytes of latents per token on a device.
+
+    All heads share one latent, so every device that attends for a sequence holds all of it.
+
+    >>> token_cache_latent(layers=61, kv_rank=512, rope_dim=64, pp=1, kv_bits=16)
+    70272.0
+    """
+    return layers / pp * (kv_rank + rope_dim) * kv_bits / 8
+
+
+@formula("token_cache", "deepseek2025-v32 §2.1")
+def token_cache_indexed(layers, kv_rank, rope_dim, index_dim, pp, kv_bits, index_bits):
+    """Bytes of latents and indexer keys per token on a device.
+
+    All heads of the indexer share one key, which every device that attends holds.
+
+    >>> token_cache_indexed(layers=78, kv_rank=512, rope_dim=64, index_dim=128, pp=1, kv_bits=16, index_bits=8.25)
+    100152.0
+    """
+    return layers / pp * ((kv_rank + rope_dim) * kv_bits + index_dim * index_bits) / 8
+
+
+@formula("token_cache", "qwen3-next")
+def token_cache_hybrid(layers, linear_layers, kv_heads, head_dim, tp, pp, kv_bits):
+    """Bytes of keys and values per token on a device, cached only in layers that are not linear attention.
+
+    >>> token_cache_hybrid(layers=60, linear_layers=45, kv_heads=2, head_dim=256, tp=8, pp=1, kv_bits=16)
+    15360.0
+    """
+    return token_cache_grouped.of(layers=layers - linear_layers)
+
+
+@formula("sequence_state", "yang2024 §3", "qwen3-next", given=[linear_memory])
+def sequence_state(linear_memory, tp, pp):
+    """Bytes of linear-attention state per sequence on a device; heads are split over devices.
+
+    >>> sequence_state(linear_memory="195.4 MB", tp=8, pp=1)
+    24425000.0
+    """
+    return linear_memory / (tp * pp)
+
+
+@formula("cached_tokens", "kwon2023")
+def cached_tokens(prompt, output):
+    """Cached tokens of a sequence: the prompt and, on average, half of the answer.
+
+    >>> cached_tokens(prompt=1024, output=512)
+    1280.0
+    """
+    return prompt + output / 2
+
+
+@formula("workspace", "kwon2023")
+def workspace_usual():
+    """Default workspace of an engine: 1.5 GB for buffers of some thousand tokens, captured graphs and the runtime.
+
+    This is an assumption; engines print their own figure.
+
+    >>> workspace_usual()
+    1500000000.0
+    """
+    return S(15) * 10**8
+
+
+@formula("cache_share", "kwon2023")
+def cache_share_usual():
+    """Default share of a device's memory for weights, workspace and caches: nine tenths, as in vLLM.
+
+    >>> cache_share_usual()
+    0.9
+    """
+    return S(9) / 10
+
+
+@formula("cached_tokens", "kwon2023", "beltagy2020 §3.1")
+def cached_tokens_windows(prompt, output, layers, window, window_layers):
+    """Cached tokens of a sequence, averaged over layers with and without a sliding window.
+
+    Sliding layers keep no more than a window, in engines with a separate cache pool for each kind of layer.
+
+    >>> cached_tokens_windows(prompt=8000, output=1000, layers=36, window=128, window_layers=18)
+    4314.0
+    """
+    whole = cached_tokens.of(prompt=prompt, output=output)
+    return sliding_window.of(context=whole, layers=layers, window=window, window_layers=window_layers)
+
+
+@formula("cache_room", "kwon2023", given=[cache_share_usual])
+def cache_room(hbm_capacity, cache_share, held_weights, workspace):
+    """Memory left for caches after weights and workspace; negative if these do not fit.
+
+    >>> cache_room(hbm_capacity="80 GB", cache_share=0.9, held_weights="60 GB", workspace="2 GB")
+    10000000000.0
+    """
+    return hbm_capacity * cache_share - held_weights - workspace
+
+
+@formula("cache_room", "kwon2023", given=[cache_share_usual])
+def cache_room_in_gib(hbm_capacity, cache_share, held_weights, workspace):
+    """Room for caches if the device holds GiB where its maker prints GB, as drivers report of most devices.
+
+    `filled` stays the share of the memory that the maker prints.
+
+    >>> cache_room_in_gib(hbm_capacity="80 GB", cache_share=0.9, held_weights="60 GB", workspace="2 GB")
+    15309411328.0
+    """
+    return hbm_capacity * Rational(2**30, 10**9) * cache_share - held_weights - workspace
+
+
+@formula("max_users", "memory-bottlenecks", given=[cache_room, cached_tokens])
+def max_users(cache_room, cached_tokens, token_cache, attention_dp, replicas):
+    """Users whose sequences, at their mean length, fit in memory, over all groups and copies.
+
+    >>> max_users(cache_room="10 GB", cached_tokens=1000, token_cache="100 kB", attention_dp=1, replicas=1)
+    100.0
+    """
+    return replicas * attention_dp * floor(Max(0, cache_room, evaluate=False) / (cached_tokens * token_cache))
+
+
+@formula("max_users", "qwen3-next", given=[cache_room, cached_tokens])
+def max_users_states(cache_room, cached_tokens, token_cache, sequence_state, attention_dp, replicas):
+    """Users whose sequences fit in memory if each also has a state of fixed size.
+
+    >>> max_users_states(cache_room="10 GB", cached_tokens=1000, token_cache="75 kB", sequence_state="25 MB",
+    ...                  attention_dp=1, replicas=1)
+    100.0
+    """
+    each = cached_tokens * token_cache + sequence_state
+    return replicas * attention_dp * floor(Max(0, cache_room, evaluate=False) / each)
+
+
+@formula("filled", "kwon2023")
+def filled_serving(batch, held_weights, workspace, cached_tokens, token_cache, hbm_capacity, cache_share):
+    """Share of the engine's memory in use: weights, workspace and the caches of all users.
+
+    >>> filled_serving(batch=10, held_weights="50 GB", workspace="2 GB", cached_tokens=1000, token_cache="1 MB",
+    ...                hbm_capacity="80 GB", cache_share=0.9).__round__(3)
+    0.861
+    """
+    return (held_weights + workspace + batch * cached_tokens * token_cache) / (hbm_capacity * cache_share)
+
+
+@formula("filled", "qwen3-next")
+def filled_states(
+    batch, held_weights, workspace, cached_tokens, token_cache, sequence_state, hbm_capacity, cache_share
+):
+    """Share of the engine's memory in use if each sequence also has a state of fixed size.
+
+    >>> filled_states(batch=10, held_weights="50 GB", workspace="2 GB", cached_tokens=1000, token_cache="0.5 MB",
+    ...               sequence_state="500 MB", hbm_capacity="80 GB", cache_share=0.9).__round__(3)
+    0.861
+    """
+    caches = batch * (cached_tokens * token_cache + sequence_state)
+    return (held_weights + workspace + caches) / (hbm_capacity * cache_share)
+
+
+def memory_formulas(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> tuple[Formula, ...]:
+    """Return the formulas of a device's memory for these blocks: weights, caches, users that fit, and fill.
+
+    >>> [f.letter for f in memory_formulas(LLAMA, None)]
+    ['max_users', 'filled', 'held_weights', 'token_cache']
+    """
+    held, block = held_weights(dense, moe), dense or moe
+    if isinstance(block, Hybrid):
+        return max_users_states, filled_states, held, token_cache_hybrid, sequence_state, linear_memory
+    each = token_cache_latent if "kv_rank" in block.indices else token_cache_grouped
+    return max_users, filled_serving, held, token_cache_indexed if "index_heads" in block.indices else each

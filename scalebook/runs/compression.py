@@ -1,0 +1,183 @@
+"""Less synchronisation: compressed or late gradients.
+
+Training at several sites with local steps is in `local_sgd`; there, compression enters as fewer bits per parameter
+(`exchange_bits_compressed`). Bytes, times and shares follow from the method. Its effect on learning does not. The only
+statement about learning here is the bound under which descent on a quadratic is stable.
+"""
+
+from sympy import Integer, ceiling, pi, sin
+
+from scalebook.language import formula
+from scalebook.language.renamed import renamed
+
+__all__ = [
+    "compression_bits", "compression_rank", "compression_share_rank", "compression_time_passes", "compression_top",
+    "exchange_bits_compressed", "passes_of_bits", "passes_of_rank", "paying_bandwidth_ring", "stable_rate_delayed",
+    "staleness_exchange", "staleness_workers", "top_ways_gathered",
+]  # fmt: skip
+
+_RANK, _TOP = "vogels2019", "lin2018-dgc"
+
+__getattr__ = renamed(__name__)
+
+
+# Compressed gradients
+
+
+@formula("compression", "alistarh2017")
+def compression_bits(gradient_bits, exchange_bits):
+    """Compression ratio of gradients with fewer bits. Shared scales are left out.
+
+    >>> compression_bits(gradient_bits=32, exchange_bits=8)
+    4.0
+    """
+    return gradient_bits / exchange_bits
+
+
+@formula("compression", _TOP)
+def compression_top(gradient_bits, top_share, entry_bits):
+    """Compression ratio of top-k gradients, each sent with its index.
+
+    A device keeps the other gradients and adds them to the next step's.
+
+    >>> compression_top(gradient_bits=32, top_share=0.001, entry_bits=32)
+    500.0
+    """
+    return gradient_bits / (top_share * (gradient_bits + entry_bits))
+
+
+@formula("compression", _RANK + " §3")
+def compression_rank(gradient_rows, gradient_columns, gradient_rank):
+    """Compression ratio of a low-rank approximation: two thin matrices in place of a gradient matrix.
+
+    >>> compression_rank(gradient_rows=4096, gradient_columns=14336, gradient_rank=32).__round__(1)
+    99.6
+    """
+    return gradient_rows * gradient_columns / (gradient_rank * (gradient_rows + gradient_columns))
+
+
+@formula("exchange_bits", _RANK + " §3")
+def exchange_bits_compressed(gradient_bits, compression):
+    """Bits exchanged per parameter, if all gradients have the same compression ratio.
+
+    >>> exchange_bits_compressed(gradient_bits=32, compression=100)
+    0.32
+    """
+    return gradient_bits / compression
+
+
+@formula("top_ways", _TOP)
+def top_ways_gathered(compression):
+    """Number of devices for which gathering top-k gradients moves as many bytes as a ring all-reduce of all gradients.
+
+    Each device's largest gradients are different, so they are gathered and not summed: every device forwards all other
+    devices' gradients. A ring all-reduce sends all gradients twice, however many devices take part.
+
+    >>> top_ways_gathered(compression=500)
+    1000.0
+    """
+    return 2 * compression
+
+
+@formula("compression_passes", "seide2014")
+def passes_of_bits():
+    """Passes over memory to quantize gradients with error feedback.
+
+    Two read the gradients and the last residual, one writes the new residual, and one writes the received result.
+
+    >>> passes_of_bits()
+    4.0
+    """
+    return Integer(4)
+
+
+@formula("compression_passes", _RANK + " §3")
+def passes_of_rank():
+    """Passes over memory to compress gradients to low rank.
+
+    Three add the residual, two run the two products, and three subtract and write the result.
+
+    >>> passes_of_rank()
+    8.0
+    """
+    return Integer(8)
+
+
+@formula("compression_time", "williams2009 §3", given=[passes_of_rank])
+def compression_time_passes(params, gradient_bits, compression_passes, hbm_bandwidth):
+    """Time to compress gradients: passes over the gradients of a device's `params`, at memory bandwidth.
+
+    Products with few columns are bound by memory as well.
+
+    >>> compression_time_passes(params=8e9, gradient_bits=32, hbm_bandwidth="3.35 TB/s").__round__(3)
+    0.076
+    """
+    return params * gradient_bits / 8 * compression_passes / hbm_bandwidth
+
+
+@formula("compression_share", _RANK + " §3")
+def compression_share_rank(gradient_rank, replica_tokens):
+    """FLOPs of low-rank compression over the FLOPs of a step.
+
+    Two products compress a matrix and one restores it, 6 FLOPs per parameter and unit of rank. A step takes 6 per
+    parameter and token.
+
+    >>> compression_share_rank(gradient_rank=32, replica_tokens="32768 token")
+    0.0009765625
+    """
+    return gradient_rank / replica_tokens
+
+
+_SEVERAL = {"several ways": lambda ways: ways > 1}
+
+
+@formula("paying_bandwidth", "patarasuk2009", _RANK, given=[passes_of_rank], domain=_SEVERAL)
+def paying_bandwidth_ring(ways, compression, compression_passes, hbm_bandwidth):
+    """Bandwidth below which compression pays in a ring all-reduce that nothing hides.
+
+    At this bandwidth the time saved equals the time to compress, and the parameters cancel. It is the bandwidth of each
+    device that compresses.
+
+    >>> paying_bandwidth_ring(ways=16, compression=64, hbm_bandwidth="3.35 TB/s") / 1e9
+    772.88818359375
+    """
+    return 2 * (ways - 1) / ways * (1 - 1 / compression) * hbm_bandwidth / compression_passes
+
+
+# Late gradients
+
+
+@formula("staleness", "koloskova2022")
+def staleness_workers(ways):
+    """Delay of a gradient, in updates, if workers exchange asynchronously.
+
+    On average every other worker applies one update between a gradient's start and its use.
+
+    >>> staleness_workers(ways=64)
+    63.0
+    """
+    return ways - 1
+
+
+@formula("staleness", "douillard2025")
+def staleness_exchange(site_exchange, local_steps, step_time):
+    """Rounds of local steps that pass until an overlapped exchange is done.
+
+    Weights are late by this many rounds, as they are in an asynchronous pipeline.
+
+    >>> staleness_exchange(site_exchange="81 s", local_steps=10, step_time="6 s")
+    2.0
+    """
+    return ceiling(site_exchange / (local_steps * step_time))
+
+
+@formula("stable_rate", "yang2019-pipemare")
+def stable_rate_delayed(staleness):
+    """Largest stable learning rate of descent on a quadratic with late gradients.
+
+    It is 2 for fresh gradients and falls as one over the delay.
+
+    >>> stable_rate_delayed(staleness=0), stable_rate_delayed(staleness=7).__round__(3)
+    (2.0, 0.209)
+    """
+    return 2 * sin(pi / (4 * staleness + 2))

@@ -1,0 +1,134 @@
+"""The cost of a run: device hours, and from them dollars, electricity and carbon.
+
+FLOPs over the achieved FLOP rate give hours. Hours at a rent give dollars, hours at a power give electricity, and
+electricity from a grid gives carbon. Each step multiplies, so relative ranges multiply too.
+
+>>> from scalebook.tables import accelerators, models
+>>> row = run_costs(models.llama3_405b, accelerators.h100, train_tokens=15.6e12, mfu=0.35, devices=16384, price_hour=2,
+...                 system_factor=1, pue=1.1, carbon_intensity=0.384)
+>>> round(row.device_hours / 1e6, 1), round(row.train_time / 86400), round(row.train_cost / 1e6, 1)
+(30.5, 77, 60.9)
+>>> round(row.run_energy), round(row.run_carbon)
+(23463, 9010)
+"""
+
+from scalebook.language import Sheet, formula
+
+from .walls import run_flops
+
+__all__ = [
+    "carbon_of_run", "device_hours_of_arithmetic", "device_power_of_system", "mfu_of_hours", "power_hour_of_device",
+    "price_hour_owned", "run_costs", "run_energy_of_hours", "train_cost_of_hours",
+    "train_time_of_hours",
+]  # fmt: skip
+
+
+# Hours
+
+
+@formula("device_hours", "narayanan2021 §5.1", given=[run_flops])
+def device_hours_of_arithmetic(run_flops, mfu, peak_flops):
+    """Device hours for a run's FLOPs at this MFU over all paid hours. Stops, restarts and repeated work lower the MFU.
+
+    >>> round(device_hours_of_arithmetic(run_flops="3.8e25 FLOP", mfu=0.35, peak_flops="989.4 TFLOP/s") / 1e6, 1)
+    30.5
+    """
+    return run_flops / (mfu * peak_flops) / 3600
+
+
+@formula("mfu", "chowdhery2022 appendix B", given=[run_flops])
+def mfu_of_hours(run_flops, device_hours, peak_flops):
+    """MFU of a published run over all its hours, whatever they were spent on.
+
+    >>> round(mfu_of_hours(run_flops="3.14e23 FLOP", device_hours="3.552e6 h", peak_flops="125 TFLOP/s"), 3)
+    0.196
+    """
+    return run_flops / (device_hours * 3600 * peak_flops)
+
+
+@formula("train_time", "narayanan2021 §5.1", given=[device_hours_of_arithmetic])
+def train_time_of_hours(device_hours, devices):
+    """Time of a run on this many devices. It ignores that more devices lower the MFU.
+
+    >>> round(train_time_of_hours(device_hours="30.84e6 h", devices=16384) / 86400, 1)
+    78.4
+    """
+    return device_hours * 3600 / devices
+
+
+# Dollars
+
+
+@formula("train_cost", "cottier2024", given=[device_hours_of_arithmetic])
+def train_cost_of_hours(device_hours, price_hour):
+    """Rent of the final run. Earlier experiments, staff and data come on top.
+
+    >>> train_cost_of_hours(device_hours="2.788e6 h", price_hour="2 $/h")  # as DeepSeek counts DeepSeek-V3
+    5576000.0
+    """
+    return device_hours * price_hour
+
+
+@formula("device_power", "patterson2021 §2.1")
+def device_power_of_system(tdp, system_factor):
+    """Power per device: its design power times a factor for host, switches and fans.
+
+    The factor is lower if devices run below their design power.
+
+    >>> device_power_of_system(tdp="700 W", system_factor=10.2 / 5.6)  # a DGX H100 at its most, an eighth of it
+    1275.0
+    """
+    return tdp * system_factor
+
+
+@formula("power_hour", "patterson2021 §2.1", given=[device_power_of_system])
+def power_hour_of_device(device_power, pue, power_price):
+    """Price of a device hour's electricity, including cooling and power conversion.
+
+    >>> round(power_hour_of_device(device_power="1275 W", pue=1.2, power_price="80.6 $/MWh"), 3)
+    0.123
+    """
+    return device_power / 10**6 * pue * power_price
+
+
+@formula("price_hour", "cottier2024", given=[power_hour_of_device])
+def price_hour_owned(device_price, service_life, utilization, power_hour):
+    """Price per hour of an owned device: purchase price over the hours used, plus electricity.
+
+    Interest, staff, building and resale are left out.
+
+    >>> known = dict(device_price="33750 $", power_hour="0.123 $/h")
+    >>> round(price_hour_owned(known, service_life=4 * 8766, utilization=0.8), 2)
+    1.33
+    """
+    return device_price / (service_life * utilization) + power_hour
+
+
+# Electricity and carbon
+
+
+@formula("run_energy", "patterson2021 §2.1", given=[device_hours_of_arithmetic, device_power_of_system])
+def run_energy_of_hours(device_hours, device_power, pue):
+    """Energy of a run: device hours times power, times the data centre's overhead.
+
+    >>> round(run_energy_of_hours(device_hours="3.552e6 h", device_power="330 W", pue=1.1))  # GPT-3
+    1289
+    """
+    return device_hours * device_power * pue / 10**6
+
+
+@formula("run_carbon", "patterson2021 §2.1", given=[run_energy_of_hours])
+def carbon_of_run(run_energy, carbon_intensity):
+    """Carbon of a run's electricity, which depends on the grid. Making devices and buildings is left out.
+
+    >>> round(carbon_of_run(run_energy="1287 MWh", carbon_intensity="0.429 t/MWh"))  # GPT-3
+    552
+    """
+    return run_energy * carbon_intensity
+
+
+run_costs = Sheet(
+    "run_costs", run_flops, device_hours_of_arithmetic, train_time_of_hours, train_cost_of_hours,
+    device_power_of_system, run_energy_of_hours, carbon_of_run,
+    doc="What the final run of a model costs: hours, days, dollars, electricity and carbon.",
+)  # fmt: skip

@@ -1,0 +1,131 @@
+"""Training at several sites (local SGD): what sites exchange, the time over slow links, and the cost.
+
+Each site holds the whole model and trains on its own tokens. After `local_steps` steps (1 is synchronous training) the
+sites exchange their parameter changes. They form a ring, like the devices of an all-reduce, so the bytes that a site
+sends hardly depend on the number of sites.
+
+>>> from scalebook.tables import accelerators, models
+>>> row = training_apart(models.llama3_405b, accelerators.h100.at("bf16"), sites=2, devices=8192, mfu=0.4,
+...                      batch_tokens=16e6, exchange_bits=16, site_bandwidth="10 GB/s", site_distance=1000,
+...                      local_steps=1)
+>>> round(row.step_time, 1), round(row.site_exchange), round(row.sites_lost, 3), round(row.sites_gain, 2)
+(6.0, 81, 0.931, 0.14)
+"""
+
+from sympy import Max, S
+
+from scalebook.language import Sheet, formula
+
+__all__ = [
+    "fibre_delay_usual", "half_site_bandwidth", "site_bytes_ring", "site_exchange_ring", "site_latency_fibre",
+    "sites_gain", "sites_lost_overlapped", "sites_lost_waiting", "step_time_apart", "training_apart",
+]  # fmt: skip
+
+_RING = "patarasuk2009"
+
+
+@formula("fibre_delay", "mapyourtech-fibre")
+def fibre_delay_usual():
+    """Delay of light in glass: 200,000 km/s, from a refractive index of 1.5, slightly higher than a fibre's.
+
+    >>> fibre_delay_usual()
+    5e-06
+    """
+    return S(5) / 10**6
+
+
+@formula("site_latency", "mapyourtech-fibre", given=[fibre_delay_usual])
+def site_latency_fibre(site_distance, fibre_delay):
+    """Least latency between two sites. Real routes are longer and pass through network devices.
+
+    >>> site_latency_fibre(site_distance=1000)
+    0.005
+    """
+    return site_distance * fibre_delay
+
+
+@formula("step_time", "kaplan2020 §2.1")
+def step_time_apart(active_params, batch_tokens, sites, devices, peak_flops, mfu):
+    """Time of a site's step: 6 FLOPs per parameter and token on an equal part of the tokens. `devices` are one site's.
+
+    >>> step_time_apart(active_params=405e9, batch_tokens=16e6, sites=2, devices=8192, peak_flops="989.4 TFLOP/s",
+    ...                 mfu=0.4).__round__(2)
+    6.0
+    """
+    return 6 * active_params * batch_tokens / (sites * devices * peak_flops * mfu)
+
+
+@formula("site_bytes", _RING)
+def site_bytes_ring(params, exchange_bits, sites):
+    """Bytes that a site sends in a ring all-reduce: nearly twice the buffer, once to sum it and once to distribute it.
+
+    >>> site_bytes_ring(params=405e9, exchange_bits=16, sites=2) / 1e9
+    810.0
+    """
+    return 2 * (sites - 1) / sites * params * exchange_bits / 8
+
+
+@formula("site_exchange", _RING, given=[site_bytes_ring, site_latency_fibre])
+def site_exchange_ring(site_bytes, site_bandwidth, sites, site_latency):
+    """Time of an exchange: the bytes over the link, plus the latency of nearly two trips round the ring of sites.
+
+    >>> site_exchange_ring(site_bytes="810 GB", site_bandwidth="10 GB/s", sites=2, site_latency="5 ms")
+    81.01
+    """
+    return site_bytes / site_bandwidth + 2 * (sites - 1) * site_latency
+
+
+@formula("sites_lost", "douillard2023")
+def sites_lost_waiting(site_exchange, local_steps, step_time):
+    """Share of time lost if sites wait for each exchange: the exchange over a round of local steps plus the exchange.
+
+    >>> sites_lost_waiting(site_exchange="81 s", local_steps=100, step_time="6 s").__round__(3)
+    0.119
+    """
+    return site_exchange / (site_exchange + local_steps * step_time)
+
+
+@formula("sites_lost", "douillard2025")
+def sites_lost_overlapped(site_exchange, local_steps, step_time):
+    """Share of time lost if sites go on training during an exchange and wait only if it takes longer than a round.
+
+    >>> known = dict(site_exchange="81 s", step_time="6 s")
+    >>> sites_lost_overlapped(known, local_steps=10).__round__(3), sites_lost_overlapped(known, local_steps=14)
+    (0.259, 0.0)
+    """
+    return Max(0, 1 - local_steps * step_time / site_exchange, evaluate=False)
+
+
+_ENOUGH = {
+    "steps that take longer than the way round the ring": (
+        lambda local_steps, step_time, sites, site_latency: local_steps * step_time > 2 * (sites - 1) * site_latency
+    )
+}
+
+
+@formula("half_site_bandwidth", _RING, "douillard2023", domain=_ENOUGH)
+def half_site_bandwidth(site_bytes, local_steps, step_time, sites, site_latency):
+    """Bandwidth that makes an exchange as long as a round of local steps, so waiting sites lose half their time.
+
+    >>> known = dict(site_bytes="810 GB", step_time="6 s", sites=2, site_latency="5 ms")
+    >>> [round(half_site_bandwidth(known, local_steps=x) / 1e9, 2) for x in (1, 500)]
+    [135.23, 0.27]
+    """
+    return site_bytes / (local_steps * step_time - 2 * (sites - 1) * site_latency)
+
+
+@formula("sites_gain", "douillard2023")
+def sites_gain(sites, sites_lost):
+    """Speedup of all sites together over one site alone. Below 1 a site should train alone.
+
+    >>> sites_gain(sites=2, sites_lost=0.5)
+    1.0
+    """
+    return sites * (1 - sites_lost)
+
+
+training_apart = Sheet(
+    "training_apart", step_time_apart, fibre_delay_usual, site_latency_fibre, site_bytes_ring, site_exchange_ring,
+    sites_lost_waiting, half_site_bandwidth, sites_gain,
+    doc="A model trained at several sites, which exchange updates over slow links and wait for each exchange.",
+)  # fmt: skip

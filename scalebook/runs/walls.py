@@ -1,0 +1,279 @@
+"""How large a training run can be: limits set by message latency and by data movement in a given time.
+
+The two walls are computed separately. *Latency*: steps follow one another, and so do the sums in every block. They
+would take time even if they had no bytes. *Bandwidth*: a step's tokens can be spread over a limited number of devices,
+until weights, gradients and activations take longer to move than to compute with. Both walls assume a model trained on
+`tokens_per_param` tokens per parameter. Both grow with the batch, which may itself grow with the run.
+
+>>> from scalebook.tables import accelerators
+>>> known = dict(run_time="7.776 Ms", batch_tokens="16e6 token", base_flops="3.8e25 FLOP", layers=126, tp=8)
+>>> bits = dict(weight_bits=16, gradient_bits=32, activation_bits=16, batch_power=0)
+>>> row = largest_run(accelerators.h100.at("bf16"), known, **bits)
+>>> f"{row.bandwidth_wall:.1e}", f"{row.domain_wall:.1e}", f"{row.latency_wall:.1e}"
+('1.6e+28', '8.3e+26', '7.2e+31')
+"""
+
+from sympy import Integer, Max, Min, Rational, S, log, sqrt
+
+from scalebook.language import Sheet, formula
+from scalebook.machine.collective_rates import FABRIC
+from scalebook.training.overlap import group_rate
+
+__all__ = [
+    "bandwidth_wall", "bandwidth_wall_at_width", "bandwidth_wall_grown", "batch_of_run", "chinchilla_tokens",
+    "devices_of_groups", "domain_wall", "groups_of_batch", "hidden_of_run", "largest_run", "latency_wall",
+    "latency_wall_grown", "message_of_group", "optimal_flops", "optimal_params", "ridge_tokens", "run_flops",
+    "tp_of_network", "two_microbatches", "whole_domain",
+]  # fmt: skip
+
+_HERE = "how-large-can-a-run-be"
+_BELOW = {"a power of the batch below 1/2": lambda batch_power: batch_power < Rational(1, 2)}
+_BELOW_SHARED = {"a power of the batch below 3/4": lambda batch_power: batch_power < Rational(3, 4)}
+
+
+# The run
+
+
+@formula("run_flops", "kaplan2020 §2.1")
+def run_flops(active_params, train_tokens):
+    """FLOPs of a training run: two per parameter and token forward and four backward. Attention's scores are left out.
+
+    >>> f"{run_flops(active_params=405e9, train_tokens='15.6e12 token'):.2e}"
+    '3.79e+25'
+    """
+    return 6 * active_params * train_tokens
+
+
+@formula("tokens_per_param", "hoffmann2022")
+def chinchilla_tokens():
+    """Compute-optimal training tokens per parameter: about twenty.
+
+    >>> chinchilla_tokens()
+    20.0
+    """
+    return S(20)
+
+
+@formula("run_flops", "hoffmann2022", "kaplan2020 §2.1", given=[chinchilla_tokens])
+def optimal_flops(params, tokens_per_param):
+    """FLOPs of a run that trains a dense model on `tokens_per_param` tokens per parameter.
+
+    >>> f"{optimal_flops(params=96e12):.2e}"
+    '1.11e+30'
+    """
+    return 6 * params**2 * tokens_per_param
+
+
+@formula("params", "hoffmann2022", "kaplan2020 §2.1", given=[chinchilla_tokens])
+def optimal_params(run_flops, tokens_per_param):
+    """Parameters of the dense model that a run of these FLOPs trains.
+
+    >>> f"{optimal_params(run_flops='1.2e26 FLOP'):.1e}"
+    '1.0e+12'
+    """
+    return sqrt(run_flops / (6 * tokens_per_param))
+
+
+@formula("hidden", "kaplan2020 §2.1", given=[optimal_params])
+def hidden_of_run(params, layers):
+    """Width of a model with 12 h² parameters per block, as in the first transformers. Depth stays and width grows.
+
+    >>> round(hidden_of_run(params=12e12, layers=100))
+    100000
+    """
+    return sqrt(params / (12 * layers))
+
+
+@formula("batch_tokens", _HERE)
+def batch_of_run(base_batch, base_flops, run_flops, batch_power):
+    """Batch size that training tolerates, scaled from a known run by a power of its FLOPs.
+
+    Published powers are 0.24 (kaplan2020) and 0.33 (bi2024). With 0 the batch does not grow.
+
+    >>> batch_of_run(base_batch="16e6 token", base_flops="4e25 FLOP", run_flops="4e28 FLOP", batch_power=1 / 3) / 1e6
+    160.0
+    """
+    return base_batch * (run_flops / base_flops) ** batch_power
+
+
+# Latency
+
+
+@formula("message_time", "nccl §tuning.cc", "patarasuk2009")
+def message_of_group(tp, scaleup_size, near_latency, far_latency, collective_launch):
+    """Latency of a sum: launch, hops of a ring in the scale-up domain and back, and hops of a tree between domains.
+
+    It equals `all_reduce` of zero bytes.
+
+    >>> from scalebook.tables import accelerators
+    >>> round(message_of_group(accelerators.h100, tp=8) * 1e6, 2)
+    15.94
+    """
+    near = Min(tp, scaleup_size, evaluate=False)
+    far = log(Max(1, tp / scaleup_size, evaluate=False), 2)
+    return collective_launch + 2 * ((near - 1) * near_latency + far * far_latency)
+
+
+@formula("latency_wall", "erdil2024", "kaplan2020 §2.1", given=[chinchilla_tokens])
+def latency_wall(batch_tokens, run_time, layers, message_time, tokens_per_param):
+    """FLOPs of the largest run in a given time if its steps and collectives took no time but their latency.
+
+    Steps follow one another. Each block has four sums over a group, two forward and two backward. That limits the
+    number of tokens D. With a fixed number of tokens per parameter, 6 N D FLOPs are 6 D² over that number. Depth and
+    batch belong to a model of today; both would grow.
+
+    >>> f"{latency_wall(batch_tokens='16e6 token', run_time='7.776 Ms', layers=126, message_time='10 us'):.1e}"
+    '1.8e+32'
+    """
+    tokens = batch_tokens * run_time / (4 * layers * message_time)
+    return 6 * tokens**2 / tokens_per_param
+
+
+@formula("grown_latency_wall", "erdil2024", _HERE, domain=_BELOW)
+def latency_wall_grown(latency_wall, base_flops, batch_power):
+    """Latency wall if the batch grows with the run.
+
+    If the batch grows with the square root of the FLOPs, or faster, there is no wall, because the number of steps does
+    not grow.
+
+    >>> f"{latency_wall_grown(latency_wall='1e32 FLOP', base_flops='1e26 FLOP', batch_power=0.25):.0e}"
+    '1e+38'
+    """
+    return base_flops * (latency_wall / base_flops) ** (1 / (1 - 2 * batch_power))
+
+
+# Bandwidth
+
+
+@formula("ridge_tokens", _HERE)
+def ridge_tokens(weight_bits, gradient_bits, peak_flops, hbm_bandwidth):
+    """Tokens per micro-batch below which a stage is bound by memory bandwidth.
+
+    Weights are read in both passes, and accumulated gradients are read and written. Each weight and token takes six
+    FLOPs.
+
+    >>> ridge_tokens(weight_bits=16, gradient_bits=32, peak_flops="1 PFLOP/s", hbm_bandwidth="4 TB/s")
+    500.0
+    """
+    return (2 * weight_bits + 2 * gradient_bits) / 8 / 6 * peak_flops / hbm_bandwidth
+
+
+@formula("wall_tp", _HERE)
+def tp_of_network(hidden, link_achieved, activation_bits, peak_flops):
+    """Largest tensor parallelism that keeps a block's sums as short as its arithmetic, however well they hide.
+
+    Four all-reduces of h values per token, each sent twice, compare with 72 h² FLOPs that the devices share.
+
+    >>> tp_of_network(hidden=16384, link_achieved="400 GB/s", activation_bits=16, peak_flops="983.04 TFLOP/s")
+    30.0
+    """
+    return 9 * hidden * link_achieved / (activation_bits / 8 * peak_flops)
+
+
+@formula("near_ways", _HERE)
+def whole_domain(scaleup_size):
+    """Devices of a collective in each scale-up domain, if groups fill whole domains and use the ports of all devices.
+
+    >>> whole_domain(scaleup_size=8)
+    8.0
+    """
+    return scaleup_size
+
+
+@formula("stage_microbatches", "qi2024 §4")
+def two_microbatches():
+    """Micro-batches per stage: two. With a schedule that splits the backward pass, this leaves almost no bubble.
+
+    >>> two_microbatches()
+    2.0
+    """
+    return Integer(2)
+
+
+_SPLIT = [ridge_tokens, two_microbatches]
+_NETWORK = [chinchilla_tokens, group_rate, whole_domain, *FABRIC]
+
+
+@formula("wall_groups", _HERE, given=_SPLIT)
+def groups_of_batch(batch_tokens, stage_microbatches, ridge_tokens):
+    """Tensor-parallel groups that a step's tokens keep busy, in micro-batches as small as memory bandwidth allows.
+
+    Stages and model copies share the groups, in any ratio. Copies must hide their gradient sums too; with enough
+    stages, each copy has enough micro-batches for that.
+
+    >>> groups_of_batch(batch_tokens="16e6 token", stage_microbatches=2, ridge_tokens="500 token")
+    16000.0
+    """
+    return batch_tokens / (stage_microbatches * ridge_tokens)
+
+
+@formula("wall_devices", _HERE)
+def devices_of_groups(wall_tp, wall_groups):
+    """Devices of all groups, each with as many devices as its sums allow.
+
+    >>> devices_of_groups(wall_tp=8, wall_groups=16000)
+    128000.0
+    """
+    return wall_tp * wall_groups
+
+
+@formula("bandwidth_wall", "erdil2024", _HERE, given=[devices_of_groups])
+def bandwidth_wall_at_width(wall_devices, peak_flops, run_time):
+    """FLOPs of the largest run at a given width: the most devices that a step can use, at peak, for the whole time.
+
+    >>> bandwidth_wall_at_width(wall_devices=1e6, peak_flops="1 PFLOP/s", run_time="8 Ms")
+    8e+27
+    """
+    return wall_devices * peak_flops * run_time
+
+
+@formula("bandwidth_wall", "erdil2024", _HERE, given=_NETWORK)
+def bandwidth_wall(wall_groups, run_time, link_achieved, activation_bits, layers, tokens_per_param):
+    """FLOPs of the largest run, at the width of the model that it trains. Width grows as the fourth root of the FLOPs.
+
+    Peak FLOP/s cancel, except in the size of micro-batches: the same network can serve fewer of the faster devices.
+
+    >>> known = dict(run_time="7.776 Ms", layers=126, activation_bits=16, link_achieved="400 GB/s")
+    >>> f"{bandwidth_wall(known, wall_groups=16000):.1e}"
+    '2.1e+28'
+    """
+    width = (6 * tokens_per_param) ** Rational(-1, 4) / sqrt(12 * layers)  # over the fourth root of the FLOPs
+    return (run_time * wall_groups * 9 * link_achieved / (activation_bits / 8) * width) ** Rational(4, 3)
+
+
+@formula("grown_bandwidth_wall", "erdil2024", _HERE, domain=_BELOW_SHARED)
+def bandwidth_wall_grown(bandwidth_wall, base_flops, batch_power):
+    """Bandwidth wall if the batch grows with the run, as well as the width.
+
+    >>> f"{bandwidth_wall_grown(bandwidth_wall='1e28 FLOP', base_flops='1e26 FLOP', batch_power=0.25):.1e}"
+    '1.0e+29'
+    """
+    return base_flops * (bandwidth_wall / base_flops) ** (3 / (3 - 4 * batch_power))
+
+
+@formula("domain_wall", _HERE)
+def domain_wall(wall_groups, scaleup_size, peak_flops, run_time, bandwidth_wall):
+    """FLOPs of the largest run if each group fills one scale-up domain and does not leave it.
+
+    It is never more than the links allow without that limit.
+
+    >>> known = dict(wall_groups=16000, peak_flops="1 PFLOP/s", run_time="8 Ms", bandwidth_wall="1e28 FLOP")
+    >>> [domain_wall(known, scaleup_size=n) for n in (8, 72, 256)]
+    [1.024e+27, 9.216e+27, 1e+28]
+    """
+    return Min(bandwidth_wall, scaleup_size * wall_groups * peak_flops * run_time, evaluate=False)
+
+
+largest_run = Sheet(
+    "largest run",
+    bandwidth_wall,
+    domain_wall,
+    latency_wall,
+    bandwidth_wall_grown,
+    latency_wall_grown,
+    groups_of_batch,
+    *_SPLIT,
+    *_NETWORK,
+    message_of_group,
+    doc="The largest training run in a given time, limited by bandwidth or latency, with a fixed or a growing batch.",
+)

@@ -1,0 +1,212 @@
+"""Read the arguments of a `search` call into a `Problem`, and refuse each that makes no sense in one sentence.
+
+>>> limit("memory <= 70 GB")
+Limit(letter='memory', relation='<=', bound=70000000000.0, name='memory <= 70 GB')
+>>> limit("mfu >= 40")
+Traceback (most recent call last):
+    ...
+ValueError: 'mfu >= 40' asks for 4,000 %: say 'mfu >= 40 %', or 'mfu >= 4000 %' where that is meant
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sized
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from scalebook.language import NOTATION, Formula, Row
+from scalebook.language.notation import either, nearest, quoted
+from scalebook.language.row import gather, quantity
+
+from .plain import searchable
+from .problem import Limit, Problem
+from .space import Searchable, Space
+
+__all__ = ["each", "joined", "limit", "one_number", "problem_of"]
+
+_VALUES = 1_000_000  # values of one letter; more are probably a mistake
+
+
+def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, best, letters: Mapping, **more) -> Problem:
+    """Build the `Problem` from the arguments of a call of `search`.  `more` letters join or replace `letters`."""
+    if isinstance(best, bool) or not isinstance(best, Integral):
+        raise TypeError(f"best={best!r} is no whole number: best=10 keeps the best ten strategies")
+    if best < 1:
+        raise ValueError(f"best={best} keeps no strategy: best=1 is the least")
+    subject_to = _texts("subject_to", subject_to, "memory <= 70 GB")
+    lift = _texts("lift", lift, "tp within scaleup_size")
+    letters = {**letters, **more}
+    thing = searchable(sheet, knowns, letters)
+    space = thing.space
+    several, fixed = _split(space, letters)
+    rows = tuple(x for x in knowns if not isinstance(x, Formula))
+    # Drops the rows' own values of them, and what depends on these.
+    placed = {n: x[0] for n, x in several.items() if n not in space.words}
+    cells = gather(rows, {n: float(quantity(n, x)) for n, x in (fixed | placed).items()})
+    if stray := next((n for n, c in cells.items() if not isinstance(c.value, Real)), None):
+        raise TypeError(
+            f"{stray} is no single number in what is given by position: give its values by keyword, as a list"
+        )
+    values = {n: float(c.value) for n, c in cells.items() if n not in placed}
+    more = {n: x for n, x in space.assumed(values).items() if n not in several}
+    fixed, values = {**fixed, **more}, {**space.letters, **values, **more}
+    for name in space.needed:
+        if name not in values and name not in several:
+            raise TypeError(f"a search needs {name}: give {name}=...")
+    for name, x in (space.usual(values) | space.stated(rows, several)).items():
+        if name not in several and name not in fixed and not any(name in row for row in rows):
+            several[name] = x if name in space.words else tuple(map(float, x))
+    if not several:
+        raise TypeError(
+            f"there is nothing to search: give a letter of {thing.name} as a list of values, as in batch=[1, 2, 4]"
+        )
+    words = {n: several[n] for n in space.words if n in several}
+    searched = {n: several[n] for n in (*space.layout, *several) if n in several and n not in space.words}
+    fixed = {n: float(quantity(n, x)) for n, x in fixed.items()}
+    for name, own in {**searched, **{n: (x,) for n, x in fixed.items()}}.items():
+        if said := next(filter(None, (space.wrong(name, x) for x in own)), None):
+            raise ValueError(said)
+    limits = [limit(x) for x in (*space.limits, *subject_to)]
+    names = [x.name for x in space.rules] + [x.name for x in limits]
+    for name in lift:
+        if name not in names:
+            raise LookupError(f"no rule or limit is called {name!r}; {nearest(name, names)}")
+    limits = tuple(x for x in limits if x.name not in set(lift))
+    axes = _axes(thing, minimize, maximize, against)
+    if given := next((x for x in axes if x in fixed), None):
+        raise TypeError(
+            f"{given} is what the search finds, and {given}={letters[given]!r} says it: leave it out, or bound it, as "
+            f"in subject_to='{given} <= ...'"
+        )
+    return Problem(
+        thing, knowns, fixed, values, words, searched, axes, limits, frozenset(lift), int(best), maximize is not None
+    )
+
+
+def each(knowns: tuple) -> list[tuple[tuple, str]]:
+    """Split a list of devices among the known rows.
+
+    Returns one pair per device: the rows with that device, and its name.  If there is no list, returns the rows once,
+    with "".
+    """
+    lists = [i for i, x in enumerate(knowns) if isinstance(x, (list, tuple))]
+    if not lists:
+        return [(knowns, "")]
+    place, *others = lists
+    for x in knowns[place] if not others else ():
+        if not isinstance(x, Row) or "hbm_bandwidth" not in x:
+            raise TypeError(f"a list by position is of devices, such as [accelerators.h100], and {quoted(x)} is none")
+    if others or not knowns[place]:
+        raise TypeError("a search takes one list of devices by position, of one device or more")
+    return [((*knowns[:place], x, *knowns[place + 1 :]), x.name) for x in knowns[place]]
+
+
+def _texts(name: str, given, example: str) -> tuple[str, ...]:
+    """Return one text, or several, as a tuple of texts."""
+    texts = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else (given,)
+    if not all(isinstance(x, str) for x in texts):
+        raise TypeError(f"{name} takes a text or several, such as {name}={example!r}, not {given!r}")
+    return texts
+
+
+def joined(letters: Mapping, choices) -> dict[str, Any]:
+    """Merge the letters and words given by keyword with those in `choices`.  Raises TypeError if one is given twice."""
+    if choices is not None and not isinstance(choices, Mapping):
+        raise TypeError(f"choices takes letters and words with their values, such as {{'tp': [1, 2]}}, not {choices!r}")
+    for name in choices or {}:
+        if name in letters:
+            raise TypeError(
+                f"{name} is given twice, as {letters[name]!r} and in choices as {choices[name]!r}: give it once"
+            )
+    return {**letters, **(choices or {})}
+
+
+def _split(space: Space, letters: Mapping) -> tuple[dict[str, tuple], dict[str, Any]]:
+    """Split letters into single values and all others (lists of values, words and layout letters)."""
+    several, fixed = {}, {}
+    for name, x in letters.items():
+        if name in space.elsewhere:
+            raise TypeError(space.elsewhere[name])
+        if name not in space.words:
+            NOTATION[name]
+        if isinstance(x, np.ndarray):
+            x = x.tolist()
+        is_many = isinstance(x, Iterable) and not isinstance(x, (str, Mapping))
+        if is_many and isinstance(x, Sized) and len(x) > _VALUES:
+            raise ValueError(f"{name} has {len(x):,} values, and a search takes at most {_VALUES:,} of a letter")
+        own = list(x) if is_many else [x]
+        if name in space.words:
+            own = dict.fromkeys(_word(space, name, value) for value in own)
+        elif is_many or name in space.layout:
+            own = dict.fromkeys(one_number(name, value) for value in own)
+        else:
+            one_number(name, x)
+            fixed[name] = x
+            continue
+        if not own:
+            raise ValueError(f"{name} has no values to search: give at least one")
+        several[name] = tuple(sorted(own, key=space.order[name])) if name in space.order else tuple(own)
+    if space.layout and "devices" in several:
+        raise TypeError("a search is of one number of devices: search each and compare")
+    return several, fixed
+
+
+def _word(space: Space, name: str, value):
+    """Return the value of a word as the space lists it.  Raises ValueError for an unknown one."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, (str, bool, int)) and value in space.words[name]:
+        return space.words[name][space.words[name].index(value)]
+    raise ValueError(f"{name} is {either(map(repr, space.words[name]))}, not {quoted(value)}")
+
+
+def one_number(name: str, value) -> float:
+    """Return the value of a letter as a float.  Raises TypeError unless it is a single number."""
+    if isinstance(value, (list, tuple, set, np.ndarray)):
+        raise TypeError(f"{name} takes a value or a list of values, and {value!r} in it is a list again")
+    found = quantity(name, value)
+    if not isinstance(found, float):
+        raise TypeError(f"{name}={value} is no number: a search needs numbers")
+    return found
+
+
+def _axes(thing: Searchable, minimize, maximize, against) -> tuple[str, str]:
+    """Return the two letters to rank strategies by; they are equal if no second one is asked for or is the default."""
+    for name, x in (("minimize", minimize), ("maximize", maximize), ("against", against)):
+        if x is not None and not isinstance(x, str):
+            raise TypeError(f"{name} is a letter's name, such as 'step_time', not {x!r}")
+    if minimize and maximize:
+        raise TypeError(f"a search has one aim: minimize={minimize!r} or maximize={maximize!r}")
+    usual = thing.space.axes
+    aim = minimize or maximize or next(iter(usual), None)
+    if aim is None:
+        gives = getattr(thing, "finds", None) or sorted(thing.sheet((), {})[0].formulas)
+        raise TypeError(f"say what is sought of {thing.name}, by minimize= or maximize=: {either(gives)}")
+    usual = usual[::-1] if thing.space.is_front and aim == usual[1] else usual  # a Pareto front needs both objectives
+    other = against or (usual[1] if usual and aim != usual[1] else aim)
+    return NOTATION[aim].name, NOTATION[other].name
+
+
+def limit(text: str) -> Limit:
+    """Read a limit from its text.
+
+    A bare number is in the letter's base unit: bytes, seconds, and 0.4 for 40 %.  Raises ValueError for a text of
+    another form, for NaN, and for a bare number that is unlikely to be meant in that unit.
+    """
+    parts = re.fullmatch(r"\s*(\w+)\s*(<=|>=)\s*(.+?)\s*", text)
+    if not parts:
+        raise ValueError(f"a limit reads 'memory <= 70 GB' or 'mfu >= 0.4', not {text!r}")
+    letter, relation, bound = parts.groups()
+    name, unit = f"{letter} {relation} {bound}", NOTATION[letter].unit
+    if bound in NOTATION:
+        return Limit(letter, relation, bound, name)
+    try:
+        value = float(bound)
+    except ValueError:
+        return Limit(letter, relation, quantity(letter, bound), name)
+    if unit == "%" and value > 1:
+        whole = f"{letter} {relation} {100 * value:.6g} %"
+        raise ValueError(f"{name!r} asks for {100 * value:,.6g} %: say '{name} %', or '{whole}' where that is meant")
+    if unit == "B" and 0 < value < 1000:
+        raise ValueError(f"{name!r} asks for {value:g} bytes: say '{name} GB', or '{name} B' where that is meant")
+    return Limit(letter, relation, quantity(letter, value), name)

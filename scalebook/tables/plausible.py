@@ -1,0 +1,65 @@
+"""Refuse a cell of a device that is ten times beyond every other device: its unit or its prefix is wrong.
+
+>>> beyond("hbm_bandwidth", 8e15, [3.35e12, 8e12, 2.3e13])
+'8 PB/s is 348 times the most that any other device has, 23 TB/s: check its unit and its zeros'
+"""
+
+from collections.abc import Iterable, Mapping
+
+from scalebook.language.notation import NOTATION
+from scalebook.language.row import Row
+from scalebook.language.units import show
+
+__all__ = ["beyond", "refuse_faster", "refuse_outliers"]
+
+MOST, FEWEST = 10, 5  # times beyond all others; with fewer others there is nothing to compare with
+RATES = ("FLOP/s", "B/s")
+
+
+def beyond(letter: str, value: float, others: Iterable[float], is_low: bool = False) -> str:
+    """Return what is wrong with a value that is `MOST` times beyond all others, or "" if it is not.
+
+    `is_low` compares with the smallest of the others, otherwise with the largest.
+
+    >>> beyond("hbm_bandwidth", 3.35e9, [4.4e11, 8e12], is_low=True)
+    '3.35 GB/s is 131 times less than any other device has, 440 GB/s: check its unit and its zeros'
+    """
+    extreme = min(others) if is_low else max(others)
+    times = extreme / value if is_low else value / extreme
+    if times <= MOST:
+        return ""
+    unit = NOTATION[letter].unit
+    how = "less than any other device has" if is_low else "the most that any other device has"
+    return f"{show(value, unit)} is {times:.0f} times {how}, {show(extreme, unit)}: check its unit and its zeros"
+
+
+def refuse_outliers(file: str, rows: Mapping[str, Row]) -> None:
+    """Raise ValueError for a cell that is `MOST` times beyond the devices that its row is not like.
+
+    >>> from scalebook.tables import accelerators
+    >>> refuse_outliers("accelerators.toml", accelerators)
+    """
+    columns: dict[str, list[tuple[float, str]]] = {}
+    for key, row in rows.items():
+        for letter, cell in row.cells.items():
+            if isinstance(cell.value, float) and cell.value > 0:
+                columns.setdefault(letter, []).append((cell.value, key))
+    for letter, cells in columns.items():
+        for is_low, (value, key) in ((True, min(cells)), (False, max(cells))):
+            others = [x for x, other in cells if rows[other].kin[-1] != rows[key].kin[-1]]
+            if len(others) >= FEWEST and (wrong := beyond(letter, value, others, is_low)):
+                raise ValueError(f"{file}, [{key}], {letter}: {wrong}")
+
+
+def refuse_faster(file: str, key: str, device: Row, known: Mapping[str, Row]) -> None:
+    """Raise ValueError if a reader's own device has a rate `MOST` times beyond all known devices.
+
+    Slow machines are welcome: a laptop may be a thousand times slower than the slowest device of the table.
+
+    >>> from scalebook.tables import accelerators
+    >>> refuse_faster("my.toml", "mine", Row("mine", {"hbm_bandwidth": Cell(5e10)}), accelerators)
+    """
+    for letter, cell in device.cells.items():
+        others = [row[letter] for row in known.values() if letter in row]
+        if NOTATION[letter].unit in RATES and others and (wrong := beyond(letter, cell.value, others)):
+            raise ValueError(f"{file}, [{key}], {letter}: {wrong}")

@@ -1,0 +1,255 @@
+"""Muon's update: every matrix of a block is orthogonalized by a few Newton-Schulz iterations, in 16-bit products.
+
+An iteration turns a matrix X of m rows and n columns, m <= n, into a X + (b A + c A A) X, where A = X X^T. That is
+three products: X X^T, A A, and the sum times X. Embeddings, the head, norms and biases are left to Adam.
+
+Which device orthogonalizes a matrix depends on the sharding. If state is replicated, every device does all matrices of
+its stage. If optimizer state is sharded but weights are not (ZeRO 1 and 2), each device owns whole matrices, as in
+Megatron-LM's layer-wise optimizer, and exchanges no more than with Adam. If weights are sharded too, or if tensor
+parallelism splits them, a matrix lies on several devices, and the optimizer's `mode` says what they do. Neither the
+arithmetic nor the exchange is hidden.
+
+>>> newton_schulz_flops(rows=2, columns=3, newton_steps=5)
+320.0
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
+
+from sympy import Add, Expr, Le, Max, Min, Piecewise, S
+
+from scalebook.block import Block
+from scalebook.block.operations import Product, base, size, ways
+from scalebook.block.work import Work, product_time, stream
+from scalebook.language import Formula, formula, symbol
+from scalebook.machine.collectives import collective, near_of
+from scalebook.training.memory import bytes_of, sharing
+from scalebook.training.strategy import Strategy
+
+__all__ = ["Matrix", "matrices", "muon_formulas", "newton_schulz_flops", "updated"]
+
+_SOURCES = ("jordan2024-muon", "liu2025-muon §2.3", "megatron-6676")
+
+
+@formula("orthogonal_flops", "jordan2024-muon", "essential2025-muon")
+def newton_schulz_flops(rows, columns, newton_steps):
+    """FLOPs to orthogonalize one matrix: in each iteration 4 m^2 n + 2 m^3, where m is its shorter side.
+
+    >>> newton_schulz_flops(rows=4096, columns=4096, newton_steps=5) / (30 * 4096**3)
+    1.0
+    """
+    short, long = Min(rows, columns, evaluate=False), Max(rows, columns, evaluate=False)
+    return newton_steps * (4 * short**2 * long + 2 * short**3)
+
+
+class Matrix(NamedTuple):
+    """A weight matrix of a block: its two sides, undivided, and its copies on one device, one for each expert.
+
+    `way` names the ways that divide the side `split` ("tp" or "etp"). It is empty if a device holds the whole matrix.
+    """
+
+    name: str
+    kept: Expr
+    split: Expr
+    copies: Expr
+    way: str
+    is_routed: bool
+
+    @property
+    def params(self) -> Expr:
+        """Parameters on one device."""
+        return self.copies * self.kept * self.split / (symbol(self.way) if self.way else 1)
+
+
+@cache
+def matrices(block: Block, strategy: Strategy) -> tuple[Matrix, ...]:
+    """Return the matrices of a block, one for each weight that multiplies something: queries, keys, values, ...
+
+    >>> from scalebook.block import LLAMA
+    >>> [m.name for m in matrices(LLAMA, Strategy())]
+    ['Wq', 'Wk', 'Wv', 'Wo', 'Wup', 'Wgate', 'Wdown']
+    >>> matrices(LLAMA, Strategy())[-1].split
+    ffn
+    """
+    held = {t.name: t for t in replace(strategy, blocks="fused", recompute="none").transformed(block).weights}
+    terms = [(op, term) for op in block.ops if not op.function for term in op.terms if len(term) > 1]
+    found = {}
+    for op, term in terms:
+        for weight in (t for t in term if t.is_weight):
+            made, read = ({base(i) for t in x for i in t.indices} for x in (op.outs, set(term) - {weight}))
+            sides, split, copies = {"inner": S.One, "columns": S.One}, {}, S.One
+            for whole, own in zip(weight.indices, held[weight.name].indices, strict=True):
+                if base(whole) in made & read:
+                    copies *= size(own)
+                    continue
+                side = "columns" if base(whole) in made else "inner"
+                sides[side] *= size(whole)
+                split |= dict.fromkeys(ways(own), side)
+            way, side = next(iter(split.items()), ("", "columns"))
+            kept = sides["inner" if side == "columns" else "columns"]
+            found[weight.name] = Matrix(weight.name, kept, sides[side], copies, way, weight.is_routed)
+    return tuple(found.values())
+
+
+def _iteration(short: Expr, long: Expr, copies: Expr) -> list[Work]:
+    """Return the three products of an iteration: X X^T, A A and B X. The last two add another matrix."""
+    x, square, made = short * long, short**2, []
+    sizes = (  # rows, columns and inner size, and what is read and written
+        (short, short, long, x + square),
+        (short, short, short, 2 * square),
+        (short, long, short, square + 2 * x),
+    )
+    for rows, columns, inner, moved in sizes:
+        product, traffic = Product(rows, columns, inner, copies), copies * moved * symbol("activation_bits") / 8
+        flops = 2 * copies * rows * columns * inner
+        time = product_time(product, traffic, "", True, False)
+        made.append(Work("newton_schulz", "", "product", flops, traffic, time, symbol("attention_peak")))
+    return made
+
+
+class _Cost(NamedTuple):
+    """What one matrix costs a device: FLOPs and seconds."""
+
+    flops: Expr
+    time: Expr
+
+
+def _cost(matrix: Matrix, domain: Expr, strategy: Strategy, copies: Expr) -> _Cost:
+    """Return what orthogonalizing `copies` of a matrix costs one of the devices that hold it."""
+    kept, split = matrix.kept, matrix.split
+    mode = strategy.optimizer.mode
+    if mode in ("distributed", "blockwise"):
+        split = split / domain
+    sides = Min(kept, split, evaluate=False), Max(kept, split, evaluate=False)
+    if mode == "distributed" and domain != 1:  # X X^T is summed over parts, so X is split along its columns
+        is_alone = Le(domain, 1, evaluate=False)
+        sides = (Piecewise((x, is_alone), (y, True)) for x, y in zip(sides, (kept, split), strict=True))
+    steps, works = symbol("newton_steps"), _iteration(*sides, copies)
+    scaled = 3 * copies * kept * split * symbol("activation_bits") / 8  # read for its norm, read and written by it
+    is_ideal = strategy.kernels == "ideal"
+    seconds = Add(*(w.ideal if is_ideal else w.time for w in works))
+    scaling = scaled / symbol("hbm_bandwidth") if is_ideal else stream(scaled)
+    return _Cost(steps * Add(*(w.flops for w in works)), steps * seconds + scaling)
+
+
+class _Shared(NamedTuple):
+    """How devices share matrices.
+
+    `owners` devices each have whole matrices of their own. `domain` devices hold parts of the same matrix, `near` of
+    them in one scale-up domain.
+    """
+
+    owners: Expr
+    domain: Expr
+    near: Expr
+
+
+def _shared(matrix: Matrix, strategy: Strategy) -> _Shared:
+    sharding = strategy.sharding
+    every = sharing("routed_shards" if matrix.is_routed else "shards", sharding.parts("optimizer")[0])
+    way = symbol(matrix.way) if matrix.way else S.One
+    if not sharding.is_gathered:
+        return _Shared(every, way, near_of(way, S.One))
+    inner = symbol("ep") if matrix.is_routed else S.One if matrix.way else symbol("tp")
+    return _Shared(S.One, way * every, near_of(way * every, inner))
+
+
+def _exchange(matrix: Matrix, shared: _Shared, strategy: Strategy) -> Expr:
+    """Return the seconds in which the devices that hold a matrix exchange it, or what its iterations need."""
+    x, (owners, domain, near) = symbol, shared
+    if domain == 1:
+        return S.Zero
+    whole, small = (matrix.kept * side for side in (matrix.split, matrix.kept))
+    gathered = matrix.copies * whole * x("moment_bits") / 8
+    often = {
+        "duplicated": matrix.copies * collective("all_gather", gathered / matrix.copies, domain, near),
+        "distributed": x("newton_steps") * matrix.copies
+        * collective("all_reduce", small * x("activation_bits") / 8, domain, near),
+        "layer_sharded": 2 * collective("all_to_all", gathered / domain, domain, near),
+        "blockwise": S.Zero,
+    }  # fmt: skip
+    return often[strategy.optimizer.mode] / owners
+
+
+def _of_stage(dense: Block | None, moe: Block | None, strategy: Strategy, cost: Callable[[Matrix], Expr]) -> Expr:
+    """Return the sum of a cost over the matrices of a device's blocks."""
+    x, total = symbol, S.Zero
+    held = x("stage_moe_blocks") / x("stage_blocks") if dense and moe else S.One
+    for block, share in ((dense, 1 - held if moe else S.One), (moe, held)):
+        if block:
+            total += share * Add(*map(cost, matrices(block, strategy)))
+    return total
+
+
+@cache
+def muon_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) -> tuple[Formula, ...]:
+    """Return the formulas of Muon's matrices: their parameters, FLOPs, time and exchange on one device in one step.
+
+    A device cannot be done before its largest matrix is, however many devices share the others.
+
+    >>> from scalebook.block import LLAMA
+    >>> [f.letter for f in muon_formulas(LLAMA, None, Strategy(optimizer="muon"))][:2]
+    ['block_matrices', 'block_routed_matrices']
+    """
+    blocks = symbol("stage_blocks") * strategy.schedule.copies
+    every = dict.fromkeys(m for block in (dense, moe) if block for m in matrices(block, strategy))
+
+    def of_stage(cost):
+        return _of_stage(dense, moe, strategy, cost)
+
+    def is_dealt(matrix):
+        """Return True if several devices share the matrices like this one, each of them whole."""
+        shared = _shared(matrix, strategy)
+        return shared.owners != 1 or (shared.domain != 1 and strategy.optimizer.mode == "layer_sharded")
+
+    def own(matrix, which):
+        """Return a device's part of the work on a matrix."""
+        shared = _shared(matrix, strategy)
+        among = shared.owners * (shared.domain if strategy.optimizer.mode == "layer_sharded" else 1)
+        return _cost(matrix, shared.domain, strategy, matrix.copies)[which] / among
+
+    def busiest(which):
+        total = blocks * of_stage(lambda m: own(m, which))
+        most = [_cost(m, _shared(m, strategy).domain, strategy, S.One)[which] for m in every if is_dealt(m)]
+        return Max(total, *most, evaluate=False) if most else total
+
+    made = {
+        "block_matrices": (
+            of_stage(lambda m: S.Zero if m.is_routed else m.params),
+            "Parameters in matrices of one block on one device, without routed experts.",
+        ),
+        "block_routed_matrices": (
+            of_stage(lambda m: m.params if m.is_routed else S.Zero),
+            "Parameters in matrices of the routed experts of one block on one device.",
+        ),
+        "orthogonal_flops": (busiest(0), "FLOPs with which a device orthogonalizes matrices in one step."),
+        "orthogonal_time": (busiest(1), "Time in which a device orthogonalizes its matrices in one step."),
+        "orthogonal_exchange": (
+            blocks * of_stage(lambda m: _exchange(m, _shared(m, strategy), strategy)),
+            "Time in which devices that hold parts of a matrix exchange it to orthogonalize it.",
+        ),
+    }
+    name = strategy.optimizer.name
+    return tuple(Formula(f"{x}_{name}", x, expr, _SOURCES, said) for x, (expr, said) in made.items())
+
+
+def updated(f: Formula, strategy: Strategy) -> Formula:
+    """Return Adam's formula for `optimizer_time`, rewritten for the strategy's optimizer, and others unchanged.
+
+    >>> from scalebook.training.data_parallel import optimizer_time_sharded
+    >>> "orthogonal_time" in updated(optimizer_time_sharded, Strategy(optimizer="muon")).inputs
+    True
+    """
+    optimizer, x = strategy.optimizer, symbol
+    if f.letter != "optimizer_time" or optimizer.moments == 2:
+        return f
+    rhs = optimizer.state(f.rhs)
+    if optimizer.mode:
+        blocks = x("stage_blocks") * strategy.schedule.copies
+        held = (blocks * x(letter) for letter in ("block_matrices", "block_routed_matrices"))
+        second = bytes_of("optimizer", strategy.sharding, *held) * x("moment_bits") / x("optimizer_bits")
+        rhs += x("orthogonal_time") + x("orthogonal_exchange")
+        rhs -= 2 * second / (x("hbm_bandwidth") * x("stream_efficiency"))  # the second moment, read and written
+    return Formula(f"{f.name}_{optimizer}", f.letter, rhs, (*f.sources, optimizer.source), f.__doc__, domain=f.domain)

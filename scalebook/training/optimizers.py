@@ -1,0 +1,70 @@
+"""Optimizers: what each keeps per parameter, and how it updates a matrix that several devices share. One object each.
+
+Adam keeps two moments of every parameter. SGD with momentum keeps one. Muon keeps one for the matrices of blocks,
+which it orthogonalizes, and leaves embeddings, the head, norms and biases to Adam. All of them keep a master copy of
+the weights if the weights are narrower than 32 bits.
+
+>>> OPTIMIZERS["muon"].mode, OPTIMIZERS["muon_layer_sharded"].mode, OPTIMIZERS["adam"].mode
+('duplicated', 'layer_sharded', '')
+>>> OPTIMIZERS["sgd"].state(symbol("params") * symbol("optimizer_bits"))
+params*(-moment_bits + optimizer_bits)
+"""
+
+from dataclasses import dataclass
+
+from sympy import Expr
+
+from scalebook.language import symbol
+
+__all__ = ["OPTIMIZERS", "Optimizer"]
+
+OPTIMIZERS: dict[str, "Optimizer"] = {}  # by name, the default first
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Optimizer:
+    """A rule for updating weights. Creating one enters it in `OPTIMIZERS`.
+
+    `moments` counts the moments that it keeps: 2 for every parameter, or 1 for some. `mode` says how devices that hold
+    parts of one matrix orthogonalize it; it is empty if the optimizer orthogonalizes nothing.
+
+    - "duplicated": they gather the matrix, and each orthogonalizes all of it.
+    - "distributed": each multiplies its own part, and they sum the small matrix X X^T in every iteration.
+    - "layer_sharded": each gets whole matrices of its own, orthogonalizes them, and sends the parts back.
+    - "blockwise": each orthogonalizes its own part as if it were a matrix. The update is then another one.
+    """
+
+    name: str
+    source: str
+    moments: int = 2
+    mode: str = ""
+
+    def __post_init__(self):
+        if self.name in OPTIMIZERS:
+            raise ValueError(f"an optimizer is called {self.name!r} already")
+        OPTIMIZERS[self.name] = self
+
+    def __repr__(self):
+        return self.name
+
+    def __reduce__(self):
+        return OPTIMIZERS.__getitem__, (self.name,)
+
+    def state(self, held: Expr) -> Expr:
+        """Rewrite bytes of state with two moments, made of a block's parameters, as bytes of this optimizer's state."""
+        x = symbol
+        if self.moments == 2:
+            return held
+        if not self.mode:
+            return held.xreplace({x("optimizer_bits"): x("optimizer_bits") - x("moment_bits")})
+        less = x("moment_bits") / x("optimizer_bits")
+        pairs = (("block_params", "block_matrices"), ("block_routed_params", "block_routed_matrices"))
+        return held.xreplace({x(every): x(every) - less * x(matrices) for every, matrices in pairs})
+
+
+Optimizer("adam", "kingma2014 algorithm 1")
+Optimizer("sgd", "sutskever2013 §2", moments=1)
+Optimizer("muon", "jordan2024-muon", moments=1, mode="duplicated")
+Optimizer("muon_distributed", "emerging-optimizers", moments=1, mode="distributed")
+Optimizer("muon_layer_sharded", "megatron-6676", moments=1, mode="layer_sharded")
+Optimizer("muon_blockwise", "emerging-optimizers", moments=1, mode="blockwise")

@@ -1,0 +1,309 @@
+"""Flags of frameworks are letters and words: every line of the table is sound, and what is written is read back."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalebook import flags, tables
+from scalebook.flags.table import first_formulas, frameworks
+from scalebook.flags.text import guess
+from scalebook.language import FORMULAS, NOTATION, SOURCES
+from scalebook.language.words import WORDS
+from scalebook.pipeline.schedules import SCHEDULES
+from scalebook.search import search
+from scalebook.tables import accelerators, models
+from scalebook.training import overlap, training_step
+from scalebook.training.strategy import Strategy
+
+from .every import every
+
+assert overlap  # whose formulas the table names
+EVERY = [y for flags_of in frameworks().values() for y in flags_of.values()]
+
+
+@every(EVERY, name=lambda x: f"{x.framework}: {x.flag}")
+def test_a_line_of_the_table(flag):
+    assert all(x in NOTATION or x in WORDS or x == "precision" for x in flag.names)
+    for means in flag.means.values():
+        for name, value in means.items():
+            assert name in NOTATION or WORDS[name].value(value) is not None
+    assert flag.source.partition(" ")[0] in SOURCES
+    assert flag.subject in (*flags.SUBJECTS, "shape")
+    assert all(x in frameworks()[flag.framework] for x in flag.needs)
+    assert not flag.usual or flag.usual in flag.means or (not flag.means and flag.usual.isdigit())
+    assert all(name in FORMULAS for name in flag.formulas())
+
+
+@every((x, y) for x, y in first_formulas().items() if x in NOTATION)
+def test_the_formula_of_a_letter(letter, name):
+    formula = FORMULAS[name]
+    assert letter in {x for f in (formula, *formula.given) for x in f.inputs}
+
+
+@pytest.mark.parametrize("subject", flags.SUBJECTS)
+def test_the_table_of_a_subject(subject):
+    table = flags.subject(subject)
+    page = table._repr_html_()
+    assert len(table.flags) >= 8 and page.count("<tr>") == len(table.flags) + 1 and "nan" not in repr(table)
+    assert all(flag.shown in repr(table) for flag in table.flags)
+
+
+def test_a_subject_that_is_none():
+    with pytest.raises(ValueError, match=r"^a subject is splitting, .* or network, not 'spliting'$"):
+        flags.subject("spliting")
+
+
+SCRIPT = """#!/bin/bash
+# 96 blocks on 8 nodes
+TP=8
+GPT_ARGS=(
+    --num-layers 96 --hidden-size 12288
+    --num-attention-heads 96   # heads
+    --seq-length 2048
+)
+torchrun --nproc_per_node 8 --nnodes=16 pretrain_gpt.py ${GPT_ARGS[@]} \\
+    --tensor-model-parallel-size $TP --pipeline-model-parallel-size 8 --sequence-parallel \\
+    --num-layers-per-virtual-pipeline-stage 4 --micro-batch-size 1 --global-batch-size 256 \\
+    --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather --recompute-activations \\
+    --bf16 --lr 6.0e-5 --data-path $DATA --use-nothing-of-this
+"""
+
+
+def test_a_script_of_megatron():
+    setup = flags.read(SCRIPT)
+    assert setup.framework == "megatron" and setup.precision == "bf16"
+    expected = dict(
+        tp=8, pp=8, chunks=3, batch=1, global_batch=256, seq=2048, sharding="zero1", sequence_parallel=True,
+        recompute="selective", dp_overlap=1, pp_overlap=1, devices=128, schedule="interleaved",
+        attention="flash",
+    )  # fmt: skip
+    assert setup.knowns == expected
+    assert setup.shape == dict(layers=96, hidden=12288, heads=96)
+    assert setup.without == ("--lr", "--data-path") and setup.unknown == ("--use-nothing-of-this",)
+    run = training_step(models.gpt3_175b, accelerators.a100.at(setup.precision), **setup.knowns)
+    assert run.dp == 2 and 10 < run.step_time < 40
+    assert "<table" in setup._repr_html_() and "not known: --use-nothing-of-this" in repr(setup)
+
+
+def test_yaml_of_megatron():
+    text = """
+    model:
+      tensor_model_parallel_size: 4
+      pipeline_model_parallel_size: 2   # two stages
+      virtual_pipeline_model_parallel_size: null
+      sequence_parallel: true
+      recompute_granularity: full
+      seq_length: 8192
+    train: {}
+      micro_batch_size: 1
+      global_batch_size: 128
+    """
+    setup = flags.read(text)
+    assert setup.framework == "megatron"
+    assert {**setup.knowns, "tp": 4, "pp": 2, "recompute": "full", "seq": 8192, "batch": 1} == setup.knowns
+    assert setup.knowns["sequence_parallel"] is True and "chunks" not in setup.knowns
+
+
+def test_deepspeed(tmp_path):
+    config = {
+        "train_batch_size": 256, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2,
+        "optimizer": {"type": "Adam", "params": {"lr": 1e-4}}, "bf16": {"enabled": True},
+        "zero_optimization": {
+            "stage": 3, "overlap_comm": True, "zero_hpz_partition_size": 8,
+            "offload_optimizer": {"device": "cpu", "pin_memory": True}, "offload_param": {"device": "cpu"},
+        },
+    }  # fmt: skip
+    (path := tmp_path / "ds_config.json").write_text(json.dumps(config), "utf-8")
+    for source in (path, str(path), config, json.dumps(config)):
+        setup = flags.read(source)
+        assert setup.framework == "deepspeed" and setup.precision == "bf16"
+        assert setup.knowns == dict(
+            global_batch=256, batch=4, microbatches=2, sharding="zero3_hpz", shard_group=8, dp=32, dp_overlap=1,
+            weight_offload=1, optimizer_offload=1,
+        )  # fmt: skip
+    run = training_step(models.llama3_8b, accelerators.h100, **setup.knowns, seq=4096)
+    assert run.devices == 32 and run.step_time > 0
+
+
+def test_what_others_fill_in():
+    setup = flags.read({"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2}})
+    assert setup.notes == ("train_micro_batch_size_per_gpu is left open: give batch",)
+    assert setup.knowns == dict(sharding="zero2", dp_overlap=0)
+
+
+TITAN = """
+[model]
+name = "llama3"
+[training]
+local_batch_size = 8
+seq_len = 8192
+[parallelism]
+data_parallel_replicate_degree = 2
+data_parallel_shard_degree = -1
+tensor_parallel_degree = 8
+enable_async_tensor_parallel = true
+pipeline_parallel_degree = 4
+pipeline_parallel_schedule = "Interleaved1F1B"
+[activation_checkpoint]
+mode = "selective"
+"""
+
+
+def test_torchtitan():
+    setup = flags.read(TITAN, devices=512)
+    expected = dict(
+        devices=512, tp=8, pp=4, dp=16, sharding="hybrid", shard_group=8, schedule="interleaved", chunks=2, seq=8192,
+        batch=1, microbatches=8, tp_overlap=0.4375, tp_beside=0, dp_overlap=1, sequence_parallel=True,
+    )  # fmt: skip
+    assert setup.knowns == expected
+    assert any("between none and full" in x for x in setup.notes)
+    assert training_step(models.llama3_405b, accelerators.h100.at("bf16"), **setup.knowns).step_time > 0
+
+
+def test_what_torchtitan_does_where_nothing_is_said():
+    """Eight sequences of 2,048 tokens a device, and every second block run again, which is said and no word."""
+    setup = flags.read("[parallelism]\ntensor_parallel_degree = 2", devices=16)
+    expected = dict(
+        devices=16, tp=2, dp=8, sharding="zero3", schedule="1f1b", seq=2048, batch=8, microbatches=1, dp_overlap=1,
+        sequence_parallel=True,
+    )  # fmt: skip
+    assert setup.knowns == expected and setup.precision == "bf16"
+    [note] = setup.notes
+    assert note.startswith("activation_checkpoint.mode selective, since it is not given: ")
+    said = flags.read('[activation_checkpoint]\nmode = "none"\n[training]\nlocal_batch_size = 2')
+    assert said.knowns["recompute"] == "none" and said.knowns["batch"] == 2 and not said.notes
+
+
+@pytest.mark.parametrize(("layers", "each", "ends", "chunks"), [
+    (126, 8, None, 4), (126, 16, None, 2), (32, 4, (0, 0), 2), (32, 4, None, None), (30, 4, (0, 2), 2),
+    (80, 0, None, None),
+])  # fmt: skip
+def test_torchtitan_counts_embedding_and_head(layers, each, ends, chunks):
+    """As it cuts stages: ceil((layers + first + last) / layers per stage), over the devices of the pipeline."""
+    given = dict(pipeline_parallel_degree=4, pipeline_parallel_schedule="Interleaved1F1B")
+    given["pipeline_parallel_layers_per_stage"] = each
+    if ends:
+        given |= dict(zip((f"pipeline_parallel_{x}_stage_less_layers" for x in ("first", "last")), ends, strict=True))
+    if chunks:
+        assert flags.read({"parallelism": given}, layers=layers).knowns["chunks"] == chunks
+    else:
+        with pytest.raises(ValueError, match=r"for the ends, no multiple of pp=4$"):
+            flags.read({"parallelism": given}, layers=layers)
+
+
+def test_equal_chunks_are_written_without_ends():
+    text = flags.write(dict(pp=4, chunks=4, schedule="interleaved"), "torchtitan", layers=128)
+    assert "layers_per_stage = 8" in text and text.count("_stage_less_layers = 0") == 2
+
+
+def test_nothing_is_executed(tmp_path):
+    path = tmp_path / "made"
+    flags.read(f"--lr $(touch {path}) --bf16 `touch {path}`")
+    assert not path.exists()
+
+
+WAYS = st.sampled_from([1, 2, 4, 8])
+LAYOUT = dict(tp=WAYS, cp=WAYS, pp=WAYS, batch=st.sampled_from([1, 2, 4]), seq=st.sampled_from([4096, 8192]))
+MEGATRON = st.fixed_dictionaries(
+    LAYOUT | dict(
+        ep=WAYS, etp=WAYS, chunks=st.sampled_from([1, 2, 3]), global_batch=st.integers(1, 4096),
+        sharding=st.sampled_from(["replicated", "zero1", "zero2", "zero3"]),
+        recompute=st.sampled_from(["none", "selective", "full"]), sequence_parallel=st.booleans(),
+        attention=st.sampled_from(["flash", "unfused"]), context_exchange=st.sampled_from(["gather", "all_to_all"]),
+        dp_overlap=st.sampled_from([0, 1]), ep_overlap=st.sampled_from([0, 1]),
+        optimizer_offload=st.sampled_from([0, 0.5, 1]), precision=st.sampled_from(["bf16", "fp16", "fp8"]),
+        gradient_bits=st.sampled_from([16, 32]),
+    )
+)  # fmt: skip
+DEEPSPEED = st.fixed_dictionaries(
+    dict(
+        tp=WAYS, batch=st.integers(1, 64), microbatches=st.integers(1, 64), precision=st.sampled_from(["bf16", "fp16"]),
+        sharding=st.sampled_from(["replicated", "zero1", "zero2", "zero3", "zero3_hpz", "hybrid"]),
+        shard_group=st.sampled_from([2, 4, 8]), dp_overlap=st.sampled_from([0, 1]),
+        gradient_bits=st.sampled_from([16, 32]),
+    )
+)  # fmt: skip
+TORCHTITAN = st.fixed_dictionaries(
+    LAYOUT | dict(
+        sharding=st.sampled_from(["replicated", "zero2", "zero3", "hybrid"]), dp=st.sampled_from([16, 64]),
+        shard_group=st.just(8), microbatches=st.integers(1, 16), recompute=st.sampled_from(["none", "full"]),
+        precision=st.sampled_from(["bf16", "fp8"]),
+    )
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("framework", "strategies"), [("megatron", MEGATRON), ("deepspeed", DEEPSPEED), ("torchtitan", TORCHTITAN)]
+)
+def test_what_is_written_is_read_back(framework, strategies):
+    @settings(max_examples=150, deadline=None, derandomize=True, database=None)
+    @given(strategies)
+    def round_trip(wanted):
+        if wanted.get("sharding") not in ("zero3_hpz", "hybrid"):
+            wanted.pop("shard_group", None)
+        if wanted.get("pp") == 1:
+            wanted.pop("chunks", None)
+        if framework == "torchtitan" and wanted["sharding"] == "replicated":
+            wanted["cp"] = 1  # context ways always shard there
+        text = flags.write(wanted, framework=framework)
+        assert guess(text) == framework
+        back = flags.read(text, framework)
+        assert not back.unknown and not back.without
+        again = flags.write({**back.knowns, "precision": back.precision}, framework=framework)
+        assert flags.read(again, framework).knowns == back.knowns
+
+    round_trip()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("framework", ["megatron", "torchtitan"])
+def test_a_schedule_is_written_or_refused(framework, schedule):
+    wanted = dict(pp=4, schedule=schedule, **({"chunks": 2} if SCHEDULES[schedule].chunks is None else {}))
+    able = dict(megatron=("1f1b", "interleaved"), torchtitan=("1f1b", "interleaved", "gpipe", "zb_v"))[framework]
+    if schedule in able:
+        assert flags.write(wanted, framework=framework)
+    else:
+        with pytest.raises(ValueError, match=f"has no flags for schedule='{schedule}'$"):
+            flags.write(wanted, framework=framework)
+
+
+def test_a_strategy_and_a_row():
+    assert "--use-distributed-optimizer" in flags.write(Strategy(recompute="full"))
+    run = training_step(
+        models.llama3_70b, accelerators.h100.at("bf16"), tp=8, pp=4, dp=2, microbatches=16, recompute="full"
+    )
+    text = flags.write(run, sharding="zero1", recompute="full")
+    assert "--tensor-model-parallel-size 8" in text and "--global-batch-size 32" in text
+    with pytest.raises(TypeError, match=r"^a strategy has no letter 'tpp'; did you mean "):
+        flags.write(dict(tpp=8))
+    with pytest.raises(
+        ValueError, match=r"^configurations are read of megatron, deepspeed or torchtitan, not of 'jax'"
+    ):
+        flags.write(dict(tp=8), framework="jax")
+
+
+def test_what_a_search_found_and_what_another_says():
+    found = search(
+        training_step, models.llama3_8b, accelerators.h100.at("bf16"), tables.frameworks.megatron, devices=16,
+        global_batch=64, seq=4096, progress=False,
+    )  # fmt: skip
+    text = flags.write(found.best[0])
+    assert "--global-batch-size 64" in text and "--seq-length 4096" in text
+    setup = flags.read(text, devices=16)
+    again = training_step(models.llama3_8b, accelerators.h100.at("bf16"), setup.row, **setup.knowns)
+    assert again.step_time == pytest.approx(found.best[0].step_time, rel=0.02)  # what overlaps is the program's usual
+    fsdp = flags.read("--tensor-model-parallel-size 2 --sequence-parallel --use-torch-fsdp2 --bf16")
+    other = flags.write(fsdp, "torchtitan", dp_overlap=1)
+    assert "tensor_parallel_degree = 2" in other and 'fsdp_reshard_after_forward = "always"' in other
+    with pytest.raises(TypeError, match=r"^a strategy is letters and words, or what a search found, not 5$"):
+        flags.write(5)
+
+
+@pytest.mark.parametrize("value", ["0", "2.5", "nan", "inf", "-8"])
+def test_ways_are_whole(value):
+    with pytest.raises(ValueError, match=r"^--tensor-model-parallel-size is '.*': a (whole )?number"):
+        flags.read(f"--tensor-model-parallel-size {value}")
+    with pytest.raises(ValueError, match=r"^--tensor-model-parallel-size is '.*': a (whole )?number"):
+        flags.write(dict(tp=float(value)))

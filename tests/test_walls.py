@@ -1,0 +1,100 @@
+"""The largest run: each wall against a run dealt out step by step, and what must hold for any machine."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalebook.language.domain import OutsideDomain
+from scalebook.machine.collectives import all_reduce
+from scalebook.runs import walls
+from scalebook.tables import accelerators
+
+H100 = accelerators.h100.at("bf16")
+QUARTER = 90 * 86400
+BASE = dict(batch_tokens=16e6, base_flops=3.8e25, run_time=QUARTER, layers=126, tp=8)
+WALLS = ("latency_wall", "grown_latency_wall", "bandwidth_wall", "grown_bandwidth_wall", "domain_wall")
+BITS = dict(weight_bits=16, gradient_bits=32, activation_bits=16)
+
+
+@pytest.mark.parametrize("tp", [1, 2, 8, 16, 64])
+def test_a_message_is_an_all_reduce_of_no_bytes(tp):
+    near = min(tp, 8)
+    nothing = all_reduce(H100, collective_bytes=1e-9, ways=tp, near_ways=near)
+    start = H100.collective_launch if tp == 1 else 0  # a group of one sends nothing
+    assert walls.message_of_group(H100, tp=tp) == pytest.approx(nothing + start, rel=1e-3)
+
+
+@given(st.floats(1e5, 1e9), st.floats(1e5, 1e8), st.integers(10, 500), st.floats(1e-6, 1e-3))
+def test_at_the_wall_of_latency_steps_fill_the_time(batch, time, layers, message):
+    known = dict(batch_tokens=batch, run_time=time, layers=layers, message_time=message)
+    run = walls.latency_wall(known)
+    tokens = 20 * walls.optimal_params(run_flops=run)
+    assert tokens / batch * 4 * layers * message == pytest.approx(time)
+
+
+@pytest.mark.parametrize("key", ["h100", "h200", "mi300x", "gb200", "tpu_v5p", "tpu_v6e"])
+@pytest.mark.parametrize("power", [0, 0.24, 0.33])
+def test_at_the_wall_of_bandwidth_memory_and_sums_take_as_long_as_arithmetic(key, power):
+    device = accelerators[key].at("bf16")
+    row = walls.largest_run(device, BASE, BITS, batch_power=power)
+    run = row.grown_bandwidth_wall
+    batch = walls.batch_of_run(base_batch=16e6, base_flops=3.8e25, run_flops=run, batch_power=power)
+    params = walls.optimal_params(run_flops=run)
+    hidden = walls.hidden_of_run(run_flops=run, layers=126)
+    wide = walls.tp_of_network(
+        hidden=hidden, link_achieved=row.link_achieved, activation_bits=16, peak_flops=device.peak_flops
+    )
+    tokens, stages = row.ridge_tokens, 16  # the number of stages does not matter
+    copies = batch / (tokens * 2 * stages)
+    devices = copies * stages * wide
+    # A stage of a copy, one micro-batch on one of its devices: arithmetic, its memory, its sums.
+    each = params / stages / wide
+    arithmetic = 6 * each * tokens / device.peak_flops
+    memory = each * (2 * 2 + 2 * 4) / device.hbm_bandwidth
+    sums = 126 / stages * 4 * 2 * tokens * hidden * 2 / row.link_achieved
+    assert memory == pytest.approx(arithmetic) and sums == pytest.approx(arithmetic)
+    steps = 20 * params / batch
+    assert steps * 2 * stages * arithmetic == pytest.approx(QUARTER)
+    assert devices == pytest.approx(run / device.peak_flops / QUARTER)
+    if power == 0:
+        assert run == pytest.approx(row.bandwidth_wall)
+        assert row.domain_wall <= run
+
+
+@given(st.sampled_from(["h100", "mi300x", "gb200"]), st.floats(0, 0.45), st.floats(1, 10))
+def test_more_of_anything_but_depth_and_delay_is_no_smaller_a_run(key, power, factor):
+    device = accelerators[key].at("bf16")
+    base = walls.largest_run(device, BASE, BITS, batch_power=power)
+    for letter in ("run_time", "batch_tokens"):
+        more = walls.largest_run(device, BASE | {letter: BASE[letter] * factor}, BITS, batch_power=power)
+        assert all(more[x] >= base[x] * (1 - 1e-9) for x in WALLS)
+    deeper = walls.largest_run(device, BASE | {"layers": round(126 * factor)}, BITS, batch_power=power)
+    assert deeper.latency_wall <= base.latency_wall and deeper.bandwidth_wall <= base.bandwidth_wall
+
+
+def test_within_a_domain_the_peak_cancels():
+    runs = [walls.largest_run(H100, BASE, BITS, peak_flops=peak).domain_wall for peak in (1e14, 5e14, 1e15)]
+    assert runs == pytest.approx([3 * 8 * 16e6 * QUARTER * 3.35e12 / (2 * (2 + 4))] * 3)
+
+
+def test_at_its_own_width_the_wall_is_that_of_the_width():
+    row = walls.largest_run(H100, BASE, BITS)
+    hidden = walls.hidden_of_run(run_flops=row.bandwidth_wall, layers=126)
+    wide = walls.tp_of_network(row, hidden=hidden, activation_bits=16, peak_flops=H100.peak_flops)
+    same = walls.bandwidth_wall_at_width(H100, run_time=QUARTER, wall_tp=wide, wall_groups=row.wall_groups)
+    assert same == pytest.approx(row.bandwidth_wall)
+
+
+@pytest.mark.parametrize("power", [0, 0.24, 0.4])
+def test_a_batch_that_grows_is_that_of_the_wall(power):
+    row = walls.largest_run(H100, BASE, BITS, batch_power=power)
+    for wall, letter in (("grown_latency_wall", "latency_wall"), ("grown_bandwidth_wall", "bandwidth_wall")):
+        batch = walls.batch_of_run(base_batch=16e6, base_flops=3.8e25, run_flops=row[wall], batch_power=power)
+        again = walls.largest_run(H100, BASE | {"batch_tokens": batch}, BITS)
+        assert again[letter] == pytest.approx(row[wall])
+
+
+@pytest.mark.parametrize("power", [0.5, 0.6])
+def test_batches_that_grow_as_fast_as_data_have_no_wall_of_latency(power):
+    with pytest.raises(OutsideDomain, match="a power of the batch below 1/2"):
+        walls.latency_wall_grown(latency_wall=1e32, base_flops=1e25, batch_power=power)
