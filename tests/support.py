@@ -1,5 +1,6 @@
 """What several tests share: the package's formulas and sheets, points to evaluate them at, and a JavaScript engine."""
 
+import csv
 import importlib
 import json
 import pkgutil
@@ -25,6 +26,12 @@ _OBJECTS = {id(x): x for module in MODULES.values() for x in vars(module).values
 STATED = [f for f in FORMULAS.values() if f.__module__.startswith("scalebook.")]
 COMPOSED = [x for x in _OBJECTS.values() if isinstance(x, Formula) and x not in STATED]
 SHEETS = [x for x in _OBJECTS.values() if isinstance(x, Sheet)]
+
+
+def cases(table, names):
+    """Cases of a table of cases.csv by name: each a tuple in Python, evaluated with the names of a test's file."""
+    with (Path(__file__).parent / "cases.csv").open(encoding="utf-8", newline="") as file:
+        return {x["name"]: eval(x["case"], dict(names)) for x in csv.DictReader(file) if x["table"] == table}
 
 
 def draw(letters, number, seed=0, grouped=False):

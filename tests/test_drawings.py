@@ -24,8 +24,8 @@ from scalebook.runs.local_sgd import training_apart
 from scalebook.tables import accelerators, links, models, precisions, ranges
 from scalebook.training import training_step
 
-FILES = ("", "_recompute", "_attention", "_run", "_cluster", "_serving", "_fleet", "_machine", "_steps")
-MODULES = {x: import_module(f"scalebook.display.drawings{x}") for x in FILES}
+FILES = ("mechanisms", "recompute", "attention", "run", "cluster", "serving", "fleet", "machine", "steps")
+MODULES = {x: import_module(f"scalebook.book.drawings.{x}") for x in FILES}
 basic, recompute, attention, run, cluster, serving, fleet, machine, steps = MODULES.values()
 DRAWINGS = {name: getattr(module, name) for module in MODULES.values() for name in module.__all__}
 SVG = "{http://www.w3.org/2000/svg}"

@@ -29,6 +29,8 @@ from scalebook.measurements.serving import served_rows
 from scalebook.measurements.sets import bounds, stanzas
 from scalebook.tables import SOURCES, accelerators, models
 
+from .support import cases
+
 FOLDER = Path(measurements.__file__).parent
 KEYS = {"rows", "mean", "median", "p90", "worst", "bias", "single"}
 NAMES = list(CONFRONTATIONS)
@@ -262,24 +264,7 @@ def test_the_command_lists_the_names():
 
 HEADER = "row_id,engine,model,quant,gpu,n_gpus,phase,batch,tok_s,spec_bw_gbs,source\n"
 ROW = "x-1,llama cpp,Llama2-7B,FP16,RTX 4090,1,decode,1,{},1008.0,mine\n"
-WRONG = {
-    "an unknown name": (["batch1_flor"], None, "did you mean 'batch1_floor'"),
-    "no file": (["batch1_floor", "--csv", "none.csv"], None, "cannot read 'none.csv': No such file"),
-    "a column missing": (["batch1_floor"], "row_id,engine\n", "lacks the columns model, quant, gpu"),
-    "one column missing": (["batch1_floor"], HEADER.replace(",source", ""), "lacks the column source"),
-    "no row": (["batch1_floor"], HEADER, "has no row to confront batch1_floor with: it is empty"),
-    "no row that fits": (
-        ["batch1_floor"],
-        HEADER + ROW.replace("Llama2", "Llama9").format(9),
-        "1 of a model that the table",
-    ),
-    "a word": (["batch1_floor"], HEADER + ROW.format("fast"), "x-1: tok_s is 'fast', not a positive number"),
-    "nan": (["batch1_floor"], HEADER + ROW.format("nan"), "x-1: tok_s is 'nan', not a positive number"),
-    "no number": (["batch1_floor"], HEADER + ROW.format(""), "x-1: tok_s is '', not a positive number"),
-    "a file for all": (["--all", "--csv", "x.csv"], None, "--csv goes with one confrontation: name it"),
-    "nothing to write": (["--json", "x.json"], None, "name one confrontation or say --all"),
-    "a name and all": (["batch1_floor", "--all"], None, "name one confrontation or say --all"),
-}
+WRONG = cases("what the command of measurements refuses", globals())
 
 
 @pytest.mark.parametrize(("arguments", "text", "said"), WRONG.values(), ids=WRONG)
