@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pytest
 import sympy
 from hypothesis import strategies as st
 from py_mini_racer import MiniRacer
@@ -17,7 +18,8 @@ from scalebook import tables
 from scalebook.display.live import Calculator
 from scalebook.display.menus import BY_PRECISION, STATED_BY_ROWS
 from scalebook.display.pages import remade
-from scalebook.language import FORMULAS, NOTATION, Formula, Sheet, show, symbol
+from scalebook.language import FORMULAS, NOTATION, Formula, Sheet, code, show, symbol
+from scalebook.language.units import check
 
 ROOT = Path(scalebook.__file__).parent
 NAMES = sorted(m.name for m in pkgutil.walk_packages(scalebook.__path__, "scalebook.") if "__main__" not in m.name)
@@ -82,6 +84,30 @@ class JavaScript:
     def each(self, function, arguments):
         """The function's answers to many lists of arguments at once; null where it gives no finite number."""
         return self(f"({json.dumps(arguments)}).map((x) => ({function})(...x))")
+
+
+def agree(sheet, number, rel):
+    """Check that NumPy and JavaScript say the same of a sheet at random points: each letter that has a value."""
+    values, outputs = draw(sheet.inputs, number), list(sheet.formulas)
+    with np.errstate(all="ignore"):
+        arrays = code.vector(sheet.inputs, [(n, f.guarded) for n, f in sheet.formulas.items()], outputs)(
+            *values.values()
+        )
+    arrays = [np.broadcast_to(x, number) for x in arrays]
+    rows = [{n: float(x[i]) for n, x in values.items()} for i in range(number)]
+    for i, page in enumerate(JavaScript().each(sheet.js, [[row] for row in rows])):
+        fine = {n: float(x[i]) for n, x in zip(outputs, arrays, strict=True) if np.isfinite(x[i])}
+        assert {n: x for n, x in page.items() if x is not None} == pytest.approx(fine, rel=rel)
+        yield rows[i], fine
+
+
+def sound(sheets):
+    """Check that formulas made from listings have their unit, a meaning and a source."""
+    formulas = (f for sheet in sheets for f in sheet.formulas.values())
+    for f in {(f.name, f.letter, f.rhs): f for f in formulas if "__wrapped__" not in vars(f)}.values():
+        assert f.meaning.endswith(".") and f.sources, f.name
+        if f.rhs != 0:
+            check(f)
 
 
 def live():
