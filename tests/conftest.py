@@ -86,7 +86,7 @@ def chromium():
 @pytest.fixture(scope="session")
 def planned():
     """The planner's data as text: one worker makes it, which takes half a minute, and others read what it has kept."""
-    from scalebook.book.planner import planner_json  # not before a test asks for it
+    from scalebook.book.planner.data import planner_json  # not before a test asks for it
 
     with alone("planning"):
         return planner_json()

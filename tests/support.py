@@ -1,5 +1,6 @@
 """What several tests share: the package's formulas and sheets, points to evaluate them at, and a JavaScript engine."""
 
+import csv
 import importlib
 import json
 import pkgutil
@@ -7,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pytest
 import sympy
 from hypothesis import strategies as st
 from py_mini_racer import MiniRacer
@@ -16,7 +18,8 @@ from scalebook import tables
 from scalebook.display.live import Calculator
 from scalebook.display.menus import BY_PRECISION, STATED_BY_ROWS
 from scalebook.display.pages import remade
-from scalebook.language import FORMULAS, NOTATION, Formula, Sheet, show, symbol
+from scalebook.language import FORMULAS, NOTATION, Formula, Sheet, code, show, symbol
+from scalebook.language.units import check
 
 ROOT = Path(scalebook.__file__).parent
 NAMES = sorted(m.name for m in pkgutil.walk_packages(scalebook.__path__, "scalebook.") if "__main__" not in m.name)
@@ -25,6 +28,12 @@ _OBJECTS = {id(x): x for module in MODULES.values() for x in vars(module).values
 STATED = [f for f in FORMULAS.values() if f.__module__.startswith("scalebook.")]
 COMPOSED = [x for x in _OBJECTS.values() if isinstance(x, Formula) and x not in STATED]
 SHEETS = [x for x in _OBJECTS.values() if isinstance(x, Sheet)]
+
+
+def cases(table, names):
+    """Cases of a table of cases.csv by name: each a tuple in Python, evaluated with the names of a test's file."""
+    with (Path(__file__).parent / "cases.csv").open(encoding="utf-8", newline="") as file:
+        return {x["name"]: eval(x["case"], dict(names)) for x in csv.DictReader(file) if x["table"] == table}
 
 
 def draw(letters, number, seed=0, grouped=False):
@@ -75,6 +84,30 @@ class JavaScript:
     def each(self, function, arguments):
         """The function's answers to many lists of arguments at once; null where it gives no finite number."""
         return self(f"({json.dumps(arguments)}).map((x) => ({function})(...x))")
+
+
+def agree(sheet, number, rel):
+    """Check that NumPy and JavaScript say the same of a sheet at random points: each letter that has a value."""
+    values, outputs = draw(sheet.inputs, number), list(sheet.formulas)
+    with np.errstate(all="ignore"):
+        arrays = code.vector(sheet.inputs, [(n, f.guarded) for n, f in sheet.formulas.items()], outputs)(
+            *values.values()
+        )
+    arrays = [np.broadcast_to(x, number) for x in arrays]
+    rows = [{n: float(x[i]) for n, x in values.items()} for i in range(number)]
+    for i, page in enumerate(JavaScript().each(sheet.js, [[row] for row in rows])):
+        fine = {n: float(x[i]) for n, x in zip(outputs, arrays, strict=True) if np.isfinite(x[i])}
+        assert {n: x for n, x in page.items() if x is not None} == pytest.approx(fine, rel=rel)
+        yield rows[i], fine
+
+
+def sound(sheets):
+    """Check that formulas made from listings have their unit, a meaning and a source."""
+    formulas = (f for sheet in sheets for f in sheet.formulas.values())
+    for f in {(f.name, f.letter, f.rhs): f for f in formulas if "__wrapped__" not in vars(f)}.values():
+        assert f.meaning.endswith(".") and f.sources, f.name
+        if f.rhs != 0:
+            check(f)
 
 
 def live():

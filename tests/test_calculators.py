@@ -28,7 +28,7 @@ from scalebook.training import (
 from scalebook.training.assumptions import MEASURED
 from tools.notebooks import notebooks
 
-from .support import calculators, live, some_states
+from .support import calculators, cases, live, some_states
 
 PRECISIONS = ["bf16", "fp16", "fp8", "fp4", "int8"]
 CURVE = {
@@ -180,18 +180,7 @@ def test_state_is_read_set_and_observed():
         sized.choose(hbm_bandwidth=-1)
 
 
-@pytest.mark.parametrize(
-    ("text", "unit", "value"),
-    [
-        ("12,000", "", 12_000), ("12 000", "", 12_000), ("1.5 million", "token", 1.5e6),
-        ("131072 tokens", "token", 131_072),
-        ("2^17", "token", 2**17), ("3.5 TB/s", "B/s", 3.5e12), ("480 GiB", "B", 480 * 2**30), ("30 ms", "s", 0.03),
-        ("2.5 us", "s", 2.5e-6), ("2 h", "s", 7200), ("3 days", "s", 3 * 86400), ("90 %", "%", 0.9), ("0.9", "%", 0.9),
-        ("16 bits", "bit", 16), ("989 TFLOP/s", "FLOP/s", 989e12), ("1e12", "", 1e12),
-        ("1.5×10²⁸ FLOP", "FLOP", 1.5e28),
-        ("2022-07", "year", 2022.5), ("4 billion", "", 4e9), ("2.5 $/h", "$/h", 2.5),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "unit", "value"), cases("what is typed", globals()).values())
 def test_what_is_typed_is_understood(text, unit, value):
     [found] = DECODE(f"[parse({json.dumps(text)}, {json.dumps(unit)}).value ?? null]")
     assert found == pytest.approx(value, rel=1e-14)

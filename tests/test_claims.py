@@ -14,6 +14,7 @@ from scalebook.claims import ARTICLES, VERDICTS, articles, claims, digest
 from scalebook.language import FORMULAS, SOURCES
 
 from .every import every
+from .support import cases
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = {x.stem: x for x in (ROOT / "notebooks").rglob("*.ipynb")}
@@ -67,17 +68,7 @@ def test_the_verdict_follows_and_another_number_is_another(key):
         assert replace(check, main=replace(check.main, claimed=other)).verdict() != check.verdict()
 
 
-PERTURBED = {  # a known that is changed, and the verdict that then follows
-    "llama2-4bit": ({"weight_bits": 8}, "wrong"),
-    "nvlink-900": ({"directions": 1}, "wrong"),
-    "exaflop": ({"devices": 144}, "holds"),
-    "mi300x-platform": ({"devices": 16}, "wrong"),
-    "2e28": ({"message_time": "500 us"}, "holds"),
-    "full-pass": ({"acceptance": 0.5}, "wrong"),
-    "30tb": ({"devices": 36}, "wrong"),
-    "software-tricks": ({"weight_bits": 16}, "holds"),
-    "nvlink-node": ({"node_devices": 72}, "holds"),
-}
+PERTURBED = cases("a known of a claim that is changed", globals())
 
 
 @pytest.mark.parametrize("key", PERTURBED)

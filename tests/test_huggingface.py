@@ -12,6 +12,8 @@ from scalebook.tables import Table, accelerators, models
 from scalebook.tables.huggingface import KINDS, from_config
 from scalebook.training.step import training_step
 
+from .support import cases
+
 MODELS = tomllib.loads((Path(scalebook.__file__).parent / "tables/models.toml").read_text("utf-8"))
 # By row of models.toml the configuration that its publisher released; and kinds that have no row, with their letters.
 # The nested configurations of Gemma 3 leave out whatever their class would put.
@@ -59,48 +61,7 @@ def test_a_path_a_folder_and_a_dict_read_alike(tmp_path):
     assert from_config(path) == from_config(str(path)) == from_config(tmp_path) == from_config(LLAMA)
 
 
-@pytest.mark.parametrize(("key", "change", "expected"), [
-    ("llama3_8b", {"num_key_value_heads": None}, {"kv_heads": 32, "attention": "mha"}),
-    ("llama3_8b", {"tie_word_embeddings": True}, {"embeddings": 1}),
-    ("llama3_8b", {"sliding_window": 4096}, {"window": None}),  # transformers ignores it here
-    ("llama3_8b", {"head_dim": 64}, {"head_dim": 64}),
-    ("mistral_7b", {"sliding_window": None}, {"window": None, "window_layers": None}),
-    ("mixtral_8x7b", {"sliding_window": 4096}, {"window": 4096, "window_layers": 32}),
-    ("qwen2_5_7b", {"use_sliding_window": True, "max_window_layers": 20}, {"window_layers": 8, "window": 131072}),
-    ("gpt2_xl", {"n_inner": 5000}, {"ffn": 5000}),
-    ("gpt_oss_20b", {"layer_types": None}, {"window_layers": 12}),
-    ("gpt_oss_20b", {"layer_types": ["full_attention"] * 24}, {"window_layers": None}),
-    ("qwen2_5_7b", {"layer_types": ["sliding_attention"] * 28}, {"window_layers": None, "window": None}),
-    ("qwen3_0_6b", {"layer_types": ["sliding_attention"] * 28, "sliding_window": 64}, {"window_layers": None}),
-    ("qwen2_5_7b", {"layer_types": ["sliding_attention", "full_attention"] * 14, "use_sliding_window": True},
-     {"window_layers": 14}),
-    ("qwen3_30b_a3b", {"mlp_only_layers": [0, 1]}, {"moe_layers": 46, "ffn": 6144}),
-    ("qwen3_30b_a3b", {"decoder_sparse_step": 2}, {"moe_layers": 24, "ffn": 6144}),
-    ("qwen3_30b_a3b", {"mlp_only_layers": list(range(48))}, {"moe_layers": 0, "experts": None, "top_k": None}),
-    ("deepseek_v3", {"n_shared_experts": None}, {"shared_experts": 0, "shared_ffn": None}),
-    ("deepseek_v3", {"moe_layer_freq": 2}, {"moe_layers": 29}),
-    ("deepseek_v3", {"first_k_dense_replace": None}, {"moe_layers": 58}),
-    ("deepseek_v2_lite", {"first_k_dense_replace": None}, {"moe_layers": 27, "ffn": None}),
-    ("glm_5", {"first_k_dense_replace": None}, {"moe_layers": 75}),
-    ("glm_5", {"mlp_layer_types": ["dense"] * 4 + ["sparse"] * 74}, {"moe_layers": 74}),
-    ("glm_5", {"indexer_types": ["full"] * 78}, {"index_heads": 32}),
-    ("falcon_180b", {"new_decoder_architecture": False}, {"kv_heads": 1, "attention": "mqa"}),
-    ("falcon_180b", {"new_decoder_architecture": False, "multi_query": False}, {"kv_heads": 232}),
-    ("falcon_180b", {"num_kv_heads": None}, {"kv_heads": 232, "attention": "mha"}),
-    ("falcon_180b", {"ffn_hidden_size": 5000}, {"ffn": 5000}),
-    ("gptj_6b", {"n_inner": 5000}, {"ffn": 5000, "learned_positions": 0}),
-    ("llama4_scout", {"attention_chunk_size": None}, {"window_layers": None, "window": None}),
-    ("llama4_scout", {"no_rope_layers": None}, {"window_layers": 36}),
-    ("llama4_scout", {"no_rope_layers": None, "no_rope_layer_interval": 2}, {"window_layers": 24}),
-    ("llama4_scout", {"no_rope_layers": [1] * 40 + [0] * 8}, {"window_layers": 40}),
-    ("llama4_scout", {"layer_types": ["chunked_attention"] * 12 + ["full_attention"] * 36}, {"window_layers": 12}),
-    ("llama4_scout", {"moe_layers": [1, 3]}, {"moe_layers": 2, "ffn": 16384}),
-    ("llama4_scout", {"moe_layers": []}, {"moe_layers": 0, "experts": None}),
-    ("qwen3_5_397b", {"layer_types": None}, {"linear_layers": 45}),
-    ("qwen3_5_397b", {"layer_types": None, "full_attention_interval": 2}, {"linear_layers": 30}),
-    ("qwen3_5_397b", {"layer_types": ["full_attention"] * 60},
-     {"linear_layers": None, "linear_conv": None, "output_gate": 1}),
-])  # fmt: skip
+@pytest.mark.parametrize(("key", "change", "expected"), cases("a changed field of a configuration", globals()).values())
 def test_a_changed_field_changes_its_letters(key, change, expected):
     """Also in the text's part of a configuration, alone or nested."""
     config = CONFIGS[key]

@@ -43,7 +43,7 @@ from scalebook.memory.serving import (
 from scalebook.tables import Table, accelerators, models
 
 from .every import every
-from .support import STATED, draw, live
+from .support import STATED, cases, draw, live
 
 flops, traffic, batch, hidden, layers = map(symbol, ["flops", "traffic", "batch", "hidden", "layers"])
 UNITS = sorted({x.unit for x in NOTATION.values()})
@@ -537,26 +537,7 @@ def test_worked_view_of_every_formula(f):
 # Errors
 
 
-@pytest.mark.parametrize(("value", "error", "words"), [
-    ("80 GB", ValueError, "is not a number with the unit B/s"),
-    ("fast", ValueError, "'fast' is not a number"),
-    ("nan B/s", ValueError, "is not a number with the unit B/s"), (0, ValueError, "must be positive, not 0"),
-    (-1, ValueError, "must be positive, not -1"), (math.nan, ValueError, "not nan"),
-    (math.inf, ValueError, "not inf"), (sympy.oo, ValueError, "not inf"), ([1, math.nan], ValueError, "not nan"),
-    ([1, -2], ValueError, "not -2"),
-    (True, TypeError, "must be a number, not True"), ([True], TypeError, "must be a number"),
-    (None, TypeError, "must be a number, not None"), ([None], TypeError, "must be a number"),
-    (["1e12"], TypeError, "must be a number, not \\['1e12'\\]"),
-    (np.array(["1"]), TypeError, "must be a number"),
-    ([[1], [1, 2]], TypeError, "must be a number"), (1j, TypeError, "must be a number, not 1j"),
-    (sympy.I, TypeError, "must be a number, not I"), (sympy.true, TypeError, "must be a number"),
-    ({}, TypeError, "must be a number"),
-    (ridge_intensity, TypeError, "must be a number"),
-    (10**400, ValueError, "must be a finite number, not 1000"),
-    (-(10**400), ValueError, "must be a finite number, not -1000"),
-    (np.ma.array([1.0, 999.0], mask=[0, 1]), TypeError, "masked values"),
-    (symbol("hidden") + sympy.I, TypeError, "letters and numbers"),
-])  # fmt: skip
+@pytest.mark.parametrize(("value", "error", "words"), cases("values that are no number", globals()).values())
 def test_values_that_are_refused(value, error, words):
     for call in (ridge_intensity, roofline):
         with pytest.raises(error, match=words) as refused:

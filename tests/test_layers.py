@@ -13,7 +13,7 @@ from scalebook import ROOMS
 from scalebook.language import NOTATION, Formula, Row
 
 from .every import every
-from .support import NAMES, ROOT
+from .support import NAMES, ROOT, cases
 from .test_environment import statements
 
 JAVASCRIPT = [  # words that it keeps to itself
@@ -65,25 +65,7 @@ def test_the_root_holds_rooms_alone():
     assert len(list(ROOT.glob("*.py"))) <= 3
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("scalebook.block.operations", "import scalebook.training"),
-        ("scalebook.block", "from ..memory import weight_memory"),
-        ("scalebook.machine.roofline", "def late():\n    from scalebook.training import training_step"),
-        ("scalebook.machine.roofline", "from .. import search"),
-        (
-            "scalebook.memory.serving",
-            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import scalebook.display.grid",
-        ),
-        ("scalebook.tables.table", "from scalebook import memory"),
-        ("scalebook.language.row", "from ..tables import Table"),
-        ("scalebook.search.space", "from scalebook import training"),
-        ("scalebook.search.space", "import scalebook.calculon as peer"),
-        ("scalebook.calculon.sheet", "from scalebook.measurements import confront"),
-        ("scalebook.measurements.runs", "from ..display import figures"),
-    ],
-)
+@pytest.mark.parametrize(("name", "text"), cases("imports that point upwards", globals()).values())
 def test_the_check_sees_what_points_the_other_way(name, text):
     assert upward(name, text) and not upward("scalebook.display.grid", text)
 

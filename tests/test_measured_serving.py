@@ -23,6 +23,8 @@ from scalebook.measurements.serving_peers import yardsticks
 from scalebook.measurements.sets import stanzas
 from scalebook.tables import accelerators, engines, models
 
+from .support import cases
+
 known = cache(confront)
 
 
@@ -293,25 +295,7 @@ LATER = dict(backend_version="0.19.0")
 FP4 = dict(gemm_quant_mode="nvfp4", moe_quant_mode="nvfp4", precision="fp4")
 
 
-@pytest.mark.parametrize(("changed", "said", "rows"), [
-    # scripts leave caches as wide as the checkpoint until 0.18, and the first of them deal experts out
-    ({}, dict(kv_bits=16, ep=4, etp=1), []),
-    (LATER, dict(kv_bits=8, ep=1, etp=4), ["vllm"]),
-    (dict(system="h100_sxm"), dict(kv_bits=16, ep=1, etp=4), []),
-    (LATER | dict(origin="elsewhere"), dict(kv_bits=16, prompt=1024), []),
-    # the scheduler looks for requests after 10 steps, or after 30 from 16 users on
-    (SGLANG, dict(kv_bits=8, wait_steps=15), ["sglang_0_5_9"]),
-    (SGLANG | dict(concurrency="8"), dict(wait_steps=5), []),
-    (SGLANG | dict(system="h200_sxm", backend_version="nightly"), dict(kv_bits=16), ["sglang"]),
-    (SGLANG | FP4, dict(weight_bits=7.4, expert_bits=4.5, kv_bits=8), ["fp8 fp4"]),
-    (SGLANG | FP4 | dict(model_path="moonshotai/Kimi-K2.5"), dict(weight_bits=12.3), ["bf16 fp4"]),
-    (dict(backend_version="glm5-hopper", model_path="zhipuai/GLM-5", backend="sglang"), dict(generations=5), []),
-    (FP4 | dict(model_path="openai/gpt-oss-120b"), dict(weight_bits=16, expert_bits=4.25), ["bf16 bf16"]),
-    # a layout in the file's two other notations
-    (LATER | dict(attention_dp_size="4", moe_ep_size="16", moe_tp_size="1"), dict(tp=1, attention_dp=4, ep=4), []),
-    (LATER | dict(tp_size="1", attention_dp_size="16", moe_ep_size="4"), dict(tp=1, attention_dp=4, ep=4, etp=1), []),
-    (LATER | dict(tp_size="4", moe_ep_size="2", moe_tp_size="2"), dict(tp=2, ep=2, etp=1), []),
-])  # fmt: skip
+@pytest.mark.parametrize(("changed", "said", "rows"), cases("what scripts of engines say", globals()).values())
 def test_what_scripts_and_checkpoints_say_is_in_the_call(changed, said, rows):
     set_ = stanzas()["serving_tpot"]
     call = set_.call(set_.completed(RUN | changed))

@@ -3,7 +3,6 @@
 import csv
 import gzip
 import json
-import os
 import re
 import subprocess
 import sys
@@ -28,6 +27,8 @@ from scalebook.measurements.rows import read_rows
 from scalebook.measurements.serving import served_rows
 from scalebook.measurements.sets import bounds, stanzas
 from scalebook.tables import SOURCES, accelerators, models
+
+from .support import cases
 
 FOLDER = Path(measurements.__file__).parent
 KEYS = {"rows", "mean", "median", "p90", "worst", "bias", "single"}
@@ -262,24 +263,7 @@ def test_the_command_lists_the_names():
 
 HEADER = "row_id,engine,model,quant,gpu,n_gpus,phase,batch,tok_s,spec_bw_gbs,source\n"
 ROW = "x-1,llama cpp,Llama2-7B,FP16,RTX 4090,1,decode,1,{},1008.0,mine\n"
-WRONG = {
-    "an unknown name": (["batch1_flor"], None, "did you mean 'batch1_floor'"),
-    "no file": (["batch1_floor", "--csv", "none.csv"], None, "cannot read 'none.csv': No such file"),
-    "a column missing": (["batch1_floor"], "row_id,engine\n", "lacks the columns model, quant, gpu"),
-    "one column missing": (["batch1_floor"], HEADER.replace(",source", ""), "lacks the column source"),
-    "no row": (["batch1_floor"], HEADER, "has no row to confront batch1_floor with: it is empty"),
-    "no row that fits": (
-        ["batch1_floor"],
-        HEADER + ROW.replace("Llama2", "Llama9").format(9),
-        "1 of a model that the table",
-    ),
-    "a word": (["batch1_floor"], HEADER + ROW.format("fast"), "x-1: tok_s is 'fast', not a positive number"),
-    "nan": (["batch1_floor"], HEADER + ROW.format("nan"), "x-1: tok_s is 'nan', not a positive number"),
-    "no number": (["batch1_floor"], HEADER + ROW.format(""), "x-1: tok_s is '', not a positive number"),
-    "a file for all": (["--all", "--csv", "x.csv"], None, "--csv goes with one confrontation: name it"),
-    "nothing to write": (["--json", "x.json"], None, "name one confrontation or say --all"),
-    "a name and all": (["batch1_floor", "--all"], None, "name one confrontation or say --all"),
-}
+WRONG = cases("what the command of measurements refuses", globals())
 
 
 @pytest.mark.parametrize(("arguments", "text", "said"), WRONG.values(), ids=WRONG)
@@ -299,15 +283,6 @@ def test_a_row_by_hand(tmp_path):
     [predicted] = confront("batch1_floor", tmp_path / "one.csv").predicted
     traffic = 2 * (6.738e9 - 32000 * 4096) + 2 * 32 * 8192 * 72
     assert predicted == pytest.approx(1008e9 / traffic)
-
-
-def test_the_command_ends_quietly_when_its_reader_has_gone():
-    reader, writer = os.pipe()
-    os.close(reader)
-    with os.fdopen(writer) as gone:
-        command = [sys.executable, "-m", "scalebook.measurements"]
-        ended = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, text=True)
-    assert ended.returncode == 1 and ended.stderr == ""
 
 
 @pytest.fixture(scope="module")

@@ -24,12 +24,10 @@ from scalebook.inference import (
 )
 from scalebook.inference.kernels import Work
 from scalebook.inference.serving import serve_sheet
-from scalebook.language import code
-from scalebook.language.units import check
 from scalebook.tables import accelerators, engines, models
 
 from .every import every
-from .support import JavaScript, draw
+from .support import agree, sound
 
 H100, H200, B200 = (accelerators[x].at("fp8") for x in ("h100", "h200", "b200"))
 CASES = {
@@ -89,22 +87,11 @@ def test_parts_sum_to_a_step(case, phase):
 
 @every(lambda: enumerate(sheets()), name=lambda x: f"sheet {x[0]}")
 def test_python_numpy_and_javascript_agree(_, sheet):
-    values = draw(sheet.inputs, 6)
-    statements, outputs = [(n, f.guarded) for n, f in sheet.formulas.items()], list(sheet.formulas)
-    with np.errstate(all="ignore"):
-        arrays = [np.broadcast_to(x, 6) for x in code.vector(sheet.inputs, statements, outputs)(*values.values())]
-    rows = [{n: float(x[i]) for n, x in values.items()} for i in range(6)]
-    for i, page in enumerate(JavaScript().each(sheet.js, [[row] for row in rows])):
-        fine = {n: float(x[i]) for n, x in zip(outputs, arrays, strict=True) if np.isfinite(x[i])}
-        assert {n: x for n, x in page.items() if x is not None} == pytest.approx(fine, rel=1e-9)
+    assert list(agree(sheet, 6, rel=1e-9))
 
 
 def test_a_formula_made_from_a_listing_has_its_unit_a_meaning_and_a_source():
-    formulas = (f for sheet in sheets() for f in sheet.formulas.values())
-    for f in {(f.name, f.letter, f.rhs): f for f in formulas if "__wrapped__" not in vars(f)}.values():
-        assert f.meaning.endswith(".") and f.sources, f.name
-        if f.rhs != 0:
-            check(f)
+    sound(sheets())
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -16,6 +16,8 @@ from scalebook.inference.rules import RULES, check, reason
 from scalebook.search import search
 from scalebook.tables import accelerators, engines, models
 
+from .support import cases
+
 DENSE, MOE, H200 = models.llama3_70b, models.mixtral_8x7b, accelerators.h200.at("fp8")
 SERVED = dict(tp=8, users=64, prompt=1024, output=256)
 STEPS = {
@@ -24,36 +26,7 @@ STEPS = {
     mixed_step: dict(tp=8, batch=64, context=4096, read_chunk=512),
     serve: SERVED,
 }
-REFUSED = {
-    "heads": (DENSE, dict(tp=7), "tp=7 does not divide the 64 heads: tp=1, 2, 4, 8, 16, 32 or 64 would do"),
-    "half a way": (DENSE, dict(tp=2.5), "tp=2.5 is no whole number: tp=2 or 3 would do"),
-    "no way": (DENSE, dict(tp=0), "tp must be positive, not 0"),
-    "no number": (DENSE, dict(tp="x"), "tp: 'x' is not a plain number"),
-    "one of several": (DENSE, dict(tp=[1, 7]), "in 1 of 2 rows, the first: tp=7 does not divide the 64 heads"),
-    "layers": (DENSE, dict(pp=81), "pp=81 is more than the 80 layers"),
-    "ep of a dense model": (DENSE, dict(ep=8), "ep=8 spreads experts, and the model has none: ep=1 would do"),
-    "etp of a dense model": (DENSE, dict(etp=4), "and the model has none: etp=1 would do"),
-    "experts": (MOE, dict(ep=16, tp=16), "ep=16 is more than the 8 experts: ep=1, 2, 4 or 8 would do"),
-    "more than devices": (MOE, dict(ep=8, tp=4), "ep=8 does not divide the 4 devices (tp attention_dp)"),
-    "etp and ep": (MOE, dict(ep=4, etp=4), "ep=4 times etp=4 is not the 8 devices (tp attention_dp)"),
-    "groups": (MOE, dict(attention_dp=2, exchange="all_reduce"), "exchange='all_to_all' would do"),
-    "groups of nothing": (MOE, dict(attention_dp=None), "attention_dp must be a number, not None"),
-    "an exchange": (MOE, dict(exchange="a2a"), "exchange is 'all_reduce', 'all_to_all' or 'gather', not 'a2a'"),
-    "an overlap": (MOE, dict(overlap="halves"), "overlap is 'none' or 'half_batches', not 'halves'"),
-    "one device's messages": (
-        DENSE,
-        dict(tp=1, overlap="half_batches"),
-        "and here none are sent: overlap='none' would do",
-    ),
-    "all experts everywhere": (
-        MOE,
-        dict(attention_dp=2, tp=4, exchange="all_to_all"),
-        "with ep=1 all have every expert: exchange='gather' would do",
-    ),
-    "an engine": (DENSE, dict(engine="vlm"), "did you mean 'vllm'?"),
-    "no engine": (DENSE, dict(engine=None), "engine is 'ideal', 'vllm', 'sglang'"),
-    "a device as an engine": (DENSE, dict(engine=H200), "or a row of tables.engines, not NVIDIA H200 SXM"),
-}
+REFUSED = cases("what a server refuses", globals())
 
 
 def refused(step, *knowns, **letters) -> str:

@@ -11,10 +11,9 @@ from scalebook.machine.roofline import compute_time, memory_time, roofline, roof
 from scalebook.memory.serving import full_attention, kv_cache
 from scalebook.tables import accelerators, models
 
-from .support import SHEETS, JavaScript, draw
+from .support import SHEETS, agree
 
 every = pytest.mark.parametrize("sheet", SHEETS, ids=lambda s: s.name)
-ENGINE = JavaScript()
 GIVEN = {"batch": 8, "context": 8192, "weight_bits": 16, "kv_bits": 16}
 KERNEL = {"flops": "2 TFLOP", "traffic": "4 GB", "peak_flops": "1 PFLOP/s", "hbm_bandwidth": "2 TB/s"}
 
@@ -26,19 +25,10 @@ def equation(letter, text, name="f"):
 
 @every
 def test_python_numpy_and_javascript_agree(sheet):
-    values = draw(sheet.inputs, 60)
-    statements, outputs = [(n, f.guarded) for n, f in sheet.formulas.items()], list(sheet.formulas)
-    with np.errstate(all="ignore"):
-        arrays = code.vector(sheet.inputs, statements, outputs)(*values.values())
-    arrays = [np.broadcast_to(x, 60) for x in arrays]
-    point = code.point(sheet.inputs, statements, outputs)
-    rows = [{n: float(x[i]) for n, x in values.items()} for i in range(60)]
-    pages = ENGINE.each(sheet.js, [[row] for row in rows])
-    for i, (row, page) in enumerate(zip(rows, pages, strict=True)):
-        numbers = dict(zip(outputs, (float(x[i]) for x in arrays), strict=True))
-        fine = {n: x for n, x in numbers.items() if np.isfinite(x)}
-        assert {n: x for n, x in page.items() if x is not None} == pytest.approx(fine, rel=1e-11)
-        if len(fine) == len(numbers):
+    outputs = list(sheet.formulas)
+    point = code.point(sheet.inputs, [(n, f.guarded) for n, f in sheet.formulas.items()], outputs)
+    for row, fine in agree(sheet, 60, rel=1e-11):
+        if len(fine) == len(outputs):
             assert dict(zip(outputs, point(**row), strict=True)) == pytest.approx(fine, rel=1e-11)
 
 

@@ -16,7 +16,7 @@ from scalebook.language import Formula, Sheet, show
 from scalebook.shell.named import find, things
 
 from .fuzz import Record
-from .support import ROOT, SHEETS, STATED
+from .support import ROOT, SHEETS, STATED, cases
 from .test_huggingface import CONFIGS
 
 DECODING = ["decoding", "llama3_8b", "h100", "batch=1", "context=8192", "weight_bits=16", "kv_bits=16"]
@@ -164,36 +164,7 @@ def test_every_sheet_and_formula_has_its_name():
     assert all(id(x) in found for x in SHEETS) and find("decoding") is decoding
 
 
-WRONG = {
-    "no such thing": (["decodin"], "nothing to call is named 'decodin'; did you mean 'decoding'?"),
-    "an option": (["--json"], "nothing to call is named '--json'"),
-    "a row": (["decoding", "h10"], "'h10' is neither a row of a table nor LETTER=VALUE; did you mean 'h100'"),
-    "two devices": (["decoding", "h100", "h200"], "device is given twice, as h100 and as h200"),
-    "a letter": (["decoding", "bathc=3"], "'bathc' is neither a letter nor a row of decoding; did you mean 'batch'"),
-    "a letter twice": (["decoding", "batch=3", "batch=4"], "batch is given twice"),
-    "no number": (["decoding", "batch=x"], "batch: 'x' is not a plain number"),
-    "a unit": (["decoding", "hbm_bandwidth=4 TB"], "'4 TB' is not a number with the unit B/s"),
-    "a letter of another sheet": ([*DECODING, "tp=2"], "decoding does not use tp"),
-    "a precision": (["decoding", "h100", "precision=fp7"], "has no peak at 'fp7'; it has"),
-    "a precision of nothing": (["decoding", "precision=fp8"], "precision=fp8 is of a device: name one, such as h100"),
-    "no model": (["training_step", "h100"], "training_step needs a model's row"),
-    "a strategy": ([*STEP[:3], "tp=3", *STEP[4:]], "tp=3 does not divide the 64 heads"),
-    "a word": ([*STEP, "recompute=ful"], "recompute is 'none', 'selective' or 'full', not 'ful'"),
-    "an engine": ([*SERVE, "engine=vlm"], "engine is 'ideal', 'vllm', 'sglang'"),
-    "an exchange": ([*SERVE, "exchange=ring"], "exchange is 'all_reduce', 'all_to_all' or 'gather', not 'ring'"),
-    "no device to serve on": (["serve", "llama3_70b", *SERVE[3:]], "serve needs a device's row, such as"),
-    "no model to serve": (["serve", *SERVE[2:]], "serve needs a model's row"),
-    "ways to serve": ([*SERVE[:3], "tp=7", *SERVE[4:]], "tp=7 does not divide the 64 heads: tp=1, 2, 4"),
-    "a model that does not fit": ([*SERVE[:3], "tp=1", *SERVE[4:]], "tp=2 would hold them"),
-    "a word of training": ([*SERVE, "recompute=full"], "'recompute' is neither a letter nor a word of serve"),
-    "less than needed": (["weight_memory", "weight_bits=4"], "weight_memory needs params to be worked out"),
-    "search what": (["search"], "search what? Name it"),
-    "nothing sought": (["search", "decoding", "llama3_8b", "batch=1..3"], "say what is sought of decoding"),
-    "a range": (["search", "decoding", "batch=3..1"], "batch=3..1 is no range: one reads 1..64"),
-    "a count": (["search", "decoding", "batch=1..3", "best=x"], "best is a number of strategies"),
-    "no devices": (["search", "training_step", "llama3_8b", "h100"], "a search needs devices"),
-    "no keyword of a search": (["search", "decoding", "executor=4"], "'executor' is neither"),
-}
+WRONG = cases("what the shell refuses", globals())
 
 
 @pytest.mark.parametrize(("arguments", "said"), WRONG.values(), ids=WRONG)

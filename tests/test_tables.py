@@ -28,6 +28,7 @@ from scalebook.tables import (
 from scalebook.tables.plausible import refuse_outliers
 
 from .every import every
+from .support import cases
 
 TABLES = [accelerators, links, models, precisions, engines, runs, ranges, efficiencies]
 ROWS = [(table, key) for table in TABLES for key in table]
@@ -131,37 +132,7 @@ def test_html_is_escaped(tmp_path):
         assert "&lt;" in page
 
 
-@pytest.mark.parametrize(
-    ("stanza", "words"),
-    [
-        (
-            'hbm_capacity = "80 GBs"',
-            ["hbm_capacity", "'80 GBs' is not a number with the unit B", "'80 GB'", "memory capacity"],
-        ),
-        ('hbm_capacity = "80 TB/s"', ["hbm_capacity", "with the unit B "]),
-        ("hbm_capacity = 80e9", ["hbm_capacity", "lacks its unit, B"]),
-        ('hbm_capcity = "80 GB"', ["hbm_capcity", "no letter is called", "did you mean 'hbm_capacity'"]),
-        ('cores = "132"', ["cores", "plain number"]),
-        ("cores = -1", ["cores must be positive, not -1"]),
-        ("cores = nan", ["cores", "not nan"]),
-        ("cores = true", ["cores must be a number, not True"]),
-        ("cores = [1, {}]", ["cores: a cell holds one value, not the list [1, {}]"]),
-        ("cores = 2026-11-21", ["cores must be a number"]),
-        ("cores = {value = {a = 1}}", ["cores must be a number"]),
-        ("cores = {value = 4, note = ['x']}", ["cores, note: text belongs here, not ['x']"]),
-        ("cores = {value = 4, note = 3}", ["cores, note: text belongs here, not 3"]),
-        ("cores = {value = 4, source = ['williams2009']}", ["cores, source: text belongs here, not ['williams2009']"]),
-        ("name = ['x']", ["name: text belongs here, not ['x']"]),
-        ("name = {value = 'x'}", ["name: text belongs here"]),
-        ('launch = "2022-13"', ["launch", "unit year"]),
-        ('cores = {value = 4, sorce = "x"}', ["cores", "sorce is out of place"]),
-        ('cores = {note = "x"}', ["cores", "value is out of place or missing"]),
-        (
-            'cores = {value = 4, source = "williams2008"}',
-            ["cores", "'williams2008' is not among the sources", "did you mean 'williams2009'"],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("stanza", "words"), cases("a cell that is wrong", globals()).values())
 def test_a_mistake_stops_the_load(tmp_path, stanza, words):
     path = tmp_path / "mine.toml"
     path.write_text(f'[good]\nsource = "williams2009"\ncores = 3\n[bad]\nsource = "williams2009"\n{stanza}\n', "utf-8")

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scalebook import offload
 from scalebook.block import GPT, LLAMA, MOE, backward
 from scalebook.block.work import work
-from scalebook.language import NOTATION, code, symbol
-from scalebook.language.units import check
+from scalebook.language import NOTATION, symbol
 from scalebook.search import search
 from scalebook.tables import accelerators, models, precisions
 from scalebook.training import assumptions
@@ -22,7 +21,7 @@ from scalebook.training.profile import profile
 from scalebook.training.step import DEFAULT_LETTERS, memory_sheet, training_sheet, training_step
 from scalebook.training.strategy import CHOICES, Strategy
 
-from .support import JavaScript, draw
+from .support import agree, sound
 
 PARTS = (
     "step_forward", "step_backward", "step_again", "step_head", "optimizer_time", "bubble_time", "tp_exposed",
@@ -45,25 +44,12 @@ A100, H100 = accelerators.a100.at("bf16"), accelerators.h100.at("bf16")
 
 
 def test_a_formula_made_from_a_block_has_its_unit_a_meaning_and_a_source():
-    formulas = (f for asked in SHEETS for f in training_sheet(*asked).formulas.values())
-    for f in {(f.name, f.letter, f.rhs): f for f in formulas if "__wrapped__" not in vars(f)}.values():
-        assert f.meaning.endswith(".") and f.sources, f.name
-        if f.rhs != 0:
-            check(f)
+    sound(training_sheet(*asked) for asked in SHEETS)
 
 
 @pytest.mark.parametrize("asked", SHEETS, ids=range(len(SHEETS)))
 def test_python_numpy_and_javascript_agree_on_a_whole_step(asked):
-    sheet = training_sheet(*asked)
-    values = draw(sheet.inputs, 8)
-    statements, outputs = [(n, f.guarded) for n, f in sheet.formulas.items()], list(sheet.formulas)
-    with np.errstate(all="ignore"):
-        arrays = [np.broadcast_to(x, 8) for x in code.vector(sheet.inputs, statements, outputs)(*values.values())]
-    rows = [{n: float(x[i]) for n, x in values.items()} for i in range(8)]
-    pages = JavaScript().each(sheet.js, [[row] for row in rows])
-    for i, page in enumerate(pages):
-        fine = {n: float(x[i]) for n, x in zip(outputs, arrays, strict=True) if np.isfinite(x[i])}
-        assert {n: x for n, x in page.items() if x is not None} == pytest.approx(fine, rel=1e-9)
+    assert list(agree(training_sheet(*asked), 8, rel=1e-9))
 
 
 RUNS = [

@@ -9,74 +9,13 @@ from scalebook.tables import accelerators, models
 from scalebook.training.rules import RULES, check, derived, reason
 from scalebook.training.step import training_step
 
+from .support import cases
+
 MODEL = {**models.megatron_1t, "seq": 2048, "schedule": "1f1b", "sequence_parallel": True, "offload": False}
 MOE = {**models.mixtral_8x7b, "seq": 8192, "schedule": "1f1b", "sequence_parallel": True, "offload": False}
 
 # By rule: a model, what breaks the rule and nothing before it, and what must be in the sentence.
-BROKEN = {
-    "dimensions multiply to the devices": (MODEL, dict(devices=4096, tp=8, pp=64, dp=7), "dp=8 would do"),
-    "tp divides heads": (MODEL, dict(tp=7), "tp=7 does not divide the 160 heads: tp=1, 2, 4, 8, 16 or 32 would do"),
-    "tp fits kv_heads": (MOE, dict(tp=16, kv_heads=6), "tp=16 neither divides"),
-    "tp divides ffn": (MODEL, dict(tp=4, ffn=102), "tp=1 or 2 would do"),
-    "etp divides expert_ffn": (MOE, dict(tp=4, expert_ffn=6), "etp=1 or 2 would do"),
-    "etp divides tp": (MOE, dict(tp=8, etp=16), "etp=1, 2, 4 or 8 would do"),
-    "etp has tokens of its own": (
-        MOE,
-        dict(tp=8, dp=8, etp=2, sequence_parallel=False),
-        "that tp=8 devices all have where sequence_parallel is False: etp=8",
-    ),
-    "tp within scaleup_size": (MODEL, dict(tp=16, scaleup_size=8), "tp=1, 2, 4 or 8 would do"),
-    "cp halves divide seq": (MODEL, dict(cp=3), "cp=3 does not divide seq=2048"),
-    "tp divides the sequence": (MODEL, dict(tp=8, seq=20), "tp=1, 2 or 4 would do"),
-    "pp within layers": (MODEL, dict(pp=256), "pp=256 is more than the 128 layers"),
-    "stages have blocks": (MODEL, dict(pp=100), "pp=100 stages of at most 2 blocks leave more than one of them empty"),
-    "interleaving alone has chunks": (MODEL, dict(chunks=2), "schedule='interleaved', not '1f1b': chunks=1 would do"),
-    "stages hold the layers": (
-        MODEL,
-        dict(pp=3, stage_blocks=20),
-        "stage_blocks=20 in the fullest of 3 stages does not deal out the 128 layers: stage_blocks=43, 44",
-    ),
-    "the last stage holds the rest": (
-        MODEL,
-        dict(pp=8, stage_blocks=17, last_blocks=3),
-        "last_blocks=3 after 7 stages of at most 17 does not deal out the 128 layers: last_blocks=9, 10",
-    ),
-    "chunks divide a stage": (MODEL, dict(chunks=3, pp=16, schedule="interleaved"), "chunks=1, 2, 4 or 8 would do"),
-    "a schedule's chunks divide a stage": (
-        MODEL,
-        dict(schedule="zb_v", pp=128),
-        "and a stage has 1 blocks: pp=1, 2, 4, 5",
-    ),
-    "windows within layers": (MODEL, dict(window_layers=200), "window_layers=200 is more than the 128 layers"),
-    "ep has experts": (MODEL, dict(ep=4, dp=8), "ep=1 would do"),
-    "ep divides experts": (MOE, dict(ep=3, dp=3), "ep=3 does not divide the 8 experts: ep=1 would do"),
-    "ep divides dp cp tp/etp": (MOE, dict(ep=8, dp=4), "ep=1, 2 or 4 would do"),
-    "dp divides global_batch": (MODEL, dict(dp=64, global_batch=100), "global_batch=64 or 128"),
-    "batch divides the rest": (MODEL, dict(dp=64, global_batch=512, batch=3), "batch=1, 2, 4 or 8 would do"),
-    "a stage there is": (MODEL, dict(pp=8, stage=9), "stage=9 is none of the 8 stages: stage=1, 2"),
-    "global_batch in micro-batches": (
-        MODEL,
-        dict(dp=8, microbatches=4, global_batch=64),
-        "not microbatches=4 times dp=8 times batch=1: global_batch=32 would do",
-    ),
-    "all_to_all deals out heads": (
-        MODEL,
-        dict(tp=8, cp=64, seq=2**17, context_exchange="all_to_all"),
-        "which does not divide: cp=1",
-    ),
-    "shard_group in groups": (MODEL, dict(dp=8, sharding="hybrid", shard_group=3), "shard_group=1, 2, 4 or 8"),
-    "shard_group in groups of experts": (
-        MOE,
-        dict(dp=48, ep=4, sharding="hybrid", shard_group=8),
-        "neither divides the 12 devices (dp cp tp/(ep etp)) that share",
-    ),
-    "kv_heads divide heads": (MODEL, dict(kv_heads=7), "kv_heads=7 do not divide the 160 heads: kv_heads=1, 2"),
-    "embeddings are one or two": (MODEL, dict(embeddings=3), "embeddings=1 or 2 would do"),
-    "a gate or none": (MODEL, dict(gating=2), "gating=2 is neither"),
-    "moe_layers within layers": (MODEL, dict(moe_layers=129), "moe_layers=129 is more than the 128 layers"),
-    "top_k within experts": (MOE, dict(top_k=9), "top_k=9 is more than the 8 experts"),
-    "offload has near_blocks": (MODEL, dict(pp=64, offload=True), "pp=64 a stage has 2"),
-}
+BROKEN = cases("a rule of training that is broken", globals())
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda x: x.name)
