@@ -29,7 +29,8 @@ def test_the_kernels_of_blocks_add_up_to_the_parts(name, rates):
     model, device, words = STEPS[name]
     run = training_step(model, device, **words, kernels=rates)
     calls = run.microbatches * run.stage_blocks
-    blocks = sum(x.time for x in profile(model, device, **words, kernels=rates).lines if x.calls == calls)
+    counted = calls, calls * run.get("unread_rerun", 1)  # kernels whose results nothing reads run in some blocks only
+    blocks = sum(x.time for x in profile(model, device, **words, kernels=rates).lines if x.calls in counted)
     assert blocks == pytest.approx(run.step_forward + run.step_backward + run.step_again, rel=1e-9)
 
 
