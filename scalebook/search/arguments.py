@@ -38,16 +38,7 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
     space = thing.space
     several, fixed = _split(space, letters)
     rows = tuple(x for x in knowns if not isinstance(x, Formula))
-    # Drops the rows' own values of them, and what depends on these.
-    placed = {n: x[0] for n, x in several.items() if n not in space.words}
-    cells = gather(rows, {n: float(quantity(n, x)) for n, x in (fixed | placed).items()})
-    if stray := next((n for n, c in cells.items() if not isinstance(c.value, Real)), None):
-        raise TypeError(
-            f"{stray} is no single number in what is given by position: give its values by keyword, as a list"
-        )
-    values = {n: float(c.value) for n, c in cells.items() if n not in placed}
-    more = {n: x for n, x in space.assumed(values).items() if n not in several}
-    fixed, values = {**fixed, **more}, {**space.letters, **values, **more}
+    fixed, values = _values(space, rows, several, fixed)
     for name in space.needed:
         if name not in values and name not in several:
             raise TypeError(f"a search needs {name}: give {name}=...")
@@ -74,6 +65,20 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
     return Problem(
         thing, knowns, fixed, values, words, searched, axes, limits, frozenset(lift), int(best), maximize is not None
     )
+
+
+def _values(space: Space, rows: tuple, several: Mapping, fixed: Mapping) -> tuple[dict, dict]:
+    """Return the letters with a single value that the call gives, and these with those of rows and of the space."""
+    # Drops the rows' own values of searched letters, and what depends on these.
+    placed = {n: x[0] for n, x in several.items() if n not in space.words}
+    cells = gather(rows, {n: float(quantity(n, x)) for n, x in {**fixed, **placed}.items()})
+    if stray := next((n for n, c in cells.items() if not isinstance(c.value, Real)), None):
+        raise TypeError(
+            f"{stray} is no single number in what is given by position: give its values by keyword, as a list"
+        )
+    values = {n: float(c.value) for n, c in cells.items() if n not in placed}
+    more = {n: x for n, x in space.assumed(values).items() if n not in several}
+    return {**fixed, **more}, {**space.letters, **values, **more}
 
 
 def _refuse_no_count(best) -> None:

@@ -26,6 +26,7 @@ __all__ = ["Planned", "Priced", "Pricing", "built", "each_sheet", "joined", "pla
 
 BLOCK = 1 << 16  # strategies evaluated at a time, so that the arrays stay in a core's cache
 _NONE = np.empty((0, 5))
+_MOST = np.finfo(float).max  # values of strategies that do not fit are infinite
 
 
 class Priced(NamedTuple):
@@ -279,9 +280,9 @@ class Pricing:
                 reject(name, block.rows, numbers)
             values, second = self.valued(block, fits)
             lowest = _lowest(values, self.problem.best, found.best)
-            known = np.concatenate([[np.inf], found.front[:, 0]])
+            known = np.concatenate([[_MOST], found.front[:, 0]])
             known = known[np.searchsorted(found.front[:, 1], second.ravel(), side="right")].reshape(second.shape)
-            ahead = np.flatnonzero((values <= known) & np.isfinite(values))
+            ahead = np.flatnonzero(values <= known)
             parts = (self.records(block, values, second, x) for x in (lowest, ahead))
             found = joined(found, Priced(*parts, Counter(), int(count.sum())), self.problem.best)
         return found
@@ -367,6 +368,8 @@ def _as_deep(values: np.ndarray, axes: int) -> np.ndarray:
 
 def _lowest(values: np.ndarray, number: int, best: np.ndarray) -> np.ndarray:
     """Return the flat indices of the lowest values, enough to include all that could be among the best `number`."""
-    is_low = (values <= (best[-1, 0] if len(best) >= number else np.inf)) & np.isfinite(values)
-    own, flat = values[is_low], np.flatnonzero(is_low)
-    return flat[own <= np.partition(own, number - 1)[number - 1]] if len(own) > number else flat
+    flat = np.flatnonzero(values <= (best[-1, 0] if len(best) >= number else _MOST))
+    if len(flat) <= number:
+        return flat
+    own = values[np.unravel_index(flat, values.shape)]
+    return flat[own <= np.partition(own, number - 1)[number - 1]]
