@@ -42,6 +42,8 @@ def kinds():
         drawn = {x: CHOICES[x][(number + int(rng.integers(2))) % len(CHOICES[x])] for x in words}
         if MODELS[number % len(MODELS)] == "deepseek_v3":  # latents have no heads to deal out
             drawn["context_exchange"] = "gather"
+            if drawn["schedule"] in ("dualpipe", "dualpipe_v", "zb_v"):  # 61 blocks have no equal halves
+                drawn["schedule"] = "zb_h1"
         if OPTIMIZERS[drawn["optimizer"]].mode:  # it updates a model's own matrices
             drawn["trained"] = "all"
         model, device = (names[number % len(names)] for names in (MODELS, DEVICES))

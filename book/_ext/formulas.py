@@ -1,7 +1,6 @@
 """The formulas and the letters as pages: an index that can be filtered, a page a subject, and the notation by group."""
 
 import inspect
-import re
 from collections import defaultdict
 from doctest import DocTestParser
 from html import escape
@@ -12,8 +11,7 @@ from linking import BOOK, capital, cited, imported, linked, plain, repository
 
 import scalebook
 from scalebook.language import FORMULAS, NOTATION
-
-HEAD = re.compile(r"^# (.+)\.$|^letter\(\s*\"(\w+)\"", re.MULTILINE)
+from scalebook.language.notation import GROUPS
 
 
 def first_sentence(module) -> str:
@@ -131,18 +129,10 @@ def formula_pages() -> dict[str, str]:
 
 
 def groups() -> list[tuple[str, list[str]]]:
-    """The letters under the comments that head them in the package: the notation's own order."""
-    found, rest = [], set(NOTATION)
-    stated = [m for m in imported() if m.__name__.rpartition(".")[2].startswith("letters")]
-    for module in sorted(stated, key=lambda m: "language" not in m.__name__):
-        found.append((first_sentence(module), []))
-        for head, name in HEAD.findall(inspect.getsource(module)):
-            if head:
-                found.append((head, []))
-            elif name in rest:
-                found[-1][1].append(name)
-                rest.discard(name)
-    return [(head, names) for head, names in found if names] + ([("Other letters", sorted(rest))] if rest else [])
+    """The letters by group, in the notation's own order; then those that no group has."""
+    imported()
+    rest = sorted(set(NOTATION) - {*chain(*GROUPS.values())})
+    return [*GROUPS.items()] + ([("Other letters", rest)] if rest else [])
 
 
 def uses() -> tuple[dict, dict]:

@@ -4,8 +4,8 @@
 beside the package in a clone of the repository. Where only the package is installed, an import raises ImportError.
 
 >>> from scalebook.book import drawings
->>> drawings.ring(4).description.partition(":")[0]
-'Sums around a ring'
+>>> drawings.ring(4).title
+'A ring all-reduce of 4 devices'
 """
 
 from pathlib import Path

@@ -182,8 +182,9 @@ def system(document, name: str = "system") -> System:
     Raises ValueError, naming the field, for a bad one.
     """
     given = fields(document, "a system", ("matrix", "vector", "mem1", "mem2", "processing_mode", "networks"))
-    if given["processing_mode"] not in ["roofline", "no_overlap"]:
-        said = quoted(given["processing_mode"])
+    mode = given["processing_mode"]
+    if not isinstance(mode, str) or mode not in ("roofline", "no_overlap"):
+        said = quoted(mode)
         raise ValueError(f"a system: processing_mode is {said}, neither 'roofline' nor 'no_overlap'")
     rates = []
     for engine in ("matrix", "vector"):
@@ -200,7 +201,7 @@ def system(document, name: str = "system") -> System:
         tiers.append(Memory(capacity, bandwidth, _steps(entry, "MB_efficiency", 1e6)))
     if not isinstance(given["networks"], (list, tuple)) or not given["networks"]:
         raise ValueError("a system: networks is not a list of at least one network")
-    return System(name, *rates, *tiers, given["processing_mode"], tuple(map(_network, given["networks"])))
+    return System(name, *rates, *tiers, mode, tuple(map(_network, given["networks"])))
 
 
 def _network(document) -> Network:

@@ -35,7 +35,7 @@ from sympy.printing.str import StrPrinter
 from .tabular import aligned, folded, page_table, styled
 
 __all__ = [
-    "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "free", "in_letters", "letter",
+    "GROUPS", "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "free", "in_letters", "letter",
     "letters_of", "listed", "nearest", "no_attribute", "quoted", "symbol", "tex", "word",
 ]  # fmt: skip
 
@@ -180,6 +180,7 @@ class Notation(dict):
 
 
 NOTATION = Notation()
+GROUPS: dict[str, list[str]] = {}  # letters by the group in which a package's `letters.toml` has them
 SIGNS = ("positive", "nonnegative", "real", "share")  # a share lies between 0 and 1
 
 
@@ -216,10 +217,12 @@ def letters_of(package: str) -> None:
     is called, and in printed forms for its mark.
     """
     groups = tomllib.loads((files(package) / "letters.toml").read_text("utf-8"))
-    for group in groups.values():
+    for head, group in groups.items():
         for member, called, mark in group.pop("members", [("", "", "")]):
             for name, (unit, meaning, tex, *rest) in group.items():
-                letter(name.replace("#", member), unit, meaning.replace("#", called), tex.replace("#", mark), *rest)
+                printed = tex.replace("#", mark)
+                new = letter(name.replace("#", member), unit, meaning.replace("#", called), printed, *rest)
+                GROUPS.setdefault(head, []).append(new.name)
 
 
 def symbol(name: str) -> sympy.Symbol:
