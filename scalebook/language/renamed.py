@@ -122,7 +122,7 @@ def renamed(module: str) -> Callable[[str], object]:
     >>> renamed("scalebook.language")("fourmula")
     Traceback (most recent call last):
         ...
-    AttributeError: module 'scalebook.language' has no attribute 'fourmula'
+    AttributeError: module 'scalebook.language' has no attribute 'fourmula'...
     """
 
     def __getattr__(name: str) -> object:
