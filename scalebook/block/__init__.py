@@ -7,7 +7,7 @@ are transformations: each takes a listing and returns a new one.
 'all_gather'
 """
 
-from .backward import backward, recomputation, unread_again
+from .backward import backward, read_and_unread, recomputation, unread_again
 from .eager import FAMILIES, Family, eager, undropped
 from .hybrids import Hybrid, kinds_of, state_core
 from .listing import Block, Collective, parse
@@ -57,7 +57,8 @@ __all__ = [
     "Block", "Collective", "Family", "Hybrid", "Kernel", "Op", "Tensor", "active_parameters", "attention_core",
     "backward", "biased", "block", "blocks_of", "cached", "context_exchanged", "context_parallel", "eager",
     "expert_parallel", "expert_tensor_parallel", "flash", "full", "fuse", "hold_gathered", "kinds_of",
-    "model_active_params", "model_params", "parameters", "parse", "recomputation", "recompute", "selective",
+    "model_active_params", "model_params", "parameters", "parse", "read_and_unread", "recomputation",
+    "recompute", "selective",
     "sequence_parallel", "served_blocks", "shard", "state_core", "tensor_parallel", "unbiased", "undropped",
     "unread_again",
 ]  # fmt: skip

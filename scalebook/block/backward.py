@@ -5,7 +5,7 @@ from dataclasses import replace
 from scalebook.block.listing import Block
 from scalebook.block.operations import Op, Tensor, ways
 
-__all__ = ["backward", "recomputation", "unread_again"]
+__all__ = ["backward", "read_and_unread", "recomputation", "unread_again"]
 
 # Each collective and the collective of its gradient (identity: the gradient passes unchanged).
 DUAL = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather", "all_to_all": "all_to_all", "all_reduce": ""}
@@ -58,6 +58,18 @@ def unread_again(back: Block) -> tuple[Op, ...]:
         else:
             unread.append(op)
     return tuple(reversed(unread))
+
+
+def read_and_unread(back: Block) -> tuple[Block, Block]:
+    """Split a backward pass into the lines that something reads, and those of `unread_again`.
+
+    >>> from scalebook.block.models import LLAMA
+    >>> from scalebook.block.transformations import full
+    >>> [len(part.ops) for part in read_and_unread(backward(full(LLAMA)))][1]
+    2
+    """
+    unread = unread_again(back)
+    return Block(tuple(op for op in back.ops if op not in set(unread))), Block(unread)
 
 
 class _Pass:

@@ -63,7 +63,7 @@ class Sheet:
 
     @cached_property
     def formulas(self) -> dict[str, Formula]:
-        """The formulas by letter, each after those that it needs.  Found at first use, so that an import is quick."""
+        """The formulas by letter, inputs first.  The order is found at first use, so that an import is quick."""
         try:
             order = TopologicalSorter({n: f.inputs for n, f in self._by_letter.items()}).static_order()
             return {n: self._by_letter[n] for n in order if n in self._by_letter}

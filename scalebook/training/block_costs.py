@@ -14,8 +14,8 @@ from scalebook.block import (
     HEAD,
     Block,
     backward,
+    read_and_unread,
     shard,
-    unread_again,
 )
 from scalebook.block.listing import factored
 from scalebook.block.work import PHASES, Work, phase_of, stream, tensors_of, trained, work
@@ -63,10 +63,9 @@ def _messages(block: Block, way: str, keep=lambda op: True) -> Expr:
 
 def _less_unread(back: Block, cost) -> Expr:
     """Return a cost of a backward pass. Recomputed lines that nothing reads count by the share that is run."""
-    unread = set(unread_again(back))
-    if not unread:
+    read, others = read_and_unread(back)
+    if not others.ops:
         return cost(back)
-    read, others = Block(tuple(op for op in back.ops if op not in unread)), Block(unread_again(back))
     return cost(read) + symbol("unread_rerun") * cost(others)
 
 

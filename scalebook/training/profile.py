@@ -11,7 +11,7 @@ True
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from scalebook.block import Block, backward, unread_again
+from scalebook.block import Block, backward, read_and_unread
 from scalebook.block.work import Work, both_passes, work
 from scalebook.language import Formula, Row, show
 from scalebook.language.tabular import aligned, page_table, styled
@@ -92,11 +92,10 @@ def profile(*knowns, **letters) -> Profile:
 def _kernels(forward: Block, quantized: bool) -> Iterator[tuple[Work, bool]]:
     """Yield the kernels of a block and of its backward pass, and whether anything reads what each computes."""
     back = backward(forward)
-    unread = unread_again(back)
-    read = Block(tuple(op for op in back.ops if op not in set(unread)))
+    read, unread = read_and_unread(back)
     for w in (*work(forward, "forward", quantized), *work(read, quantized=quantized)):
         yield w, True
-    for w in work(Block(unread), quantized=quantized):
+    for w in work(unread, quantized=quantized):
         yield w, False
 
 
