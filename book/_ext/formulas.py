@@ -1,6 +1,5 @@
 """The formulas and the letters as pages: an index that can be filtered, a page a subject, and the notation by group."""
 
-import inspect
 from collections import defaultdict
 from doctest import DocTestParser
 from html import escape
@@ -53,7 +52,7 @@ def worked(f) -> list[str]:
 
 def entry(f) -> list[str]:
     """One formula: its equation, meaning, unit, letters, an example, sources and code."""
-    file, line = inspect.getsourcefile(f.__wrapped__), inspect.getsourcelines(f.__wrapped__)[1]
+    file, line = f.place
     code = f"{repository()}/blob/main/{Path(file).relative_to(BOOK.parent)}#L{line}"
     given = NOTATION[f.letter]
     holds = "; ".join(plain(x.words) for x in f.domain)

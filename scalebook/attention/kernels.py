@@ -9,7 +9,7 @@ from scalebook.attention.arithmetic import (
     pair_width_grouped,
     prefill_context,
 )
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, constant, formula
 from scalebook.machine.roofline import (
     compute_time,
     idle_fraction,
@@ -28,15 +28,10 @@ __all__ = [
 
 # Traffic
 
-
-@formula("activation_bits", "micikevicius2022 §5")
-def sixteen_bits():
-    """Default width of projections and results: 16 bits.
-
-    >>> sixteen_bits()
-    16.0
-    """
-    return 16
+sixteen_bits = constant(
+    "sixteen_bits", "activation_bits", 16, "micikevicius2022 §5",
+    "Default width of projections and results: 16 bits.",
+)  # fmt: skip
 
 
 @formula("traffic", "dao2022 §3.1", given=[prefill_context])

@@ -1,8 +1,6 @@
 """Linear attention with a state that each token corrects (Gated DeltaNet): arithmetic and memory traffic."""
 
-from sympy import Integer
-
-from scalebook.language import formula
+from scalebook.language import constant, formula
 
 __all__ = [
     "delta_chunk", "delta_flops", "delta_kernel_time", "delta_state_traffic", "delta_traffic", "linear_bits_wide",
@@ -10,25 +8,15 @@ __all__ = [
 
 _HERE = "yang2024 §3.3"
 
+delta_chunk = constant(
+    "delta_chunk", "delta_chunk", 64, "fla",
+    "Default tokens of a prompt per chunk: 64, as in the kernels of flash-linear-attention.",
+)  # fmt: skip
 
-@formula("delta_chunk", "fla")
-def delta_chunk():
-    """Default tokens of a prompt per chunk: 64, as in the kernels of flash-linear-attention.
-
-    >>> delta_chunk()
-    64.0
-    """
-    return Integer(64)
-
-
-@formula("linear_bits", "qwen3-next")
-def linear_bits_wide():
-    """Default width of the state: 32 bits, since every token adds to it.
-
-    >>> linear_bits_wide()
-    32.0
-    """
-    return Integer(32)
+linear_bits_wide = constant(
+    "linear_bits_wide", "linear_bits", 32, "qwen3-next",
+    "Default width of the state: 32 bits, since every token adds to it.",
+)  # fmt: skip
 
 
 @formula("attention_flops", _HERE)

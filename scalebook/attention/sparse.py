@@ -6,10 +6,10 @@
 0.43...
 """
 
-from sympy import Integer, Max, Piecewise, Rational, ceiling
+from sympy import Max, Piecewise, Rational, ceiling
 
 from scalebook.attention.arithmetic import causal_pairs, window_pairs  # noqa: F401  (the first stands in an example)
-from scalebook.language import formula
+from scalebook.language import constant, formula
 
 __all__ = [
     "dense_tokens_picked", "head_tile_hopper", "index_bits_block", "index_flops", "index_kernel_time",
@@ -84,14 +84,10 @@ def index_peak_same(peak_flops):
     return peak_flops
 
 
-@formula("index_bits", _HERE, "vllm-sparse")
-def index_bits_block():
-    """Bits per value of the indexer's cached key: 8, plus a 32-bit scale for each 128 values.
-
-    >>> index_bits_block()
-    8.25
-    """
-    return Rational(33, 4)
+index_bits_block = constant(
+    "index_bits_block", "index_bits", "8.25", (_HERE, "vllm-sparse"),
+    "Bits per value of the indexer's cached key: 8, plus a 32-bit scale for each 128 values.",
+)  # fmt: skip
 
 
 @formula("pairs", _HERE)
@@ -117,16 +113,11 @@ def dense_tokens_picked(index_tokens):
     return index_tokens
 
 
-@formula("head_tile", "flashmla", "vllm-sparse")
-def head_tile_hopper():
-    """Heads per tile of FlashMLA's sparse attention: 64 on the H100; on the B200 some kernels take 128.
-
-    A dense tile is filled with many queries. Here each query has its own keys, so only its heads fill a tile.
-
-    >>> head_tile_hopper()
-    64.0
-    """
-    return Integer(64)
+head_tile_hopper = constant(
+    "head_tile_hopper", "head_tile", 64, ("flashmla", "vllm-sparse"),
+    "Heads per tile of FlashMLA's sparse attention: 64 on the H100; on the B200 some kernels take 128.\n\n"
+    "A dense tile is filled with many queries. Here each query has its own keys, so only its heads fill a tile.",
+)  # fmt: skip
 
 
 @formula("tiled_heads", "flashmla", "vllm-sparse")

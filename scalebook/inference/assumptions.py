@@ -8,7 +8,7 @@ device's row has cells for its own attention kernels (`read_launch_grouped` and 
 import itertools
 from collections.abc import Mapping
 
-from sympy import Integer, Max, Rational
+from sympy import Integer, Max
 
 from scalebook.attention.linear import delta_chunk, linear_bits_wide
 from scalebook.attention.sparse import (
@@ -18,7 +18,7 @@ from scalebook.attention.sparse import (
     sparse_efficiency,
     tiled_heads,
 )
-from scalebook.language import Row, formula
+from scalebook.language import Row, constant, formula
 from scalebook.language.row import Cell, quantity
 
 __all__ = [
@@ -33,133 +33,70 @@ _HERE = "aiconfigurator"
 _EXPERTS = "aiconfigurator-moe"
 _MICRO = Integer(10) ** -6
 
+read_launch_grouped = constant(
+    "read_launch_grouped", "read_launch", "8.4e-06", _HERE,
+    "Default launch time of attention to cached keys and values: TensorRT-LLM's on the H100.",
+)  # fmt: skip
 
-@formula("read_launch", _HERE)
-def read_launch_grouped():
-    """Default launch time of attention to cached keys and values: TensorRT-LLM's on the H100.
+read_efficiency_grouped = constant(
+    "read_efficiency_grouped", "read_efficiency", "0.72", _HERE,
+    "Default share of the memory bandwidth that attention to cached keys and values reaches: TensorRT-LLM's.",
+)  # fmt: skip
 
-    >>> read_launch_grouped()
-    8.4e-06
-    """
-    return Rational(84, 10) * _MICRO
+read_item_grouped = constant(
+    "read_item_grouped", "item_time", "1.5e-06", _HERE,
+    "Default minimum time a core spends on one sequence and one key-value head: TensorRT-LLM's attention.",
+)  # fmt: skip
 
+read_launch_latent = constant(
+    "read_launch_latent", "read_launch", "1.35e-05", _HERE,
+    "Default launch time of absorbed attention to cached latents: TensorRT-LLM's on the H100.",
+)  # fmt: skip
 
-@formula("read_efficiency", _HERE)
-def read_efficiency_grouped():
-    """Default share of the memory bandwidth that attention to cached keys and values reaches: TensorRT-LLM's.
+read_efficiency_latent = constant(
+    "read_efficiency_latent", "read_efficiency", "0.83", _HERE,
+    "Default share of the memory bandwidth that absorbed attention to latents reaches: TensorRT-LLM's.",
+)  # fmt: skip
 
-    >>> read_efficiency_grouped()
-    0.72
-    """
-    return Rational(18, 25)
+read_item_latent = constant(
+    "read_item_latent", "item_time", "5.6e-06", _HERE,
+    "Default minimum time a core spends on one sequence in absorbed attention: TensorRT-LLM's.",
+)  # fmt: skip
 
+prompt_launch = constant(
+    "prompt_launch", "prompt_launch", "1.54e-05", _HERE,
+    "Default launch time of the attention operator for prompts: TensorRT-LLM's on the H100.\n\n"
+    "The operator takes in the projections, writes the cache and returns the attention output.",
+)  # fmt: skip
 
-@formula("item_time", _HERE)
-def read_item_grouped():
-    """Default minimum time a core spends on one sequence and one key-value head: TensorRT-LLM's attention.
+prompt_efficiency = constant(
+    "prompt_efficiency", "prompt_efficiency", "0.59", _HERE,
+    "Default share of the memory bandwidth that prompt attention reaches when it writes the cache: TensorRT-LLM's.",
+)  # fmt: skip
 
-    >>> read_item_grouped()
-    1.5e-06
-    """
-    return Rational(3, 2) * _MICRO
+score_arithmetic = constant(
+    "score_arithmetic", "score_flops", 26, _HERE,
+    "Default vector operations per attention score, for the softmax: TensorRT-LLM's prompt attention.\n\n"
+    "On Blackwell Ultra the softmax takes half as long.",
+)  # fmt: skip
 
+one_tile = constant(
+    "one_tile", "query_tile", 128, "shah2024 §3",
+    "Default number of queries that a core holds in fused attention kernels.",
+)  # fmt: skip
 
-@formula("read_launch", _HERE)
-def read_launch_latent():
-    """Default launch time of absorbed attention to cached latents: TensorRT-LLM's on the H100.
+routing_time_least = constant(
+    "routing_time_least", "routing_time_least", "1.5e-05", _EXPERTS,
+    "Default time of the small kernels that sort tokens by expert: TensorRT-LLM's.",
+)  # fmt: skip
 
-    >>> read_launch_latent()
-    1.35e-05
-    """
-    return Rational(27, 2) * _MICRO
-
-
-@formula("read_efficiency", _HERE)
-def read_efficiency_latent():
-    """Default share of the memory bandwidth that absorbed attention to latents reaches: TensorRT-LLM's.
-
-    >>> read_efficiency_latent()
-    0.83
-    """
-    return Rational(83, 100)
-
-
-@formula("item_time", _HERE)
-def read_item_latent():
-    """Default minimum time a core spends on one sequence in absorbed attention: TensorRT-LLM's.
-
-    >>> read_item_latent()
-    5.6e-06
-    """
-    return Rational(28, 5) * _MICRO
-
-
-@formula("prompt_launch", _HERE)
-def prompt_launch():
-    """Default launch time of the attention operator for prompts: TensorRT-LLM's on the H100.
-
-    The operator takes in the projections, writes the cache and returns the attention output.
-
-    >>> prompt_launch()
-    1.54e-05
-    """
-    return Rational(77, 5) * _MICRO
-
-
-@formula("prompt_efficiency", _HERE)
-def prompt_efficiency():
-    """Default share of the memory bandwidth that prompt attention reaches when it writes the cache: TensorRT-LLM's.
-
-    >>> prompt_efficiency()
-    0.59
-    """
-    return Rational(59, 100)
-
-
-@formula("score_flops", _HERE)
-def score_arithmetic():
-    """Default vector operations per attention score, for the softmax: TensorRT-LLM's prompt attention.
-
-    On Blackwell Ultra the softmax takes half as long.
-
-    >>> score_arithmetic()
-    26.0
-    """
-    return Integer(26)
-
-
-@formula("query_tile", "shah2024 §3")
-def one_tile():
-    """Default number of queries that a core holds in fused attention kernels.
-
-    >>> one_tile()
-    128.0
-    """
-    return Integer(128)
-
-
-@formula("routing_time_least", _EXPERTS)
-def routing_time_least():
-    """Default time of the small kernels that sort tokens by expert: TensorRT-LLM's.
-
-    >>> routing_time_least()
-    1.5e-05
-    """
-    return 15 * _MICRO
-
-
-@formula("assigned_passes", _EXPERTS)
-def assigned_passes():
-    """Default number of memory passes over the routed token copies: gather, quantize, weight and sum.
-
-    These passes come on top of the expert products. Fitted on the even rows of `moe_layer`, assuming that expert
-    products stream weights as fast as other kernels do. With the measured rate of expert products
-    (`libraries.trtllm_experts_hopper`) the same rows give 4.
-
-    >>> assigned_passes()
-    6.5
-    """
-    return Rational(13, 2)
+assigned_passes = constant(
+    "assigned_passes", "assigned_passes", "6.5", _EXPERTS,
+    "Default number of memory passes over the routed token copies: gather, quantize, weight and sum.\n\n"
+    "These passes come on top of the expert products. Fitted on the even rows of `moe_layer`, assuming that expert "
+    "products stream weights as fast as other kernels do. With the measured rate of expert products "
+    "(`libraries.trtllm_experts_hopper`) the same rows give 4.",
+)  # fmt: skip
 
 
 @formula("result_bits", "micikevicius2022 §5")
@@ -206,48 +143,27 @@ def expert_ways_left(tp, attention_dp, ep):
     return tp * attention_dp / ep
 
 
-@formula("step_overhead", "kwon2023")
-def no_step_overhead():
-    """Default host overhead of a step: none, because the engine plans the next step while this one runs.
+no_step_overhead = constant(
+    "no_step_overhead", "step_overhead", 0, "kwon2023",
+    "Default host overhead of a step: none, because the engine plans the next step while this one runs.",
+)  # fmt: skip
 
-    >>> no_step_overhead()
-    0.0
-    """
-    return Integer(0)
+no_layer_overhead = constant(
+    "no_layer_overhead", "layer_overhead", 0, "kwon2023",
+    "Default gap between the kernels of a layer: none, as in a captured CUDA graph.",
+)  # fmt: skip
 
+no_scale_kernels = constant(
+    "no_scale_kernels", "scale_kernels", 0, "kwon2023",
+    "Default number of extra kernels for activation scales: none.\n\n"
+    "Scales are fixed in advance, and the kernel before a product applies them.",
+)  # fmt: skip
 
-@formula("layer_overhead", "kwon2023")
-def no_layer_overhead():
-    """Default gap between the kernels of a layer: none, as in a captured CUDA graph.
-
-    >>> no_layer_overhead()
-    0.0
-    """
-    return Integer(0)
-
-
-@formula("scale_kernels", "kwon2023")
-def no_scale_kernels():
-    """Default number of extra kernels for activation scales: none.
-
-    Scales are fixed in advance, and the kernel before a product applies them.
-
-    >>> no_scale_kernels()
-    0.0
-    """
-    return Integer(0)
-
-
-@formula("norm_sums", "minimax2026")
-def no_norm_sums():
-    """Default number of norms that need a sum over devices: none.
-
-    A norm over a whole token or over one head stays within a device.
-
-    >>> no_norm_sums()
-    0.0
-    """
-    return Integer(0)
+no_norm_sums = constant(
+    "no_norm_sums", "norm_sums", 0, "minimax2026",
+    "Default number of norms that need a sum over devices: none.\n\n"
+    "A norm over a whole token or over one head stays within a device.",
+)  # fmt: skip
 
 
 @formula("sum_launch", "aiconfigurator-nccl")

@@ -16,11 +16,11 @@ and ends together.
 from functools import cache
 
 import numpy as np
-from sympy import Integer, Min, Rational, ceiling, floor
+from sympy import Min, Rational, ceiling, floor
 
 from scalebook.inference import queues
 from scalebook.inference.step import decode_step, prefill_step
-from scalebook.language import Row, Sheet, formula, show
+from scalebook.language import Row, Sheet, constant, formula, show
 from scalebook.language.notation import nearest
 from scalebook.language.row import quantity
 from scalebook.memory.serving import sliding_window
@@ -48,27 +48,17 @@ def hbm_reported_in_gib(hbm_capacity):
     return hbm_capacity * Rational(2**30, 10**9)
 
 
-@formula("free_share", "kwon2023")
-def free_share_usual():
-    """Default share of the free memory that goes to caches: everything left after weights and workspace.
+free_share_usual = constant(
+    "free_share_usual", "free_share", 1, "kwon2023",
+    "Default share of the free memory that goes to caches: everything left after weights and workspace.",
+)  # fmt: skip
 
-    >>> free_share_usual()
-    1.0
-    """
-    return Integer(1)
-
-
-@formula("kept_output", "kwon2023")
-def kept_output_usual():
-    """Default share of an answer for which memory is reserved: one half, the average over its life.
-
-    This holds for an engine that can preempt sequences, and so reserves nothing ahead. An engine that never preempts
-    reserves the whole answer: give 1.
-
-    >>> kept_output_usual()
-    0.5
-    """
-    return Rational(1, 2)
+kept_output_usual = constant(
+    "kept_output_usual", "kept_output", "0.5", "kwon2023",
+    "Default share of an answer for which memory is reserved: one half, the average over its life.\n\n"
+    "This holds for an engine that can preempt sequences, and so reserves nothing ahead. An engine that never "
+    "preempts reserves the whole answer: give 1.",
+)  # fmt: skip
 
 
 @formula("cached_tokens", "kwon2023", "beltagy2020 §3.1", given=[kept_output_usual])
@@ -93,14 +83,10 @@ def cache_room_of_free(hbm_reported, cache_share, held_weights, workspace, free_
     return free_share * (hbm_reported * cache_share - held_weights - workspace)
 
 
-@formula("batch_limit", "kwon2023")
-def batch_limit_usual():
-    """Default limit on the sequences that run at once in a group: 2,048, a usual setting under high load.
-
-    >>> batch_limit_usual()
-    2048.0
-    """
-    return Integer(2048)
+batch_limit_usual = constant(
+    "batch_limit_usual", "batch_limit", 2048, "kwon2023",
+    "Default limit on the sequences that run at once in a group: 2,048, a usual setting under high load.",
+)  # fmt: skip
 
 
 @formula("full_batch", "kwon2023", given=[batch_limit_usual])
@@ -141,25 +127,15 @@ def last_batch(requests, replicas, attention_dp, full_batch):
 
 # Time
 
+no_sequence_overhead = constant(
+    "no_sequence_overhead", "sequence_overhead", 0, "kwon2023",
+    "Default host time per sequence of a step: none, because the host prepares the next step meanwhile.",
+)  # fmt: skip
 
-@formula("sequence_overhead", "kwon2023")
-def no_sequence_overhead():
-    """Default host time per sequence of a step: none, because the host prepares the next step meanwhile.
-
-    >>> no_sequence_overhead()
-    0.0
-    """
-    return Integer(0)
-
-
-@formula("kernel_share", "kwon2023")
-def kernel_share_usual():
-    """Default share of the time in which kernels run: 1, for an engine under full load.
-
-    >>> kernel_share_usual()
-    1.0
-    """
-    return Integer(1)
+kernel_share_usual = constant(
+    "kernel_share_usual", "kernel_share", 1, "kwon2023",
+    "Default share of the time in which kernels run: 1, for an engine under full load.",
+)  # fmt: skip
 
 
 @formula("makespan", "yu2022", given=[no_sequence_overhead, kernel_share_usual])
@@ -191,16 +167,11 @@ def seconds_between_tokens(full_time, full_batch, output, prompt_time, sequence_
     return (full_time + sequence_overhead * full_batch + full_batch / output * prompt_time) / kernel_share
 
 
-@formula("tpot_tail", "mlperf-inference")
-def tail_of_batch():
-    """Time per output token at the 99th percentile, as a multiple of the mean.
-
-    Calibrated on half of the accelerators of `mlperf_interactive`.
-
-    >>> tail_of_batch()
-    1.6
-    """
-    return Rational(8, 5)
+tail_of_batch = constant(
+    "tail_of_batch", "tpot_tail", "1.6", "mlperf-inference",
+    "Time per output token at the 99th percentile, as a multiple of the mean.\n\n"
+    "Calibrated on half of the accelerators of `mlperf_interactive`.",
+)  # fmt: skip
 
 
 @formula("tpot_target", "mlperf-inference", given=[tail_of_batch])

@@ -7,7 +7,7 @@ that has cells for experts (`trtllm_experts`).
 
 from sympy import Max, Min, Piecewise, ceiling, floor
 
-from scalebook.language import Sheet, formula, symbol
+from scalebook.language import Sheet, constant, formula, symbol
 from scalebook.machine import kernels
 
 from .assumptions import assigned_passes, routing_time_least
@@ -25,15 +25,10 @@ x = symbol
 
 # Defaults
 
-
-@formula("result_bits", "micikevicius2022 §5")
-def results_in_sixteen():
-    """Default width of tokens and results: 16 bits.
-
-    >>> results_in_sixteen()
-    16.0
-    """
-    return 16
+results_in_sixteen = constant(
+    "results_in_sixteen", "result_bits", 16, "micikevicius2022 §5",
+    "Default width of tokens and results: 16 bits.",
+)  # fmt: skip
 
 
 @formula("expert_stream_efficiency", _EXPERTS)
@@ -58,14 +53,10 @@ def gather_bits_same(activation_bits):
     return activation_bits
 
 
-@formula("scale_time", _EXPERTS)
-def no_scale_time():
-    """Default time to find scales: none, because a tensor has one scale, which is known in advance.
-
-    >>> no_scale_time()
-    0.0
-    """
-    return 0
+no_scale_time = constant(
+    "no_scale_time", "scale_time", 0, _EXPERTS,
+    "Default time to find scales: none, because a tensor has one scale, which is known in advance.",
+)  # fmt: skip
 
 
 @formula("block_rows", "nvidia-matmul-guide §3.1")

@@ -38,7 +38,7 @@ from scalebook.attention.kernels import (
     sixteen_bits,
     tiled_pairs,
 )
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, constant, formula
 from scalebook.machine.kernels import one_core
 
 from .assumptions import (
@@ -68,15 +68,10 @@ _HERE = "aiconfigurator"
 
 # Defaults
 
-
-@formula("seq", "vaswani2017 §3.2")
-def one_new_token():
-    """Default number of new tokens per sequence in decoding: one.
-
-    >>> one_new_token()
-    1.0
-    """
-    return 1
+one_new_token = constant(
+    "one_new_token", "seq", 1, "vaswani2017 §3.2",
+    "Default number of new tokens per sequence in decoding: one.",
+)  # fmt: skip
 
 
 @formula("query_bits", "shah2024 §3")
@@ -89,65 +84,35 @@ def queries_as_they_come(activation_bits):
     return activation_bits
 
 
-@formula("read_launch_grouped", _HERE)
-def grouped_read_launch():
-    """Default launch time of attention to cached keys and values: TensorRT-LLM's on the H100.
+grouped_read_launch = constant(
+    "grouped_read_launch", "read_launch_grouped", read_launch_grouped.rhs, _HERE,
+    "Default launch time of attention to cached keys and values: TensorRT-LLM's on the H100.",
+)  # fmt: skip
 
-    >>> grouped_read_launch()
-    8.4e-06
-    """
-    return read_launch_grouped.rhs
+grouped_read_share = constant(
+    "grouped_read_share", "read_efficiency_grouped", read_efficiency_grouped.rhs, _HERE,
+    "Default share of the bandwidth that reads of cached keys and values reach: TensorRT-LLM's on the H100.",
+)  # fmt: skip
 
+grouped_item = constant(
+    "grouped_item", "item_time_grouped", read_item_grouped.rhs, _HERE,
+    "Default minimum time a core spends on one sequence and one key-value head: TensorRT-LLM's on the H100.",
+)  # fmt: skip
 
-@formula("read_efficiency_grouped", _HERE)
-def grouped_read_share():
-    """Default share of the bandwidth that reads of cached keys and values reach: TensorRT-LLM's on the H100.
+latent_read_launch = constant(
+    "latent_read_launch", "read_launch_latent", read_launch_latent.rhs, _HERE,
+    "Default launch time of absorbed attention to cached latents: TensorRT-LLM's on the H100.",
+)  # fmt: skip
 
-    >>> grouped_read_share()
-    0.72
-    """
-    return read_efficiency_grouped.rhs
+latent_read_share = constant(
+    "latent_read_share", "read_efficiency_latent", read_efficiency_latent.rhs, _HERE,
+    "Default share of the bandwidth that reads of cached latents reach: TensorRT-LLM's on the H100.",
+)  # fmt: skip
 
-
-@formula("item_time_grouped", _HERE)
-def grouped_item():
-    """Default minimum time a core spends on one sequence and one key-value head: TensorRT-LLM's on the H100.
-
-    >>> grouped_item()
-    1.5e-06
-    """
-    return read_item_grouped.rhs
-
-
-@formula("read_launch_latent", _HERE)
-def latent_read_launch():
-    """Default launch time of absorbed attention to cached latents: TensorRT-LLM's on the H100.
-
-    >>> latent_read_launch()
-    1.35e-05
-    """
-    return read_launch_latent.rhs
-
-
-@formula("read_efficiency_latent", _HERE)
-def latent_read_share():
-    """Default share of the bandwidth that reads of cached latents reach: TensorRT-LLM's on the H100.
-
-    >>> latent_read_share()
-    0.83
-    """
-    return read_efficiency_latent.rhs
-
-
-@formula("item_time_latent", _HERE)
-def latent_item():
-    """Default minimum time a core spends on one sequence of cached latents: TensorRT-LLM's on the H100.
-
-    >>> latent_item()
-    5.6e-06
-    """
-    return read_item_latent.rhs
-
+latent_item = constant(
+    "latent_item", "item_time_latent", read_item_latent.rhs, _HERE,
+    "Default minimum time a core spends on one sequence of cached latents: TensorRT-LLM's on the H100.",
+)  # fmt: skip
 
 # Keys and values of grouped heads
 

@@ -10,7 +10,7 @@ from sympy import Expr, Max, Rational, S, floor
 
 from scalebook.block import LLAMA, Block, Hybrid  # noqa: F401  (the first stands in an example)
 from scalebook.inference.kernels import counted, on_device, whole_heads
-from scalebook.language import Formula, formula, symbol
+from scalebook.language import Formula, constant, formula, symbol
 from scalebook.memory.serving import linear_memory, sliding_window
 
 __all__ = [
@@ -107,26 +107,16 @@ def cached_tokens(prompt, output):
     return prompt + output / 2
 
 
-@formula("workspace", "kwon2023")
-def workspace_usual():
-    """Default workspace of an engine: 1.5 GB for buffers of some thousand tokens, captured graphs and the runtime.
+workspace_usual = constant(
+    "workspace_usual", "workspace", "1500000000.0", "kwon2023",
+    "Default workspace of an engine: 1.5 GB for buffers of some thousand tokens, captured graphs and the runtime.\n\n"
+    "This is an assumption; engines print their own figure.",
+)  # fmt: skip
 
-    This is an assumption; engines print their own figure.
-
-    >>> workspace_usual()
-    1500000000.0
-    """
-    return S(15) * 10**8
-
-
-@formula("cache_share", "kwon2023")
-def cache_share_usual():
-    """Default share of a device's memory for weights, workspace and caches: nine tenths, as in vLLM.
-
-    >>> cache_share_usual()
-    0.9
-    """
-    return S(9) / 10
+cache_share_usual = constant(
+    "cache_share_usual", "cache_share", "0.9", "kwon2023",
+    "Default share of a device's memory for weights, workspace and caches: nine tenths, as in vLLM.",
+)  # fmt: skip
 
 
 @formula("cached_tokens", "kwon2023", "beltagy2020 §3.1")

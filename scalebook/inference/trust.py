@@ -6,57 +6,33 @@
 
 from typing import NamedTuple
 
-from sympy import Rational
-
-from scalebook.language import Formula, formula, symbol
+from scalebook.language import Formula, constant, symbol
 
 __all__ = ["RANGES", "band_high", "band_low", "first_band_high", "first_band_low", "tpot_ends"]
 
 _SEEN = "inferencex"
 
+band_low = constant(
+    "band_low", "band_low", "0.88", _SEEN,
+    "Lower end of the interval for the time per output token, over the prediction: nine of ten are above it.\n\n"
+    "The ends of all bands were calibrated on half of the InferenceX curves (`serving_tpot`).",
+)  # fmt: skip
 
-@formula("band_low", _SEEN)
-def band_low():
-    """Lower end of the interval for the time per output token, over the prediction: nine of ten are above it.
+band_high = constant(
+    "band_high", "band_high", "1.3", _SEEN,
+    "Upper end of the interval for the time per output token, over the prediction: nine of ten are below it.",
+)  # fmt: skip
 
-    The ends of all bands were calibrated on half of the InferenceX curves (`serving_tpot`).
+first_band_low = constant(
+    "first_band_low", "first_band_low", "0.8", _SEEN,
+    "Lower end of the interval for the time to first token, over the prediction: nine of ten are above it.\n\n"
+    "Queues and hosts make up most of that time.",
+)  # fmt: skip
 
-    >>> band_low()
-    0.88
-    """
-    return Rational(88, 100)
-
-
-@formula("band_high", _SEEN)
-def band_high():
-    """Upper end of the interval for the time per output token, over the prediction: nine of ten are below it.
-
-    >>> band_high()
-    1.3
-    """
-    return Rational(130, 100)
-
-
-@formula("first_band_low", _SEEN)
-def first_band_low():
-    """Lower end of the interval for the time to first token, over the prediction: nine of ten are above it.
-
-    Queues and hosts make up most of that time.
-
-    >>> first_band_low()
-    0.8
-    """
-    return Rational(80, 100)
-
-
-@formula("first_band_high", _SEEN)
-def first_band_high():
-    """Upper end of the interval for the time to first token, over the prediction: nine of ten are below it.
-
-    >>> first_band_high()
-    1.9
-    """
-    return Rational(190, 100)
+first_band_high = constant(
+    "first_band_high", "first_band_high", "1.9", _SEEN,
+    "Upper end of the interval for the time to first token, over the prediction: nine of ten are below it.",
+)  # fmt: skip
 
 
 class Ends(NamedTuple):

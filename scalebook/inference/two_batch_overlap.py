@@ -2,11 +2,11 @@
 
 from functools import cache
 
-from sympy import Expr, Integer, Max, Min, S
+from sympy import Expr, Max, Min, S
 
 from scalebook.block import LLAMA, Block, Hybrid  # noqa: F401  (the first stands in an example)
 from scalebook.inference.kernels import Work, beside_blocks, counted, step_parts, stretches, substituted
-from scalebook.language import Formula, formula, symbol
+from scalebook.language import Formula, constant, formula, symbol
 
 __all__ = [
     "alternating_end", "alternating_time", "device_batch_half", "exchange_cores_deepep", "exposed_messages",
@@ -86,14 +86,10 @@ def alternating_end(attention_stretch, experts_messages):
     return Min(attention_stretch, experts_messages, evaluate=False)
 
 
-@formula("exchange_cores", "deepseek2024-v3 §3.2.2", "deepep")
-def exchange_cores_deepep():
-    """Cores that DeepEP occupies while it sends prompt tokens; in decoding it occupies none.
-
-    >>> exchange_cores_deepep()
-    20.0
-    """
-    return Integer(20)
+exchange_cores_deepep = constant(
+    "exchange_cores_deepep", "exchange_cores", 20, ("deepseek2024-v3 §3.2.2", "deepep"),
+    "Cores that DeepEP occupies while it sends prompt tokens; in decoding it occupies none.",
+)  # fmt: skip
 
 
 @formula("slowing", "deepseek2024-v3 §3.2.2")

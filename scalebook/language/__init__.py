@@ -1,7 +1,7 @@
 """The language of the book: letters, formulas, sheets, rows and units."""
 
 from .domain import OutsideDomain
-from .formula import FORMULAS, Formula, formula
+from .formula import FORMULAS, Formula, constant, formula
 from .notation import NOTATION, letter, symbol, tex
 from .row import Cell, Row
 from .sheet import Sheet
@@ -11,6 +11,6 @@ from .units import parse, show
 LETTERS = frozenset(NOTATION)  # the book's own; NOTATION holds those that a chapter or a reader enters, too
 
 __all__ = [
-    "FORMULAS", "LETTERS", "NOTATION", "SOURCES", "Cell", "Formula", "OutsideDomain", "Row", "Sheet", "cite", "formula",
-    "letter", "parse", "show", "symbol", "tex",
+    "FORMULAS", "LETTERS", "NOTATION", "SOURCES", "Cell", "Formula", "OutsideDomain", "Row", "Sheet", "cite",
+    "constant", "formula", "letter", "parse", "show", "symbol", "tex",
 ]  # fmt: skip

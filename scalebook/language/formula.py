@@ -25,6 +25,7 @@ hbm_bandwidth = peak_flops/ridge_intensity
 import html
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from itertools import chain
@@ -41,7 +42,7 @@ from .row import fitting, gather, quantity
 from .units import show, words_in
 from .worked import Worked
 
-__all__ = ["FORMULAS", "Formula", "formula"]
+__all__ = ["FORMULAS", "Formula", "constant", "formula"]
 
 FORMULAS: dict[str, "Formula"] = {}
 
@@ -376,17 +377,40 @@ def formula(
             given,
             lambda: [Condition(words, f(*known)) for words, f, known in conditions],
         )
-        new.__module__, new.__wrapped__ = function.__module__, function
-        old = FORMULAS.get(new.name, new)
-        if old.__module__ == new.__module__ or old.__module__ == "__main__":
-            FORMULAS[new.name] = new
-        elif new.__module__ != "__main__":  # formulas of a reader's session are not registered and may have any name
-            raise ValueError(
-                f"{new.name} of {new.__module__} needs another name: {old.__module__} has a formula of this one"
-            )
-        return new
+        made = function.__code__
+        return _entered(new, function, function.__module__, (made.co_filename, made.co_firstlineno))
 
     return enter
+
+
+def constant(
+    name: str, letter: str, value: int | str | sympy.Expr, sources: str | tuple[str, ...], meaning: str
+) -> Formula:
+    """Return a formula without inputs, such as a default value, under the name of its variable.
+
+    `value` is an integer, an exact decimal as text, or a SymPy number. `sources` is one source or several, as in
+    `formula`.
+
+    >>> whole = constant("whole", "stream_efficiency", "0.5", "williams2009", "Half of the bandwidth.")
+    >>> whole()
+    0.5
+    """
+    rhs = sympy.Rational(value) if isinstance(value, str) else sympy.sympify(value)
+    new = Formula(name, letter, rhs, (sources,) if isinstance(sources, str) else sources, meaning)
+    new.__doc__ = f"{meaning}\n\n>>> {name}()\n{float(rhs)}"
+    caller = sys._getframe(1)
+    return _entered(new, lambda: rhs, caller.f_globals["__name__"], (caller.f_code.co_filename, caller.f_lineno))
+
+
+def _entered(new: Formula, function: Callable, module: str, place: tuple[str, int]) -> Formula:
+    """Return the formula, registered by its name, with the function, module, file and line that define it."""
+    new.__wrapped__, new.__module__, new.place = function, module, place
+    old = FORMULAS.get(new.name, new)
+    if old.__module__ == new.__module__ or old.__module__ == "__main__":
+        FORMULAS[new.name] = new
+    elif new.__module__ != "__main__":  # formulas of a reader's session are not registered and may have any name
+        raise ValueError(f"{new.name} of {module} needs another name: {old.__module__} has a formula of this one")
+    return new
 
 
 def _parameters(function) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """Rates of collectives: links within a group, chunked messages, shared ports, and the bus bandwidth of benchmarks."""
 
-from sympy import Integer, Max, Min, log, sqrt
+from sympy import Max, Min, log, sqrt
 
-from scalebook.language import formula
+from scalebook.language import constant, formula
 
 __all__ = [
     "FABRIC", "bus_bandwidth", "bus_bandwidth_reduce", "chunked_message", "group_share", "group_share_mesh",
@@ -12,26 +12,15 @@ __all__ = [
 
 _HERE = "interconnects-and-memory-tiers"
 
+no_mesh = constant(
+    "no_mesh", "mesh_peers", 1, _HERE,
+    "Default number of mesh peers: one, as if every link led to every peer (a switch, or unknown links).",
+)  # fmt: skip
 
-@formula("mesh_peers", _HERE)
-def no_mesh():
-    """Default number of mesh peers: one, as if every link led to every peer (a switch, or unknown links).
-
-    >>> no_mesh()
-    1.0
-    """
-    return Integer(1)
-
-
-@formula("torus_neighbours", _HERE)
-def no_torus():
-    """Default number of torus neighbours: one, as if every link led to every peer (a switch, or unknown links).
-
-    >>> no_torus()
-    1.0
-    """
-    return Integer(1)
-
+no_torus = constant(
+    "no_torus", "torus_neighbours", 1, _HERE,
+    "Default number of torus neighbours: one, as if every link led to every peer (a switch, or unknown links).",
+)  # fmt: skip
 
 # Defaults for the links of a group, if a device's row does not give them.
 FABRIC = (no_mesh, no_torus)
@@ -59,14 +48,10 @@ def doublings(devices):
     return log(devices, 2) if devices.is_Number else log(devices, evaluate=False) / log(2)
 
 
-@formula("group_share", _HERE)
-def group_share_switch():
-    """Share of a device's bandwidth that a group can use behind a switch: all, since every link reaches every peer.
-
-    >>> group_share_switch()
-    1.0
-    """
-    return Integer(1)
+group_share_switch = constant(
+    "group_share_switch", "group_share", 1, _HERE,
+    "Share of a device's bandwidth that a group can use behind a switch: all, since every link reaches every peer.",
+)  # fmt: skip
 
 
 @formula("group_share", "rocm-rccl")

@@ -10,9 +10,7 @@ year to year.
 (1.44, 129.6, 4.55, 0.23)
 """
 
-from sympy import Rational
-
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, constant, formula
 
 from .collective_rates import FABRIC, group_share
 from .kernels import typical_matmul_efficiency, typical_stream_efficiency
@@ -70,17 +68,12 @@ def usable_bandwidth(hbm_bandwidth, stream_efficiency):
     return stream_efficiency * hbm_bandwidth
 
 
-@formula("best_found", "azure-ai-benchmarking")
-def best_found():
-    """Performance of a model's kernels relative to the best kernel found by a search or a benchmark.
-
-    The value is BabelStream's on the A100; the other devices with both measurements agree. If only the best is known
-    for a device, its row in the table has this share of it.
-
-    >>> best_found()
-    0.9
-    """
-    return Rational(9, 10)
+best_found = constant(
+    "best_found", "best_found", "0.9", "azure-ai-benchmarking",
+    "Performance of a model's kernels relative to the best kernel found by a search or a benchmark.\n\n"
+    "The value is BabelStream's on the A100; the other devices with both measurements agree. If only the best is "
+    "known for a device, its row in the table has this share of it.",
+)  # fmt: skip
 
 
 @formula("best_bandwidth", "azure-ai-benchmarking", given=[typical_stream_efficiency, best_found])
@@ -208,26 +201,16 @@ def peak_growth(next_flops, peak_flops, next_launch, launch):
     return (next_flops / peak_flops) ** (1 / (next_launch - launch))
 
 
-@formula("compute_growth", "epoch2024-growth")
-def compute_growth():
-    """Yearly growth factor of the compute of the largest training runs, 2010 to 2024.
+compute_growth = constant(
+    "compute_growth", "compute_growth", "4.5", "epoch2024-growth",
+    "Yearly growth factor of the compute of the largest training runs, 2010 to 2024.\n\n"
+    "It is the middle of the published range, four to five times a year.",
+)  # fmt: skip
 
-    It is the middle of the published range, four to five times a year.
-
-    >>> compute_growth()
-    4.5
-    """
-    return Rational(9, 2)
-
-
-@formula("cost_growth", "cottier2024")
-def cost_growth():
-    """Yearly growth factor of the cost of the largest training runs since 2016: hardware depreciation and energy.
-
-    >>> cost_growth()
-    2.4
-    """
-    return Rational(12, 5)
+cost_growth = constant(
+    "cost_growth", "cost_growth", "2.4", "cottier2024",
+    "Yearly growth factor of the cost of the largest training runs since 2016: hardware depreciation and energy.",
+)  # fmt: skip
 
 
 @formula("fleet_growth", "epoch2024-growth", given=[compute_growth])

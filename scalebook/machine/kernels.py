@@ -14,9 +14,9 @@ are nearly as long. Clocks and instruction overhead are covered by one measured 
 (1.36, 0.81)
 """
 
-from sympy import Integer, Max, Min, Pow, Rational, ceiling, floor, sqrt
+from sympy import Max, Min, Pow, Rational, ceiling, floor, sqrt
 
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, constant, formula
 from scalebook.language.renamed import renamed
 
 __all__ = [
@@ -53,72 +53,38 @@ __getattr__ = renamed(__name__)
 
 _TILES = "nvidia-matmul-guide §3.1"
 
+tile_rows = constant(
+    "tile_rows", "tile_rows", 64, _TILES,
+    "Default rows of a tile: the smallest tile that libraries fall back to, which leaves fewest cores idle.\n\n"
+    "Libraries choose between tiles of up to 256 by 128 and may split the inner size. So times of products in "
+    "serving hardly jump at sizes where a large tile would not fit, and tiles of 64 by 64 predict them better than "
+    "larger ones. Sweeps of older libraries on the V100 and the A100 do jump, as tiles of 256 by 128 would "
+    "(`gemm_eleuther`).",
+)  # fmt: skip
 
-@formula("tile_rows", _TILES)
-def tile_rows():
-    """Default rows of a tile: the smallest tile that libraries fall back to, which leaves fewest cores idle.
+tile_columns = constant("tile_columns", "tile_columns", 64, _TILES, "Default columns of a tile: as many as its rows.")
 
-    Libraries choose between tiles of up to 256 by 128 and may split the inner size. So times of products in serving
-    hardly jump at sizes where a large tile would not fit, and tiles of 64 by 64 predict them better than larger ones.
-    Sweeps of older libraries on the V100 and the A100 do jump, as tiles of 256 by 128 would (`gemm_eleuther`).
+one_core = constant(
+    "one_core", "cores", 1, "nvidia-matmul-guide §3.2",
+    "Default number of cores, if a device does not publish it: one, so that none is idle in the last wave.",
+)  # fmt: skip
 
-    >>> tile_rows()
-    64.0
-    """
-    return Integer(64)
+exposed_write = constant(
+    "exposed_write", "exposed_write", "0.5", "aiconfigurator-gemm",
+    "Share of writing results that is not hidden: one half, as measured on devices from the A100 to the GB300.",
+)  # fmt: skip
 
+typical_matmul_efficiency = constant(
+    "typical_matmul_efficiency", "matmul_efficiency", "0.6", "aiconfigurator-gemm",
+    "Default matmul efficiency if none was measured: the median of the table, whose range is 0.34 to 0.87.\n\n"
+    "In 16 bits the range is 0.43 (MI300X) to 0.87 (Gaudi 2) with median 0.70; in 8 bits 0.45 to 0.86 with median "
+    "0.63; in 4 bits 0.34 to 0.86 (RTX PRO 6000).",
+)  # fmt: skip
 
-@formula("tile_columns", _TILES)
-def tile_columns():
-    """Default columns of a tile: as many as its rows.
-
-    >>> tile_columns()
-    64.0
-    """
-    return Integer(64)
-
-
-@formula("cores", "nvidia-matmul-guide §3.2")
-def one_core():
-    """Default number of cores, if a device does not publish it: one, so that none is idle in the last wave.
-
-    >>> one_core()
-    1.0
-    """
-    return Integer(1)
-
-
-@formula("exposed_write", "aiconfigurator-gemm")
-def exposed_write():
-    """Share of writing results that is not hidden: one half, as measured on devices from the A100 to the GB300.
-
-    >>> exposed_write()
-    0.5
-    """
-    return Rational(1, 2)
-
-
-@formula("matmul_efficiency", "aiconfigurator-gemm")
-def typical_matmul_efficiency():
-    """Default matmul efficiency if none was measured: the median of the table, whose range is 0.34 to 0.87.
-
-    In 16 bits the range is 0.43 (MI300X) to 0.87 (Gaudi 2) with median 0.70; in 8 bits 0.45 to 0.86 with median 0.63;
-    in 4 bits 0.34 to 0.86 (RTX PRO 6000).
-
-    >>> typical_matmul_efficiency()
-    0.6
-    """
-    return Rational(3, 5)
-
-
-@formula("stream_efficiency", "aiconfigurator-gemm")
-def typical_stream_efficiency():
-    """Default bandwidth share of streams if none was measured: about the median of the table (0.70 to 0.90).
-
-    >>> typical_stream_efficiency()
-    0.75
-    """
-    return Rational(3, 4)
+typical_stream_efficiency = constant(
+    "typical_stream_efficiency", "stream_efficiency", "0.75", "aiconfigurator-gemm",
+    "Default bandwidth share of streams if none was measured: about the median of the table (0.70 to 0.90).",
+)  # fmt: skip
 
 
 @formula("attention_peak", "dao2022 §3.1")
@@ -241,30 +207,19 @@ def matmul_time(
     return kernel_launch + _both(rounds * wave, streamed)
 
 
-@formula("split_time", "aiconfigurator-gemm")
-def split_time():
-    """Time to combine split partial sums: a second kernel, or cores that wait for one another.
+split_time = constant(
+    "split_time", "split_time", "3e-06", "aiconfigurator-gemm",
+    "Time to combine split partial sums: a second kernel, or cores that wait for one another.\n\n"
+    "Partial sums are written, and added once all are there. Fitted together with `split_step` on the even rows of "
+    "16-bit products (`gemm`, `gemm_2026`); values from 2 to 4 us fit equally well.",
+)  # fmt: skip
 
-    Partial sums are written, and added once all are there. Fitted together with `split_step` on the even rows of 16-bit
-    products (`gemm`, `gemm_2026`); values from 2 to 4 us fit equally well.
-
-    >>> split_time()
-    3e-06
-    """
-    return Rational(3, 10**6)
-
-
-@formula("split_step", "aiconfigurator-gemm")
-def split_step():
-    """Time that every partial sum beyond the second adds; it is small.
-
-    On an H100 a product of 64 columns and an inner size of 65,536, shared by all cores, takes 8 us. If each split added
-    3 us it would be 32 us.
-
-    >>> split_step()
-    5e-08
-    """
-    return Rational(5, 10**8)
+split_step = constant(
+    "split_step", "split_step", "5e-08", "aiconfigurator-gemm",
+    "Time that every partial sum beyond the second adds; it is small.\n\n"
+    "On an H100 a product of 64 columns and an inner size of 65,536, shared by all cores, takes 8 us. If each split "
+    "added 3 us it would be 32 us.",
+)  # fmt: skip
 
 
 @formula("matmul_time", _TILES, "nvidia-cutlass-splitk")
@@ -395,17 +350,12 @@ def matmul_time_grouped(
     return kernel_launch + arithmetic + streamed - grouped_hidden * Min(arithmetic, streamed, evaluate=False)
 
 
-@formula("grouped_hidden", "simumax-b200")
-def grouped_hidden():
-    """Default share of the shorter of arithmetic and traffic that is hidden in grouped products.
-
-    It was fitted, together with the efficiency, on the 76 grouped products of a B200 in its system description. The
-    mean error is 10 %, and also 10 % on the odd rows if it is fitted on the even ones.
-
-    >>> grouped_hidden()
-    0.3
-    """
-    return Rational(3, 10)
+grouped_hidden = constant(
+    "grouped_hidden", "grouped_hidden", "0.3", "simumax-b200",
+    "Default share of the shorter of arithmetic and traffic that is hidden in grouped products.\n\n"
+    "It was fitted, together with the efficiency, on the 76 grouped products of a B200 in its system description. "
+    "The mean error is 10 %, and also 10 % on the odd rows if it is fitted on the even ones.",
+)  # fmt: skip
 
 
 @formula("matmul_time", "williams2009 §3")

@@ -12,9 +12,9 @@ engine and on the format more than on the device; rows of `tables.libraries` suc
 [53.6, 28.4, 4.0, 32.4]
 """
 
-from sympy import Ge, Integer, Le, Max, Piecewise, Rational, ceiling
+from sympy import Ge, Le, Max, Piecewise, ceiling
 
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, constant, formula
 
 from .datasheet import best_found
 from .kernels import (
@@ -39,25 +39,15 @@ __all__ = [
 _MEASURED = "aiconfigurator-gemm"
 _FEW = (16, 32, 64)  # rows of AITER's smaller tiles; its largest has 128
 
+single_product = constant(
+    "single_product", "copies", 1, _MEASURED,
+    "Default number of products in a linear layer: one.",
+)  # fmt: skip
 
-@formula("copies", _MEASURED)
-def single_product():
-    """Default number of products in a linear layer: one.
-
-    >>> single_product()
-    1.0
-    """
-    return Integer(1)
-
-
-@formula("activation_bits", _MEASURED)
-def wide_activations():
-    """Default width of activations, if no library sets it: 16 bits.
-
-    >>> wide_activations()
-    16.0
-    """
-    return Integer(16)
+wide_activations = constant(
+    "wide_activations", "activation_bits", 16, _MEASURED,
+    "Default width of activations, if no library sets it: 16 bits.",
+)  # fmt: skip
 
 
 @formula("weight_bits", _MEASURED)
@@ -70,24 +60,15 @@ def same_bits(activation_bits):
     return activation_bits
 
 
-@formula("result_bits", _MEASURED)
-def results_of_16_bits():
-    """Default width of results, whatever the format of the product: 16 bits.
+results_of_16_bits = constant(
+    "results_of_16_bits", "result_bits", 16, _MEASURED,
+    "Default width of results, whatever the format of the product: 16 bits.",
+)  # fmt: skip
 
-    >>> results_of_16_bits()
-    16.0
-    """
-    return Integer(16)
-
-
-@formula("inner_wait", _MEASURED)
-def no_inner_wait():
-    """Default wait for each load along the inner size: none, for kernels that load ahead while they multiply.
-
-    >>> no_inner_wait()
-    0.0
-    """
-    return Integer(0)
+no_inner_wait = constant(
+    "no_inner_wait", "inner_wait", 0, _MEASURED,
+    "Default wait for each load along the inner size: none, for kernels that load ahead while they multiply.",
+)  # fmt: skip
 
 
 @formula("inner_half", _MEASURED)
@@ -113,37 +94,21 @@ def operator_traffic(rows, columns, inner, copies, activation_bits, weight_bits,
 
 # Quantizing the input
 
+quantize_start = constant(
+    "quantize_start", "quantize_start", "3e-06", _MEASURED,
+    "Default start-up time of the quantization kernel: about the median of the libraries in the table.",
+)  # fmt: skip
 
-@formula("quantize_start", _MEASURED)
-def quantize_start():
-    """Default start-up time of the quantization kernel: about the median of the libraries in the table.
+quantize_passes = constant(
+    "quantize_passes", "quantize_passes", "1.5", _MEASURED,
+    "Default number of passes over the traffic in quantization: a read, a write, and another read for the scale.\n\n"
+    "Measured libraries take 0.5 to 4 passes.",
+)  # fmt: skip
 
-    >>> quantize_start()
-    3e-06
-    """
-    return Rational(3, 10**6)
-
-
-@formula("quantize_passes", _MEASURED)
-def quantize_passes():
-    """Default number of passes over the traffic in quantization: a read, a write, and another read for the scale.
-
-    Measured libraries take 0.5 to 4 passes.
-
-    >>> quantize_passes()
-    1.5
-    """
-    return Rational(3, 2)
-
-
-@formula("quantize_row", _MEASURED)
-def quantize_row():
-    """Default time per row in quantization: none besides its traffic.
-
-    >>> quantize_row()
-    0.0
-    """
-    return Integer(0)
+quantize_row = constant(
+    "quantize_row", "quantize_row", 0, _MEASURED,
+    "Default time per row in quantization: none besides its traffic.",
+)  # fmt: skip
 
 
 @formula("quantize_time", _MEASURED, given=[results_of_16_bits])
@@ -349,25 +314,15 @@ best_operator = Sheet(
 
 # Element-wise kernels
 
+one_pass = constant(
+    "one_pass", "element_passes", 1, "vidur",
+    "Default number of passes of an element-wise kernel: one; a fused kernel reads and writes once.",
+)  # fmt: skip
 
-@formula("element_passes", "vidur")
-def one_pass():
-    """Default number of passes of an element-wise kernel: one; a fused kernel reads and writes once.
-
-    >>> one_pass()
-    1.0
-    """
-    return Integer(1)
-
-
-@formula("launch_time", "vidur")
-def no_host_wait():
-    """Default launch time on the host: none, for kernels of a captured graph.
-
-    >>> no_host_wait()
-    0.0
-    """
-    return Integer(0)
+no_host_wait = constant(
+    "no_host_wait", "launch_time", 0, "vidur",
+    "Default launch time on the host: none, for kernels of a captured graph.",
+)  # fmt: skip
 
 
 @formula("stream_time", "vidur")

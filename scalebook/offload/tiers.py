@@ -7,9 +7,9 @@ that is offloaded is in the far tier.
 'symbolic'
 """
 
-from sympy import Le, Max, Piecewise, Rational, ceiling
+from sympy import Le, Max, Piecewise, ceiling
 
-from scalebook.language import formula
+from scalebook.language import constant, formula
 from scalebook.offload.block import block_backward, block_forward, block_states, block_weights, saved_activations_kept
 
 __all__ = [
@@ -188,14 +188,10 @@ def near_memory(
     return moving + near_states * optimizer_offload * block_states + staying * layers / pp
 
 
-@formula("host_buffers", "deepspeed-memory")
-def typical_host_buffers():
-    """Factor on offloaded state for host buffers: DeepSpeed's estimator asks for 1.5 times the state.
-
-    >>> typical_host_buffers()
-    1.5
-    """
-    return Rational(3, 2)
+typical_host_buffers = constant(
+    "typical_host_buffers", "host_buffers", "1.5", "deepspeed-memory",
+    "Factor on offloaded state for host buffers: DeepSpeed's estimator asks for 1.5 times the state.",
+)  # fmt: skip
 
 
 @formula("params", "deepspeed-memory", given=[typical_host_buffers])

@@ -5,9 +5,9 @@ Training at several sites with local steps is in `local_sgd`; there, compression
 statement about learning here is the bound under which descent on a quadratic is stable.
 """
 
-from sympy import Integer, ceiling, pi, sin
+from sympy import ceiling, pi, sin
 
-from scalebook.language import formula
+from scalebook.language import constant, formula
 from scalebook.language.renamed import renamed
 
 __all__ = [
@@ -79,28 +79,17 @@ def top_ways_gathered(compression):
     return 2 * compression
 
 
-@formula("compression_passes", "seide2014")
-def passes_of_bits():
-    """Passes over memory to quantize gradients with error feedback.
+passes_of_bits = constant(
+    "passes_of_bits", "compression_passes", 4, "seide2014",
+    "Passes over memory to quantize gradients with error feedback.\n\n"
+    "Two read the gradients and the last residual, one writes the new residual, and one writes the received result.",
+)  # fmt: skip
 
-    Two read the gradients and the last residual, one writes the new residual, and one writes the received result.
-
-    >>> passes_of_bits()
-    4.0
-    """
-    return Integer(4)
-
-
-@formula("compression_passes", _RANK + " §3")
-def passes_of_rank():
-    """Passes over memory to compress gradients to low rank.
-
-    Three add the residual, two run the two products, and three subtract and write the result.
-
-    >>> passes_of_rank()
-    8.0
-    """
-    return Integer(8)
+passes_of_rank = constant(
+    "passes_of_rank", "compression_passes", 8, _RANK + " §3",
+    "Passes over memory to compress gradients to low rank.\n\n"
+    "Three add the residual, two run the two products, and three subtract and write the result.",
+)  # fmt: skip
 
 
 @formula("compression_time", "williams2009 §3", given=[passes_of_rank])

@@ -12,9 +12,9 @@ sends hardly depend on the number of sites.
 (6.0, 81, 0.931, 0.14)
 """
 
-from sympy import Max, S
+from sympy import Max
 
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, constant, formula
 
 __all__ = [
     "fibre_delay_usual", "half_site_bandwidth", "site_bytes_ring", "site_exchange_ring", "site_latency_fibre",
@@ -23,15 +23,10 @@ __all__ = [
 
 _RING = "patarasuk2009"
 
-
-@formula("fibre_delay", "mapyourtech-fibre")
-def fibre_delay_usual():
-    """Delay of light in glass: 200,000 km/s, from a refractive index of 1.5, slightly higher than a fibre's.
-
-    >>> fibre_delay_usual()
-    5e-06
-    """
-    return S(5) / 10**6
+fibre_delay_usual = constant(
+    "fibre_delay_usual", "fibre_delay", "5e-06", "mapyourtech-fibre",
+    "Delay of light in glass: 200,000 km/s, from a refractive index of 1.5, slightly higher than a fibre's.",
+)  # fmt: skip
 
 
 @formula("site_latency", "mapyourtech-fibre", given=[fibre_delay_usual])

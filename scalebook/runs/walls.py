@@ -13,9 +13,9 @@ until weights, gradients and activations take longer to move than to compute wit
 ('1.6e+28', '8.3e+26', '7.2e+31')
 """
 
-from sympy import Integer, Max, Min, Rational, S, log, sqrt
+from sympy import Max, Min, Rational, log, sqrt
 
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, constant, formula
 from scalebook.machine.collective_rates import FABRIC
 from scalebook.training.overlap import group_rate
 
@@ -44,14 +44,10 @@ def run_flops(active_params, train_tokens):
     return 6 * active_params * train_tokens
 
 
-@formula("tokens_per_param", "hoffmann2022")
-def chinchilla_tokens():
-    """Compute-optimal training tokens per parameter: about twenty.
-
-    >>> chinchilla_tokens()
-    20.0
-    """
-    return S(20)
+chinchilla_tokens = constant(
+    "chinchilla_tokens", "tokens_per_param", 20, "hoffmann2022",
+    "Compute-optimal training tokens per parameter: about twenty.",
+)  # fmt: skip
 
 
 @formula("run_flops", "hoffmann2022", "kaplan2020 §2.1", given=[chinchilla_tokens])
@@ -180,15 +176,10 @@ def whole_domain(scaleup_size):
     return scaleup_size
 
 
-@formula("stage_microbatches", "qi2024 §4")
-def two_microbatches():
-    """Micro-batches per stage: two. With a schedule that splits the backward pass, this leaves almost no bubble.
-
-    >>> two_microbatches()
-    2.0
-    """
-    return Integer(2)
-
+two_microbatches = constant(
+    "two_microbatches", "stage_microbatches", 2, "qi2024 §4",
+    "Micro-batches per stage: two. With a schedule that splits the backward pass, this leaves almost no bubble.",
+)  # fmt: skip
 
 _SPLIT = [ridge_tokens, two_microbatches]
 _NETWORK = [chinchilla_tokens, group_rate, whole_domain, *FABRIC]

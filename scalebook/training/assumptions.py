@@ -3,10 +3,10 @@
 A device's own cell, or a value given in a call, takes precedence over these.
 """
 
-from sympy import Integer, Max, Min, Rational, ceiling
+from sympy import Max, Min, ceiling
 
 from scalebook.attention.arithmetic import causal_pairs, chunk_pairs, window_pairs
-from scalebook.language import formula
+from scalebook.language import constant, formula
 from scalebook.machine.collective_rates import FABRIC
 from scalebook.machine.kernels import grouped_hidden
 
@@ -18,18 +18,12 @@ __all__ = [
     "quantized_bits", "sustained_rate", "training_efficiency_alone", "training_wide_alone",
 ]  # fmt: skip
 
-
-@formula("sustained_rate", "korthikanti2022 table 4")
-def sustained_rate():
-    """Rate of products within a step, relative to running alone: clocks drop and caches are cold.
-
-    Fitted to the six layer times in this table, on A100: 0.946 makes their mean error zero. Hopper and the GB300 have
-    cells of their own, calibrated on half of NVIDIA's rows. AMD's devices are not slowed down (1).
-
-    >>> sustained_rate()
-    0.95
-    """
-    return Rational(19, 20)
+sustained_rate = constant(
+    "sustained_rate", "sustained_rate", "0.95", "korthikanti2022 table 4",
+    "Rate of products within a step, relative to running alone: clocks drop and caches are cold.\n\n"
+    "Fitted to the six layer times in this table, on A100: 0.946 makes their mean error zero. Hopper and the GB300 "
+    "have cells of their own, calibrated on half of NVIDIA's rows. AMD's devices are not slowed down (1).",
+)  # fmt: skip
 
 
 @formula("training_efficiency", "aiconfigurator-gemm")
@@ -74,36 +68,21 @@ def training_wide_alone(matmul_bf16):
     return matmul_bf16
 
 
-@formula("collective_cores", "isaev2023-calculon systems/a100_80g.json")
-def collective_cores():
-    """Share of a device's cores that collectives take from the kernels that overlap with them.
+collective_cores = constant(
+    "collective_cores", "collective_cores", "0.15", "isaev2023-calculon systems/a100_80g.json",
+    "Share of a device's cores that collectives take from the kernels that overlap with them.",
+)  # fmt: skip
 
-    >>> collective_cores()
-    0.15
-    """
-    return Rational(3, 20)
+attention_efficiency = constant(
+    "attention_efficiency", "attention_efficiency", "0.55", "flash-attention-figures",
+    "Share of peak that fused attention reaches forward, causal with heads of 128.\n\n"
+    "FlashAttention-2 on the A100 reaches 0.55 and FlashAttention-3 on the H100 0.60.",
+)  # fmt: skip
 
-
-@formula("attention_efficiency", "flash-attention-figures")
-def attention_efficiency():
-    """Share of peak that fused attention reaches forward, causal with heads of 128.
-
-    FlashAttention-2 on the A100 reaches 0.55 and FlashAttention-3 on the H100 0.60.
-
-    >>> attention_efficiency()
-    0.55
-    """
-    return Rational(11, 20)
-
-
-@formula("attention_backward", "flash-attention-figures")
-def attention_backward():
-    """Rate of fused attention's backward kernels over its forward kernels.
-
-    >>> attention_backward()
-    0.85
-    """
-    return Rational(17, 20)
+attention_backward = constant(
+    "attention_backward", "attention_backward", "0.85", "flash-attention-figures",
+    "Rate of fused attention's backward kernels over its forward kernels.",
+)  # fmt: skip
 
 
 @formula("backward_reached", "jax-splash")
@@ -116,26 +95,16 @@ def backward_reached_tiles(attention_backward, attended_share, attended_back):
     return attention_backward * attended_share / attended_back
 
 
-@formula("attended_share", "dao2022 §3.1")
-def attended_half():
-    """Share of query-key pairs that a causal kernel computes: half, if it skips tiles above the diagonal.
+attended_half = constant(
+    "attended_half", "attended_share", "0.5", "dao2022 §3.1",
+    "Share of query-key pairs that a causal kernel computes: half, if it skips tiles above the diagonal.\n\n"
+    "This assumes sequences of many tiles.",
+)  # fmt: skip
 
-    This assumes sequences of many tiles.
-
-    >>> attended_half()
-    0.5
-    """
-    return Rational(1, 2)
-
-
-@formula("attended_share", "vaswani2017 §3.2")
-def attended_whole():
-    """Share of query-key pairs without a mask: every token attends to every other.
-
-    >>> attended_whole()
-    1.0
-    """
-    return Integer(1)
+attended_whole = constant(
+    "attended_whole", "attended_share", 1, "vaswani2017 §3.2",
+    "Share of query-key pairs without a mask: every token attends to every other.",
+)  # fmt: skip
 
 
 def _mean_share(pairs, seq, layers, window_layers):
@@ -202,28 +171,17 @@ def attended_chunks(seq, layers, window_layers, window):
     return _mean_share(chunk_pairs.of(seq=seq, window=window), seq, layers, window_layers)
 
 
-@formula("quantized_bits", "deepseek2024-v3 §3.3")
-def quantized_bits():
-    """Bits of an activation or gradient that enters an 8-bit product.
+quantized_bits = constant(
+    "quantized_bits", "quantized_bits", 8, "deepseek2024-v3 §3.3",
+    "Bits of an activation or gradient that enters an 8-bit product.\n\n"
+    "Two copies are written, one as stored and one transposed.",
+)  # fmt: skip
 
-    Two copies are written, one as stored and one transposed.
-
-    >>> quantized_bits()
-    8.0
-    """
-    return Integer(8)
-
-
-@formula("scaleout_bandwidth", "aiconfigurator")
-def one_port():
-    """Network bandwidth of a device whose row has none: one 400 Gb/s port, as in a DGX H100.
-
-    The builder of a cluster chooses the real number.
-
-    >>> one_port()
-    50000000000.0
-    """
-    return Integer(50 * 10**9)
+one_port = constant(
+    "one_port", "scaleout_bandwidth", "50000000000.0", "aiconfigurator",
+    "Network bandwidth of a device whose row has none: one 400 Gb/s port, as in a DGX H100.\n\n"
+    "The builder of a cluster chooses the real number.",
+)  # fmt: skip
 
 
 @formula("visited_experts", "shazeer2017 §2.1")
@@ -236,16 +194,11 @@ def every_expert(experts):
     return experts
 
 
-@formula("host_efficiency", "azure-ai-benchmarking", "bekman-network")
-def host_efficiency():
-    """Share of the raw rate that large copies between host and device reach.
-
-    It is 0.80 to 0.82 on an H100, 0.86 on H200 and MI300X, and 0.89 on GB200.
-
-    >>> host_efficiency()
-    0.86
-    """
-    return Rational(43, 50)
+host_efficiency = constant(
+    "host_efficiency", "host_efficiency", "0.86", ("azure-ai-benchmarking", "bekman-network"),
+    "Share of the raw rate that large copies between host and device reach.\n\n"
+    "It is 0.80 to 0.82 on an H100, 0.86 on H200 and MI300X, and 0.89 on GB200.",
+)  # fmt: skip
 
 
 @formula("etp", "liu2025-folding")

@@ -10,9 +10,9 @@ dimensions' collectives go on while data-parallel collectives run, so their need
 
 from functools import cache
 
-from sympy import Integer, Max, Min
+from sympy import Max, Min
 
-from scalebook.language import Formula, formula, symbol
+from scalebook.language import Formula, constant, formula, symbol
 from scalebook.machine.collectives import port_times
 from scalebook.training.shardings import SHARDINGS, Sharding
 
@@ -76,14 +76,10 @@ def dp_contention_shared(
     return dp_passes * (stage_blocks * block + met(pp_overlap, pp_scaleup_time, pp_scaleout_time))
 
 
-@formula("dp_contention", _HERE)
-def dp_contention_none():
-    """No contention, as if every dimension had its own links.
-
-    >>> dp_contention_none()
-    0.0
-    """
-    return Integer(0)
+dp_contention_none = constant(
+    "dp_contention_none", "dp_contention", 0, _HERE,
+    "No contention, as if every dimension had its own links.",
+)  # fmt: skip
 
 
 def _arithmetic(way: str, sharding: Sharding):

@@ -8,11 +8,11 @@ from functools import cache
 from operator import is_
 from types import MappingProxyType
 
-from sympy import Expr, Gt, Integer, Max, Min, Piecewise, Rational, Symbol, floor
+from sympy import Expr, Gt, Max, Min, Piecewise, Rational, Symbol, floor
 from sympy.core.relational import Relational
 
 from scalebook.inference.tail import any_slow
-from scalebook.language import Formula, formula, symbol
+from scalebook.language import Formula, constant, formula, symbol
 from scalebook.language.renamed import renamed
 from scalebook.pipeline.schedules import Schedule
 from scalebook.training.precision import eager_experts_time
@@ -156,26 +156,16 @@ def overlap_of_chunks(chunks):
     return Min(1, chunks - 1, evaluate=False)
 
 
-@formula("pp_overlap", "narayanan2021 §2.2")
-def overlap_of_one():
-    """Share of stage-to-stage transfers that is hidden with one chunk: none, because the stage waits.
+overlap_of_one = constant(
+    "overlap_of_one", "pp_overlap", 0, "narayanan2021 §2.2",
+    "Share of stage-to-stage transfers that is hidden with one chunk: none, because the stage waits.",
+)  # fmt: skip
 
-    >>> overlap_of_one()
-    0.0
-    """
-    return Integer(0)
-
-
-@formula("pp_overlap", "qi2024-v §3", "deepseek2024-v3 §3.2.1")
-def overlap_of_two():
-    """Share of stage-to-stage transfers that is hidden if the schedule places two chunks on a device: all.
-
-    The device computes on one chunk while it sends the other.
-
-    >>> overlap_of_two()
-    1.0
-    """
-    return Integer(1)
+overlap_of_two = constant(
+    "overlap_of_two", "pp_overlap", 1, ("qi2024-v §3", "deepseek2024-v3 §3.2.1"),
+    "Share of stage-to-stage transfers that is hidden if the schedule places two chunks on a device: all.\n\n"
+    "The device computes on one chunk while it sends the other.",
+)  # fmt: skip
 
 
 @formula("sent_share", "megatron-bridge", "deepseek2024-v3 §3.2.2")
@@ -245,14 +235,10 @@ def host_launch(block_launch, split_launch, stage_launch, domain_launch, tp, pp,
     )
 
 
-@formula("eager_time", "megatron-bridge")
-def experts_fused():
-    """Extra time of experts whose activation is fused with their products: none.
-
-    >>> experts_fused()
-    0.0
-    """
-    return Integer(0)
+experts_fused = constant(
+    "experts_fused", "eager_time", 0, "megatron-bridge",
+    "Extra time of experts whose activation is fused with their products: none.",
+)  # fmt: skip
 
 
 @formula("eager_time", "megatron-bridge")

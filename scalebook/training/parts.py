@@ -4,9 +4,9 @@ All stages are priced like the fullest one, which has the most blocks. Every mic
 backward.
 """
 
-from sympy import Expr, Ge, Integer, Max, Min, Piecewise, ceiling, floor
+from sympy import Expr, Ge, Max, Min, Piecewise, ceiling, floor
 
-from scalebook.language import Formula, formula, symbol
+from scalebook.language import Formula, constant, formula, symbol
 
 __all__ = [
     "block_backward_sum", "block_forward_sum", "bubble_time", "bubble_with_waits", "cp_exposed", "ep_exposed",
@@ -406,14 +406,10 @@ def offload_exposed_every(microbatches, stage_blocks, exposed_time):
     return microbatches * stage_blocks * exposed_time
 
 
-@formula("offload_exposed", "isaev2023-calculon §2")
-def offload_exposed_none():
-    """Time that blocks wait for offloading if nothing is offloaded: none.
-
-    >>> offload_exposed_none()
-    0.0
-    """
-    return Integer(0)
+offload_exposed_none = constant(
+    "offload_exposed_none", "offload_exposed", 0, "isaev2023-calculon §2",
+    "Time that blocks wait for offloading if nothing is offloaded: none.",
+)  # fmt: skip
 
 
 @formula("step_time", "isaev2023-calculon §2")
