@@ -58,15 +58,9 @@ _BLOCK = [block_weights, saved_activations_kept, block_states, block_forward, bl
 
 @formula("offload_bandwidth", "rajbhandari2021 §4", "isaev2023-calculon §2", given=_BLOCK)
 def offload_bandwidth(
-    weight_offload,
-    activation_offload,
-    optimizer_offload,
-    block_weights,
-    saved_activations,
-    block_states,
-    block_forward,
-    block_backward,
-):
+    weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
+    block_forward, block_backward,
+):  # fmt: skip
     """Bandwidth per direction that hides all transfers: the largest of three demands.
 
     The three are weights in and activations out during a block's forward pass, and all three kinds of tensor in during
@@ -140,18 +134,9 @@ _FAST = {"a link that is fast enough for the activations": _carries_activations}
 
 @formula("break_even_tokens", "rajbhandari2021 §4", given=_BLOCK, domain=_FAST)
 def break_even_tokens_mix(
-    batch,
-    seq,
-    weight_offload,
-    activation_offload,
-    optimizer_offload,
-    block_weights,
-    saved_activations,
-    block_states,
-    block_forward,
-    block_backward,
-    link_bandwidth,
-):
+    batch, seq, weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
+    block_forward, block_backward, link_bandwidth,
+):  # fmt: skip
     """Fewest tokens per micro-batch that let the link hide everything that is offloaded.
 
     Sequences have length `seq`. Activations and arithmetic grow with the tokens; weights and states do not. If the link
@@ -188,15 +173,9 @@ def forward_wait(weight_offload, activation_offload, block_weights, saved_activa
 
 @formula("backward_wait", "isaev2023-calculon §2", given=_BLOCK)
 def backward_wait(
-    weight_offload,
-    activation_offload,
-    optimizer_offload,
-    block_weights,
-    saved_activations,
-    block_states,
-    block_backward,
-    link_bandwidth,
-):
+    weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
+    block_backward, link_bandwidth,
+):  # fmt: skip
     """Time that transfers add to a block's backward pass: weights, activations, gradients and optimizer state come in.
 
     >>> round(backward_wait(**EVERYTHING, block_weights="0.5 GB", saved_activations="0.1 GB", block_states="0.3 GB",

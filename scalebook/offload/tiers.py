@@ -60,17 +60,9 @@ def near_blocks_activations(saved_activations, block_forward, link_bandwidth, li
 
 @formula("near_blocks", "rajbhandari2021 §6.2", given=_BLOCK)
 def near_blocks_mix(
-    weight_offload,
-    activation_offload,
-    optimizer_offload,
-    block_weights,
-    saved_activations,
-    block_states,
-    block_forward,
-    block_backward,
-    link_bandwidth,
-    link_latency,
-):
+    weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
+    block_forward, block_backward, link_bandwidth, link_latency,
+):  # fmt: skip
     """Near places that keep any block from waiting for one: the larger need of the two passes.
 
     One place fewer makes every block wait. Blocks are assumed to be equal. The number is 2 while latency is short:
@@ -93,16 +85,9 @@ def near_blocks_mix(
 
 @formula("near_states", "rajbhandari2021 §6.2", given=_BLOCK)
 def near_states_in_place(
-    weight_offload,
-    activation_offload,
-    optimizer_offload,
-    block_weights,
-    saved_activations,
-    block_states,
-    block_backward,
-    link_bandwidth,
-    link_latency,
-):
+    weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
+    block_backward, link_bandwidth, link_latency,
+):  # fmt: skip
     """Near places for optimizer state that is updated in place: one state arrives, one is updated, and one leaves.
 
     >>> near_states_in_place(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights="0.5 GB",
@@ -133,16 +118,9 @@ _HELD = [block_weights, saved_activations_kept, block_states, held_interleaved_f
 
 @formula("offload_memory", "isaev2023-calculon §2", given=_HELD)
 def offload_memory(
-    weight_offload,
-    activation_offload,
-    optimizer_offload,
-    block_weights,
-    saved_activations,
-    block_states,
-    layers,
-    pp,
+    weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states, layers, pp,
     held_microbatches,
-):
+):  # fmt: skip
     """Bytes in the far tier: the offloaded part of a stage's blocks.
 
     Activations are counted for all micro-batches in flight.
@@ -157,18 +135,9 @@ def offload_memory(
 
 @formula("near_memory", "isaev2023-calculon §2", given=[*_HELD, near_blocks_mix, near_states_in_place])
 def near_memory(
-    weight_offload,
-    activation_offload,
-    optimizer_offload,
-    block_weights,
-    saved_activations,
-    block_states,
-    layers,
-    pp,
-    held_microbatches,
-    near_blocks,
-    near_states,
-):
+    weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states, layers, pp,
+    held_microbatches, near_blocks, near_states,
+):  # fmt: skip
     """Bytes in device memory: everything that is not offloaded, plus a few blocks of what is.
 
     Weights arrive, and activations leave or arrive, so each needs places for one direction only. Unequal blocks need
@@ -218,18 +187,9 @@ def _least(over, each, most, near):
 
 @formula("optimizer_offload", "isaev2023-calculon §2", given=_HELD)
 def least_optimizer_offload(
-    near_memory,
-    weight_offload,
-    activation_offload,
-    block_weights,
-    saved_activations,
-    block_states,
-    layers,
-    pp,
-    held_microbatches,
-    near_blocks,
-    near_states,
-):
+    near_memory, weight_offload, activation_offload, block_weights, saved_activations, block_states, layers, pp,
+    held_microbatches, near_blocks, near_states,
+):  # fmt: skip
     """Smallest offloaded share of gradients and optimizer state that lets the rest fit in device memory.
 
     Raises ValueError if offloading all of it is not enough. Then more weights or activations must be offloaded.
@@ -247,18 +207,9 @@ def least_optimizer_offload(
 
 @formula("activation_offload", "isaev2023-calculon §2", given=_HELD)
 def least_activation_offload(
-    near_memory,
-    weight_offload,
-    optimizer_offload,
-    block_weights,
-    saved_activations,
-    block_states,
-    layers,
-    pp,
-    held_microbatches,
-    near_blocks,
-    near_states,
-):
+    near_memory, weight_offload, optimizer_offload, block_weights, saved_activations, block_states, layers, pp,
+    held_microbatches, near_blocks, near_states,
+):  # fmt: skip
     """Smallest offloaded share of the saved activations that lets the rest fit in device memory.
 
     >>> least_activation_offload(near_memory="16 GB", weight_offload=1, optimizer_offload=1, block_weights="0.5 GB",

@@ -143,17 +143,9 @@ def _needs(x: Operation, last: int) -> Operation | None:
 
 
 def simulate(
-    schedule: str,
-    pp: int,
-    microbatches: int,
-    chunks: int | None = None,
-    *,
-    forward_time=1,
-    input_gradient_time=1,
-    weight_gradient_time=1,
-    transfer_time=0,
-    scale: Sequence | None = None,
-) -> Run:
+    schedule: str, pp: int, microbatches: int, chunks: int | None = None, *, forward_time=1, input_gradient_time=1,
+    weight_gradient_time=1, transfer_time=0, scale: Sequence | None = None,
+) -> Run:  # fmt: skip
     """Execute one step of a schedule, given by its name in `SCHEDULES`.
 
     Times are for one micro-batch on one device, for all its chunks together, in any one unit. Text such as "18.5 ms" is

@@ -2,17 +2,7 @@
 
 from scalebook.language.renamed import renamed
 
-from . import (
-    accumulation,
-    newton_schulz,
-    optimizers,
-    precision,
-    recomputation,
-    shardings,
-    step,
-    strategy,
-    totals,
-)
+from . import accumulation, newton_schulz, optimizers, precision, recomputation, shardings, step, strategy, totals
 from .accumulation import *
 from .newton_schulz import *
 from .optimizers import *

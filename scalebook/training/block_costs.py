@@ -10,13 +10,7 @@ from functools import cache, partial
 
 from sympy import Add, Expr, S
 
-from scalebook.block import (
-    HEAD,
-    Block,
-    backward,
-    read_and_unread,
-    shard,
-)
+from scalebook.block import HEAD, Block, backward, read_and_unread, shard
 from scalebook.block.listing import factored
 from scalebook.block.work import PHASES, Work, phase_of, stream, tensors_of, trained, work
 from scalebook.language import Formula, symbol

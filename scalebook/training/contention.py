@@ -24,30 +24,11 @@ _HERE = "interconnects-and-memory-tiers"
 
 @formula("dp_contention", _HERE)
 def dp_contention_shared(
-    dp_passes,
-    dp_window,
-    dp_reduce,
-    dp_gather,
-    dp_unhidden,
-    stage_blocks,
-    dp_scaleup_time,
-    dp_scaleout_time,
-    tp_scaleup_time,
-    tp_scaleout_time,
-    tp_scaleup_beside,
-    tp_scaleout_beside,
-    tp_beside,
-    tp_overlap,
-    cp_scaleup_time,
-    cp_scaleout_time,
-    cp_overlap,
-    ep_scaleup_time,
-    ep_scaleout_time,
-    ep_overlap,
-    pp_scaleup_time,
-    pp_scaleout_time,
+    dp_passes, dp_window, dp_reduce, dp_gather, dp_unhidden, stage_blocks, dp_scaleup_time, dp_scaleout_time,
+    tp_scaleup_time, tp_scaleout_time, tp_scaleup_beside, tp_scaleout_beside, tp_beside, tp_overlap, cp_scaleup_time,
+    cp_scaleout_time, cp_overlap, ep_scaleup_time, ep_scaleout_time, ep_overlap, pp_scaleup_time, pp_scaleout_time,
     pp_overlap,
-):
+):  # fmt: skip
     """Time that hidden data-parallel collectives add to a step by slowing down other collectives on the same links.
 
     Two collectives on one link get half of it each, so one that a block waits for then takes twice as long. Hidden

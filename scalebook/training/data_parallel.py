@@ -221,16 +221,9 @@ def optimizer_time_replicated(
 
 @formula("optimizer_time", "zero2020 §5.1")
 def optimizer_time_sharded(
-    dense_params,
-    routed_params,
-    shards,
-    routed_shards,
-    weight_bits,
-    gradient_bits,
-    optimizer_bits,
-    hbm_bandwidth,
+    dense_params, routed_params, shards, routed_shards, weight_bits, gradient_bits, optimizer_bits, hbm_bandwidth,
     stream_efficiency,
-):
+):  # fmt: skip
     """Time of Adam with gradient clipping if each device updates its shard.
 
     >>> optimizer_time_sharded(dense_params=1e9, routed_params=0, shards=4, routed_shards=1, weight_bits=16,
@@ -243,17 +236,9 @@ def optimizer_time_sharded(
 
 @formula("optimizer_time", "zhao2023 §3.2")
 def optimizer_time_hybrid(
-    dense_params,
-    routed_params,
-    shards,
-    routed_shards,
-    shard_group,
-    weight_bits,
-    gradient_bits,
-    optimizer_bits,
-    hbm_bandwidth,
-    stream_efficiency,
-):
+    dense_params, routed_params, shards, routed_shards, shard_group, weight_bits, gradient_bits, optimizer_bits,
+    hbm_bandwidth, stream_efficiency,
+):  # fmt: skip
     """Time of Adam with gradient clipping if state is sharded within groups.
 
     A group is no larger than the number of devices that hold the same weights.

@@ -166,14 +166,9 @@ def _gathered(sharding: Sharding, matrices: Expr) -> Expr:
 
 
 def _parts(
-    sharding: Sharding,
-    held: Expr,
-    stage: Expr,
-    schedule: Schedule,
-    offload: bool,
-    is_frozen: bool,
-    optimizer: Optimizer,
-) -> dict[str, Expr]:
+    sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, offload: bool, is_frozen: bool, optimizer:
+    Optimizer,
+) -> dict[str, Expr]:  # fmt: skip
     """Return the bytes in device memory, by kind, on a device of a stage."""
     x, (blocks, matrices, at_end) = symbol, _stage(stage, schedule)
 
@@ -215,12 +210,9 @@ _SAID = {
 
 @cache
 def memory_formulas(
-    sharding: Sharding = SHARDINGS["zero1"],
-    schedule: Schedule = SCHEDULES["1f1b"],
-    offload: bool = False,
-    is_frozen: bool = False,
-    optimizer: Optimizer = OPTIMIZERS["adam"],
-) -> tuple[Formula, ...]:
+    sharding: Sharding = SHARDINGS["zero1"], schedule: Schedule = SCHEDULES["1f1b"], offload: bool = False, is_frozen:
+    bool = False, optimizer: Optimizer = OPTIMIZERS["adam"],
+) -> tuple[Formula, ...]:  # fmt: skip
     """Return the formulas of memory by kind, for the given `stage` and for the fullest device.
 
     The fullest device is in the first stage or in the last.

@@ -238,10 +238,7 @@ def muon_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) ->
             stage.of_block(lambda m: m.params if m.is_routed else S.Zero),
             "Parameters in matrices of the routed experts of one block on one device.",
         ),
-        "orthogonal_flops": (
-            stage.busiest("flops"),
-            "FLOPs with which a device orthogonalizes matrices in one step.",
-        ),
+        "orthogonal_flops": (stage.busiest("flops"), "FLOPs with which a device orthogonalizes matrices in one step."),
         "orthogonal_time": (stage.busiest("time"), "Time in which a device orthogonalizes its matrices in one step."),
         "orthogonal_exchange": (
             stage.exchange(),

@@ -34,11 +34,7 @@ def offload_formulas(
             "block_weights_held", "block_weights", weights, source, "Bytes of a block's weights that a device holds."
         ),
         Formula(
-            "block_states_held",
-            "block_states",
-            gradients + state,
-            source,
-            "Bytes of a block's gradients and state.",
+            "block_states_held", "block_states", gradients + state, source, "Bytes of a block's gradients and state."
         ),
         Formula(
             "wait_of_gradients",

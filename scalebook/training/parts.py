@@ -106,19 +106,9 @@ def block_forward_sum(forward_compute, tp_forward, tp_overlap, cp_forward, cp_ov
 
 @formula("block_backward", "korthikanti2022 §4.2.2")
 def block_backward_sum(
-    again_compute,
-    input_gradient_compute,
-    weight_gradient_compute,
-    tp_backward,
-    tp_async,
-    tp_overlap,
-    cp_backward,
-    cp_overlap,
-    ep_backward,
-    ep_overlap,
-    tp_beside,
-    collective_cores,
-):
+    again_compute, input_gradient_compute, weight_gradient_compute, tp_backward, tp_async, tp_overlap, cp_backward,
+    cp_overlap, ep_backward, ep_overlap, tp_beside, collective_cores,
+):  # fmt: skip
     """Time of a block's backward pass: kernels, exposed collectives, and the cost of the overlapped ones.
 
     >>> some = dict(again_compute=0, cp_backward=0, cp_overlap=0, ep_backward=0, ep_overlap=0, tp_overlap=0)
@@ -247,17 +237,9 @@ def _missing(stage_blocks, last_blocks, forward_time, input_gradient_time, weigh
 
 @formula("step_head", "narayanan2021 §2.2")
 def step_head(
-    microbatches,
-    pp,
-    stage_blocks,
-    last_blocks,
-    forward_time,
-    input_gradient_time,
-    weight_gradient_time,
-    head_forward,
-    head_backward,
-    embedding_time,
-):
+    microbatches, pp, stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time, head_forward,
+    head_backward, embedding_time,
+):  # fmt: skip
     """Time that the model's ends add to a step: the first stage looks embeddings up and the last makes the logits.
 
     All stages wait for the slower of the two, as far as it exceeds the time of the fullest stage's blocks.
@@ -279,16 +261,9 @@ def _ends(head_forward, head_backward, embedding_time, *stage):
 
 @formula("step_head", "qi2024-v §3")
 def step_head_v(
-    microbatches,
-    stage_blocks,
-    last_blocks,
-    forward_time,
-    input_gradient_time,
-    weight_gradient_time,
-    head_forward,
-    head_backward,
-    embedding_time,
-):
+    microbatches, stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time, head_forward,
+    head_backward, embedding_time,
+):  # fmt: skip
     """Time that the model's ends add to a step if the pipeline turns back (a V): the first device has both ends.
 
     >>> step_head_v(microbatches=64, stage_blocks=12, last_blocks=12, forward_time="60 ms", input_gradient_time="72 ms",
@@ -301,16 +276,9 @@ def step_head_v(
 
 @formula("step_head", "deepseek2024-v3 §3.2.1")
 def step_head_both(
-    microbatches,
-    stage_blocks,
-    last_blocks,
-    forward_time,
-    input_gradient_time,
-    weight_gradient_time,
-    head_forward,
-    head_backward,
-    embedding_time,
-):
+    microbatches, stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time, head_forward,
+    head_backward, embedding_time,
+):  # fmt: skip
     """Time that the model's ends add to a step with DualPipe: each end device does both, for half of the micro-batches.
 
     >>> step_head_both(microbatches=64, stage_blocks=12, last_blocks=12, forward_time="60 ms",
@@ -324,16 +292,9 @@ def step_head_both(
 
 @formula("tp_exposed", "korthikanti2022 §4.2.2")
 def tp_exposed(
-    microbatches,
-    stage_blocks,
-    tp_forward,
-    tp_backward,
-    tp_async,
-    tp_beside,
-    tp_overlap,
-    weight_gradient_compute,
+    microbatches, stage_blocks, tp_forward, tp_backward, tp_async, tp_beside, tp_overlap, weight_gradient_compute,
     collective_cores,
-):
+):  # fmt: skip
     """Tensor-parallel time of a step: collectives that blocks wait for, and the cost of the overlapped ones.
 
     >>> tp_exposed(microbatches=64, stage_blocks=12, tp_forward="1 ms", tp_backward="1 ms", tp_async="2 ms",
@@ -414,20 +375,9 @@ offload_exposed_none = constant(
 
 @formula("step_time", "isaev2023-calculon §2")
 def step_time(
-    step_forward,
-    step_backward,
-    step_again,
-    step_head,
-    bubble_time,
-    tp_exposed,
-    cp_exposed,
-    ep_exposed,
-    pp_exposed,
-    dp_exposed,
-    offload_exposed,
-    optimizer_time,
-    host_exposed,
-):
+    step_forward, step_backward, step_again, step_head, bubble_time, tp_exposed, cp_exposed, ep_exposed, pp_exposed,
+    dp_exposed, offload_exposed, optimizer_time, host_exposed,
+):  # fmt: skip
     """Time of a training step, the sum of its parts. Overlapped time counts in only one of them.
 
     >>> waits = "tp cp ep pp dp offload host".split()

@@ -7,16 +7,9 @@ __all__ = ["eager_experts_time", "part_gain_cast"]
 
 @formula("part_gain", "deepseek2024-v3 §3.3")
 def part_gain_cast(
-    columns,
-    peak_bf16,
-    matmul_bf16,
-    peak_flops,
-    matmul_efficiency,
-    activation_bits,
-    quantized_bits,
-    hbm_bandwidth,
+    columns, peak_bf16, matmul_bf16, peak_flops, matmul_efficiency, activation_bits, quantized_bits, hbm_bandwidth,
     stream_efficiency,
-):
+):  # fmt: skip
     """Speedup of a low-precision product over a 16-bit one, if its activations are cast first.
 
     The cast reads activations in high precision and writes two low-precision copies, one as stored and one transposed.
