@@ -1,6 +1,5 @@
 """Training at several sites: closed forms beside the training step, beside executed rounds, and what must be true."""
 
-import numpy as np
 import pytest
 
 from scalebook.language import OutsideDomain
@@ -9,7 +8,6 @@ from scalebook.runs import (
     site_bytes_ring,
     site_exchange_ring,
     sites_gain,
-    sites_lost_overlapped,
     sites_lost_waiting,
     training_apart,
 )
@@ -36,36 +34,12 @@ def test_a_training_step_over_slow_links_says_the_same(sites, port, latency):
     assert run.dp_exposed == pytest.approx(said, rel=0.005)
 
 
-def executed(exchange, steps, overlapped, rounds=2000):
-    """The share of the time that a site waits: a round of steps, then an exchange, with or without going on."""
-    now = waited = done = 0.0
-    for _ in range(rounds):
-        now += steps
-        if overlapped:  # the exchange before must be done before the next can begin
-            waited += max(0.0, done - now)
-            now = max(now, done)
-            done = now + exchange
-        else:
-            waited += exchange
-            now += exchange
-    return waited / now
-
-
-@pytest.mark.parametrize("steps", [1, 5, 20, 100])
-def test_rounds_executed(steps):
-    known = dict(site_exchange=30, local_steps=steps, step_time=2)
-    assert sites_lost_waiting(known) == pytest.approx(executed(30, 2 * steps, False))
-    assert sites_lost_overlapped(known) == pytest.approx(executed(30, 2 * steps, True), abs=1e-3)
-
-
 @pytest.mark.parametrize("local_steps", [1, 10, 500])
 @pytest.mark.parametrize("sites", [2, 8])
 def test_half_is_lost_at_that_bandwidth(sites, local_steps):
     row = apart(sites=sites, local_steps=local_steps)
     again = apart(sites=sites, local_steps=local_steps, site_bandwidth=row.half_site_bandwidth)
     assert again.sites_lost == pytest.approx(0.5) and again.sites_gain == pytest.approx(sites / 2)
-    lost = sites_lost_overlapped(again)
-    assert lost == pytest.approx(0, abs=1e-9)  # the same link loses nothing where exchanges run beside steps
 
 
 def test_steps_apart_divide_what_is_sent():
@@ -87,8 +61,6 @@ def test_solved_for_the_steps():
 def test_more_of_anything_helps():
     for better in (dict(site_bandwidth=2e10), dict(local_steps=2), dict(exchange_bits=8), dict(site_distance=1)):
         assert apart(**better).sites_lost < apart().sites_lost
-    shares = sites_lost_overlapped(site_exchange=10, step_time=1, local_steps=np.arange(1, 20))
-    assert (np.diff(shares) <= 0).all() and shares[-1] == 0
     assert sites_gain(sites=2, sites_lost=0.5) == 1
 
 

@@ -15,8 +15,7 @@ from scalebook.language import NOTATION, symbol
 from scalebook.search import search
 from scalebook.tables import accelerators, models, precisions
 from scalebook.training import assumptions
-from scalebook.training import parts as training_time
-from scalebook.training.parts import stage_moe_blocks_mean, stage_moe_blocks_whole
+from scalebook.training.parts import stage_moe_blocks_whole
 from scalebook.training.profile import profile
 from scalebook.training.step import DEFAULT_LETTERS, memory_sheet, training_sheet, training_step
 from scalebook.training.strategy import CHOICES, Strategy
@@ -352,9 +351,7 @@ def test_the_optimizers_state_moves_once_a_step():
         link_bandwidth="20 GB/s",
     )  # fmt: skip
     one, many = (training_step(models.megatron_1t, H100, **knowns, microbatches=m) for m in (1, 32))
-    every = training_step(models.megatron_1t, H100, training_time.offload_exposed_every, **knowns, microbatches=32)
     assert one.offload_exposed == pytest.approx(one.stage_blocks * one.exposed_time)
-    assert every.offload_exposed == pytest.approx(32 * one.offload_exposed)  # as if it moved with every micro-batch
     again = many.offload_exposed - one.offload_exposed
     gradients = many.block_states * many.gradient_bits / (many.gradient_bits + many.optimizer_bits / many.shards)
     assert again == pytest.approx(31 * many.stage_blocks * offload.exposed_time(many, block_states=gradients))
@@ -451,9 +448,7 @@ def test_a_stage_with_whole_blocks_of_experts_holds_more_and_takes_longer():
     given = dict(pp=8, ep=8, dp=8, microbatches=32, seq=4096, mtp_blocks=0)
     run = training_step(*knowns, **given)
     assert run.stage_blocks == run.stage_moe_blocks == 8
-    sheet, rows, letters = training_step.sheet(knowns, given)
-    mean = sheet.using(stage_moe_blocks_mean)(*rows, **letters)
-    assert mean.stage_moe_blocks == pytest.approx(8 * 58 / 61)
+    mean = training_step(*knowns, **given, stage_moe_blocks=8 * 58 / 61)
     assert 1.02 < run.memory / mean.memory < 8 / mean.stage_moe_blocks and run.step_time > mean.step_time
     assert run.model_flops == pytest.approx(mean.model_flops)
 

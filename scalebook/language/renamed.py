@@ -51,6 +51,7 @@ MODULES = {
     "scalebook.language.row_page": "scalebook.display.row_page",
     "scalebook.search.asked": "scalebook.search.arguments",
     "scalebook.search.found": "scalebook.search.results",
+    "scalebook.training.accumulation": "scalebook.training.precision",
     "scalebook.training.apart": "scalebook.runs.local_sgd",
     "scalebook.training.checkpoints": "scalebook.runs.checkpoints",
     "scalebook.training.costs": "scalebook.runs.costs",
@@ -89,10 +90,10 @@ NAMES |= _moved(
     """
     carbon_of_run checkpoint_bytes checkpoint_interval_daly checkpoint_interval_far checkpoint_interval_young
     checkpoint_time_stored checkpointing device_hours_of_arithmetic device_power_of_system fibre_delay_usual goodput
-    half_site_bandwidth interruptions_of_devices lost_share lost_share_at_best lost_share_tiers lost_share_with_restarts
-    mfu_of_hours mtbf_of_devices mtbf_of_run near_checkpoint_interval near_checkpoint_time_sent operating paced_at_times
+    half_site_bandwidth interruptions_of_devices lost_share lost_share_at_best lost_share_tiers
+    mfu_of_hours mtbf_of_devices mtbf_of_run near_checkpoint_interval near_checkpoint_time_sent operating
     paced_by_slowest power_hour_of_device price_hour_owned run_costs run_energy_of_hours site_bytes_ring
-    site_exchange_ring site_latency_fibre sites_gain sites_lost_overlapped sites_lost_waiting step_time_apart
+    site_exchange_ring site_latency_fibre sites_gain sites_lost_waiting step_time_apart
     train_cost_of_hours train_time_of_hours training_apart
     """,
 )

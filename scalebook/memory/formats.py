@@ -9,7 +9,7 @@ from sympy import Integer, Rational, sqrt
 from scalebook.language import Sheet, formula
 
 __all__ = [
-    "exponent_bias_ieee", "largest_number_ieee", "least_number_subnormal", "loss_scale_least", "loss_scale_most",
+    "exponent_bias_ieee", "largest_number_ieee", "least_number_subnormal", "loss_scale_least",
     "number_range", "rounding_noise", "step_gain", "unit_roundoff_nearest", "weight_bits_pruned", "weight_bits_scaled",
 ]  # fmt: skip
 
@@ -113,16 +113,6 @@ def loss_scale_least(least_number, least_gradient):
     8.0
     """
     return least_number / least_gradient
-
-
-@formula("loss_scale", "micikevicius2018 §3.2", given=[largest_number_ieee, exponent_bias_ieee])
-def loss_scale_most(largest_number, largest_gradient):
-    """Largest loss scale without overflow. Above it the step is skipped; dynamic loss scaling stays just below it.
-
-    >>> loss_scale_most(exponent_bits=5, mantissa_bits=10, largest_gradient=4)
-    16376.0
-    """
-    return largest_number / largest_gradient
 
 
 number_range = Sheet(

@@ -41,9 +41,8 @@ from scalebook.offload.tiers import (
 
 __all__ = [
     "EVERYTHING", "MIXED", "backward_wait", "break_even", "break_even_tokens", "break_even_tokens_mix", "exposed_time",
-    "forward_wait", "offload_bandwidth", "offload_bandwidth_activations", "offload_bandwidth_states",
-    "offload_bandwidth_weights", "offload_efficiency", "offloading",
-    "offloading_with_collectives",
+    "forward_wait", "offload_bandwidth", "offload_bandwidth_activations", "offload_bandwidth_weights",
+    "offload_efficiency", "offloading", "offloading_with_collectives",
 ]  # fmt: skip
 
 # Mixed precision with Adam: 16-bit weights, gradients and activations; fp32 weights and two moments as optimizer state.
@@ -96,16 +95,6 @@ def offload_bandwidth_activations(saved_activations, block_forward):
     20.0
     """
     return saved_activations / block_forward
-
-
-@formula("offload_bandwidth", "rajbhandari2021 §4", given=_BLOCK)
-def offload_bandwidth_states(block_states, block_backward):
-    """Bandwidth that hides offloaded gradients and optimizer state alone: in and out at most once per backward pass.
-
-    >>> offload_bandwidth_states(block_states="0.2 GB", block_backward="10 ms") / 1e9
-    20.0
-    """
-    return block_states / block_backward
 
 
 @formula("break_even_tokens", "rajbhandari2021 §4", given=[block_params_mean, block_active_params_mean])

@@ -13,7 +13,7 @@ from scalebook.language import constant, formula
 from scalebook.offload.block import block_backward, block_forward, block_states, block_weights, saved_activations_kept
 
 __all__ = [
-    "held_interleaved_first", "least_activation_offload", "least_optimizer_offload", "near_blocks_activations",
+    "held_interleaved_first", "least_activation_offload", "least_optimizer_offload",
     "near_blocks_mix", "near_blocks_weights", "near_memory", "near_states_in_place", "offload_memory",
     "params_of_hosts", "typical_host_buffers",
 ]  # fmt: skip
@@ -41,20 +41,6 @@ def near_blocks_weights(block_weights, block_forward, link_bandwidth, link_laten
     (2.0, 3.0)
     """
     move = block_weights / link_bandwidth
-    return _places(link_latency + move + block_forward, move, block_forward)
-
-
-@formula("near_blocks", "rajbhandari2021 §6.2", given=[saved_activations_kept, block_forward])
-def near_blocks_activations(saved_activations, block_forward, link_bandwidth, link_latency):
-    """Near places if only activations are offloaded: the block that makes them, and the blocks that are leaving.
-
-    The backward pass takes twice the time and needs no more places.
-
-    >>> at = dict(saved_activations="0.2 GB", block_forward="6 ms", link_bandwidth="100 GB/s")
-    >>> near_blocks_activations(at, link_latency="10 us"), near_blocks_activations(at, link_latency="5 ms")
-    (2.0, 3.0)
-    """
-    move = saved_activations / link_bandwidth
     return _places(link_latency + move + block_forward, move, block_forward)
 
 

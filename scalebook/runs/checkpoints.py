@@ -16,7 +16,7 @@ from scalebook.language import Sheet, formula
 __all__ = [
     "checkpoint_bytes", "checkpoint_interval_daly", "checkpoint_interval_far", "checkpoint_interval_young",
     "checkpoint_time_stored", "checkpointing", "goodput", "lost_share", "lost_share_at_best", "lost_share_tiers",
-    "lost_share_with_restarts", "mtbf_of_devices", "mtbf_of_run", "near_checkpoint_interval",
+    "mtbf_of_devices", "mtbf_of_run", "near_checkpoint_interval",
     "near_checkpoint_time_sent", "operating",
 ]  # fmt: skip
 
@@ -174,25 +174,6 @@ def lost_share_tiers(checkpoint_time, near_checkpoint_time, near_failures, mtbf)
     """
     near = sqrt(2 * near_checkpoint_time * near_failures / mtbf)
     return near + sqrt(2 * checkpoint_time * (1 - near_failures) / mtbf)
-
-
-@formula("lost_share", "moody2010", "young1974")
-def lost_share_with_restarts(checkpoint_time, near_checkpoint_time, near_failures, restart_time, mtbf):
-    """Share of time lost to near and far checkpoints and to restarts, which no checkpoint makes shorter.
-
-    >>> known = dict(checkpoint_time="60 s", near_checkpoint_time="2 s", near_failures=0.9, mtbf=11_135)
-    >>> round(lost_share_with_restarts(known, restart_time=600), 3)
-    0.105
-    """
-    return (
-        lost_share_tiers.of(
-            checkpoint_time=checkpoint_time,
-            near_checkpoint_time=near_checkpoint_time,
-            near_failures=near_failures,
-            mtbf=mtbf,
-        )
-        + restart_time / mtbf
-    )
 
 
 checkpointing = Sheet(

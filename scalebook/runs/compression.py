@@ -5,15 +5,15 @@ Training at several sites with local steps is in `local_sgd`; there, compression
 statement about learning here is the bound under which descent on a quadratic is stable.
 """
 
-from sympy import ceiling, pi, sin
+from sympy import pi, sin
 
 from scalebook.language import constant, formula
 from scalebook.language.renamed import renamed
 
 __all__ = [
-    "compression_bits", "compression_rank", "compression_share_rank", "compression_time_passes", "compression_top",
-    "exchange_bits_compressed", "passes_of_bits", "passes_of_rank", "paying_bandwidth_ring", "stable_rate_delayed",
-    "staleness_exchange", "staleness_workers", "top_ways_gathered",
+    "compression_rank", "compression_share_rank", "compression_time_passes", "compression_top",
+    "exchange_bits_compressed", "passes_of_rank", "paying_bandwidth_ring", "stable_rate_delayed", "staleness_workers",
+    "top_ways_gathered",
 ]  # fmt: skip
 
 _RANK, _TOP = "vogels2019", "lin2018-dgc"
@@ -22,16 +22,6 @@ __getattr__ = renamed(__name__)
 
 
 # Compressed gradients
-
-
-@formula("compression", "alistarh2017")
-def compression_bits(gradient_bits, exchange_bits):
-    """Compression ratio of gradients with fewer bits. Shared scales are left out.
-
-    >>> compression_bits(gradient_bits=32, exchange_bits=8)
-    4.0
-    """
-    return gradient_bits / exchange_bits
 
 
 @formula("compression", _TOP)
@@ -78,12 +68,6 @@ def top_ways_gathered(compression):
     """
     return 2 * compression
 
-
-passes_of_bits = constant(
-    "passes_of_bits", "compression_passes", 4, "seide2014",
-    "Passes over memory to quantize gradients with error feedback.\n\n"
-    "Two read the gradients and the last residual, one writes the new residual, and one writes the received result.",
-)  # fmt: skip
 
 passes_of_rank = constant(
     "passes_of_rank", "compression_passes", 8, _RANK + " §3",
@@ -146,18 +130,6 @@ def staleness_workers(ways):
     63.0
     """
     return ways - 1
-
-
-@formula("staleness", "douillard2025")
-def staleness_exchange(site_exchange, local_steps, step_time):
-    """Rounds of local steps that pass until an overlapped exchange is done.
-
-    Weights are late by this many rounds, as they are in an asynchronous pipeline.
-
-    >>> staleness_exchange(site_exchange="81 s", local_steps=10, step_time="6 s")
-    2.0
-    """
-    return ceiling(site_exchange / (local_steps * step_time))
 
 
 @formula("stable_rate", "yang2019-pipemare")

@@ -12,13 +12,11 @@ sends hardly depend on the number of sites.
 (6.0, 81, 0.931, 0.14)
 """
 
-from sympy import Max
-
 from scalebook.language import Sheet, constant, formula
 
 __all__ = [
     "fibre_delay_usual", "half_site_bandwidth", "site_bytes_ring", "site_exchange_ring", "site_latency_fibre",
-    "sites_gain", "sites_lost_overlapped", "sites_lost_waiting", "step_time_apart", "training_apart",
+    "sites_gain", "sites_lost_waiting", "step_time_apart", "training_apart",
 ]  # fmt: skip
 
 _RING = "patarasuk2009"
@@ -78,17 +76,6 @@ def sites_lost_waiting(site_exchange, local_steps, step_time):
     0.119
     """
     return site_exchange / (site_exchange + local_steps * step_time)
-
-
-@formula("sites_lost", "douillard2025")
-def sites_lost_overlapped(site_exchange, local_steps, step_time):
-    """Share of time lost if sites go on training during an exchange and wait only if it takes longer than a round.
-
-    >>> known = dict(site_exchange="81 s", step_time="6 s")
-    >>> sites_lost_overlapped(known, local_steps=10).__round__(3), sites_lost_overlapped(known, local_steps=14)
-    (0.259, 0.0)
-    """
-    return Max(0, 1 - local_steps * step_time / site_exchange, evaluate=False)
 
 
 _ENOUGH = {

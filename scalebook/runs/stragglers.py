@@ -3,8 +3,8 @@
 `any_slow` and `slowest_normal` of `scalebook.inference.tail` give the chance that a group has a slow member, and the
 time of its slowest member if delays follow a distribution.
 
->>> round(paced_by_slowest(slow_excess=0.1), 3), round(paced_at_times(slow_excess=0.1, any_slow=0.5), 3)
-(0.909, 0.952)
+>>> round(paced_by_slowest(slow_excess=0.1), 3)
+0.909
 """
 
 from sympy import floor
@@ -12,7 +12,7 @@ from sympy import floor
 from scalebook.language import formula
 
 __all__ = [
-    "interruptions_of_devices", "paced_at_times", "paced_by_slowest", "pool_gain_equal", "pool_gain_whole",
+    "interruptions_of_devices", "paced_by_slowest", "pool_gain_equal", "pool_gain_whole",
     "pool_lost_equal", "pool_lost_whole",
 ]  # fmt: skip
 
@@ -25,16 +25,6 @@ def paced_by_slowest(slow_excess):
     0.943
     """
     return 1 / (1 + slow_excess)
-
-
-@formula("paced_speed", "dean2013")
-def paced_at_times(slow_excess, any_slow):
-    """Speed of devices that wait for each other, if one of them is slow in only some of the steps.
-
-    >>> round(paced_at_times(slow_excess=0.1, any_slow=0.474), 3)
-    0.955
-    """
-    return 1 / (1 + any_slow * slow_excess)
 
 
 @formula("interruptions", "llama3-2024 §3.3.4")

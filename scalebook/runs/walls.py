@@ -20,8 +20,8 @@ from scalebook.machine.collective_rates import FABRIC
 from scalebook.training.overlap import group_rate
 
 __all__ = [
-    "bandwidth_wall", "bandwidth_wall_at_width", "bandwidth_wall_grown", "batch_of_run", "chinchilla_tokens",
-    "devices_of_groups", "domain_wall", "groups_of_batch", "hidden_of_run", "largest_run", "latency_wall",
+    "bandwidth_wall", "bandwidth_wall_grown", "batch_of_run", "chinchilla_tokens", "domain_wall",
+    "groups_of_batch", "hidden_of_run", "largest_run", "latency_wall",
     "latency_wall_grown", "message_of_group", "optimal_flops", "optimal_params", "ridge_tokens", "run_flops",
     "tp_of_network", "two_microbatches", "whole_domain",
 ]  # fmt: skip
@@ -196,26 +196,6 @@ def groups_of_batch(batch_tokens, stage_microbatches, ridge_tokens):
     16000.0
     """
     return batch_tokens / (stage_microbatches * ridge_tokens)
-
-
-@formula("wall_devices", _HERE)
-def devices_of_groups(wall_tp, wall_groups):
-    """Devices of all groups, each with as many devices as its sums allow.
-
-    >>> devices_of_groups(wall_tp=8, wall_groups=16000)
-    128000.0
-    """
-    return wall_tp * wall_groups
-
-
-@formula("bandwidth_wall", "erdil2024", _HERE, given=[devices_of_groups])
-def bandwidth_wall_at_width(wall_devices, peak_flops, run_time):
-    """FLOPs of the largest run at a given width: the most devices that a step can use, at peak, for the whole time.
-
-    >>> bandwidth_wall_at_width(wall_devices=1e6, peak_flops="1 PFLOP/s", run_time="8 Ms")
-    8e+27
-    """
-    return wall_devices * peak_flops * run_time
 
 
 @formula("bandwidth_wall", "erdil2024", _HERE, given=_NETWORK)

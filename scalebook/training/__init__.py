@@ -2,8 +2,7 @@
 
 from scalebook.language.renamed import renamed
 
-from . import accumulation, newton_schulz, optimizers, precision, recomputation, shardings, step, strategy, totals
-from .accumulation import *
+from . import newton_schulz, optimizers, precision, recomputation, shardings, step, strategy, totals
 from .newton_schulz import *
 from .optimizers import *
 from .precision import *
@@ -13,9 +12,7 @@ from .step import *
 from .strategy import *
 from .totals import *
 
-_ROOM = (
-    accumulation, newton_schulz, optimizers, precision, recomputation, shardings, step, strategy, totals,
-)  # fmt: skip
+_ROOM = (newton_schulz, optimizers, precision, recomputation, shardings, step, strategy, totals)
 __all__ = [name for module in _ROOM for name in module.__all__]
 
 __getattr__ = renamed(__name__)

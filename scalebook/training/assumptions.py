@@ -11,11 +11,9 @@ from scalebook.machine.collective_rates import FABRIC
 from scalebook.machine.kernels import grouped_hidden
 
 __all__ = [
-    "MEASURED", "attended_chunks", "attended_half", "attended_tiles", "attended_tiles_chunks",
-    "attended_tiles_windows", "attended_whole", "attended_windows", "attention_backward", "attention_efficiency",
-    "backward_reached_tiles", "collective_cores", "every_expert", "expert_ways_same",
-    "grouped_efficiency_padded", "grouped_efficiency_same", "host_efficiency", "one_port",
-    "quantized_bits", "sustained_rate", "training_efficiency_alone", "training_wide_alone",
+    "MEASURED", "attended_chunks", "attended_half", "attended_tiles", "attended_tiles_chunks", "attended_tiles_windows",
+    "attended_windows", "backward_reached_tiles", "expert_ways_same", "grouped_efficiency_padded", "host_efficiency",
+    "one_port",
 ]  # fmt: skip
 
 sustained_rate = constant(
@@ -99,11 +97,6 @@ attended_half = constant(
     "attended_half", "attended_share", "0.5", "dao2022 §3.1",
     "Share of query-key pairs that a causal kernel computes: half, if it skips tiles above the diagonal.\n\n"
     "This assumes sequences of many tiles.",
-)  # fmt: skip
-
-attended_whole = constant(
-    "attended_whole", "attended_share", 1, "vaswani2017 §3.2",
-    "Share of query-key pairs without a mask: every token attends to every other.",
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from scalebook.training.shardings import SHARDINGS, Sharding
 __all__ = ["bandwidth_formulas", "dp_contention_none", "dp_contention_shared", "needed"]
 
 TIERS = ("scaleup", "scaleout")
+_WAYS = ("tp", "cp", "ep", "pp", "dp")
 _HERE = "interconnects-and-memory-tiers"
 
 
@@ -97,19 +98,13 @@ def bandwidth_formulas(sharding: Sharding, sends: int, chunks, transfer) -> tupl
     ['pp_scaleup_time', 'pp_scaleout_time']
     """
     often = sends * chunks * Min(1, symbol("pp") - 1, evaluate=False)
-    made = [
-        Formula(
-            f"pp_{tier}_time_sent",
-            f"pp_{tier}_time",
-            often * time,
-            ["narayanan2021 §2.2.2"],
-            f"Time for which transfers between stages keep a device's {tier} ports busy.",
-        )
-        for tier, time in zip(TIERS, port_times("send", *transfer), strict=True)
-    ]
+    made = []
+    for tier, time in zip(TIERS, port_times("send", *transfer), strict=True):
+        doc = f"Time for which transfers between stages keep a device's {tier} ports busy."
+        made.append(Formula(f"pp_{tier}_time_sent", f"pp_{tier}_time", often * time, ["narayanan2021 §2.2.2"], doc))
     for tier in TIERS:
-        made += [needed(way, tier, sharding) for way in ("tp", "cp", "ep", "pp", "dp")]
-        total = sum(symbol(f"{way}_{tier}_needed") for way in ("tp", "cp", "ep", "pp", "dp"))
+        made += [needed(way, tier, sharding) for way in _WAYS]
+        total = sum(symbol(f"{way}_{tier}_needed") for way in _WAYS)
         doc = f"Bandwidth that all dimensions need together, because their collectives share the {tier} ports."
         made.append(Formula(f"all_{tier}_needed_sum", f"all_{tier}_needed", total, [_HERE], doc))
     return (*made, dp_contention_shared)

@@ -14,12 +14,7 @@ from scalebook.machine.collectives import collective, near_of, port_times
 from scalebook.training.parts import with_waits
 from scalebook.training.shardings import SHARDINGS, Exchange, Sharding
 
-__all__ = [
-    "data_parallel_formulas", "dp_exposed", "dp_passes_all", "dp_passes_once", "dp_unhidden_all", "dp_unhidden_once",
-    "dp_window", "dp_window_back", "dp_window_through", "last_window", "last_window_back", "optimizer_time_hybrid",
-    "optimizer_time_replicated", "optimizer_time_sharded", "reduce_bits_gradient", "routed_shards", "shards",
-    "shards_dualpipe",
-]  # fmt: skip
+__all__ = ["data_parallel_formulas", "dp_passes_once", "dp_unhidden_once", "optimizer_time_sharded"]
 
 
 @formula("shards", "llama3-2024 §3.3.2")

@@ -15,34 +15,10 @@ from scalebook.inference.tail import any_slow
 from scalebook.language import Formula, constant, formula, symbol
 from scalebook.language.renamed import renamed
 from scalebook.pipeline.schedules import Schedule
-from scalebook.training.precision import eager_experts_time
 
 __all__ = [
-    "DEFAULT_LETTERS",
-    "FRAMEWORK",
-    "REACHED",
-    "as_run",
-    "attention_reached_heads",
-    "attention_reached_length",
-    "attention_same_long",
-    "attention_same_short",
-    "experts_eager",
-    "experts_fused",
-    "host_exposed",
-    "host_launch",
-    "launched_blocks_all",
-    "launched_blocks_moe",
-    "of_framework",
-    "overlap_of",
-    "overlap_of_chunks",
-    "overlap_of_one",
-    "overlap_of_pieces",
-    "overlap_of_two",
-    "received_tensors",
+    "DEFAULT_LETTERS", "EXPOSED", "FRAMEWORK", "REACHED", "as_run", "host_launch", "of_framework", "overlap_of",
     "sent_once",
-    "stall_exposed",
-    "stream_reached_passes",
-    "sustained_reached_library",
 ]  # fmt: skip
 
 __getattr__ = renamed(__name__)
@@ -250,9 +226,8 @@ def experts_eager(clamped_experts, batch, seq, top_k, expert_ffn, activation_bit
     ...               expert_passes=100, hbm_bandwidth="3.35 TB/s", stream_efficiency=0.8).__round__(4)
     0.0035
     """
-    held = dict(batch=batch, seq=seq, top_k=top_k, expert_ffn=expert_ffn, activation_bits=activation_bits)
-    passes = dict(expert_passes=expert_passes, hbm_bandwidth=hbm_bandwidth, stream_efficiency=stream_efficiency)
-    return clamped_experts * eager_experts_time.of(**held, **passes)
+    moved = expert_passes * batch * seq * top_k * expert_ffn * activation_bits / 8
+    return clamped_experts * moved / (hbm_bandwidth * stream_efficiency)
 
 
 @formula("host_exposed", "megatron-bridge", "nanotron-ultrascale")
@@ -305,6 +280,7 @@ def stall_exposed(stall_time, stall_ways, slow_share, received_tensors, microbat
     return Piecewise((stalled, Gt(tp, stall_ways)), (stalled, Gt(chance, Rational(1, 2))), (0, True))
 
 
+EXPOSED = (host_exposed, received_tensors, stall_exposed)
 FRAMEWORK: tuple[Formula, ...] = (
     stream_reached_passes, sustained_reached_library, attention_same_short, attention_same_long, overlap_of_pieces,
     sent_once, host_launch,

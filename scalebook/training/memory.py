@@ -91,9 +91,8 @@ def bytes_of(
     >>> bytes_of("optimizer", SHARDINGS["zero1"], symbol("dense_params"), S.Zero)
     dense_params*optimizer_bits/(8*shards)
     """
-    parts = [
-        dense / sharing("shards", among) + routed / sharing("routed_shards", among) for among in sharding.parts(what)
-    ]
+    among = sharding.parts(what)
+    parts = (dense / sharing("shards", x) + routed / sharing("routed_shards", x) for x in among)
     held = Add(*parts) * symbol(f"{what}_bits") / 8
     return optimizer.state(held) if what == "optimizer" else held
 
@@ -129,9 +128,8 @@ def _stage(stage: Expr, schedule: Schedule) -> tuple[Expr, Expr, Expr]:
     tied = _where(is_alone, 2 - x("embeddings"))
     if schedule.ends == "apart":
         return x("stage_blocks") + at_end * (x("last_blocks") - x("stage_blocks")), at_start + at_end - tied, at_end
-    at_end = (
-        at_start if schedule.ends == "first" else at_start + at_end - at_start * at_end
-    )  # the model's end is on a device with its beginning
+    # the model's end is on a device with its beginning
+    at_end = at_start if schedule.ends == "first" else at_start + at_end - at_start * at_end
     return x("stage_blocks"), x("embeddings") * at_end, at_end
 
 
@@ -165,11 +163,23 @@ def _gathered(sharding: Sharding, matrices: Expr) -> Expr:
     return whole * Min(1, x("shards") - 1, evaluate=False)  # a device that shares with no other gathers nothing
 
 
-def _parts(
-    sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, offload: bool, is_frozen: bool, optimizer:
-    Optimizer,
-) -> dict[str, Expr]:  # fmt: skip
+_OFFLOADED = {"weight": "weight", "gradient": "optimizer", "optimizer": "optimizer"}  # each kind's offloaded share
+
+
+def _state(stage: Expr, sharding: Sharding, schedule: Schedule, is_frozen: bool, optimizer: Optimizer):
+    """Return the bytes of each kind of state on a device of a stage, in both tiers."""
+    found = {}
+    for what in _OFFLOADED:
+        has_matrices = what == "weight" or not is_frozen
+        dense, routed = _params(stage, schedule, has_matrices)
+        dense += _positions(stage) if has_matrices else S.Zero
+        found[what] = bytes_of(what, sharding, dense, routed, optimizer)
+    return found
+
+
+def _parts(stage: Expr, held: Expr, offload: bool, *strategy) -> dict[str, Expr]:
     """Return the bytes in device memory, by kind, on a device of a stage."""
+    sharding, schedule, _, optimizer = strategy
     x, (blocks, matrices, at_end) = symbol, _stage(stage, schedule)
 
     def near(total, what, count, one):
@@ -180,13 +190,9 @@ def _parts(
         return (1 - away) * total + away * Min(x("near_blocks"), count, evaluate=False) * one
 
     found = {}
-    for what, with_ in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer")):
-        dense, routed = _params(stage, schedule, what == "weight" or not is_frozen)
-        if what == "weight" or not is_frozen:
-            dense += _positions(stage)
-        total = bytes_of(what, sharding, dense, routed, optimizer)
+    for what, total in _state(stage, *strategy).items():
         one = bytes_of(what, sharding, x("block_params"), x("block_routed_params"), optimizer)
-        found[f"{what}_memory"] = near(total, with_, schedule.copies * blocks, one)
+        found[f"{what}_memory"] = near(total, _OFFLOADED[what], schedule.copies * blocks, one)
     found["gradient_memory"] += x("dummy_gradients")
     kept, saved = held * blocks, x("saved_activations")
     found["activation_memory"] = near(kept, "activation", kept, S.One) * saved
@@ -220,42 +226,32 @@ def memory_formulas(
     >>> [f.letter for f in memory_formulas(SHARDINGS["zero3"])][:3]
     ['weight_memory', 'gradient_memory', 'optimizer_memory']
     """
-    stage, held = symbol("stage"), schedule.held
+    strategy = sharding, schedule, is_frozen, optimizer
+    here = symbol("stage"), symbol("held_microbatches")
 
     def total(at):
-        kept = _kept_microbatches(schedule, at)
-        return Add(*_parts(sharding, kept, at, schedule, offload, is_frozen, optimizer).values())
+        return Add(*_parts(at, _kept_microbatches(schedule, at), offload, *strategy).values())
 
-    parts = _parts(sharding, symbol("held_microbatches"), stage, schedule, offload, is_frozen, optimizer)
+    parts = _parts(*here, offload, *strategy)
     first, last = symbol("first_memory"), symbol("last_memory")
     dense, routed = _params(S.One, schedule)
     made = {letter: (expr, _SAID[letter]) for letter, expr in parts.items()} | {
-        "dense_params": (
-            dense,
-            "Parameters without routed experts on a device of the first stage, which has the most.",
-        ),
+        "dense_params": (dense, "Parameters without routed experts on a device of the first stage, which has most."),
         "routed_params": (routed, "Parameters of the routed experts on a device of the first stage."),
         "train_memory": (sum(map(symbol, parts)), "Total memory on a device of the stage."),
-        "first_memory": (
-            total(S.One),
-            "Total memory on a device of the first stage, which keeps the most micro-batches.",
-        ),
+        "first_memory": (total(S.One), "Total memory on a device of the first stage, which keeps most micro-batches."),
         "last_memory": (total(symbol("pp")), "Total memory on a device of the last stage, which makes the logits."),
         "memory": (Max(first, last, evaluate=False), "Memory of the fuller of the first and the last stage."),
     }
     if offload:
-        away = _away(sharding, symbol("held_microbatches"), stage, schedule, is_frozen, optimizer)
-        most = Add(
-            *_away(sharding, _kept_microbatches(schedule, S.One), S.One, schedule, is_frozen, optimizer).values()
-        )
-        made |= {
-            letter: (expr, f"{_SAID_AWAY[letter]} on a device of the stage, in the second tier.")
-            for letter, expr in away.items()
-        }
+        away = _away(*here, *strategy)
+        most = Add(*_away(S.One, _kept_microbatches(schedule, S.One), *strategy).values())
+        where = "on a device of the stage, in the second tier."
+        made |= {letter: (expr, f"{_SAID_AWAY[letter]} {where}") for letter, expr in away.items()}
         made["train_away"] = (sum(map(symbol, away)), "Total that a device of the stage keeps in the second tier.")
         made["offload_memory"] = (most, "Bytes that a device of the first stage keeps in the second tier.")
     built = (Formula(f"{letter}_{sharding}", letter, expr, _SOURCE, said) for letter, (expr, said) in made.items())
-    return (*built, held, fullest_stage, dummy_gradients_kept, work_memory, *_NONE)
+    return (*built, schedule.held, fullest_stage, dummy_gradients_kept, work_memory, *_NONE)
 
 
 _SAID_AWAY = {
@@ -266,19 +262,9 @@ _SAID_AWAY = {
 }
 
 
-def _away(
-    sharding: Sharding, held: Expr, stage: Expr, schedule: Schedule, is_frozen: bool, optimizer: Optimizer
-) -> dict[str, Expr]:
+def _away(stage: Expr, held: Expr, *strategy) -> dict[str, Expr]:
     """Return the bytes in the second tier, by kind, on a device of a stage."""
-    x, (blocks, _, _) = symbol, _stage(stage, schedule)
-    params = {}
-    for what in ("weight", "optimizer"):
-        has_matrices = what == "weight" or not is_frozen
-        dense, routed = _params(stage, schedule, has_matrices)
-        params[what] = (dense + _positions(stage) if has_matrices else dense), routed
-    params["gradient"] = params["optimizer"]
-    found = {
-        f"{what}_away": x(f"{offload}_offload") * bytes_of(what, sharding, *params[what], optimizer)
-        for what, offload in (("weight", "weight"), ("gradient", "optimizer"), ("optimizer", "optimizer"))
-    }
+    x, (blocks, _, _) = symbol, _stage(stage, strategy[1])
+    state = _state(stage, *strategy)
+    found = {f"{what}_away": x(f"{_OFFLOADED[what]}_offload") * total for what, total in state.items()}
     return found | {"activation_away": x("activation_offload") * held * blocks * x("saved_activations")}

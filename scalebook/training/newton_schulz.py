@@ -218,6 +218,15 @@ class _Stage:
         return total
 
 
+_SAID = {
+    "block_matrices": "Parameters in matrices of one block on one device, without routed experts.",
+    "block_routed_matrices": "Parameters in matrices of the routed experts of one block on one device.",
+    "orthogonal_flops": "FLOPs with which a device orthogonalizes matrices in one step.",
+    "orthogonal_time": "Time in which a device orthogonalizes its matrices in one step.",
+    "orthogonal_exchange": "Time in which devices that hold parts of a matrix exchange it to orthogonalize it.",
+}
+
+
 @cache
 def muon_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) -> tuple[Formula, ...]:
     """Return the formulas of Muon's matrices: their parameters, FLOPs, time and exchange on one device in one step.
@@ -230,23 +239,14 @@ def muon_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) ->
     """
     stage = _Stage(dense, moe, strategy)
     made = {
-        "block_matrices": (
-            stage.of_block(lambda m: S.Zero if m.is_routed else m.params),
-            "Parameters in matrices of one block on one device, without routed experts.",
-        ),
-        "block_routed_matrices": (
-            stage.of_block(lambda m: m.params if m.is_routed else S.Zero),
-            "Parameters in matrices of the routed experts of one block on one device.",
-        ),
-        "orthogonal_flops": (stage.busiest("flops"), "FLOPs with which a device orthogonalizes matrices in one step."),
-        "orthogonal_time": (stage.busiest("time"), "Time in which a device orthogonalizes its matrices in one step."),
-        "orthogonal_exchange": (
-            stage.exchange(),
-            "Time in which devices that hold parts of a matrix exchange it to orthogonalize it.",
-        ),
+        "block_matrices": stage.of_block(lambda m: S.Zero if m.is_routed else m.params),
+        "block_routed_matrices": stage.of_block(lambda m: m.params if m.is_routed else S.Zero),
+        "orthogonal_flops": stage.busiest("flops"),
+        "orthogonal_time": stage.busiest("time"),
+        "orthogonal_exchange": stage.exchange(),
     }
     name = strategy.optimizer.name
-    return tuple(Formula(f"{x}_{name}", x, expr, _SOURCES, said) for x, (expr, said) in made.items())
+    return tuple(Formula(f"{x}_{name}", x, expr, _SOURCES, _SAID[x]) for x, expr in made.items())
 
 
 def updated(f: Formula, strategy: Strategy) -> Formula:

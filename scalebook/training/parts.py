@@ -9,11 +9,8 @@ from sympy import Expr, Ge, Max, Min, Piecewise, ceiling, floor
 from scalebook.language import Formula, constant, formula, symbol
 
 __all__ = [
-    "block_backward_sum", "block_forward_sum", "bubble_time", "bubble_with_waits", "cp_exposed", "ep_exposed",
-    "last_blocks", "offload_exposed", "offload_exposed_both", "offload_exposed_every", "offload_exposed_none",
-    "stage_blocks_even", "stage_forward_sum", "stage_input_gradient_sum", "stage_moe_blocks_mean",
-    "stage_moe_blocks_whole", "stage_weight_gradient_sum", "step_again", "step_backward", "step_forward", "step_head",
-    "step_head_both", "step_head_v", "step_time", "tp_exposed", "with_waits",
+    "HEADS", "STEP", "bubble_with_waits", "offload_exposed", "offload_exposed_both", "offload_exposed_none",
+    "stage_moe_blocks_whole", "with_waits",
 ]  # fmt: skip
 
 
@@ -80,16 +77,6 @@ def stage_moe_blocks_whole(layers, moe_layers, pp, chunks, stage_blocks, last_bl
     )
     spread = Min(moe_layers, chunks * ceiling(chunk / every, evaluate=False), evaluate=False)
     return Piecewise((spread, Ge(floor(every, evaluate=False), every)), (first, True))
-
-
-@formula("stage_moe_blocks", "narayanan2021 §2.2")
-def stage_moe_blocks_mean(layers, moe_layers, stage_blocks):
-    """Mean blocks with experts per stage, by their share in the model. It is not a whole number if stages differ.
-
-    >>> stage_moe_blocks_mean(layers=4, moe_layers=3, stage_blocks=2)
-    1.5
-    """
-    return stage_blocks * moe_layers / layers
 
 
 @formula("block_forward", "narayanan2021 §3.2")
@@ -357,16 +344,6 @@ def offload_exposed_both(microbatches, stage_blocks, exposed_between, exposed_ti
     return stage_blocks * ((microbatches - 2) * exposed_between + 2 * exposed_time)
 
 
-@formula("offload_exposed", "isaev2023-calculon §2")
-def offload_exposed_every(microbatches, stage_blocks, exposed_time):
-    """Time that blocks wait for offloading, if optimizer state moved with every micro-batch: Calculon's upper bound.
-
-    >>> offload_exposed_every(microbatches=64, stage_blocks=12, exposed_time="1 ms")
-    0.768
-    """
-    return microbatches * stage_blocks * exposed_time
-
-
 offload_exposed_none = constant(
     "offload_exposed_none", "offload_exposed", 0, "isaev2023-calculon §2",
     "Time that blocks wait for offloading if nothing is offloaded: none.",
@@ -388,3 +365,12 @@ def step_time(
     kernels = step_forward + step_backward + step_again + step_head + optimizer_time
     waits = tp_exposed + cp_exposed + ep_exposed + pp_exposed + dp_exposed + offload_exposed
     return kernels + waits + bubble_time + host_exposed
+
+
+# The time that the model's ends add to a step, by their placement.
+HEADS = {"apart": step_head, "first": step_head_v, "both": step_head_both}
+STEP = (
+    stage_blocks_even, last_blocks, block_forward_sum, block_backward_sum, stage_forward_sum, stage_input_gradient_sum,
+    stage_weight_gradient_sum, step_forward, step_backward, step_again, bubble_time, tp_exposed, cp_exposed, ep_exposed,
+    step_time,
+)  # fmt: skip

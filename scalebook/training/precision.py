@@ -1,8 +1,8 @@
-"""Speedup of low-precision products within a step, including the cast of their inputs."""
+"""Low-precision products with the cast of their inputs, and gradient accumulation over micro-batches."""
 
 from scalebook.language import formula
 
-__all__ = ["eager_experts_time", "part_gain_cast"]
+__all__ = ["accumulation_share", "exchange_share_accumulated", "part_gain_cast"]
 
 
 @formula("part_gain", "deepseek2024-v3 §3.3")
@@ -28,15 +28,28 @@ def part_gain_cast(
     return wide / (narrow + cast)
 
 
-@formula("eager_time", "megatron-bridge")
-def eager_experts_time(batch, seq, top_k, expert_ffn, activation_bits, expert_passes, hbm_bandwidth, stream_efficiency):
-    """Time of unfused biases and activations of experts.
+@formula("exchange_share", "data-parallelism")
+def exchange_share_accumulated(dp_exposed, microbatches, forward_time, input_gradient_time, weight_gradient_time):
+    """Exposed time of a step's gradient sum, which happens once, over the compute time of all its micro-batches.
 
-    Each step reads and writes the experts' activations of every token.
-
-    >>> eager_experts_time(batch=1, seq=4096, top_k=4, expert_ffn=2880, activation_bits=16, expert_passes=100,
-    ...                    hbm_bandwidth="3.35 TB/s", stream_efficiency=0.8).__round__(4)
-    0.0035
+    >>> exchange_share_accumulated(dp_exposed="0.3 s", microbatches=30, forward_time="0.1 s",
+    ...                            input_gradient_time="0.1 s", weight_gradient_time="0.05 s").__round__(3)
+    0.04
     """
-    held = batch * seq * top_k * expert_ffn * activation_bits / 8
-    return expert_passes * held / (hbm_bandwidth * stream_efficiency)
+    return dp_exposed / (microbatches * (forward_time + input_gradient_time + weight_gradient_time))
+
+
+@formula("accumulation_share", "kaplan2020 §2.1")
+def accumulation_share(gradient_bits, batch, seq, peak_flops, matmul_efficiency, hbm_bandwidth, stream_efficiency):
+    """Time to read and write all weight gradients in a micro-batch, over the time of its matrix products.
+
+    Products take six FLOPs per parameter and token, so the parameters cancel. The result is an upper bound, because
+    none of the traffic is assumed to hide under arithmetic. If several devices share a sequence (cp), `seq` is one
+    device's part.
+
+    >>> round(accumulation_share(gradient_bits=32, batch=1, seq=8192, peak_flops="1 PFLOP/s", matmul_efficiency=0.8,
+    ...                          hbm_bandwidth="4 TB/s", stream_efficiency=0.8), 3)
+    0.041
+    """
+    traffic = 2 * gradient_bits / 8 / (hbm_bandwidth * stream_efficiency)
+    return traffic / (6 * batch * seq / (peak_flops * matmul_efficiency))

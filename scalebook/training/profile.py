@@ -44,20 +44,13 @@ class Profile:
 
     def _table(self):
         head = ["kernel", "phase", "kind", "calls", "FLOP", "bytes", "time", "of the step", "of the peak"]
-        return head, [
-            [
-                x.name,
-                x.phase.replace("_", " "),
-                x.kind,
-                f"{x.calls:,.0f}",
-                show(x.flops, "FLOP") if x.flops else "",
-                show(x.traffic, "B"),
-                show(x.time, "s"),
-                f"{x.share:.1%}",
-                f"{x.achieved:.0%}" if x.flops else "",
-            ]
-            for x in self.lines
-        ]
+        rows = []
+        for x in self.lines:
+            flops, achieved = (show(x.flops, "FLOP"), f"{x.achieved:.0%}") if x.flops else ("", "")
+            moved, time = show(x.traffic, "B"), show(x.time, "s")
+            calls, phase = f"{x.calls:,.0f}", x.phase.replace("_", " ")
+            rows.append([x.name, phase, x.kind, calls, flops, moved, time, f"{x.share:.1%}", achieved])
+        return head, rows
 
     def __repr__(self):
         head, rows = self._table()
@@ -106,14 +99,5 @@ def _line(w, calls, values, strategy) -> Line:
         for letter, expr in (("flops", w.flops), ("traffic", w.traffic), ("roofline_time", seconds))
     )
     done = flops * (values["attended_share"] if w.kind == "attention" else 1)
-    return Line(
-        w.name,
-        w.phase,
-        w.kind,
-        calls,
-        calls * flops,
-        calls * traffic,
-        calls * time,
-        calls * time / values["step_time"],
-        done / time / values["peak_flops"],
-    )
+    share, achieved = calls * time / values["step_time"], done / time / values["peak_flops"]
+    return Line(w.name, w.phase, w.kind, calls, calls * flops, calls * traffic, calls * time, share, achieved)

@@ -21,18 +21,11 @@ from scalebook.language.notation import nearest
 from scalebook.language.renamed import renamed
 from scalebook.language.row import Cell, quantity
 from scalebook.language.tabular import callable_said
-from scalebook.machine import kernels
+from scalebook.machine import kernels, systolic
 from scalebook.machine.collectives import collective
-from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
-from scalebook.machine.systolic import (
-    attention_efficiency_arrays,
-    attention_efficiency_arrays_latent,
-    grouped_efficiency_arrays,
-)
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.tables import precisions
-from scalebook.training import assumptions, host
-from scalebook.training import parts as training_time
+from scalebook.training import assumptions, host, parts, totals
 from scalebook.training.block_costs import block_formulas
 from scalebook.training.contention import bandwidth_formulas
 from scalebook.training.data_parallel import data_parallel_formulas
@@ -42,22 +35,6 @@ from scalebook.training.newton_schulz import muon_formulas, updated
 from scalebook.training.offloaded import offload_formulas
 from scalebook.training.rules import check
 from scalebook.training.strategy import WORDS, Strategy
-from scalebook.training.totals import (
-    batch_of_microbatches,
-    devices_of_ways,
-    hardware_flops,
-    hfu,
-    longest_sequence,
-    mfu,
-    microbatches_of_batch,
-    model_flops,
-    step_cost,
-    step_energy,
-    train_cost,
-    train_rate,
-    train_time,
-    ways_left,
-)
 from scalebook.training.trained_weights import model_flops_frozen, trained_share_adapters
 
 __all__ = [
@@ -77,24 +54,9 @@ DEFAULT_LETTERS = {
 } | host.DEFAULT_LETTERS  # fmt: skip
 
 OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
-# The time that the model's ends add to a step, by their placement.
-_HEADS = {"apart": training_time.step_head, "first": training_time.step_head_v, "both": training_time.step_head_both}
-_PARTS = (
-    training_time.stage_blocks_even, training_time.last_blocks, training_time.block_forward_sum,
-    training_time.block_backward_sum, training_time.stage_forward_sum, training_time.stage_input_gradient_sum,
-    training_time.stage_weight_gradient_sum, training_time.step_forward, training_time.step_backward,
-    training_time.step_again, training_time.bubble_time, training_time.tp_exposed,
-    training_time.cp_exposed, training_time.ep_exposed, training_time.step_time, host.host_exposed,
-    host.received_tensors, host.stall_exposed,
-    model_flops, hardware_flops, mfu, hfu,
-    train_rate, step_energy, step_cost, train_time, train_cost, filled,
-)  # fmt: skip
-
 
 _IN_TRAINING = {"matmul_efficiency": "training_efficiency", "matmul_bf16": "training_bf16"}
-_WHOLE_STREAM = Formula(
-    "whole_stream", "stream_efficiency", Integer(1), ["williams2009 §3"], "All of the memory bandwidth."
-)
+_WHOLE_STREAM = Formula("whole_stream", "stream_efficiency", Integer(1), ["williams2009 §3"], "All of the bandwidth.")
 
 
 @cache
@@ -118,31 +80,24 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
         *block_formulas(dense, moe, strategy),
         *data_parallel_formulas(sharding, schedule.copies, strategy.offload),
         *memory_formulas(sharding, schedule, strategy.offload, strategy.trained.is_frozen, strategy.optimizer),
-        *_PARTS,
+        *parts.STEP,
+        *host.EXPOSED,
+        *totals.TOTALS,
+        filled,
         *kernels.DEFAULT_FORMULAS,
         schedule.bubble,
-        _HEADS[schedule.ends],
+        parts.HEADS[schedule.ends],
         schedule.exposed,
         *bandwidth_formulas(sharding, *sends, transfer),
-        *(
-            offload_formulas(sharding, schedule, strategy.optimizer)
-            if strategy.offload
-            else [training_time.offload_exposed_none]
-        ),
-        Formula(
-            "transfer_time_split",
-            "transfer_time",
-            collective("send", *transfer),
-            ["narayanan2021 §4.1"],
-            "Time to send one tensor to the next stage. Each tensor-parallel device sends its part.",
-        ),
-    ]
+        Formula("transfer_time_split", "transfer_time", collective("send", *transfer), ["narayanan2021 §4.1"],
+                "Time to send one tensor to the next stage. Each tensor-parallel device sends its part."),
+    ]  # fmt: skip
     if strategy.offload:
-        by_letter = {
-            "bubble": training_time.bubble_with_waits,
-            **dict.fromkeys(("step_head", "bubble_time"), training_time.with_waits),
-        }
+        by_letter = {"bubble": parts.bubble_with_waits, "step_head": parts.with_waits, "bubble_time": parts.with_waits}
         formulas = [by_letter[f.letter](f) if f.letter in by_letter else f for f in formulas]
+        formulas += offload_formulas(sharding, schedule, strategy.optimizer)
+    else:
+        formulas.append(parts.offload_exposed_none)
     if strategy.trained.is_frozen:
         frozen = {"model_flops": model_flops_frozen}
         formulas = [frozen.get(f.letter) or strategy.trained.of(f, sharding.is_gathered) for f in formulas]
@@ -158,9 +113,8 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     for _ in range(3):  # formulas used by the formulas used, and so on
         used |= {i for f in (*own, *more) if f.letter in used for i in f.inputs}
     formulas += [f for f in own if f.letter in used]
-    return Sheet(
-        "training step", *formulas, *(f for f in more if f.letter in used), doc="A training step, its time and memory."
-    )
+    formulas += [f for f in more if f.letter in used]
+    return Sheet("training step", *formulas, doc="A training step, its time and memory.")
 
 
 def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | bool) -> Sheet:
@@ -188,11 +142,8 @@ def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | b
 def _memory_sheet(dense, moe, strategy):
     step = training_sheet(dense, moe, strategy, assumptions.expert_ways_same)
     asked = ["filled", "memory", *(["offload_memory", "train_away"] if strategy.offload else [])]
-    return Sheet(
-        "training memory",
-        *step.only(*asked).formulas.values(),
-        doc="Memory of a device of a pipeline stage in training.",
-    )
+    doc = "Memory of a device of a pipeline stage in training."
+    return Sheet("training memory", *step.only(*asked).formulas.values(), doc=doc)
 
 
 def _offloads(letters: Mapping) -> list[str]:
@@ -215,10 +166,12 @@ def _measured(model: Mapping, letters: Mapping, known: set[str]) -> list[Formula
     """Return the measured assumptions of a step; for systolic arrays, the formulas of how full the arrays are."""
     by_device = {"attended_share": _attended(model, letters, "attention_tile" in known)}
     if "attention_whole" in known:
-        arrays = attention_efficiency_arrays_latent if "kv_rank" in model else attention_efficiency_arrays
-        by_device["attention_efficiency"] = arrays
+        is_latent = "kv_rank" in model
+        by_device["attention_efficiency"] = (
+            systolic.attention_efficiency_arrays_latent if is_latent else systolic.attention_efficiency_arrays
+        )
     if "grouped_whole" in known:
-        by_device["grouped_efficiency"] = grouped_efficiency_arrays
+        by_device["grouped_efficiency"] = systolic.grouped_efficiency_arrays
     if "capacity_factor" in known:
         by_device["grouped_efficiency"] = assumptions.grouped_efficiency_padded
     going_back = _going_back(by_device["attended_share"]) if "attention_tile_back" in known else []
@@ -332,11 +285,14 @@ class Training:
         if "schedule" not in words and np.any(np.asarray(letters.get("chunks", 1)) != 1):
             words["schedule"] = next(x for x in SCHEDULES.values() if x.plain == WORDS["schedule"].usual)
         strategy, blocks = Strategy(**words), blocks_of(model)
-        more = [microbatches_of_batch if "microbatches" not in known else batch_of_microbatches]
-        more += [ways_left if "devices" in known and "dp" not in known else devices_of_ways]
-        more += [attention_peak_bf16 if "peak_bf16" in known else attention_peak_same]
-        more += [longest_sequence, wide_efficiency]
-        more += _measured(model, letters, known)
+        more = [
+            totals.batch_of_microbatches if "microbatches" in known else totals.microbatches_of_batch,
+            totals.ways_left if "devices" in known and "dp" not in known else totals.devices_of_ways,
+            kernels.attention_peak_bf16 if "peak_bf16" in known else kernels.attention_peak_same,
+            totals.longest_sequence,
+            kernels.wide_efficiency,
+            *_measured(model, letters, known),
+        ]
         more = [f for f in more if f.letter not in known]
         return Planned(training_sheet(*blocks, strategy, *more), strategy, *blocks)
 
@@ -351,11 +307,8 @@ class Training:
         used = sheet.letters
         for row in knowns:
             if isinstance(row, Mapping) and row and used.isdisjoint(row):
-                name = getattr(row, "name", "a row")
-                raise TypeError(
-                    f"{name} has nothing that {self.name} uses ({', '.join(row)}): "
-                    "give a device, such as accelerators.h100"
-                )
+                said = f"{getattr(row, 'name', 'a row')} has nothing that {self.name} uses ({', '.join(row)})"
+                raise TypeError(f"{said}: give a device, such as accelerators.h100")
         device = next((row for row in knowns if isinstance(row, Mapping) and "peak_flops" in row), {})
         if _product_bits(device) < 5 and "quantized_bits" in used:  # including shared scales
             letters.setdefault("quantized_bits", 4)

@@ -11,23 +11,7 @@ ValueError: recompute is 'none', 'selective' or 'full', not 'ful'
 
 from dataclasses import dataclass, fields, replace
 
-from scalebook.block import (
-    FAMILIES,
-    Block,
-    Family,
-    context_exchanged,
-    context_parallel,
-    eager,
-    expert_parallel,
-    expert_tensor_parallel,
-    flash,
-    full,
-    hold_gathered,
-    selective,
-    sequence_parallel,
-    tensor_parallel,
-    undropped,
-)
+from scalebook.block import FAMILIES, Block, Family, eager, sharding, transformations, undropped
 from scalebook.language.words import WORDS, word
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
 from scalebook.training.optimizers import OPTIMIZERS, Optimizer
@@ -130,21 +114,21 @@ class Strategy:
 
     def transformed(self, block: Block) -> Block:
         """Return the block's listing on one device, in training: the context is the new tokens."""
-        split = context_exchanged if self.context_exchange == "all_to_all" else context_parallel
+        split = sharding.context_exchanged if self.context_exchange == "all_to_all" else sharding.context_parallel
         if not self.dropout:
             block = undropped(block)
         if self.blocks != "fused":
             kinds = dict(unfused=self.attention == "unfused", autocast=self.blocks == "autocast")
             block = eager(block, self.family, **kinds)
-        steps = [tensor_parallel, *([sequence_parallel] if self.sequence_parallel else []), split]
+        steps = [sharding.tensor_parallel, *([sharding.sequence_parallel] if self.sequence_parallel else []), split]
         if any(op.function == "dispatch" for op in block.ops):
-            steps.append(expert_parallel)
+            steps.append(sharding.expert_parallel)
             if self.sequence_parallel:  # otherwise all tp devices have the same tokens and share the experts' widths
-                steps.append(expert_tensor_parallel)
+                steps.append(sharding.expert_tensor_parallel)
         if self.gathered == "held":
-            steps.append(hold_gathered)
+            steps.append(transformations.hold_gathered)
         if self.attention == "flash":
-            steps.append(flash)  # fused attention already recomputes the attention core
+            steps.append(transformations.flash)  # fused attention already recomputes the attention core
         elif self.recompute == "selective":
-            steps.append(selective)
-        return block.then(*steps, *([full] if self.recompute == "full" else []))
+            steps.append(transformations.selective)
+        return block.then(*steps, *([transformations.full] if self.recompute == "full" else []))

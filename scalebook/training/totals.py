@@ -7,27 +7,11 @@ from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, 
 from scalebook.training.assumptions import host_efficiency
 
 __all__ = [
-    "attention_peak_bf16",
-    "attention_peak_same",
-    "batch_of_microbatches",
-    "devices_of_ways",
-    "hardware_flops",
-    "hfu",
-    "link_of_host",
-    "longest_sequence",
-    "mfu",
-    "microbatches_of_batch",
-    "model_flops",
-    "pcie_achieved",
-    "step_cost",
-    "step_energy",
-    "train_cost",
-    "train_rate",
-    "train_time",
-    "useful_times",
-    "ways_left",
+    "TOTALS", "attention_peak_bf16", "attention_peak_same", "batch_of_microbatches", "devices_of_ways",
+    "hardware_flops", "hfu", "link_of_host", "longest_sequence", "mfu", "microbatches_of_batch", "model_flops",
+    "pcie_achieved", "step_cost", "step_energy", "train_cost", "train_rate", "train_time", "useful_times", "ways_left",
     "wide_efficiency",
-]
+]  # fmt: skip
 
 
 @formula("seq", "korthikanti2022 §6")
@@ -169,6 +153,11 @@ def train_cost(devices, price_hour, train_time):
     2048.0
     """
     return devices * price_hour / 3600 * train_time
+
+
+TOTALS = (
+    model_flops, hardware_flops, mfu, hfu, train_rate, step_energy, step_cost, train_time, train_cost,
+)  # fmt: skip
 
 
 @formula("link_bandwidth", "rajbhandari2021 §3", given=[host_efficiency])
