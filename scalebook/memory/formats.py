@@ -1,8 +1,4 @@
-"""Number formats: bits per value including its scales, bits of a pruned weight, and the effects of rounding.
-
-The format determines how many bits a value takes and how large its rounding error is. How much accuracy a model loses
-through that error must be measured; nothing here predicts it.
-"""
+"""Number formats: bits per value with its scales, and rounding. The accuracy that a model loses must be measured."""
 
 from sympy import Integer, Rational, sqrt
 
@@ -38,11 +34,10 @@ def weight_bits_pruned(element_bits, place_bits, kept_weights, group_weights):
 def rounding_noise(peak_ratio, levels):
     """Root mean square rounding error of a block with evenly spaced levels up to its largest value.
 
-    The error is uniform within half a step, so its mean square is a twelfth of the squared step. Values that all round
-    to zero, and the uneven steps of floating point, behave differently.
+    It assumes errors uniform within half a step: not values that all round to zero, nor floating point's uneven steps.
 
-    >>> round(rounding_noise(peak_ratio=3, levels=127), 4), round(rounding_noise(peak_ratio=3, levels=7), 3)
-    (0.0068, 0.124)
+    >>> round(rounding_noise(peak_ratio=3, levels=127), 4)
+    0.0068
     """
     return peak_ratio / (levels * sqrt(12))
 
@@ -74,8 +69,7 @@ def exponent_bias_ieee(exponent_bits):
 def largest_number_ieee(exponent_bias, mantissa_bits):
     """Largest finite number: all fraction bits are one, at the largest exponent that is not reserved for infinities.
 
-    The narrowest formats reserve hardly any codes, or none: E4M3 reaches 448 and E2M1 6. Their table rows give these
-    numbers.
+    The narrowest formats reserve hardly any codes, or none: the tables give E4M3's 448 and E2M1's 6.
 
     >>> largest_number_ieee(exponent_bits=5, mantissa_bits=10)
     65504.0
@@ -85,9 +79,7 @@ def largest_number_ieee(exponent_bias, mantissa_bits):
 
 @formula("least_number", "ieee754 §3.4", given=[exponent_bias_ieee])
 def least_number_subnormal(exponent_bias, mantissa_bits):
-    """Smallest subnormal number: the last fraction bit at the smallest exponent.
-
-    Numbers up to half of it round to zero.
+    """Smallest subnormal number, with the last fraction bit. Numbers up to half of it round to zero.
 
     >>> least_number_subnormal(exponent_bits=5, mantissa_bits=10) == 2**-24
     True

@@ -1,11 +1,4 @@
-"""Memory of a model that is served: its weights, and the cache of every sequence.
-
->>> from scalebook.tables import models
->>> weight_memory(params=7e9, weight_bits=4)
-3500000000.0
->>> kv_cache_per_token(models.llama2_7b, kv_bits=16)
-524288.0
-"""
+"""Memory of a model that is served: its weights, and the cache of every sequence."""
 
 from sympy import Max, Min, floor
 
@@ -32,8 +25,7 @@ def weight_memory(params, weight_bits):
 def kv_cache_per_token(layers, kv_width, kv_bits):
     """Memory of the keys and values that all layers keep for one token.
 
-    `kv_width` depends on the kind of attention. A model's row gives it, or it follows from `kv_heads` and `head_dim`
-    (or from `kv_rank` and `rope_dim`).
+    A model's row gives `kv_width`, or `kv_heads` and `head_dim` (or `kv_rank` and `rope_dim`).
 
     >>> kv_cache_per_token(layers=32, kv_heads=32, head_dim=128, kv_bits=16)
     524288.0
@@ -65,10 +57,7 @@ def sliding_window(context, layers, window, window_layers):
 def linear_memory(linear_state, linear_bits):
     """Memory of linear attention's state for one sequence, whatever its length. Other layers' caches come on top.
 
-    Some engines keep the convolution's last inputs in 16 bits and the state in 32, which takes some 2 % less in total.
-
-    >>> from scalebook.tables import models
-    >>> linear_memory(models.qwen3_5_397b)
+    >>> linear_memory(linear_state=48_844_800, linear_bits=32)
     195379200.0
     """
     return linear_state * linear_bits / 8
@@ -78,8 +67,7 @@ def linear_memory(linear_state, linear_bits):
 def kv_cache(batch, cached, kv_cache_per_token):
     """Memory of the cache of all sequences that are decoded together.
 
-    >>> from scalebook.tables import models
-    >>> kv_cache(models.llama3_70b, batch=1, context=8192, kv_bits=16) / 2**30
+    >>> kv_cache(layers=80, kv_heads=8, head_dim=128, batch=1, context=8192, kv_bits=16) / 2**30
     2.5
     """
     return batch * cached * kv_cache_per_token
@@ -99,8 +87,7 @@ def decode_memory(weight_memory, kv_cache):
 def max_batch(hbm_capacity, weight_memory, cached, kv_cache_per_token):
     """Number of whole sequences whose cache fits next to the weights, or 0 if the weights alone do not fit.
 
-    >>> from scalebook.tables import accelerators, models
-    >>> max_batch(models.llama3_8b, accelerators.h100, context=8192, weight_bits=16, kv_bits=16)
+    >>> max_batch(hbm_capacity="80 GB", weight_memory="16 GB", cached=8192, kv_cache_per_token=131072)
     59.0
     """
     return Max(0, floor((hbm_capacity - weight_memory) / (cached * kv_cache_per_token)), evaluate=False)

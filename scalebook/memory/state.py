@@ -1,7 +1,6 @@
 """Training state in bits per parameter, and the memory walls: the largest models that fit on given devices.
 
-These formulas show how state is sharded, for one parameter. The training step computes the total memory of a pipeline
-stage (`scalebook.training.memory_sheet`), and a test checks that the two agree.
+The total memory of a pipeline stage is in `scalebook.training.memory_sheet`.
 """
 
 from sympy import sqrt
@@ -76,8 +75,8 @@ def wall_params_replicated(tp, pp, dp, hbm_capacity, weight_bits, gradient_bits,
     """Parameters of the largest model if only the optimizer state is sharded and weights and gradients are replicated.
 
     >>> mixed = dict(weight_bits=16, gradient_bits=32, optimizer_bits=96)
-    >>> round(wall_params_replicated(tp=8, pp=8, dp=16, hbm_capacity="80 GB", **mixed) / 1e12, 3)
-    0.759
+    >>> wall_params_replicated(mixed, tp=8, pp=8, dp=16, hbm_capacity="80 GB") / 1e12
+    0.7585185185185186
     """
     return tp * pp * hbm_capacity * 8 / zero1.rhs
 
@@ -86,9 +85,8 @@ def wall_params_replicated(tp, pp, dp, hbm_capacity, weight_bits, gradient_bits,
 def wall_params_pipeline(hbm_capacity, tp, batch, seq, kept_values, activation_bits, aspect):
     """Parameters of the largest model whose activations fit on the first 1F1B stage if its state took no memory.
 
-    The first stage keeps one micro-batch's activations of the whole model, whatever the number of stages. The models
-    are `aspect` times as wide as deep and shaped like Llama 3: the feed-forward layer is 3.5 times as wide as the
-    model, 8 queries share a key-value head, and no two devices share one.
+    Models are `aspect` times as wide as deep and shaped like Llama 3: feed-forward 3.5 times as wide, 8 queries to a
+    key-value head, which no two devices share.
 
     >>> kept = dict(activation_bits=16, aspect=128, batch=1, seq=8192, tp=8)
     >>> round(wall_params_pipeline(hbm_capacity="80 GB", kept_values=16.75, **kept) / 1e9)

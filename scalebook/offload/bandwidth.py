@@ -1,16 +1,7 @@
 """Offloading: tensors of idle blocks are kept in a second tier, and are transferred while other blocks compute.
 
-In the forward pass a block's weights come in and its activations go out, each in its own direction of the link. In the
-backward pass weights, activations and optimizer state come in. The transfers for the next block and the previous one
+Forward, weights come in and activations go out. Backward, weights, activations and optimizer state come in. Transfers
 are hidden if they take no longer than the computation of the present block.
-
->>> offload_bandwidth.solve("seq")
-seq such that offload_bandwidth = ... (found numerically)
->>> from scalebook.tables import accelerators, models
->>> run = dict(batch=1, tp=32, dp=16, pp=8, chunks=30, kept_values=17, recomputed=0.1, flops_efficiency=0.75, **MIXED)
->>> row = offloading(models.poster_128t, accelerators.h100, **run, **EVERYTHING, seq=8192)
->>> round(row.offload_bandwidth / 1e9, 1), round(row.offload_memory / 2**40, 2)
-(89.8, 1.89)
 """
 
 from sympy import Max, Min
@@ -60,14 +51,12 @@ def offload_bandwidth(
     weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
     block_forward, block_backward,
 ):  # fmt: skip
-    """Bandwidth per direction that hides all transfers: the largest of three demands.
+    """Bandwidth per direction that hides all transfers, in a block's forward pass and in its backward pass.
 
-    The three are weights in and activations out during a block's forward pass, and all three kinds of tensor in during
-    its backward pass. Gradients and updated state go out during the backward pass, in the other direction; they are
-    never more than what comes in.
+    Forward, weights come in while activations go out. Backward, all three kinds come in, and no more goes out.
 
-    >>> offload_bandwidth(**EVERYTHING, block_weights="0.45 GB", saved_activations="0.16 GB", block_states="0.2 GB",
-    ...                   block_forward="6 ms", block_backward="12 ms") / 1e9
+    >>> at = dict(EVERYTHING, block_weights="0.45 GB", saved_activations="0.16 GB", block_states="0.2 GB")
+    >>> offload_bandwidth(at, block_forward="6 ms", block_backward="12 ms") / 1e9
     75.0
     """
     forward = Max(weight_offload * block_weights, activation_offload * saved_activations, evaluate=False)
@@ -89,8 +78,6 @@ def offload_bandwidth_weights(block_weights, block_forward):
 def offload_bandwidth_activations(saved_activations, block_forward):
     """Bandwidth that hides offloaded activations alone: they leave as fast as the forward pass makes them.
 
-    They come back at half that rate.
-
     >>> offload_bandwidth_activations(saved_activations="0.16 GB", block_forward="8 ms") / 1e9
     20.0
     """
@@ -101,13 +88,10 @@ def offload_bandwidth_activations(saved_activations, block_forward):
 def break_even_tokens(
     block_params, block_active_params, weight_bits, seq, heads, head_dim, peak_flops, flops_efficiency, link_bandwidth
 ):
-    """Tokens per micro-batch that make fetching a block's weights take as long as computing the block.
+    """Tokens per micro-batch, in sequences of `seq`, that make fetching a block's weights take as long as computing it.
 
-    Sequences have length `seq`. Tensor parallelism cancels, because it divides weights and arithmetic by the same
-    number.
-
-    >>> round(break_even_tokens(block_params=1e10, block_active_params=1e10, weight_bits=16, seq=2048, heads=128,
-    ...     head_dim=192, peak_flops="989.4 TFLOP/s", flops_efficiency=0.75, link_bandwidth="100 GB/s"))
+    >>> at = dict(block_params=1e10, block_active_params=1e10, weight_bits=16, seq=2048, heads=128, head_dim=192)
+    >>> round(break_even_tokens(at, peak_flops="989.4 TFLOP/s", flops_efficiency=0.75, link_bandwidth="100 GB/s"))
     7347
     """
     rate = peak_flops * flops_efficiency / link_bandwidth
@@ -126,17 +110,13 @@ def break_even_tokens_mix(
     batch, seq, weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
     block_forward, block_backward, link_bandwidth,
 ):  # fmt: skip
-    """Fewest tokens per micro-batch that let the link hide everything that is offloaded.
+    """Fewest tokens per micro-batch, in sequences of `seq`, that let the link hide everything that is offloaded.
 
-    Sequences have length `seq`. Activations and arithmetic grow with the tokens; weights and states do not. If the link
-    is too slow for the activations, no number of tokens helps. The result is 0 if only activations are offloaded: then
-    any number of tokens will do.
+    If the link is too slow for the activations, no number helps. If only activations are offloaded, the result is 0.
 
     >>> at = dict(**EVERYTHING, block_weights="0.5 GB", saved_activations="0.2 GB", block_states="0.2 GB",
     ...           block_forward="6 ms", block_backward="12 ms")
     >>> round(break_even_tokens_mix(at, batch=1, seq=8192, link_bandwidth="64 GB/s"))
-    10667
-    >>> round(8192 * offload_bandwidth(at) / 64e9)  # the weights decide, here and there
     10667
     """
     forward = weight_offload * block_weights / (link_bandwidth * block_forward)
@@ -152,8 +132,8 @@ def break_even_tokens_mix(
 def forward_wait(weight_offload, activation_offload, block_weights, saved_activations, block_forward, link_bandwidth):
     """Time that transfers add to a block's forward pass: weights come in while activations go out.
 
-    >>> forward_wait(weight_offload=1, activation_offload=1, block_weights="0.5 GB", saved_activations="0.1 GB",
-    ...              block_forward="5 ms", link_bandwidth="80 GB/s")
+    >>> at = dict(weight_offload=1, activation_offload=1, block_weights="0.5 GB", saved_activations="0.1 GB")
+    >>> forward_wait(at, block_forward="5 ms", link_bandwidth="80 GB/s")
     0.00125
     """
     moved = Max(weight_offload * block_weights, activation_offload * saved_activations, evaluate=False)
@@ -179,8 +159,7 @@ def backward_wait(
 def exposed_time(forward_wait, backward_wait):
     """Time that transfers add to a block, forward and backward.
 
-    >>> exposed_time(**EVERYTHING, block_weights="0.5 GB", saved_activations="0.1 GB", block_states="0.2 GB",
-    ...              block_forward="5 ms", block_backward="10 ms", link_bandwidth="80 GB/s")
+    >>> exposed_time(forward_wait="1 ms", backward_wait="0.25 ms")
     0.00125
     """
     return forward_wait + backward_wait

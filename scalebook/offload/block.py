@@ -1,8 +1,4 @@
-"""One block of a model on one device: what offloading must transfer for it, and how long it computes.
-
-Weights come in, the activations that the backward pass reads go out and come back, and gradients and optimizer state
-come and go once per step. These transfers hide behind the block's arithmetic.
-"""
+"""One block of a model on one device: what offloading must transfer for it, and how long it computes."""
 
 from sympy import Max
 
@@ -85,10 +81,10 @@ def block_states(block_params, gradient_bits, optimizer_bits, tp, dp):
 
 @formula("saved_activations", "korthikanti2022 §5")
 def saved_activations_kept(batch, seq, hidden, kept_values, activation_bits, tp):
-    """Bytes of activations that a block saves for its backward pass, on one device.
+    """Bytes of activations that a block saves for its backward pass on one of `tp` devices, in sequence parallelism.
 
-    They are split over the tensor-parallel devices, including the sequence-parallel parts. `kept_values` is 17 if the
-    attention core is recomputed (34 bytes in 16-bit precision, masks included) and 1 if the whole block is.
+    `kept_values` is 17 if the attention core is recomputed (34 bytes in 16-bit precision, masks included) and 1 if the
+    whole block is.
 
     >>> saved_activations_kept(batch=1, seq=2048, hidden=12288, kept_values=17, activation_bits=16, tp=8)
     106954752.0
@@ -125,11 +121,8 @@ def block_forward_collectives(
 ):
     """Time of a block's forward pass if its two tensor-parallel gathers and two reduce-scatters overlap with nothing.
 
-    `link_achieved` is the rate of the scale-up network. Transfers to and from the second tier continue during
-    collectives.
-
     >>> at = dict(block_flops="1 TFLOP", peak_flops="1 PFLOP/s", flops_efficiency=0.8, link_achieved="300 GB/s")
-    >>> round(block_forward_collectives(**at, batch=1, seq=2048, hidden=12288, activation_bits=16, tp=8) * 1e3, 3)
+    >>> round(block_forward_collectives(at, batch=1, seq=2048, hidden=12288, activation_bits=16, tp=8) * 1e3, 3)
     1.837
     """
     return block_flops / (peak_flops * flops_efficiency) + _sent(batch, seq, hidden, activation_bits, tp, link_achieved)
@@ -161,9 +154,7 @@ def block_forward_ring(
     block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved, block_params,
     heads, head_dim, ffn,
 ):  # fmt: skip
-    """Time of a block's forward pass if its four collectives run as rings.
-
-    Each collective overlaps only with the product next to it.
+    """Time of a block's forward pass if its four collectives are rings, each overlapping with the product next to it.
 
     >>> at = dict(block_flops="1 TFLOP", peak_flops="1 PFLOP/s", flops_efficiency=0.8, link_achieved="100 GB/s")
     >>> at |= dict(block_params=1.8e9, heads=96, head_dim=128, ffn=49152)
@@ -207,13 +198,10 @@ def block_backward(block_forward, recomputed):
 
 @formula("block_backward", "isaev2023-calculon §2", given=[block_flops])
 def block_backward_collectives(block_forward, block_flops, peak_flops, flops_efficiency, recomputed):
-    """Time of a block's backward pass with as many collectives as the forward pass.
+    """Time of a block's backward pass with as many collectives as forward, twice the arithmetic, and recomputation.
 
-    The arithmetic is twice the forward pass, plus recomputation.
-
-    >>> block_backward_collectives(
-    ...     block_forward="12 ms", block_flops="8 TFLOP", peak_flops="1 PFLOP/s", flops_efficiency=0.8, recomputed=1
-    ... )
+    >>> block_backward_collectives(block_forward="12 ms", block_flops="8 TFLOP", peak_flops="1 PFLOP/s",
+    ...     flops_efficiency=0.8, recomputed=1)
     0.032
     """
     return block_forward + (1 + recomputed) * block_flops / (peak_flops * flops_efficiency)

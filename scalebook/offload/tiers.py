@@ -1,10 +1,6 @@
 """Memory in both tiers of an offloaded run, and how much must be offloaded for device memory to suffice.
 
-Device memory is the near tier. It has one place for each block that is in use, arriving or leaving. Everything else
-that is offloaded is in the far tier.
-
->>> near_memory.solve("optimizer_offload").method
-'symbolic'
+Device memory, the near tier, has a place for each block in use, arriving or leaving. The far tier has the rest.
 """
 
 from sympy import Le, Max, Piecewise, ceiling
@@ -33,9 +29,6 @@ _BLOCK = [block_weights, saved_activations_kept, block_states, block_forward, bl
 def near_blocks_weights(block_weights, block_forward, link_bandwidth, link_latency):
     """Near places if only weights are offloaded: the block that computes, and the blocks that arrive meanwhile.
 
-    Several blocks arrive at once if latency is long. If the link is fast enough, the number is 1 + ceiling(time to
-    fetch a block / time to compute it).
-
     >>> at = dict(block_weights="0.5 GB", block_forward="6 ms", link_bandwidth="100 GB/s")
     >>> near_blocks_weights(at, link_latency="10 us"), near_blocks_weights(at, link_latency="2 ms")
     (2.0, 3.0)
@@ -49,15 +42,12 @@ def near_blocks_mix(
     weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
     block_forward, block_backward, link_bandwidth, link_latency,
 ):  # fmt: skip
-    """Near places that keep any block from waiting for one: the larger need of the two passes.
+    """Near places that keep any of equal blocks from waiting for one: the larger need of the two passes.
 
-    One place fewer makes every block wait. Blocks are assumed to be equal. The number is 2 while latency is short:
-    behind a slower link, blocks wait for the link and not for places.
-
-    >>> near_blocks_mix(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights="0.5 GB",
-    ...     saved_activations="0.1 GB", block_states="0.2 GB", block_forward="6 ms", block_backward="12 ms",
-    ...     link_bandwidth="100 GB/s", link_latency="2 ms")
-    3.0
+    >>> at = dict(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights=5, saved_activations=1)
+    >>> at |= dict(block_states=2, block_forward=6, block_backward=12, link_bandwidth=1)
+    >>> near_blocks_mix(at, link_latency=0.1), near_blocks_mix(at, link_latency=2)
+    (2.0, 3.0)
     """
     forward = Max(weight_offload * block_weights, activation_offload * saved_activations, evaluate=False)
     back = weight_offload * block_weights + activation_offload * saved_activations + optimizer_offload * block_states
@@ -107,9 +97,7 @@ def offload_memory(
     weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states, layers, pp,
     held_microbatches,
 ):  # fmt: skip
-    """Bytes in the far tier: the offloaded part of a stage's blocks.
-
-    Activations are counted for all micro-batches in flight.
+    """Bytes in the far tier: the offloaded part of a stage's blocks, with activations of all micro-batches in flight.
 
     >>> offload_memory(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights="0.5 GB",
     ...     saved_activations="0.1 GB", block_states="0.2 GB", layers=128, pp=8, held_microbatches=8.875) / 1e9
@@ -126,8 +114,7 @@ def near_memory(
 ):  # fmt: skip
     """Bytes in device memory: everything that is not offloaded, plus a few blocks of what is.
 
-    Weights arrive, and activations leave or arrive, so each needs places for one direction only. Unequal blocks need
-    more places. The work space of a block is extra.
+    Unequal blocks need more places. The work space of a block is extra.
 
     >>> near_memory(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights="0.5 GB",
     ...     saved_activations="0.1 GB", block_states="0.2 GB", layers=128, pp=8, held_microbatches=8.875,
@@ -178,7 +165,7 @@ def least_optimizer_offload(
 ):  # fmt: skip
     """Smallest offloaded share of gradients and optimizer state that lets the rest fit in device memory.
 
-    Raises ValueError if offloading all of it is not enough. Then more weights or activations must be offloaded.
+    Raises ValueError if offloading all of it is not enough.
 
     >>> least_optimizer_offload(near_memory="16 GB", weight_offload=1, activation_offload=1, block_weights="0.5 GB",
     ...     saved_activations="0.1 GB", block_states="2 GB", layers=128, pp=8, held_microbatches=8.875,

@@ -8,11 +8,5 @@ from .schedules import *
 from .simulation import *
 from .stages import *
 
-__all__ = [
-    *bubbles.__all__,
-    *dualpipe_v.__all__,
-    *eager.__all__,
-    *schedules.__all__,
-    *simulation.__all__,
-    *stages.__all__,
-]
+_ROOM = (bubbles, dualpipe_v, eager, schedules, simulation, stages)
+__all__ = [name for module in _ROOM for name in module.__all__]

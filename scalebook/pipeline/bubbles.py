@@ -1,9 +1,6 @@
-"""Bubbles of pipeline schedules. `scalebook.pipeline.stages` has what the devices keep, send and compute.
+"""Bubbles of pipeline schedules. Stages are equal, and times are for one micro-batch on one device.
 
-Stages are equal, and times are for one micro-batch on one device. `scalebook.pipeline.simulation` executes the same
-schedules, and tests check every formula here against it. Some formulas hold only from a certain number of micro-batches
-on, and refuse fewer. In that case call `scalebook.pipeline.simulation.simulate`: it executes the order, or says why the
-order cannot run.
+Some formulas refuse few micro-batches: then call `scalebook.pipeline.simulation.simulate`, which executes the order.
 """
 
 from sympy import Eq, Max, Min, Mod, ceiling
@@ -33,8 +30,6 @@ def equal_input_gradient(forward_time):
 @formula("weight_gradient_time", "kaplan2020 §2.1")
 def equal_weight_gradient(forward_time):
     """Time of the weight gradient if it equals the forward pass: a matrix product and this gradient take equal FLOPs.
-
-    Attention has no weights, so in a transformer the weight gradient takes less.
 
     >>> equal_weight_gradient(forward_time="20 ms")
     0.02
@@ -95,8 +90,6 @@ def bubble_interleaved(pp, microbatches, chunks):
 def enough_interleaved(pp, chunks, bubble):
     """Fewest micro-batches that keep the bubble of interleaved 1F1B at or below `bubble`, in groups of `pp`.
 
-    With one chunk the schedule is plain 1F1B, which can run groups but does not need them.
-
     >>> enough_interleaved(pp=16, chunks=1, bubble=0.07)  # 15 / 0.07 = 214.3 for 1F1B
     224.0
     """
@@ -105,10 +98,7 @@ def enough_interleaved(pp, chunks, bubble):
 
 @formula("bubble", "narayanan2021 §2.2.1")
 def bubble_1f1b_transfers(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time, transfer_time):
-    """Bubble of 1F1B with transfers that nothing hides: nearly two transfers delay every micro-batch.
-
-    A stage sends a micro-batch forward and waits for it to come back. With as many micro-batches in flight as there are
-    stages, each round of `pp` micro-batches waits for 2 (pp - 1) transfers.
+    """Bubble of 1F1B with transfers that nothing hides: each round of `pp` micro-batches waits for 2 (pp - 1) of them.
 
     >>> knowns = dict(forward_time="18.522 ms", input_gradient_time="18.086 ms", weight_gradient_time="9.337 ms")
     >>> bubble = bubble_1f1b_transfers(pp=8, microbatches=24, transfer_time="0.601 ms", **knowns)
@@ -124,9 +114,7 @@ def bubble_1f1b_transfers(pp, microbatches, forward_time, input_gradient_time, w
 def bubble_zb_h1(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
     """Bubble of ZB-H1, which fills the drain with deferred weight gradients, within the memory of 1F1B.
 
-    Published as (pp - 1)(forward + input gradient - weight gradient). That holds while the weight gradient takes no
-    longer than the forward pass. With fewer than `pp` micro-batches there are too few weight gradients to fill the
-    drain: the schedule idles longer than this, but at most as long as 1F1B.
+    The published term assumes weight gradients no longer than forward passes.
 
     >>> bubble_zb_h1(equal_input_gradient, equal_weight_gradient, pp=8, microbatches=32)
     0.07291666666666666
@@ -137,11 +125,10 @@ def bubble_zb_h1(pp, microbatches, forward_time, input_gradient_time, weight_gra
 
 @formula("bubble", "qi2024 table 2", domain=FILLED_TWICE)
 def bubble_zb_h2(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
-    """Bubble of ZB-H2, which fills the start too, with nearly twice the memory.
+    """Bubble of ZB-H2, which fills the start too, with nearly twice the memory. The optimizer must not wait for
+    devices.
 
-    The optimizer must not wait for all devices. Published as (pp - 1)(forward + input gradient - 2 weight gradient).
-    That is the largest of the three terms while the weight gradient is the shortest pass. With fewer than 2 pp - 1
-    micro-batches it idles longer than this, but at most as long as 1F1B.
+    The published term assumes that the weight gradient is the shortest pass.
 
     >>> bubble_zb_h2(equal_input_gradient, pp=8, microbatches=32, forward_time="10 ms", weight_gradient_time="5 ms")
     0.0875
@@ -154,8 +141,7 @@ def bubble_zb_h2(pp, microbatches, forward_time, input_gradient_time, weight_gra
 def bubble_zb_v(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
     """Bubble of ZB-V: zero if the three passes take equally long, and at most this value otherwise.
 
-    The value is exact if the weight gradient is the shortest of the three passes. Fewer than 2 pp - 1 micro-batches do
-    not fill the V, and the order cannot run. The optimizer must not wait for all devices.
+    The value is exact if the weight gradient is the shortest pass. The optimizer must not wait for all devices.
 
     >>> bubble_zb_v(equal_input_gradient, pp=8, microbatches=32, forward_time="10 ms", weight_gradient_time="5 ms")
     0.04375
@@ -169,11 +155,9 @@ def bubble_zb_v(pp, microbatches, forward_time, input_gradient_time, weight_grad
 def bubble_dualpipe(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
     """Bubble of DualPipe, which feeds the pipeline from both ends.
 
-    It is exact if the input gradient takes no longer than the forward pass, and an upper bound otherwise (as with
-    attention). Published as (pp/2 - 1)(F&B + B - 3W), with B the whole backward pass and F&B a forward and a backward
-    pass run together. The two agree if the weight gradient is no longer than the forward pass and the input gradient is
-    the longest pass or as long as the forward pass. The pair is assumed to take as long as its two passes: it hides
-    transfers only.
+    It is exact if the input gradient takes no longer than the forward pass, and an upper bound otherwise. Published as
+    (pp/2 - 1)(F&B + B - 3W), with B the whole backward pass. F&B, a forward and a backward pass run together, takes as
+    long as the two: it hides transfers only.
 
     >>> bubble_dualpipe(equal_input_gradient, equal_weight_gradient, pp=8, microbatches=32)
     0.0625

@@ -1,12 +1,6 @@
 """DualPipeV: one half of DualPipe, folded into a V, so that no weights are kept twice.
 
-DualPipe's device d and its mirror image do the same work in opposite directions. DualPipeV keeps the nearer half of the
-devices: each has a stage on the way down and the mirrored stage on the way back up. Going in are the letters of a
-schedule, coming out its bubble, memory, messages and order.
-
->>> from scalebook.pipeline.simulation import simulate
->>> simulate("dualpipe_v", pp=4, microbatches=16)
-dualpipe_v of 16 micro-batches on 4 devices: step 51, bubble 0.0625, in flight 4.5
+Each device has a stage on the way down and the mirrored stage on the way back up.
 """
 
 from sympy import Max
@@ -27,11 +21,10 @@ def bubble_dualpipe_v(pp, microbatches, forward_time, input_gradient_time, weigh
     """Bubble of DualPipeV, which is DualPipe on twice the devices with every pass half as long.
 
     It is exact if the input gradient takes no longer than the forward pass, and an upper bound otherwise. Published as
-    (PP/2 - 1)(F&B + B - 3W) for PP stages on PP/2 devices, where F, B and W are passes of one stage. Here `pp` counts
-    devices, and a device's pass is a pass through both of its stages.
+    (PP/2 - 1)(F&B + B - 3W) for PP stages. Here `pp` counts devices, and a device's pass goes through both of its
+    stages.
 
-    >>> same = dict(forward_time=1, input_gradient_time=1, weight_gradient_time=1)
-    >>> bubble_dualpipe_v(same, pp=4, microbatches=16)  # 3 * (2 * 1 + 0) / 2 of 16 * 3
+    >>> bubble_dualpipe_v(forward_time=1, input_gradient_time=1, weight_gradient_time=1, pp=4, microbatches=16)
     0.0625
     """
     f, b, w = forward_time, input_gradient_time, weight_gradient_time

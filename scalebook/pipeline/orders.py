@@ -1,8 +1,7 @@
 """The order in which each device of a pipeline works, one function per schedule.
 
-An order is a list of slots. A slot is a tuple of operations that run together: a forward pass F, the gradient B of a
-stage's input, or the gradient W of its weights. (B, W) is a whole backward pass. Stages are counted along the model, so
-a device with several chunks has several stages.
+An order is a list of slots: operations that run together. These are a forward pass F, the gradient B of a stage's
+input, and the gradient W of its weights. Stages are counted along the model, so a device with chunks has several.
 
 >>> orders(one_f_one_b, pp=2, microbatches=2, chunks=1)[1]
 [(F0.1,), (B0.1, W0.1), (F1.1,), (B1.1, W1.1)]
@@ -52,10 +51,7 @@ class _Order(list):
 
 
 def orders(fill: Callable, pp: int, microbatches: int, chunks: int) -> list[list[tuple[Operation, ...]]]:
-    """Return the order of every device, filled by a function of this module.
-
-    Raises ValueError for numbers that the schedule cannot run.
-    """
+    """Return the order of every device, filled by a function of this module. ValueError if it cannot run."""
     found = []
     for device in range(pp):
         order = _Order()
@@ -195,8 +191,8 @@ def dualpipe(order, device, pp, microbatches, chunks):
 def from_both_ends(order, half, near, way, place):
     """Fill a device of DualPipe or of DualPipeV, which is one half of DualPipe.
 
-    `near` is the number of devices between this one and the nearer end, and `half` the most that it can be plus one.
-    `way` micro-batches enter from each side. `place(side, count)` is the stage and number of a side's next micro-batch.
+    `near` devices lie between this one and the nearer end, of at most `half - 1`. `way` micro-batches enter from each
+    side, and `place(side, count)` is the stage and number of a side's next one.
     """
     far, forth, back = half - near - 1, [0, 0], [0, 0]
 

@@ -1,13 +1,10 @@
 """Execute a pipeline schedule: which device works when, which waits, and what is in flight.
 
-Each device works through its order. An operation starts when its device is free and its inputs have arrived. Times are
-exact fractions, so results can be compared with a closed form by `==`.
+An operation starts when its device is free and its inputs have arrived. Times are exact fractions.
 
 >>> run = simulate("1f1b", pp=8, microbatches=32)
->>> run.bubble
-Fraction(7, 32)
->>> run.makespan, run.in_flight
-(Fraction(117, 1), [8, 7, 6, 5, 4, 3, 2, 1])
+>>> run.bubble, run.makespan, run.in_flight
+(Fraction(7, 32), Fraction(117, 1), [8, 7, 6, 5, 4, 3, 2, 1])
 """
 
 from collections.abc import Sequence
@@ -69,9 +66,8 @@ class Run:
 
     @property
     def makespan(self) -> Fraction:
-        """Time from the first operation to the last on any device.
-
-        It is the step time if the optimizer waits for all devices.
+        """Time from the first to the last operation on any device: the step time if the optimizer waits for all
+        devices.
         """
         return Fraction(max(x.end for x in self.counted), self.ticks)
 
@@ -82,15 +78,7 @@ class Run:
 
     @property
     def bubble(self) -> Fraction:
-        """Idle over busy time of all devices, if each device starts its next step as soon as it finishes this one.
-
-        If the first device works from the first moment to the last, the bubble is the same when an optimizer waits for
-        all devices. The zero-bubble schedules are not of this kind.
-
-        >>> run = simulate("zb_h2", pp=4, microbatches=8)
-        >>> run.bubble, run.bubble_synchronous
-        (Fraction(0, 1), Fraction(1, 8))
-        """
+        """Idle over busy time of all devices, if each device starts its next step as soon as it finishes this one."""
         return self._idle(self.interval)
 
     @property
@@ -148,9 +136,9 @@ def simulate(
 ) -> Run:  # fmt: skip
     """Execute one step of a schedule, given by its name in `SCHEDULES`.
 
-    Times are for one micro-batch on one device, for all its chunks together, in any one unit. Text such as "18.5 ms" is
-    converted to seconds. `transfer_time` passes between the end of an operation and the start of one on another device
-    that needs its result. `scale` gives the relative time of each stage along the model (`pp` times `chunks` numbers).
+    Times are for one micro-batch on one device, for all its chunks together, in any one unit; text such as "18.5 ms" is
+    in seconds. `transfer_time` passes between the end of an operation and the start of one on another device that needs
+    its result. `scale` gives the relative time of each stage along the model (`pp` times `chunks` numbers).
 
     Raises LookupError for an unknown schedule, and ValueError for numbers that a schedule cannot run or for more passes
     than can be executed in some seconds.
@@ -159,10 +147,6 @@ def simulate(
     Fraction(9, 10)
     >>> simulate("1f1b", pp=4, microbatches=8, transfer_time=Fraction(1, 10)).makespan
     Fraction(173, 5)
-    >>> simulate("1f1", pp=4, microbatches=8)
-    Traceback (most recent call last):
-        ...
-    LookupError: no schedule is called '1f1'; did you mean '1f1b'?
     """
     if not isinstance(schedule, str) or schedule not in SCHEDULES:
         raise LookupError(f"no schedule is called {quoted(schedule)}; {nearest(quoted(schedule), SCHEDULES)}")
@@ -190,20 +174,14 @@ def simulate(
     scale = [1] * (pp * chunks) if scale is None else list(scale)
     if len(scale) != pp * chunks:
         raise ValueError(f"scale has {len(scale)} numbers for {pp * chunks} stages")
-    times = {
-        "F": _exact("forward_time", forward_time),
-        "B": _exact("input_gradient_time", input_gradient_time),
-        "W": _exact("weight_gradient_time", weight_gradient_time),
-    }
+    passes = {"F": forward_time, "B": input_gradient_time, "W": weight_gradient_time}
+    times = {k: _exact(PASSES[k], t) for k, t in passes.items()}
     lasts = {(k, s): t * _exact("forward_time", x) / chunks for k, t in times.items() for s, x in enumerate(scale)}
     transfer = _exact("transfer_time", transfer_time)
     unit = lcm(transfer.denominator, *(x.denominator for x in lasts.values()))  # whole numbers are faster
-    slots = _execute(
-        orders(SCHEDULES[schedule].order, pp, microbatches, chunks),
-        {k: int(x * unit) for k, x in lasts.items()},
-        int(transfer * unit),
-        pp * chunks - 1,
-    )
+    ticks = {k: int(x * unit) for k, x in lasts.items()}
+    ordered = orders(SCHEDULES[schedule].order, pp, microbatches, chunks)
+    slots = _execute(ordered, ticks, int(transfer * unit), pp * chunks - 1)
     return Run(schedule, pp, microbatches, chunks, unit, slots)
 
 

@@ -1,8 +1,4 @@
-"""A whole training run: its failures and checkpoints, its cost, and how large it can be.
-
-What is true of a run and not of one step is here: failing, slow and unequal devices, training at several sites,
-compressed and late gradients, device hours, dollars, electricity and carbon, and the walls of latency and bandwidth.
-"""
+"""A whole training run: failures, slow and unequal devices, several sites, compression, costs, and its largest size."""
 
 from . import checkpoints, compression, costs, local_sgd, stragglers, walls
 from .checkpoints import *

@@ -1,12 +1,6 @@
 """Failures in a long run and checkpoints against them: how often to write one, and how much time is lost.
 
-Failures come at random, every `mtbf` on average. Each one loses the work since the last checkpoint and costs a restart.
-To first order, Young's interval balances writing checkpoints against repeating work. Daly's interval stays close to the
-optimum even if writing takes a good part of the time between failures.
-
->>> row = checkpointing(interruptions=419, run_time=54 * 86400, checkpoint_time="60 s", restart_time="0 s")
->>> round(row.mtbf / 3600, 2), round(row.checkpoint_interval / 60, 1), round(row.lost_share, 3), round(row.goodput, 3)
-(3.09, 19.3, 0.104, 0.9)
+Failures come at random, every `mtbf` on average. Each loses the work since the last checkpoint and costs a restart.
 """
 
 from sympy import exp, sqrt
@@ -43,9 +37,7 @@ def mtbf_of_devices(device_mtbf, devices):
 
 @formula("checkpoint_bytes", "zero2020 §3.1")
 def checkpoint_bytes(params, optimizer_bits):
-    """Bytes of a checkpoint: optimizer state with the master weights, 12 bytes per parameter with Adam.
-
-    The low-precision weights are recomputed from the master weights.
+    """Bytes of a checkpoint: optimizer state with the master weights, from which the low-precision weights follow.
 
     >>> checkpoint_bytes(params=405e9, optimizer_bits=96) / 1e12
     4.86
@@ -67,8 +59,6 @@ def checkpoint_time_stored(checkpoint_bytes, storage_bandwidth):
 def checkpoint_interval_young(checkpoint_time, mtbf):
     """Young's checkpoint interval, which minimises `checkpoint_time / interval + interval / (2 mtbf)`.
 
-    A failure loses half an interval on average.
-
     >>> round(checkpoint_interval_young(checkpoint_time="60 s", mtbf=11_135) / 60, 1)
     19.3
     """
@@ -84,9 +74,7 @@ _SHORT = {
 
 @formula("checkpoint_interval", "daly2006 §4", domain=_SHORT)
 def checkpoint_interval_daly(checkpoint_time, mtbf):
-    """Daly's checkpoint interval: three terms of a series.
-
-    It allows for failures while checkpoints are written and while work is repeated.
+    """Daly's checkpoint interval, which allows for failures during checkpoints and during repeated work.
 
     >>> round(checkpoint_interval_daly(checkpoint_time="60 s", mtbf=11_135) / 60, 1)
     18.6
@@ -99,7 +87,7 @@ def checkpoint_interval_daly(checkpoint_time, mtbf):
 def lost_share(checkpoint_time, checkpoint_interval, restart_time, mtbf):
     """Share of time lost to first order: writing checkpoints, and half an interval and a restart per failure.
 
-    Raises ValueError if the share exceeds 1: then failures come too often for this interval, or for any.
+    Raises ValueError if the share exceeds 1, because failures then come too often.
 
     >>> round(lost_share(checkpoint_time="60 s", checkpoint_interval=1156, restart_time="0 s", mtbf=11_135), 3)
     0.104
@@ -119,11 +107,7 @@ def lost_share_at_best(checkpoint_time, mtbf):
 
 @formula("goodput", "daly2006 §3")
 def goodput(checkpoint_time, checkpoint_interval, restart_time, mtbf):
-    """Useful work over total time, to all orders: failures also strike during checkpoints, restarts and repeated work.
-
-    Each failure returns the run to its last checkpoint, so an interval and its checkpoint are tried until they succeed.
-    With memoryless failures this takes `mtbf` (exp((interval + checkpoint) / mtbf) - 1) on average, and a restart for
-    each failure.
+    """Useful work over total time, to all orders: memoryless failures also strike during checkpoints and restarts.
 
     >>> round(goodput(checkpoint_time="60 s", checkpoint_interval=1156, restart_time=300, mtbf=11_135), 3)
     0.876

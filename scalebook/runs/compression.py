@@ -1,9 +1,4 @@
-"""Less synchronisation: compressed or late gradients.
-
-Training at several sites with local steps is in `local_sgd`; there, compression enters as fewer bits per parameter
-(`exchange_bits_compressed`). Bytes, times and shares follow from the method. Its effect on learning does not. The only
-statement about learning here is the bound under which descent on a quadratic is stable.
-"""
+"""Compressed or late gradients: bytes, times and shares. Their effect on learning is left out, except for a bound."""
 
 from sympy import pi, sin
 
@@ -26,9 +21,7 @@ __getattr__ = renamed(__name__)
 
 @formula("compression", _TOP)
 def compression_top(gradient_bits, top_share, entry_bits):
-    """Compression ratio of top-k gradients, each sent with its index.
-
-    A device keeps the other gradients and adds them to the next step's.
+    """Compression ratio of top-k gradients, each sent with its index. A device keeps the others for the next step.
 
     >>> compression_top(gradient_bits=32, top_share=0.001, entry_bits=32)
     500.0
@@ -58,10 +51,7 @@ def exchange_bits_compressed(gradient_bits, compression):
 
 @formula("top_ways", _TOP)
 def top_ways_gathered(compression):
-    """Number of devices for which gathering top-k gradients moves as many bytes as a ring all-reduce of all gradients.
-
-    Each device's largest gradients are different, so they are gathered and not summed: every device forwards all other
-    devices' gradients. A ring all-reduce sends all gradients twice, however many devices take part.
+    """Number of devices for which gathering top-k gradients moves as many bytes as a ring all-reduce of all of them.
 
     >>> top_ways_gathered(compression=500)
     1000.0
@@ -71,16 +61,13 @@ def top_ways_gathered(compression):
 
 passes_of_rank = constant(
     "passes_of_rank", "compression_passes", 8, _RANK + " §3",
-    "Passes over memory to compress gradients to low rank.\n\n"
-    "Three add the residual, two run the two products, and three subtract and write the result.",
+    "Passes over memory to compress gradients to low rank: to add the residual, multiply twice, subtract and write.",
 )  # fmt: skip
 
 
 @formula("compression_time", "williams2009 §3", given=[passes_of_rank])
 def compression_time_passes(params, gradient_bits, compression_passes, hbm_bandwidth):
     """Time to compress gradients: passes over the gradients of a device's `params`, at memory bandwidth.
-
-    Products with few columns are bound by memory as well.
 
     >>> compression_time_passes(params=8e9, gradient_bits=32, hbm_bandwidth="3.35 TB/s").__round__(3)
     0.076
@@ -90,10 +77,7 @@ def compression_time_passes(params, gradient_bits, compression_passes, hbm_bandw
 
 @formula("compression_share", _RANK + " §3")
 def compression_share_rank(gradient_rank, replica_tokens):
-    """FLOPs of low-rank compression over the FLOPs of a step.
-
-    Two products compress a matrix and one restores it, 6 FLOPs per parameter and unit of rank. A step takes 6 per
-    parameter and token.
+    """FLOPs of low-rank compression, 6 per parameter and unit of rank, over the FLOPs of a step.
 
     >>> compression_share_rank(gradient_rank=32, replica_tokens="32768 token")
     0.0009765625
@@ -106,10 +90,7 @@ _SEVERAL = {"several ways": lambda ways: ways > 1}
 
 @formula("paying_bandwidth", "patarasuk2009", _RANK, given=[passes_of_rank], domain=_SEVERAL)
 def paying_bandwidth_ring(ways, compression, compression_passes, hbm_bandwidth):
-    """Bandwidth below which compression pays in a ring all-reduce that nothing hides.
-
-    At this bandwidth the time saved equals the time to compress, and the parameters cancel. It is the bandwidth of each
-    device that compresses.
+    """Bandwidth of each device below which compression pays in a ring all-reduce that nothing hides.
 
     >>> paying_bandwidth_ring(ways=16, compression=64, hbm_bandwidth="3.35 TB/s") / 1e9
     772.88818359375
@@ -122,9 +103,7 @@ def paying_bandwidth_ring(ways, compression, compression_passes, hbm_bandwidth):
 
 @formula("staleness", "koloskova2022")
 def staleness_workers(ways):
-    """Delay of a gradient, in updates, if workers exchange asynchronously.
-
-    On average every other worker applies one update between a gradient's start and its use.
+    """Delay of a gradient, in updates, if workers exchange asynchronously: one update by every other worker on average.
 
     >>> staleness_workers(ways=64)
     63.0
@@ -134,9 +113,7 @@ def staleness_workers(ways):
 
 @formula("stable_rate", "yang2019-pipemare")
 def stable_rate_delayed(staleness):
-    """Largest stable learning rate of descent on a quadratic with late gradients.
-
-    It is 2 for fresh gradients and falls as one over the delay.
+    """Largest stable learning rate of descent on a quadratic with late gradients: 2 for fresh ones.
 
     >>> stable_rate_delayed(staleness=0), stable_rate_delayed(staleness=7).__round__(3)
     (2.0, 0.209)

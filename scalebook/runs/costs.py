@@ -1,16 +1,4 @@
-"""The cost of a run: device hours, and from them dollars, electricity and carbon.
-
-FLOPs over the achieved FLOP rate give hours. Hours at a rent give dollars, hours at a power give electricity, and
-electricity from a grid gives carbon. Each step multiplies, so relative ranges multiply too.
-
->>> from scalebook.tables import accelerators, models
->>> row = run_costs(models.llama3_405b, accelerators.h100, train_tokens=15.6e12, mfu=0.35, devices=16384, price_hour=2,
-...                 system_factor=1, pue=1.1, carbon_intensity=0.384)
->>> round(row.device_hours / 1e6, 1), round(row.train_time / 86400), round(row.train_cost / 1e6, 1)
-(30.5, 77, 60.9)
->>> round(row.run_energy), round(row.run_carbon)
-(23463, 9010)
-"""
+"""The cost of a run: device hours, and from them dollars, electricity and carbon. Relative ranges multiply."""
 
 from scalebook.language import Sheet, formula
 
@@ -73,8 +61,6 @@ def train_cost_of_hours(device_hours, price_hour):
 def device_power_of_system(tdp, system_factor):
     """Power per device: its design power times a factor for host, switches and fans.
 
-    The factor is lower if devices run below their design power.
-
     >>> device_power_of_system(tdp="700 W", system_factor=10.2 / 5.6)  # a DGX H100 at its most, an eighth of it
     1275.0
     """
@@ -93,13 +79,10 @@ def power_hour_of_device(device_power, pue, power_price):
 
 @formula("price_hour", "cottier2024", given=[power_hour_of_device])
 def price_hour_owned(device_price, service_life, utilization, power_hour):
-    """Price per hour of an owned device: purchase price over the hours used, plus electricity.
+    """Price per hour of an owned device: purchase over the hours used, plus electricity. Interest and staff are extra.
 
-    Interest, staff, building and resale are left out.
-
-    >>> known = dict(device_price="33750 $", power_hour="0.123 $/h")
-    >>> round(price_hour_owned(known, service_life=4 * 8766, utilization=0.8), 2)
-    1.33
+    >>> price_hour_owned(device_price="35064 $", service_life=4 * 8766, utilization=0.8, power_hour="0.12 $/h")
+    1.37
     """
     return device_price / (service_life * utilization) + power_hour
 

@@ -1,11 +1,4 @@
-"""Slow, failing and unequal devices: a step waits for its slowest device, and a run stops when any device fails.
-
-`any_slow` and `slowest_normal` of `scalebook.inference.tail` give the chance that a group has a slow member, and the
-time of its slowest member if delays follow a distribution.
-
->>> round(paced_by_slowest(slow_excess=0.1), 3)
-0.909
-"""
+"""Slow, failing and unequal devices: a step waits for its slowest device, and a run stops when any device fails."""
 
 from sympy import floor
 
@@ -54,8 +47,6 @@ def pool_lost_equal(fast_devices, slow_devices, speed_ratio):
 def pool_lost_whole(fast_devices, slow_devices, speed_ratio, fast_microbatches):
     """Share of time lost if devices get whole micro-batches in proportion to their speed.
 
-    The loss is what slower devices could have done in the faster devices' time.
-
     >>> pool_lost_whole(fast_devices=8, slow_devices=8, speed_ratio=0.32, fast_microbatches=8).__round__(3)
     0.053
     """
@@ -77,8 +68,6 @@ def pool_gain_equal(fast_devices, slow_devices, speed_ratio):
 @formula("pool_gain", "jia2022-whale")
 def pool_gain_whole(fast_devices, slow_devices, speed_ratio, fast_microbatches):
     """Speedup over the faster devices alone, with whole micro-batches in proportion to speed.
-
-    Slower devices that get no micro-batch should stay out.
 
     >>> pool_gain_whole(fast_devices=8, slow_devices=8, speed_ratio=0.32, fast_microbatches=8)
     1.25

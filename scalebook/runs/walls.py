@@ -1,16 +1,8 @@
 """How large a training run can be: limits set by message latency and by data movement in a given time.
 
-The two walls are computed separately. *Latency*: steps follow one another, and so do the sums in every block. They
-would take time even if they had no bytes. *Bandwidth*: a step's tokens can be spread over a limited number of devices,
-until weights, gradients and activations take longer to move than to compute with. Both walls assume a model trained on
-`tokens_per_param` tokens per parameter. Both grow with the batch, which may itself grow with the run.
-
->>> from scalebook.tables import accelerators
->>> known = dict(run_time="7.776 Ms", batch_tokens="16e6 token", base_flops="3.8e25 FLOP", layers=126, tp=8)
->>> bits = dict(weight_bits=16, gradient_bits=32, activation_bits=16, batch_power=0)
->>> row = largest_run(accelerators.h100.at("bf16"), known, **bits)
->>> f"{row.bandwidth_wall:.1e}", f"{row.domain_wall:.1e}", f"{row.latency_wall:.1e}"
-('1.6e+28', '8.3e+26', '7.2e+31')
+Latency: steps follow one another, and so do the sums in every block, which take time even without bytes. Bandwidth:
+only so many devices can share a step's tokens before data takes longer to move than to compute with. Both walls assume
+`tokens_per_param` tokens per parameter, and both grow with the batch.
 """
 
 from sympy import Max, Min, Rational, log, sqrt
@@ -99,11 +91,9 @@ def batch_of_run(base_batch, base_flops, run_flops, batch_power):
 def message_of_group(tp, scaleup_size, near_latency, far_latency, collective_launch):
     """Latency of a sum: launch, hops of a ring in the scale-up domain and back, and hops of a tree between domains.
 
-    It equals `all_reduce` of zero bytes.
-
-    >>> from scalebook.tables import accelerators
-    >>> round(message_of_group(accelerators.h100, tp=8) * 1e6, 2)
-    15.94
+    >>> at = dict(scaleup_size=8, near_latency="1 us", far_latency="5 us", collective_launch="2 us")
+    >>> message_of_group(at, tp=8).__round__(9)
+    1.6e-05
     """
     near = Min(tp, scaleup_size, evaluate=False)
     far = log(Max(1, tp / scaleup_size, evaluate=False), 2)
@@ -114,9 +104,7 @@ def message_of_group(tp, scaleup_size, near_latency, far_latency, collective_lau
 def latency_wall(batch_tokens, run_time, layers, message_time, tokens_per_param):
     """FLOPs of the largest run in a given time if its steps and collectives took no time but their latency.
 
-    Steps follow one another. Each block has four sums over a group, two forward and two backward. That limits the
-    number of tokens D. With a fixed number of tokens per parameter, 6 N D FLOPs are 6 D² over that number. Depth and
-    batch belong to a model of today; both would grow.
+    A block has four sums over a group, which limits the tokens D. The FLOPs are 6 D² over the tokens per parameter.
 
     >>> f"{latency_wall(batch_tokens='16e6 token', run_time='7.776 Ms', layers=126, message_time='10 us'):.1e}"
     '1.8e+32'
@@ -127,10 +115,7 @@ def latency_wall(batch_tokens, run_time, layers, message_time, tokens_per_param)
 
 @formula("grown_latency_wall", "erdil2024", _HERE, domain=_BELOW)
 def latency_wall_grown(latency_wall, base_flops, batch_power):
-    """Latency wall if the batch grows with the run.
-
-    If the batch grows with the square root of the FLOPs, or faster, there is no wall, because the number of steps does
-    not grow.
+    """Latency wall if the batch grows with the run. From a power of 1/2 on, the number of steps does not grow.
 
     >>> f"{latency_wall_grown(latency_wall='1e32 FLOP', base_flops='1e26 FLOP', batch_power=0.25):.0e}"
     '1e+38'
@@ -143,10 +128,7 @@ def latency_wall_grown(latency_wall, base_flops, batch_power):
 
 @formula("ridge_tokens", _HERE)
 def ridge_tokens(weight_bits, gradient_bits, peak_flops, hbm_bandwidth):
-    """Tokens per micro-batch below which a stage is bound by memory bandwidth.
-
-    Weights are read in both passes, and accumulated gradients are read and written. Each weight and token takes six
-    FLOPs.
+    """Tokens per micro-batch below which a stage is bound by memory bandwidth: it moves weights and gradients twice.
 
     >>> ridge_tokens(weight_bits=16, gradient_bits=32, peak_flops="1 PFLOP/s", hbm_bandwidth="4 TB/s")
     500.0
@@ -189,9 +171,6 @@ _NETWORK = [chinchilla_tokens, group_rate, whole_domain, *FABRIC]
 def groups_of_batch(batch_tokens, stage_microbatches, ridge_tokens):
     """Tensor-parallel groups that a step's tokens keep busy, in micro-batches as small as memory bandwidth allows.
 
-    Stages and model copies share the groups, in any ratio. Copies must hide their gradient sums too; with enough
-    stages, each copy has enough micro-batches for that.
-
     >>> groups_of_batch(batch_tokens="16e6 token", stage_microbatches=2, ridge_tokens="500 token")
     16000.0
     """
@@ -201,8 +180,6 @@ def groups_of_batch(batch_tokens, stage_microbatches, ridge_tokens):
 @formula("bandwidth_wall", "erdil2024", _HERE, given=_NETWORK)
 def bandwidth_wall(wall_groups, run_time, link_achieved, activation_bits, layers, tokens_per_param):
     """FLOPs of the largest run, at the width of the model that it trains. Width grows as the fourth root of the FLOPs.
-
-    Peak FLOP/s cancel, except in the size of micro-batches: the same network can serve fewer of the faster devices.
 
     >>> known = dict(run_time="7.776 Ms", layers=126, activation_bits=16, link_achieved="400 GB/s")
     >>> f"{bandwidth_wall(known, wall_groups=16000):.1e}"
@@ -224,27 +201,17 @@ def bandwidth_wall_grown(bandwidth_wall, base_flops, batch_power):
 
 @formula("domain_wall", _HERE)
 def domain_wall(wall_groups, scaleup_size, peak_flops, run_time, bandwidth_wall):
-    """FLOPs of the largest run if each group fills one scale-up domain and does not leave it.
-
-    It is never more than the links allow without that limit.
+    """FLOPs of the largest run if each group fills one scale-up domain, and at most what the links allow without that.
 
     >>> known = dict(wall_groups=16000, peak_flops="1 PFLOP/s", run_time="8 Ms", bandwidth_wall="1e28 FLOP")
-    >>> [domain_wall(known, scaleup_size=n) for n in (8, 72, 256)]
-    [1.024e+27, 9.216e+27, 1e+28]
+    >>> domain_wall(known, scaleup_size=8), domain_wall(known, scaleup_size=256)
+    (1.024e+27, 1e+28)
     """
     return Min(bandwidth_wall, scaleup_size * wall_groups * peak_flops * run_time, evaluate=False)
 
 
 largest_run = Sheet(
-    "largest run",
-    bandwidth_wall,
-    domain_wall,
-    latency_wall,
-    bandwidth_wall_grown,
-    latency_wall_grown,
-    groups_of_batch,
-    *_SPLIT,
-    *_NETWORK,
-    message_of_group,
+    "largest run", bandwidth_wall, domain_wall, latency_wall, bandwidth_wall_grown, latency_wall_grown,
+    groups_of_batch, *_SPLIT, *_NETWORK, message_of_group,
     doc="The largest training run in a given time, limited by bandwidth or latency, with a fixed or a growing batch.",
-)
+)  # fmt: skip

@@ -38,8 +38,6 @@ def training_efficiency_alone(matmul_efficiency):
 def grouped_efficiency_same(training_efficiency):
     """Efficiency of the experts' products, equal to other products'. A B200 measures 0.52 and 0.50.
 
-    Reading and writing their operands is counted separately.
-
     >>> grouped_efficiency_same(training_efficiency=0.6)
     0.6
     """
@@ -110,8 +108,6 @@ def _mean_share(pairs, seq, layers, window_layers):
 def attended_windows(seq, layers, window_layers, window):
     """Share of query-key pairs, as a mean over all blocks, if some blocks attend to a sliding window.
 
-    Whole tiles at the window's edges are left out.
-
     >>> attended_windows(seq=8192, layers=36, window_layers=18, window=128).__round__(3)
     0.258
     """
@@ -130,9 +126,7 @@ def attended_tiles(seq, attention_tile):
 
 @formula("attended_share", "jax-splash", "beltagy2020 §3.1")
 def attended_tiles_windows(seq, layers, window_layers, window, attention_tile):
-    """Share of query-key pairs with sliding windows in some blocks and large tiles.
-
-    Tiles at both edges of a window are computed whole: at least two.
+    """Share of query-key pairs with sliding windows in some blocks and large tiles, computed whole at a window's edges.
 
     >>> attended_tiles_windows(seq=8192, layers=36, window_layers=18, window=128, attention_tile=1024).__round__(3)
     0.398

@@ -215,13 +215,11 @@ _OF_MODEL = ("block_flops", "again_flops", "block_matrix_flops")
 def block_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) -> tuple[Formula, ...]:
     """Return the costs of a model's blocks and of its head as formulas.
 
-    A block's cost is the mean over the dense and mixture-of-experts blocks of the stage that has the most of the
-    latter.
+    A cost is the mean over the dense blocks and those with experts of the stage that has the most of the latter.
 
-    >>> from scalebook.block import GPT
-    >>> from scalebook.tables import models
-    >>> {f.letter: f for f in block_formulas(GPT, None, Strategy())}["block_params"](models.gpt3_175b, tp=8)
-    226576896.0
+    >>> from scalebook.block import LLAMA
+    >>> block_formulas(LLAMA, None, Strategy())[0].letter
+    'forward_compute'
     """
     return _block_formulas(dense, moe, strategy.of_block)
 

@@ -1,8 +1,7 @@
 """Data parallelism: gradients summed over devices with different tokens, and state sharded over them (ZeRO, FSDP).
 
 Context-parallel devices hold different tokens too, so they share gradients and state with the data-parallel devices.
-Fewer devices share an expert. A collective uses the scale-up network for the part of its group that lies within one
-domain. Ranks fill a domain in the order tensor, context, expert and data parallelism.
+Ranks fill a scale-up domain in the order tensor, context, expert and data parallelism.
 """
 
 from functools import cache
@@ -39,9 +38,7 @@ def shards_dualpipe(dp, cp):
 
 @formula("routed_shards", "lepikhin2020 §3", "liu2025-folding")
 def routed_shards(shards, tp, etp, ep):
-    """Devices that hold the same part of the same experts.
-
-    They are all devices of a stage, divided by the devices over which experts are spread.
+    """Devices that hold the same part of the same experts: a stage's devices over the ways that spread experts.
 
     >>> routed_shards(shards=32, tp=1, etp=1, ep=8), routed_shards(shards=1, tp=8, etp=1, ep=8)
     (4.0, 1.0)
@@ -63,8 +60,7 @@ def reduce_bits_gradient(gradient_bits):
 def dp_passes_once(pp, chunks):
     """Passes of a stage that can hide collectives that run once per step.
 
-    Gradients are summed under the last backward pass and weights are gathered under the first forward pass. With
-    several chunks, each chunk finishes pp/chunks passes before the next; the last chunk has only its own pass.
+    With several chunks, each chunk finishes pp/chunks passes before the next; the last chunk has only its own pass.
 
     >>> dp_passes_once(pp=8, chunks=1), dp_passes_once(pp=8, chunks=4)
     (1.0, 6.25)
@@ -106,11 +102,8 @@ def dp_window(dp_passes, forward_time, input_gradient_time, weight_gradient_time
 def dp_window_through(dp_passes, forward_time, input_gradient_time, weight_gradient_time, bubble_time):
     """Time in which collectives that every micro-batch repeats can hide: passes and pipeline bubbles.
 
-    A step is never shorter than its collectives.
-
-    >>> dp_window_through(dp_passes=10, forward_time="60 ms", input_gradient_time="72 ms", weight_gradient_time="48 ms",
-    ...                   bubble_time="0.2 s")
-    2.0
+    >>> dp_window_through(dp_passes=10, forward_time=3, input_gradient_time=3, weight_gradient_time=2, bubble_time=1)
+    81.0
     """
     return dp_passes * (forward_time + input_gradient_time + weight_gradient_time) + bubble_time
 
@@ -150,15 +143,12 @@ def _unhidden(dp_reduce, dp_gather, dp_overlap, stage_blocks, collective_cores, 
 
 @formula("dp_unhidden", "narayanan2021 §2.2")
 def dp_unhidden_all(dp_reduce, dp_gather, dp_window, dp_overlap, stage_blocks, collective_cores):
-    """Data-parallel time that is not hidden, if every micro-batch exchanges.
+    """Data-parallel time that is not hidden, if every micro-batch exchanges. Each block is one bucket.
 
-    It is the part that may not overlap, what the overlapped part costs in cores, and any excess over the arithmetic.
-    Each block is one bucket: its last gradients are ready, and its first weights needed, when there is nothing left to
-    overlap with.
+    It is what may not overlap, the cores that the overlapped part takes, and any excess over the arithmetic.
 
-    >>> dp_unhidden_all(dp_reduce="1 s", dp_gather="0.5 s", dp_window="1.2 s", dp_overlap=1, stage_blocks=10,
-    ...                 collective_cores=0)
-    0.30000000000000004
+    >>> dp_unhidden_all(dp_reduce=3, dp_gather=1, dp_window=3.5, dp_overlap=1, stage_blocks=10, collective_cores=0)
+    0.5
     """
     left = dp_reduce + dp_gather - (1 - collective_cores) * dp_window
     return _unhidden(dp_reduce, dp_gather, dp_overlap, stage_blocks, collective_cores, left)
@@ -166,15 +156,11 @@ def dp_unhidden_all(dp_reduce, dp_gather, dp_window, dp_overlap, stage_blocks, c
 
 @formula("dp_unhidden", "narayanan2021 §2.2", "data-parallelism")
 def dp_unhidden_once(dp_reduce, dp_gather, dp_window, last_window, chunks, dp_overlap, stage_blocks, collective_cores):
-    """Data-parallel time that is not hidden, if exchanges run once per step.
+    """Data-parallel time that is not hidden, if exchanges run once per step: chunks queue, and the last may be late.
 
-    The last chunk has only its own pass to hide in, however early the others finished. Chunks queue: either all of them
-    together fill the window, or the last one alone outlasts its pass.
-
-    >>> dp_unhidden_once(dp_reduce="1 s", dp_gather="0.5 s", dp_window="2.5 s", last_window="0.4 s", chunks=4,
-    ...                  dp_overlap=1,
-    ...                  stage_blocks=48, collective_cores=0)
-    0.275
+    >>> at = dict(dp_window=25, last_window=4, chunks=4, dp_overlap=1, stage_blocks=48, collective_cores=0)
+    >>> dp_unhidden_once(at, dp_reduce=10, dp_gather=5)
+    2.75
     """
     total, beside = dp_reduce + dp_gather, 1 - collective_cores
     left = total - beside * dp_window, (total - beside * last_window) / chunks
@@ -192,9 +178,7 @@ def dp_exposed(dp_unhidden, dp_contention):
 
 
 def _updated(weight_bits, gradient_bits, optimizer_bits):
-    """Bytes that an update moves per parameter: gradients read twice, scaled and zeroed; state read and written;
-    weights written.
-    """
+    """Bytes that an update moves per parameter: five passes over gradients, two over state, one over weights."""
     return (weight_bits + 5 * gradient_bits + 2 * optimizer_bits) / 8
 
 
@@ -202,13 +186,11 @@ def _updated(weight_bits, gradient_bits, optimizer_bits):
 def optimizer_time_replicated(
     dense_params, routed_params, weight_bits, gradient_bits, optimizer_bits, hbm_bandwidth, stream_efficiency
 ):
-    """Time of Adam with gradient clipping on replicated state.
+    """Time of Adam with gradient clipping on replicated state, bound by its passes over gradients, state and weights.
 
-    It makes five passes over the gradients and two over the state, and writes the weights.
-
-    >>> optimizer_time_replicated(dense_params=1e9, routed_params=0, weight_bits=16, gradient_bits=32,
-    ...     optimizer_bits=96, hbm_bandwidth="2 TB/s", stream_efficiency=0.75)
-    0.030666666666666665
+    >>> bits = dict(weight_bits=16, gradient_bits=32, optimizer_bits=96)
+    >>> optimizer_time_replicated(bits, dense_params=1e9, routed_params=0, hbm_bandwidth=2e12, stream_efficiency=0.5)
+    0.046
     """
     moved = _updated(weight_bits, gradient_bits, optimizer_bits)
     return (dense_params + routed_params) * moved / (hbm_bandwidth * stream_efficiency)
@@ -234,9 +216,7 @@ def optimizer_time_hybrid(
     dense_params, routed_params, shards, routed_shards, shard_group, weight_bits, gradient_bits, optimizer_bits,
     hbm_bandwidth, stream_efficiency,
 ):  # fmt: skip
-    """Time of Adam with gradient clipping if state is sharded within groups.
-
-    A group is no larger than the number of devices that hold the same weights.
+    """Time of Adam with gradient clipping if state is sharded within groups of at most `shard_group` devices.
 
     >>> optimizer_time_hybrid(dense_params=1e9, routed_params=0, shards=32, routed_shards=4, shard_group=4,
     ...     weight_bits=16, gradient_bits=32, optimizer_bits=96, hbm_bandwidth="2 TB/s", stream_efficiency=0.75)
@@ -290,11 +270,7 @@ _OPTIMIZER = {"one": optimizer_time_replicated, "group": optimizer_time_hybrid, 
 def data_parallel_formulas(
     sharding: Sharding = SHARDINGS["zero1"], copies: int = 1, offload: bool = False
 ) -> tuple[Formula, ...]:
-    """Return the formulas of a step's data-parallel time.
-
-    They depend on how state is sharded and on how many stages a device holds (`copies`). Replicated gradients are
-    all-reduced. Sharded gradients are reduce-scattered and weights all-gathered, once per step. ZeRO 2 reduce-scatters
-    gradients in every micro-batch. ZeRO 3 does so too, and gathers weights forward and backward.
+    """Return the formulas of a step's data-parallel time, by sharding and by the stages that a device holds (`copies`).
 
     >>> [f.letter for f in data_parallel_formulas(SHARDINGS["zero3"])][:2]
     ['dp_reduce', 'dp_gather']

@@ -28,10 +28,7 @@ _TAKEN_UP = ("layers", "moe_layers")  # for blocks that predict further tokens
 
 
 def framework_of(knowns: tuple, letters: Mapping) -> Framework | None:
-    """Return the framework that a call names, as a row or by `framework=`, or None if it names none.
-
-    Raises TypeError for a value that is not a framework, and if two are named.
-    """
+    """Return the framework that a call names, or None. Raises TypeError for anything else, and if two are named."""
     rows = [x for x in knowns if isinstance(x, Framework)]
     said = letters.get("framework")
     if isinstance(said, Framework):
@@ -50,8 +47,7 @@ def framework_of(knowns: tuple, letters: Mapping) -> Framework | None:
 def settled(knowns: tuple, letters: Mapping) -> tuple[tuple, dict]:
     """Return a call's rows with its framework's row last, and the framework's default for each word of a strategy.
 
-    Cells of the framework's libraries for the call's device complete the framework's cells. These take precedence over
-    the device's own cells, and `letters` of the call take precedence over both.
+    Cells of the framework and of its libraries for this device override the device's own; `letters` override both.
     """
     framework = framework_of(knowns, letters) or frameworks[UNNAMED]
     rows = [x for x in knowns if not isinstance(x, Framework)]
@@ -100,21 +96,14 @@ def words_of(framework: Framework) -> dict:
 
 
 class Between:
-    """The fast and slow ends of a call that names no framework, and how much each assumption matters.
-
-    `call` prices the call again with other rows or letters.
-    """
+    """The fast and slow ends of a call that names no framework. `call` prices it again with other rows or letters."""
 
     def __init__(self, call: Callable[..., Row]):
         self._call = call
 
     @cached_property
     def ends(self) -> tuple[Row, Row]:
-        """Rows of the call at its fast and its slow end.
-
-        At the fast end everything is hidden and fused. At the slow end nothing is hidden, kernels are eager, and
-        libraries are older.
-        """
+        """Rows of the call at its fast end (all hidden and fused) and its slow end (nothing hidden, old libraries)."""
         return self._call(frameworks[FASTEST]), self._call(frameworks[SLOWEST])
 
     def causes(self, letter: str) -> list[tuple[str, str, float, float]]:

@@ -37,9 +37,7 @@ DEFAULT_LETTERS = {
 
 @formula("stream_reached", "llm-foundry")
 def stream_reached_passes(stream_efficiency, element_passes):
-    """Share of memory bandwidth that the useful bytes of element-wise steps reach.
-
-    Eager kernels read and write memory between all steps, which lowers it.
+    """Share of memory bandwidth that the useful bytes of element-wise steps reach. Eager kernels pass over memory more.
 
     >>> stream_reached_passes(stream_efficiency=0.88, element_passes=2.2)
     0.4
@@ -110,9 +108,7 @@ def _between(x, low, high):
 
 @formula("tp_overlap", "nemo-launcher", "korthikanti2022 §4.2.2")
 def overlap_of_pieces(tp_pieces, tp):
-    """Share of a tensor-parallel collective that overlaps with its product, if sent in one piece per device.
-
-    All pieces but the first are hidden.
+    """Share of a tensor-parallel collective that is hidden if it is sent in one piece per device: all but the first.
 
     >>> overlap_of_pieces(tp_pieces=1, tp=8)
     0.875
@@ -123,8 +119,6 @@ def overlap_of_pieces(tp_pieces, tp):
 @formula("pp_overlap", "narayanan2021 §2.2", "megatron-bridge")
 def overlap_of_chunks(chunks):
     """Share of stage-to-stage transfers that is hidden: all if a stage has several chunks, none with one.
-
-    A stage with several chunks computes on one while it sends another.
 
     >>> overlap_of_chunks(chunks=1), overlap_of_chunks(chunks=4)
     (0.0, 1.0)
@@ -148,8 +142,7 @@ overlap_of_two = constant(
 def sent_once(ep, scaleup_size, top_k):
     """Share of a token's copies for experts that is really sent: one to each place that holds any of its experts.
 
-    Places are devices, or whole scale-up domains if experts are spread over several. A place with several of the
-    token's experts receives one copy.
+    Places are devices, or whole scale-up domains if experts are spread over several.
 
     >>> sent_once(ep=8, scaleup_size=8, top_k=8).__round__(2), sent_once(ep=32, scaleup_size=8, top_k=8).__round__(2)
     (0.66, 0.45)
@@ -179,8 +172,6 @@ def launched_blocks_all(microbatches, pp, layers):
 def launched_blocks_moe(microbatches, pp, moe_layers):
     """Blocks with experts that a device runs in a step, plus the ones that it waits for while the pipeline fills.
 
-    Only these are counted, because their launches take longest.
-
     >>> launched_blocks_moe(microbatches=15, pp=2, moe_layers=32)
     256.0
     """
@@ -191,13 +182,8 @@ def launched_blocks_moe(microbatches, pp, moe_layers):
 def host_launch(block_launch, split_launch, stage_launch, domain_launch, tp, pp, dp, scaleup_size):
     """Least time in which the host launches a block: more with tensor parallelism, and over several domains.
 
-    A fixed time per kernel of the listing was tried instead; it misses by more than a tenth. Eager blocks run 34
-    kernels forward and backward (Llama) or 44 (Qwen3's experts): nanotron's 4.6 ms is 135 us per kernel, Megatron's 9
-    ms 205 us, its 16 ms for two micro-batches 182 us, and llama.cpp's 90 us for a block's forward pass only 6 us.
-
-    >>> given = dict(block_launch=0, split_launch="4.6 ms", stage_launch="2.8 ms", domain_launch="3.5 ms",
-    ...              scaleup_size=8)
-    >>> host_launch(given, tp=4, pp=2, dp=2), host_launch(given, tp=16, pp=1, dp=2)
+    >>> at = dict(block_launch=0, split_launch="4.6 ms", stage_launch="2.8 ms", domain_launch="3.5 ms", scaleup_size=8)
+    >>> host_launch(at, tp=4, pp=2, dp=2), host_launch(at, tp=16, pp=1, dp=2)
     (0.0158, 0.0081)
     """
     is_split, is_staged = Min(1, tp - 1, evaluate=False), Min(1, pp - 1, evaluate=False)
@@ -222,8 +208,8 @@ def experts_eager(clamped_experts, batch, seq, top_k, expert_ffn, activation_bit
                   stream_efficiency):  # fmt: skip
     """Extra time of experts with biases and a clamped activation. Each unfused step reads and writes their activations.
 
-    >>> experts_eager(clamped_experts=1, batch=1, seq=4096, top_k=4, expert_ffn=2880, activation_bits=16,
-    ...               expert_passes=100, hbm_bandwidth="3.35 TB/s", stream_efficiency=0.8).__round__(4)
+    >>> at = dict(seq=4096, top_k=4, expert_ffn=2880, activation_bits=16, hbm_bandwidth=3.35e12, stream_efficiency=0.8)
+    >>> experts_eager(at, clamped_experts=1, batch=1, expert_passes=100).__round__(4)
     0.0035
     """
     moved = expert_passes * batch * seq * top_k * expert_ffn * activation_bits / 8
@@ -236,13 +222,11 @@ def host_exposed(
     bubble_time, tp_exposed, cp_exposed, ep_exposed, pp_exposed, dp_exposed, offload_exposed, optimizer_time,
     stall_exposed,
 ):  # fmt: skip
-    """Time that hosts add to a step: waits in every block or launches that nothing hides, plus stalls.
+    """Time that hosts add to a step: waits in every block, or else launches that nothing hides, plus stalls.
 
-    If a host launches faster than the devices compute, its launches are hidden; the larger of the two terms counts.
-
-    >>> parts = "step_again step_head tp_exposed cp_exposed ep_exposed pp_exposed dp_exposed offload_exposed".split()
-    >>> host_exposed(dict.fromkeys(parts, 0), step_forward=4, step_backward=8, bubble_time=1.5, optimizer_time=0.1,
-    ...              launched_blocks=1000, host_launch="20 ms", block_wait=0, eager_time=0, stall_exposed=0)
+    >>> kernels = dict(step_forward=4, step_backward=8, step_again=0, step_head=0, bubble_time=1.5, optimizer_time=0.1)
+    >>> waits = {f"{x}_exposed": 0 for x in "tp cp ep pp dp offload stall".split()} | dict(block_wait=0, eager_time=0)
+    >>> host_exposed(kernels, waits, launched_blocks=1000, host_launch="20 ms")
     6.4
     """
     kernels = step_forward + step_backward + step_again + step_head + optimizer_time
@@ -253,9 +237,7 @@ def host_exposed(
 
 @formula("received_tensors", "narayanan2021 §2.2")
 def received_tensors(pp):
-    """Tensors per micro-batch that the busiest stage waits for.
-
-    There is one forward and one backward; with two stages a stage receives only one of them.
+    """Tensors per micro-batch that the busiest stage waits for: one forward and one backward, if there are that many.
 
     >>> received_tensors(pp=1), received_tensors(pp=2), received_tensors(pp=8)
     (0.0, 1.0, 2.0)
@@ -267,13 +249,11 @@ def received_tensors(pp):
 def stall_exposed(stall_time, stall_ways, slow_share, received_tensors, microbatches, tp, pp, dp, cp, scaleup_size):
     """Time that stalls add to a step, if at least one slow node is more likely than none.
 
-    The stage then stalls for every tensor that it receives. It always stalls if more than `stall_ways` devices of a
-    stage share its matrices.
+    Every received tensor then stalls. All steps stall if more than `stall_ways` devices of a stage share its matrices.
 
-    >>> some = dict(stall_time="0.5 s", stall_ways=16, slow_share=0.018, microbatches=7, received_tensors=1, pp=2,
-    ...             cp=1, scaleup_size=8)
-    >>> stall_exposed(some, tp=8, dp=4), stall_exposed(some, tp=8, dp=32), stall_exposed(some, tp=32, dp=1)
-    (0.0, 4.0, 4.0)
+    >>> at = dict(stall_time=0.5, stall_ways=16, slow_share=0.018, microbatches=7, received_tensors=1, pp=2, cp=1)
+    >>> stall_exposed(at, scaleup_size=8, tp=8, dp=4), stall_exposed(at, scaleup_size=8, tp=32, dp=1)
+    (0.0, 4.0)
     """
     chance = any_slow.of(slow_share=slow_share, ways=tp * pp * dp * cp / scaleup_size)
     stalled = stall_time * received_tensors * (microbatches + pp - 1)
@@ -293,10 +273,7 @@ REACHED = {
 
 
 def as_run(f: Formula, more: Mapping[str, str] = MappingProxyType({})) -> Formula:
-    """Return a formula with the kernels' best efficiencies replaced by those under the framework.
-
-    `more` maps further letters to their replacements.
-    """
+    """Return a formula with kernels' best efficiencies, and the letters in `more`, replaced by the framework's."""
     reached = tuple((symbol(x), symbol(y)) for x, y in {**REACHED, **more}.items() if x in f.inputs)
     if not reached:
         return f

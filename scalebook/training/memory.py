@@ -1,8 +1,6 @@
 """Memory of a training step, in device memory and in the second tier, for every stage and for the fullest.
 
-The last norm, the batch itself, fragmentation and communication buffers are left out because they are small.
-TransformerEngine's dummy gradients, libraries' work space and tensors gathered by tensor parallelism count if the row
-of a framework or a library gives them.
+The last norm, the batch, fragmentation and communication buffers are left out because they are small.
 """
 
 from functools import cache
@@ -42,10 +40,7 @@ def filled(train_memory, hbm_capacity):
 
 @formula("dummy_gradients", "transformer-engine")
 def dummy_gradients_kept(dummy_share, block_params, weight_bits):
-    """Bytes of TransformerEngine's dummy gradients: one buffer per distinct weight shape.
-
-    TransformerEngine sums gradients into its own buffer and gives autograd an empty one, which it keeps for each shape.
-    Blocks are equal, so these are the weights of one block. One extra expert is left out because it is small.
+    """Bytes of TransformerEngine's dummy gradients: one buffer per distinct weight shape, so one block's weights.
 
     >>> dummy_gradients_kept(dummy_share=1, block_params=12 * 4096**2, weight_bits=16) / 1e6
     402.653184
@@ -55,13 +50,10 @@ def dummy_gradients_kept(dummy_share, block_params, weight_bits):
 
 @formula("work_memory", "megatron-golden", "nanotron-ultrascale")
 def work_memory(library_memory, vocab_bits, vocab, hidden, tp, gathered_tensors, batch, seq, cp, activation_bits):
-    """Bytes that a framework and its libraries hold in addition to the model.
+    """Bytes of libraries' work space, of vocabulary matrices' extra tensors, and of tensors gathered for one block.
 
-    These are work space, tensors for each vocabulary matrix, and what tensor parallelism has gathered for the block at
-    work.
-
-    >>> work_memory(library_memory="0.1 GB", vocab_bits=24, vocab=50304, hidden=1024, tp=1, gathered_tensors=2,
-    ...             batch=1, seq=1024, cp=1, activation_bits=16) / 1e9
+    >>> at = dict(tp=1, batch=1, seq=1024, cp=1, activation_bits=16, vocab_bits=24, vocab=50304, hidden=1024)
+    >>> work_memory(at, library_memory="0.1 GB", gathered_tensors=2) / 1e9
     0.254533888
     """
     gathered = gathered_tensors * Min(1, tp - 1, evaluate=False) * batch * seq / cp * hidden * activation_bits / 8
@@ -84,9 +76,7 @@ _NONE = tuple(
 def bytes_of(
     what: str, sharding: Sharding, dense: Expr, routed: Expr, optimizer: Optimizer = OPTIMIZERS["adam"]
 ) -> Expr:
-    """Bytes of weights, gradients or optimizer state ("weight", ...) on one device under a sharding.
-
-    `dense` and `routed` count the parameters without routed experts and of the routed experts.
+    """Bytes of `what` ("weight", "gradient" or "optimizer") on one device, for `dense` and `routed` parameters.
 
     >>> bytes_of("optimizer", SHARDINGS["zero1"], symbol("dense_params"), S.Zero)
     dense_params*optimizer_bits/(8*shards)
@@ -219,9 +209,7 @@ def memory_formulas(
     sharding: Sharding = SHARDINGS["zero1"], schedule: Schedule = SCHEDULES["1f1b"], offload: bool = False, is_frozen:
     bool = False, optimizer: Optimizer = OPTIMIZERS["adam"],
 ) -> tuple[Formula, ...]:  # fmt: skip
-    """Return the formulas of memory by kind, for the given `stage` and for the fullest device.
-
-    The fullest device is in the first stage or in the last.
+    """Return the formulas of memory by kind at a given `stage`, and of the fuller of the first and the last.
 
     >>> [f.letter for f in memory_formulas(SHARDINGS["zero3"])][:3]
     ['weight_memory', 'gradient_memory', 'optimizer_memory']

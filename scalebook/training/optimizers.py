@@ -1,11 +1,7 @@
 """Optimizers: what each keeps per parameter, and how it updates a matrix that several devices share. One object each.
 
-Adam keeps two moments of every parameter. SGD with momentum keeps one. Muon keeps one for the matrices of blocks,
-which it orthogonalizes, and leaves embeddings, the head, norms and biases to Adam. All of them keep a master copy of
-the weights if the weights are narrower than 32 bits.
+Muon leaves embeddings, the head, norms and biases to Adam. All keep a master copy of narrow weights.
 
->>> OPTIMIZERS["muon"].mode, OPTIMIZERS["muon_layer_sharded"].mode, OPTIMIZERS["adam"].mode
-('duplicated', 'layer_sharded', '')
 >>> OPTIMIZERS["sgd"].state(symbol("params") * symbol("optimizer_bits"))
 params*(-moment_bits + optimizer_bits)
 """

@@ -1,9 +1,8 @@
 """When data-parallel collectives hide under arithmetic, and where more devices stop helping.
 
 A block takes 2 FLOPs per parameter and token forward and 4 backward, and its collectives move a fixed number of bits
-per parameter. The parameters cancel, which leaves a number of tokens. Three things are left out: attention's scores and
-values, which hide more; the factor (n - 1)/n of a group of n devices, which is close to 1; and experts. A mixture of
-experts needs its total over its active parameters times as many tokens.
+per parameter, so the parameters cancel. Attention's scores and the factor (n - 1)/n of a group are left out. A mixture
+of experts needs its total over its active parameters times as many tokens.
 """
 
 from sympy import Max, Min, sqrt
@@ -25,12 +24,10 @@ _HERE, _SHARDED = "data-parallelism", "fully-sharded-data-parallelism"
 def group_rate(
     near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, scaleout_bandwidth, far_efficiency
 ):
-    """Rate of a collective over several domains, in bytes per second.
+    """Rate of a collective over several domains, in bytes per second. Rings leave a domain through all its devices.
 
-    Rings leave a domain through the ports of all its devices.
-
-    >>> group_rate(near_ways=8, scaleup_bandwidth="450 GB/s", near_efficiency=0.88, scaleout_bandwidth="50 GB/s",
-    ...            far_efficiency=0.9)
+    >>> at = dict(scaleup_bandwidth="450 GB/s", near_efficiency=0.88, scaleout_bandwidth="50 GB/s", far_efficiency=0.9)
+    >>> group_rate(at, near_ways=8)
     360000000000.0
     """
     share = group_share.of(near_ways=near_ways, mesh_peers=mesh_peers, torus_neighbours=torus_neighbours)
@@ -43,11 +40,10 @@ def group_rate(
 def block_wait(tp, hidden, activation_bits, peak_flops, scaleup_bandwidth):
     """Share of a tensor-parallel block's time that is spent waiting for links, if nothing is hidden.
 
-    Products and links run at their peaks, heads share the width, and the feed-forward layer is four times as wide as
-    the model. Scores are left out.
+    Products and links run at their peaks, and the feed-forward layer is four times as wide. Scores are left out.
 
-    >>> from scalebook.tables import accelerators
-    >>> round(block_wait(accelerators.h100.at("bf16"), tp=8, hidden=8192, activation_bits=16), 3)
+    >>> at = dict(peak_flops="989.4 TFLOP/s", scaleup_bandwidth="450 GB/s")
+    >>> round(block_wait(at, tp=8, hidden=8192, activation_bits=16), 3)
     0.385
     """
     ratio = (tp - 1) * activation_bits * peak_flops / (48 * hidden * scaleup_bandwidth)
@@ -56,9 +52,7 @@ def block_wait(tp, hidden, activation_bits, peak_flops, scaleup_bandwidth):
 
 @formula("hiding_tokens", _HERE)
 def hiding_replicated(gradient_bits, peak_flops, flops_efficiency, link_achieved):
-    """Tokens per device that hide an all-reduce of gradients under the backward pass of 4 FLOPs.
-
-    The all-reduce sends the gradients twice.
+    """Tokens per device that hide an all-reduce of gradients, which sends them twice, under the backward pass.
 
     >>> hiding_replicated(gradient_bits=32, peak_flops="989.4 TFLOP/s", flops_efficiency=0.6, link_achieved="360 GB/s")
     3298.0
@@ -68,12 +62,9 @@ def hiding_replicated(gradient_bits, peak_flops, flops_efficiency, link_achieved
 
 @formula("hiding_tokens", _HERE)
 def hiding_zero1(gradient_bits, weight_bits, peak_flops, flops_efficiency, link_achieved):
-    """Tokens per device that hide ZeRO 1's collectives.
+    """Tokens per device that hide ZeRO 1: gradients scattered under the backward pass, weights gathered under the next.
 
-    Gradients are scattered under the backward pass, and weights gathered under the next forward pass of 2 FLOPs.
-
-    >>> hiding_zero1(gradient_bits=32, weight_bits=16, peak_flops="989.4 TFLOP/s", flops_efficiency=0.6,
-    ...              link_achieved="360 GB/s")
+    >>> hiding_zero1(gradient_bits=32, weight_bits=16, peak_flops=989.4e12, flops_efficiency=0.6, link_achieved=360e9)
     1649.0
     """
     slower = Max(gradient_bits / 8 / 4, weight_bits / 8 / 2, evaluate=False)
@@ -84,8 +75,7 @@ def hiding_zero1(gradient_bits, weight_bits, peak_flops, flops_efficiency, link_
 def hiding_zero3(gradient_bits, weight_bits, peak_flops, flops_efficiency, link_achieved):
     """Tokens per device that hide ZeRO 3: weights gathered under each pass, gradients scattered under the backward.
 
-    >>> hiding_zero3(gradient_bits=32, weight_bits=16, peak_flops="989.4 TFLOP/s", flops_efficiency=0.6,
-    ...              link_achieved="360 GB/s")
+    >>> hiding_zero3(gradient_bits=32, weight_bits=16, peak_flops=989.4e12, flops_efficiency=0.6, link_achieved=360e9)
     2473.5
     """
     slower = Max(weight_bits / 8 / 2, (weight_bits + gradient_bits) / 8 / 4, evaluate=False)
@@ -103,13 +93,9 @@ def wall_devices(batch_tokens, hiding_tokens):
 
 
 hiding = Sheet(
-    "hiding",
-    wall_devices,
-    hiding_zero1,
-    group_rate,
-    *FABRIC,
+    "hiding", wall_devices, hiding_zero1, group_rate, *FABRIC,
     doc="The communication wall of ZeRO-1, from a device's network bandwidths.",
-)
+)  # fmt: skip
 
 
 # A step's arithmetic and the sum of its gradients, which do not overlap here.
@@ -137,12 +123,9 @@ def gradient_buffer(params, gradient_bits, tp, pp):
 
 @formula("step_compute", "kaplan2020 §2.1")
 def arithmetic_of_step(params, batch_tokens, devices, peak_flops, flops_efficiency):
-    """Time of a step's arithmetic: six FLOPs per parameter and token, shared by all devices.
+    """Time of a step's arithmetic on all devices: six FLOPs per parameter and token. Attention's scores are left out.
 
-    Attention's scores are left out.
-
-    >>> arithmetic_of_step(params=400e9, batch_tokens="16e6 token", devices=16000, peak_flops="1 PFLOP/s",
-    ...                    flops_efficiency=0.4)
+    >>> arithmetic_of_step(params=4e11, batch_tokens=16e6, devices=16000, peak_flops=1e15, flops_efficiency=0.4)
     6.0
     """
     return 6 * params * batch_tokens / (devices * peak_flops * flops_efficiency)
@@ -159,15 +142,9 @@ def exchange_share(collective_time, step_compute):
 
 
 gradient_sum = Sheet(
-    "gradient sum",
-    all_reduce,
-    gradient_buffer,
-    copies_of_devices,
-    arithmetic_of_step,
-    exchange_share,
-    *FABRIC,
+    "gradient sum", all_reduce, gradient_buffer, copies_of_devices, arithmetic_of_step, exchange_share, *FABRIC,
     doc="The gradient sum over all copies of a model, compared with the arithmetic of a step.",
-)
+)  # fmt: skip
 
 
 @formula("train_steps", "mccandlish2018")
@@ -182,10 +159,7 @@ def train_steps(min_steps, critical_batch, batch_tokens):
 
 @formula("dp_exposed", "li2020-ddp §3.2")
 def exposed_buckets(dp_reduce, dp_window, bucket_count, collective_launch):
-    """Exposed time of gradients summed in equal buckets.
-
-    Each bucket is summed when its gradients are ready and the previous bucket is done. Either only the last bucket is
-    left when the arithmetic ends, or all buckets follow the first without a pause.
+    """Exposed time of gradients summed in equal buckets: the last bucket, or all of them behind the first.
 
     >>> exposed_buckets(dp_reduce="60 ms", dp_window="100 ms", bucket_count=10, collective_launch="0.1 ms")
     0.0061
@@ -197,14 +171,10 @@ def exposed_buckets(dp_reduce, dp_window, bucket_count, collective_launch):
 
 @formula("bucket_count", _HERE)
 def best_buckets(dp_reduce, dp_window, collective_launch):
-    """Number of buckets with the least exposed time.
-
-    More buckets would queue, and fewer leave more to the end. If buckets queue anyway, the number minimises their cost.
+    """Number of equal buckets with the least exposed time: more would queue, and fewer leave more to the end.
 
     >>> best_buckets(dp_reduce="60 ms", dp_window="100 ms", collective_launch="0.1 ms")
     400.0
-    >>> best_buckets(dp_reduce="200 ms", dp_window="100 ms", collective_launch="0.25 ms")
-    20.0
     """
     gap, queue = (dp_window - dp_reduce) / collective_launch, sqrt(dp_window / collective_launch)
     return Max(1, gap, queue, evaluate=False)
@@ -214,8 +184,7 @@ def best_buckets(dp_reduce, dp_window, collective_launch):
 def crossover_tokens(block_params, hidden, weight_bits, gradient_bits, activation_bits):
     """Tokens that make sharded data parallelism and tensor parallelism move the same bytes.
 
-    Sharding moves a block's parameters three times per forward and backward pass. Tensor parallelism moves eight
-    activations per token.
+    Sharding moves a block's parameters three times per step, tensor parallelism eight activations per token.
 
     >>> crossover_tokens(block_params=12 * 8192**2, hidden=8192, weight_bits=16, gradient_bits=16, activation_bits=16)
     36864.0

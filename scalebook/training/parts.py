@@ -1,8 +1,4 @@
-"""The time of a training step and its parts: kernels, exposed collectives, and pipeline bubbles.
-
-All stages are priced like the fullest one, which has the most blocks. Every micro-batch passes each stage forward and
-backward.
-"""
+"""The time of a training step and its parts. All stages are priced like the fullest one, which has the most blocks."""
 
 from sympy import Expr, Ge, Max, Min, Piecewise, ceiling, floor
 
@@ -46,17 +42,8 @@ def last_blocks(layers, pp, stage_blocks):
 def stage_moe_blocks_whole(layers, moe_layers, pp, chunks, stage_blocks, last_blocks):
     """Blocks with experts on the device that has the most: dense blocks come first, or every n-th block has experts.
 
-    If dense blocks come first, the last full stage has the fewest of them, in each of its chunks. A last stage with
-    fewer blocks may still have more with experts. If every n-th block has experts, a chunk has as many of them as any
-    chunk of its length could have. With few stages this may be one more than any chunk really has.
-
-    >>> at = dict(layers=61, moe_layers=58, chunks=1)
-    >>> stage_moe_blocks_whole(at, pp=1, stage_blocks=61, last_blocks=61)
-    58.0
-    >>> stage_moe_blocks_whole(at, pp=2, stage_blocks=31, last_blocks=30)
+    >>> stage_moe_blocks_whole(layers=61, moe_layers=58, pp=2, chunks=1, stage_blocks=31, last_blocks=30)
     30.0
-    >>> stage_moe_blocks_whole(layers=48, moe_layers=24, pp=16, chunks=1, stage_blocks=3, last_blocks=3)
-    2.0
     """
     chunk, every = stage_blocks / chunks, layers / moe_layers
     dense, turn = layers - moe_layers, pp * chunk
@@ -83,9 +70,9 @@ def stage_moe_blocks_whole(layers, moe_layers, pp, chunks, stage_blocks, last_bl
 def block_forward_sum(forward_compute, tp_forward, tp_overlap, cp_forward, cp_overlap, ep_forward, ep_overlap):
     """Time of a block's forward pass: its kernels, and the collectives that nothing hides.
 
-    >>> block_forward_sum(forward_compute="5 ms", tp_forward="2 ms", tp_overlap=0.5, cp_forward=0, cp_overlap=0,
-    ...                   ep_forward=0, ep_overlap=0)
-    0.006
+    >>> more = dict(cp_forward=0, cp_overlap=0, ep_forward=0, ep_overlap=0)
+    >>> block_forward_sum(more, forward_compute=5, tp_forward=2, tp_overlap=0.5)
+    6.0
     """
     waits = (1 - tp_overlap) * tp_forward + (1 - cp_overlap) * cp_forward + (1 - ep_overlap) * ep_forward
     return forward_compute + waits
@@ -98,10 +85,10 @@ def block_backward_sum(
 ):  # fmt: skip
     """Time of a block's backward pass: kernels, exposed collectives, and the cost of the overlapped ones.
 
-    >>> some = dict(again_compute=0, cp_backward=0, cp_overlap=0, ep_backward=0, ep_overlap=0, tp_overlap=0)
-    >>> block_backward_sum(**some, input_gradient_compute="5 ms", weight_gradient_compute="4 ms", tp_backward="1 ms",
-    ...                    tp_async="2 ms", tp_beside=1, collective_cores=0.15)
-    0.0103
+    >>> at = dict(again_compute=0, cp_backward=0, cp_overlap=0, ep_backward=0, ep_overlap=0, tp_overlap=0, tp_beside=1)
+    >>> at |= dict(input_gradient_compute=5, weight_gradient_compute=4, collective_cores=0.15)
+    >>> block_backward_sum(at, tp_backward=1, tp_async=2)
+    10.3
     """
     waits = (1 - cp_overlap) * cp_backward + (1 - ep_overlap) * ep_backward
     waits += (1 - tp_overlap) * (tp_backward + (1 - tp_beside) * tp_async)
@@ -133,9 +120,9 @@ def stage_input_gradient_sum(stage_blocks, block_backward, weight_gradient_time)
 def stage_weight_gradient_sum(stage_blocks, weight_gradient_compute, tp_beside, tp_async, collective_cores):
     """Time of a stage's weight gradients, with the cost of the collectives that overlap with them.
 
-    >>> stage_weight_gradient_sum(stage_blocks=12, weight_gradient_compute="4 ms", tp_beside=1, tp_async="2 ms",
-    ...                           collective_cores=0)
-    0.048
+    >>> at = dict(tp_beside=1, tp_async=2, weight_gradient_compute=4, collective_cores=0)
+    >>> stage_weight_gradient_sum(at, stage_blocks=12)
+    48.0
     """
     return stage_blocks * (
         weight_gradient_compute + _beside(tp_beside * tp_async, weight_gradient_compute, collective_cores)
@@ -154,8 +141,6 @@ def _waited() -> dict[str, Expr]:
 def with_waits(f: Formula) -> Formula:
     """Return a formula of a stage's times with its blocks' waits for a second tier added.
 
-    Pipeline and network formulas then see a stage in a wait as a stage at work.
-
     >>> with_waits(bubble_time).inputs[:4]
     ('between_wait', 'bubble', 'forward_time', 'forward_wait')
     """
@@ -166,12 +151,11 @@ def with_waits(f: Formula) -> Formula:
 def bubble_with_waits(f: Formula) -> Formula:
     """Return a schedule's bubble if blocks wait for a second tier, at the placement of the waits that idles least.
 
-    In the backward pass the waits fall either on the weight gradients, which schedules defer, or on both gradients so
-    that the two take equally long.
+    Backward, the waits fall on the weight gradients, which schedules defer, or evenly on both gradients.
 
-    >>> from scalebook.pipeline.bubbles import bubble_1f1b, bubble_zb_h1
-    >>> bubble_with_waits(bubble_1f1b) is bubble_1f1b, "between_wait" in bubble_with_waits(bubble_zb_h1).inputs
-    (True, True)
+    >>> from scalebook.pipeline.bubbles import bubble_zb_h1
+    >>> "between_wait" in bubble_with_waits(bubble_zb_h1).inputs
+    True
     """
     if "weight_gradient_time" not in f.inputs:
         return f
@@ -227,14 +211,13 @@ def step_head(
     microbatches, pp, stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time, head_forward,
     head_backward, embedding_time,
 ):  # fmt: skip
-    """Time that the model's ends add to a step: the first stage looks embeddings up and the last makes the logits.
+    """Time that a model's ends add to a step: the first stage looks embeddings up and the last makes the logits.
 
     All stages wait for the slower of the two, as far as it exceeds the time of the fullest stage's blocks.
 
-    >>> step_head(microbatches=64, pp=8, stage_blocks=12, last_blocks=12, forward_time="60 ms",
-    ...           input_gradient_time="72 ms",
-    ...           weight_gradient_time="48 ms", head_forward="2 ms", head_backward="4 ms", embedding_time="1 ms")
-    0.384
+    >>> stage = dict(stage_blocks=12, last_blocks=12, forward_time=60, input_gradient_time=72, weight_gradient_time=48)
+    >>> step_head(stage, microbatches=64, pp=8, head_forward=2, head_backward=4, embedding_time=1)
+    384.0
     """
     both = Max(0, 2 - pp, evaluate=False) * embedding_time  # a single stage does both
     fewer = _missing(stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time)
@@ -253,9 +236,9 @@ def step_head_v(
 ):  # fmt: skip
     """Time that the model's ends add to a step if the pipeline turns back (a V): the first device has both ends.
 
-    >>> step_head_v(microbatches=64, stage_blocks=12, last_blocks=12, forward_time="60 ms", input_gradient_time="72 ms",
-    ...             weight_gradient_time="48 ms", head_forward="2 ms", head_backward="4 ms", embedding_time="1 ms")
-    0.448
+    >>> stage = dict(stage_blocks=12, last_blocks=12, forward_time=60, input_gradient_time=72, weight_gradient_time=48)
+    >>> step_head_v(stage, microbatches=64, head_forward=2, head_backward=4, embedding_time=1)
+    448.0
     """
     stage = stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time
     return microbatches * _ends(head_forward, head_backward, embedding_time, *stage)
@@ -268,10 +251,9 @@ def step_head_both(
 ):  # fmt: skip
     """Time that the model's ends add to a step with DualPipe: each end device does both, for half of the micro-batches.
 
-    >>> step_head_both(microbatches=64, stage_blocks=12, last_blocks=12, forward_time="60 ms",
-    ...                input_gradient_time="72 ms",
-    ...                weight_gradient_time="48 ms", head_forward="2 ms", head_backward="4 ms", embedding_time="1 ms")
-    0.224
+    >>> stage = dict(stage_blocks=12, last_blocks=12, forward_time=60, input_gradient_time=72, weight_gradient_time=48)
+    >>> step_head_both(stage, microbatches=64, head_forward=2, head_backward=4, embedding_time=1)
+    224.0
     """
     stage = stage_blocks, last_blocks, forward_time, input_gradient_time, weight_gradient_time
     return microbatches / 2 * _ends(head_forward, head_backward, embedding_time, *stage)
@@ -317,9 +299,8 @@ def ep_exposed(microbatches, stage_blocks, ep_forward, ep_backward, ep_overlap):
 def bubble_time(bubble, microbatches, forward_time, input_gradient_time, weight_gradient_time):
     """Time that a stage idles: the bubble (idle over busy time) times its busy time.
 
-    >>> bubble_time(bubble=0.1, microbatches=64, forward_time="60 ms", input_gradient_time="72 ms",
-    ...             weight_gradient_time="48 ms")
-    1.152
+    >>> bubble_time(bubble=0.1, microbatches=64, forward_time=6, input_gradient_time=7, weight_gradient_time=5)
+    115.2
     """
     return bubble * microbatches * (forward_time + input_gradient_time + weight_gradient_time)
 
@@ -357,9 +338,8 @@ def step_time(
 ):  # fmt: skip
     """Time of a training step, the sum of its parts. Overlapped time counts in only one of them.
 
-    >>> waits = "tp cp ep pp dp offload host".split()
-    >>> step_time({f"{x}_exposed": 0 for x in waits}, step_again=0, step_head=0, step_forward=4, step_backward=8,
-    ...           bubble_time=1.5, optimizer_time=0.1)
+    >>> waits = {f"{x}_exposed": 0 for x in "tp cp ep pp dp offload host".split()} | dict(step_again=0, step_head=0)
+    >>> step_time(waits, step_forward=4, step_backward=8, bubble_time=1.5, optimizer_time=0.1)
     13.6
     """
     kernels = step_forward + step_backward + step_again + step_head + optimizer_time

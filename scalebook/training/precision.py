@@ -10,16 +10,13 @@ def part_gain_cast(
     columns, peak_bf16, matmul_bf16, peak_flops, matmul_efficiency, activation_bits, quantized_bits, hbm_bandwidth,
     stream_efficiency,
 ):  # fmt: skip
-    """Speedup of a low-precision product over a 16-bit one, if its activations are cast first.
+    """Speedup of a low-precision product over a 16-bit one, if a kernel of its own casts its activations first.
 
-    The cast reads activations in high precision and writes two low-precision copies, one as stored and one transposed.
-    Rows and inner size cancel, because casting and multiplying both grow with them. The cast is a kernel of its own
-    here; fused into the previous kernel it costs less. Writing results, kernel starts and partly filled tiles are left
-    out.
+    The cast writes two low-precision copies, one as stored and one transposed. Writing results, kernel starts and
+    partly filled tiles are left out.
 
-    >>> part_gain_cast(columns=8192, peak_bf16="1 PFLOP/s", matmul_bf16=0.8, peak_flops="2 PFLOP/s",
-    ...                matmul_efficiency=0.8, activation_bits=16, quantized_bits=8, hbm_bandwidth="4 TB/s",
-    ...                stream_efficiency=0.8).__round__(3)
+    >>> at = dict(matmul_bf16=0.8, matmul_efficiency=0.8, stream_efficiency=0.8, activation_bits=16, quantized_bits=8)
+    >>> part_gain_cast(at, columns=8192, peak_bf16=1e15, peak_flops=2e15, hbm_bandwidth=4e12).__round__(3)
     1.782
     """
     wide = 2 * columns / (peak_bf16 * matmul_bf16)  # for one row and one unit of inner size
@@ -32,8 +29,8 @@ def part_gain_cast(
 def exchange_share_accumulated(dp_exposed, microbatches, forward_time, input_gradient_time, weight_gradient_time):
     """Exposed time of a step's gradient sum, which happens once, over the compute time of all its micro-batches.
 
-    >>> exchange_share_accumulated(dp_exposed="0.3 s", microbatches=30, forward_time="0.1 s",
-    ...                            input_gradient_time="0.1 s", weight_gradient_time="0.05 s").__round__(3)
+    >>> at = dict(forward_time=1, input_gradient_time=1, weight_gradient_time=0.5)
+    >>> exchange_share_accumulated(at, dp_exposed=3, microbatches=30)
     0.04
     """
     return dp_exposed / (microbatches * (forward_time + input_gradient_time + weight_gradient_time))
@@ -43,12 +40,10 @@ def exchange_share_accumulated(dp_exposed, microbatches, forward_time, input_gra
 def accumulation_share(gradient_bits, batch, seq, peak_flops, matmul_efficiency, hbm_bandwidth, stream_efficiency):
     """Time to read and write all weight gradients in a micro-batch, over the time of its matrix products.
 
-    Products take six FLOPs per parameter and token, so the parameters cancel. The result is an upper bound, because
-    none of the traffic is assumed to hide under arithmetic. If several devices share a sequence (cp), `seq` is one
-    device's part.
+    It is an upper bound, because no traffic hides under arithmetic. `seq` is one device's part of a sequence.
 
-    >>> round(accumulation_share(gradient_bits=32, batch=1, seq=8192, peak_flops="1 PFLOP/s", matmul_efficiency=0.8,
-    ...                          hbm_bandwidth="4 TB/s", stream_efficiency=0.8), 3)
+    >>> rates = dict(peak_flops=1e15, matmul_efficiency=0.8, hbm_bandwidth=4e12, stream_efficiency=0.8)
+    >>> accumulation_share(rates, gradient_bits=32, batch=1, seq=8192).__round__(3)
     0.041
     """
     traffic = 2 * gradient_bits / 8 / (hbm_bandwidth * stream_efficiency)

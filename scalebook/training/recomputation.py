@@ -1,8 +1,6 @@
 """Partial recomputation: how many blocks to recompute, and how far apart to keep their inputs.
 
-A block keeps `working_activations`, or only `block_input` if it is recomputed. During its backward pass it holds all of
-its own activations. The sheet of a step has the two extremes, no block recomputed and all recomputed
-(`recompute="none"` and `"full"`).
+A block keeps `working_activations`, or only `block_input` if it is recomputed.
 """
 
 from sympy import Max, Piecewise, sqrt
@@ -19,9 +17,7 @@ __all__ = [
 
 @formula("block_input", "korthikanti2022 §5")
 def block_input_split(batch, seq, hidden, activation_bits, tp, cp):
-    """Bytes of a block's input, one value per token and unit of width.
-
-    It is split over the tensor-parallel devices too, along the sequence.
+    """Bytes of a block's input, a value per token and unit of width. Tensor-parallel devices split the sequence.
 
     >>> block_input_split(batch=1, seq=8192, hidden=8192, activation_bits=16, tp=8, cp=1)
     16777216.0
@@ -31,12 +27,10 @@ def block_input_split(batch, seq, hidden, activation_bits, tp, cp):
 
 @formula("activation_room", "zero2020 §3")
 def activation_room_left(hbm_capacity, weight_memory, gradient_memory, optimizer_memory, logits_memory, buffer_memory):
-    """Device memory left for activations: capacity less state, logits and gathered tensors.
+    """Device memory left for activations. Libraries' work space and fragmentation are not subtracted.
 
-    Libraries' work space and fragmentation are not subtracted.
-
-    >>> activation_room_left(hbm_capacity="80 GB", weight_memory="5 GB", gradient_memory="9 GB", buffer_memory=0,
-    ...                      optimizer_memory="1 GB", logits_memory=0) / 1e9
+    >>> state = dict(weight_memory="5 GB", gradient_memory="9 GB", optimizer_memory="1 GB")
+    >>> activation_room_left(state, hbm_capacity="80 GB", logits_memory=0, buffer_memory=0) / 1e9
     65.0
     """
     state = weight_memory + gradient_memory + optimizer_memory
@@ -56,11 +50,8 @@ _ROOM = {
 def rerun_blocks_needed(activation_room, held_microbatches, stage_blocks, block_input, working_activations):
     """Fewest blocks to recompute so that the others can keep everything, not rounded up. It is 0 if everything fits.
 
-    A recomputed block frees all but its input for every micro-batch in flight. The block in its backward pass needs
-    that memory once more.
-
-    >>> rerun_blocks_needed(activation_room="20 GB", held_microbatches=4, stage_blocks=20, working_activations="0.3 GB",
-    ...                     block_input="20 MB").__round__(2)
+    >>> at = dict(held_microbatches=4, stage_blocks=20, working_activations="0.3 GB", block_input="20 MB")
+    >>> rerun_blocks_needed(at, activation_room="20 GB").__round__(2)
     3.82
     """
     kept, dropped = held_microbatches * stage_blocks * working_activations, working_activations - block_input
@@ -70,9 +61,7 @@ def rerun_blocks_needed(activation_room, held_microbatches, stage_blocks, block_
 
 @formula("again_share", "kaplan2020 §2.1")
 def again_share_of_blocks(rerun_blocks, stage_blocks):
-    """Extra arithmetic of recomputation, over forward and backward: a third if all blocks are recomputed.
-
-    Only arithmetic is counted. The collectives of a forward pass are repeated too, unless their results were kept.
+    """Extra arithmetic of recomputation, over both passes: a third if all blocks are recomputed. Collectives are extra.
 
     >>> again_share_of_blocks(rerun_blocks=80, stage_blocks=80)
     0.3333333333333333
@@ -84,10 +73,8 @@ def again_share_of_blocks(rerun_blocks, stage_blocks):
 def segment_memory_kept(segment_blocks, held_microbatches, stage_blocks, block_input, working_activations):
     """Activation memory with one kept input per segment of blocks, plus all activations of the segment at work.
 
-    Inputs are kept for every micro-batch in flight.
-
-    >>> segment_memory_kept(segment_blocks=4, held_microbatches=1, stage_blocks=80, block_input="1 GB",
-    ...                     working_activations="2 GB") / 1e9
+    >>> at = dict(held_microbatches=1, stage_blocks=80, block_input=1, working_activations=2)
+    >>> segment_memory_kept(at, segment_blocks=4)
     28.0
     """
     return held_microbatches * stage_blocks / segment_blocks * block_input + segment_blocks * working_activations
@@ -95,10 +82,7 @@ def segment_memory_kept(segment_blocks, held_microbatches, stage_blocks, block_i
 
 @formula("segment_blocks", "chen2016 §4.1")
 def segment_blocks_best(held_microbatches, stage_blocks, block_input, working_activations):
-    """Blocks per segment with the least memory: kept inputs then take as much as the segment at work.
-
-    If a block keeps only its input, this is the square root of the number of blocks. It is never less than one block,
-    which is full recomputation: every block's input is kept.
+    """Blocks per segment with the least memory, at least one: kept inputs then take as much as the segment at work.
 
     >>> segment_blocks_best(held_microbatches=1, stage_blocks=100, block_input="1 GB", working_activations="1 GB")
     10.0
@@ -110,9 +94,8 @@ def rerun_sheet(dense: Block, **words: str | bool) -> Sheet:
     """Return a sheet of a stage's memory if everything is kept, and of the blocks to recompute so that it fits.
 
     >>> from scalebook.block import LLAMA
-    >>> sheet = rerun_sheet(LLAMA)
-    >>> [x in sheet.formulas for x in ("filled", "activation_room", "rerun_blocks", "again_share")]
-    [True, True, True, True]
+    >>> "rerun_blocks" in rerun_sheet(LLAMA).formulas
+    True
     """
     more = block_input_split, activation_room_left, rerun_blocks_needed, again_share_of_blocks
     return Sheet(

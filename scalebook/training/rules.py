@@ -32,8 +32,7 @@ COUNTS = (
 class Rule(rules.Rule):
     """A condition on a strategy. Some of its letters are derived if the strategy does not give them.
 
-    >>> rule = next(x for x in RULES if x.name == "pp within layers")
-    >>> rule.holds(pp=np.array([64, 256]), layers=128)
+    >>> next(x for x in RULES if x.name == "pp within layers").holds(pp=np.array([64, 256]), layers=128)
     array([ True, False])
     """
 
@@ -210,9 +209,7 @@ def _own(values, sheet):
 
 
 def reason(values: Mapping[str, Any], sheet: Sheet | None = None, lifted: Iterable[str] = ()) -> str | None:
-    """Return why a strategy cannot run, or None if it can.
-
-    It is the sentence of `check`. Rules named in `lifted` are skipped.
+    """Return why a strategy cannot run (the sentence of `check`), or None if it can. Rules in `lifted` are skipped.
 
     >>> reason({"pp": 64, "layers": 32})
     'pp=64 is more than the 32 layers: pp=1, 2, 3, 4, 5, 6, 7, 8, ... would do'

@@ -77,8 +77,8 @@ def attention_share_wide(seq, hidden):
 def saved_activations_whole(kept_values, batch, seq, hidden, layers, activation_bits, tp):
     """Bytes that all blocks keep of one micro-batch for the backward pass.
 
-    >>> saved_activations_whole(kept_values=17, batch=1, seq=8192, hidden=24576, layers=128, activation_bits=16,
-    ...                         tp=8) / 1e9
+    >>> at = dict(batch=1, seq=8192, hidden=24576, layers=128, activation_bits=16)
+    >>> saved_activations_whole(at, kept_values=17, tp=8) / 1e9
     109.521666048
     """
     return kept_values * batch * seq * hidden * layers * activation_bits / 8 / tp

@@ -1,9 +1,7 @@
 """Shardings: how data-parallel devices share a model's state, and what they exchange for it. One object each.
 
->>> SHARDINGS["zero2"].parts("gradient"), SHARDINGS["zero2"].parts("weight")
-(('all',), ('one',))
->>> SHARDINGS["zero3"].is_gathered, SHARDINGS["zero1"].is_each
-(True, False)
+>>> SHARDINGS["zero2"].parts("gradient"), SHARDINGS["zero2"].parts("weight"), SHARDINGS["zero3"].is_gathered
+(('all',), ('one',), True)
 """
 
 from collections.abc import Mapping
@@ -24,9 +22,8 @@ EACH = symbol("microbatches")  # times per step: once per micro-batch
 class Exchange(NamedTuple):
     """A collective of data parallelism: gradients summed (`dp_reduce`) or weights gathered (`dp_gather`).
 
-    `among` says over which devices: "all" that hold the same weights, a "group" of `shard_group` of them, or over these
-    "groups", each device with its share. With `by_block` it moves one block after the other, otherwise everything that
-    a device holds at once.
+    It is over "all" devices that hold the same weights, a "group" of `shard_group` of them, or over these "groups",
+    each device with its share. With `by_block` it moves block by block, otherwise everything at once.
     """
 
     letter: str

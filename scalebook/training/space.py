@@ -1,8 +1,7 @@
 """The search space of training strategies: what is tried, what is left out, and which combinations are equivalent.
 
->>> from scalebook.training import training_step
->>> training_step.space is TRAINING, usual_choices({"devices": 8, "heads": 32, "layers": 32, "seq": 8192})["cp"]
-(True, (1, 2))
+>>> usual_choices({"devices": 8, "heads": 32, "layers": 32, "seq": 8192})["cp"]
+(1, 2)
 """
 
 from collections.abc import Callable, Mapping
@@ -28,11 +27,7 @@ __all__ = ["TRAINING", "fewer_chunks", "usual_choices"]
 
 
 def usual_choices(known: Mapping[str, Any]) -> dict[str, tuple]:
-    """Return the default search space, given what is known.
-
-    It has every layout of the devices, sequences split so that each device keeps 4,096 tokens, a few micro-batch sizes
-    and chunks, fused attention, full or no recomputation, sharded state, and the two common schedules.
-    """
+    """Return the default search space: every layout, sequences of 4,096 tokens or more, and a few other values."""
     ways = divisors(known["devices"])
     return {
         "recompute": ("none", "full"),
@@ -55,10 +50,7 @@ def _longest(known: Mapping) -> dict:
 
 
 def _schedules(problem: "Problem") -> tuple[Callable, ...]:
-    """Return conditions that drop equivalent combinations of words, and those that a strategy refuses.
-
-    Fused attention already recomputes itself, and one interleaved chunk is 1F1B. Muon has no adapters to update.
-    """
+    """Return conditions that drop equivalent combinations of words, and those that a strategy refuses."""
     words, chunks = problem.words, problem.letters.get("chunks", ())
     none, plain, one = (
         "none" in words.get("recompute", ()),

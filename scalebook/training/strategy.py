@@ -3,10 +3,6 @@
 >>> from scalebook.block import LLAMA
 >>> Strategy(recompute="full").transformed(LLAMA).saved
 activation_bits*batch*hidden*seq/(8*cp*tp)
->>> Strategy(recompute="ful")
-Traceback (most recent call last):
-    ...
-ValueError: recompute is 'none', 'selective' or 'full', not 'ful'
 """
 
 from dataclasses import dataclass, fields, replace
@@ -71,10 +67,9 @@ CHOICES = {name: tuple(x.values) for name, x in WORDS.items()}  # the default fi
 
 @dataclass(frozen=True)
 class Strategy:
-    """The choices of a strategy that are words.
+    """The choices of a strategy that are words, given by name and held as the objects that the names stand for.
 
-    They are given by name and held as the objects that the names stand for. Raises ValueError naming the words that
-    would work.
+    Raises ValueError naming the words that would work.
     """
 
     recompute: str = "none"

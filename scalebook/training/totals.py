@@ -68,8 +68,8 @@ def devices_of_ways(dp, tp, cp, pp):
 def model_flops(global_batch, batch, tp, cp, layers, block_flops, head_flops):
     """Model FLOPs of a step: three times a forward pass's matrix FLOPs, without recomputation, masked pairs included.
 
-    >>> model_flops(global_batch=8, batch=1, tp=8, cp=1, layers=96, block_flops="1 TFLOP",
-    ...             head_flops="0.3 TFLOP") / 1e12
+    >>> at = dict(global_batch=8, batch=1, tp=8, cp=1, layers=96)
+    >>> model_flops(at, block_flops="1 TFLOP", head_flops="0.3 TFLOP") / 1e12
     18489.6
     """
     return 3 * global_batch / batch * tp * cp * (layers * block_flops + head_flops)
@@ -183,11 +183,9 @@ def pcie_achieved(link_bandwidth, host_efficiency):
 def useful_times(run: Row) -> tuple:
     """Return a step's FLOPs at the peak of all its devices, in seconds: as MFU counts them, and without masked pairs.
 
-    The second is the least possible time of the step: half of the query-key pairs are masked.
-
-    >>> from scalebook.tables import accelerators, frameworks, models
+    >>> from scalebook.tables import accelerators, models
     >>> from scalebook.training import training_step
-    >>> run = training_step(models.llama3_8b, accelerators.h100, frameworks.nemo, dp=8, microbatches=8, seq=8192)
+    >>> run = training_step(models.llama3_8b, accelerators.h100, dp=8, microbatches=8, seq=8192)
     >>> all(x < run.step_time for x in useful_times(run))
     True
     """

@@ -1,11 +1,6 @@
 """Which weights are trained: all of them, or low-rank adapters added to frozen weights (LoRA). One object each.
 
-Frozen weights have no gradients and no optimizer state. The backward pass computes gradients of inputs only, and
-tensors that products kept only for their weight gradients are not kept. Adapters are added to the attention matrices
-(queries, keys and values, and the output), as in MLPerf's benchmark.
-
->>> TRAINED["lora"].is_frozen, TRAINED["all"].is_frozen
-(True, False)
+Frozen weights have no gradients and no optimizer state. Adapters are added to the attention matrices, as in MLPerf.
 """
 
 from collections.abc import Iterable
@@ -39,8 +34,6 @@ def trained_share_adapters(adapter_params, block_params, block_routed_params):
 def model_flops_frozen(global_batch, batch, tp, cp, layers, block_flops, block_matrix_flops, head_flops):
     """Model FLOPs of a step with frozen weights, which are multiplied twice: forward, and for the gradient of inputs.
 
-    Products without weights count three times, as usual. Adapters are small and left out.
-
     >>> model_flops_frozen(global_batch=1, batch=1, tp=1, cp=1, layers=2, block_flops="3 TFLOP",
     ...                    block_matrix_flops="2 TFLOP", head_flops="1 TFLOP") / 1e12
     16.0
@@ -50,9 +43,7 @@ def model_flops_frozen(global_batch, batch, tp, cp, layers, block_flops, block_m
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trained:
-    """What is trained in a model. The argument `beside` names the frozen matrices with adapters; it is empty if all
-    weights are trained.
-    """
+    """What is trained. `beside` names the frozen matrices with adapters; it is empty if all weights are trained."""
 
     name: str
     source: str
@@ -76,10 +67,7 @@ class Trained:
         return [op for op in block.ops if not op.function and {t.name for t in op.args} & set(self.beside)]
 
     def saved(self, block: Block) -> dict[str, Expr]:
-        """Return bytes that a block keeps for its backward pass, tensor by tensor.
-
-        A frozen matrix's input is kept if an adapter reads it. What adapters themselves keep is small and left out.
-        """
+        """Return bytes that a block keeps for its backward pass, tensor by tensor, less what adapters keep."""
         if not self.is_frozen:
             return block.saved_tensors
         adapted = self._adapted(block)
@@ -88,9 +76,7 @@ class Trained:
     def adapters(self, block: Block) -> dict[str, Expr]:
         """Return a block's adapter parameters on a device, and the seconds of their kernels by phase.
 
-        The adapters' products are so narrow that they are bound by memory traffic. Forward, they read the input and add
-        to the output. Backward, they read the output's gradient and add to the input's gradient; both the input and the
-        output's gradient are read for the gradients of the factors.
+        The products are so narrow that memory traffic bounds them: inputs, outputs and their gradients.
         """
         params, forward, inputs, weights = [S.Zero] * 4
         for op in self._adapted(block):
@@ -105,8 +91,7 @@ class Trained:
     def of(self, f: Formula, is_gathered: bool) -> Formula:
         """Return a formula of state or its exchange with gradients and optimizer state for the adapters only.
 
-        Bits per model parameter are scaled by the adapters' share. If blocks are gathered before use (`is_gathered`)
-        all weights are gathered, otherwise only the updated ones.
+        If blocks are gathered before use (`is_gathered`) all weights are gathered, otherwise only the updated ones.
         """
         if not self.is_frozen or f.letter == "reduce_bits":
             return f
