@@ -147,9 +147,9 @@ def backward_wait(
 ):  # fmt: skip
     """Time that transfers add to a block's backward pass: weights, activations, gradients and optimizer state come in.
 
-    >>> round(backward_wait(**EVERYTHING, block_weights="0.5 GB", saved_activations="0.1 GB", block_states="0.3 GB",
-    ...                     block_backward="10 ms", link_bandwidth="80 GB/s"), 6)
-    0.00125
+    >>> at = dict(EVERYTHING, block_weights=50, saved_activations=10, block_states=30)
+    >>> backward_wait(at, block_backward=10, link_bandwidth=8)
+    1.25
     """
     moved = weight_offload * block_weights + activation_offload * saved_activations + optimizer_offload * block_states
     return Max(0, moved / link_bandwidth - block_backward, evaluate=False)

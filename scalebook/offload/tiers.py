@@ -66,9 +66,8 @@ def near_states_in_place(
 ):  # fmt: skip
     """Near places for optimizer state that is updated in place: one state arrives, one is updated, and one leaves.
 
-    >>> near_states_in_place(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights="0.5 GB",
-    ...     saved_activations="0.1 GB", block_states="0.2 GB", block_backward="9 ms", link_bandwidth="100 GB/s",
-    ...     link_latency="10 us")
+    >>> at = dict(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights=5, saved_activations=1)
+    >>> near_states_in_place(at, block_states=2, block_backward=9, link_bandwidth=1, link_latency=0.1)
     3.0
     """
     back = weight_offload * block_weights + activation_offload * saved_activations + optimizer_offload * block_states
@@ -99,9 +98,9 @@ def offload_memory(
 ):  # fmt: skip
     """Bytes in the far tier: the offloaded part of a stage's blocks, with activations of all micro-batches in flight.
 
-    >>> offload_memory(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights="0.5 GB",
-    ...     saved_activations="0.1 GB", block_states="0.2 GB", layers=128, pp=8, held_microbatches=8.875) / 1e9
-    25.4
+    >>> at = dict(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights=5, saved_activations=1)
+    >>> offload_memory(at, block_states=2, layers=128, pp=8, held_microbatches=8.875)
+    254.0
     """
     held = weight_offload * block_weights + optimizer_offload * block_states
     return (held + activation_offload * saved_activations * held_microbatches) * layers / pp
@@ -116,10 +115,9 @@ def near_memory(
 
     Unequal blocks need more places. The work space of a block is extra.
 
-    >>> near_memory(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights="0.5 GB",
-    ...     saved_activations="0.1 GB", block_states="0.2 GB", layers=128, pp=8, held_microbatches=8.875,
-    ...     near_blocks=2, near_states=3) / 1e9
-    1.8
+    >>> at = dict(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights=5, saved_activations=1)
+    >>> near_memory(at, block_states=2, layers=128, pp=8, held_microbatches=8.875, near_blocks=2, near_states=3)
+    18.0
     """
     moving = near_blocks * (weight_offload * block_weights + activation_offload * saved_activations)
     staying = (
@@ -142,8 +140,8 @@ def params_of_hosts(
 ):
     """Parameters whose offloaded state fills the hosts' memory. Gradients are kept where the optimizer runs.
 
-    >>> params_of_hosts(host_capacity="1.5 TB", devices=1, weight_offload=1, optimizer_offload=1, weight_bits=16,
-    ...                 gradient_bits=32, optimizer_bits=96).__round__(-9)
+    >>> bits = dict(weight_offload=1, optimizer_offload=1, weight_bits=16, gradient_bits=32, optimizer_bits=96)
+    >>> params_of_hosts(bits, host_capacity="1.5 TB", devices=1).__round__(-9)
     56000000000.0
     """
     held = weight_offload * weight_bits + optimizer_offload * (gradient_bits + optimizer_bits)
@@ -167,9 +165,9 @@ def least_optimizer_offload(
 
     Raises ValueError if offloading all of it is not enough.
 
-    >>> least_optimizer_offload(near_memory="16 GB", weight_offload=1, activation_offload=1, block_weights="0.5 GB",
-    ...     saved_activations="0.1 GB", block_states="2 GB", layers=128, pp=8, held_microbatches=8.875,
-    ...     near_blocks=2, near_states=3)
+    >>> at = dict(weight_offload=1, activation_offload=1, block_weights=5, saved_activations=1, block_states=20)
+    >>> at |= dict(layers=128, pp=8, held_microbatches=9, near_blocks=2, near_states=3)
+    >>> least_optimizer_offload(at, near_memory=160)
     0.6615384615384615
     """
     near = near_blocks * (weight_offload * block_weights + activation_offload * saved_activations)
@@ -185,9 +183,9 @@ def least_activation_offload(
 ):  # fmt: skip
     """Smallest offloaded share of the saved activations that lets the rest fit in device memory.
 
-    >>> least_activation_offload(near_memory="16 GB", weight_offload=1, optimizer_offload=1, block_weights="0.5 GB",
-    ...     saved_activations="0.2 GB", block_states="0.2 GB", layers=128, pp=8, held_microbatches=8.875,
-    ...     near_blocks=2, near_states=3)
+    >>> at = dict(weight_offload=1, optimizer_offload=1, block_weights=5, saved_activations=2, block_states=2)
+    >>> at |= dict(layers=128, pp=8, held_microbatches=8.875, near_blocks=2, near_states=3)
+    >>> least_activation_offload(at, near_memory=160)
     0.5
     """
     near = near_blocks * weight_offload * block_weights + near_states * optimizer_offload * block_states

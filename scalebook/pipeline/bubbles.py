@@ -125,10 +125,9 @@ def bubble_zb_h1(pp, microbatches, forward_time, input_gradient_time, weight_gra
 
 @formula("bubble", "qi2024 table 2", domain=FILLED_TWICE)
 def bubble_zb_h2(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
-    """Bubble of ZB-H2, which fills the start too, with nearly twice the memory. The optimizer must not wait for
-    devices.
+    """Bubble of ZB-H2, which fills the start too, with nearly twice the memory.
 
-    The published term assumes that the weight gradient is the shortest pass.
+    The published term assumes that the weight gradient is the shortest pass. The optimizer must not wait for devices.
 
     >>> bubble_zb_h2(equal_input_gradient, pp=8, microbatches=32, forward_time="10 ms", weight_gradient_time="5 ms")
     0.0875
@@ -156,8 +155,7 @@ def bubble_dualpipe(pp, microbatches, forward_time, input_gradient_time, weight_
     """Bubble of DualPipe, which feeds the pipeline from both ends.
 
     It is exact if the input gradient takes no longer than the forward pass, and an upper bound otherwise. Published as
-    (pp/2 - 1)(F&B + B - 3W), with B the whole backward pass. F&B, a forward and a backward pass run together, takes as
-    long as the two: it hides transfers only.
+    (pp/2 - 1)(F&B + B - 3W), with B the whole backward pass. F&B, both passes run together, hides transfers only.
 
     >>> bubble_dualpipe(equal_input_gradient, equal_weight_gradient, pp=8, microbatches=32)
     0.0625

@@ -20,9 +20,8 @@ _ENOUGH = {"at least twice as many micro-batches as stages": lambda microbatches
 def bubble_dualpipe_v(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
     """Bubble of DualPipeV, which is DualPipe on twice the devices with every pass half as long.
 
-    It is exact if the input gradient takes no longer than the forward pass, and an upper bound otherwise. Published as
-    (PP/2 - 1)(F&B + B - 3W) for PP stages. Here `pp` counts devices, and a device's pass goes through both of its
-    stages.
+    It is exact if the input gradient takes no longer than the forward pass, and an upper bound otherwise. Here `pp`
+    counts devices (published: stages), and a device's pass goes through both of its stages.
 
     >>> bubble_dualpipe_v(forward_time=1, input_gradient_time=1, weight_gradient_time=1, pp=4, microbatches=16)
     0.0625

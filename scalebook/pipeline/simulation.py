@@ -66,9 +66,7 @@ class Run:
 
     @property
     def makespan(self) -> Fraction:
-        """Time from the first to the last operation on any device: the step time if the optimizer waits for all
-        devices.
-        """
+        """Time from the first to the last operation on any device: the step time if an optimizer waits for all."""
         return Fraction(max(x.end for x in self.counted), self.ticks)
 
     @property
@@ -145,8 +143,6 @@ def simulate(
 
     >>> simulate("1f1b", pp=4, microbatches=8, scale=[1, 1, 1, 2]).bubble  # a slow last stage
     Fraction(9, 10)
-    >>> simulate("1f1b", pp=4, microbatches=8, transfer_time=Fraction(1, 10)).makespan
-    Fraction(173, 5)
     """
     if not isinstance(schedule, str) or schedule not in SCHEDULES:
         raise LookupError(f"no schedule is called {quoted(schedule)}; {nearest(quoted(schedule), SCHEDULES)}")

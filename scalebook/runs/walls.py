@@ -138,9 +138,7 @@ def ridge_tokens(weight_bits, gradient_bits, peak_flops, hbm_bandwidth):
 
 @formula("wall_tp", _HERE)
 def tp_of_network(hidden, link_achieved, activation_bits, peak_flops):
-    """Largest tensor parallelism that keeps a block's sums as short as its arithmetic, however well they hide.
-
-    Four all-reduces of h values per token, each sent twice, compare with 72 h² FLOPs that the devices share.
+    """Largest tensor parallelism that keeps a block's four all-reduces as short as its arithmetic of 72 h² FLOPs.
 
     >>> tp_of_network(hidden=16384, link_achieved="400 GB/s", activation_bits=16, peak_flops="983.04 TFLOP/s")
     30.0
