@@ -19,11 +19,11 @@ from sympy import Add, Eq, Max, S, sympify
 from scalebook.language import Formula, Row, Sheet
 from scalebook.language.notation import nearest, symbol
 
-from . import capacity, gradients, stages, totals
 from .block import block_formulas, of_block
 from .cases import by, pick, plain
 from .checks import refuse, refuse_memory
 from .documents import Choices, Execution, application, execution
+from .equations import capacity, gradients, stages, totals
 from .quirks import QUIRKS
 from .systems import System, Tables, reached, system
 
@@ -108,8 +108,7 @@ def _rest(choices, tables, mended) -> list[Formula]:
 @cache
 def _shared() -> list[Formula]:
     """Return the formulas of stages, memory and totals that no choice changes: the only ones of their letter."""
-    own = [getattr(room, n) for room in (stages, capacity, totals) for n in room.__all__]
-    own = [f for f in own if isinstance(f, Formula)] + stages.of_blocks() + totals.of_all_blocks()
+    own = [f for group in (stages, capacity, totals) for f in vars(group).values()]
     often = Counter(f.letter for f in own)
     return [f for f in own if often[f.letter] == 1]
 
@@ -256,7 +255,11 @@ def _hidden_gradients(choices, network, kinds):
     else:
         own = [g.chunk_window_with_update, g.tail_window_with_update, g.reduce_compute_with_update]
     return [
-        *by(Eq(dp, tp), g.windows(True), g.windows(False)),
+        *by(
+            Eq(dp, tp),
+            [g.window_of_base_one_network, g.window_of_edge_one_network],
+            [g.window_of_base, g.window_of_edge],
+        ),
         *by(Eq(dp, pp), excess, [g.chunk_excess, g.dp_bandwidth_needed]),
         *own,
         g.tail_excess,
