@@ -9,7 +9,6 @@ listing.
 ['fp32_h1_wide', 'fp32_h1_rms', 'fp32_h1_normal', 'h1_narrow', 'h1', 'q']
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from scalebook.block.listing import Block
@@ -77,12 +76,7 @@ def undropped(block: Block) -> Block:
     def read(tensor):
         return replace(tensor, name=gone.get(tensor.name, tensor.name))
 
-    ops = (op for op in block.ops if op.function != "drop")
-    return Block(tuple(replace(op, terms=tuple(tuple(map(read, t)) for t in op.terms)) for op in ops))
-
-
-def _is_routed(tensors: Iterable[Tensor]) -> bool:
-    return any(base(i) == "expert_tokens" for t in tensors for i in t.indices)
+    return Block(tuple(op.reading(read) for op in block.ops if op.function != "drop"))
 
 
 class _Eager:
@@ -133,7 +127,9 @@ class _Eager:
         self.ops.append(replace(op, outs=outs, terms=(tuple(args),)))
 
     def _product(self, op: Op, args: list[Tensor]):
-        is_routed = _is_routed(op.args)  # autocast does not cover grouped products
+        is_routed = any(
+            base(i) == "expert_tokens" for t in op.args for i in t.indices
+        )  # autocast does not cover grouped products
         wide = is_routed and any(t.is_fp32 for t in args)
         of = "qkv" if self.family.one_product and op.name in ("q", "k", "v") else op.name
 
@@ -142,8 +138,7 @@ class _Eager:
             return found if is_routed else self.copy(found, of)
 
         out = replace(op.outs[0], name=f"fp32_{op.name}") if wide else op.outs[0]
-        terms = tuple(tuple(map(operand, term)) for term in op.terms)
-        self.ops.append(replace(op, outs=(out,), terms=terms))
+        self.ops.append(replace(op.reading(operand), outs=(out,)))
         if self.family.head_norm and op.name in ("q", "k"):
             out = self.norm(out, (), f"{op.name}_normed")
         if self.family.norms != "before" and op.name in ("attended", "down") and not is_routed:

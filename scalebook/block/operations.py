@@ -5,7 +5,8 @@ activation_bits*batch*head_dim*heads*seq/(8*tp)
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import NamedTuple
 
@@ -13,20 +14,7 @@ from sympy import Add, Expr, Min, Mul, S
 
 from scalebook.language.notation import symbol
 
-__all__ = [
-    "COLLECTIVES",
-    "DERIVED",
-    "RULES",
-    "TOKENS",
-    "Kernel",
-    "Op",
-    "Product",
-    "Rule",
-    "Tensor",
-    "base",
-    "size",
-    "ways",
-]
+__all__ = ["Kernel", "Op", "Tensor"]
 
 # Sizes of dependent indices, in other letters.
 DERIVED = {
@@ -229,6 +217,14 @@ class Op:
     @cached_property
     def args(self) -> tuple[Tensor, ...]:
         return tuple(tensor for term in self.terms for tensor in term)
+
+    def reading(self, change: Callable[[Tensor], Tensor]) -> "Op":
+        """Return the line with every operand changed."""
+        return replace(self, terms=tuple(tuple(map(change, term)) for term in self.terms))
+
+    def mapped(self, change: Callable[[Tensor], Tensor]) -> "Op":
+        """Return the line with every operand and every result changed."""
+        return replace(self.reading(change), outs=tuple(map(change, self.outs)))
 
     @property
     def is_collective(self) -> bool:

@@ -48,11 +48,7 @@ def shard(block: Block, way: str, *names: str) -> Block:
             raise ValueError(f"{', '.join(names)} cannot be split over {way} twice: {op}")
         if op.function and RULES[op.function].whole and base(op.args[0].indices[-1]) in names:
             raise ValueError(f"{op.args[0].indices[-1]} cannot be split: {op.function} needs all of it in {op}")
-        new = replace(
-            op,
-            outs=tuple(_map(t, names, way) for t in op.outs),
-            terms=tuple(tuple(_map(t, names, way) for t in term) for term in op.terms),
-        )
+        new = op.mapped(lambda tensor: _map(tensor, names, way))
         summed = {base(i) for t in op.args for i in t.indices} - {base(i) for i in op.outs[0].indices}
         if not op.function and summed & set(names):
             partial = Tensor(f"{op.name}_partial", new.outs[0].indices)
@@ -100,18 +96,8 @@ def sequence_parallel(block: Block, way: str = "tp") -> Block:
         elif any(map(is_split, (*op.outs, *op.args))):
             ops.append(_gather(block, op, ops, gathered, way, lambda t: not is_split(t)))
         else:
-            ops.append(
-                replace(
-                    op,
-                    outs=tuple(_split_tokens(t, way) for t in op.outs),
-                    terms=tuple(tuple(_split_tokens(t, way) for t in term) for term in op.terms),
-                )
-            )
+            ops.append(op.mapped(lambda t: t if t.is_weight else _map(t, TOKENS, way)))
     return Block(tuple(ops))
-
-
-def _split_tokens(tensor: Tensor, way: str) -> Tensor:
-    return tensor if tensor.is_weight else _map(tensor, TOKENS, way)
 
 
 def _gather(block: Block, op: Op, ops: list[Op], gathered: dict, way: str, wanted) -> Op:
@@ -128,7 +114,7 @@ def _gather(block: Block, op: Op, ops: list[Op], gathered: dict, way: str, wante
             ops.append(Op((whole,), ((_map(tensor, TOKENS, way),),), "all_gather", way, again=op.again))
         return replace(whole, indices=tensor.indices)
 
-    return replace(op, terms=tuple(tuple(map(read, term)) for term in op.terms))
+    return op.reading(read)
 
 
 def context_parallel(block: Block, way: str = "cp") -> Block:
@@ -152,7 +138,7 @@ def context_parallel(block: Block, way: str = "cp") -> Block:
         def split(tensor, kept=kept):
             return tensor if tensor.is_weight or tensor.name in kept else _map(tensor, ("seq", "expert_tokens"), way)
 
-        ops.append(replace(new, outs=tuple(map(split, op.outs)), terms=tuple(tuple(map(split, t)) for t in new.terms)))
+        ops.append(new.mapped(split))
     return Block(tuple(ops))
 
 
@@ -177,9 +163,7 @@ def context_exchanged(block: Block, way: str = "cp") -> Block:
         if tensor.name not in moved:
             made = block.made(tensor)
             if not any(base(i) in heads for i in made.indices):
-                raise ValueError(
-                    f"{tensor.name} has no heads to deal out; gather the context instead: context_parallel"
-                )
+                raise ValueError(f"{tensor.name} has no heads to split; gather the context instead: context_parallel")
             moved[tensor.name] = replace(_map(made, end, way), name=name)
             ops.append(Op((moved[tensor.name],), ((_map(made, start, way),),), "all_to_all", way))
         return replace(_map(tensor, end, way), name=name)
@@ -196,9 +180,8 @@ def context_exchanged(block: Block, way: str = "cp") -> Block:
                 return exchange(tensor, f"{tensor.name}_tokens", heads, tokens)
             return _map(tensor, heads if inside else tokens, way)
 
-        terms = tuple(tuple(map(read, term)) for term in op.terms)
         outs = tuple(_map(t, heads if inside else tokens, way) for t in op.outs)
-        ops.append(replace(op, outs=outs, terms=terms))
+        ops.append(replace(op.reading(read), outs=outs))
     return Block(tuple(ops))
 
 
@@ -230,8 +213,7 @@ def expert_parallel(block: Block, way: str = "ep") -> Block:
                 replace(op, terms=((back, *op.args[1:]),)),
             ]
         elif any(base(i) == "expert_tokens" for t in op.args for i in t.indices):
-            terms = tuple(tuple(map(spread, term)) for term in op.terms)
-            ops.append(replace(op, outs=tuple(map(spread, op.outs)), terms=terms))
+            ops.append(op.mapped(spread))
         else:
             ops.append(op)
     return Block(tuple(ops))
@@ -265,14 +247,4 @@ def expert_tensor_parallel(block: Block, way: str = "etp", of: str = "tp") -> Bl
     def over(op):
         return way if op.over == of and any(base(i) == "expert_tokens" for t in op.args for i in t.indices) else op.over
 
-    return Block(
-        tuple(
-            replace(
-                op,
-                outs=tuple(map(split, op.outs)),
-                terms=tuple(tuple(map(split, term)) for term in op.terms),
-                over=over(op),
-            )
-            for op in block.ops
-        )
-    )
+    return Block(tuple(replace(op.mapped(split), over=over(op)) for op in block.ops))

@@ -8,20 +8,9 @@
 from dataclasses import replace
 
 from scalebook.block.listing import Block
-from scalebook.block.operations import TOKENS, Op, Tensor, base
+from scalebook.block.operations import Op, Tensor
 
-__all__ = [
-    "attention_core",
-    "biased",
-    "cached",
-    "flash",
-    "full",
-    "fuse",
-    "hold_gathered",
-    "recompute",
-    "selective",
-    "unbiased",
-]
+__all__ = ["attention_core", "cached", "flash", "full", "fuse", "hold_gathered", "recompute", "selective", "unbiased"]
 
 
 def cached(block: Block) -> Block:
@@ -42,7 +31,7 @@ def cached(block: Block) -> Block:
                 ops.append(Op((caches[tensor.name],), ((block.made(tensor),),), "append"))
             return caches[tensor.name]
 
-        ops.append(replace(op, terms=tuple(tuple(map(read, term)) for term in op.terms)))
+        ops.append(op.reading(read))
     if not caches:
         raise ValueError("the block attends to nothing: no tensor made over 'seq' is read over 'context'")
     return Block(tuple(ops))
@@ -158,21 +147,3 @@ def unbiased(block: Block) -> Block:
     return Block(
         tuple(op if op.function else replace(op, terms=tuple(t for t in op.terms if len(t) > 1)) for op in block.ops)
     )
-
-
-def biased(block: Block, *names: str) -> Block:
-    """Add a bias to the contractions that make these tensors, as Qwen does for queries, keys and values.
-
-    >>> from scalebook.block.models import LLAMA
-    >>> print(biased(LLAMA, "v")["v"])
-    v[batch seq kv_heads head_dim] = h1[batch seq hidden] Wv[hidden kv_heads head_dim] + Bv[kv_heads head_dim]
-    """
-    group = _named(block, names)
-    if functions := sorted(name for name in group if block[name].function):
-        raise ValueError(f"{functions[0]!r} is made by {block[functions[0]].function}, not by a contraction")
-
-    def add(op):
-        bias = Tensor(f"B{op.name}", tuple(i for i in op.outs[0].indices if base(i) not in ("batch", *TOKENS)))
-        return replace(op, terms=(*op.terms, (bias,)))
-
-    return Block(tuple(add(op) if op.name in group else op for op in block.ops))

@@ -17,17 +17,8 @@ from scalebook.language import symbol
 from scalebook.machine import kernels
 
 __all__ = [
-    "PHASES",
-    "Work",
-    "both_passes",
-    "launched",
-    "phase_of",
-    "product_time",
-    "stream",
-    "tensors_of",
-    "trained",
-    "work",
-]
+    "PHASES", "Work", "both_passes", "launched", "phase_of", "product_time", "stream", "tensors_of", "trained", "work",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -158,14 +149,9 @@ def trained(cost: Expr, tensors: Iterable[Tensor] = ()) -> Expr:
 
 @cache
 def _trained(cost, split):
-    return cost.xreplace(_in_training(split))
-
-
-@cache
-def _in_training(split):
     heads = symbol("kv_heads")
     held = Max(heads, Mul(*map(symbol, split)), evaluate=False) if split else heads
-    return {symbol("context"): symbol("seq"), heads: held}
+    return cost.xreplace({symbol("context"): symbol("seq"), heads: held})
 
 
 def stream(traffic: Expr) -> Expr:

@@ -104,7 +104,7 @@ def _one_key_head(op: Op) -> Op:
     def one(t: Tensor) -> Tensor:
         return replace(t, indices=tuple(i for i in t.indices if not i.startswith("kv_heads"))) if t.name in _KEYS else t
 
-    return replace(op, outs=tuple(map(one, op.outs)), terms=tuple(tuple(map(one, term)) for term in op.terms))
+    return op.mapped(one)
 
 
 _KEYS = ("k", "v", "Wk", "Wv")
