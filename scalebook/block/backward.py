@@ -15,10 +15,10 @@ PASS = ("add", "all_reduce")
 def backward(block: Block) -> Block:
     """Return the listing of the backward pass: the gradient `d_x` of every tensor and weight, and the recomputed lines.
 
-    Each contraction yields one contraction for each of its two operands. A function reads the tensors that its rule
-    keeps. If a tensor is used several times, its gradients are summed. A gradient that sums over a split index is
-    all-reduced, or reduce-scattered if the forward pass gathered that tensor. Weight gradients are sums over this
-    device's tokens only: the data-parallel step reduces them over the devices that hold other tokens.
+    A function reads the tensors that its rule keeps. Gradients of a tensor that is used several times are summed. A
+    gradient that sums over a split index is all-reduced, or reduce-scattered if the forward pass gathered that tensor.
+    Weight gradients are sums over this device's tokens only: the data-parallel step reduces them. Raises ValueError for
+    a block that decodes.
 
     >>> from scalebook.block.listing import parse
     >>> print(backward(parse("y[batch seq ffn] = x[batch seq hidden] W[hidden ffn]")))
@@ -31,9 +31,9 @@ def backward(block: Block) -> Block:
 def read_and_unread(back: Block) -> tuple[Block, Block]:
     """Split a backward pass into the lines that something reads and recomputed lines whose results no line reads.
 
-    If a whole block is recomputed, the unread lines are its last product and its last residual sum: the next block
-    already had that result. Compilers leave these lines out, and so do libraries that stop recomputing as soon as
-    every saved tensor is rebuilt.
+    If a whole block is recomputed, the unread lines are its last product and its last residual sum, which the next
+    block already had. Compilers leave these lines out, and so do libraries that stop recomputing once every saved
+    tensor is rebuilt.
 
     >>> from scalebook.block import LLAMA, full
     >>> print([op.name for op in read_and_unread(backward(full(LLAMA)))[1].ops])
@@ -173,7 +173,6 @@ class _Pass:
         self.ops.append(Op(outs, terms, function, kernel=kernel))
 
     def fresh(self, name: str) -> str:
-        """Return the name, or the name with a number if it is taken."""
         taken = {t.name for op in self.ops for t in op.outs}
         number, found = 2, name
         while found in taken or f"{found}_partial" in taken:

@@ -1,12 +1,7 @@
 """A block as PyTorch runs it in eager mode: every element-wise step is a kernel and saves what its gradient reads.
 
 A fused block keeps one copy of a norm's input. The same norm in PyTorch keeps its input in 32 bits, the normalised
-tensor and the result. `RULES` says which tensors each step keeps, so saved bytes and memory traffic follow from one
-listing.
-
->>> from scalebook.block.models import LLAMA
->>> [op.name for op in eager(LLAMA).ops[:6]]
-['fp32_h1_wide', 'fp32_h1_rms', 'fp32_h1_normal', 'h1_narrow', 'h1', 'q']
+tensor and the result.
 """
 
 from dataclasses import dataclass, replace
@@ -54,8 +49,8 @@ def eager(block: Block, family: Family = FAMILIES["llama"], *, unfused: bool = F
     """Replace every element-wise line of a block by the steps that PyTorch runs in eager mode, one kernel each.
 
     With `unfused` attention is written out too: keys and values are repeated for each query head that shares them, and
-    the softmax runs in 32 bits. With `autocast` the weights are 32 bits wide and the products 16. Tensors between
-    blocks are then 32 bits wide, and each product saves a 16-bit copy of its input.
+    the softmax runs in 32 bits. With `autocast` the weights and the tensors between blocks are 32 bits wide, the
+    products 16, and each product saves a 16-bit copy of its input.
 
     >>> from scalebook.block.models import LLAMA
     >>> sorted(set(eager(LLAMA).saved_tensors) - set(LLAMA.saved_tensors))[:3]
@@ -95,7 +90,6 @@ class _Eager:
         return Block(tuple(self.ops))
 
     def read(self, tensor: Tensor) -> Tensor:
-        """Return a tensor of the block under its present name."""
         return replace(tensor, name=self.now.get(tensor.name, tensor.name))
 
     def emit(self, out: Tensor, function: str, *args: Tensor) -> Tensor:
@@ -103,10 +97,7 @@ class _Eager:
         return out
 
     def step(self, function: str, first: Tensor, *others: Tensor, name: str, wide: bool | None = None) -> Tensor:
-        """Add a step whose result has the shape of its first operand.
-
-        The result is 32-bit if any operand is, unless `wide` says otherwise.
-        """
+        """Add a step whose result has the shape of its first operand, in 32 bits if any operand is or `wide` says so."""
         wide = any(t.is_fp32 for t in (first, *others)) if wide is None else wide
         name = name.removeprefix("fp32_")
         return self.emit(replace(first, name=f"fp32_{name}" if wide else name), function, first, *others)
@@ -115,7 +106,6 @@ class _Eager:
         return self.step("cast", tensor, name=name, wide=False) if tensor.is_fp32 else tensor
 
     def made(self, op: Op, found: Tensor):
-        """Give the result of a line of the block the name of the tensor that was found for it."""
         self.now[op.name] = found.name
 
     # Lines of a block

@@ -54,9 +54,8 @@ class Collective(NamedTuple):
 class Block:
     """Operations in order, and what they cost on one device for one micro-batch, as SymPy expressions.
 
-    >>> block = parse("z[batch seq ffn] = gelu(u[batch seq ffn])")
-    >>> block.flops, block.vector_flops, block.traffic
-    (0, 8*batch*ffn*seq, activation_bits*batch*ffn*seq/4)
+    >>> parse("z[batch seq ffn] = gelu(u[batch seq ffn])").vector_flops
+    8*batch*ffn*seq
     """
 
     ops: tuple[Op, ...]
@@ -143,8 +142,7 @@ class Block:
     def is_rebuilt(self, tensor: Tensor) -> bool:
         """Return True if the backward pass rebuilds a tensor instead of reading a saved copy.
 
-        These are the inner tensors of fused kernels and of recomputed groups, and the results of gathers: saving the
-        shard is enough.
+        These are the inner tensors of fused kernels and of recomputed groups, and gathers, whose shards are saved.
         """
         maker = self.makers.get(tensor.name)
         return maker is not None and (
@@ -179,12 +177,11 @@ class Block:
 
     @cached_property
     def saved(self) -> Expr:
-        """Bytes kept for the backward pass. A tensor used twice is kept once."""
+        """Bytes kept for the backward pass, a tensor used twice counted once."""
         return factored(self.saved_tensors.values())
 
     @cached_property
     def flops(self) -> Expr:
-        """Matrix FLOPs."""
         return factored(op.flops for op in self.ops)
 
     @cached_property
@@ -214,16 +211,12 @@ class Block:
 
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
-        """The collectives in order."""
         whole = [(op, op.outs[0] if op.function == "all_gather" else op.args[0]) for op in self.ops if op.is_collective]
         return tuple(Collective(op.function, t.elements, t.bytes, symbol(op.over)) for op, t in whole)
 
 
 def factored(costs: Iterable[Expr]) -> Expr:
-    """Return the sum of products of letters, with their common factors in front.
-
-    SymPy's `factor_terms` gives the same result, but it also searches inside other kinds of expression and takes ten
-    times as long.
+    """Return the sum of products of letters, with common factors in front, as `factor_terms` does in ten times as long.
 
     >>> factored([symbol("batch") * symbol("seq") / 2, symbol("seq") * symbol("hidden")])
     seq*(batch + 2*hidden)/2
@@ -301,10 +294,8 @@ def _tensors(text: str) -> tuple[Tensor, ...]:
 
 
 def _check(block: Block):
-    """Check that every tensor is made once and read as it was made, and that contractions add no index.
-
-    A tensor made over `seq` may be read over `context`. Every index of a contraction's result must be an index of one
-    of its operands.
+    """Check that every tensor is made once and read as it was made (over `seq` or `context`), and that contractions add no
+    index.
     """
     made = {}
     for op in block.ops:

@@ -151,7 +151,6 @@ class Tensor:
 
     @property
     def is_gradient(self) -> bool:
-        """Whether this is the gradient of a tensor or of a weight."""
         return self.kind in ("gradient", "weight gradient")
 
     @property
@@ -173,7 +172,6 @@ class Tensor:
         return self.elements * self.width
 
     def visited(self, by: str) -> Expr:
-        """Return the elements of a weight if only `by` (a letter) of its experts are used."""
         return self.elements.subs(symbol("experts"), symbol(by)) if self.is_routed else self.elements
 
     @property
@@ -247,8 +245,8 @@ class Op:
         """The contractions as matrix products. A function has none.
 
         An index of the result counts copies if both operands have it, rows if only the first has it, and columns if
-        only the second has it. All other indices are summed over. Further contractions into the same result take its
-        rows, columns and copies from the first.
+        only the second has it; all others are summed over. Further contractions into the same result share its rows,
+        columns and copies.
         """
         if self.function or not self._multiplied:
             return ()

@@ -73,10 +73,9 @@ def tensor_parallel(block: Block, way: str = "tp") -> Block:
 
 
 def sequence_parallel(block: Block, way: str = "tp") -> Block:
-    """Split the tokens of the lines that tensor parallelism leaves whole (Korthikanti et al. 2022 §4).
+    """Split the tokens of norms, dropout and residuals, which tensor parallelism leaves whole (Korthikanti et al. 2022 §4).
 
-    These lines are norms, dropout and residuals. Each all-reduce becomes a reduce-scatter, and an all-gather is added
-    before the next split contraction.
+    Each all-reduce becomes a reduce-scatter, and an all-gather is added before the next split contraction.
 
     >>> from scalebook.block.models import LLAMA
     >>> print(LLAMA.then(tensor_parallel, sequence_parallel)["x2"])
@@ -118,10 +117,9 @@ def _gather(block: Block, op: Op, ops: list[Op], gathered: dict, way: str, wante
 
 
 def context_parallel(block: Block, way: str = "cp") -> Block:
-    """Split the sequence. Keys and values are all-gathered before attention (Llama 3 report §3.3.2).
+    """Split the sequence. Keys and values are all-gathered before attention (Llama 3 report §3.3.2), and not saved.
 
-    Gathered keys and values are not saved, so ring attention saves the same bytes. Weight gradients then need a sum
-    over these devices too, and data parallelism does that sum together with its own.
+    Weight gradients then need a sum over these devices too, which data parallelism does together with its own.
 
     >>> from scalebook.block.models import LLAMA
     >>> print(context_parallel(LLAMA)["v_all"])
@@ -148,9 +146,7 @@ def _copies_attended(block: Block) -> list[str]:
 
 
 def context_exchanged(block: Block, way: str = "cp") -> Block:
-    """Split the sequence outside attention and the heads inside it (DeepSpeed-Ulysses).
-
-    An all-to-all before attention and one after it switch between the two splits.
+    """Split the sequence outside attention and the heads inside it (DeepSpeed-Ulysses), with all-to-alls between the two.
 
     >>> from scalebook.block.models import LLAMA
     >>> [c.kind for c in context_exchanged(LLAMA).collectives]
@@ -227,9 +223,8 @@ def expert_tensor_parallel(block: Block, way: str = "etp", of: str = "tp") -> Bl
 
     >>> from scalebook.block.models import MOE
     >>> spread = MOE.then(tensor_parallel, sequence_parallel, expert_parallel)
-    >>> print(expert_tensor_parallel(spread)["sent_all"])
-    sent_all[experts/ep expert_tokens*ep*etp/tp hidden] = all_gather(sent[experts/ep expert_tokens*ep/tp hidden]) over
-    etp
+    >>> print(expert_tensor_parallel(spread)["sent_all"].outs[0])
+    sent_all[experts/ep expert_tokens*ep*etp/tp hidden]
     """
 
     def marked(index):

@@ -23,7 +23,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Work:
-    """One kernel as the time model sees it: its phase, and either a matrix product, fused attention or a memory stream.
+    """One kernel as the time model sees it: a matrix product, fused attention or a memory stream, in seconds.
 
     `rate` is the peak rate that applies to all of its FLOPs.
     """
@@ -58,8 +58,7 @@ def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, 
     """Return the kernels of a listing with their times. Products that read the same tensor run as one (q, k and v).
 
     Weights that are split over different devices cannot be joined, so a router runs apart from shared experts. If
-    `phase` is empty, each kernel of a backward pass gets its own phase: recomputation, the gradient of inputs, or the
-    gradient of weights.
+    `phase` is empty, each kernel of a backward pass gets its own phase.
 
     >>> from scalebook.block import LLAMA
     >>> [w.name for w in work(LLAMA, "forward") if w.kind == "product"]
@@ -69,9 +68,7 @@ def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, 
 
 
 def launched(block: Block) -> list[list[Kernel]]:
-    """Return the kernels of a listing without collectives.
-
-    Products that read the same tensor (q, k and v) form one group.
+    """Return the kernels of a listing without collectives. Products that read the same tensor (q, k and v) form one group.
 
     >>> from scalebook.block import LLAMA
     >>> [" ".join(k.name for k in group) for group in launched(LLAMA)][:3]
@@ -121,7 +118,6 @@ def _works(group: list[Kernel], phase: str, quantized: bool) -> list[Work]:
 
 
 def tensors_of(ops: Iterable[Op]) -> list[Tensor]:
-    """Return all tensors that these operations read and make."""
     return [t for op in ops for t in (*op.outs, *op.args)]
 
 
@@ -131,7 +127,6 @@ def _is_wide(tensors: list[Tensor]) -> bool:
 
 
 def _is_grouped(tensors: list[Tensor]) -> bool:
-    """Return True for a grouped product, one per routed expert."""
     return any(base(i) == "expert_tokens" for t in tensors for i in t.indices)
 
 
@@ -155,7 +150,6 @@ def _trained(cost, split):
 
 
 def stream(traffic: Expr) -> Expr:
-    """Seconds of a kernel that only streams through memory."""
     return kernels.stream_time.of(traffic=traffic)
 
 

@@ -49,8 +49,8 @@ def engine_all_reduce(
 ):  # fmt: skip
     """Time of an engine's own all-reduce in one or two shots; large messages go to NCCL.
 
-    The kernels are launched from a captured graph, and wait for flags or for the data themselves. The table of
-    libraries has the efficiency of an engine's kernels, and the message sizes that start two shots or NCCL.
+    The table of libraries has the efficiency of an engine's kernels, and the message sizes that start two shots or
+    NCCL.
 
     >>> from scalebook.tables import accelerators
     >>> known = dict(collective_bytes="16 KiB", ways=4, near_ways=4)
