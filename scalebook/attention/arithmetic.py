@@ -131,9 +131,7 @@ def linear_attention_flops(batch, seq, heads, head_dim):
 
 @formula("features", "dumankeles2022 abstract")
 def taylor_features(head_dim, order):
-    """Features of a key for a truncated Taylor series of exp(q·k): products of up to `order` components.
-
-    Equal products, such as k₁k₂ and k₂k₁, are counted separately.
+    """Features of a key for a Taylor series of exp(q·k): products of up to `order` components, in any order.
 
     >>> taylor_features(head_dim=128, order=2)
     16513.0
@@ -176,9 +174,7 @@ _parts = [projection_flops, attention_flops, ffn_flops, pair_width_grouped, pair
 
 @formula("layer_flops", "kaplan2020 table 1", given=_parts)
 def layer_flops(projection_flops, attention_flops, ffn_flops):
-    """FLOPs of the matrix products of one block in the forward pass; the backward pass takes twice as many.
-
-    Every query meets every key unless you pass `causal_pairs` or `window_pairs`.
+    """FLOPs of the matrix products of one block in the forward pass, all pairs of tokens unless you pass fewer.
 
     >>> layer_flops(projection_flops="1 TFLOP", attention_flops="1 TFLOP", ffn_flops="3 TFLOP")
     5000000000000.0
@@ -198,9 +194,7 @@ def attention_share(projection_flops, attention_flops, ffn_flops):
 
 @formula("growth", "kaplan2020 table 1", given=[attention_share, *_parts])
 def doubling_growth(attention_share):
-    """Growth factor of a block's arithmetic when the number of tokens doubles, from 2 to 4.
-
-    This is exact if every pair is computed. A causal triangle includes its diagonal, which lowers it by less than 1/n.
+    """Growth factor of a block's arithmetic when the number of tokens doubles, from 2 to 4, if every pair is computed.
 
     >>> doubling_growth(attention_share=0.25)
     2.5

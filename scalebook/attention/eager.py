@@ -14,7 +14,7 @@ def eager_score_passes(masked, backward):
     """Number of times each score crosses the memory bus between the products, in PyTorch's kernels.
 
     The softmax reads its row three times, one of them from a cache, and writes it once. A mask is a tensor that is
-    added. The backward pass first writes the product of gradients and weights.
+    added.
 
     >>> eager_score_passes(masked=0, backward=0), eager_score_passes(masked=1, backward=1)
     (3.0, 13.0)
@@ -36,8 +36,7 @@ def eager_operand_passes(backward):
 def eager_traffic(batch, heads, seq, head_dim, score_passes, operand_passes, activation_bits):
     """Bytes that cross the memory bus between the products of unfused attention.
 
-    >>> shape = dict(batch=1, heads=32, seq=8192, head_dim=128, activation_bits=16)
-    >>> eager_traffic(shape, score_passes=3, operand_passes=6) / 1e9
+    >>> eager_traffic(batch=1, heads=32, seq=8192, head_dim=128, activation_bits=16, masked=0, backward=0) / 1e9
     13.287555072
     """
     return batch * heads * seq * (score_passes * seq + operand_passes * head_dim) * activation_bits / 8

@@ -91,9 +91,8 @@ def least_traffic(batch, heads, kv_heads, head_dim, seq, context, query_bits, kv
 def append_traffic(batch, seq, heads, kv_heads, head_dim, query_bits, kv_bits, activation_bits):
     """Bytes moved before attention by the kernel that reads projections, rotates queries and keys, and fills the cache.
 
-    >>> shape = dict(batch=1, heads=32, kv_heads=8, head_dim=128, seq=8192)
-    >>> append_traffic(shape, query_bits=16, kv_bits=16, activation_bits=16) / 1e6
-    201.326592
+    >>> append_traffic(batch=1, heads=32, kv_heads=8, head_dim=128, seq=1, query_bits=16, kv_bits=8, activation_bits=16)
+    22528.0
     """
     read = activation_bits * (heads + 2 * kv_heads)
     return batch * seq * head_dim * (read + query_bits * heads + 2 * kv_bits * kv_heads) / 8
@@ -170,9 +169,7 @@ def tiled_pairs(seq, context, query_tile):
 
 @formula("busy_pairs", "dao2022 §3.2", given=[tiled_pairs])
 def busy_pairs(batch, heads, pairs, cores, context, query_tile):
-    """Query-key pairs that set the time of causal attention: all pairs, or the longest tile once on every core if more.
-
-    Tiles of queries are spread over the cores; none finishes before its longest tile, the last one of a sequence.
+    """Query-key pairs that set the time of causal attention: all, or if more the longest (last) tile on every core.
 
     >>> busy_pairs(batch=1, heads=8, seq=512, context=512, cores=132, query_tile=128)
     8650752.0
@@ -185,9 +182,7 @@ def prefill_kernel_time(
     launch_time, append_traffic, traffic, hbm_bandwidth, bandwidth_efficiency, busy_pairs, head_dim, peak_flops,
     score_flops, peak_vector,
 ):  # fmt: skip
-    """Time of prompt attention: write the cache, then matrix products at the peak and softmax on vector units.
-
-    Products and softmax do not overlap here. Better kernels hide part of the softmax, which is a smaller `score_flops`.
+    """Time of prompt attention: write the cache, then products at the peak and, after them, softmax on vector units.
 
     >>> rates = dict(hbm_bandwidth="3.35 TB/s", bandwidth_efficiency=0.6, peak_flops=989.4e12, peak_vector=66.9e12)
     >>> sizes = dict(launch_time="15 us", append_traffic="1 kB", traffic="1 kB", head_dim=128, score_flops=26)

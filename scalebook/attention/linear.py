@@ -47,8 +47,8 @@ def delta_traffic(
 ):
     """Bytes moved by Gated DeltaNet over a prompt, with one kernel after another.
 
-    Queries, keys and values go in and out of the convolution and in again, and results go out. The corrections of a
-    chunk, one key and one value wide, are written and read, and so is the state of each chunk.
+    Queries, keys and values are read twice and written once, results written. Corrections and states of chunks go both
+    ways.
 
     >>> heads = dict(linear_key_heads=16, linear_value_heads=64, linear_key_dim=128, linear_value_dim=128)
     >>> delta_traffic(heads, batch=1, seq=1, delta_chunk=64, activation_bits=16)

@@ -114,9 +114,7 @@ def tiled_heads(heads, tp, head_tile):
 
 @formula("sparse_efficiency", "flashmla")
 def sparse_efficiency(kv_bits, result_bits):
-    """Share of the peak of FlashMLA's sparse kernels: 640 of 989 TFLOP/s in 16 bits on the H800, else 410.
-
-    The lower rate is for latents cached in fewer bits. The rates are from FlashMLA's README, for large kernels alone.
+    """Share of the peak of FlashMLA's sparse kernels on the H800 (its README): 640 of 989 TFLOP/s in 16 bits, else 410.
 
     >>> sparse_efficiency(kv_bits=16, result_bits=16), sparse_efficiency(kv_bits=8, result_bits=16)
     (0.65, 0.41)

@@ -1,10 +1,6 @@
-"""A transformer block as a listing of tensor operations. Every cost is a sum over the listing.
+"""A transformer block as a listing of tensor operations (`GPT`, `LLAMA`, `MOE`, `MLA`), which gives its costs.
 
-`GPT`, `LLAMA`, `MOE` and `MLA` are listings. Sharding, recomputation, fusion, a key-value cache and the backward pass
-are transformations: each takes a listing and returns a new one.
-
->>> LLAMA.then(tensor_parallel, sequence_parallel, flash).collectives[0].kind
-'all_gather'
+Sharding, recomputation, fusion, a cache and the backward pass each take a listing and return a new one.
 """
 
 from .backward import *

@@ -28,10 +28,9 @@ COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 
 
 class Rule(NamedTuple):
-    """What a function costs and keeps.
+    """What a function keeps for its backward pass ("inputs", "outputs", "mask" or "") and its vector FLOPs per element.
 
-    It names what the function keeps for its backward pass ("inputs", "outputs", "mask" or ""), its vector FLOPs per
-    element forward and backward, and whether one device must hold the whole of its last index.
+    If it is `whole`, one device must hold all of its last index.
     """
 
     keeps: str
@@ -176,7 +175,7 @@ class Tensor:
 
     @property
     def is_routed(self) -> bool:
-        """Whether this is the weight of routed experts: its first index is "experts". A router's last index is."""
+        """Whether this is the weight of routed experts, whose first index is "experts" (a router's last index is)."""
         return self.is_weight and base(self.indices[0]) == "experts"
 
     @property

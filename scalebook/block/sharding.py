@@ -30,12 +30,11 @@ def _map(tensor: Tensor, names: tuple[str, ...], way: str) -> Tensor:
 def shard(block: Block, way: str, *names: str) -> Block:
     """Split indices `way` ways (a letter: "tp"). A sum over a split index ends in an all-reduce.
 
-    Only one of the devices adds a bias to such a sum. Raises LookupError for an index the block lacks and ValueError
-    for one that a function needs whole (a norm, a softmax) or that is already split this way.
+    Raises LookupError for an index the block lacks and ValueError for one that a function needs whole (a norm, a
+    softmax) or that is already split this way.
 
     >>> from scalebook.block.listing import parse
-    >>> print(shard(parse("y[batch seq hidden] = z[batch seq ffn] W[ffn hidden]"), "tp", "ffn"))
-    y_partial[batch seq hidden] = z[batch seq ffn/tp] W[ffn/tp hidden]
+    >>> print(shard(parse("y[batch seq hidden] = z[batch seq ffn] W[ffn hidden]"), "tp", "ffn")["y"])
     y[batch seq hidden] = all_reduce(y_partial[batch seq hidden]) over tp
     """
     symbol(way)  # an unknown letter is named before anything else
@@ -61,19 +60,19 @@ def shard(block: Block, way: str, *names: str) -> Block:
 def tensor_parallel(block: Block, way: str = "tp") -> Block:
     """Split heads and feed-forward widths (Shoeybi et al. 2019). The sum after each half of the block is all-reduced.
 
-    Key-value heads are split with their queries. If there are fewer key-value heads than devices, several devices hold
-    the same head. A listing cannot say so; a training step corrects for it (`scalebook.training.block_costs`).
+    Several devices hold the same key-value head if there are fewer heads than devices. A listing cannot say so; a
+    training step corrects for it.
 
     >>> from scalebook.block.models import LLAMA
-    >>> tensor_parallel(LLAMA).collectives[0]
-    Collective(kind='all_reduce', elements=batch*hidden*seq, bytes=activation_bits*batch*hidden*seq/8, ways=tp)
+    >>> print(tensor_parallel(LLAMA)["up"])
+    up[batch seq ffn/tp] = h2[batch seq hidden] Wup[hidden ffn/tp]
     """
     names = ("heads", "kv_heads", "ffn", "expert_ffn", "shared_ffn", "vocab")
     return shard(block, way, *(name for name in names if name in block.indices))
 
 
 def sequence_parallel(block: Block, way: str = "tp") -> Block:
-    """Split the tokens of norms, dropout and residuals, which tensor parallelism leaves whole (Korthikanti et al. 2022 §4).
+    """Split the tokens of the lines that tensor parallelism leaves whole, such as norms (Korthikanti et al. 2022 §4).
 
     Each all-reduce becomes a reduce-scatter, and an all-gather is added before the next split contraction.
 
@@ -146,7 +145,7 @@ def _copies_attended(block: Block) -> list[str]:
 
 
 def context_exchanged(block: Block, way: str = "cp") -> Block:
-    """Split the sequence outside attention and the heads inside it (DeepSpeed-Ulysses), with all-to-alls between the two.
+    """Split the sequence outside attention and the heads inside it (DeepSpeed-Ulysses), by all-to-alls.
 
     >>> from scalebook.block.models import LLAMA
     >>> [c.kind for c in context_exchanged(LLAMA).collectives]
@@ -218,8 +217,7 @@ def expert_parallel(block: Block, way: str = "ep") -> Block:
 def expert_tensor_parallel(block: Block, way: str = "etp", of: str = "tp") -> Block:
     """Split the experts' widths over `way` devices while the rest of the block is split over `of` devices.
 
-    Tokens are already split `of` ways. The gather before the experts and the sum after them run only over the `way`
-    devices that share an expert's width.
+    The gather before the experts and the sum after them run only over the devices that share an expert's width.
 
     >>> from scalebook.block.models import MOE
     >>> spread = MOE.then(tensor_parallel, sequence_parallel, expert_parallel)

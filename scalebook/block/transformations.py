@@ -42,8 +42,7 @@ def _named(block: Block, names: tuple[str, ...]) -> set[str]:
 def fuse(block: Block, *names: str, kernel: str) -> Block:
     """Run lines as one kernel. Tensors that only these lines use are neither moved to memory nor saved.
 
-    The backward kernel recomputes those tensors. For that, a softmax saves one fp32 number per row, and a dropout mask
-    is regenerated from its seed.
+    The backward kernel recomputes them, for which a softmax saves one fp32 number per row.
 
     >>> from scalebook.block.models import LLAMA
     >>> fuse(LLAMA, "up", "gate", "active", "down", kernel="feed_forward").kernels[-2].name

@@ -68,7 +68,7 @@ def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, 
 
 
 def launched(block: Block) -> list[list[Kernel]]:
-    """Return the kernels of a listing without collectives. Products that read the same tensor (q, k and v) form one group.
+    """Return the kernels of a listing without collectives, products that read the same tensor in one group.
 
     >>> from scalebook.block import LLAMA
     >>> [" ".join(k.name for k in group) for group in launched(LLAMA)][:3]
@@ -133,7 +133,7 @@ def _is_grouped(tensors: list[Tensor]) -> bool:
 def trained(cost: Expr, tensors: Iterable[Tensor] = ()) -> Expr:
     """Rewrite a cost for training, where the context is the new tokens themselves.
 
-    If `tensors` split key-value heads over more devices than there are heads, several devices hold the same head.
+    Devices hold the same head if `tensors` split key-value heads over more devices than there are heads.
 
     >>> trained(symbol("context") * symbol("hidden"))
     hidden*seq

@@ -109,7 +109,7 @@ def bus_bandwidth(collective_bytes, ways, collective_time):
 
 @formula("bus_bandwidth", "nccl-tests §PERFORMANCE")
 def bus_bandwidth_reduce(collective_bytes, ways, collective_time):
-    """Bus bandwidth of an all-reduce: bytes leaving a device in a ring, over the time; more than the link if a switch sums.
+    """Bus bandwidth of an all-reduce: bytes leaving a device in a ring over time; in-switch sums may exceed the link.
 
     >>> bus_bandwidth_reduce(collective_bytes="8 GB", ways=8, collective_time="40 ms")
     350000000000.0

@@ -64,8 +64,6 @@ def halving_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
 def tree_all_reduce(collective_bytes, ways, link_bandwidth, link_latency, chunk_count):
     """Time of an all-reduce over two binary trees, each of which sums half of the buffer and sends it back, by chunks.
 
-    A device inside one tree is a leaf of the other, so every port sends one chunk's worth in each step.
-
     >>> tree_all_reduce(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us", chunk_count=16)
     0.000216
     """
@@ -88,8 +86,6 @@ def best_chunks(collective_bytes, ways, link_bandwidth, link_latency):
 @formula("collective_time", "klenk2020", "nccl-tests §PERFORMANCE")
 def switch_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
     """Time of an all-reduce that the switch sums and multicasts, with the same number of hops for any group.
-
-    A device sends its buffer once for the others to sum, and the sum of its own part to all others.
 
     >>> switch_all_reduce(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
     9.2e-05

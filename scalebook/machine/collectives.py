@@ -142,8 +142,6 @@ def all_reduce(
 ):  # fmt: skip
     """Time of an all-reduce by rings, or by sums in the scale-up switch if that is faster.
 
-    Between domains the hops form a tree. If the switch cannot sum (`switch_efficiency` 0), each domain uses a ring.
-
     >>> from scalebook.tables import accelerators
     >>> round(all_reduce(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)
     4.03
@@ -179,9 +177,7 @@ def all_to_all(
     collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency,
     near_latency, scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
 ):  # fmt: skip
-    """Time of an all-to-all: near parts use the scale-up links, far parts the scale-out ports, at the same time.
-
-    `collective_bytes` is the input of one device, including the part it keeps.
+    """Time of an all-to-all over both tiers at once; `collective_bytes` is a device's input with the part it keeps.
 
     >>> from scalebook.tables import accelerators
     >>> round(all_to_all(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)
@@ -229,8 +225,7 @@ def all_reduce_in_network(
 ):  # fmt: skip
     """Time of an all-reduce that switches sum on both tiers, with the same number of hops for any group.
 
-    A near port sends the buffer and the sum of its part, a far port its part once. The efficiency of switches between
-    nodes was not measured here.
+    The efficiency of switches between nodes was not measured here.
 
     >>> from scalebook.tables import accelerators
     >>> round(all_reduce_in_network(accelerators.h100, collective_bytes="1 GB", ways=1024, near_ways=8) * 1e3, 2)
@@ -248,9 +243,7 @@ def all_reduce_hierarchical(
     collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency,
     near_latency, scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
 ):  # fmt: skip
-    """Time of a hierarchical all-reduce: reduce-scatter in every domain, all-reduce across domains, all-gather.
-
-    Fewer bytes cross between domains than along rings, but the three phases wait for each other.
+    """Time of an all-reduce in three phases: reduce-scatter in domains, all-reduce across, all-gather in domains.
 
     >>> from scalebook.tables import accelerators
     >>> round(all_reduce_hierarchical(accelerators.h100, collective_bytes="1 GB", ways=16, near_ways=8) * 1e3, 2)

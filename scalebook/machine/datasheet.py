@@ -1,8 +1,5 @@
 """Data sheets: what they print, how much of it a step can use, and the growth of peaks from year to year.
 
-A headline may count operations that are skipped, both directions of a link, or all devices of a rack. The dense peak of
-one device is smaller, and matrix products reach a share of the dense peak.
-
 >>> from scalebook.tables import accelerators
 >>> row = data_sheet(accelerators.gb200.at("fp4"), sparsity_gain=2, directions=2, printed_devices=72)
 >>> row.printed_flops / 1e18, row.printed_links / 1e12, round(row.usable_flops / 1e15, 2), round(row.usable_share, 2)

@@ -144,16 +144,11 @@ def matmul_time(
     rows, columns, inner, copies, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, inner_half,
     traffic, hbm_bandwidth, stream_efficiency, kernel_launch,
 ):  # fmt: skip
-    """Time of a matrix product: launch, then the longer of whole waves of tiles and memory traffic.
+    """Time of a matrix product: launch, then the longer of waves of tiles and memory traffic (a fifth more if equal).
 
-    If the two are equal, the result is a fifth more than either, because not all cores compute and load at the same
-    time.
-
-    >>> matmul_time(
-    ...     rows=1024, columns=1024, inner=1024, copies=1, tile_rows=128, tile_columns=128, cores=64,
-    ...     peak_flops="1 PFLOP/s", matmul_efficiency=0.8, inner_half=256,
-    ...     traffic="6 MB", hbm_bandwidth="2 TB/s", stream_efficiency=0.8, kernel_launch="2 us",
-    ... ).__round__(9)
+    >>> shape = dict(rows=1024, columns=1024, inner=1024, copies=1, traffic="6 MB")
+    >>> device = dict(tile_rows=128, tile_columns=128, cores=64, peak_flops=1e15, matmul_efficiency=0.8, inner_half=256)
+    >>> round(matmul_time(shape, device, hbm_bandwidth=2e12, stream_efficiency=0.8, kernel_launch="2 us"), 9)
     6.244e-06
     """
     wave = 2 * cores * tile_rows * tile_columns * (inner + inner_half) / (matmul_efficiency * peak_flops)
@@ -187,11 +182,10 @@ def matmul_time_split(
 
     There are as many splits as a tile has cores, or fewer if more would not save time.
 
-    >>> matmul_time_split(
-    ...     rows=2, columns=256, inner=12288, copies=1, tile_rows=64, tile_columns=64, cores=108, split_time="2 us",
-    ...     split_step="50 ns", peak_flops="312 TFLOP/s", matmul_efficiency=0.837, inner_half=38, traffic="6.4 MB",
-    ...     hbm_bandwidth="2.04 TB/s", stream_efficiency=0.737, kernel_launch="3.8 us",
-    ... ).__round__(8)
+    >>> shape = dict(rows=2, columns=256, inner=12288, copies=1, traffic=6.4e6, split_time=2e-6, split_step=50e-9)
+    >>> device = dict(cores=108, peak_flops=312e12, matmul_efficiency=0.837, inner_half=38, kernel_launch=3.8e-6)
+    >>> tiled = dict(tile_rows=64, tile_columns=64, hbm_bandwidth=2.04e12, stream_efficiency=0.737)
+    >>> round(matmul_time_split(shape, device, tiled), 8)
     9.3e-06
     """
     worked = _shared_waves(
@@ -250,11 +244,9 @@ def matmul_time_grouped(
     A share of the shorter of arithmetic and traffic is hidden under the longer. The rate falls with the rows, because
     an expert's weights are read for little arithmetic.
 
-    >>> matmul_time_grouped(
-    ...     rows=1024, columns=1024, inner=1024, copies=1, tile_rows=64, tile_columns=64,
-    ...     peak_flops="1 PFLOP/s", matmul_efficiency=0.8, traffic="6 MB", hbm_bandwidth="2 TB/s",
-    ...     stream_efficiency=0.8, grouped_hidden=0.5, kernel_launch="2 us",
-    ... ).__round__(8)
+    >>> shape = dict(rows=1024, columns=1024, inner=1024, copies=1, traffic="6 MB", tile_rows=64, tile_columns=64)
+    >>> rates = dict(peak_flops=1e15, matmul_efficiency=0.8, hbm_bandwidth=2e12, stream_efficiency=0.8)
+    >>> round(matmul_time_grouped(shape, rates, grouped_hidden=0.5, kernel_launch="2 us"), 8)
     7.09e-06
     """
     high, wide = (tile * ceiling(x / tile, evaluate=False) for x, tile in ((rows, tile_rows), (columns, tile_columns)))

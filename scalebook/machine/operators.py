@@ -118,10 +118,8 @@ def quantize_time(
 
     If a library gives each row to a block of threads, the rows may take longer than the passes.
 
-    >>> quantize_time(
-    ...     rows=4096, inner=8192, copies=1, activation_bits=8, quantize_start="3 us", quantize_passes=2,
-    ...     quantize_row="7 ns", stream_efficiency=0.8, hbm_bandwidth="3.35 TB/s",
-    ... ).__round__(7)
+    >>> rates = dict(quantize_start="3 us", quantize_row="7 ns", stream_efficiency=0.8, hbm_bandwidth="3.35 TB/s")
+    >>> round(quantize_time(rates, rows=4096, inner=8192, copies=1, activation_bits=8, quantize_passes=2), 7)
     7.81e-05
     """
     moved = copies * rows * inner * (result_bits + activation_bits) / 8

@@ -104,8 +104,6 @@ def attention_efficiency_arrays_latent(attention_whole, nope_dim, rope_dim, v_di
 def grouped_efficiency_arrays(grouped_whole, hidden, expert_ffn, etp, array_side):
     """Efficiency of expert products in an array; expert sides that are no multiple of it are padded.
 
-    GPT-OSS's side of 2,880 takes 12 arrays of 256 and uses 11.25 of them; split over 16 devices, 180 of one.
-
     >>> known = dict(grouped_whole=0.3, hidden=2880, expert_ffn=2880, array_side=256)
     >>> [grouped_efficiency_arrays(known, etp=x).__round__(4) for x in (1, 16)]
     [0.2637, 0.1978]

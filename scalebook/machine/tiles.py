@@ -1,8 +1,5 @@
 """Efficient shapes: losses of a matrix product from partial tiles, partial waves and uneven sharding.
 
-The result is cut into tiles, one per core at a time. Tiles at the edge extend beyond the result, and in the last wave
-some cores are idle; both waste time.
-
 >>> from scalebook.tables import accelerators
 >>> row = shapes(accelerators.h100, rows=4096, weight_columns=8192, tp=1, copies=1, tile_rows=128, tile_columns=256)
 >>> row.tiles, row.waves, round(row.fill, 3)

@@ -1,8 +1,4 @@
-"""Fabrics: all-reduce over a full mesh and over a torus, and the devices that a fat tree of switches joins.
-
-Rings, trees and in-switch sums are in `scalebook.machine.collective_schedules`. As there, `link_bandwidth` is all that
-a device can send at once, and a hop costs `link_latency`.
-"""
+"""Fabrics: all-reduce over a full mesh and over a torus, and the devices that a fat tree of switches joins."""
 
 from scalebook.language import formula
 
@@ -21,9 +17,7 @@ def mesh_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", "jouppi2023")
 def torus_all_reduce(collective_bytes, ways, link_bandwidth, link_latency, torus_dimensions):
-    """Time of an all-reduce in a torus with equal sides: rings along one dimension after another, there and back.
-
-    The buffer is cut into one part per link. Each part starts along a different link, so all links are busy.
+    """Time of an all-reduce in a torus with equal sides: rings along each dimension, one part of the buffer per link.
 
     >>> known = dict(collective_bytes="8 MB", ways=64, link_bandwidth="100 GB/s", link_latency="1 us")
     >>> torus_all_reduce(known, torus_dimensions=3)
