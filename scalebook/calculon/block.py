@@ -228,8 +228,8 @@ def of_block(choices: Choices, tables: Tables) -> tuple[Choices, Tables]:
     return replace(choices, **_ELSEWHERE), replace(tables, far=(), networks=tables.networks[:1])
 
 
-_ELSEWHERE = {"sharded": False, "hidden_gradients": False, "weights_offloaded": False, "activations_offloaded": False,
-              "optimizer_offloaded": False, "master": True, "tiers": (0, 1, 1), "piped": True, "replicated": True,
+_ELSEWHERE = {"sharded": False, "dp_overlap": False, "weight_offload": False, "activation_offload": False,
+              "optimizer_offload": False, "master": True, "tiers": (0, 1, 1), "piped": True, "replicated": True,
               "interleaved": False}  # fmt: skip
 
 

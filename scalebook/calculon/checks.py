@@ -31,7 +31,7 @@ def refuse(model: Row, strategy: Execution, machine: System) -> None:
         raise ValueError(
             f"chunks={chunks} does not divide the {blocks} blocks of a stage: chunks may be {divisors(blocks)}"
         )
-    offloads = choices.weights_offloaded, choices.activations_offloaded, choices.optimizer_offloaded
+    offloads = choices.weight_offload, choices.activation_offload, choices.optimizer_offload
     if any(offloads) and blocks < 3:
         most, said = ceil(layers / 2) - 1, f"offloading needs at least 3 blocks in a stage, and pp={pp} leaves {blocks}"
         hint = f"pp of at most {most} would do" if most > 0 else f"a model of {layers} blocks cannot be offloaded"

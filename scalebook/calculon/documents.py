@@ -45,8 +45,8 @@ WORDS = {
 CHOICES = {
     "activation_recompute": "recompute", "tensor_par_comm_type": "exchange", "tensor_par_overlap": "overlap",
     "attention_type": "attention", "fused_activation": "fused", "seq_par_ag_redo": "gather_again",
-    "optimizer_sharding": "sharded", "data_par_overlap": "hidden_gradients", "weight_offload": "weights_offloaded",
-    "activations_offload": "activations_offloaded", "optimizer_offload": "optimizer_offloaded", "training": "training",
+    "optimizer_sharding": "sharded", "data_par_overlap": "dp_overlap", "weight_offload": "weight_offload",
+    "activations_offload": "activation_offload", "optimizer_offload": "optimizer_offload", "training": "training",
 }  # fmt: skip
 _FLAGS = tuple(x for x in CHOICES if x not in WORDS)
 
@@ -107,10 +107,10 @@ class Choices:
     fused: bool = False
     gather_again: bool = False
     sharded: bool = False
-    hidden_gradients: bool = False
-    weights_offloaded: bool = False
-    activations_offloaded: bool = False
-    optimizer_offloaded: bool = False
+    dp_overlap: bool = False
+    weight_offload: bool = False
+    activation_offload: bool = False
+    optimizer_offload: bool = False
     training: bool = True
     master: bool = True
     tiers: tuple[int, int, int] = (0, 1, 1)

@@ -165,7 +165,7 @@ def _sends(choices, mended):
 def _memory(choices, tables):
     """Return the formulas of both memory tiers and the transfers between them, which depend on what is offloaded."""
     full, training = choices.recompute == "full" and choices.training, choices.training
-    weights, activations = choices.weights_offloaded, choices.activations_offloaded
+    weights, activations = choices.weight_offload, choices.activation_offload
     parts = by(choices.interleaved, [capacity.held_chunked], [capacity.held_at_most_stages])
     one_block = full or not training
     parts.append(capacity.one_block_activation_memory if one_block else capacity.stage_activation_memory)
@@ -181,10 +181,10 @@ def _memory(choices, tables):
     ]
     if training:
         states = symbol("gradient_memory") + symbol("optimizer_memory")
-        kept = pick(choices.optimizer_offloaded, symbol("near_gradients") + symbol("near_optimizer"), states)
+        kept = pick(choices.optimizer_offload, symbol("near_gradients") + symbol("near_optimizer"), states)
         near += [symbol("activation_gradient_memory"), kept]
         away = symbol("optimizer_memory") + symbol("block_gradients") * symbol("stage_blocks")
-        far.append(pick(choices.optimizer_offloaded, away, S.Zero))
+        far.append(pick(choices.optimizer_offload, away, S.Zero))
     return [
         *parts,
         plain("train_memory", Add(*near), "What is near, by what is offloaded."),
@@ -196,9 +196,9 @@ def _memory(choices, tables):
 def _moves(choices, tables):
     """Return the bytes of a block that move between the tiers, and how long that takes."""
     moved = symbol("block_checkpoint" if choices.recompute == "full" else "block_stored")
-    forward = [pick(choices.weights_offloaded, symbol("block_weights"), S.Zero)]
-    forward.append(pick(choices.activations_offloaded, moved, S.Zero))
-    backward = [*forward, pick(choices.optimizer_offloaded, symbol("block_optimizer"), S.Zero)]
+    forward = [pick(choices.weight_offload, symbol("block_weights"), S.Zero)]
+    forward.append(pick(choices.activation_offload, moved, S.Zero))
+    backward = [*forward, pick(choices.optimizer_offload, symbol("block_optimizer"), S.Zero)]
     moves = [x for x in forward if x != 0]
     most = Max(*moves, evaluate=False) if len(moves) > 1 else Add(*moves)
     found = [
@@ -240,7 +240,7 @@ def _gradients(choices, tables, mended):
         g.dp_link_time,
     ]
     needed = _nothing("dp_bandwidth_needed", "dp_tail_needed")
-    parts += by(choices.hidden_gradients, _hidden_gradients(choices, network, kinds), [g.dp_after, *needed])
+    parts += by(choices.dp_overlap, _hidden_gradients(choices, network, kinds), [g.dp_after, *needed])
     nothing = _nothing("block_reduce_bytes", "block_reduce_time", "dp_link_time", "dp_exposed")
     return by(choices.replicated, parts, nothing + needed)
 

@@ -194,13 +194,11 @@ class Strategies:
         known |= {"devices": known["tp"] * known["pp"] * known["dp"], "attention": "multihead", "training": True}
         document = {field: int(known[letter]) for field, letter in (NUMBERS | TIERS).items()}
         for field, choice in CHOICES.items():
-            value = known[_LETTERS.get(choice, choice)]
+            value = known[choice]
             document[field] = value if field in WORDS else bool(value)
         return execution(document | {"datatype": self.datatype})
 
 
-_OFFLOADED = ("weights_offloaded", "activations_offloaded", "optimizer_offloaded")
-_LETTERS = dict(zip(("hidden_gradients", *_OFFLOADED), ("dp_overlap", *OFFLOADS), strict=True))  # of choices
 # The largest multiple of dp up to the batch, and its micro-batches.
 _FOLLOWS = {
     "global_batch": lambda global_batch, dp: global_batch // dp * dp,
@@ -230,14 +228,14 @@ def _sheet(words: tuple[tuple, ...], tables: Tables, networks: tuple, has_far: b
     If a letter or a count decides, a formula holds both cases.
     """
     words = dict(words)
-    offloads = dict(zip(_OFFLOADED, map(symbol, OFFLOADS), strict=True)) if has_far else {}
+    offloads = {x: symbol(x) for x in OFFLOADS} if has_far else {}
     if words["recompute"] == "full":
-        offloads.pop("activations_offloaded", None)
+        offloads.pop("activation_offload", None)
     choices = Choices(
         **words,
         **offloads,
         tiers=tuple(map(symbol, _TIERS)),
-        hidden_gradients=symbol("dp_overlap"),
+        dp_overlap=symbol("dp_overlap"),
         piped=Gt(symbol("pp"), 1),
         replicated=Gt(symbol("dp"), 1),
         interleaved=Gt(symbol("chunks"), 1),
