@@ -21,10 +21,7 @@ linear_bits_wide = constant(
 
 @formula("attention_flops", _HERE)
 def delta_flops(batch, seq, linear_value_heads, linear_key_dim, linear_value_dim, delta_chunk):
-    """FLOPs of Gated DeltaNet over a prompt, chunk by chunk.
-
-    Each token takes three products with the state. A chunk of C tokens adds three products as wide as a key, two as
-    wide as a value, and a triangular solve of C²/3.
+    """FLOPs of Gated DeltaNet over a prompt: three products with the state per token; per chunk five and a solve.
 
     >>> one = dict(batch=1, seq=64, linear_value_heads=1, linear_key_dim=128, linear_value_dim=128)
     >>> delta_flops(one, delta_chunk=64) / 64

@@ -7,6 +7,7 @@ tensor and the result.
 from dataclasses import dataclass, replace
 
 from scalebook.block.listing import Block
+from scalebook.block.models import GPT, LLAMA  # noqa: F401  (for the examples)
 from scalebook.block.operations import Op, Tensor, base
 
 __all__ = ["FAMILIES", "Family", "eager", "undropped"]
@@ -52,7 +53,6 @@ def eager(block: Block, family: Family = FAMILIES["llama"], *, unfused: bool = F
     the softmax runs in 32 bits. With `autocast` the weights and the tensors between blocks are 32 bits wide, the
     products 16, and each product saves a 16-bit copy of its input.
 
-    >>> from scalebook.block.models import LLAMA
     >>> sorted(set(eager(LLAMA).saved_tensors) - set(LLAMA.saved_tensors))[:3]
     ['active_open', 'fp32_h1_rms', 'fp32_h1_wide']
     """
@@ -62,7 +62,6 @@ def eager(block: Block, family: Family = FAMILIES["llama"], *, unfused: bool = F
 def undropped(block: Block) -> Block:
     """Return a block without its dropout.
 
-    >>> from scalebook.block.models import GPT
     >>> print(undropped(GPT)["x2"])
     x2[batch seq hidden] = add(x[batch seq hidden], attended[batch seq hidden])
     """

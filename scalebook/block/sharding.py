@@ -1,6 +1,5 @@
 """Splitting a block over devices: tensor, sequence, context and expert parallelism as transformations of its listing.
 
->>> from scalebook.block.models import GPT
 >>> [c.kind for c in GPT.then(tensor_parallel, sequence_parallel).collectives]
 ['all_gather', 'reduce_scatter', 'all_gather', 'reduce_scatter']
 """
@@ -8,6 +7,7 @@
 from dataclasses import replace
 
 from scalebook.block.listing import Block
+from scalebook.block.models import GPT, LLAMA, MOE  # noqa: F401  (for the examples)
 from scalebook.block.operations import RULES, TOKENS, Op, Tensor, base, ways
 from scalebook.block.transformations import attention_core
 from scalebook.language.notation import nearest, symbol
@@ -63,7 +63,6 @@ def tensor_parallel(block: Block, way: str = "tp") -> Block:
     Several devices hold the same key-value head if there are fewer heads than devices. A listing cannot say so; a
     training step corrects for it.
 
-    >>> from scalebook.block.models import LLAMA
     >>> print(tensor_parallel(LLAMA)["up"])
     up[batch seq ffn/tp] = h2[batch seq hidden] Wup[hidden ffn/tp]
     """
@@ -76,7 +75,6 @@ def sequence_parallel(block: Block, way: str = "tp") -> Block:
 
     Each all-reduce becomes a reduce-scatter, and an all-gather is added before the next split contraction.
 
-    >>> from scalebook.block.models import LLAMA
     >>> print(LLAMA.then(tensor_parallel, sequence_parallel)["x2"])
     x2[batch seq/tp hidden] = add(x[batch seq/tp hidden], attended[batch seq/tp hidden])
     """
@@ -120,7 +118,6 @@ def context_parallel(block: Block, way: str = "cp") -> Block:
 
     Weight gradients then need a sum over these devices too, which data parallelism does together with its own.
 
-    >>> from scalebook.block.models import LLAMA
     >>> print(context_parallel(LLAMA)["v_all"])
     v_all[batch context kv_heads head_dim] = all_gather(v[batch context/cp kv_heads head_dim]) over cp
     """
@@ -147,7 +144,6 @@ def _copies_attended(block: Block) -> list[str]:
 def context_exchanged(block: Block, way: str = "cp") -> Block:
     """Split the sequence outside attention and the heads inside it (DeepSpeed-Ulysses), by all-to-alls.
 
-    >>> from scalebook.block.models import LLAMA
     >>> [c.kind for c in context_exchanged(LLAMA).collectives]
     ['all_to_all', 'all_to_all', 'all_to_all', 'all_to_all']
     """
@@ -185,7 +181,6 @@ def expert_parallel(block: Block, way: str = "ep") -> Block:
 
     Each device then runs 1/ep of the experts on the tokens that all ep devices send it, assumed to be an even share.
 
-    >>> from scalebook.block.models import MOE
     >>> expert_parallel(MOE).collectives[0].elements
     batch*hidden*seq*top_k
     """
@@ -219,7 +214,6 @@ def expert_tensor_parallel(block: Block, way: str = "etp", of: str = "tp") -> Bl
 
     The gather before the experts and the sum after them run only over the devices that share an expert's width.
 
-    >>> from scalebook.block.models import MOE
     >>> spread = MOE.then(tensor_parallel, sequence_parallel, expert_parallel)
     >>> print(expert_tensor_parallel(spread)["sent_all"].outs[0])
     sent_all[experts/ep expert_tokens*ep*etp/tp hidden]

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from scalebook.block.listing import Block
+from scalebook.block.models import GPT, LLAMA  # noqa: F401  (for the examples)
 from scalebook.block.operations import Op, Tensor
 
 __all__ = ["attention_core", "cached", "flash", "full", "fuse", "hold_gathered", "recompute", "selective", "unbiased"]
@@ -11,7 +12,6 @@ __all__ = ["attention_core", "cached", "flash", "full", "fuse", "hold_gathered",
 def cached(block: Block) -> Block:
     """Turn a block into its decode step: it attends to a cache of `context` tokens and appends the `seq` new ones.
 
-    >>> from scalebook.block.models import LLAMA
     >>> cached(LLAMA).cache
     batch*context*head_dim*kv_bits*kv_heads/4
     """
@@ -44,7 +44,6 @@ def fuse(block: Block, *names: str, kernel: str) -> Block:
 
     The backward kernel recomputes them, for which a softmax saves one fp32 number per row.
 
-    >>> from scalebook.block.models import LLAMA
     >>> fuse(LLAMA, "up", "gate", "active", "down", kernel="feed_forward").kernels[-2].name
     'feed_forward'
     """
@@ -62,7 +61,6 @@ def fuse(block: Block, *names: str, kernel: str) -> Block:
 def recompute(block: Block, *names: str) -> Block:
     """Recompute these lines in the backward pass: the group's inputs are saved, and its inner tensors are not.
 
-    >>> from scalebook.block.models import LLAMA
     >>> "active" in recompute(LLAMA, "active", "down").saved_tensors
     False
     """
@@ -73,7 +71,6 @@ def recompute(block: Block, *names: str) -> Block:
 def attention_core(block: Block) -> tuple[str, ...]:
     """Return the names of the tensors from the scores to the weighted values, which FlashAttention fuses.
 
-    >>> from scalebook.block.models import GPT
     >>> attention_core(GPT)
     ('scores', 'probs', 'dropped', 'mix')
     """
@@ -91,7 +88,6 @@ def attention_core(block: Block) -> tuple[str, ...]:
 def flash(block: Block) -> Block:
     """FlashAttention (Dao et al. 2022): scores, softmax, dropout and the product with the values in one kernel.
 
-    >>> from scalebook.block.models import GPT
     >>> sorted(set(GPT.saved_tensors) - set(flash(GPT).saved_tensors))
     ['dropped', 'mask1', 'probs']
     """
@@ -101,7 +97,6 @@ def flash(block: Block) -> Block:
 def selective(block: Block) -> Block:
     """Recompute the attention core in the backward pass (Korthikanti et al. 2022 §5).
 
-    >>> from scalebook.block.models import LLAMA
     >>> sorted(set(LLAMA.saved_tensors) - set(selective(LLAMA).saved_tensors))
     ['probs']
     """
@@ -111,7 +106,6 @@ def selective(block: Block) -> Block:
 def full(block: Block) -> Block:
     """Recompute the whole block in the backward pass. Only its input is saved.
 
-    >>> from scalebook.block.models import LLAMA
     >>> full(LLAMA).saved_tensors
     {'x': activation_bits*batch*hidden*seq/8}
     """
@@ -131,7 +125,6 @@ def hold_gathered(block: Block, way: str = "tp") -> Block:
 def unbiased(block: Block) -> Block:
     """Drop the biases of the contractions.
 
-    >>> from scalebook.block.models import GPT
     >>> print(unbiased(GPT)["up"])
     up[batch seq ffn] = h2[batch seq hidden] Wup[hidden ffn]
     """

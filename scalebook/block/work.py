@@ -1,6 +1,5 @@
 """The kernels of a block and of its backward pass. Each is a matrix product, fused attention or a memory stream.
 
->>> from scalebook.block import LLAMA
 >>> work(LLAMA, "forward")[0]
 Work(name='h1', phase='forward', kind='stream', ...
 """
@@ -11,7 +10,7 @@ from functools import cache
 
 from sympy import Add, Expr, Max, Mul, S
 
-from scalebook.block import Block, Kernel, Tensor, backward
+from scalebook.block import LLAMA, Block, Kernel, Tensor, backward  # noqa: F401  (the first for the examples)
 from scalebook.block.operations import Op, Product, base, ways
 from scalebook.language import symbol
 from scalebook.machine import kernels
@@ -60,7 +59,6 @@ def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, 
     Weights that are split over different devices cannot be joined, so a router runs apart from shared experts. If
     `phase` is empty, each kernel of a backward pass gets its own phase.
 
-    >>> from scalebook.block import LLAMA
     >>> [w.name for w in work(LLAMA, "forward") if w.kind == "product"]
     ['q k v', 'scores', 'mix', 'attended', 'up gate', 'down']
     """
@@ -70,7 +68,6 @@ def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, 
 def launched(block: Block) -> list[list[Kernel]]:
     """Return the kernels of a listing without collectives, products that read the same tensor in one group.
 
-    >>> from scalebook.block import LLAMA
     >>> [" ".join(k.name for k in group) for group in launched(LLAMA)][:3]
     ['h1', 'q k v', 'q_turned']
     """
@@ -189,7 +186,6 @@ def product_time(size: Product, traffic: Expr, phase: str, wide: bool, grouped: 
 def both_passes(forward: Block, quantized: bool = False) -> tuple[Work, ...]:
     """Return the kernels of a listing and of its backward pass.
 
-    >>> from scalebook.block import LLAMA
     >>> {w.phase for w in both_passes(LLAMA)} == {"forward", "input_gradient", "weight_gradient"}
     True
     """

@@ -1,12 +1,4 @@
-"""Say why a strategy cannot run, in one sentence that names the letter and the values that would work.
-
->>> from scalebook.calculon import calculon_step, library
->>> calculon_step(library.models["gpt3-175B"], {**library.example, "pipeline_interleaving": 3},
-...               library.systems["a100_80g"])
-Traceback (most recent call last):
-    ...
-ValueError: chunks=3 does not divide the 2 blocks of a stage: chunks may be 1 or 2
-"""
+"""Say why a strategy cannot run, in one sentence that names the letter and the values that would work."""
 
 from math import ceil, prod
 
@@ -20,7 +12,15 @@ __all__ = ["refuse", "refuse_memory"]
 
 
 def refuse(model: Row, strategy: Execution, machine: System) -> None:
-    """Raise ValueError for a strategy that does not fit the model's shape or the machine's networks."""
+    """Raise ValueError for a strategy that does not fit the model's shape or the machine's networks.
+
+    >>> from scalebook.calculon import calculon_step, library
+    >>> run = {**library.example, "pipeline_interleaving": 3}
+    >>> calculon_step(library.models["gpt3-175B"], run, library.systems["a100_80g"])
+    Traceback (most recent call last):
+        ...
+    ValueError: chunks=3 does not divide the 2 blocks of a stage: chunks may be 1 or 2
+    """
     choices = strategy.choices
     machine.tables(strategy)
     _networks(model, strategy, machine)

@@ -1,14 +1,4 @@
-"""Read Calculon's three JSON documents (application, execution and system) into rows of our letters.
-
->>> row = application({"hidden": 12288, "feedforward": 49152, "seq_size": 2048, "attn_heads": 96, "attn_size": 128,
-...                    "num_blocks": 96})
->>> row.ffn, row.layers
-(49152.0, 96.0)
->>> application({"hiden": 12288})
-Traceback (most recent call last):
-    ...
-ValueError: an application has no field 'hiden'; did you mean 'hidden'?
-"""
+"""Read Calculon's three JSON documents (application, execution and system) into rows of our letters."""
 
 import json
 from collections.abc import Mapping
@@ -85,17 +75,21 @@ def _counts(given, kind, letters):
 
 
 def application(document, name: str = "application") -> Row:
-    """Read the shape of a model: hidden, ffn, seq, heads, head_dim and layers.
+    """Read the shape of a model (hidden, ffn, seq, heads, head_dim and layers) from the path of a JSON file, or a dict.
 
-    `document` is the path of a JSON file, or a dict.  Raises ValueError, naming the field, if one is missing, unknown
-    or not a positive whole number.
+    Raises ValueError, naming the field, if one is missing, unknown or not a positive whole number.
+
+    >>> application({"hiden": 12288})
+    Traceback (most recent call last):
+        ...
+    ValueError: an application has no field 'hiden'; did you mean 'hidden'?
     """
     return Row(name, _counts(fields(document, "an application", tuple(_SHAPE)), "an application", _SHAPE))
 
 
 @dataclass(frozen=True)
 class Choices:
-    """The choices of an execution that select formulas.  `tiers` are the networks of tp, pp and dp.
+    """The choices of an execution that select formulas. `tiers` are the networks of tp, pp and dp.
 
     The last four fields say which parallel dimensions are used at all.
     """
@@ -135,7 +129,7 @@ class Execution(Row):
 def execution(document, name: str = "execution") -> Execution:
     """Read a strategy: tp, pp, dp, chunks, batch, global_batch, microbatches, the bits of a value, and the choices.
 
-    Raises ValueError for a bad field and for a strategy that contradicts itself.  The error names the field or letter,
+    Raises ValueError for a bad field and for a strategy that contradicts itself. The error names the field or letter,
     and what would work.
 
     >>> from scalebook.calculon.library import example

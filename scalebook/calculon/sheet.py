@@ -1,13 +1,4 @@
-"""Calculon's whole model as one sheet, built for the choices of an execution and the tables of a system.
-
->>> from scalebook.calculon import library
->>> run = calculon_step(library.models["gpt3-175B"], library.example, library.systems["a100_80e"])
->>> run.step_time, run.useful_share
-(29.971952, 0.3133818)
->>> swapped = step_sheet(library.sample.choices, library.systems["a100_80e"].tables(library.sample))
->>> swapped.formulas["bubble_time"].name
-'calculon_bubble'
-"""
+"""Calculon's whole model as one sheet, built for the choices of an execution and the tables of a system."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -33,10 +24,14 @@ __all__ = ["calculon_step", "priced", "second_half", "step_sheet"]
 def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable[str] = ()) -> Row:
     """Compute Calculon's results for a step: times, memory of both tiers, and the bandwidths that hide transfers.
 
-    `model`, `strategy` and `machine` are Calculon's application, execution and system.  Each is the path of a JSON
-    file, a dict, or the result of `application`, `execution` or `system`.  `formulas` replace the sheet's own formulas
-    for their letters.  `mended` names quirks to leave out, or is "all".  Raises ValueError for a strategy that cannot
-    run, naming the letter and the values that would work.
+    `model`, `strategy` and `machine` are Calculon's application, execution and system, each the path of a JSON file, a
+    dict, or a row that was read. `formulas` replace the sheet's own formulas for their letters. `mended` names quirks
+    to leave out, or is "all". Raises ValueError for a strategy that cannot run, naming what would work.
+
+    >>> from scalebook.calculon import library
+    >>> run = calculon_step(library.models["gpt3-175B"], library.example, library.systems["a100_80e"])
+    >>> run.step_time, run.useful_share
+    (29.971952, 0.3133818)
     """
     model, strategy, machine = _read(model, strategy, machine)
     run = priced(model, strategy, machine, *formulas, mended=mended)
@@ -79,7 +74,7 @@ def _read(model, strategy, machine):
 def step_sheet(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> Sheet:
     """Return the sheet of Calculon's model for one set of choices and one kind of machine.
 
-    `mended` names quirks to leave out, or is "all".  Raises LookupError, naming the nearest, for an unknown quirk.
+    `mended` names quirks to leave out, or is "all". Raises LookupError, naming the nearest, for an unknown quirk.
     """
     return _joined(*_halves(choices, tables, mended))
 
@@ -98,7 +93,7 @@ def _concerned(choices: Choices, mended: Iterable[str]) -> frozenset[str]:
 
 
 def _rest(choices, tables, mended) -> list[Formula]:
-    """Return all formulas except those of the block.  Of several formulas of a letter, the last counts."""
+    """Return all formulas except those of the block. Of several formulas of a letter, the last counts."""
     found = [*_shared(), *_sends(choices, mended), *_memory(choices, tables)]
     found += _training(choices, tables, mended) if choices.training else _inference()
     left_out = () if choices.training else _TRAINED
@@ -114,15 +109,12 @@ def _shared() -> list[Formula]:
 
 
 def _halves(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> tuple[Sheet, Sheet]:
-    """Return the step's sheet in two parts.  Many choices change only the second part, which is quick to build."""
+    """Return the step's sheet in two parts. Many choices change only the second part, which is quick to build."""
     return _half(*of_block(choices, tables), _concerned(choices, mended)), second_half(choices, tables, mended)
 
 
 def second_half(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> Sheet:
-    """Return the sheet of everything that follows from the block's letters.
-
-    Some choices may be letters, as `scalebook.calculon.cases` explains.
-    """
+    """Return the sheet of everything that follows from the block's letters. Some choices may be letters (`cases`)."""
     rest = replace(
         choices,
         recompute="full" if choices.recompute == "full" else "none",

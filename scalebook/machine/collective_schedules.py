@@ -49,9 +49,7 @@ def ring_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", "thakur2005")
 def halving_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
-    """Time of an all-reduce by recursive halving and doubling; `ways` is a power of two.
-
-    Partners at distance 1, 2, 4 and so on swap halves, quarters and so on of their buffers, and then go back.
+    """Time of an all-reduce by recursive halving and doubling: swaps at distance 1, 2, 4, ... (`ways` a power of two).
 
     >>> halving_all_reduce(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
     0.000146

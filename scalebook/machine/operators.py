@@ -1,8 +1,6 @@
 """Linear layers as engines run them: a matrix product, and the kernel before it that quantizes its input.
 
-In 8 and 4 bits the activations arrive in 16 bits, so another kernel first reads them, finds their scales and writes
-them in the format of the product. How long that takes depends on the engine and on the format more than on the device;
-rows of `tables.libraries` such as `vllm_fp8` have the figures.
+How long the second takes depends on the engine and the format more than on the device; `tables.libraries` has figures.
 
 >>> from scalebook.tables import accelerators
 >>> narrow = linear_operator(accelerators.h100.at("fp8").running("vllm_fp8"), rows=64, columns=8192, inner=8192)

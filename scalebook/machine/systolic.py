@@ -52,8 +52,7 @@ def load_fast(array_side):
 def array_cycles(rows, array_tiles, load_cycles, array_side):
     """Cycles of a product if the next tile's weights load while the current tile is in use.
 
-    The first tile's weights load; each tile then takes a cycle per row, or the loading of the next weights if that is
-    longer. All tiles together have one fill and one drain: two sides less two.
+    All tiles together have one fill and one drain: two sides less two.
 
     >>> array_cycles(rows=1024, inner=128, columns=128, array_side=128)
     1406.0
