@@ -23,6 +23,7 @@ from scalebook.calculon import (
     system,
 )
 from scalebook.calculon.block import block_formulas
+from scalebook.calculon.equations import capacity, gradients, stages, totals
 from scalebook.calculon.operations import operations
 from scalebook.calculon.outputs import OUTPUTS
 from scalebook.language import Formula, symbol
@@ -94,6 +95,12 @@ def test_units_of_what_a_block_holds_and_sends(f):
     rates = {"hbm_bandwidth", "peak_flops", "peak_vector"}
     if f.inputs and not rates & set(f.inputs) and f.letter != "block_whole_gradients":
         check(f)
+
+
+@every([f for group in (stages, capacity, totals, gradients) for f in vars(group).values()], name=lambda f: f.name)
+def test_worked_number_of_an_equation(f):
+    call, value = f.__doc__.partition(">>> ")[2].split("\n")
+    assert eval(call, {f.name: f}) == pytest.approx(float(value), rel=1e-10, abs=0)
 
 
 # The sheet

@@ -83,7 +83,7 @@ def test_a_sheet_and_a_formula():
 
 
 def test_a_link_is_a_row_too():
-    f = find("bruck_all_to_all")
+    f = find("direct_all_to_all")
     result = own(f"link,ways,collective_bytes,{f.letter}\nnvlink4,8,1 GB,5 ms\n", f, f.letter)
     assert result.predicted[0] == f(links.nvlink4, ways=8, collective_bytes="1 GB")
 

@@ -1,12 +1,8 @@
 """Arithmetic of attention: scores and values, compared with the projections and the feed-forward layer of a block.
 
 >>> from scalebook.tables import models
->>> round(attention_share(models.llama3_8b, batch=1, seq=8192), 3)
-0.235
->>> layer_flops(models.llama3_8b, batch=1, seq=8192) / 8192 / 1e6
-570.425344
->>> round(layer_crossover(models.llama3_8b))
-26624
+>>> round(attention_share(models.llama3_8b, batch=1, seq=8192), 3), round(layer_crossover(models.llama3_8b))
+(0.235, 26624)
 """
 
 from sympy import Min, floor
@@ -58,8 +54,6 @@ def causal_pairs(seq, context):
 def window_pairs(seq, window):
     """Query-key pairs with a sliding window: each token meets the last `window` tokens, itself included.
 
-    The sequence starts at its beginning, so the first tokens meet fewer.
-
     >>> window_pairs(seq=4096, window=1024)
     3670528.0
     """
@@ -70,8 +64,6 @@ def window_pairs(seq, window):
 @formula("pairs", "huggingface-configs meta-llama/Llama-4-Scout-17B-16E")
 def chunk_pairs(seq, window):
     """Query-key pairs with attention chunks of `window` tokens: each token meets itself and earlier ones of its chunk.
-
-    The last chunk may be shorter.
 
     >>> chunk_pairs(seq=4096, window=1024)
     2099200.0
@@ -86,9 +78,7 @@ def chunk_pairs(seq, window):
 
 @formula("pair_width", "vaswani2017 §3.2.2")
 def pair_width_grouped(heads, head_dim):
-    """Multiply-adds per query-key pair: each query head with a key and with a value.
-
-    Sharing keys between heads saves nothing here.
+    """Multiply-adds per query-key pair: each query head with a key and with a value, however many heads share them.
 
     >>> pair_width_grouped(heads=32, head_dim=128)
     8192.0
@@ -98,9 +88,7 @@ def pair_width_grouped(heads, head_dim):
 
 @formula("pair_width", "deepseek2024-v2 §2.1")
 def pair_width_latent(heads, nope_dim, rope_dim, v_dim):
-    """Multiply-adds per query-key pair with latents expanded, as in training and prefill.
-
-    The key has two parts, one of them rotary.
+    """Multiply-adds per query-key pair with latents expanded, as in training and prefill; the key has a rotary part.
 
     >>> pair_width_latent(heads=128, nope_dim=128, rope_dim=64, v_dim=128)
     40960.0
@@ -110,9 +98,7 @@ def pair_width_latent(heads, nope_dim, rope_dim, v_dim):
 
 @formula("pair_width", "deepseek2024-v2 §2.1")
 def pair_width_absorbed(heads, kv_rank, rope_dim):
-    """Multiply-adds per query-key pair with latents as keys and values, as in decoding.
-
-    They are wider, but all heads share them.
+    """Multiply-adds per query-key pair with latents as keys and values, as in decoding: wider, but shared by all heads.
 
     >>> pair_width_absorbed(heads=128, kv_rank=512, rope_dim=64)
     139264.0
@@ -135,8 +121,7 @@ def attention_flops(batch, pairs, pair_width):
 
 @formula("attention_flops", "katharopoulos2020 §3.2")
 def linear_attention_flops(batch, seq, heads, head_dim):
-    """FLOPs of linear attention: each token updates and reads a state of head_dim² per head, because there is no
-    softmax.
+    """FLOPs of linear attention, without a softmax: each token updates and reads a state of head_dim² per head.
 
     >>> linear_attention_flops(batch=1, seq=8192, heads=32, head_dim=128) / 1e9
     17.179869184
@@ -146,9 +131,7 @@ def linear_attention_flops(batch, seq, heads, head_dim):
 
 @formula("features", "dumankeles2022 abstract")
 def taylor_features(head_dim, order):
-    """Features of a key for a truncated Taylor series of exp(q·k): products of up to `order` components.
-
-    Equal products, such as k₁k₂ and k₂k₁, are counted separately; merged there are C(head_dim + order, order).
+    """Features of a key for a Taylor series of exp(q·k): products of up to `order` components, in any order.
 
     >>> taylor_features(head_dim=128, order=2)
     16513.0
@@ -191,9 +174,7 @@ _parts = [projection_flops, attention_flops, ffn_flops, pair_width_grouped, pair
 
 @formula("layer_flops", "kaplan2020 table 1", given=_parts)
 def layer_flops(projection_flops, attention_flops, ffn_flops):
-    """FLOPs of the matrix products of one block in the forward pass; the backward pass takes twice as many.
-
-    Every query meets every key unless you pass `causal_pairs` or `window_pairs`.
+    """FLOPs of the matrix products of one block in the forward pass, all pairs of tokens unless you pass fewer.
 
     >>> layer_flops(projection_flops="1 TFLOP", attention_flops="1 TFLOP", ffn_flops="3 TFLOP")
     5000000000000.0
@@ -213,10 +194,7 @@ def attention_share(projection_flops, attention_flops, ffn_flops):
 
 @formula("growth", "kaplan2020 table 1", given=[attention_share, *_parts])
 def doubling_growth(attention_share):
-    """Growth factor of a block's arithmetic when the number of tokens doubles, from 2 to 4.
-
-    The linear part doubles and the quadratic part quadruples. This is exact if every pair is computed. A causal
-    triangle includes its diagonal, which lowers the factor by less than 1/n.
+    """Growth factor of a block's arithmetic when the number of tokens doubles, from 2 to 4, if every pair is computed.
 
     >>> doubling_growth(attention_share=0.25)
     2.5

@@ -1,11 +1,4 @@
-"""Unfused attention as PyTorch runs it: separate product kernels, with the scores moved through memory between them.
-
->>> from scalebook.tables import accelerators
->>> h100 = accelerators.h100.at("fp16")
->>> shape = dict(batch=2, heads=16, head_dim=128, seq=8192)
->>> round(1e3 * eager_attention(h100, **shape, masked=0, backward=0).kernel_time, 1)
-8.5
-"""
+"""Unfused attention as PyTorch runs it: separate product kernels, with the scores moved through memory between them."""
 
 from scalebook.attention.kernels import sixteen_bits
 from scalebook.language import Sheet, formula, symbol
@@ -21,7 +14,7 @@ def eager_score_passes(masked, backward):
     """Number of times each score crosses the memory bus between the products, in PyTorch's kernels.
 
     The softmax reads its row three times, one of them from a cache, and writes it once. A mask is a tensor that is
-    added. The backward pass first writes the product of gradients and weights.
+    added.
 
     >>> eager_score_passes(masked=0, backward=0), eager_score_passes(masked=1, backward=1)
     (3.0, 13.0)
@@ -31,9 +24,7 @@ def eager_score_passes(masked, backward):
 
 @formula("operand_passes", *_STEPS)
 def eager_operand_passes(backward):
-    """Number of times queries, keys, values and results, or their gradients, cross the memory bus.
-
-    They are rotated, transposed and concatenated.
+    """Number of times queries, keys, values and results, or their gradients, cross the bus to be rotated or moved.
 
     >>> eager_operand_passes(backward=0), eager_operand_passes(backward=1)
     (6.0, 14.0)
@@ -45,8 +36,7 @@ def eager_operand_passes(backward):
 def eager_traffic(batch, heads, seq, head_dim, score_passes, operand_passes, activation_bits):
     """Bytes that cross the memory bus between the products of unfused attention.
 
-    >>> shape = dict(batch=1, heads=32, seq=8192, head_dim=128, activation_bits=16)
-    >>> eager_traffic(shape, score_passes=3, operand_passes=6) / 1e9
+    >>> eager_traffic(batch=1, heads=32, seq=8192, head_dim=128, activation_bits=16, masked=0, backward=0) / 1e9
     13.287555072
     """
     return batch * heads * seq * (score_passes * seq + operand_passes * head_dim) * activation_bits / 8
@@ -67,11 +57,9 @@ def eager_kernel_time(
     """Time of unfused attention: two products forward, four more backward, and the memory passes between them.
 
     >>> from scalebook.tables import accelerators
-    >>> h100 = accelerators.h100.at("fp16")
-    >>> shape = dict(batch=2, heads=16, head_dim=128, seq=8192, activation_bits=16, backward=0, traffic="13 GB")
-    >>> known = dict(tile_rows=64, tile_columns=64, inner_half=100, split_time="3 us", split_step="50 ns")
-    >>> round(1e3 * eager_kernel_time(h100, shape, known), 1)
-    8.3
+    >>> shape = dict(batch=2, heads=16, head_dim=128, seq=8192)
+    >>> round(1e3 * eager_attention(accelerators.h100.at("fp16"), shape, masked=0, backward=0).kernel_time, 1)
+    8.5
     """
     scores, values = _product(seq, head_dim), _product(head_dim, seq)
     between = kernels.stream_time.of(traffic=traffic)

@@ -36,9 +36,7 @@ sixteen_bits = constant(
 
 @formula("traffic", "dao2022 §3.1", given=[prefill_context])
 def unfused_traffic(batch, heads, kv_heads, head_dim, seq, context, activation_bits):
-    """Bytes moved by unfused attention, with separate kernels for scores, softmax and values.
-
-    Each score crosses the memory bus four times.
+    """Bytes moved by separate kernels for scores, softmax and values; each score crosses the memory bus four times.
 
     >>> unfused_traffic(batch=1, heads=32, kv_heads=8, head_dim=128, seq=8192, activation_bits=16) / 1e9
     17.347641344
@@ -69,9 +67,7 @@ def tile_memory(query_tile, head_dim, activation_bits):
 
 @formula("traffic", "dao2022 §3.2", given=[full_pairs, query_tile])
 def flash_traffic(batch, heads, head_dim, seq, pairs, query_tile, activation_bits):
-    """Bytes moved by fused attention if every tile of queries reads its keys and values from memory.
-
-    Queries are read and results written once; no cache helps.
+    """Bytes moved by fused attention if every tile of queries reads its keys and values from memory, without a cache.
 
     >>> flash_traffic(batch=1, heads=32, head_dim=128, seq=8192, query_tile=128, activation_bits=16) / 1e9
     8.72415232
@@ -81,12 +77,10 @@ def flash_traffic(batch, heads, head_dim, seq, pairs, query_tile, activation_bit
 
 @formula("traffic", "dao2022 §3.2", given=[prefill_context])
 def least_traffic(batch, heads, kv_heads, head_dim, seq, context, query_bits, kv_bits, activation_bits):
-    """Least bytes moved by fused attention: queries, results, keys and values once each.
+    """Least bytes moved by fused attention: queries, results, keys and values once each, for all tiles and heads.
 
-    All tiles and all heads share the reads of keys and values.
-
-    >>> shape = dict(batch=1, heads=32, kv_heads=8, head_dim=128, seq=1, context=8192)
-    >>> least_traffic(shape, query_bits=16, kv_bits=16, activation_bits=16)
+    >>> least_traffic(batch=1, heads=32, kv_heads=8, head_dim=128, seq=1, context=8192, query_bits=16, kv_bits=16,
+    ...               activation_bits=16)
     33570816.0
     """
     ends = seq * heads * (query_bits + activation_bits)
@@ -97,9 +91,8 @@ def least_traffic(batch, heads, kv_heads, head_dim, seq, context, query_bits, kv
 def append_traffic(batch, seq, heads, kv_heads, head_dim, query_bits, kv_bits, activation_bits):
     """Bytes moved before attention by the kernel that reads projections, rotates queries and keys, and fills the cache.
 
-    >>> shape = dict(batch=1, heads=32, kv_heads=8, head_dim=128, seq=8192)
-    >>> append_traffic(shape, query_bits=16, kv_bits=16, activation_bits=16) / 1e6
-    201.326592
+    >>> append_traffic(batch=1, heads=32, kv_heads=8, head_dim=128, seq=1, query_bits=16, kv_bits=8, activation_bits=16)
+    22528.0
     """
     read = activation_bits * (heads + 2 * kv_heads)
     return batch * seq * head_dim * (read + query_bits * heads + 2 * kv_bits * kv_heads) / 8
@@ -119,9 +112,7 @@ def absorbed_traffic(batch, heads, kv_rank, rope_dim, seq, context, query_bits, 
 
 @formula("append_traffic", "deepseek2024-v2 §2.1")
 def latent_append_traffic(batch, seq, heads, kv_rank, rope_dim, kv_bits, activation_bits):
-    """Bytes moved before latent attention: the latent read and cached, and the rotary parts of queries and keys.
-
-    The rotary parts are read, written, and copied to each head.
+    """Bytes moved before latent attention: the latent read and cached, and rotary parts also copied to each head.
 
     >>> shape = dict(batch=1, heads=128, kv_rank=512, rope_dim=64, seq=8192)
     >>> latent_append_traffic(shape, kv_bits=16, activation_bits=16) / 1e6
@@ -178,10 +169,7 @@ def tiled_pairs(seq, context, query_tile):
 
 @formula("busy_pairs", "dao2022 §3.2", given=[tiled_pairs])
 def busy_pairs(batch, heads, pairs, cores, context, query_tile):
-    """Query-key pairs that set the time of causal attention: all pairs, or the longest tile once on every core.
-
-    Tiles of queries are spread over the cores. None finishes before its longest tile, the last one of a sequence, so
-    the larger of the two counts.
+    """Query-key pairs that set the time of causal attention: all, or if more the longest (last) tile on every core.
 
     >>> busy_pairs(batch=1, heads=8, seq=512, context=512, cores=132, query_tile=128)
     8650752.0
@@ -191,24 +179,14 @@ def busy_pairs(batch, heads, pairs, cores, context, query_tile):
 
 @formula("kernel_time", "shah2024 §3", given=[append_traffic, least_traffic, busy_pairs])
 def prefill_kernel_time(
-    launch_time,
-    append_traffic,
-    traffic,
-    hbm_bandwidth,
-    bandwidth_efficiency,
-    busy_pairs,
-    head_dim,
-    peak_flops,
-    score_flops,
-    peak_vector,
-):
-    """Time of prompt attention: write the cache, then matrix products at the peak and softmax on vector units.
+    launch_time, append_traffic, traffic, hbm_bandwidth, bandwidth_efficiency, busy_pairs, head_dim, peak_flops,
+    score_flops, peak_vector,
+):  # fmt: skip
+    """Time of prompt attention: write the cache, then products at the peak and, after them, softmax on vector units.
 
-    Products and softmax do not overlap here. Better kernels hide part of the softmax, which is a smaller `score_flops`.
-
-    >>> 1e3 * prefill_kernel_time(launch_time="15 us", append_traffic="1 kB", traffic="1 kB", hbm_bandwidth="3.35 TB/s",
-    ...     bandwidth_efficiency=0.6, busy_pairs=1e9, head_dim=128, peak_flops="989.4 TFLOP/s", score_flops=26,
-    ...     peak_vector="66.9 TFLOP/s")
+    >>> rates = dict(hbm_bandwidth="3.35 TB/s", bandwidth_efficiency=0.6, peak_flops=989.4e12, peak_vector=66.9e12)
+    >>> sizes = dict(launch_time="15 us", append_traffic="1 kB", traffic="1 kB", head_dim=128, score_flops=26)
+    >>> 1e3 * prefill_kernel_time(rates, sizes, busy_pairs=1e9)
     0.92112...
     """
     rate = bandwidth_efficiency * hbm_bandwidth
@@ -220,13 +198,11 @@ def prefill_kernel_time(
 def decode_kernel_time(
     launch_time, batch, kv_heads, cores, item_time, traffic, hbm_bandwidth, bandwidth_efficiency, flops, peak_flops
 ):
-    """Time of decode attention: the longest of cache reads, start-up and arithmetic.
+    """Time of decode attention: the longest of cache reads, arithmetic, and starting each sequence and key-value head.
 
-    Start-up is the minimum time per sequence and key-value head, spread over the cores.
-
-    >>> 1e6 * decode_kernel_time(launch_time="8 us", batch=64, kv_heads=8, cores=132, item_time="1.4 us",
-    ...     traffic="1 GB", hbm_bandwidth="3.35 TB/s", bandwidth_efficiency=0.8, flops="8 GFLOP",
-    ...     peak_flops="989.4 TFLOP/s")
+    >>> rates = dict(hbm_bandwidth="3.35 TB/s", bandwidth_efficiency=0.8, peak_flops=989.4e12, cores=132)
+    >>> sizes = dict(launch_time="8 us", batch=64, kv_heads=8, item_time="1.4 us", flops="8 GFLOP")
+    >>> 1e6 * decode_kernel_time(rates, sizes, traffic="1 GB")
     381.134328...
     """
     read = traffic / (bandwidth_efficiency * hbm_bandwidth)

@@ -21,11 +21,7 @@ linear_bits_wide = constant(
 
 @formula("attention_flops", _HERE)
 def delta_flops(batch, seq, linear_value_heads, linear_key_dim, linear_value_dim, delta_chunk):
-    """FLOPs of Gated DeltaNet over a prompt, chunk by chunk.
-
-    Each token takes three products with the state. A chunk of C tokens adds five products and a triangular solve. Keys
-    meet keys, queries meet keys, and the chunk's corrections are made of its keys and values. So the widths are three
-    times the key's and twice the value's; the triangular solve takes C²/3.
+    """FLOPs of Gated DeltaNet over a prompt: three products with the state per token; per chunk five and a solve.
 
     >>> one = dict(batch=1, seq=64, linear_value_heads=1, linear_key_dim=128, linear_value_dim=128)
     >>> delta_flops(one, delta_chunk=64) / 64
@@ -48,11 +44,11 @@ def delta_traffic(
 ):
     """Bytes moved by Gated DeltaNet over a prompt, with one kernel after another.
 
-    Queries, keys and values go in and out of the convolution and in again, and results go out. The corrections of a
-    chunk, one key and one value wide, are written and read, and so is the state of each chunk.
+    Queries, keys and values are read twice and written once, results written. Corrections and states of chunks go both
+    ways.
 
-    >>> delta_traffic(batch=1, seq=1, linear_key_heads=16, linear_value_heads=64, linear_key_dim=128,
-    ...               linear_value_dim=128, delta_chunk=64, activation_bits=16)
+    >>> heads = dict(linear_key_heads=16, linear_value_heads=64, linear_key_dim=128, linear_value_dim=128)
+    >>> delta_traffic(heads, batch=1, seq=1, delta_chunk=64, activation_bits=16)
     221184.0
     """
     keys, values = linear_key_heads * linear_key_dim, linear_value_heads * linear_value_dim
@@ -64,9 +60,7 @@ def delta_traffic(
 
 @formula("traffic", "yang2024 §3")
 def delta_state_traffic(batch, linear_state, linear_bits, linear_layers, tp):
-    """Bytes moved per decode step for one layer on a device: the sequence's state read and written.
-
-    They do not depend on the number of earlier tokens.
+    """Bytes moved per decode step for one layer on a device: the sequence's state read and written, however long it is.
 
     >>> delta_state_traffic(batch=1, linear_state=48844800, linear_bits=32, linear_layers=45, tp=8)
     1085440.0
@@ -76,12 +70,10 @@ def delta_state_traffic(batch, linear_state, linear_bits, linear_layers, tp):
 
 @formula("kernel_time", _HERE)
 def delta_kernel_time(attention_flops, peak_flops, traffic, bandwidth_efficiency, hbm_bandwidth):
-    """Time of Gated DeltaNet over a prompt: the sum of arithmetic and traffic.
+    """Time of Gated DeltaNet over a prompt: arithmetic and traffic in sum, since its small kernels overlap little.
 
-    They do not overlap, since each of the small kernels does little of either.
-
-    >>> 1e3 * delta_kernel_time(attention_flops="1 TFLOP", peak_flops="989.4 TFLOP/s", traffic="1 GB",
-    ...                         bandwidth_efficiency=0.8, hbm_bandwidth="3.35 TB/s")
+    >>> rates = dict(peak_flops="989.4 TFLOP/s", bandwidth_efficiency=0.8, hbm_bandwidth="3.35 TB/s")
+    >>> 1e3 * delta_kernel_time(rates, attention_flops="1 TFLOP", traffic="1 GB")
     1.383847...
     """
     return attention_flops / peak_flops + traffic / (bandwidth_efficiency * hbm_bandwidth)

@@ -1,14 +1,8 @@
-"""Sparse attention to a few keys that an indexer picks: cost of the indexer's scores and of the picked keys.
-
->>> index_flops(batch=1, pairs=8192, index_heads=64, index_dim=128) / 1e9  # one token, 8,192 cached
-0.134217728
->>> picked_pairs(seq=8192, context=8192, index_tokens=2048) / causal_pairs(seq=8192, context=8192)
-0.43...
-"""
+"""Sparse attention to a few keys that an indexer picks: cost of the indexer's scores and of the picked keys."""
 
 from sympy import Max, Piecewise, Rational, ceiling
 
-from scalebook.attention.arithmetic import causal_pairs, window_pairs  # noqa: F401  (the first stands in an example)
+from scalebook.attention.arithmetic import window_pairs
 from scalebook.language import constant, formula
 
 __all__ = [
@@ -42,22 +36,12 @@ def index_traffic(batch, pairs, context, index_dim, index_bits, fp32_bits):
 
 @formula("kernel_time", _HERE)
 def index_kernel_time(
-    batch,
-    pairs,
-    index_heads,
-    flops,
-    index_peak,
-    peak_vector,
-    traffic,
-    bandwidth_efficiency,
-    hbm_bandwidth,
-):
-    """Time of the indexer: 8-bit products and vector operations one after another, or the traffic if longer.
+    batch, pairs, index_heads, flops, index_peak, peak_vector, traffic, bandwidth_efficiency, hbm_bandwidth,
+):  # fmt: skip
+    """Time of the indexer: 8-bit products, then a ReLU, a weight and a sum per head, or the traffic if longer.
 
-    The vector operations are a ReLU, a weight and a sum for each head.
-
-    >>> 1e6 * index_kernel_time(batch=64, pairs=8192, index_heads=64, flops="8.6 GFLOP", index_peak="1979 TFLOP/s",
-    ...     peak_vector="66.9 TFLOP/s", traffic="71 MB", bandwidth_efficiency=0.8, hbm_bandwidth="3.35 TB/s")
+    >>> rates = dict(index_peak=1979e12, peak_vector=66.9e12, bandwidth_efficiency=0.8, hbm_bandwidth=3.35e12)
+    >>> 1e6 * index_kernel_time(rates, batch=64, pairs=8192, index_heads=64, flops="8.6 GFLOP", traffic="71 MB")
     26.49253...
     """
     computed = flops / index_peak + 3 * batch * pairs * index_heads / peak_vector
@@ -103,9 +87,7 @@ def picked_pairs(seq, context, index_tokens):
 
 @formula("dense_tokens", "sglang-short")
 def dense_tokens_picked(index_tokens):
-    """Prompt length up to which SGLang runs dense latent attention and skips the indexer: no key is left out there.
-
-    vLLM of 2026 picks keys for short prompts too: give 0.
+    """Prompt length up to which SGLang runs dense latent attention and skips the indexer. For vLLM of 2026 give 0.
 
     >>> dense_tokens_picked(index_tokens=2048)
     2048.0
@@ -132,10 +114,7 @@ def tiled_heads(heads, tp, head_tile):
 
 @formula("sparse_efficiency", "flashmla")
 def sparse_efficiency(kv_bits, result_bits):
-    """Share of the peak of FlashMLA's sparse kernels: 640 of 989 TFLOP/s in 16 bits on the H800, else 410.
-
-    The lower rate is for latents cached in fewer bits, which are widened before they are multiplied. The rates are from
-    FlashMLA's README, for large kernels alone.
+    """Share of the peak of FlashMLA's sparse kernels on the H800 (its README): 640 of 989 TFLOP/s in 16 bits, else 410.
 
     >>> sparse_efficiency(kv_bits=16, result_bits=16), sparse_efficiency(kv_bits=8, result_bits=16)
     (0.65, 0.41)
@@ -147,8 +126,8 @@ def sparse_efficiency(kv_bits, result_bits):
 def sparse_kernel_time(flops, sparse_efficiency, peak_flops, traffic, bandwidth_efficiency, hbm_bandwidth):
     """Time of sparse attention: arithmetic, or the traffic if longer; queries share no reads of keys.
 
-    >>> 1e6 * sparse_kernel_time(flops="18 GFLOP", sparse_efficiency=0.65, peak_flops="989.4 TFLOP/s",
-    ...     traffic="151 MB", bandwidth_efficiency=0.8, hbm_bandwidth="3.35 TB/s")
+    >>> rates = dict(sparse_efficiency=0.65, peak_flops=989.4e12, bandwidth_efficiency=0.8, hbm_bandwidth=3.35e12)
+    >>> 1e6 * sparse_kernel_time(rates, flops="18 GFLOP", traffic="151 MB")
     56.34328...
     """
     read = traffic / (bandwidth_efficiency * hbm_bandwidth)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from scalebook.block.listing import Block
 from scalebook.block.operations import Op, Tensor, ways
 
-__all__ = ["backward", "read_and_unread", "recomputation", "unread_again"]
+__all__ = ["backward", "read_and_unread"]
 
 # Each collective and the collective of its gradient (identity: the gradient passes unchanged).
 DUAL = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather", "all_to_all": "all_to_all", "all_reduce": ""}
@@ -15,10 +15,10 @@ PASS = ("add", "all_reduce")
 def backward(block: Block) -> Block:
     """Return the listing of the backward pass: the gradient `d_x` of every tensor and weight, and the recomputed lines.
 
-    Each contraction yields one contraction for each of its two operands. A function reads the tensors that its rule
-    keeps. If a tensor is used several times, its gradients are summed. A gradient that sums over a split index is
-    all-reduced, or reduce-scattered if the forward pass gathered that tensor. Weight gradients are sums over this
-    device's tokens only: the data-parallel step reduces them over the devices that hold other tokens.
+    A function reads the tensors that its rule keeps. Gradients of a tensor that is used several times are summed. A
+    gradient that sums over a split index is all-reduced, or reduce-scattered if the forward pass gathered that tensor.
+    Weight gradients are sums over this device's tokens only: the data-parallel step reduces them. Raises ValueError for
+    a block that decodes.
 
     >>> from scalebook.block.listing import parse
     >>> print(backward(parse("y[batch seq ffn] = x[batch seq hidden] W[hidden ffn]")))
@@ -28,48 +28,24 @@ def backward(block: Block) -> Block:
     return _Pass(block).run()
 
 
-def recomputation(block: Block) -> tuple[Op, ...]:
-    """Return the lines of the backward pass that repeat lines of the forward pass.
+def read_and_unread(back: Block) -> tuple[Block, Block]:
+    """Split a backward pass into the lines that something reads and recomputed lines whose results no line reads.
 
-    >>> from scalebook.block.models import LLAMA
-    >>> from scalebook.block.transformations import selective
-    >>> [op.name for op in recomputation(selective(LLAMA))]
-    ['scores_again', 'probs_again', 'mix_again']
-    """
-    return tuple(op for op in backward(block).ops if not any(t.is_gradient for t in op.outs))
-
-
-def unread_again(back: Block) -> tuple[Op, ...]:
-    """Return the recomputed lines of a backward pass whose results no other line reads.
-
-    If a whole block is recomputed, these are its last product and its last residual sum: the next block already had
-    that result. Compilers leave these lines out, and so do libraries that stop recomputing as soon as every saved
+    If a whole block is recomputed, the unread lines are its last product and its last residual sum, which the next
+    block already had. Compilers leave these lines out, and so do libraries that stop recomputing once every saved
     tensor is rebuilt.
 
-    >>> from scalebook.block.models import LLAMA
-    >>> from scalebook.block.transformations import full
-    >>> [op.name for op in unread_again(backward(full(LLAMA)))]
+    >>> from scalebook.block import LLAMA, full
+    >>> print([op.name for op in read_and_unread(backward(full(LLAMA)))[1].ops])
     ['down_again', 'y_again']
     """
-    read, unread = set(), []
+    read, parts = set(), ([], [])
     for op in reversed(back.ops):
-        if any(t.is_gradient or t.name in read for t in op.outs):
+        is_read = any(t.is_gradient or t.name in read for t in op.outs)
+        parts[not is_read].insert(0, op)
+        if is_read:
             read |= {t.name for t in op.args}
-        else:
-            unread.append(op)
-    return tuple(reversed(unread))
-
-
-def read_and_unread(back: Block) -> tuple[Block, Block]:
-    """Split a backward pass into the lines that something reads, and those of `unread_again`.
-
-    >>> from scalebook.block.models import LLAMA
-    >>> from scalebook.block.transformations import full
-    >>> [len(part.ops) for part in read_and_unread(backward(full(LLAMA)))][1]
-    2
-    """
-    unread = unread_again(back)
-    return Block(tuple(op for op in back.ops if op not in set(unread))), Block(unread)
+    return tuple(Block(tuple(part)) for part in parts)
 
 
 class _Pass:
@@ -186,18 +162,17 @@ class _Pass:
             in_group = op.again and not inside and self.again.get((tensor.name, False))
             return replace(in_group, indices=tensor.indices) if in_group else self.at_hand(tensor, kernel)
 
-        terms = tuple(tuple(map(read, term)) for term in op.terms)
+        repeated = op.reading(read)
         outs = tuple(replace(t, name=f"{t.name}_{'inner' if inside else 'again'}") for t in op.outs)
         if inside:
             outs = outs[:1]
         self.again.update({(old.name, inside): new for old, new in zip(op.outs, outs, strict=False)})
-        self.ops.append(replace(op, outs=outs, terms=terms, kernel=kernel, again=""))
+        self.ops.append(replace(repeated, outs=outs, kernel=kernel, again=""))
 
     def emit(self, outs, terms, function, kernel):
         self.ops.append(Op(outs, terms, function, kernel=kernel))
 
     def fresh(self, name: str) -> str:
-        """Return the name, or the name with a number if it is taken."""
         taken = {t.name for op in self.ops for t in op.outs}
         number, found = 2, name
         while found in taken or f"{found}_partial" in taken:

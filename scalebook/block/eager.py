@@ -1,18 +1,13 @@
 """A block as PyTorch runs it in eager mode: every element-wise step is a kernel and saves what its gradient reads.
 
 A fused block keeps one copy of a norm's input. The same norm in PyTorch keeps its input in 32 bits, the normalised
-tensor and the result. `RULES` says which tensors each step keeps, so saved bytes and memory traffic follow from one
-listing.
-
->>> from scalebook.block.models import LLAMA
->>> [op.name for op in eager(LLAMA).ops[:6]]
-['fp32_h1_wide', 'fp32_h1_rms', 'fp32_h1_normal', 'h1_narrow', 'h1', 'q']
+tensor and the result.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from scalebook.block.listing import Block
+from scalebook.block.models import GPT, LLAMA  # noqa: F401  (for the examples)
 from scalebook.block.operations import Op, Tensor, base
 
 __all__ = ["FAMILIES", "Family", "eager", "undropped"]
@@ -55,10 +50,9 @@ def eager(block: Block, family: Family = FAMILIES["llama"], *, unfused: bool = F
     """Replace every element-wise line of a block by the steps that PyTorch runs in eager mode, one kernel each.
 
     With `unfused` attention is written out too: keys and values are repeated for each query head that shares them, and
-    the softmax runs in 32 bits. With `autocast` the weights are 32 bits wide and the products 16. Tensors between
-    blocks are then 32 bits wide, and each product saves a 16-bit copy of its input.
+    the softmax runs in 32 bits. With `autocast` the weights and the tensors between blocks are 32 bits wide, the
+    products 16, and each product saves a 16-bit copy of its input.
 
-    >>> from scalebook.block.models import LLAMA
     >>> sorted(set(eager(LLAMA).saved_tensors) - set(LLAMA.saved_tensors))[:3]
     ['active_open', 'fp32_h1_rms', 'fp32_h1_wide']
     """
@@ -68,7 +62,6 @@ def eager(block: Block, family: Family = FAMILIES["llama"], *, unfused: bool = F
 def undropped(block: Block) -> Block:
     """Return a block without its dropout.
 
-    >>> from scalebook.block.models import GPT
     >>> print(undropped(GPT)["x2"])
     x2[batch seq hidden] = add(x[batch seq hidden], attended[batch seq hidden])
     """
@@ -77,12 +70,7 @@ def undropped(block: Block) -> Block:
     def read(tensor):
         return replace(tensor, name=gone.get(tensor.name, tensor.name))
 
-    ops = (op for op in block.ops if op.function != "drop")
-    return Block(tuple(replace(op, terms=tuple(tuple(map(read, t)) for t in op.terms)) for op in ops))
-
-
-def _is_routed(tensors: Iterable[Tensor]) -> bool:
-    return any(base(i) == "expert_tokens" for t in tensors for i in t.indices)
+    return Block(tuple(op.reading(read) for op in block.ops if op.function != "drop"))
 
 
 class _Eager:
@@ -101,7 +89,6 @@ class _Eager:
         return Block(tuple(self.ops))
 
     def read(self, tensor: Tensor) -> Tensor:
-        """Return a tensor of the block under its present name."""
         return replace(tensor, name=self.now.get(tensor.name, tensor.name))
 
     def emit(self, out: Tensor, function: str, *args: Tensor) -> Tensor:
@@ -109,10 +96,7 @@ class _Eager:
         return out
 
     def step(self, function: str, first: Tensor, *others: Tensor, name: str, wide: bool | None = None) -> Tensor:
-        """Add a step whose result has the shape of its first operand.
-
-        The result is 32-bit if any operand is, unless `wide` says otherwise.
-        """
+        """Add a step with the shape of its first operand, in 32 bits if any operand is, unless `wide` is given."""
         wide = any(t.is_fp32 for t in (first, *others)) if wide is None else wide
         name = name.removeprefix("fp32_")
         return self.emit(replace(first, name=f"fp32_{name}" if wide else name), function, first, *others)
@@ -121,7 +105,6 @@ class _Eager:
         return self.step("cast", tensor, name=name, wide=False) if tensor.is_fp32 else tensor
 
     def made(self, op: Op, found: Tensor):
-        """Give the result of a line of the block the name of the tensor that was found for it."""
         self.now[op.name] = found.name
 
     # Lines of a block
@@ -133,7 +116,9 @@ class _Eager:
         self.ops.append(replace(op, outs=outs, terms=(tuple(args),)))
 
     def _product(self, op: Op, args: list[Tensor]):
-        is_routed = _is_routed(op.args)  # autocast does not cover grouped products
+        is_routed = any(
+            base(i) == "expert_tokens" for t in op.args for i in t.indices
+        )  # autocast does not cover grouped products
         wide = is_routed and any(t.is_fp32 for t in args)
         of = "qkv" if self.family.one_product and op.name in ("q", "k", "v") else op.name
 
@@ -142,8 +127,7 @@ class _Eager:
             return found if is_routed else self.copy(found, of)
 
         out = replace(op.outs[0], name=f"fp32_{op.name}") if wide else op.outs[0]
-        terms = tuple(tuple(map(operand, term)) for term in op.terms)
-        self.ops.append(replace(op, outs=(out,), terms=terms))
+        self.ops.append(replace(op.reading(operand), outs=(out,)))
         if self.family.head_norm and op.name in ("q", "k"):
             out = self.norm(out, (), f"{op.name}_normed")
         if self.family.norms != "before" and op.name in ("attended", "down") and not is_routed:

@@ -8,19 +8,12 @@ A listing has one operation a line. Indices are letters of the notation, and wei
     y[batch seq hidden] = all_reduce(z[batch seq hidden]) over tp                a collective
 
 `kv_heads/tp` is an index split over tp devices, and `expert_tokens*ep` is one gathered from ep devices: the listing
-always shows what one device holds. A tensor's name sets the width of its elements: `..._cache` has kv_bits, `mask...`
-mask_bits, `fp32_...` fp32_bits, weights weight_bits, weight gradients (`d_W...`) gradient_bits, and everything else
-activation_bits. `seq` counts the new tokens and `context` the tokens attended to. In training the caller sets them
-equal.
+always shows what one device holds. A tensor's name sets the width of its elements (`Tensor.kind`). `seq` counts the new
+tokens and `context` the tokens attended to; in training they are equal.
 
-Conventions. FLOPs count contractions only, as one multiply and one add per combination of indices; scores above the
-diagonal count too. Element-wise work is counted separately, in `vector_flops`. Traffic is the operands read and the
-results written, once per kernel; collectives move bytes over links and add no memory traffic. The saved tensors are the
-ones that the backward pass reads. Means and variances of norms and routing tables are left out because they are small.
-
->>> block = parse("u[batch seq ffn] = x[batch seq hidden] W[hidden ffn]")
->>> block.flops, block.params, block.saved
-(2*batch*ffn*hidden*seq, ffn*hidden, activation_bits*batch*hidden*seq/8)
+FLOPs count contractions only, scores above the diagonal included; element-wise work is in `vector_flops`. Traffic is
+the operands read and the results written, once per kernel; collectives add none. Means and variances of norms and
+routing tables are left out because they are small.
 """
 
 import re
@@ -40,8 +33,7 @@ __all__ = ["Block", "Collective", "factored", "parse"]
 class Collective(NamedTuple):
     """A collective: its kind, its whole buffer in elements and bytes, and the letter that counts its devices.
 
-    The whole buffer is the input of an all-reduce, the result of an all-gather, the input of a reduce-scatter, and what
-    one device of an all-to-all starts with, including the part that it keeps.
+    The whole buffer is the input of an all-reduce, a reduce-scatter or an all-to-all, and the result of an all-gather.
     """
 
     kind: str
@@ -54,9 +46,8 @@ class Collective(NamedTuple):
 class Block:
     """Operations in order, and what they cost on one device for one micro-batch, as SymPy expressions.
 
-    >>> block = parse("z[batch seq ffn] = gelu(u[batch seq ffn])")
-    >>> block.flops, block.vector_flops, block.traffic
-    (0, 8*batch*ffn*seq, activation_bits*batch*ffn*seq/4)
+    >>> parse("z[batch seq ffn] = gelu(u[batch seq ffn])").vector_flops
+    8*batch*ffn*seq
     """
 
     ops: tuple[Op, ...]
@@ -131,8 +122,8 @@ class Block:
     def is_inner(self, tensor: Tensor, tag: str) -> bool:
         """Return True if a tensor stays inside its group of lines.
 
-        With tag "kernel" the group is a fused kernel, and no other line may read the tensor. With tag "again" it is a
-        group that is recomputed, and no other line may keep the tensor for the backward pass.
+        The group is a fused kernel (tag "kernel"), whose tensor no other line reads, or one that is recomputed (tag
+        "again"), whose tensor no other line keeps for the backward pass.
         """
         group = getattr(self.makers[tensor.name], tag)
         if not group or (tag == "kernel" and (tensor.kind == "fp32" or tensor == self.ops[-1].outs[0])):
@@ -143,8 +134,7 @@ class Block:
     def is_rebuilt(self, tensor: Tensor) -> bool:
         """Return True if the backward pass rebuilds a tensor instead of reading a saved copy.
 
-        These are the inner tensors of fused kernels and of recomputed groups, and the results of gathers: saving the
-        shard is enough.
+        These are the inner tensors of fused kernels and of recomputed groups, and gathers, whose shards are saved.
         """
         maker = self.makers.get(tensor.name)
         return maker is not None and (
@@ -179,12 +169,11 @@ class Block:
 
     @cached_property
     def saved(self) -> Expr:
-        """Bytes kept for the backward pass. A tensor used twice is kept once."""
+        """Bytes kept for the backward pass, a tensor used twice counted once."""
         return factored(self.saved_tensors.values())
 
     @cached_property
     def flops(self) -> Expr:
-        """Matrix FLOPs."""
         return factored(op.flops for op in self.ops)
 
     @cached_property
@@ -214,16 +203,12 @@ class Block:
 
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
-        """The collectives in order."""
         whole = [(op, op.outs[0] if op.function == "all_gather" else op.args[0]) for op in self.ops if op.is_collective]
         return tuple(Collective(op.function, t.elements, t.bytes, symbol(op.over)) for op, t in whole)
 
 
 def factored(costs: Iterable[Expr]) -> Expr:
-    """Return the sum of products of letters, with their common factors in front.
-
-    SymPy's `factor_terms` gives the same result, but it also searches inside other kinds of expression and takes ten
-    times as long.
+    """Return the sum of products of letters, with common factors in front, as `factor_terms` does in ten times as long.
 
     >>> factored([symbol("batch") * symbol("seq") / 2, symbol("seq") * symbol("hidden")])
     seq*(batch + 2*hidden)/2
@@ -247,8 +232,7 @@ def _shared(base, exponents):
 def parse(listing: str) -> Block:
     """Read a listing, one operation a line; `#` starts a comment.
 
-    Raises ValueError for a malformed line (naming it and what was expected) and LookupError for an unknown index,
-    function or way (naming the nearest).
+    Raises ValueError for a malformed line and LookupError for an unknown index, function or way (naming the nearest).
 
     >>> parse("y[batch seq] = x[batch hiden] W[hiden seq]")
     Traceback (most recent call last):
@@ -301,11 +285,7 @@ def _tensors(text: str) -> tuple[Tensor, ...]:
 
 
 def _check(block: Block):
-    """Check that every tensor is made once and read as it was made, and that contractions add no index.
-
-    A tensor made over `seq` may be read over `context`. Every index of a contraction's result must be an index of one
-    of its operands.
-    """
+    """Check that every tensor is made once and read as it was made, and that contractions add no index."""
     made = {}
     for op in block.ops:
         for t in op.args:

@@ -5,7 +5,8 @@ activation_bits*batch*head_dim*heads*seq/(8*tp)
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import NamedTuple
 
@@ -13,20 +14,7 @@ from sympy import Add, Expr, Min, Mul, S
 
 from scalebook.language.notation import symbol
 
-__all__ = [
-    "COLLECTIVES",
-    "DERIVED",
-    "RULES",
-    "TOKENS",
-    "Kernel",
-    "Op",
-    "Product",
-    "Rule",
-    "Tensor",
-    "base",
-    "size",
-    "ways",
-]
+__all__ = ["Kernel", "Op", "Tensor"]
 
 # Sizes of dependent indices, in other letters.
 DERIVED = {
@@ -40,10 +28,9 @@ COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 
 
 class Rule(NamedTuple):
-    """What a function costs and keeps.
+    """What a function keeps for its backward pass ("inputs", "outputs", "mask" or "") and its vector FLOPs per element.
 
-    It names what the function keeps for its backward pass ("inputs", "outputs", "mask" or ""), its vector FLOPs per
-    element forward and backward, and whether one device must hold the whole of its last index.
+    If it is `whole`, one device must hold all of its last index.
     """
 
     keeps: str
@@ -163,7 +150,6 @@ class Tensor:
 
     @property
     def is_gradient(self) -> bool:
-        """Whether this is the gradient of a tensor or of a weight."""
         return self.kind in ("gradient", "weight gradient")
 
     @property
@@ -185,12 +171,11 @@ class Tensor:
         return self.elements * self.width
 
     def visited(self, by: str) -> Expr:
-        """Return the elements of a weight if only `by` (a letter) of its experts are used."""
         return self.elements.subs(symbol("experts"), symbol(by)) if self.is_routed else self.elements
 
     @property
     def is_routed(self) -> bool:
-        """Whether this is the weight of routed experts: its first index is "experts". A router's last index is."""
+        """Whether this is the weight of routed experts, whose first index is "experts" (a router's last index is)."""
         return self.is_weight and base(self.indices[0]) == "experts"
 
     @property
@@ -230,6 +215,14 @@ class Op:
     def args(self) -> tuple[Tensor, ...]:
         return tuple(tensor for term in self.terms for tensor in term)
 
+    def reading(self, change: Callable[[Tensor], Tensor]) -> "Op":
+        """Return the line with every operand changed."""
+        return replace(self, terms=tuple(tuple(map(change, term)) for term in self.terms))
+
+    def mapped(self, change: Callable[[Tensor], Tensor]) -> "Op":
+        """Return the line with every operand and every result changed."""
+        return replace(self.reading(change), outs=tuple(map(change, self.outs)))
+
     @property
     def is_collective(self) -> bool:
         return self.function in COLLECTIVES
@@ -251,8 +244,8 @@ class Op:
         """The contractions as matrix products. A function has none.
 
         An index of the result counts copies if both operands have it, rows if only the first has it, and columns if
-        only the second has it. All other indices are summed over. Further contractions into the same result take its
-        rows, columns and copies from the first.
+        only the second has it; all others are summed over. Further contractions into the same result share its rows,
+        columns and copies.
         """
         if self.function or not self._multiplied:
             return ()

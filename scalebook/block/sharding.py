@@ -1,6 +1,5 @@
 """Splitting a block over devices: tensor, sequence, context and expert parallelism as transformations of its listing.
 
->>> from scalebook.block.models import GPT
 >>> [c.kind for c in GPT.then(tensor_parallel, sequence_parallel).collectives]
 ['all_gather', 'reduce_scatter', 'all_gather', 'reduce_scatter']
 """
@@ -8,6 +7,7 @@
 from dataclasses import replace
 
 from scalebook.block.listing import Block
+from scalebook.block.models import GPT, LLAMA, MOE  # noqa: F401  (for the examples)
 from scalebook.block.operations import RULES, TOKENS, Op, Tensor, base, ways
 from scalebook.block.transformations import attention_core
 from scalebook.language.notation import nearest, symbol
@@ -30,12 +30,11 @@ def _map(tensor: Tensor, names: tuple[str, ...], way: str) -> Tensor:
 def shard(block: Block, way: str, *names: str) -> Block:
     """Split indices `way` ways (a letter: "tp"). A sum over a split index ends in an all-reduce.
 
-    Only one of the devices adds a bias to such a sum. Raises LookupError for an index the block lacks and ValueError
-    for one that a function needs whole (a norm, a softmax) or that is already split this way.
+    Raises LookupError for an index the block lacks and ValueError for one that a function needs whole (a norm, a
+    softmax) or that is already split this way.
 
     >>> from scalebook.block.listing import parse
-    >>> print(shard(parse("y[batch seq hidden] = z[batch seq ffn] W[ffn hidden]"), "tp", "ffn"))
-    y_partial[batch seq hidden] = z[batch seq ffn/tp] W[ffn/tp hidden]
+    >>> print(shard(parse("y[batch seq hidden] = z[batch seq ffn] W[ffn hidden]"), "tp", "ffn")["y"])
     y[batch seq hidden] = all_reduce(y_partial[batch seq hidden]) over tp
     """
     symbol(way)  # an unknown letter is named before anything else
@@ -48,11 +47,7 @@ def shard(block: Block, way: str, *names: str) -> Block:
             raise ValueError(f"{', '.join(names)} cannot be split over {way} twice: {op}")
         if op.function and RULES[op.function].whole and base(op.args[0].indices[-1]) in names:
             raise ValueError(f"{op.args[0].indices[-1]} cannot be split: {op.function} needs all of it in {op}")
-        new = replace(
-            op,
-            outs=tuple(_map(t, names, way) for t in op.outs),
-            terms=tuple(tuple(_map(t, names, way) for t in term) for term in op.terms),
-        )
+        new = op.mapped(lambda tensor: _map(tensor, names, way))
         summed = {base(i) for t in op.args for i in t.indices} - {base(i) for i in op.outs[0].indices}
         if not op.function and summed & set(names):
             partial = Tensor(f"{op.name}_partial", new.outs[0].indices)
@@ -65,24 +60,21 @@ def shard(block: Block, way: str, *names: str) -> Block:
 def tensor_parallel(block: Block, way: str = "tp") -> Block:
     """Split heads and feed-forward widths (Shoeybi et al. 2019). The sum after each half of the block is all-reduced.
 
-    Key-value heads are split with their queries. If there are fewer key-value heads than devices, several devices hold
-    the same head. A listing cannot say so; a training step corrects for it (`scalebook.training.block_costs`).
+    Several devices hold the same key-value head if there are fewer heads than devices. A listing cannot say so; a
+    training step corrects for it.
 
-    >>> from scalebook.block.models import LLAMA
-    >>> tensor_parallel(LLAMA).collectives[0]
-    Collective(kind='all_reduce', elements=batch*hidden*seq, bytes=activation_bits*batch*hidden*seq/8, ways=tp)
+    >>> print(tensor_parallel(LLAMA)["up"])
+    up[batch seq ffn/tp] = h2[batch seq hidden] Wup[hidden ffn/tp]
     """
     names = ("heads", "kv_heads", "ffn", "expert_ffn", "shared_ffn", "vocab")
     return shard(block, way, *(name for name in names if name in block.indices))
 
 
 def sequence_parallel(block: Block, way: str = "tp") -> Block:
-    """Split the tokens of the lines that tensor parallelism leaves whole (Korthikanti et al. 2022 §4).
+    """Split the tokens of the lines that tensor parallelism leaves whole, such as norms (Korthikanti et al. 2022 §4).
 
-    These lines are norms, dropout and residuals. Each all-reduce becomes a reduce-scatter, and an all-gather is added
-    before the next split contraction.
+    Each all-reduce becomes a reduce-scatter, and an all-gather is added before the next split contraction.
 
-    >>> from scalebook.block.models import LLAMA
     >>> print(LLAMA.then(tensor_parallel, sequence_parallel)["x2"])
     x2[batch seq/tp hidden] = add(x[batch seq/tp hidden], attended[batch seq/tp hidden])
     """
@@ -100,18 +92,8 @@ def sequence_parallel(block: Block, way: str = "tp") -> Block:
         elif any(map(is_split, (*op.outs, *op.args))):
             ops.append(_gather(block, op, ops, gathered, way, lambda t: not is_split(t)))
         else:
-            ops.append(
-                replace(
-                    op,
-                    outs=tuple(_split_tokens(t, way) for t in op.outs),
-                    terms=tuple(tuple(_split_tokens(t, way) for t in term) for term in op.terms),
-                )
-            )
+            ops.append(op.mapped(lambda t: t if t.is_weight else _map(t, TOKENS, way)))
     return Block(tuple(ops))
-
-
-def _split_tokens(tensor: Tensor, way: str) -> Tensor:
-    return tensor if tensor.is_weight else _map(tensor, TOKENS, way)
 
 
 def _gather(block: Block, op: Op, ops: list[Op], gathered: dict, way: str, wanted) -> Op:
@@ -128,16 +110,14 @@ def _gather(block: Block, op: Op, ops: list[Op], gathered: dict, way: str, wante
             ops.append(Op((whole,), ((_map(tensor, TOKENS, way),),), "all_gather", way, again=op.again))
         return replace(whole, indices=tensor.indices)
 
-    return replace(op, terms=tuple(tuple(map(read, term)) for term in op.terms))
+    return op.reading(read)
 
 
 def context_parallel(block: Block, way: str = "cp") -> Block:
-    """Split the sequence. Keys and values are all-gathered before attention (Llama 3 report §3.3.2).
+    """Split the sequence. Keys and values are all-gathered before attention (Llama 3 report §3.3.2), and not saved.
 
-    Gathered keys and values are not saved, so ring attention saves the same bytes. Weight gradients then need a sum
-    over these devices too, and data parallelism does that sum together with its own.
+    Weight gradients then need a sum over these devices too, which data parallelism does together with its own.
 
-    >>> from scalebook.block.models import LLAMA
     >>> print(context_parallel(LLAMA)["v_all"])
     v_all[batch context kv_heads head_dim] = all_gather(v[batch context/cp kv_heads head_dim]) over cp
     """
@@ -152,7 +132,7 @@ def context_parallel(block: Block, way: str = "cp") -> Block:
         def split(tensor, kept=kept):
             return tensor if tensor.is_weight or tensor.name in kept else _map(tensor, ("seq", "expert_tokens"), way)
 
-        ops.append(replace(new, outs=tuple(map(split, op.outs)), terms=tuple(tuple(map(split, t)) for t in new.terms)))
+        ops.append(new.mapped(split))
     return Block(tuple(ops))
 
 
@@ -162,11 +142,8 @@ def _copies_attended(block: Block) -> list[str]:
 
 
 def context_exchanged(block: Block, way: str = "cp") -> Block:
-    """Split the sequence outside attention and the heads inside it (DeepSpeed-Ulysses).
+    """Split the sequence outside attention and the heads inside it (DeepSpeed-Ulysses), by all-to-alls.
 
-    An all-to-all before attention and one after it switch between the two splits.
-
-    >>> from scalebook.block.models import LLAMA
     >>> [c.kind for c in context_exchanged(LLAMA).collectives]
     ['all_to_all', 'all_to_all', 'all_to_all', 'all_to_all']
     """
@@ -177,9 +154,7 @@ def context_exchanged(block: Block, way: str = "cp") -> Block:
         if tensor.name not in moved:
             made = block.made(tensor)
             if not any(base(i) in heads for i in made.indices):
-                raise ValueError(
-                    f"{tensor.name} has no heads to deal out; gather the context instead: context_parallel"
-                )
+                raise ValueError(f"{tensor.name} has no heads to split; gather the context instead: context_parallel")
             moved[tensor.name] = replace(_map(made, end, way), name=name)
             ops.append(Op((moved[tensor.name],), ((_map(made, start, way),),), "all_to_all", way))
         return replace(_map(tensor, end, way), name=name)
@@ -196,9 +171,8 @@ def context_exchanged(block: Block, way: str = "cp") -> Block:
                 return exchange(tensor, f"{tensor.name}_tokens", heads, tokens)
             return _map(tensor, heads if inside else tokens, way)
 
-        terms = tuple(tuple(map(read, term)) for term in op.terms)
         outs = tuple(_map(t, heads if inside else tokens, way) for t in op.outs)
-        ops.append(replace(op, outs=outs, terms=terms))
+        ops.append(replace(op.reading(read), outs=outs))
     return Block(tuple(ops))
 
 
@@ -207,7 +181,6 @@ def expert_parallel(block: Block, way: str = "ep") -> Block:
 
     Each device then runs 1/ep of the experts on the tokens that all ep devices send it, assumed to be an even share.
 
-    >>> from scalebook.block.models import MOE
     >>> expert_parallel(MOE).collectives[0].elements
     batch*hidden*seq*top_k
     """
@@ -230,8 +203,7 @@ def expert_parallel(block: Block, way: str = "ep") -> Block:
                 replace(op, terms=((back, *op.args[1:]),)),
             ]
         elif any(base(i) == "expert_tokens" for t in op.args for i in t.indices):
-            terms = tuple(tuple(map(spread, term)) for term in op.terms)
-            ops.append(replace(op, outs=tuple(map(spread, op.outs)), terms=terms))
+            ops.append(op.mapped(spread))
         else:
             ops.append(op)
     return Block(tuple(ops))
@@ -240,14 +212,11 @@ def expert_parallel(block: Block, way: str = "ep") -> Block:
 def expert_tensor_parallel(block: Block, way: str = "etp", of: str = "tp") -> Block:
     """Split the experts' widths over `way` devices while the rest of the block is split over `of` devices.
 
-    Tokens are already split `of` ways. The gather before the experts and the sum after them run only over the `way`
-    devices that share an expert's width.
+    The gather before the experts and the sum after them run only over the devices that share an expert's width.
 
-    >>> from scalebook.block.models import MOE
     >>> spread = MOE.then(tensor_parallel, sequence_parallel, expert_parallel)
-    >>> print(expert_tensor_parallel(spread)["sent_all"])
-    sent_all[experts/ep expert_tokens*ep*etp/tp hidden] = all_gather(sent[experts/ep expert_tokens*ep/tp hidden]) over
-    etp
+    >>> print(expert_tensor_parallel(spread)["sent_all"].outs[0])
+    sent_all[experts/ep expert_tokens*ep*etp/tp hidden]
     """
 
     def marked(index):
@@ -265,14 +234,4 @@ def expert_tensor_parallel(block: Block, way: str = "etp", of: str = "tp") -> Bl
     def over(op):
         return way if op.over == of and any(base(i) == "expert_tokens" for t in op.args for i in t.indices) else op.over
 
-    return Block(
-        tuple(
-            replace(
-                op,
-                outs=tuple(map(split, op.outs)),
-                terms=tuple(tuple(map(split, term)) for term in op.terms),
-                over=over(op),
-            )
-            for op in block.ops
-        )
-    )
+    return Block(tuple(replace(op.mapped(split), over=over(op)) for op in block.ops))

@@ -1,33 +1,17 @@
-"""Transformations of a block's listing on one device: a key-value cache, fusion, recomputation, biases.
-
->>> from scalebook.block.models import GPT
->>> "context" in str(GPT.saved), "context" in str(flash(GPT).saved)
-(True, False)
-"""
+"""Transformations of a block's listing on one device: a key-value cache, fusion, recomputation, biases."""
 
 from dataclasses import replace
 
 from scalebook.block.listing import Block
-from scalebook.block.operations import TOKENS, Op, Tensor, base
+from scalebook.block.models import GPT, LLAMA  # noqa: F401  (for the examples)
+from scalebook.block.operations import Op, Tensor
 
-__all__ = [
-    "attention_core",
-    "biased",
-    "cached",
-    "flash",
-    "full",
-    "fuse",
-    "hold_gathered",
-    "recompute",
-    "selective",
-    "unbiased",
-]
+__all__ = ["attention_core", "cached", "flash", "full", "fuse", "hold_gathered", "recompute", "selective", "unbiased"]
 
 
 def cached(block: Block) -> Block:
     """Turn a block into its decode step: it attends to a cache of `context` tokens and appends the `seq` new ones.
 
-    >>> from scalebook.block.models import LLAMA
     >>> cached(LLAMA).cache
     batch*context*head_dim*kv_bits*kv_heads/4
     """
@@ -42,7 +26,7 @@ def cached(block: Block) -> Block:
                 ops.append(Op((caches[tensor.name],), ((block.made(tensor),),), "append"))
             return caches[tensor.name]
 
-        ops.append(replace(op, terms=tuple(tuple(map(read, term)) for term in op.terms)))
+        ops.append(op.reading(read))
     if not caches:
         raise ValueError("the block attends to nothing: no tensor made over 'seq' is read over 'context'")
     return Block(tuple(ops))
@@ -58,10 +42,8 @@ def _named(block: Block, names: tuple[str, ...]) -> set[str]:
 def fuse(block: Block, *names: str, kernel: str) -> Block:
     """Run lines as one kernel. Tensors that only these lines use are neither moved to memory nor saved.
 
-    The backward kernel recomputes those tensors. For that, a softmax saves one fp32 number per row, and a dropout mask
-    is regenerated from its seed.
+    The backward kernel recomputes them, for which a softmax saves one fp32 number per row.
 
-    >>> from scalebook.block.models import LLAMA
     >>> fuse(LLAMA, "up", "gate", "active", "down", kernel="feed_forward").kernels[-2].name
     'feed_forward'
     """
@@ -79,9 +61,6 @@ def fuse(block: Block, *names: str, kernel: str) -> Block:
 def recompute(block: Block, *names: str) -> Block:
     """Recompute these lines in the backward pass: the group's inputs are saved, and its inner tensors are not.
 
-    >>> from scalebook.block.models import LLAMA
-    >>> "active" in recompute(LLAMA, "active").saved_tensors  # the next line keeps its operand
-    True
     >>> "active" in recompute(LLAMA, "active", "down").saved_tensors
     False
     """
@@ -92,7 +71,6 @@ def recompute(block: Block, *names: str) -> Block:
 def attention_core(block: Block) -> tuple[str, ...]:
     """Return the names of the tensors from the scores to the weighted values, which FlashAttention fuses.
 
-    >>> from scalebook.block.models import GPT
     >>> attention_core(GPT)
     ('scores', 'probs', 'dropped', 'mix')
     """
@@ -110,7 +88,6 @@ def attention_core(block: Block) -> tuple[str, ...]:
 def flash(block: Block) -> Block:
     """FlashAttention (Dao et al. 2022): scores, softmax, dropout and the product with the values in one kernel.
 
-    >>> from scalebook.block.models import GPT
     >>> sorted(set(GPT.saved_tensors) - set(flash(GPT).saved_tensors))
     ['dropped', 'mask1', 'probs']
     """
@@ -120,7 +97,6 @@ def flash(block: Block) -> Block:
 def selective(block: Block) -> Block:
     """Recompute the attention core in the backward pass (Korthikanti et al. 2022 §5).
 
-    >>> from scalebook.block.models import LLAMA
     >>> sorted(set(LLAMA.saved_tensors) - set(selective(LLAMA).saved_tensors))
     ['probs']
     """
@@ -130,7 +106,6 @@ def selective(block: Block) -> Block:
 def full(block: Block) -> Block:
     """Recompute the whole block in the backward pass. Only its input is saved.
 
-    >>> from scalebook.block.models import LLAMA
     >>> full(LLAMA).saved_tensors
     {'x': activation_bits*batch*hidden*seq/8}
     """
@@ -140,8 +115,7 @@ def full(block: Block) -> Block:
 def hold_gathered(block: Block, way: str = "tp") -> Block:
     """Save what tensor parallelism gathers, so that the backward pass need not gather it again.
 
-    >>> from scalebook.block.models import LLAMA
-    >>> from scalebook.block.sharding import sequence_parallel, tensor_parallel
+    >>> from scalebook.block import LLAMA, sequence_parallel, tensor_parallel
     >>> sorted(x for x in hold_gathered(LLAMA.then(tensor_parallel, sequence_parallel)).saved_tensors if "all" in x)
     ['h1_all', 'h2_all']
     """
@@ -151,28 +125,9 @@ def hold_gathered(block: Block, way: str = "tp") -> Block:
 def unbiased(block: Block) -> Block:
     """Drop the biases of the contractions.
 
-    >>> from scalebook.block.models import GPT
     >>> print(unbiased(GPT)["up"])
     up[batch seq ffn] = h2[batch seq hidden] Wup[hidden ffn]
     """
     return Block(
         tuple(op if op.function else replace(op, terms=tuple(t for t in op.terms if len(t) > 1)) for op in block.ops)
     )
-
-
-def biased(block: Block, *names: str) -> Block:
-    """Add a bias to the contractions that make these tensors, as Qwen does for queries, keys and values.
-
-    >>> from scalebook.block.models import LLAMA
-    >>> print(biased(LLAMA, "v")["v"])
-    v[batch seq kv_heads head_dim] = h1[batch seq hidden] Wv[hidden kv_heads head_dim] + Bv[kv_heads head_dim]
-    """
-    group = _named(block, names)
-    if functions := sorted(name for name in group if block[name].function):
-        raise ValueError(f"{functions[0]!r} is made by {block[functions[0]].function}, not by a contraction")
-
-    def add(op):
-        bias = Tensor(f"B{op.name}", tuple(i for i in op.outs[0].indices if base(i) not in ("batch", *TOKENS)))
-        return replace(op, terms=(*op.terms, (bias,)))
-
-    return Block(tuple(add(op) if op.name in group else op for op in block.ops))

@@ -1,6 +1,5 @@
 """The kernels of a block and of its backward pass. Each is a matrix product, fused attention or a memory stream.
 
->>> from scalebook.block import LLAMA
 >>> work(LLAMA, "forward")[0]
 Work(name='h1', phase='forward', kind='stream', ...
 """
@@ -11,28 +10,19 @@ from functools import cache
 
 from sympy import Add, Expr, Max, Mul, S
 
-from scalebook.block import Block, Kernel, Tensor, backward
+from scalebook.block import LLAMA, Block, Kernel, Tensor, backward  # noqa: F401  (the first for the examples)
 from scalebook.block.operations import Op, Product, base, ways
 from scalebook.language import symbol
 from scalebook.machine import kernels
 
 __all__ = [
-    "PHASES",
-    "Work",
-    "both_passes",
-    "launched",
-    "phase_of",
-    "product_time",
-    "stream",
-    "tensors_of",
-    "trained",
-    "work",
-]
+    "PHASES", "Work", "both_passes", "launched", "phase_of", "product_time", "stream", "tensors_of", "trained", "work",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Work:
-    """One kernel as the time model sees it: its phase, and either a matrix product, fused attention or a memory stream.
+    """One kernel as the time model sees it: a matrix product, fused attention or a memory stream, in seconds.
 
     `rate` is the peak rate that applies to all of its FLOPs.
     """
@@ -67,10 +57,8 @@ def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, 
     """Return the kernels of a listing with their times. Products that read the same tensor run as one (q, k and v).
 
     Weights that are split over different devices cannot be joined, so a router runs apart from shared experts. If
-    `phase` is empty, each kernel of a backward pass gets its own phase: recomputation, the gradient of inputs, or the
-    gradient of weights.
+    `phase` is empty, each kernel of a backward pass gets its own phase.
 
-    >>> from scalebook.block import LLAMA
     >>> [w.name for w in work(LLAMA, "forward") if w.kind == "product"]
     ['q k v', 'scores', 'mix', 'attended', 'up gate', 'down']
     """
@@ -78,11 +66,8 @@ def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, 
 
 
 def launched(block: Block) -> list[list[Kernel]]:
-    """Return the kernels of a listing without collectives.
+    """Return the kernels of a listing without collectives, products that read the same tensor in one group.
 
-    Products that read the same tensor (q, k and v) form one group.
-
-    >>> from scalebook.block import LLAMA
     >>> [" ".join(k.name for k in group) for group in launched(LLAMA)][:3]
     ['h1', 'q k v', 'q_turned']
     """
@@ -130,7 +115,6 @@ def _works(group: list[Kernel], phase: str, quantized: bool) -> list[Work]:
 
 
 def tensors_of(ops: Iterable[Op]) -> list[Tensor]:
-    """Return all tensors that these operations read and make."""
     return [t for op in ops for t in (*op.outs, *op.args)]
 
 
@@ -140,14 +124,13 @@ def _is_wide(tensors: list[Tensor]) -> bool:
 
 
 def _is_grouped(tensors: list[Tensor]) -> bool:
-    """Return True for a grouped product, one per routed expert."""
     return any(base(i) == "expert_tokens" for t in tensors for i in t.indices)
 
 
 def trained(cost: Expr, tensors: Iterable[Tensor] = ()) -> Expr:
     """Rewrite a cost for training, where the context is the new tokens themselves.
 
-    If `tensors` split key-value heads over more devices than there are heads, several devices hold the same head.
+    Devices hold the same head if `tensors` split key-value heads over more devices than there are heads.
 
     >>> trained(symbol("context") * symbol("hidden"))
     hidden*seq
@@ -158,18 +141,12 @@ def trained(cost: Expr, tensors: Iterable[Tensor] = ()) -> Expr:
 
 @cache
 def _trained(cost, split):
-    return cost.xreplace(_in_training(split))
-
-
-@cache
-def _in_training(split):
     heads = symbol("kv_heads")
     held = Max(heads, Mul(*map(symbol, split)), evaluate=False) if split else heads
-    return {symbol("context"): symbol("seq"), heads: held}
+    return cost.xreplace({symbol("context"): symbol("seq"), heads: held})
 
 
 def stream(traffic: Expr) -> Expr:
-    """Seconds of a kernel that only streams through memory."""
     return kernels.stream_time.of(traffic=traffic)
 
 
@@ -209,7 +186,6 @@ def product_time(size: Product, traffic: Expr, phase: str, wide: bool, grouped: 
 def both_passes(forward: Block, quantized: bool = False) -> tuple[Work, ...]:
     """Return the kernels of a listing and of its backward pass.
 
-    >>> from scalebook.block import LLAMA
     >>> {w.phase for w in both_passes(LLAMA)} == {"forward", "input_gradient", "weight_gradient"}
     True
     """

@@ -1,10 +1,4 @@
-"""Calculon's whole model (Isaev et al. 2023) in our letters: its documents, its block, and its assumptions as formulas.
-
->>> from scalebook.calculon import calculon_step, library
->>> run = calculon_step(library.models["megatron-1T"], library.example, library.systems["h100_80g_nvl8"])
->>> run.step_time
-47.39555897
-"""
+"""Calculon's whole model (Isaev et al. 2023) in our letters: documents, block, and assumptions as formulas."""
 
 from . import letters, library
 from .documents import Choices, Execution, application, execution

@@ -1,12 +1,7 @@
 """Calculon's sums over the operations of a block, as the formulas of one sheet.
 
-The formulas made here depend on the execution's choices or on step tables: arithmetic, traffic and times of the passes,
+These formulas depend on the execution's choices or on step tables: arithmetic, traffic and times of the passes,
 tensor-parallel exchanges and their overlap, and the bytes that a block holds.
-
->>> from scalebook.calculon import Choices, library
->>> block = block_formulas(Choices(exchange="rs_ag"), library.systems["a100_80g"].tables(library.sample))
->>> next(f for f in block if f.letter == "base_forward_bytes")
-base_forward_bytes = activation_bits*batch*hidden*seq/2
 """
 
 from dataclasses import replace
@@ -30,20 +25,18 @@ _DONE = ("forward", "input", "weight", "update")
 
 @cache
 def _at_rate(work: Expr, rate: str, steps: Steps) -> Expr:
-    """Seconds for some work at the rate that work of its size reaches; cached, because most choices change few
-    operations.
-    """
+    """Seconds for some work at the rate that work of its size reaches; cached, since choices share most of it."""
     return work / (symbol(rate) * reached(steps, work)) if work != 0 else S.Zero
 
 
 @lru_cache(1 << 14)
 def _sum(*terms: Expr) -> Expr:
-    """Add terms.  Cached, because most choices change few of the sums over operations."""
+    """Add terms. Cached, because most choices change few of the sums over operations."""
     return Add(*terms)
 
 
 class _Sums:
-    """The expressions of a block for one set of choices and tables.  `mended` names the quirks to leave out."""
+    """The expressions of a block for one set of choices and tables. `mended` names the quirks to leave out."""
 
     def __init__(self, choices: Choices, tables: Tables, mended: frozenset[str] = frozenset()):
         self.choices, self.tables, self.mended = choices, tables, mended
@@ -55,7 +48,7 @@ class _Sums:
     # One operation
 
     def flops(self, cost: Cost, name: str) -> Expr:
-        """FLOPs of an operation in a pass.  Updating a weight takes 11 operations, shared by the optimizer's shards."""
+        """FLOPs of an operation in a pass. Updating a weight takes 11 operations, shared by the optimizer's shards."""
         if name == "update":
             return 11 * cost.weights / symbol("optimizer_shards")
         return cost.flops.get(name, S.Zero)
@@ -99,10 +92,7 @@ class _Sums:
         return cost.exchange.sent if there else S.Zero
 
     def linked(self, cost: Cost, name: str, kind: str) -> Expr:
-        """Time of an exchange: the network, plus memory traffic or vector arithmetic.
-
-        A repeated exchange counts the network only.
-        """
+        """Time of an exchange: the network, plus memory traffic or vector arithmetic unless it is repeated."""
         exchange, sort = cost.exchange, cost.exchange.kind(name, self.scattered(kind))
         if name == "again":
             return self.link.time(sort, exchange.sent) if sort and exchange.again else S.Zero
@@ -114,10 +104,9 @@ class _Sums:
         return network + (self.compute(elements * (TP - 1) / TP, "vector") if adds else S.Zero)
 
     def _tiled(self, number: int, name: str) -> tuple[Expr, Expr]:
-        """Time, and exposed exchange time, of a matrix product cut into tp tiles.
+        """Time, and exposed exchange time, of a matrix product cut into tp tiles, each sent while the next is computed.
 
-        Each tile is sent while the next is computed.  A running exchange takes a share of the arithmetic units.  The
-        part of the exchange that outlasts the arithmetic is exposed.
+        A running exchange takes a share of the arithmetic units; the part that outlasts the arithmetic is exposed.
         """
         cost = self.costs[number]
         compute, memory = self.arithmetic(cost, name), self.memory(self.traffic(cost, name))
@@ -219,6 +208,11 @@ def block_formulas(choices: Choices, tables: Tables, mended: frozenset[str] = fr
     """Return the formulas of a block under Calculon's assumptions, for one set of choices and one kind of machine.
 
     `mended` names quirks (of `scalebook.calculon.quirks`) to leave out.
+
+    >>> from scalebook.calculon import library
+    >>> block = block_formulas(Choices(exchange="rs_ag"), library.systems["a100_80g"].tables(library.sample))
+    >>> next(f for f in block if f.letter == "base_forward_bytes")
+    base_forward_bytes = activation_bits*batch*hidden*seq/2
     """
     return list(_formulas(*of_block(choices, tables), mended))
 
@@ -228,8 +222,8 @@ def of_block(choices: Choices, tables: Tables) -> tuple[Choices, Tables]:
     return replace(choices, **_ELSEWHERE), replace(tables, far=(), networks=tables.networks[:1])
 
 
-_ELSEWHERE = {"sharded": False, "hidden_gradients": False, "weights_offloaded": False, "activations_offloaded": False,
-              "optimizer_offloaded": False, "master": True, "tiers": (0, 1, 1), "piped": True, "replicated": True,
+_ELSEWHERE = {"sharded": False, "dp_overlap": False, "weight_offload": False, "activation_offload": False,
+              "optimizer_offload": False, "master": True, "tiers": (0, 1, 1), "piped": True, "replicated": True,
               "interleaved": False}  # fmt: skip
 
 

@@ -1,13 +1,9 @@
-"""Choices that are themselves letters, so that one sheet covers both cases.
+"""Choices that are themselves letters, so that one sheet covers both cases and a search can put the letter on an axis.
 
-A search can then put such a letter on an axis.  A choice is True or False, a letter that is 1 or 0, or a condition such
-as pp > 1.
+A choice is True or False, a letter that is 1 or 0, or a condition such as pp > 1.
 
->>> from scalebook.language.notation import symbol
->>> pick(True, symbol("tp"), symbol("pp")), pick(symbol("dp_overlap"), 0, symbol("pp"))
-(tp, -dp_overlap*pp + pp)
->>> by_tier("tp", [2, 3])
-Piecewise((2, Eq(tp_tier, 0)), (3, True))
+>>> pick(symbol("dp_overlap"), 0, symbol("pp")), by_tier("tp", [2, 3])
+(-dp_overlap*pp + pp, Piecewise((2, Eq(tp_tier, 0)), (3, True)))
 """
 
 from collections.abc import Sequence
@@ -33,7 +29,7 @@ def pick(choice, yes: Expr, no: Expr) -> Expr:
 
 
 def by(choice, yes: Sequence[Formula], no: Sequence[Formula]) -> list[Formula]:
-    """Combine the formulas of two cases letter by letter.  A formula that only one case has is kept as it is."""
+    """Combine the formulas of two cases letter by letter. A formula that only one case has is kept as it is."""
     if choice in (True, False):
         return list(yes if choice else no)
     a, b = ({f.letter: f for f in x} for x in (yes, no))
@@ -60,7 +56,7 @@ def by_tier(way: str, values: Sequence) -> Expr:
 def plain(letter: str, rhs, doc: str) -> Formula:
     """Make a Calculon formula, one object per equation.
 
-    Ten thousand strategies have hundreds of different sheets, which share most of their formulas.  With one object per
-    equation, a shared formula is read, checked and entered into a plan only once.
+    The hundreds of sheets of a search share most formulas; each is then read, checked and entered into a plan only
+    once.
     """
     return Formula(f"calculon_{letter}", letter, rhs, (SOURCE,), doc)

@@ -1,12 +1,4 @@
-"""Say why a strategy cannot run, in one sentence that names the letter and the values that would work.
-
->>> from scalebook.calculon import calculon_step, library
->>> calculon_step(library.models["gpt3-175B"], {**library.example, "pipeline_interleaving": 3},
-...               library.systems["a100_80g"])
-Traceback (most recent call last):
-    ...
-ValueError: chunks=3 does not divide the 2 blocks of a stage: chunks may be 1 or 2
-"""
+"""Say why a strategy cannot run, in one sentence that names the letter and the values that would work."""
 
 from math import ceil, prod
 
@@ -20,7 +12,15 @@ __all__ = ["refuse", "refuse_memory"]
 
 
 def refuse(model: Row, strategy: Execution, machine: System) -> None:
-    """Raise ValueError for a strategy that does not fit the model's shape or the machine's networks."""
+    """Raise ValueError for a strategy that does not fit the model's shape or the machine's networks.
+
+    >>> from scalebook.calculon import calculon_step, library
+    >>> run = {**library.example, "pipeline_interleaving": 3}
+    >>> calculon_step(library.models["gpt3-175B"], run, library.systems["a100_80g"])
+    Traceback (most recent call last):
+        ...
+    ValueError: chunks=3 does not divide the 2 blocks of a stage: chunks may be 1 or 2
+    """
     choices = strategy.choices
     machine.tables(strategy)
     _networks(model, strategy, machine)
@@ -31,7 +31,7 @@ def refuse(model: Row, strategy: Execution, machine: System) -> None:
         raise ValueError(
             f"chunks={chunks} does not divide the {blocks} blocks of a stage: chunks may be {divisors(blocks)}"
         )
-    offloads = choices.weights_offloaded, choices.activations_offloaded, choices.optimizer_offloaded
+    offloads = choices.weight_offload, choices.activation_offload, choices.optimizer_offload
     if any(offloads) and blocks < 3:
         most, said = ceil(layers / 2) - 1, f"offloading needs at least 3 blocks in a stage, and pp={pp} leaves {blocks}"
         hint = f"pp of at most {most} would do" if most > 0 else f"a model of {layers} blocks cannot be offloaded"

@@ -1,14 +1,4 @@
-"""Read Calculon's three JSON documents (application, execution and system) into rows of our letters.
-
->>> row = application({"hidden": 12288, "feedforward": 49152, "seq_size": 2048, "attn_heads": 96, "attn_size": 128,
-...                    "num_blocks": 96})
->>> row.ffn, row.layers
-(49152.0, 96.0)
->>> application({"hiden": 12288})
-Traceback (most recent call last):
-    ...
-ValueError: an application has no field 'hiden'; did you mean 'hidden'?
-"""
+"""Read Calculon's three JSON documents (application, execution and system) into rows of our letters."""
 
 import json
 from collections.abc import Mapping
@@ -45,8 +35,8 @@ WORDS = {
 CHOICES = {
     "activation_recompute": "recompute", "tensor_par_comm_type": "exchange", "tensor_par_overlap": "overlap",
     "attention_type": "attention", "fused_activation": "fused", "seq_par_ag_redo": "gather_again",
-    "optimizer_sharding": "sharded", "data_par_overlap": "hidden_gradients", "weight_offload": "weights_offloaded",
-    "activations_offload": "activations_offloaded", "optimizer_offload": "optimizer_offloaded", "training": "training",
+    "optimizer_sharding": "sharded", "data_par_overlap": "dp_overlap", "weight_offload": "weight_offload",
+    "activations_offload": "activation_offload", "optimizer_offload": "optimizer_offload", "training": "training",
 }  # fmt: skip
 _FLAGS = tuple(x for x in CHOICES if x not in WORDS)
 
@@ -85,17 +75,21 @@ def _counts(given, kind, letters):
 
 
 def application(document, name: str = "application") -> Row:
-    """Read the shape of a model: hidden, ffn, seq, heads, head_dim and layers.
+    """Read the shape of a model (hidden, ffn, seq, heads, head_dim and layers) from the path of a JSON file, or a dict.
 
-    `document` is the path of a JSON file, or a dict.  Raises ValueError, naming the field, if one is missing, unknown
-    or not a positive whole number.
+    Raises ValueError, naming the field, if one is missing, unknown or not a positive whole number.
+
+    >>> application({"hiden": 12288})
+    Traceback (most recent call last):
+        ...
+    ValueError: an application has no field 'hiden'; did you mean 'hidden'?
     """
     return Row(name, _counts(fields(document, "an application", tuple(_SHAPE)), "an application", _SHAPE))
 
 
 @dataclass(frozen=True)
 class Choices:
-    """The choices of an execution that select formulas.  `tiers` are the networks of tp, pp and dp.
+    """The choices of an execution that select formulas. `tiers` are the networks of tp, pp and dp.
 
     The last four fields say which parallel dimensions are used at all.
     """
@@ -107,10 +101,10 @@ class Choices:
     fused: bool = False
     gather_again: bool = False
     sharded: bool = False
-    hidden_gradients: bool = False
-    weights_offloaded: bool = False
-    activations_offloaded: bool = False
-    optimizer_offloaded: bool = False
+    dp_overlap: bool = False
+    weight_offload: bool = False
+    activation_offload: bool = False
+    optimizer_offload: bool = False
     training: bool = True
     master: bool = True
     tiers: tuple[int, int, int] = (0, 1, 1)
@@ -135,7 +129,7 @@ class Execution(Row):
 def execution(document, name: str = "execution") -> Execution:
     """Read a strategy: tp, pp, dp, chunks, batch, global_batch, microbatches, the bits of a value, and the choices.
 
-    Raises ValueError for a bad field and for a strategy that contradicts itself.  The error names the field or letter,
+    Raises ValueError for a bad field and for a strategy that contradicts itself. The error names the field or letter,
     and what would work.
 
     >>> from scalebook.calculon.library import example

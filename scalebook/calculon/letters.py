@@ -1,9 +1,4 @@
-"""Letters that only Calculon's account of a step needs, entered into the notation from `letters.toml`.
-
->>> from scalebook.language import NOTATION
->>> NOTATION["block_input_traffic"]
-block_input_traffic (B): memory traffic of one block's input gradient
-"""
+"""Letters that only Calculon's account of a step needs, entered into the notation from `letters.toml`."""
 
 from scalebook.language.notation import letters_of
 

@@ -1,10 +1,7 @@
 """Models and systems that come with Calculon or its reference runs, and Calculon's example execution.
 
 Source: Calculon (https://github.com/calculon-ai/calculon) at caa4b11, Apache License 2.0. 13 models and 3 systems are
-unchanged.  The others are variants of them: the twelve shapes of its poster, and machines with another second tier.
-
->>> sorted(models)[:3]
-['anthropic-52B', 'chinchilla', 'gopher-280B']
+unchanged. The others are variants of them: the twelve shapes of its poster, and machines with another second tier.
 """
 
 import json

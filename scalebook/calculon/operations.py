@@ -1,13 +1,7 @@
 """Calculon's charges for each operation of a block, read from the block's listing.
 
-The listing is GPT without biases, sharded as in `scalebook.block`.  Two kinds of operations are added: forks, where
+The listing is GPT without biases, sharded as in `scalebook.block`. Two kinds of operations are added: forks, where
 several operations read a tensor and its gradients are summed, and the exchanges around what tensor parallelism splits.
-
->>> from scalebook.calculon.documents import Choices
->>> [cost.name for cost in operations(Choices(exchange="rs_ag"))][:6]
-['x_fork', 'h1', 'h1_all', 'h1_all_fork', 'q', 'k']
->>> operations(Choices())[4].flops["forward"]
-2*batch*head_dim*heads*hidden*seq/tp
 """
 
 from dataclasses import dataclass, field, replace
@@ -43,10 +37,7 @@ class Exchange:
     again: bool
 
     def kind(self, name: str, scattered: bool) -> str:
-        """Return the collective of a pass, or "" if none is needed.
-
-        With `scattered`, an all-reduce is split into its two halves.
-        """
+        """Return the collective of a pass ("": none); if `scattered`, an all-reduce is split into its two halves."""
         if self.after == (name != "input"):
             return "reduce_scatter" if scattered else "all_reduce"
         return "all_gather" if scattered else ""
@@ -56,8 +47,8 @@ class Exchange:
 class Cost:
     """One operation: FLOPs and bytes by pass, its weights, and the bytes it holds.
 
-    `held` are its activations while the block works, unless another operation holds them (`shared`).  `stored` are
-    those kept for the backward pass.  `gradient` are the gradients of its results.  `again` is True if it is recomputed
+    `held` are its activations while the block works, unless another operation holds them (`shared`). `stored` are
+    those kept for the backward pass. `gradient` are the gradients of its results. `again` is True if it is recomputed
     in the backward pass.
     """
 
@@ -75,7 +66,7 @@ class Cost:
 
     @property
     def is_exchange(self) -> bool:
-        """True for a pure exchange.  An overlapped matrix product also exchanges, but computes too."""
+        """True for a pure exchange. An overlapped matrix product also exchanges, but computes too."""
         return self.exchange is not None and self.engine == "vector"
 
 
@@ -104,14 +95,18 @@ def _one_key_head(op: Op) -> Op:
     def one(t: Tensor) -> Tensor:
         return replace(t, indices=tuple(i for i in t.indices if not i.startswith("kv_heads"))) if t.name in _KEYS else t
 
-    return replace(op, outs=tuple(map(one, op.outs)), terms=tuple(tuple(map(one, term)) for term in op.terms))
+    return op.mapped(one)
 
 
 _KEYS = ("k", "v", "Wk", "Wv")
 
 
 def operations(choices: Choices, mended: frozenset[str] = frozenset()) -> tuple[Cost, ...]:
-    """Return every operation of the block with its charges, in Calculon's order."""
+    """Return every operation of the block with its charges, in Calculon's order.
+
+    >>> [cost.name for cost in operations(Choices(exchange="rs_ag"))][:6]
+    ['x_fork', 'h1', 'h1_all', 'h1_all_fork', 'q', 'k']
+    """
     exchange = "rs_ag" if choices.sequence_parallel else "ar"
     overlap = "none" if choices.overlap == "none" else "ring"  # the charges do not depend on the kind of overlap
     return _operations(replace(choices, exchange=exchange, overlap=overlap), mended)
@@ -243,7 +238,7 @@ class _Account:
         return maker is not None and bool(maker.again)
 
     def attention(self, op: Op):
-        """Add scores and weighted values.  The keys of a head are read once for each head of queries."""
+        """Add scores and weighted values. The keys of a head are read once for each head of queries."""
         out, flops = op.outs[0], op.flops.subs(_OURS)
         copies = [i for i in out.indices if i in ("batch", "group_size") or i.startswith("kv_heads")]
         read = {t: _bytes(t) * prod(size(i).subs(_OURS) for i in copies if i not in t.indices) for t in op.args}
@@ -264,10 +259,7 @@ class _Account:
         self.add(name, "matrix", flops, traffic, _elements(weight), held, forked, stored, gradient, bool(op.again))
 
     def overlapped(self, op: Op):
-        """Add a product cut into tp tiles, each exchanged while the next is computed.
-
-        Queries, keys and values are one product.
-        """
+        """Add a product cut into tp tiles, each exchanged while the next is computed; q, k and v are one product."""
         (first, weight), out, begins = op.args, op.outs[0], self.enters(op)
         if begins and f"{first.name} passed" in self.seen:
             return

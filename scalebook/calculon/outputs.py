@@ -1,8 +1,4 @@
-"""Calculon's name for each of its outputs, by our letter.
-
->>> OUTPUTS["times of a step"]["bubble_time"]
-'bubble_time'
-"""
+"""Calculon's name for each of its outputs, by our letter."""
 
 import tomllib
 from importlib.resources import files

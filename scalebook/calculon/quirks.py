@@ -1,9 +1,4 @@
-"""Quirks: details of Calculon's accounting that we consider wrong.  Each has a name, so that it can be left out.
-
->>> from scalebook.calculon.documents import Choices
->>> [name for name, quirk in QUIRKS.items() if quirk.concerns(Choices(overlap="pipe", replicated=False))]
-['pipe_tile', 'dropout_gradient']
-"""
+"""Quirks: details of Calculon's accounting that we consider wrong. Each has a name, so that it can be left out."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -15,7 +15,7 @@ _FITTED = "calibrated by us on the time of the forward pass in the runs on the A
 
 
 def shape(name: str) -> Row:
-    """Return the shape of a model of Calculon's library.  Raises LookupError for a model that it does not have.
+    """Return the shape of a model of Calculon's library. Raises LookupError for a model that it does not have.
 
     >>> shape("turing-530B").layers
     105.0
@@ -28,8 +28,8 @@ def shape(name: str) -> Row:
 def machine(name: str, tp: float = 1, network: int | None = None) -> Row:
     """Return the efficiencies that a block split `tp` ways reaches on a system of Calculon's library.
 
-    These cover its arithmetic and its collectives.  Collectives run on the first network that is large enough, or on
-    network number `network`.  Raises LookupError for a system that the library does not have.
+    Collectives run on the first network that is large enough, or on network number `network`. Raises LookupError for a
+    system that the library does not have.
 
     >>> round(machine("h100_80g_nvl8", 16).link_achieved / 1e9, 2)
     35.65

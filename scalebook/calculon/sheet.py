@@ -1,13 +1,4 @@
-"""Calculon's whole model as one sheet, built for the choices of an execution and the tables of a system.
-
->>> from scalebook.calculon import library
->>> run = calculon_step(library.models["gpt3-175B"], library.example, library.systems["a100_80e"])
->>> run.step_time, run.useful_share
-(29.971952, 0.3133818)
->>> swapped = step_sheet(library.sample.choices, library.systems["a100_80e"].tables(library.sample))
->>> swapped.formulas["bubble_time"].name
-'calculon_bubble'
-"""
+"""Calculon's whole model as one sheet, built for the choices of an execution and the tables of a system."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -19,11 +10,11 @@ from sympy import Add, Eq, Max, S, sympify
 from scalebook.language import Formula, Row, Sheet
 from scalebook.language.notation import nearest, symbol
 
-from . import capacity, gradients, stages, totals
 from .block import block_formulas, of_block
 from .cases import by, pick, plain
 from .checks import refuse, refuse_memory
 from .documents import Choices, Execution, application, execution
+from .equations import capacity, gradients, stages, totals
 from .quirks import QUIRKS
 from .systems import System, Tables, reached, system
 
@@ -33,10 +24,14 @@ __all__ = ["calculon_step", "priced", "second_half", "step_sheet"]
 def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable[str] = ()) -> Row:
     """Compute Calculon's results for a step: times, memory of both tiers, and the bandwidths that hide transfers.
 
-    `model`, `strategy` and `machine` are Calculon's application, execution and system.  Each is the path of a JSON
-    file, a dict, or the result of `application`, `execution` or `system`.  `formulas` replace the sheet's own formulas
-    for their letters.  `mended` names quirks to leave out, or is "all".  Raises ValueError for a strategy that cannot
-    run, naming the letter and the values that would work.
+    `model`, `strategy` and `machine` are Calculon's application, execution and system, each the path of a JSON file, a
+    dict, or a row that was read. `formulas` replace the sheet's own formulas for their letters. `mended` names quirks
+    to leave out, or is "all". Raises ValueError for a strategy that cannot run, naming what would work.
+
+    >>> from scalebook.calculon import library
+    >>> run = calculon_step(library.models["gpt3-175B"], library.example, library.systems["a100_80e"])
+    >>> run.step_time, run.useful_share
+    (29.971952, 0.3133818)
     """
     model, strategy, machine = _read(model, strategy, machine)
     run = priced(model, strategy, machine, *formulas, mended=mended)
@@ -79,7 +74,7 @@ def _read(model, strategy, machine):
 def step_sheet(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> Sheet:
     """Return the sheet of Calculon's model for one set of choices and one kind of machine.
 
-    `mended` names quirks to leave out, or is "all".  Raises LookupError, naming the nearest, for an unknown quirk.
+    `mended` names quirks to leave out, or is "all". Raises LookupError, naming the nearest, for an unknown quirk.
     """
     return _joined(*_halves(choices, tables, mended))
 
@@ -98,7 +93,7 @@ def _concerned(choices: Choices, mended: Iterable[str]) -> frozenset[str]:
 
 
 def _rest(choices, tables, mended) -> list[Formula]:
-    """Return all formulas except those of the block.  Of several formulas of a letter, the last counts."""
+    """Return all formulas except those of the block. Of several formulas of a letter, the last counts."""
     found = [*_shared(), *_sends(choices, mended), *_memory(choices, tables)]
     found += _training(choices, tables, mended) if choices.training else _inference()
     left_out = () if choices.training else _TRAINED
@@ -108,22 +103,18 @@ def _rest(choices, tables, mended) -> list[Formula]:
 @cache
 def _shared() -> list[Formula]:
     """Return the formulas of stages, memory and totals that no choice changes: the only ones of their letter."""
-    own = [getattr(room, n) for room in (stages, capacity, totals) for n in room.__all__]
-    own = [f for f in own if isinstance(f, Formula)] + stages.of_blocks() + totals.of_all_blocks()
+    own = [f for group in (stages, capacity, totals) for f in vars(group).values()]
     often = Counter(f.letter for f in own)
     return [f for f in own if often[f.letter] == 1]
 
 
 def _halves(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> tuple[Sheet, Sheet]:
-    """Return the step's sheet in two parts.  Many choices change only the second part, which is quick to build."""
+    """Return the step's sheet in two parts. Many choices change only the second part, which is quick to build."""
     return _half(*of_block(choices, tables), _concerned(choices, mended)), second_half(choices, tables, mended)
 
 
 def second_half(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> Sheet:
-    """Return the sheet of everything that follows from the block's letters.
-
-    Some choices may be letters, as `scalebook.calculon.cases` explains.
-    """
+    """Return the sheet of everything that follows from the block's letters. Some choices may be letters (`cases`)."""
     rest = replace(
         choices,
         recompute="full" if choices.recompute == "full" else "none",
@@ -166,7 +157,7 @@ def _sends(choices, mended):
 def _memory(choices, tables):
     """Return the formulas of both memory tiers and the transfers between them, which depend on what is offloaded."""
     full, training = choices.recompute == "full" and choices.training, choices.training
-    weights, activations = choices.weights_offloaded, choices.activations_offloaded
+    weights, activations = choices.weight_offload, choices.activation_offload
     parts = by(choices.interleaved, [capacity.held_chunked], [capacity.held_at_most_stages])
     one_block = full or not training
     parts.append(capacity.one_block_activation_memory if one_block else capacity.stage_activation_memory)
@@ -182,10 +173,10 @@ def _memory(choices, tables):
     ]
     if training:
         states = symbol("gradient_memory") + symbol("optimizer_memory")
-        kept = pick(choices.optimizer_offloaded, symbol("near_gradients") + symbol("near_optimizer"), states)
+        kept = pick(choices.optimizer_offload, symbol("near_gradients") + symbol("near_optimizer"), states)
         near += [symbol("activation_gradient_memory"), kept]
         away = symbol("optimizer_memory") + symbol("block_gradients") * symbol("stage_blocks")
-        far.append(pick(choices.optimizer_offloaded, away, S.Zero))
+        far.append(pick(choices.optimizer_offload, away, S.Zero))
     return [
         *parts,
         plain("train_memory", Add(*near), "What is near, by what is offloaded."),
@@ -197,9 +188,9 @@ def _memory(choices, tables):
 def _moves(choices, tables):
     """Return the bytes of a block that move between the tiers, and how long that takes."""
     moved = symbol("block_checkpoint" if choices.recompute == "full" else "block_stored")
-    forward = [pick(choices.weights_offloaded, symbol("block_weights"), S.Zero)]
-    forward.append(pick(choices.activations_offloaded, moved, S.Zero))
-    backward = [*forward, pick(choices.optimizer_offloaded, symbol("block_optimizer"), S.Zero)]
+    forward = [pick(choices.weight_offload, symbol("block_weights"), S.Zero)]
+    forward.append(pick(choices.activation_offload, moved, S.Zero))
+    backward = [*forward, pick(choices.optimizer_offload, symbol("block_optimizer"), S.Zero)]
     moves = [x for x in forward if x != 0]
     most = Max(*moves, evaluate=False) if len(moves) > 1 else Add(*moves)
     found = [
@@ -241,7 +232,7 @@ def _gradients(choices, tables, mended):
         g.dp_link_time,
     ]
     needed = _nothing("dp_bandwidth_needed", "dp_tail_needed")
-    parts += by(choices.hidden_gradients, _hidden_gradients(choices, network, kinds), [g.dp_after, *needed])
+    parts += by(choices.dp_overlap, _hidden_gradients(choices, network, kinds), [g.dp_after, *needed])
     nothing = _nothing("block_reduce_bytes", "block_reduce_time", "dp_link_time", "dp_exposed")
     return by(choices.replicated, parts, nothing + needed)
 
@@ -256,7 +247,11 @@ def _hidden_gradients(choices, network, kinds):
     else:
         own = [g.chunk_window_with_update, g.tail_window_with_update, g.reduce_compute_with_update]
     return [
-        *by(Eq(dp, tp), g.windows(True), g.windows(False)),
+        *by(
+            Eq(dp, tp),
+            [g.window_of_base_one_network, g.window_of_edge_one_network],
+            [g.window_of_base, g.window_of_edge],
+        ),
         *by(Eq(dp, pp), excess, [g.chunk_excess, g.dp_bandwidth_needed]),
         *own,
         g.tail_excess,

@@ -1,13 +1,8 @@
 """Calculon's study over system sizes: the best strategy at every multiple of eight devices.
 
-The study covers the three models and three machines of its authors' poster.  `python -m scalebook.calculon.sizes`
-recomputes it and writes sizes.csv.  It prices 18 billion strategies in 4 min 14 s on two idle cores of an x86 server
-(443 CPU seconds; a sweep takes from 11 s for turing-530B to 46 s for gpt3-175B), with at most 0.3 GiB per process
-(2026-11-23).
-
->>> work = kept()["megatron-1T", SYSTEMS[0]]
->>> len(work), work[12248] / work[12128] > 3  # 12,248 devices have 1,531 as a factor, and are slower than fewer
-(2047, True)
+The study covers the three models and three machines of its authors' poster. `python -m scalebook.calculon.sizes`
+recomputes it and writes sizes.csv: 18 billion strategies in 4 min 14 s on two idle cores of an x86 server (443 CPU
+seconds), with at most 0.3 GiB per process (2026-11-23).
 """
 
 import csv
@@ -41,7 +36,9 @@ def at_sizes(model: str, system: str, devices: Iterable[int], executor=None, pro
 def kept() -> dict[tuple[str, str], dict[int, float]]:
     """Read sizes.csv: for each model and system, the best time per sequence times the number of devices, by devices.
 
-    A column without values belongs to a sweep that was not run.
+    >>> work = kept()["megatron-1T", SYSTEMS[0]]
+    >>> len(work), work[12248] / work[12128] > 3  # 12,248 devices have 1,531 as a factor, and are slower than fewer
+    (2047, True)
     """
     with (files(__package__) / "sizes.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

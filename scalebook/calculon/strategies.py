@@ -1,14 +1,4 @@
-"""The strategies that Calculon's own search tries on a machine, for use with `scalebook.search`.
-
-Calculon's formulas price them.
-
->>> from scalebook.calculon import application, library
->>> from scalebook.search import search
->>> model, machine = application(library.models["turing-530B"]), library.systems["a100_80g"]
->>> found = search(Strategies(machine), model, devices=5128, global_batch=2520, fused=True, progress=False)
->>> found.fitting + sum(found.rejected.values()), found.fitting
-(10944, 1080)
-"""
+"""The strategies that Calculon's own search tries on a machine, for use with `scalebook.search`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -56,13 +46,19 @@ _WITHIN = (
 
 
 class Strategies:
-    """A Calculon machine whose strategies can be searched.  Calling it with a strategy prices that strategy.
+    """A Calculon machine whose strategies can be searched. Calling it with a strategy prices that strategy.
 
-    `datatype` is the data type of the arithmetic.  The search space is the same as in Calculon: every tp that divides
-    hidden and heads, every pp that divides the layers, every interleaving and micro-batch that divides evenly, each
-    network for each parallel dimension, and all words and offloads.  `fused=True` leaves out unfused activation
-    functions.  The batch of a step is the largest multiple of dp up to global_batch, and the search minimizes the time
-    per sequence.  Raises ValueError for a data type that the machine does not have.
+    The search space is Calculon's: every tp that divides hidden and heads, every pp that divides the layers, every
+    interleaving and micro-batch that divides evenly, each network for each parallel dimension, and all words and
+    offloads. The batch of a step is the largest multiple of dp up to global_batch, and the search minimizes the time
+    per sequence. Raises ValueError for a `datatype` (of the arithmetic) that the machine does not have.
+
+    >>> from scalebook.calculon import application, library
+    >>> from scalebook.search import search
+    >>> model, machine = application(library.models["turing-530B"]), library.systems["a100_80g"]
+    >>> found = search(Strategies(machine), model, devices=5128, global_batch=2520, fused=True, progress=False)
+    >>> found.fitting + sum(found.rejected.values()), found.fitting
+    (10944, 1080)
     """
 
     def __init__(self, machine: System, datatype: str = "float16"):
@@ -122,10 +118,7 @@ class Strategies:
         }
 
     def _within(self, problem) -> tuple:
-        """Return the conditions of Calculon's own search space.
-
-        Raises ValueError for a value that the machine does not allow.
-        """
+        """Return the conditions of Calculon's search space. Raises ValueError for values the machine lacks."""
         has_far, last = self.machine.far.capacity > 0, len(self.machine.networks) - 1
         known = {"dp_overlap": 1} | dict.fromkeys(OFFLOADS, int(has_far)) | dict.fromkeys(_TIERS, last)
         for name, most in known.items():
@@ -182,10 +175,7 @@ class Strategies:
         return calculon_step(model, self._execution(strategy), self.machine, *formulas)
 
     def _execution(self, given: Mapping) -> Execution:
-        """Convert a strategy to Calculon's document.
-
-        Choices that make no difference get the value that Calculon requires.
-        """
+        """Convert a strategy to Calculon's document; choices without effect get the value that Calculon requires."""
         usual = {n: x[0] for n, x in _WORDS.items()} | dict.fromkeys((*OFFLOADS, "dp_overlap"), 0)
         known = usual | {"tp": 1, "pp": 1, "dp": 1, "chunks": 1, "batch": 1} | dict.fromkeys(_TIERS, 0) | given
         known |= {n: usual.get(n, 0) for n, says in _IDLE.items() if n != "chunks" and not called_with(says, known)}
@@ -194,13 +184,11 @@ class Strategies:
         known |= {"devices": known["tp"] * known["pp"] * known["dp"], "attention": "multihead", "training": True}
         document = {field: int(known[letter]) for field, letter in (NUMBERS | TIERS).items()}
         for field, choice in CHOICES.items():
-            value = known[_LETTERS.get(choice, choice)]
+            value = known[choice]
             document[field] = value if field in WORDS else bool(value)
         return execution(document | {"datatype": self.datatype})
 
 
-_OFFLOADED = ("weights_offloaded", "activations_offloaded", "optimizer_offloaded")
-_LETTERS = dict(zip(("hidden_gradients", *_OFFLOADED), ("dp_overlap", *OFFLOADS), strict=True))  # of choices
 # The largest multiple of dp up to the batch, and its micro-batches.
 _FOLLOWS = {
     "global_batch": lambda global_batch, dp: global_batch // dp * dp,
@@ -225,19 +213,16 @@ def _fill(tier, size):
 
 @cache
 def _sheet(words: tuple[tuple, ...], tables: Tables, networks: tuple, has_far: bool) -> Sheet:
-    """Return one sheet for all choices that are not words.
-
-    If a letter or a count decides, a formula holds both cases.
-    """
+    """Return one sheet for all choices but words; its formulas hold both cases where a letter or a count decides."""
     words = dict(words)
-    offloads = dict(zip(_OFFLOADED, map(symbol, OFFLOADS), strict=True)) if has_far else {}
+    offloads = {x: symbol(x) for x in OFFLOADS} if has_far else {}
     if words["recompute"] == "full":
-        offloads.pop("activations_offloaded", None)
+        offloads.pop("activation_offload", None)
     choices = Choices(
         **words,
         **offloads,
         tiers=tuple(map(symbol, _TIERS)),
-        hidden_gradients=symbol("dp_overlap"),
+        dp_overlap=symbol("dp_overlap"),
         piped=Gt(symbol("pp"), 1),
         replicated=Gt(symbol("dp"), 1),
         interleaved=Gt(symbol("chunks"), 1),

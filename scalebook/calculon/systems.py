@@ -1,9 +1,4 @@
-"""Calculon's system document: a machine whose step tables and networks become formulas.
-
->>> from scalebook.calculon.library import systems
->>> systems["a100_80g"].matrix["float16"].steps[:2]
-((128000000000.0, 0.95), (16000000000.0, 0.9))
-"""
+"""Calculon's system document: a machine whose step tables and networks become formulas."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -43,9 +38,9 @@ class Memory(NamedTuple):
 
 @dataclass(frozen=True)
 class Network:
-    """One network.  A collective makes each device send `scale · (1 + offset/ways)` times the bytes, by kind.
+    """One network. A collective makes each device send `scale · (1 + offset/ways)` times the bytes, by kind.
 
-    `bandwidth` is the bandwidth that the network reaches, in bytes a second.  `printed` is the bandwidth in its
+    `bandwidth` is the bandwidth that the network reaches, in bytes a second. `printed` is the bandwidth in its
     document, before the efficiency.
     """
 
@@ -60,10 +55,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Links:
-    """The exchanges of one parallel dimension, on one network, or on the one that a letter selects among several.
-
-    `networks` are the `ops` of each network.
-    """
+    """The exchanges of one parallel dimension, with the `ops` of its network, or of several to select from."""
 
     way: str
     networks: tuple[Ops, ...]
@@ -72,7 +64,7 @@ class Links:
         return by_tier(self.way, [_op(ops, kind)[0] for ops in self.networks])
 
     def time(self, kind: str, sent: Expr) -> Expr:
-        """Time of one exchange.  It includes one latency, whatever the number of devices."""
+        """Time of one exchange. It includes one latency, whatever the number of devices."""
         scales = [_op(ops, kind) for ops in self.networks]
         factors = [scale * (1 + offset / symbol(self.way)) for scale, offset in scales]
         return symbol(f"{self.way}_latency") + sent * by_tier(self.way, factors) / symbol(f"{self.way}_bandwidth")
@@ -118,7 +110,7 @@ class System:
         return self._tables(given.datatype, [ops[tier] for tier in given.choices.tiers])
 
     def all_tables(self, datatype: str) -> Tables:
-        """Return the tables with all networks at once.  Letters select the network of each parallel dimension."""
+        """Return the tables with all networks at once. Letters select the network of each parallel dimension."""
         return self._tables(datatype, [tuple(x.ops for x in self.networks)] * 3)
 
     def _tables(self, datatype, networks):
@@ -161,7 +153,7 @@ class System:
 
 
 def exact(value: float) -> Expr:
-    """Convert a number of a document for use in a formula.  Whole numbers stay integers."""
+    """Convert a number of a document for use in a formula. Whole numbers stay integers."""
     return Integer(int(value)) if float(value).is_integer() else Float(value)
 
 
@@ -169,7 +161,7 @@ def exact(value: float) -> Expr:
 def reached(steps: Steps, size: Expr) -> Expr:
     """Return the share of the peak that work of a given size reaches.
 
-    It is the share of the largest step whose minimum size the work reaches.  The share jumps between steps: on
+    It is the share of the largest step whose minimum size the work reaches. The share jumps between steps: on
     Calculon's machines a product of 128 GFLOP reaches 0.95 of the peak, and one of 127.9 GFLOP reaches 0.9.
     """
     pieces = [(exact(share), Ge(size, exact(least), evaluate=False)) for least, share in steps[:-1]]

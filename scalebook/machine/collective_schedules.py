@@ -2,10 +2,6 @@
 
 Every device has one port that sends and receives at `link_bandwidth` at the same time, and a hop costs `link_latency`.
 `scalebook.machine.collectives` maps such collectives onto two tiers of network with measured rates.
-
->>> known = dict(collective_bytes="64 MB", link_bandwidth="450 GB/s", link_latency="1 us")
->>> [round(f(known, ways=8) * 1e6) for f in (ring_all_reduce, halving_all_reduce, switch_all_reduce)]
-[263, 255, 162]
 """
 
 from sympy import Max, ceiling, log, sqrt
@@ -13,7 +9,7 @@ from sympy import Max, ceiling, log, sqrt
 from scalebook.language import formula
 
 __all__ = [
-    "best_chunks", "bruck_all_to_all", "direct_all_to_all", "halving_all_reduce", "one_shot_all_reduce",
+    "best_chunks", "direct_all_to_all", "halving_all_reduce", "one_shot_all_reduce",
     "ring_all_gather", "ring_all_reduce", "ring_reduce_scatter", "switch_all_reduce", "tree_all_reduce",
     "two_shot_all_reduce",
 ]  # fmt: skip
@@ -25,8 +21,6 @@ _RING = "patarasuk2009"
 def ring_all_gather(collective_bytes, ways, link_bandwidth, link_latency):
     """Time of a ring all-gather: each device passes the part it received last to its neighbour.
 
-    Each part crosses every link of the ring except one.
-
     >>> ring_all_gather(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
     7.7e-05
     """
@@ -35,9 +29,7 @@ def ring_all_gather(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", _RING)
 def ring_reduce_scatter(collective_bytes, ways, link_bandwidth, link_latency):
-    """Time of a ring reduce-scatter, an all-gather run backward.
-
-    Every device adds its values to a part, and the complete sum ends at the last one.
+    """Time of a ring reduce-scatter, an all-gather run backward: every device adds its values to a part that passes.
 
     >>> ring_reduce_scatter(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
     7.7e-05
@@ -47,9 +39,7 @@ def ring_reduce_scatter(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", _RING)
 def ring_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
-    """Time of a ring all-reduce: a reduce-scatter and an all-gather.
-
-    No all-reduce between devices sends fewer bytes, and none waits for more hops.
+    """Time of a ring all-reduce, a reduce-scatter and an all-gather. It sends the fewest bytes, over the most hops.
 
     >>> ring_all_reduce(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
     0.000154
@@ -59,10 +49,7 @@ def ring_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", "thakur2005")
 def halving_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
-    """Time of an all-reduce by recursive halving and doubling.
-
-    Partners at distance 1, 2, 4 and so on swap halves, quarters and so on of their buffers, and then go back. It sends
-    as few bytes as the ring and doubles its reach with every hop; `ways` is a power of two.
+    """Time of an all-reduce by recursive halving and doubling: swaps at distance 1, 2, 4, ... (`ways` a power of two).
 
     >>> halving_all_reduce(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
     0.000146
@@ -73,14 +60,9 @@ def halving_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", "sanders2009")
 def tree_all_reduce(collective_bytes, ways, link_bandwidth, link_latency, chunk_count):
-    """Time of an all-reduce over two binary trees, which each sum half of the buffer chunk by chunk.
+    """Time of an all-reduce over two binary trees, each of which sums half of the buffer and sends it back, by chunks.
 
-    The sums are then sent back down. A device inside one tree is a leaf of the other, so that every port sends one
-    chunk's worth in each step.
-
-    >>> tree_all_reduce(
-    ...     collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us", chunk_count=16
-    ... )
+    >>> tree_all_reduce(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us", chunk_count=16)
     0.000216
     """
     depth = ceiling(log(ways, 2))
@@ -90,9 +72,7 @@ def tree_all_reduce(collective_bytes, ways, link_bandwidth, link_latency, chunk_
 
 @formula("chunk_count", "sanders2009")
 def best_chunks(collective_bytes, ways, link_bandwidth, link_latency):
-    """Number of chunks with the shortest time for the trees.
-
-    A further chunk would cost the same latency that it saves in filling the tree.
+    """Number of chunks with the shortest time for the trees: one more would cost the latency that it saves.
 
     >>> best_chunks(collective_bytes="8 MB", ways=9, link_bandwidth="100 GB/s", link_latency="1.5 us")
     12.649110640673516
@@ -103,10 +83,7 @@ def best_chunks(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", "klenk2020", "nccl-tests §PERFORMANCE")
 def switch_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
-    """Time of an all-reduce that the switch sums and multicasts.
-
-    A device requests the sum of its own part and sends it to all others. It sends its buffer once for the others to
-    sum, and the sum of its own part. The number of hops is the same for any group.
+    """Time of an all-reduce that the switch sums and multicasts, with the same number of hops for any group.
 
     >>> switch_all_reduce(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
     9.2e-05
@@ -116,9 +93,7 @@ def switch_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", "vllm-custom-all-reduce")
 def one_shot_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
-    """Time of a one-shot all-reduce: every device reads all other buffers and adds them up itself.
-
-    It moves the most bytes and waits only once.
+    """Time of a one-shot all-reduce: every device reads all other buffers and adds them up; it waits only once.
 
     >>> one_shot_all_reduce(collective_bytes="100 kB", ways=4, link_bandwidth="250 GB/s", link_latency="4 us")
     5.2e-06
@@ -129,8 +104,6 @@ def one_shot_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
 @formula("collective_time", "vllm-custom-all-reduce")
 def two_shot_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
     """Time of a two-shot all-reduce: every device sums its part of all buffers, waits, and reads the other sums.
-
-    It moves as few bytes as a ring.
 
     >>> two_shot_all_reduce(collective_bytes="1 MB", ways=4, link_bandwidth="250 GB/s", link_latency="4 us")
     1.4e-05
@@ -146,15 +119,3 @@ def direct_all_to_all(collective_bytes, ways, link_bandwidth, link_latency):
     7.1e-05
     """
     return link_latency + (ways - 1) * collective_bytes / (ways * link_bandwidth)
-
-
-@formula("collective_time", "thakur2005")
-def bruck_all_to_all(collective_bytes, ways, link_bandwidth, link_latency):
-    """Time of Bruck's all-to-all: half of the buffer moves on in each of a few hops.
-
-    There are fewer messages than parts, but each part is sent several times.
-
-    >>> bruck_all_to_all(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
-    0.000123
-    """
-    return ceiling(log(ways, 2)) * (link_latency + collective_bytes / (2 * link_bandwidth))

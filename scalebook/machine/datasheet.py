@@ -1,8 +1,4 @@
-"""Data sheets: what they print, and how much of it a step can use.
-
-A headline may count operations that are skipped, both directions of a link, or all devices of a rack. The dense peak of
-one device is smaller, and matrix products reach a share of the dense peak. The module also has the growth of peaks from
-year to year.
+"""Data sheets: what they print, how much of it a step can use, and the growth of peaks from year to year.
 
 >>> from scalebook.tables import accelerators
 >>> row = data_sheet(accelerators.gb200.at("fp4"), sparsity_gain=2, directions=2, printed_devices=72)
@@ -26,9 +22,7 @@ __all__ = [
 
 @formula("printed_flops", "nvidia-h100-datasheet", "nvidia-gb200")
 def printed_flops(peak_flops, sparsity_gain, printed_devices):
-    """Headline FLOP/s: a device's dense peak, doubled if "with sparsity", times the devices counted.
-
-    2:4 sparsity skips two of each four weights, which must be zero; the headline counts the skipped operations.
+    """Headline FLOP/s: a device's dense peak, doubled "with sparsity" (2 of 4 weights zero), times the devices counted.
 
     >>> printed_flops(peak_flops="494.7 TFLOP/s", sparsity_gain=2, printed_devices=1) / 1e12
     989.4
@@ -49,8 +43,6 @@ def printed_links(scaleup_bandwidth, directions, printed_devices):
 @formula("usable_flops", "aiconfigurator-gemm", given=[typical_matmul_efficiency])
 def usable_flops(peak_flops, matmul_efficiency):
     """FLOP/s that large matrix products reach.
-
-    Clocks fall under load, and some instructions are not multiplications.
 
     >>> usable_flops(peak_flops="989.4 TFLOP/s", matmul_efficiency=0.837) / 1e12
     828.1278
@@ -158,9 +150,7 @@ data_sheet = Sheet(
 
 @formula("flops_per_joule", "patterson2021")
 def flops_per_joule(peak_flops, tdp):
-    """FLOPs per joule at the peak and the design power of the chip or module.
-
-    Host, network and cooling are left out.
+    """FLOPs per joule at the peak and the design power of the chip or module, without host, network and cooling.
 
     >>> flops_per_joule(peak_flops="989.4 TFLOP/s", tdp="700 W") / 1e12
     1.4134285714285715

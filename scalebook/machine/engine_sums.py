@@ -47,10 +47,7 @@ def engine_all_reduce(
     library_bytes, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency, switch_efficiency, near_latency,
     scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
 ):  # fmt: skip
-    """Time of an engine's own all-reduce in one or two shots; large messages go to NCCL.
-
-    The kernels are launched from a captured graph, and wait for flags or for the data themselves. The table of
-    libraries has the efficiency of an engine's kernels, and the message sizes that start two shots or NCCL.
+    """Time of an engine's own all-reduce in one or two shots; large messages go to NCCL (sizes: libraries.toml).
 
     >>> from scalebook.tables import accelerators
     >>> known = dict(collective_bytes="16 KiB", ways=4, near_ways=4)

@@ -4,14 +4,6 @@ A device computes the result of a matrix product tile by tile, one tile per core
 tiles, and idle cores in the last wave of tiles, are wasted. A finished tile must be written, and the arithmetic of
 other tiles hides only part of that. Arithmetic and loads overlap well if one is much shorter, and only in part if they
 are nearly as long. Clocks and instruction overhead are covered by one measured share per device and precision.
-
->>> from scalebook.tables import accelerators
->>> row = matrix_product(
-...     accelerators.h100.at("bf16"), rows=8192, columns=8192, inner=8192, copies=1,
-...     activation_bits=16, weight_bits=16,
-... )
->>> round(row.matmul_time * 1e3, 2), round(row.matmul_share, 2)
-(1.36, 0.81)
 """
 
 from sympy import Max, Min, Pow, Rational, ceiling, floor, sqrt
@@ -20,33 +12,11 @@ from scalebook.language import Sheet, constant, formula
 from scalebook.language.renamed import renamed
 
 __all__ = [
-    "DEFAULT_FORMULAS",
-    "attention_peak_bf16",
-    "attention_peak_same",
-    "exposed_write",
-    "grouped_hidden",
-    "inner_half",
-    "matmul_share",
-    "matmul_time",
-    "matmul_time_grouped",
-    "matmul_time_ideal",
-    "matmul_time_split",
-    "matmul_time_waited",
-    "matrix_product",
-    "one_core",
-    "product_traffic",
-    "split_step",
-    "split_time",
-    "stream_time",
-    "stream_time_ideal",
-    "tile_columns",
-    "tile_rows",
-    "tiles",
-    "typical_matmul_efficiency",
-    "typical_stream_efficiency",
-    "waiting_product",
-    "waves",
-    "wide_efficiency",
+    "DEFAULT_FORMULAS", "attention_peak_bf16", "attention_peak_same", "exposed_write", "grouped_hidden", "inner_half",
+    "matmul_share", "matmul_time", "matmul_time_grouped", "matmul_time_ideal", "matmul_time_split",
+    "matmul_time_waited", "matrix_product", "one_core", "product_traffic", "split_step", "split_time", "stream_time",
+    "tile_columns", "tile_rows", "tiles", "typical_matmul_efficiency", "typical_stream_efficiency", "waiting_product",
+    "waves", "wide_efficiency",
 ]  # fmt: skip
 
 __getattr__ = renamed(__name__)
@@ -160,12 +130,10 @@ def product_traffic(rows, columns, inner, copies, activation_bits, weight_bits):
 
 
 def _both(arithmetic, streamed):
-    """Return a smooth maximum of two times: more than the longer one if they are nearly equal.
+    """Return a smooth maximum of two times, since cores wait for loads, and loads for cores, if they are nearly equal.
 
-    Cores then wait for loads, and loads for cores. The exponent, 4, has the least mean error on the even rows of `gemm`
-    (3 and 6 have 0.1 to 0.2 % more). With exponent 1 neither time would hide the other; without limit it is a roofline.
-    The powers are not evaluated: otherwise powers of all factors are printed, and SymPy takes long to check the sign of
-    the sum.
+    The exponent, 4, has the least mean error on the even rows of `gemm` (3 and 6 have 0.1 to 0.2 % more). The powers
+    are not evaluated: SymPy would expand them, and take long to check the sign of the sum.
     """
     both = Pow(arithmetic, 4, evaluate=False) + Pow(streamed, 4, evaluate=False)
     return Pow(both, Rational(1, 4), evaluate=False)
@@ -173,31 +141,14 @@ def _both(arithmetic, streamed):
 
 @formula("matmul_time", _TILES)
 def matmul_time(
-    rows,
-    columns,
-    inner,
-    copies,
-    tile_rows,
-    tile_columns,
-    cores,
-    peak_flops,
-    matmul_efficiency,
-    inner_half,
-    traffic,
-    hbm_bandwidth,
-    stream_efficiency,
-    kernel_launch,
-):
-    """Time of a matrix product: launch, then the longer of whole waves of tiles and memory traffic.
+    rows, columns, inner, copies, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, inner_half,
+    traffic, hbm_bandwidth, stream_efficiency, kernel_launch,
+):  # fmt: skip
+    """Time of a matrix product: launch, then the longer of waves of tiles and memory traffic (a fifth more if equal).
 
-    If the two are equal, the result is a fifth more than either, because cores do not all compute and load at the same
-    time.
-
-    >>> matmul_time(
-    ...     rows=1024, columns=1024, inner=1024, copies=1, tile_rows=128, tile_columns=128, cores=64,
-    ...     peak_flops="1 PFLOP/s", matmul_efficiency=0.8, inner_half=256,
-    ...     traffic="6 MB", hbm_bandwidth="2 TB/s", stream_efficiency=0.8, kernel_launch="2 us",
-    ... ).__round__(9)
+    >>> shape = dict(rows=1024, columns=1024, inner=1024, copies=1, traffic="6 MB")
+    >>> device = dict(tile_rows=128, tile_columns=128, cores=64, peak_flops=1e15, matmul_efficiency=0.8, inner_half=256)
+    >>> round(matmul_time(shape, device, hbm_bandwidth=2e12, stream_efficiency=0.8, kernel_launch="2 us"), 9)
     6.244e-06
     """
     wave = 2 * cores * tile_rows * tile_columns * (inner + inner_half) / (matmul_efficiency * peak_flops)
@@ -224,33 +175,17 @@ split_step = constant(
 
 @formula("matmul_time", _TILES, "nvidia-cutlass-splitk")
 def matmul_time_split(
-    rows,
-    columns,
-    inner,
-    copies,
-    tile_rows,
-    tile_columns,
-    cores,
-    peak_flops,
-    matmul_efficiency,
-    inner_half,
-    traffic,
-    hbm_bandwidth,
-    stream_efficiency,
-    kernel_launch,
-    split_time,
-    split_step,
-):
-    """Time of a product with fewer tiles than cores, whose inner size is split over idle cores.
+    rows, columns, inner, copies, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, inner_half,
+    traffic, hbm_bandwidth, stream_efficiency, kernel_launch, split_time, split_step,
+):  # fmt: skip
+    """Time of a product whose inner size is split over idle cores if tiles are fewer than cores; else `matmul_time`.
 
-    There are as many splits as a tile has cores, or fewer if more would not save time. With at least as many tiles as
-    cores it equals `matmul_time`.
+    There are as many splits as a tile has cores, or fewer if more would not save time.
 
-    >>> matmul_time_split(
-    ...     rows=2, columns=256, inner=12288, copies=1, tile_rows=64, tile_columns=64, cores=108, split_time="2 us",
-    ...     split_step="50 ns", peak_flops="312 TFLOP/s", matmul_efficiency=0.837, inner_half=38, traffic="6.4 MB",
-    ...     hbm_bandwidth="2.04 TB/s", stream_efficiency=0.737, kernel_launch="3.8 us",
-    ... ).__round__(8)
+    >>> shape = dict(rows=2, columns=256, inner=12288, copies=1, traffic=6.4e6, split_time=2e-6, split_step=50e-9)
+    >>> device = dict(cores=108, peak_flops=312e12, matmul_efficiency=0.837, inner_half=38, kernel_launch=3.8e-6)
+    >>> tiled = dict(tile_rows=64, tile_columns=64, hbm_bandwidth=2.04e12, stream_efficiency=0.737)
+    >>> round(matmul_time_split(shape, device, tiled), 8)
     9.3e-06
     """
     worked = _shared_waves(
@@ -278,29 +213,13 @@ def _shared_waves(
 
 @formula("matmul_time", _TILES, "rocm-aiter")
 def matmul_time_waited(
-    rows,
-    columns,
-    inner,
-    copies,
-    tile_rows,
-    tile_columns,
-    cores,
-    peak_flops,
-    matmul_efficiency,
-    inner_half,
-    traffic,
-    hbm_bandwidth,
-    stream_efficiency,
-    kernel_launch,
-    split_time,
-    split_step,
-    inner_wait,
-):
-    """Time of a product as `matmul_time_split`, if cores wait for their loads.
+    rows, columns, inner, copies, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, inner_half,
+    traffic, hbm_bandwidth, stream_efficiency, kernel_launch, split_time, split_step, inner_wait,
+):  # fmt: skip
+    """Time of a product as `matmul_time_split`, if cores wait one memory latency for each load along the inner size.
 
-    Along the inner size one load follows another, and each takes one memory latency, however few rows and columns the
-    tile has. Tiles that follow on the same core load while others compute, so only the first wave waits. A product with
-    16 rows takes as long with few columns as with many, until memory is saturated:
+    Later tiles on a core load while others compute, so only the first wave waits. Few columns then take as long as
+    many:
 
     >>> from scalebook.tables import accelerators
     >>> known = dict(rows=16, inner=7168, copies=1, tile_rows=16, activation_bits=8, weight_bits=8, split_time=1)
@@ -317,31 +236,17 @@ def matmul_time_waited(
 
 @formula("matmul_time", "simumax-b200")
 def matmul_time_grouped(
-    rows,
-    columns,
-    inner,
-    copies,
-    tile_rows,
-    tile_columns,
-    peak_flops,
-    matmul_efficiency,
-    traffic,
-    hbm_bandwidth,
-    stream_efficiency,
-    grouped_hidden,
-    kernel_launch,
-):
+    rows, columns, inner, copies, tile_rows, tile_columns, peak_flops, matmul_efficiency, traffic, hbm_bandwidth,
+    stream_efficiency, grouped_hidden, kernel_launch,
+):  # fmt: skip
     """Time of expert products that run one after another, so most reads and writes of an expert are exposed.
 
-    A share of the shorter of arithmetic and traffic is hidden under the longer. With few rows an expert's weights are
-    read for little arithmetic, so the rate falls with the rows. It falls most for gradients of weights, which are read
-    and written in 32 bits.
+    A share of the shorter of arithmetic and traffic is hidden under the longer. The rate falls with the rows, because
+    an expert's weights are read for little arithmetic.
 
-    >>> matmul_time_grouped(
-    ...     rows=1024, columns=1024, inner=1024, copies=1, tile_rows=64, tile_columns=64,
-    ...     peak_flops="1 PFLOP/s", matmul_efficiency=0.8, traffic="6 MB", hbm_bandwidth="2 TB/s",
-    ...     stream_efficiency=0.8, grouped_hidden=0.5, kernel_launch="2 us",
-    ... ).__round__(8)
+    >>> shape = dict(rows=1024, columns=1024, inner=1024, copies=1, traffic="6 MB", tile_rows=64, tile_columns=64)
+    >>> rates = dict(peak_flops=1e15, matmul_efficiency=0.8, hbm_bandwidth=2e12, stream_efficiency=0.8)
+    >>> round(matmul_time_grouped(shape, rates, grouped_hidden=0.5, kernel_launch="2 us"), 8)
     7.09e-06
     """
     high, wide = (tile * ceiling(x / tile, evaluate=False) for x, tile in ((rows, tile_rows), (columns, tile_columns)))
@@ -362,11 +267,9 @@ grouped_hidden = constant(
 def matmul_time_ideal(rows, columns, inner, copies, peak_flops, traffic, hbm_bandwidth):
     """Roofline time of a product: the longer of arithmetic at the peak and traffic at full bandwidth.
 
-    >>> matmul_time_ideal(
-    ...     rows=1024, columns=1024, inner=1024, copies=1,
-    ...     peak_flops="1 PFLOP/s", traffic="6 MB", hbm_bandwidth="2 TB/s",
-    ... ) * 1e6
-    3.0
+    >>> shape, rates = dict(rows=1024, columns=1024, inner=1024, copies=1), dict(peak_flops=1e15, hbm_bandwidth=2e12)
+    >>> matmul_time_ideal(shape, rates, traffic="6 MB")
+    3e-06
     """
     arithmetic = 2 * copies * rows * columns * inner / peak_flops
     return Max(arithmetic, traffic / hbm_bandwidth, evaluate=False)
@@ -392,28 +295,11 @@ def stream_time(traffic, hbm_bandwidth, stream_efficiency, kernel_launch):
     return kernel_launch + traffic / (stream_efficiency * hbm_bandwidth)
 
 
-@formula("stream_time", "williams2009 §3")
-def stream_time_ideal(traffic, hbm_bandwidth):
-    """Time of a memory-bound kernel at full bandwidth.
-
-    >>> stream_time_ideal(traffic="2 GB", hbm_bandwidth="2 TB/s")
-    0.001
-    """
-    return traffic / hbm_bandwidth
-
-
 # Defaults that a sheet with these kernels needs; a device's own cells take precedence.
 DEFAULT_FORMULAS = (
-    tile_rows,
-    tile_columns,
-    one_core,
-    exposed_write,
-    inner_half,
-    split_time,
-    split_step,
-    typical_matmul_efficiency,
+    tile_rows, tile_columns, one_core, exposed_write, inner_half, split_time, split_step, typical_matmul_efficiency,
     typical_stream_efficiency,
-)
+)  # fmt: skip
 
 matrix_product = Sheet(
     "matrix product", *DEFAULT_FORMULAS, product_traffic, tiles, waves, matmul_time_split, matmul_share,

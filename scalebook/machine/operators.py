@@ -1,15 +1,11 @@
 """Linear layers as engines run them: a matrix product, and the kernel before it that quantizes its input.
 
-In 16 bits a linear layer is just the product. In 8 and 4 bits the activations arrive in 16 bits, so another kernel
-first reads them, finds their scales and writes them in the format of the product. How long that takes depends on the
-engine and on the format more than on the device; rows of `tables.libraries` such as `vllm_fp8` have the figures.
+How long the second takes depends on the engine and the format more than on the device; `tables.libraries` has figures.
 
 >>> from scalebook.tables import accelerators
->>> layer = dict(rows=64, columns=8192, inner=8192)
->>> wide = linear_operator(accelerators.h100.at("bf16"), **layer)
->>> narrow = linear_operator(accelerators.h100.at("fp8").running("vllm_fp8"), **layer)
->>> [round(1e6 * x, 1) for x in (wide.operator_time, narrow.matmul_time, narrow.quantize_time, narrow.operator_time)]
-[53.6, 28.4, 4.0, 32.4]
+>>> narrow = linear_operator(accelerators.h100.at("fp8").running("vllm_fp8"), rows=64, columns=8192, inner=8192)
+>>> [round(1e6 * x, 1) for x in (narrow.matmul_time, narrow.quantize_time, narrow.operator_time)]
+[28.4, 4.0, 32.4]
 """
 
 from sympy import Ge, Le, Max, Piecewise, ceiling
@@ -113,26 +109,15 @@ quantize_row = constant(
 
 @formula("quantize_time", _MEASURED, given=[results_of_16_bits])
 def quantize_time(
-    rows,
-    inner,
-    copies,
-    activation_bits,
-    result_bits,
-    quantize_start,
-    quantize_passes,
-    quantize_row,
-    stream_efficiency,
-    hbm_bandwidth,
-):
-    """Time to quantize the input of a product; zero if the input is as wide as the results.
+    rows, inner, copies, activation_bits, result_bits, quantize_start, quantize_passes, quantize_row,
+    stream_efficiency, hbm_bandwidth,
+):  # fmt: skip
+    """Time to quantize the input of a product: a start-up time, and passes over its traffic; zero if not narrowed.
 
-    It is a start-up time, plus as many passes over the traffic as the library needs. If a library gives each row to a
-    block of threads, the rows may take longer than the passes.
+    If a library gives each row to a block of threads, the rows may take longer than the passes.
 
-    >>> quantize_time(
-    ...     rows=4096, inner=8192, copies=1, activation_bits=8, quantize_start="3 us", quantize_passes=2,
-    ...     quantize_row="7 ns", stream_efficiency=0.8, hbm_bandwidth="3.35 TB/s",
-    ... ).__round__(7)
+    >>> rates = dict(quantize_start="3 us", quantize_row="7 ns", stream_efficiency=0.8, hbm_bandwidth="3.35 TB/s")
+    >>> round(quantize_time(rates, rows=4096, inner=8192, copies=1, activation_bits=8, quantize_passes=2), 7)
     7.81e-05
     """
     moved = copies * rows * inner * (result_bits + activation_bits) / 8
@@ -180,14 +165,11 @@ def l2_bandwidth_usual(hbm_bandwidth):
 def cached_share(rows, columns, inner, copies, activation_bits, weight_bits, result_bits, l2_capacity):
     """Share of weight reads that hit the last-level cache in a benchmark that cycles through copies of a weight.
 
-    Such a benchmark uses as many copies as fill the cache. If all of them just fit, every read is a hit. If they exceed
-    it by a tenth, a third of the reads are hits, because the cache evicts first what is needed next. In a service a
-    layer's weights are read once per step, and none of them is in the cache.
+    Such a benchmark uses as many copies as fill the cache. If they exceed it by a tenth, a third of the reads are hits,
+    because the cache evicts first what is needed next. In a service no weight is in the cache.
 
-    >>> cached_share(
-    ...     rows=1, columns=4096, inner=4096, copies=1, activation_bits=16, weight_bits=16, result_bits=16,
-    ...     l2_capacity="96 MiB",
-    ... ).__round__(2)
+    >>> shape = dict(rows=1, columns=4096, inner=4096, copies=1, activation_bits=16, weight_bits=16, result_bits=16)
+    >>> round(cached_share(shape, l2_capacity="96 MiB"), 2)
     1.0
     """
     weight = copies * inner * columns * weight_bits / 8
@@ -198,24 +180,14 @@ def cached_share(rows, columns, inner, copies, activation_bits, weight_bits, res
 
 @formula("traffic", _MEASURED)
 def cycled_traffic(
-    rows,
-    columns,
-    inner,
-    copies,
-    activation_bits,
-    weight_bits,
-    result_bits,
-    cached_share,
-    l2_bandwidth,
-    stream_efficiency,
-    hbm_bandwidth,
-):
+    rows, columns, inner, copies, activation_bits, weight_bits, result_bits, cached_share, l2_bandwidth,
+    stream_efficiency, hbm_bandwidth,
+):  # fmt: skip
     """Memory traffic equivalent to the benchmark's reads, where hits move at the cache's bandwidth.
 
-    >>> cycled_traffic(
-    ...     rows=1, columns=3, inner=5, copies=1, activation_bits=16, weight_bits=16, result_bits=16, cached_share=1,
-    ...     l2_bandwidth="3 TB/s", stream_efficiency=0.75, hbm_bandwidth="1 TB/s",
-    ... )
+    >>> shape = dict(rows=1, columns=3, inner=5, copies=1, activation_bits=16, weight_bits=16, result_bits=16)
+    >>> rates = dict(l2_bandwidth="3 TB/s", stream_efficiency=0.75, hbm_bandwidth="1 TB/s")
+    >>> cycled_traffic(shape, rates, cached_share=1)
     11.5
     """
     read = rows * inner * activation_bits + inner * columns * weight_bits
@@ -234,9 +206,7 @@ cycled_operator = Sheet(
 
 @formula("tile_rows", "rocm-aiter")
 def aiter_tile_rows(rows, columns, copies, tile_columns, cores):
-    """Rows of the tile that AITER chooses, from 16 to 128.
-
-    It takes the smallest tile that holds all rows, or the smallest one that gives no core a second tile.
+    """Rows of the tile that AITER chooses: the smallest of 16 to 128 that holds all rows or gives no core two tiles.
 
     >>> [aiter_tile_rows(rows=n, columns=7168, copies=1, tile_columns=64, cores=256) for n in (1, 100, 4096)]
     [16.0, 64.0, 128.0]
@@ -256,24 +226,9 @@ aiter_operator = Sheet(
 
 @formula("matmul_time", "anthony2024 §3", "nvidia-ptx cp.async")
 def matmul_time_aligned(
-    rows,
-    columns,
-    inner,
-    copies,
-    tile_rows,
-    tile_columns,
-    cores,
-    peak_flops,
-    matmul_efficiency,
-    inner_half,
-    traffic,
-    hbm_bandwidth,
-    stream_efficiency,
-    kernel_launch,
-    split_time,
-    split_step,
-    aligned_share,
-):
+    rows, columns, inner, copies, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, inner_half,
+    traffic, hbm_bandwidth, stream_efficiency, kernel_launch, split_time, split_step, aligned_share,
+):  # fmt: skip
     """Time of a product as `matmul_time_split`, slowed down if rows of 16-bit numbers are not aligned.
 
     >>> from scalebook.tables import accelerators
@@ -329,10 +284,8 @@ no_host_wait = constant(
 def element_time(traffic, element_passes, hbm_bandwidth, stream_efficiency, kernel_launch, launch_time):
     """Time of an element-wise kernel: launch and all passes of its traffic, or the host's launch if longer.
 
-    >>> element_time(
-    ...     traffic="1.6 GB", element_passes=2, hbm_bandwidth="2 TB/s", stream_efficiency=0.8, kernel_launch="0 us",
-    ...     launch_time="12 us",
-    ... )
+    >>> rates = dict(hbm_bandwidth="2 TB/s", stream_efficiency=0.8, kernel_launch="0 us", launch_time="12 us")
+    >>> element_time(rates, traffic="1.6 GB", element_passes=2)
     0.002
     """
     return Max(kernel_launch + element_passes * traffic / (stream_efficiency * hbm_bandwidth), launch_time)

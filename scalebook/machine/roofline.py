@@ -3,8 +3,6 @@
 >>> from scalebook.tables import accelerators
 >>> round(ridge_intensity(accelerators.h100.at("bf16")), 1)
 295.3
->>> ridge_intensity.solve("hbm_bandwidth")
-hbm_bandwidth = peak_flops/ridge_intensity
 """
 
 from sympy import Max, Min

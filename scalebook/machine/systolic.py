@@ -2,10 +2,6 @@
 
 Each multiplier keeps one weight. Rows of the other factor enter from the left, each a cycle later than the one above
 it; sums run down and leave at the bottom. A weight matrix larger than the array is cut into tiles.
-
->>> tpu = systolic(array_side=128, rows=128, inner=4096, columns=4096)
->>> tpu.array_tiles, tpu.array_cycles, round(tpu.array_efficiency, 3)
-(1024.0, 131454.0, 0.997)
 """
 
 import numpy as np
@@ -16,7 +12,7 @@ from scalebook.language import Sheet, formula
 from .roofline import ridge_intensity
 
 __all__ = [
-    "array_cycles", "array_cycles_in_turn", "array_efficiency", "array_tiles", "attention_efficiency_arrays",
+    "array_cycles", "array_efficiency", "array_tiles", "attention_efficiency_arrays",
     "attention_efficiency_arrays_latent", "execute", "grouped_efficiency_arrays", "load_by_rows", "load_fast",
     "peak_of_arrays", "ridge_rows", "systolic",
 ]  # fmt: skip
@@ -56,25 +52,13 @@ def load_fast(array_side):
 def array_cycles(rows, array_tiles, load_cycles, array_side):
     """Cycles of a product if the next tile's weights load while the current tile is in use.
 
-    All tiles together have one fill and one drain. The first tile's weights load; each tile then takes a cycle per row,
-    or the loading of the next weights if that is longer. At the end the last row crosses the array and its sum runs
-    down: two sides less two.
+    All tiles together have one fill and one drain: two sides less two.
 
     >>> array_cycles(rows=1024, inner=128, columns=128, array_side=128)
     1406.0
     """
     between = Max(rows, load_cycles, evaluate=False)
     return load_cycles + (array_tiles - 1) * between + rows + 2 * array_side - 2
-
-
-@formula("array_cycles", "samajdar2020", given=[array_tiles, load_by_rows])
-def array_cycles_in_turn(rows, array_tiles, load_cycles, array_side):
-    """Cycles of a product if multipliers hold only one weight: each tile loads, fills and drains by itself.
-
-    >>> array_cycles_in_turn(rows=1024, inner=256, columns=128, array_side=128)
-    2812.0
-    """
-    return array_tiles * (load_cycles + rows + 2 * array_side - 2)
 
 
 @formula("array_efficiency", "samajdar2020", given=[array_cycles])
@@ -104,13 +88,10 @@ def attention_efficiency_arrays(attention_whole, head_dim, array_side):
 
 @formula("attention_efficiency", "kung1982", "jax-tpu-info")
 def attention_efficiency_arrays_latent(attention_whole, nope_dim, rope_dim, v_dim, array_side):
-    """Efficiency of latent attention in an array, with keys and values of different widths, both padded.
+    """Efficiency of latent attention in an array: keys with their rotary part and values are each padded to it.
 
-    Scores are as wide as the key with its rotary part, results as wide as the value.
-
-    >>> attention_efficiency_arrays_latent(
-    ...     attention_whole=0.7, nope_dim=128, rope_dim=64, v_dim=128, array_side=256
-    ... ).__round__(4)
+    >>> known = dict(attention_whole=0.7, nope_dim=128, rope_dim=64, v_dim=128)
+    >>> round(attention_efficiency_arrays_latent(known, array_side=256), 4)
     0.4375
     """
     key_dim = nope_dim + rope_dim
@@ -122,9 +103,6 @@ def attention_efficiency_arrays_latent(attention_whole, nope_dim, rope_dim, v_di
 def grouped_efficiency_arrays(grouped_whole, hidden, expert_ffn, etp, array_side):
     """Efficiency of expert products in an array; expert sides that are no multiple of it are padded.
 
-    GPT-OSS's side of 2,880 takes 12 arrays of 256 and uses 11.25 of them, in both directions. Split over 16 devices,
-    the width is 180 in one array.
-
     >>> known = dict(grouped_whole=0.3, hidden=2880, expert_ffn=2880, array_side=256)
     >>> [grouped_efficiency_arrays(known, etp=x).__round__(4) for x in (1, 16)]
     [0.2637, 0.1978]
@@ -134,9 +112,7 @@ def grouped_efficiency_arrays(grouped_whole, hidden, expert_ffn, etp, array_side
 
 @formula("peak_flops", "kung1982", "scaling-book chapter 2")
 def peak_of_arrays(arrays, array_side, clock):
-    """Peak FLOP/s of systolic arrays: each multiplier does one multiply and one add in each cycle.
-
-    Example: a TPU v5e has four arrays at 1.5 GHz.
+    """Peak FLOP/s of systolic arrays: a multiply and an add per multiplier and cycle (here a TPU v5e).
 
     >>> peak_of_arrays(arrays=4, array_side=128, clock="1.5 G/s") / 1e12
     196.608
@@ -173,9 +149,8 @@ def _cut(left, weight, side):
 def execute(left, weight, side: int, load: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Run a product on an array of `side` x `side` multipliers, cycle by cycle.
 
-    Returns the product and, for every cycle, a mask of the busy multipliers. Each multiplier computes only from its own
-    weight, the number that its left neighbour had one cycle ago, and the sum that the multiplier above had one cycle
-    ago.
+    Returns the product and, for every cycle, a mask of the busy multipliers. Each multiplier computes from its own
+    weight, and from the number at its left and the sum above it one cycle ago.
 
     >>> left, weight = np.arange(6).reshape(3, 2), np.arange(4).reshape(2, 2)
     >>> product, busy = execute(left, weight, side=2)

@@ -1,8 +1,5 @@
 """Efficient shapes: losses of a matrix product from partial tiles, partial waves and uneven sharding.
 
-The result is cut into tiles, one per core at a time. Tiles at the edge extend beyond the result, and in the last wave
-some cores are idle; both waste time. `machine.kernels` has the times.
-
 >>> from scalebook.tables import accelerators
 >>> row = shapes(accelerators.h100, rows=4096, weight_columns=8192, tp=1, copies=1, tile_rows=128, tile_columns=256)
 >>> row.tiles, row.waves, round(row.fill, 3)
@@ -35,12 +32,10 @@ def sharded_columns(weight_columns, tp):
 
 @formula("padded_vocab", "narayanan2021 §5")
 def padded_vocab(vocab, pad_multiple, tp):
-    """Vocabulary padded with unused entries until each device has a multiple of `pad_multiple`.
+    """Vocabulary padded with unused entries until each device has a multiple of `pad_multiple` (GPT-2's, by Megatron):
 
-    The example is GPT-2's vocabulary, as nanoGPT pads it for one device and Megatron for eight:
-
-    >>> padded_vocab(vocab=50257, pad_multiple=64, tp=1), padded_vocab(vocab=50257, pad_multiple=128, tp=8)
-    (50304.0, 51200.0)
+    >>> padded_vocab(vocab=50257, pad_multiple=128, tp=8)
+    51200.0
     """
     return pad_multiple * tp * ceiling(vocab / (pad_multiple * tp))
 
@@ -95,10 +90,9 @@ def _loaded(size):
 def aligned_share(columns, inner):
     """Share of the rate that a product reaches if its rows of 16-bit numbers are not aligned to 16 bytes.
 
-    Aligned rows load 16 bytes at a time, others 8 or 4. There is no such copy of 2 bytes, so odd sizes go through
-    registers. The values are for the A100, fitted on the even rows of the products in `gemm_eleuther` with such sizes.
-    Even sizes reach 0.54 to 0.73 depending on shape: two thirds if the rows to sum over are not aligned, and (on the
-    odd rows) 0.54 if the columns are not. The V100 reaches 0.7 with even sizes, and the MI250X has no such loss.
+    Aligned rows load 16 bytes at a time, others 8 or 4, and odd sizes go through registers. The values are for the
+    A100, fitted on the even rows of the products in `gemm_eleuther` with such sizes. Even sizes reach 0.54 to 0.73
+    depending on shape. The V100 reaches 0.7 with even sizes, and the MI250X has no such loss.
 
     >>> aligned_share(columns=50304, inner=768), aligned_share(columns=50257, inner=768)
     (1.0, 0.29)
@@ -108,9 +102,7 @@ def aligned_share(columns, inner):
 
 @formula("columns", "nvidia-matmul-guide §3.2")
 def whole_waves_columns(waves, cores, rows, tile_rows, tile_columns):
-    """Columns for which whole tiles fill exactly `waves` waves.
-
-    The result is a whole number of tiles only if the tiles in a column divide the tiles of those waves.
+    """Columns for which whole tiles fill exactly `waves` waves, if a column's tiles divide the waves' tiles.
 
     >>> whole_waves_columns(waves=8, cores=132, rows=4096, tile_rows=128, tile_columns=256)
     8448.0

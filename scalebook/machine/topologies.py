@@ -1,8 +1,4 @@
-"""Fabrics: all-reduce over a full mesh and over a torus, and the devices that a fat tree of switches joins.
-
-Rings, trees and in-switch sums are in `scalebook.machine.collective_schedules`. As there, `link_bandwidth` is all that
-a device can send at once, and a hop costs `link_latency`.
-"""
+"""Fabrics: all-reduce over a full mesh and over a torus, and the devices that a fat tree of switches joins."""
 
 from scalebook.language import formula
 
@@ -11,9 +7,7 @@ __all__ = ["fat_tree_devices", "mesh_all_reduce", "switch_hops", "torus_all_redu
 
 @formula("collective_time", "thakur2005")
 def mesh_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
-    """Time of an all-reduce in a full mesh: devices send each other their parts to sum, then the sums.
-
-    It takes two hops for any group, and no device sends more bytes than along a ring.
+    """Time of an all-reduce in a full mesh, in two hops: devices send each other their parts to sum, then the sums.
 
     >>> mesh_all_reduce(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
     0.000142
@@ -23,13 +17,10 @@ def mesh_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", "jouppi2023")
 def torus_all_reduce(collective_bytes, ways, link_bandwidth, link_latency, torus_dimensions):
-    """Time of an all-reduce in a torus with equal sides: rings along one dimension after another, there and back.
+    """Time of an all-reduce in a torus with equal sides: rings along each dimension, one part of the buffer per link.
 
-    The buffer is cut into one part per link. Each part starts along a different link, so all links are busy.
-
-    >>> torus_all_reduce(
-    ...     collective_bytes="8 MB", ways=64, link_bandwidth="100 GB/s", link_latency="1 us", torus_dimensions=3
-    ... )
+    >>> known = dict(collective_bytes="8 MB", ways=64, link_bandwidth="100 GB/s", link_latency="1 us")
+    >>> torus_all_reduce(known, torus_dimensions=3)
     0.0001755
     """
     hops = 2 * torus_dimensions * (ways ** (1 / torus_dimensions) - 1)
@@ -38,9 +29,7 @@ def torus_all_reduce(collective_bytes, ways, link_bandwidth, link_latency, torus
 
 @formula("tree_devices", "alfares2008 §3")
 def fat_tree_devices(switch_radix, switch_tiers):
-    """Devices joined by a fat tree of switches, in which no tier carries less than the one below.
-
-    In all tiers but the top, half of the ports face down and half face up.
+    """Devices joined by a fat tree of switches: below the top tier, half of the ports face down and half face up.
 
     >>> [fat_tree_devices(switch_radix=64, switch_tiers=t) for t in (1, 2, 3)]
     [64.0, 2048.0, 65536.0]

@@ -97,7 +97,7 @@ def _choices(row) -> Choices:
 def _kind(row):
     c = _choices(row)
     overlap = f"tensor-parallel overlap {c.overlap}" if c.overlap != "none" else ""
-    hidden = "gradients hidden" if c.hidden_gradients else ""
+    hidden = "gradients hidden" if c.dp_overlap else ""
     return " and ".join(filter(None, [overlap, hidden])) or "no overlap"
 
 
@@ -108,7 +108,7 @@ def _met(row):
     """Return the quirks that affect a run's step time."""
     choices = _choices(row)
     met = [x for x in _TIMED if QUIRKS[x].concerns(choices)]
-    if not choices.hidden_gradients and "running_totals" in met:
+    if not choices.dp_overlap and "running_totals" in met:
         met.remove("running_totals")
     return ", ".join(met) or "no quirk"
 
