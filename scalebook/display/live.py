@@ -149,8 +149,8 @@ class Calculator(anywidget.AnyWidget):
 
 def _evaluate(sheet, letters):
     """Evaluate every letter of a sheet as the page does: a letter without a value does not stop the others."""
-    inputs, outputs, _, point, vector = sheet._plan(frozenset(letters))
-    values = [letters[x] for x in inputs]
+    inputs, steps, _, point, vector = sheet._plan(frozenset(letters))
+    outputs, values = [x[0] for x in steps], [letters[x] for x in inputs]
     try:
         if any(map(math.isnan, values)):  # Python's max loses a NaN, NumPy's and JavaScript's keep it
             raise ValueError

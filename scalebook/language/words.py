@@ -39,10 +39,7 @@ class Word:
         return next(iter(self.values))
 
     def value(self, name):
-        """Return the object that a name stands for.
-
-        Raises ValueError, listing the possible names, for an unknown one.
-        """
+        """Return the object that a name stands for.  Raises ValueError, listing the names, for an unknown one."""
         if isinstance(name, str | bool) and name in self.values:
             return self.values[name]
         if any(name is x for x in self.values.values()):
