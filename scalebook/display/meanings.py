@@ -1,14 +1,10 @@
 r"""Meanings of the parts of sums and maxima: arithmetic, memory, network or waiting, with a short word for each.
 
-Bars, figures and equations take their colours from here, so a part has the same colour everywhere.  Its kind sets the
-hue, and the part itself sets the shade.  A term of several letters has the kind of these letters, if they agree.
+Bars, figures and equations take their colours from here.  A part's kind sets the hue, and the part itself the shade.
+A term of several letters has the kind of these letters, if they agree.
 
->>> PARTS["optimizer_time"]
-Part(word='optimizer', kind='memory', shade=0)
->>> meaning(["kv_cache", "cache_ways"])
-Part(word='cache', kind='memory', shade=1)
->>> meaning(["kv_cache", "queue_time"]), meaning(["layers"])
-(None, None)
+>>> meaning(["kv_cache", "cache_ways"]), meaning(["kv_cache", "queue_time"])
+(Part(word='cache', kind='memory', shade=1), None)
 """
 
 import tomllib
@@ -35,11 +31,7 @@ SHADES = {
 
 @cache
 def ink_of(shade: str) -> str:
-    """Return the text colour for a shade: the shade, darkened until its contrast with the page is at least 4.5.
-
-    >>> ink_of("#0072B2"), ink_of("#009E73")
-    ('#0072B2', '#00865D')
-    """
+    """Return the text colour for a shade: the shade, darkened until its contrast with the page is at least 4.5."""
     return away(shade, LIGHT, 4.5).upper()
 
 
@@ -67,7 +59,7 @@ _PLACES = {name: i for i, name in enumerate(PARTS)}
 
 
 def meaning(letters: Iterable[str]) -> Part | None:
-    """Return the part that a term of these letters is, or None if its letters have different kinds.
+    """Return the part that a term of these letters is, or None if they differ in kind.
 
     A rate such as `peak_flops` decides the kind; without one, all letters must agree.
     """
@@ -78,9 +70,7 @@ def meaning(letters: Iterable[str]) -> Part | None:
 
 @lru_cache(1024)
 def coloured_terms(expr: sympy.Expr) -> dict[sympy.Expr, str]:
-    r"""Map the terms of sums and maxima to their colours.
-
-    Terms are left out if a whole expression would have one colour.
+    r"""Map the terms of sums and maxima to their colours, except where a whole expression would have one colour.
 
     >>> from scalebook.inference.tokens import token_time
     >>> sorted((x.name, ink) for x, ink in coloured_terms(token_time.rhs).items())

@@ -284,7 +284,7 @@ class Formula:
         return Text().doprint(self.rhs)
 
     def worked(self, *knowns, **letters) -> "Worked":
-        """Show the formula, the same with numbers, and the value.  Raises TypeError unless each letter is one number."""
+        """Show the formula, the same with numbers, and the value.  Raises TypeError unless all letters are numbers."""
         formula, values = self._know(knowns, letters)
         if lacking := [x for x in formula.inputs if x not in values]:
             raise TypeError(f"{self.name} needs {', '.join(lacking)} to be worked out")
