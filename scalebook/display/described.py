@@ -88,9 +88,8 @@ class Described:
                 controls.append(self._shown(c))
             self.start[name] = _begin(c, self.options[name])
         self._refuse()
-        self.spec |= dict(
-            controls=controls, fixed=choice["fixed"], warn=choice["warn"], lacking=left_out, **self._words()
-        )
+        self.spec |= dict(controls=controls, fixed=choice["fixed"], warn=choice["warn"], lacking=left_out)
+        self.spec |= self._words()
         self.spec |= dict(first=self._first(), start=self.start)
         self._uncertain()
 

@@ -301,9 +301,8 @@ class Formula:
     def _repr_html_(self):
         """The equation, with its letters explained below it."""
         words = [self.letter, *self.inputs]
-        where = "; ".join(
-            rf"\({html.escape(NOTATION[x].tex)}\) <code>{x}</code> {html.escape(NOTATION[x].meaning)}" for x in words
-        )
+        esc = html.escape
+        where = "; ".join(rf"\({esc(NOTATION[x].tex)}\) <code>{x}</code> {esc(NOTATION[x].meaning)}" for x in words)
         holds = f"; holds for {', '.join(html.escape(x.words) for x in self.domain)}" if self.domain else ""
         return (
             rf'<div class="sb-formula mathjax_process tex2jax_process">\[{html.escape(self.latex)}\]'
@@ -393,9 +392,8 @@ def _usual(name, given, known, taken):
         return None
     options = [g for g in given if g.letter == name]
     reach = {g: [i in known or bool(_usual(i, g.given, known, taken)) for i in g.inputs] for g in options}
-    return next((g for g in options if all(reach[g])), None) or next(
-        (g for g in reversed(options) if any(reach[g])), None
-    )
+    whole, part = [g for g in options if all(reach[g])], [g for g in reversed(options) if any(reach[g])]
+    return next(iter(whole + part), None)
 
 
 def _exact(value):

@@ -44,13 +44,7 @@ def resolved(new: str) -> object:
 
 
 def renamed(module: str) -> Callable[[str], object]:
-    """Return the `__getattr__` of a module with old names.  It warns and returns the new object.
-
-    >>> renamed("scalebook.language")("fourmula")
-    Traceback (most recent call last):
-        ...
-    AttributeError: module 'scalebook.language' has no attribute 'fourmula'...
-    """
+    """Return the `__getattr__` of a module with old names.  It warns and returns the new object."""
 
     def __getattr__(name: str) -> object:
         old = f"{module}.{name}"

@@ -154,11 +154,6 @@ def refuse_parts(name: str, value: Value) -> None:
     """Raise ValueError if a letter that counts things in a model or machine is not a whole number.
 
     Formulas may get averages and ratios, so this is checked only where a table, a model or a machine is read.
-
-    >>> refuse_parts("layers", 2.5)
-    Traceback (most recent call last):
-        ...
-    ValueError: layers must be a whole number, not 2.5: it is transformer blocks, a count
     """
     if type(value) is float and value % 1 == 0:
         return

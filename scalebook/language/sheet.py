@@ -1,16 +1,9 @@
 """A sheet is a set of formulas, as in a spreadsheet: give what you know, get everything that follows.
 
->>> from scalebook.language import Sheet, formula
->>> @formula("compute_time", "williams2009")
-... def arithmetic_time(flops, peak_flops):
-...     '''Arithmetic at the peak rate.'''
-...     return flops / peak_flops
->>> @formula("memory_time", "williams2009")
-... def traffic_time(traffic, hbm_bandwidth):
-...     '''Traffic at the peak rate.'''
-...     return traffic / hbm_bandwidth
->>> kernel = Sheet("kernel", arithmetic_time, traffic_time)
->>> row = kernel(flops=1e12, peak_flops=1e15, traffic="1 GB", hbm_bandwidth="2 TB/s")
+>>> from scalebook.language import Formula, Sheet, symbol
+>>> arithmetic = Formula("arithmetic", "compute_time", symbol("flops") / symbol("peak_flops"), ["williams2009"])
+>>> traffic = Formula("traffic", "memory_time", symbol("traffic") / symbol("hbm_bandwidth"))
+>>> row = Sheet("kernel", arithmetic, traffic)(flops=1e12, peak_flops=1e15, traffic="1 GB", hbm_bandwidth="2 TB/s")
 >>> row.memory_time
 0.0005
 >>> row.why("compute_time")
@@ -103,9 +96,8 @@ class Sheet:
                 raise TypeError(f"{self.name} does not use {name}; {nearest(name, self.letters)}")
         cells = {n: c for n, c in gather(knowns, letters).items() if n in self.letters}
         if symbols := [n for n, c in cells.items() if type(c.value) is not float and isinstance(c.value, sympy.Basic)]:
-            raise TypeError(
-                f"a sheet needs numbers, not symbols ({', '.join(symbols)}); use {self.name}.formula(letter)"
-            )
+            how = f"use {self.name}.formula(letter)"
+            raise TypeError(f"a sheet needs numbers, not symbols ({', '.join(symbols)}); {how}")
         inputs, steps, missing, point, vector = self._plan(frozenset(cells))
         values = {n: cells[n].value for n in inputs}
         if any(type(x) is not float and np.ndim(x) for x in values.values()):

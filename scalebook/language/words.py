@@ -1,11 +1,7 @@
 """Words: choices of a strategy that are names rather than numbers.  Each is entered once, as letters are.
 
->>> word("weather", ["fair", "rain"], "what it is like outside")
-Word(weather: 'fair' or 'rain')
->>> WORDS.pop("weather").value("snow")
-Traceback (most recent call last):
-    ...
-ValueError: weather is 'fair' or 'rain', not 'snow'
+>>> word("weather", ["fair", "rain"], "what it is like outside"), WORDS.pop("weather").value("rain")
+(Word(weather: 'fair' or 'rain'), 'rain')
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -237,10 +237,6 @@ class Columns:
     """Rows of letters.  `values` are the distinct values of each letter, in increasing order.
 
     Sets of letters are bit masks, in the order of `columns`.
-
-    >>> columns = Columns({"tp": np.array([1.0, 1.0, 2.0]), "dp": np.array([4.0, 2.0, 2.0])}, 3)
-    >>> columns.values["tp"], columns.key(0b01)
-    (array([1., 2.]), (array([0, 2]), array([0, 0, 1])))
     """
 
     def __init__(self, columns: Mapping[str, np.ndarray], size: int):

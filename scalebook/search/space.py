@@ -195,8 +195,7 @@ def searchable(thing, knowns: tuple, letters: Iterable[str]) -> Searchable:
     if isinstance(thing, type) or not (isinstance(thing, Searchable) and callable(thing)):
         said = repr(thing).partition("\n")[0]
         said = said if len(said) < 80 else f"{said[:77]}..."
-        has = (
-            "what has a name, a space and a sheet for what is known, as training_step has (scalebook.search.Searchable)"
-        )
+        like = "as training_step has (scalebook.search.Searchable)"
+        has = f"what has a name, a space and a sheet for what is known, {like}"
         raise TypeError(f"a search takes a sheet, a formula, or {has}, not {said}")
     return thing
