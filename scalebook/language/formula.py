@@ -338,16 +338,17 @@ def formula(
     NOTATION[word(letter)]
 
     def enter(function):
-        def of_letters(f):
-            return [NOTATION[x].symbol for x in _parameters(f)]
+        for name in (n for f in (function, *(domain or {}).values()) for n in _parameters(f)):
+            NOTATION[name]
 
-        letters, conditions = of_letters(function), [(words, f, of_letters(f)) for words, f in (domain or {}).items()]
+        def called(f):
+            return f(*(NOTATION[x].symbol for x in _parameters(f)))
 
         def holds():
-            return [Condition(words, f(*known)) for words, f, known in conditions]
+            return [Condition(words, called(f)) for words, f in (domain or {}).items()]
 
         doc, made = inspect.getdoc(function), function.__code__
-        new = Formula(function.__name__, letter, lambda: function(*letters), sources, doc, given, holds)
+        new = Formula(function.__name__, letter, lambda: called(function), sources, doc, given, holds)
         return _entered(new, function, function.__module__, (made.co_filename, made.co_firstlineno))
 
     return enter

@@ -44,10 +44,7 @@ def run(problem: Problem, combinations: list, parts: list, executor, says: str, 
 
 
 def gathered(calls: list[tuple], executor: Executor | None, says: str, progress: bool | None, counted: Callable):
-    """Run calls, here or in an executor, with a progress bar.
-
-    Return the results that came back, and why others did not, or "".  If none came back, raise the first error.
-    """
+    """Run calls, here or in an executor.  Return results, and why others did not come back; if none did, raise that."""
     from tqdm.auto import tqdm
 
     done: dict[Future, Any] = {}

@@ -181,10 +181,6 @@ def searchable(thing, knowns: tuple, letters: Iterable[str]) -> Searchable:
     """Return `thing` if it is Searchable, and wrap a sheet or a formula so that it is.  Raises TypeError for all else.
 
     Formulas among `knowns` replace the sheet's own.
-
-    >>> from scalebook.inference.tokens import decoding
-    >>> searchable(decoding, (), {"hbm_capacity": 8e10}).space.limits
-    ('decode_memory <= hbm_capacity',)
     """
     swapped = tuple(x for x in knowns if isinstance(x, Formula))
     known = {n for row in knowns if isinstance(row, Mapping) for n in row} | set(letters)
