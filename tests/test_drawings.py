@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from scalebook.book.drawings.schematic import LEAST, PHONE, SIZE, text_width
 
 from scalebook import flags
 from scalebook.display.figures import COLOURS
-from scalebook.display.schematic import LEAST, PHONE, SIZE, text_width
 from scalebook.display.steps import TIME
 from scalebook.inference import next_generation
 from scalebook.inference.step import decode_step

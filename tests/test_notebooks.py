@@ -100,7 +100,7 @@ def test_a_calculator_is_on_the_first_screen(path):
 @pytest.mark.parametrize("path", [x for x in notebooks() if x.stem != "start"], ids=lambda p: p.stem)
 def test_a_mechanism_is_drawn(path):
     shown = (o.get("data", {}).get("text/html", "") for x in cells_of(path) for o in x.get("outputs", []))
-    assert any("sb-drawing" in x for x in shown), "draw what a reader must picture (scalebook.display.schematic)"
+    assert any("sb-drawing" in x for x in shown), "draw what a reader must picture (scalebook.book.drawings.schematic)"
 
 
 @pytest.mark.parametrize("chapter", sorted({x.chapter for x in claims.values() if x.chapter}))

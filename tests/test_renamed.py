@@ -6,9 +6,11 @@ import sys
 
 import pytest
 
-from scalebook.language.renamed import MODULES, NAMES, resolved
+from scalebook.language.renamed import old_names, resolved
 
 from .every import every
+
+MODULES, NAMES = old_names()
 
 
 @every(NAMES.items())

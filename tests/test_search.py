@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from scalebook.language import Formula, symbol
 from scalebook.search import search
-from scalebook.search.plan import Evaluated, Plan, program
+from scalebook.search.plan import Block, Evaluated, Plan, program
 from scalebook.search.space import divisors
 from scalebook.tables import accelerators, models
 from scalebook.training.rules import reason
@@ -339,7 +339,7 @@ def test_a_plan_evaluates_as_formulas_do(expr, rows, axis):
     own = {"tp": np.array([r[0] for r in rows], float), "pp": np.array([r[1] for r in rows], float)}
     plan = Plan(["tp", "pp"], {"dp": tuple(axis)})
     place = plan.add(expr, plan.letters)
-    got = Evaluated(plan, own, len(rows)).spread(place, np.arange(len(rows)))
+    got = Block(Evaluated(plan, own, len(rows)), np.arange(len(rows))).value(place)
     tp, pp, dp = (
         np.array([[r[0] for r in rows]], float),
         np.array([[r[1] for r in rows]], float),

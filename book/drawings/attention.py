@@ -6,7 +6,7 @@
 
 from math import exp, sqrt
 
-from scalebook.display.schematic import Scene
+from scalebook.book.drawings.schematic import Scene
 
 __all__ = ["attention_weights"]
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from itertools import product
 from math import prod
 
-from scalebook.display.schematic import Scene
+from scalebook.book.drawings.schematic import Scene
+
 from scalebook.language import Row, show
 from scalebook.memory.formats import weight_bits_pruned, weight_bits_scaled
 from scalebook.runs import groups_of_batch

@@ -7,7 +7,8 @@
 from collections.abc import Mapping, Sequence
 from math import ceil
 
-from scalebook.display.schematic import Scene, text_width
+from scalebook.book.drawings.schematic import Scene, text_width
+
 from scalebook.language import Row, show
 from scalebook.machine.tiles import fill, sharded_columns
 

@@ -7,9 +7,9 @@
 from math import ceil
 
 import numpy as np
+from scalebook.book.drawings.schematic import Scene
 
 from scalebook.attention.kernels import flash_traffic, query_tile, unfused_traffic
-from scalebook.display.schematic import Scene
 from scalebook.language import Row, show
 from scalebook.machine.datasheet import printed_flops, printed_links
 from scalebook.machine.systolic import execute

@@ -10,8 +10,9 @@ What stands on a drawing is computed from what it is called with: sizes by formu
 from itertools import pairwise
 from math import cos, pi, sin
 
+from scalebook.book.drawings.schematic import Box, Scene, text_width
+
 from scalebook.block import LLAMA
-from scalebook.display.schematic import Box, Scene, text_width
 from scalebook.inference.disaggregation import handover_whole
 from scalebook.language import Row, show
 from scalebook.memory import kv_cache

@@ -1,8 +1,9 @@
 """What a block keeps for its backward pass and what it runs again, drawn as long as it is large."""
 
+from scalebook.book.drawings.schematic import Scene
+
 from scalebook.block import GPT, backward, full, selective
 from scalebook.block.work import phase_of
-from scalebook.display.schematic import Scene
 from scalebook.language import Row, symbol
 
 __all__ = ["kept_and_run_again"]

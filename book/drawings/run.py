@@ -6,7 +6,8 @@
 
 from collections.abc import Sequence
 
-from scalebook.display.schematic import Scene
+from scalebook.book.drawings.schematic import Scene
+
 from scalebook.language import show
 
 __all__ = ["checkpoint_timelines"]

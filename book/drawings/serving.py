@@ -8,8 +8,9 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+from scalebook.book.drawings.schematic import Scene
+
 from scalebook.block import LLAMA, blocks_of
-from scalebook.display.schematic import Scene
 from scalebook.inference.shared import cache_ways
 from scalebook.inference.simulation import simulate_serving
 from scalebook.inference.step import decode_step

@@ -9,8 +9,9 @@ What stands on a drawing is computed from what it is called with, by the formula
 
 from collections.abc import Sequence
 
+from scalebook.book.drawings.schematic import Scene
+
 from scalebook.display.meanings import PARTS
-from scalebook.display.schematic import Scene
 from scalebook.flags import Setup, frameworks
 from scalebook.language import Row, show
 from scalebook.runs import sites_lost_waiting

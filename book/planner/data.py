@@ -192,7 +192,7 @@ def planner_json() -> str:
     for folder in (Path(str(files(scalebook))), Path(__file__).parent):
         for path in sorted(x for x in folder.rglob("*") if x.suffix in (".py", ".toml", ".csv")):
             # What is drawn changes no formula; the meanings of parts are data of the page.
-            if path.parent.name != "display" or path.name == "meanings.py":
+            if path.parent.name != "display" or path.stem == "meanings":
                 digest.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scalebook"
     kept = folder / f"planner-{digest.hexdigest()[:20]}.json"

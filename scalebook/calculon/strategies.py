@@ -84,7 +84,6 @@ class Strategies:
             reason=self._reason,
             limits=("near_blocks <= stage_blocks", "train_memory <= hbm_capacity", *far),
             axes=("sequence_time", "train_memory"),
-            apart=("sharded",),
             within=self._within,
             follows=_FOLLOWS,
             letters={"cp": 1.0, "ep": 1.0},

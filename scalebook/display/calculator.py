@@ -36,13 +36,11 @@ def calculator(
     curve: the letter of a slider, then the letters to draw against it (by default the answer).
     precision: names such as "bf16" and "fp8", to choose the device's peak.
     start: the first choice of each control, by the control's name.
-    warn: `(left, right, sentence)` shows the sentence if the letter `left` exceeds the letter `right`; `{letter}`
-    in it stands for a value.
-    choices: a Table makes a menu; `(low, high)` a slider on a logarithmic scale; a list a slider of
-    those values; a number is fixed.
+    warn: `(left, right, sentence)` shows the sentence, with values for `{letter}`, if letter `left` exceeds `right`.
+    choices: a Table makes a menu; `(low, high)` a logarithmic slider; a list a slider of those values; a number is
+    fixed.
 
-    Raises TypeError, LookupError or ValueError if the sheet needs a letter that nothing gives, if it does not use a
-    given letter, or if an argument is not a letter, range or sheet.
+    Raises TypeError, LookupError or ValueError if the sheet lacks a letter or does not use a given one.
 
     >>> from scalebook.machine.roofline import ridge_intensity
     >>> from scalebook.tables import accelerators
@@ -72,21 +70,9 @@ def calculator(
     _start(controls, {} if start is None else start)
     used = [x for f in sheet.formulas.values() for x in (f.letter, *f.inputs)]
     refs, main = [reference(f) for f in sheet.formulas.values()], sheet.formulas[answer]
-    choice = dict(
-        sheet=sheet.name,
-        formulas=refs,
-        answer=answer,
-        also=also,
-        curve=curve,
-        warn=warn,
-        controls=controls,
-        fixed=fixed,
-        letters={
-            x: [NOTATION[x].unit, NOTATION[x].meaning, NOTATION[x].tex, NOTATION[x].sign]
-            for x in used
-            if x not in LETTERS
-        },
-    )
+    own = {x: [NOTATION[x].unit, NOTATION[x].meaning, NOTATION[x].tex, NOTATION[x].sign] for x in used}
+    choice = dict(sheet=sheet.name, formulas=refs, answer=answer, also=also, curve=curve, warn=warn, controls=controls)
+    choice |= dict(fixed=fixed, letters={x: said for x, said in own.items() if x not in LETTERS})
     if main.name not in refs:
         choice["equation"] = typeset(main)
     return Calculator(choice, sheet)
@@ -150,17 +136,15 @@ def _values(name, choice):
     if isinstance(choice, list) and values:
         return dict(values=values)
     if len(values) != 2 or not 0 < values[0] < values[1]:
-        raise ValueError(
-            f"{name} takes a range (low, high) with 0 < low < high, or a list of values, not {quoted(choice)}"
-        )
+        said = "a range (low, high) with 0 < low < high, or a list of values"
+        raise ValueError(f"{name} takes {said}, not {quoted(choice)}")
     return dict(range=values)
 
 
 def _start(controls, start):
     if not isinstance(start, Mapping):
-        raise TypeError(
-            f"start takes the first choice of each control by its name, such as dict(batch=8), not {quoted(start)}"
-        )
+        said = "the first choice of each control by its name, such as dict(batch=8)"
+        raise TypeError(f"start takes {said}, not {quoted(start)}")
     by_name = {c["name"]: c for c in controls}
     for name, first in start.items():
         if name not in by_name:

@@ -33,7 +33,7 @@ def contrast(a: str, b: str) -> float:
 
 
 def in_oklab(colour: str) -> list[float]:
-    """Return a colour's lightness, its place between green and red, and its place between blue and yellow, in Oklab."""
+    """Return a colour's lightness and its places between green and red, and between blue and yellow, in Oklab."""
     return _product(_FROM_CONES, [x ** (1 / 3) for x in _product(_TO_CONES, linear(colour))])
 
 
@@ -43,10 +43,7 @@ def of_oklab(lightness: float, a: float, b: float) -> str:
 
 
 def away(colour: str, page: str, needed: float) -> str:
-    """Darken or lighten a colour until its contrast with the page reaches `needed`.
-
-    Colours that already reach it are returned unchanged.
-    """
+    """Darken or lighten a colour until its contrast with the page reaches `needed`; unchanged if it already does."""
     lightness, a, b = in_oklab(colour)
     step = 0.004 if contrast(page, "#000000") < contrast(page, "#FFFFFF") else -0.004
     while contrast(colour, page) < needed:

@@ -1,9 +1,8 @@
 """Turn the stored choices of a calculator's author into everything that the calculator shows.
 
-A choice is JSON: formulas and tables by name, the range of each slider, and the first choice of each control. Only
-formulas that are not part of the package (a chapter's own, or one made for a sheet) are stored in full, as JavaScript.
-Notebooks store choices. Menus, labels, units and JavaScript are made from them here, in a kernel or when the site is
-built, so no page can show an outdated table.
+Notebooks store a choice as JSON: formulas and tables by name, the range of each slider, and where each control starts;
+only formulas that the package lacks are stored in full. Menus, labels, units and JavaScript are made from it here, in a
+kernel or when the site is built, so no page can show an outdated table.
 """
 
 import itertools
@@ -25,13 +24,8 @@ from .parts import bars
 __all__ = ["Described", "brief", "merge", "record", "reference", "typeset"]
 
 SET = 400  # characters of TeX; longer equations are not shown
-HELD = (
-    "memory",
-    "decode_memory",
-    "device_memory",
-    "near_memory",
-    "train_memory",
-)  # letters that must fit in a device's memory
+# Letters that must fit in a device's memory.
+HELD = ("memory", "decode_memory", "device_memory", "near_memory", "train_memory")
 
 
 def reference(f: Formula) -> str | dict:
@@ -71,14 +65,11 @@ def merge(data: dict, more: dict) -> None:
 
 
 class Described:
-    """A calculator's choice, expanded: the `spec` for the browser, the `options` of each control, and the `start`
-    state.
+    """A choice, expanded: the `spec` for the browser, the `options` of each control, and the `start` state.
 
-    A state maps each menu to a row's key, the precision to its name, and each slider to a number.
-
-    The spec refers to formulas and rows by name, and `data` holds them: a kernel sends both, while the site stores the
-    data once for all its pages. Raises TypeError or LookupError, naming the part, if parts of the choice do not fit
-    together.
+    A state maps each menu to a row's key, the precision to its name, and each slider to a number. The spec refers to
+    formulas and rows by name, and `data` holds them: the site stores it once for all its pages. Raises TypeError or
+    LookupError, naming the part, if parts of the choice do not fit together.
     """
 
     def __init__(self, choice: dict):
@@ -97,9 +88,8 @@ class Described:
                 controls.append(self._shown(c))
             self.start[name] = _begin(c, self.options[name])
         self._refuse()
-        self.spec |= dict(
-            controls=controls, fixed=choice["fixed"], warn=choice["warn"], lacking=left_out, **self._words()
-        )
+        self.spec |= dict(controls=controls, fixed=choice["fixed"], warn=choice["warn"], lacking=left_out)
+        self.spec |= self._words()
         self.spec |= dict(first=self._first(), start=self.start)
         self._uncertain()
 
@@ -136,9 +126,8 @@ class Described:
         stated, asked = {f["letter"] for _, f in known}, {x for _, f in known for x in f["inputs"]}
         for own in self._rows.values():
             for key in [k for k, row in own.items() if is_priced_otherwise(row["letters"], stated, asked)]:
-                self._left_out.append(
-                    f"{own.pop(key)['name']} (other formulas: training_step and the planner have them)"
-                )
+                said = "(other formulas: training_step and the planner have them)"
+                self._left_out.append(f"{own.pop(key)['name']} {said}")
         self._read = {f["letter"]: READ[f["name"]] for _, f in known if f["name"] in READ}
         self._rows = {x: {k: as_read(row, self._read) for k, row in own.items()} for x, own in self._rows.items()}
         rows = [row for own in self._rows.values() for row in own.values()]
@@ -175,9 +164,8 @@ class Described:
         left_out += [f"{rows[k]['name']} ({', '.join(said[y] for y in x)})" for k, x in lacking.items() if x]
         keys = [k for k, x in lacking.items() if not x]
         if not keys:
-            raise TypeError(
-                f"no row of {c['table']} has all of {', '.join(needed)}, which {self.choice['sheet']} needs"
-            )
+            said = f"which {self.choice['sheet']} needs"
+            raise TypeError(f"no row of {c['table']} has all of {', '.join(needed)}, {said}")
         letters = [*needed, *self._over, *(x for x in self._beside() if x not in self.formulas and x not in needed)]
         usual = {x: self._usual[x] for x in [*letters, *own] if x in self._usual}
         groups = {k: rows[k].get("group") or re.match(r"\w[^\W\d]*", rows[k]["name"])[0] for k in keys}
@@ -219,10 +207,8 @@ class Described:
     def _limits(self):
         """Map each letter that has an upper limit to that limit, such as memory to capacity."""
         found = {left: right for left, right, _ in self.choice["warn"] if self.letter(left).unit == "B"}
-        held = [
-            x for x in (self.choice["answer"], *self.choice["also"]) if self.letter(x).unit == "B" and "memory" in x
-        ]
-        return found | {x: "hbm_capacity" for x in held if self._has_capacity and x not in found and x in HELD}
+        held = [x for x in (self.choice["answer"], *self.choice["also"]) if x in HELD and x not in found]
+        return found | {x: "hbm_capacity" for x in held if self._has_capacity}
 
     @property
     def _has_capacity(self):
@@ -240,26 +226,13 @@ class Described:
         by_precision = "precision" in self.options
         if by_precision and not any("peaks" in o for options in self.options.values() for o in options):
             raise TypeError("precision chooses among the peaks of a device: give a table of accelerators too")
-        first = [options[0] for options in self.options.values()]
+        first, every = [x[0] for x in self.options.values()], [o for x in self.options.values() for o in x]
         given = {x for o in first for x in o["letters"]} | self.choice["fixed"].keys()
-        given |= {
-            x
-            for options in self.options.values()
-            for o in options
-            for _, at in o.get("peaks", ())
-            for x in self._at
-            if x in at
-        }
+        given |= {x for o in every for _, at in o.get("peaks", ()) for x in self._at if x in at}
         if lacking := [x for x in self.inputs if x not in given]:
-            raise TypeError(
-                f"the calculator needs {', '.join(lacking)}: "
-                f"give a table that has it, a range such as {lacking[0]}=(1, 64), or a number"
-            )
-        known = (
-            given
-            | self.formulas.keys()
-            | {x for options in self.options.values() for o in options for x in o["letters"]}
-        )
+            how = f"give a table that has it, a range such as {lacking[0]}=(1, 64), or a number"
+            raise TypeError(f"the calculator needs {', '.join(lacking)}: {how}")
+        known = given | self.formulas.keys() | {x for o in every for x in o["letters"]}
         for left, right, text in self.choice["warn"]:
             said = re.findall(r"\{(\w+)\}", text)
             if strange := [x for x in (left, right, *said) if x not in known]:
@@ -295,9 +268,8 @@ class Described:
         )
         if drawn:
             words["bars"] = drawn
-        if unsaid := [
-            x for x in limits.items() if x[0] not in [w[0] for w in self.choice["warn"]] and x[0] in self.formulas
-        ]:
+        warned = [x[0] for x in self.choice["warn"]]
+        if unsaid := [x for x in limits.items() if x[0] not in warned and x[0] in self.formulas]:
             words["limits"] = unsaid
         if x:
             unit, control = self.letter(x).unit, next(c for c in self.choice["controls"] if c["name"] == x)

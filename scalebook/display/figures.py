@@ -1,7 +1,6 @@
 """Standard figures. Each function takes an optional Axes and returns it.
 
-Importing this module sets the house style. It also gives every figure of a notebook a text description, made of titles,
-axes and lines, for readers who cannot see it.
+Importing this module sets the house style, and gives every figure of a notebook a text description.
 """
 
 from collections.abc import Iterable
@@ -50,25 +49,17 @@ def scale_axis(axis, name, values):
 def _ticks(name):
     """Return tick labels: units that take prefixes are on every tick, others only in the axis label."""
     unit = NOTATION[name].unit
-    return FuncFormatter(
-        lambda x, _: show(x, unit if unit in ("B", "B/s", "FLOP", "FLOP/s", "s", "J", "W", "year", "%") else "")
-    )
+    own = unit if unit in ("B", "B/s", "FLOP", "FLOP/s", "s", "J", "W", "year", "%") else ""
+    return FuncFormatter(lambda x, _: show(x, own))
 
 
 def _end_labels(ax: Axes) -> None:
     """Name every line at its right end and move close labels apart."""
     for line in ax.get_lines():
         if not line.get_label().startswith("_"):
-            ax.annotate(
-                line.get_label(),
-                (line.get_xdata()[-1], line.get_ydata()[-1]),
-                xytext=(8, 0),
-                textcoords="offset points",
-                va="center",
-                color=line.get_color(),
-                annotation_clip=False,
-                gid=END,
-            )
+            end, place = (line.get_xdata()[-1], line.get_ydata()[-1]), dict(xytext=(8, 0), textcoords="offset points")
+            look = dict(va="center", color=line.get_color(), annotation_clip=False, gid=END)
+            ax.annotate(line.get_label(), end, **place, **look)
     ax.figure.draw_without_rendering()
     spread(ax)
     ax.set_xmargin(0)
@@ -82,7 +73,7 @@ def _short(row):
 def roofline(rows: Iterable, marks: dict[str, float] | None = None, ax: Axes | None = None) -> Axes:
     """Draw attainable arithmetic rate against arithmetic intensity: one roofline per device, a dot at its ridge point.
 
-    `marks` maps names to intensities in FLOP/B, drawn as vertical lines.
+    `marks` are intensities in FLOP/B by name, drawn as vertical lines.
 
     >>> from scalebook.tables import accelerators
     >>> roofline([accelerators.h100, accelerators.mi300x]).get_title(loc="left")
@@ -98,16 +89,9 @@ def roofline(rows: Iterable, marks: dict[str, float] | None = None, ax: Axes | N
     scale_axis(ax.yaxis, "attainable_flops", [1, 1e3])
     for name, value in (marks or {}).items():
         ax.axvline(value, color="#777777", linewidth=1, linestyle="-", label="_mark")
-        ax.annotate(
-            name,
-            (value, 0.02),
-            xycoords=("data", "axes fraction"),
-            rotation=90,
-            va="bottom",
-            ha="right",
-            color="#555555",
-            bbox=dict(facecolor="white", alpha=0.8, linewidth=0, pad=0.5),
-        )
+        place = dict(xycoords=("data", "axes fraction"), rotation=90, va="bottom", ha="right")
+        box = dict(facecolor="white", alpha=0.8, linewidth=0, pad=0.5)
+        ax.annotate(name, (value, 0.02), color="#555555", bbox=box, **place)
     low, high = ax.get_ylim()
     ax.set_ylim(low / 12 if marks else low, high * 2)
     ax.set_title("Rooflines")
@@ -128,8 +112,7 @@ def curve(
 ) -> Axes:
     """Draw a formula, or a letter of a sheet, against one of its letters.
 
-    `look` holds keywords of Matplotlib's `plot`, such as `device_look` returns. A known part of a sum has its own
-    colour unless a label is given.
+    `look` holds keywords of Matplotlib's `plot`. A known part of a sum has its own colour unless a label is given.
 
     >>> from scalebook.machine.roofline import ridge_intensity
     >>> curve(ridge_intensity, "hbm_bandwidth", [1e12, 2e12], peak_flops=1e15).get_xlabel()
@@ -165,14 +148,8 @@ def bars(
         left += widths
     for text, value in (limit or {}).items():
         ax.axvline(value, color="#444444", linewidth=1.2, linestyle="--", label="_limit")
-        ax.annotate(
-            f" {text}",
-            (value, 1.0),
-            xycoords=("data", "axes fraction"),
-            va="bottom",
-            ha="center",
-            color="#444444",
-        )
+        place = dict(xycoords=("data", "axes fraction"), va="bottom", ha="center")
+        ax.annotate(f" {text}", (value, 1.0), color="#444444", **place)
     ax.invert_yaxis()
     ax.grid(False, axis="y")
     ax.set_xlabel(_label(name))
@@ -191,17 +168,14 @@ def confrontation(result: Result, ax: Axes | None = None, kinds: list[str] | Non
     'measured (token/s)'
     """
     ax = ax or plt.gca()
-    group = [
-        "calibrated on" if fitted else result.confrontation.group(row)
-        for row, fitted in zip(result.rows, result.fitted, strict=True)
-    ]
+    rows = zip(result.rows, result.fitted, strict=True)
+    group = ["calibrated on" if fitted else result.confrontation.group(row) for row, fitted in rows]
     values = np.concatenate([result.measured, result.predicted])
     ends = np.array([values.min() * 0.8, values.max() * 1.25])
     ax.plot(ends, ends, color="#888888", linewidth=1, linestyle="-", label="_equal")
     order = kinds or sorted(set(group) - {"calibrated on"})
-    looks = {kind: (f"C{k % 7}", "^sDvP*Xo<>"[k % 10]) for k, kind in enumerate(order)} | {
-        "calibrated on": ("#666666", "o")
-    }
+    looks = {kind: (f"C{k % 7}", "^sDvP*Xo<>"[k % 10]) for k, kind in enumerate(order)}
+    looks["calibrated on"] = ("#666666", "o")
     for kind, (color, mark) in looks.items():
         here = np.array([g == kind for g in group])
         if here.any():
@@ -218,13 +192,7 @@ def confrontation(result: Result, ax: Axes | None = None, kinds: list[str] | Non
 
 
 def caption(text: str) -> None:
-    """Set the caption below the current figure, which is also its text description.
-
-    >>> fig, ax = plt.subplots()
-    >>> caption("Past the ridge a device is never short of bytes.")
-    >>> describe(fig)
-    'Past the ridge a device is never short of bytes.'
-    """
+    """Set the caption below the current figure, which is also its text description."""
     plt.gcf().set_label(text)
 
 

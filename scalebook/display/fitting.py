@@ -1,8 +1,4 @@
-"""Fit a figure to a phone: choose letters large enough to read there and arrange everything else around them.
-
-The figure's code says what to show. The length of a title line and the place of a legend are decided here, after
-drawing.
-"""
+"""Fit a figure to a phone: choose letters large enough to read there and arrange everything else around them."""
 
 from matplotlib.figure import Figure
 from matplotlib.text import Text

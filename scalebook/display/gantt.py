@@ -38,8 +38,7 @@ def gantt(run: Run, ax: Axes | None = None, numbers: bool | None = None, until: 
     end = until or float(run.makespan)
     numbers = run.pp <= 8 if numbers is None else numbers
     twice = SCHEDULES[run.schedule].copies > 1
-    shapes = {kind: [] for kind in KINDS}
-    tints = {kind: [] for kind in KINDS}
+    shapes, tints = ({kind: [] for kind in KINDS} for _ in range(2))
     for slot in run.slots:
         kind = "".join(x.kind for x in slot.operations)
         first = slot.operations[0]
@@ -62,19 +61,11 @@ def gantt(run: Run, ax: Axes | None = None, numbers: bool | None = None, until: 
     ax.set_xlabel("time", loc="right")
     ax.set_yticks(range(run.pp), [str(i + 1) for i in range(run.pp)])
     ax.grid(False)
-    ax.set_title(
-        f"{run.schedule}: bubble {float(run.bubble):.1%} of the work, "
-        f"{float(max(run.in_flight)):g} micro-batches in flight".replace("%", " %"),
-    )
+    bubble, held = f"{float(run.bubble):.1%}".replace("%", " %"), f"{float(max(run.in_flight)):g}"
+    ax.set_title(f"{run.schedule}: bubble {bubble} of the work, {held} micro-batches in flight")
     below = ax.transAxes + ScaledTranslation(0, -0.42, ax.figure.dpi_scale_trans)  # inches, under the word "time"
-    ax.legend(
-        loc="upper left",
-        bbox_to_anchor=(0, 0),
-        bbox_transform=below,
-        borderaxespad=0,
-        ncols=3 if len(ax.lines) > 5 else 5,
-        handletextpad=0.3,
-    )
+    place = dict(loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=below, borderaxespad=0)
+    ax.legend(ncols=3 if len(ax.lines) > 5 else 5, handletextpad=0.3, **place)
     if numbers:
         _number(run, ax)
     return ax

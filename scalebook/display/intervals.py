@@ -8,12 +8,7 @@ __all__ = ["ends_of", "spreads_of"]
 
 
 def ends_of(row, letters: Iterable[str]) -> dict[str, list]:
-    """Return the range of a row's cells by letter: low, high, an identifier of the cell, and the cell's origin.
-
-    >>> from scalebook.tables import accelerators
-    >>> ends_of(accelerators.v100, ["matmul_fp16", "peak_fp16"])["matmul_fp16"][2:]
-    ['matmul_fp16', 'NVIDIA V100 SXM2 32 GB']
-    """
+    """Return the range of a row's cells by letter: low, high, an identifier of the cell, and the cell's origin."""
     first: dict[int, str] = {}
     for x in sorted(row.cells, key=lambda x: (x.endswith("_efficiency"), x)):  # at every precision by the same name
         first.setdefault(id(row.cells[x]), x)
@@ -25,10 +20,6 @@ def spreads_of(formulas: Mapping[str, str]) -> dict[str, list]:
     """Return the error interval of each formula by letter: low and high over the value, then the formula's name.
 
     If an interval differs for models with experts, its two ends follow.
-
-    >>> low, high, name = spreads_of({"memory": "memory", "flops": "decode_flops"})["memory"]
-    >>> low < 1 < high, name
-    (True, 'memory')
     """
     apart = SPREADS.with_experts
     return {x: [*SPREADS[x], name, *apart.get(x, ())] for x, name in formulas.items() if x in SPREADS}

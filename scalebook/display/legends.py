@@ -12,8 +12,7 @@ CORNERS = ("upper right", "upper left", "lower right", "lower left", "center rig
 def place(legend, ax, single):
     """Place a legend inside the axes if it hides nothing there, else below them in as many columns as fit.
 
-    Returns the height in points that it takes below all axes. Inside a figure with other axes below, the layout makes
-    room.
+    Returns the height in points that it takes below all axes; where other axes follow, the layout makes room.
     """
     figure, box = ax.figure, legend.get_window_extent()
     if all(ax.bbox.padded(2).contains(*corner) for corner in (box.p0, box.p1)):

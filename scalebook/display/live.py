@@ -9,7 +9,8 @@ import anywidget
 import numpy as np
 import traitlets
 
-from scalebook.language import NOTATION, Sheet, show
+from scalebook.language import Sheet, show
+from scalebook.language.row import strays
 
 from .described import Described, brief
 from .scheme import shades_style
@@ -32,8 +33,7 @@ def stored(widget, bundle, made_of: Mapping):
 class Calculator(anywidget.AnyWidget):
     """The widget that `calculator` returns: `state` of the controls, `values` of all letters, `texts` of the answers.
 
-    `state` can be read, set, observed and linked as in any widget; `choose` sets part of it. If there is no sheet, only
-    the page's JavaScript gives answers.
+    If there is no sheet, only the page's JavaScript gives answers.
     """
 
     _esm = "\n".join((_HERE / f"{x}.js").read_text("utf-8") for x in SCRIPTS)
@@ -80,10 +80,8 @@ class Calculator(anywidget.AnyWidget):
     @property
     def texts(self) -> dict[str, str]:
         """The displayed answers by letter."""
-        said = ((x["letter"], x["unit"]) for x in self.spec["outputs"])
-        return {
-            x: "none" if math.isnan(value := self.values.get(x, math.nan)) else show(value, unit) for x, unit in said
-        }
+        values = {x["letter"]: (self.values.get(x["letter"], math.nan), x["unit"]) for x in self.spec["outputs"]}
+        return {name: "none" if math.isnan(x) else show(x, unit) for name, (x, unit) in values.items()}
 
     @property
     def message(self) -> str:
@@ -101,23 +99,19 @@ class Calculator(anywidget.AnyWidget):
             device, precision = next(options), state["precision"]
             at = dict(device["peaks"]).get(precision, {})
             letters |= {x: at[x] for x in spec["by_precision"] if x in at}
-            if not any(p == precision for p, _ in device["peaks"]):
-                message = (
-                    f"{device['label']} has no peak at {precision}; it has {', '.join(p for p, _ in device['peaks'])}"
-                )
+            if precision not in (has := [p for p, _ in device["peaks"]]):
+                message = f"{device['label']} has no peak at {precision}; it has {', '.join(has)}"
         values = {**letters, **_evaluate(self.sheet, letters)}
-        signs = {name: NOTATION[name].sign for name in self.sheet.formulas}
-        lacking = next((n for n, sign in signs.items() if not _good(values[n], sign)), None)
-        for name, sign in signs.items():  # a letter that depends on one without a value has none either
-            rests = () if name in letters else self.sheet.formulas[name].inputs
-            if not _good(values[name], sign) or any(math.isnan(values[x]) for x in rests):
+        lacking = next((x for x in self.sheet.formulas if strays(x, np.asarray(values[x]))), None)
+        for name, f in self.sheet.formulas.items():  # a letter that depends on one without a value has none either
+            rests = () if name in letters else f.inputs
+            if strays(name, np.asarray(values[name])) or any(math.isnan(values[x]) for x in rests):
                 values[name] = math.nan
         self.values = values
         first = spec["outputs"][0]
         if math.isnan(values[first["letter"]]):
-            self._message = (
-                message or self._outside(lacking) or f"what is chosen here gives no {brief(first['meaning'])}"
-            )
+            none = f"what is chosen here gives no {brief(first['meaning'])}"
+            self._message = message or self._outside(lacking) or none
         else:
             self._message = message or self._warned()
 
@@ -149,8 +143,8 @@ class Calculator(anywidget.AnyWidget):
 
 def _evaluate(sheet, letters):
     """Evaluate every letter of a sheet as the page does: a letter without a value does not stop the others."""
-    inputs, outputs, _, point, vector = sheet._plan(frozenset(letters))
-    values = [letters[x] for x in inputs]
+    inputs, steps, _, point, vector = sheet._plan(frozenset(letters))
+    outputs, values = [x[0] for x in steps], [letters[x] for x in inputs]
     try:
         if any(map(math.isnan, values)):  # Python's max loses a NaN, NumPy's and JavaScript's keep it
             raise ValueError
@@ -158,11 +152,3 @@ def _evaluate(sheet, letters):
     except (ArithmeticError, ValueError):
         with np.errstate(all="ignore"):
             return dict(zip(outputs, map(float, vector()(*map(np.float64, values))), strict=True))
-
-
-def _good(value, sign):
-    return (
-        math.isfinite(value)
-        and (sign == "real" or value > 0 or (sign != "positive" and value == 0))
-        and (sign != "share" or value <= 1)
-    )

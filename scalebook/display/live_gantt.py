@@ -1,7 +1,6 @@
 """A pipeline's schedule as a live chart: choose a schedule, move the times, see who waits.
 
-The orders come from `scalebook.pipeline.orders`; the browser executes them as `scalebook.pipeline.simulation` does, so
-the chart needs no kernel.
+The browser executes the orders as `scalebook.pipeline.simulation` does, so the chart needs no kernel.
 """
 
 from importlib.resources import files

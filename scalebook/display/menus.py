@@ -25,9 +25,8 @@ def row_of(row) -> dict:
     if ends := ends_of(row, row):
         said["ends"] = ends
     if hasattr(row, "at"):
-        names = [
-            x.removeprefix("peak_") for x in row if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")
-        ]
+        peaks = [x for x in row if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")]
+        names = [x.removeprefix("peak_") for x in peaks]
         said["peaks"] = [[p, {x: row.at(p)[x] for x in BY_PRECISION if x in row.at(p)}] for p in names]
         said["ends_at"] = {p: ends for p in names if (ends := ends_of(row.at(p), BY_PRECISION))}
     return said
@@ -42,20 +41,12 @@ def cut(row, letters, by_precision):
 
 
 def is_priced_otherwise(letters: Mapping, stated: Collection[str], inputs: Collection[str]) -> bool:
-    """Return True if a row has cells for which the package has other formulas than this calculator uses.
-
-    >>> is_priced_otherwise({"attention_tile": 512.0}, stated={"attended_share"}, inputs=["seq"])
-    True
-    """
+    """Return True if a row has cells for which the package has other formulas than this calculator uses."""
     return any(x in letters and y in stated and x not in inputs for x, y in DECIDED_BY_ROWS.items())
 
 
 def as_read(row: dict, read: Mapping[str, str]) -> dict:
-    """Return the row with the generic letters of cache reads filled from the cells for this kind of cache.
-
-    >>> as_read(dict(letters=dict(read_launch_grouped=1e-5)), {"read_launch": "read_launch_grouped"})["letters"]
-    {'read_launch_grouped': 1e-05, 'read_launch': 1e-05}
-    """
+    """Return the row with the generic letters of cache reads filled from the cells for this kind of cache."""
     found = {}
     for part in {"letters", "ends"} & row.keys():
         own = dict(row[part])
@@ -67,11 +58,7 @@ def as_read(row: dict, read: Mapping[str, str]) -> dict:
 
 
 def cells_for(row: dict, letters: Iterable[str], read: Mapping[str, str]) -> list[str]:
-    """Return the cells that hold these letters; a row has a cell for each kind of cache.
-
-    >>> cells_for(dict(letters=dict(item_time_latent=1e-5)), ["item_time", "cores"], {"item_time": "item_time_latent"})
-    ['item_time_latent', 'cores']
-    """
+    """Return the cells that hold these letters; a row has a cell for each kind of cache."""
     return [read[x] if read.get(x) in row["letters"] else x for x in letters]
 
 

@@ -1,7 +1,4 @@
-"""The widgets of a notebook on a published page, made again from what the notebook stores when the site is built.
-
-Rows of tables, formulas and JavaScript that several widgets use are written once for all pages.
-"""
+"""The widgets of a notebook on a published page, made again from what the notebook stores when the site is built."""
 
 import json
 import re
@@ -27,15 +24,12 @@ def remade(notebook: dict) -> list[tuple[dict, AnyWidget]]:
 
 
 def published(notebook: dict, stem: str, shared: dict) -> dict:
-    """Return the notebook with the state of its widgets; add what pages share to `shared`.
-
-    Pages load the style sheet of tables once, so it is left out here.
-    """
+    """Return the notebook with the state of its widgets; add what pages share (formulas, rows, modules) to `shared`."""
     states = {}
     for cell in notebook["cells"]:
         for data in (o.get("data", {}) for o in cell.get("outputs", ())):
             if page := data.get("text/html"):
-                data["text/html"] = plain_page("".join(page))
+                data["text/html"] = plain_page("".join(page))  # pages load the style sheet of tables once
     for before, cell in zip([{}, *notebook["cells"]], notebook["cells"], strict=False):  # for the style sheet
         if any(STORED in o.get("data", ()) for o in cell.get("outputs", ())):
             for which, tag in ((cell, "live"), (before, "before-live")):
@@ -56,8 +50,7 @@ def published(notebook: dict, stem: str, shared: dict) -> dict:
 
 
 def script(shared: dict) -> str:
-    """Return the script with everything that pages share. It is a script because a page opened from disk cannot load
-    data.
+    """Return the script with everything that pages share: a page opened from disk can load a script, but no data.
 
     A widget's module becomes a function in it, because a browser would run a module last.
     """

@@ -1,7 +1,4 @@
-"""Split sums and maxima into parts that a page can draw as bars.
-
-Formulas are split as JavaScript, because a stored calculator may hold nothing else.
-"""
+"""Split sums and maxima, as JavaScript (a stored calculator may hold no more), into parts that a page draws as bars."""
 
 import re
 from collections.abc import Mapping
@@ -20,7 +17,7 @@ WIDEST = 28  # characters of a piece's name
 def bars(formulas: Mapping[str, dict], asked, limits: Mapping[str, str], letter) -> list[dict]:
     """Return one bar for time and one for memory: the first of the `asked` letters that are sums or maxima.
 
-    limits: maps a letter to the letter of the line that its bar must not pass; letter: looks a letter up by name.
+    `limits` maps a letter to the letter of the line that its bar must not pass; `letter` looks a letter up by name.
     """
     found = {}
     for name in asked:
@@ -88,11 +85,9 @@ def addends(js: str) -> list[str]:
     >>> addends("a + Math.max(b, c + d) + 2*e"), addends("a - b"), addends("a*b")
     (['a', 'Math.max(b, c + d)', '2*e'], [], [])
     """
-    js = _bare(js)
-    terms = _split(js, " + ")
-    return (
-        terms if len(terms) > 1 and not any(len(_split(f"{x} ", " - ")) > 1 or x.startswith("-") for x in terms) else []
-    )
+    terms = _split(_bare(js), " + ")
+    subtracts = any(len(_split(f"{x} ", " - ")) > 1 or x.startswith("-") for x in terms)
+    return terms if len(terms) > 1 and not subtracts else []
 
 
 def alternatives(js: str) -> list[str]:

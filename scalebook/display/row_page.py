@@ -22,10 +22,9 @@ _MOST = 12  # at most this many answers are unfolded
 
 
 def answers(row: Row) -> list[str]:
-    """Return the letters that a reader most likely wants.
+    """Return the letters that a reader most likely wants, in each group the one computed last first.
 
-    Times and memory that have parts come first, then letters with a low and a high end, then letters that no other
-    letter uses.  In each group, the letter computed last comes first.
+    Times and memory that have parts come first, then letters with a low and a high end, then those that none uses.
     """
     used = {n for cell in row.cells.values() for n in cell.inputs}
     ends = [n for n, cell in row.cells.items() if cell.formula and n not in used]
@@ -56,9 +55,7 @@ def _range(row: Row, name: str) -> str:
 def _answers(row: Row) -> Markup:
     shown = answers(row)[:_MOST]
     ranged = {n for n in shown if f"{n}_low" in row} | set(breakdowns(row))
-    lines = (
-        [_named(n), _value(row, n), _range(row, n) if n in ranged else "", NOTATION[n].meaning] for n in shown
-    )  # fmt: skip
+    lines = ([_named(n), _value(row, n), _range(row, n) if n in ranged else "", NOTATION[n].meaning] for n in shown)
     return page_table(["letter", "value", "8 in 10 between", "meaning"], lines, row.name)
 
 
@@ -79,11 +76,13 @@ def _parts(row: Row, letter: str) -> Markup:
 
 def _all(row: Row, names: Iterable[str]) -> Markup:
     """Return a table with one line per letter: value, meaning and origin."""
-    lines = (
-        [_named(n), *map(table_cell, (_value(row, n), NOTATION[n].meaning)), table_cell(Markup(origin))]
-        for n in names
-        for origin in [Why(n, row.cells[n]).page(set(row.cells) if len(row.cells) > SHORT else row.cells.keys() - {n})]
-    )
+
+    def line(name):
+        seen = set(row.cells) if len(row.cells) > SHORT else row.cells.keys() - {name}
+        origin = Markup(Why(name, row.cells[name]).page(seen))
+        return [_named(name), *map(table_cell, (_value(row, name), NOTATION[name].meaning, origin))]
+
+    lines = map(line, names)
     return page_table(["letter", "value", "meaning", "where it comes from"], lines, row.name, "sb-row")
 
 

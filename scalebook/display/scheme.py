@@ -50,10 +50,8 @@ _SHADE_OF |= {other: _SHADE_OF[word] for other, word in _SAME.items()}
 def hues(names: Iterable[str]) -> dict[str, str]:
     """Return a colour for each part, word or letter: its own, a shade of its kind, or an unused one.
 
-    >>> hues(["work", "work space", "weights", "waiting", "a batch", "dp_exposed"])["a batch"]
-    '#9C71B6'
-    >>> hues(["weights", "weight_memory"])
-    {'weights': '#4B9042', 'weight_memory': '#4B9042'}
+    >>> hues(["weights", "weight_memory", "a batch"])
+    {'weights': '#4B9042', 'weight_memory': '#4B9042', 'a batch': '#9C71B6'}
     """
     names = list(names)
     found = {x: _SHADE_OF[x] for x in names if x in _SHADE_OF}
@@ -65,12 +63,7 @@ def hues(names: Iterable[str]) -> dict[str, str]:
 
 
 def device_look(row) -> dict:
-    """Return how to draw a device, as keywords of Matplotlib's `plot`; {} for a device that is not listed.
-
-    >>> from scalebook.tables import accelerators
-    >>> device_look(accelerators.gb200)["color"], device_look(accelerators.tpu_v5e)
-    ('#E45B28', {})
-    """
+    """Return how to draw a device, as keywords of Matplotlib's `plot`; {} for a device that is not listed."""
     looks = [DEVICES[word] for word in row.name.split() if word in DEVICES]
     return dict(zip(("color", "linestyle", "marker"), looks[0], strict=True)) if looks else {}
 
@@ -102,11 +95,8 @@ def following(drawing: str, light: str, dark: str) -> str:
 
 def shades_style(within: str) -> str:
     """Return CSS, inside a selector, for the fills of parts (`.sb-memory-2`) and for text on them."""
-    shades = {
-        f"{kind}-{i}": x
-        for kind, own in (SHADES | {"other": UNKNOWN, "whole": WHOLE}).items()
-        for i, x in enumerate(own)
-    }
+    kinds = SHADES | {"other": UNKNOWN, "whole": WHOLE}
+    shades = {f"{kind}-{i}": x for kind, own in kinds.items() for i, x in enumerate(own)}
     light, dark = (
         ";".join(f"--sb-{name}:{of(x)};--sb-{name}-on:{ink_on(of(x))}" for name, x in shades.items())
         for of in (str, on_dark)
@@ -127,11 +117,7 @@ def on_dark(colour: str) -> str:
 
 
 def ink_on(shape: str) -> str:
-    """Return the text colour, white or black, with the higher contrast on a background colour.
-
-    >>> ink_on("#F0A030"), ink_on("#113f55")
-    ('#000000', '#FFFFFF')
-    """
+    """Return the text colour, white or black, with the higher contrast on a background colour."""
     return max(("#FFFFFF", "#000000"), key=lambda ink: contrast(ink, shape))
 
 

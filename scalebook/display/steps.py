@@ -37,27 +37,12 @@ def time_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
 
 
 def memory_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
-    """Draw the memory of the fullest device in bytes, with its capacity as a line.
-
-    >>> from scalebook.tables import accelerators, models
-    >>> from scalebook.training import training_step
-    >>> run = training_step(models.llama3_8b, accelerators.h100.at("bf16"), tp=2, dp=4, global_batch=64, seq=8192)
-    >>> memory_bars({"8 H100": run}).get_xlabel()
-    'memory of the fullest device (GB)'
-    """
+    """Draw the parts of the memory of the fullest device, in gigabytes."""
     return _stack(runs, MEMORY, "memory of the fullest device (GB)", "B", "Where the memory goes", ax)
 
 
 def away_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
-    """Draw what a device keeps in the second tier, in bytes, in the colours of `memory_bars`.
-
-    >>> from scalebook.tables import accelerators, models
-    >>> from scalebook.training import training_step
-    >>> run = training_step(models.llama3_8b, accelerators.h100.at("bf16"), dp=4, global_batch=64, seq=8192,
-    ...                     optimizer_offload=1)
-    >>> away_bars({"4 H100": run}).get_xlabel()
-    'memory in the second tier, per device (GB)'
-    """
+    """Draw what a device keeps in the second tier, in gigabytes, in the colours of `memory_bars`."""
     title = "What lies in the second tier"
     return _stack(runs, AWAY, "memory in the second tier, per device (GB)", "B", title, ax)
 
@@ -76,14 +61,7 @@ def bandwidth_table(run: Row) -> Grid:
     all at once     116.7 GB/s         —
     the device has    450 GB/s   50 GB/s
     """
-    ways = {
-        "tp": "tensor parallel",
-        "cp": "context parallel",
-        "ep": "expert parallel",
-        "pp": "pipeline transfers",
-        "dp": "data parallel",
-        "all": "all at once",
-    }
+    ways = {way: PARTS[f"{way}_exposed"].word for way in ("tp", "cp", "ep", "pp", "dp")} | {"all": "all at once"}
     rows = {said: [run[f"{way}_{tier}_needed"] for tier in TIERS] for way, said in ways.items()}
     rows = {said: x for said, x in rows.items() if any(x) or said == "all at once"}
     rows["the device has"] = [run[f"{tier}_bandwidth"] for tier in TIERS]
@@ -99,16 +77,8 @@ def _stack(runs, parts, label, unit, title, ax) -> Axes:
         part = PARTS[letter]
         width = np.array([run.get(letter, 0.0) for run in runs.values()]) / scale
         if width.max() > 0.002 * max(sum(run.get(x, 0.0) for x in parts) for run in runs.values()) / scale:
-            ax.barh(
-                places,
-                width,
-                left=left,
-                color=part.fill,
-                label=part.word,
-                edgecolor="white",
-                linewidth=0.5,
-                height=0.66,
-            )
+            look = dict(edgecolor="white", linewidth=0.5, height=0.66)
+            ax.barh(places, width, left=left, color=part.fill, label=part.word, **look)
         left = left + width
     for place, total in zip(places, left, strict=True):
         ax.annotate(show(total * scale, unit), (total, place), xytext=(5, 0), textcoords="offset points", va="center")

@@ -43,16 +43,9 @@ def timeline(bars: Iterable[Bar], ax: Axes | None = None, unit: str = "s", title
     first, last = min(x.start for x in bars), max(x.start + x.length for x in bars)
     for kind in kinds:
         mine = [x for x in bars if x.kind == kind]
-        ax.barh(
-            [lanes.index(x.lane) for x in mine],
-            [x.length for x in mine],
-            left=[x.start for x in mine],
-            height=0.8,
-            color=colors[kind],
-            edgecolor="white",
-            linewidth=0.6,
-            label=kind or "_",
-        )
+        at, lengths, starts = ([lanes.index(x.lane) for x in mine], [x.length for x in mine], [x.start for x in mine])
+        look = dict(height=0.8, color=colors[kind], edgecolor="white", linewidth=0.6)
+        ax.barh(at, lengths, left=starts, label=kind or "_", **look)
     wide = ax.get_window_extent().width / ax.figure.dpi * 72 / (last - first)  # points for a unit of time
     for x in bars:
         if x.text and x.length * wide > 0.7 * SIZE * len(x.text):

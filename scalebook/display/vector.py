@@ -232,9 +232,8 @@ class Vector(RendererBase):
         elif rectangle is None or _within(box, rectangle):
             return ""
         else:
-            x, y, wide, high = (
-                _n(v) for v in (rectangle.x0, self.height - rectangle.y1, rectangle.width, rectangle.height)
-            )
+            corner = rectangle.x0, self.height - rectangle.y1
+            x, y, wide, high = map(_n, (*corner, rectangle.width, rectangle.height))
             way = f"M{x} {y}h{wide}v{high}h-{wide}z"
         return f' clip-path="url(#\0{self.clips.setdefault(way, len(self.clips))})"'
 
@@ -289,9 +288,5 @@ def _at(at, way):
 
 def _within(box, rectangle):
     room = 1
-    return (
-        box.x0 >= rectangle.x0 - room
-        and box.y0 >= rectangle.y0 - room
-        and box.x1 <= rectangle.x1 + room
-        and box.y1 <= rectangle.y1 + room
-    )
+    low = box.x0 >= rectangle.x0 - room and box.y0 >= rectangle.y0 - room
+    return low and box.x1 <= rectangle.x1 + room and box.y1 <= rectangle.y1 + room

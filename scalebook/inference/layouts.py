@@ -149,7 +149,6 @@ class Layouts:
             is_signed=True,
             wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None,
             within=lambda problem: () if self.devices is None else (self._is_within,),
-            apart=("exchange", "engine"),
             idle={"exchange": lambda tp, attention_dp: tp * attention_dp > 1},
             solve=None if self.has_users else ("users", ("max_users", "request_rate"), self._users),
             is_front=not self.has_users,

@@ -11,14 +11,7 @@ __all__ = ["uncollected"]
 def uncollected() -> Iterator[None]:
     """Switch off Python's garbage collector while building objects that stay.  A context manager and a decorator.
 
-    After every 70,000 new objects a collection looks through all objects there are.  That takes 50 ms once SymPy is
-    loaded, and more than half the time of a first training step.  The next collection finds whatever is garbage.
-
-    >>> with uncollected():
-    ...     gc.isenabled()
-    False
-    >>> gc.isenabled()
-    True
+    With SymPy loaded a collection takes 50 ms, more than half the time of a first training step.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -1,8 +1,7 @@
 """Print statements as Python for one point, as NumPy for arrays, and as JavaScript for a page.
 
-A statement is `(letter, expression)`.  Its expression may use the letters of earlier statements.  One statement per
-letter keeps the code fast to build: substituting everything into a single expression would, for a large sheet, take
-longer than all its evaluations.
+A statement is `(letter, expression)`.  Its expression may use the letters of earlier statements.  Substituting all into
+one expression would, for a large sheet, take longer than all its evaluations.
 """
 
 import math
@@ -23,14 +22,12 @@ BLOCK = 16_384  # rows evaluated at a time: the intermediate arrays then stay in
 Statements = Sequence[tuple[str, sympy.Expr]]
 
 
-class _Exact:
-    """Print every digit of a float.  SymPy's own printers stop at 15."""
+class _JavaScript(JavascriptCodePrinter):
+    """Print every digit of a float.  SymPy's own printer stops at 15."""
 
     def _print_Float(self, expr):
         return repr(float(expr))
 
-
-class _JavaScript(_Exact, JavascriptCodePrinter):
     def _print_NaN(self, expr):
         return "NaN"
 
@@ -42,14 +39,11 @@ class _JavaScript(_Exact, JavascriptCodePrinter):
 
 @lru_cache(1 << 14)
 def _javascript(expr):
-    """Print an expression as JavaScript; cached, because sheets of strategies share most formulas."""
     return _JavaScript().doprint(expr)
 
 
 def point(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> Callable:
     """Compile statements to a Python function of floats that returns the outputs as a tuple.
-
-    Subexpressions that several statements share are computed once.
 
     >>> a, b = sympy.symbols("a b")
     >>> point(["a"], [("b", a + 1), ("c", sympy.Max(b, 3) / 2)], ["b", "c"])(1.0)
@@ -90,19 +84,12 @@ def javascript(inputs: Sequence[str], statements: Statements, outputs: Sequence[
 
 
 def expression(expr: sympy.Expr) -> str:
-    """Print one expression as JavaScript, with letters by name.
-
-    >>> expression(sympy.Max(sympy.Symbol("a") / 2, 3))
-    'Math.max(3, (1/2)*a)'
-    """
+    """Print one expression as JavaScript, with letters by name."""
     return _javascript(expr)
 
 
 def broadcast(values: dict[str, np.ndarray | float]) -> tuple[int, ...]:
-    """Return the common shape of the letters' values.
-
-    Raises ValueError, naming the letters, if they do not broadcast.
-    """
+    """Return the common shape of the letters' values.  Raises ValueError, naming the letters, if there is none."""
     shapes = {name: np.shape(x) for name, x in values.items() if type(x) is not float and np.ndim(x)}
     if not shapes:
         return ()
@@ -114,10 +101,7 @@ def broadcast(values: dict[str, np.ndarray | float]) -> tuple[int, ...]:
 
 
 def blocks(function: Callable, values: dict[str, np.ndarray | float]) -> list[np.ndarray]:
-    """Evaluate a vector function block by block, and return one array per output.
-
-    Raises ValueError for shapes that do not broadcast.
-    """
+    """Evaluate a vector function block by block, and return one array per output.  Raises as `broadcast`."""
     shape = broadcast(values)
     size = math.prod(shape)
     with np.errstate(all="ignore"):

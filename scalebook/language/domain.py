@@ -1,4 +1,4 @@
-"""Domains of formulas: the conditions on letters under which a formula holds, each with words for error messages.
+"""Domains of formulas: conditions on letters under which a formula holds, each with words for error messages.
 
 >>> from .notation import symbol
 >>> groups = Condition("multiples of pp micro-batches", sympy.Eq(sympy.Mod(symbol("microbatches"), symbol("pp")), 0))
@@ -35,10 +35,7 @@ class Condition(NamedTuple):
         return tuple(sorted(x.name for x in self.relation.free_symbols))
 
     def holds(self, values: Mapping) -> np.ndarray:
-        """Return where the condition holds for these values, as a boolean array.
-
-        A search can leave out the other rows.
-        """
+        """Return where the condition holds for these values, as a boolean array."""
         return np.asarray(_compiled(self.relation, self.letters)(*(_whole(values[x]) for x in self.letters))[0])
 
 
@@ -54,10 +51,7 @@ def _compiled(relation, letters):
 
 
 def substituted(conditions, places: Mapping, name: str) -> tuple[Condition, ...]:
-    """Substitute expressions for letters in conditions, and drop conditions that then hold.
-
-    Raises OutsideDomain if one fails.
-    """
+    """Substitute expressions for letters, and drop conditions that then hold.  Raises OutsideDomain if one fails."""
     left = [Condition(x.words, x.relation.xreplace(places)) for x in conditions]
     for old, new in zip(conditions, left, strict=True):
         if new.relation == False:  # noqa: E712  (a SymPy truth is not Python's)

@@ -4,22 +4,13 @@
 ... def ridge(peak_flops, hbm_bandwidth):
 ...     '''Arithmetic and memory take equally long.'''
 ...     return peak_flops / hbm_bandwidth
->>> ridge
-ridge_intensity = peak_flops/hbm_bandwidth
+>>> ridge, ridge(peak_flops="989 TFLOP/s", hbm_bandwidth="3.35 TB/s")
+(ridge_intensity = peak_flops/hbm_bandwidth, 295.2238805970149)
 
-If every letter is known, the result is a number.  If values are arrays, it is an array.
+Values may be arrays.  If some letters are unknown, the result is a formula, which can be solved for any of its letters.
 
->>> ridge(peak_flops="989 TFLOP/s", hbm_bandwidth="3.35 TB/s")
-295.2238805970149
->>> ridge(peak_flops=1e15, hbm_bandwidth=[1e12, 4e12])
-array([1000.,  250.])
-
-If some letters are unknown, the result is a formula.  A formula can be solved for any of its letters.
-
->>> ridge(peak_flops=1e15)
-ridge_intensity = 1000000000000000/hbm_bandwidth
->>> ridge.solve("hbm_bandwidth")
-hbm_bandwidth = peak_flops/ridge_intensity
+>>> ridge(peak_flops=1e15).solve("hbm_bandwidth")
+hbm_bandwidth = 1000000000000000/ridge_intensity
 """
 
 import html
@@ -50,9 +41,8 @@ FORMULAS: dict[str, "Formula"] = {}
 class Formula:
     """The equation `letter = rhs`, with its name, sources and meaning.
 
-    `given` holds default formulas for letters that a caller may not know.  One is substituted if its letter is missing
-    but follows from what is known.  A formula passed by position replaces the default.  Outside its `domain` of
-    conditions, a formula has no value.
+    `given` holds default formulas: one is substituted if its letter is missing but follows from what is known.
+    Outside its `domain` of conditions, a formula has no value.
     """
 
     method = "stated"
@@ -73,18 +63,15 @@ class Formula:
 
     @cached_property
     def domain(self) -> tuple[Condition, ...]:
-        """The conditions under which the equation holds.
-
-        They use its inputs and, if the formula was solved, its letter.
-        """
+        """The conditions on its inputs (and, if the formula was solved, on its letter) under which it holds."""
         stated = self._domain() if callable(self._domain) else self._domain
         return tuple(Condition(x.words, in_letters(x.relation)) for x in stated)
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
         """The letters that the formula depends on, in alphabetical order."""
-        asked = {n for x in self.domain for n in x.letters} - {self.letter}
-        return tuple(sorted({x.name for x in free(self.rhs)} | asked))
+        in_domain = {n for x in self.domain for n in x.letters} - {self.letter}
+        return tuple(sorted({x.name for x in free(self.rhs)} | in_domain))
 
     # Knowing
 
@@ -130,9 +117,8 @@ class Formula:
     def _substituted(self, values):
         if arrays := [name for name, x in values.items() if np.ndim(x)]:
             lacking = ", ".join(x for x in self.inputs if x not in values)
-            raise TypeError(
-                f"{self.name} of an array ({', '.join(arrays)}) needs every letter; it lacks {lacking or 'numbers'}"
-            )
+            said = f"needs every letter; it lacks {lacking or 'numbers'}"
+            raise TypeError(f"{self.name} of an array ({', '.join(arrays)}) {said}")
         exact = {symbol(n): x if isinstance(x, sympy.Basic) else _exact(x) for n, x in values.items()}
         return self._with(self.rhs.subs(exact, simultaneous=True), substituted(self.domain, exact, self.name))
 
@@ -165,19 +151,16 @@ class Formula:
     def of(self, **expressions: sympy.Expr) -> sympy.Expr:
         """Run the decorated function again, with expressions in place of letters, and return its right-hand side.
 
-        Substituting into the earlier result instead would make SymPy compare the arguments of every Max and Min again.
-        If you call this in another formula's function, pass on that function's parameters: a letter left out stands for
-        the letter itself.  Raises TypeError for an unknown letter, for anything that is not an expression, and for a
-        formula that was not made from a function.
+        This is faster than substituting into the result, where SymPy compares the arguments of every Max again.  In
+        another formula's function, pass on that function's parameters: a letter left out stands for itself.  Raises
+        TypeError for an unknown letter, for what is no expression, and for a formula not made from a function.
         """
         if not hasattr(self, "__wrapped__"):
             raise TypeError(f"{self.name} was not made of a function, which could run anew: use compose")
         names = _parameters(self.__wrapped__)
         if stray := [x for x in expressions if x not in names]:
-            strays = quoted(", ".join(stray))
-            raise TypeError(
-                f"{self.name} is a function of {', '.join(names)}, not of {strays}; {nearest(stray[0], names)}"
-            )
+            said = f"not of {quoted(', '.join(stray))}; {nearest(stray[0], names)}"
+            raise TypeError(f"{self.name} is a function of {', '.join(names)}, {said}")
         given = {x: expression(value) for x, value in expressions.items()}
         for x, value in given.items():
             if value.is_number:
@@ -185,15 +168,11 @@ class Formula:
         return expression(self.__wrapped__(**{x: given[x] if x in given else symbol(x) for x in names}))
 
     def compose(self, *formulas: "Formula") -> "Formula":
-        """Substitute formulas for the letters they give, and add their sources.
-
-        Raises ValueError for a formula whose letter is not used, for two formulas of one letter, and for a circle.
-        """
+        """Substitute formulas for their letters.  Raises ValueError for an unused or repeated letter, or a circle."""
         for x in formulas:
             if not isinstance(x, Formula):
-                raise TypeError(
-                    f"{self.name} is composed with formulas, such as other.solve(letter), not with {quoted(x)}"
-                )
+                said = f"such as other.solve(letter), not with {quoted(x)}"
+                raise TypeError(f"{self.name} is composed with formulas, {said}")
         rhs, given = self.rhs, {x.letter: x for x in formulas}
         places = {symbol(n): x.rhs for n, x in given.items()}
         given_domains = (substituted(x.domain, {symbol(x.letter): x.rhs}, x.name) for x in formulas)
@@ -215,10 +194,9 @@ class Formula:
     def solve(self, letter, between: tuple[float, float] | None = None) -> "Formula":
         """Solve the equation for another letter.
 
-        The solution is symbolic if SymPy finds one.  If Max, ceiling or Piecewise stand in the way, or no branch is the
-        inverse everywhere, each call finds the value by bisection, within `between` if given.  `method` says which.  If
-        a range of values solves the equation, bisection returns the smallest.  Raises LookupError for an unknown
-        letter, and ValueError for a letter that the formula does not contain.
+        The solution is symbolic if SymPy finds an inverse that holds everywhere.  Otherwise each call finds the value
+        by bisection, within `between` if given: the smallest, if a range of values solves the equation.  `method` says
+        which.  Raises LookupError for an unknown letter, and ValueError for one that the formula does not contain.
         """
         from .solve import invert
 
@@ -247,7 +225,7 @@ class Formula:
 
     @property
     def guarded(self) -> sympy.Expr:
-        """The right-hand side where the formula holds, and NaN elsewhere.  Sheets and calculators evaluate this."""
+        """The right-hand side where the formula holds, and NaN elsewhere."""
         return guarded(symbol(self.letter), self.rhs, self.domain)
 
     @cached_property
@@ -306,10 +284,7 @@ class Formula:
         return Text().doprint(self.rhs)
 
     def worked(self, *knowns, **letters) -> "Worked":
-        """Show the formula, the formula with numbers substituted, and the value with its unit.
-
-        Raises TypeError, naming the letters, if some are missing or an array is given.
-        """
+        """Show the formula, the same with numbers, and the value.  Raises TypeError unless all letters are numbers."""
         formula, values = self._know(knowns, letters)
         if lacking := [x for x in formula.inputs if x not in values]:
             raise TypeError(f"{self.name} needs {', '.join(lacking)} to be worked out")
@@ -326,9 +301,8 @@ class Formula:
     def _repr_html_(self):
         """The equation, with its letters explained below it."""
         words = [self.letter, *self.inputs]
-        where = "; ".join(
-            rf"\({html.escape(NOTATION[x].tex)}\) <code>{x}</code> {html.escape(NOTATION[x].meaning)}" for x in words
-        )
+        esc = html.escape
+        where = "; ".join(rf"\({esc(NOTATION[x].tex)}\) <code>{x}</code> {esc(NOTATION[x].meaning)}" for x in words)
         holds = f"; holds for {', '.join(html.escape(x.words) for x in self.domain)}" if self.domain else ""
         return (
             rf'<div class="sb-formula mathjax_process tex2jax_process">\[{html.escape(self.latex)}\]'
@@ -347,9 +321,9 @@ def formula(
 ) -> Callable[[Callable], Formula]:
     """Decorator that makes a Formula for `letter` from a function whose parameters are letters.
 
-    The function returns a SymPy expression, and its docstring is the formula's meaning.  Each source reads "key
-    §place".  `domain` says where the formula holds: it maps words to a function of letters that returns a SymPy
-    relation.  Raises LookupError for a parameter that is not a letter.
+    It returns a SymPy expression, and its docstring is the formula's meaning.  Each source reads "key §place".
+    `domain` maps words to a function of letters that returns a SymPy relation: where the formula holds.  Raises
+    LookupError for a parameter that is not a letter.
 
     >>> @formula("bubble", "huang2019 §2.3", domain={"at least pp micro-batches": lambda microbatches,
     ...                                              pp: microbatches >= pp})
@@ -364,20 +338,17 @@ def formula(
     NOTATION[word(letter)]
 
     def enter(function):
-        def of_letters(f):
-            return [NOTATION[x].symbol for x in _parameters(f)]
+        for name in (n for f in (function, *(domain or {}).values()) for n in _parameters(f)):
+            NOTATION[name]
 
-        letters, conditions = of_letters(function), [(words, f, of_letters(f)) for words, f in (domain or {}).items()]
-        new = Formula(
-            function.__name__,
-            letter,
-            lambda: function(*letters),
-            sources,
-            inspect.getdoc(function),
-            given,
-            lambda: [Condition(words, f(*known)) for words, f, known in conditions],
-        )
-        made = function.__code__
+        def called(f):
+            return f(*(NOTATION[x].symbol for x in _parameters(f)))
+
+        def holds():
+            return [Condition(words, called(f)) for words, f in (domain or {}).items()]
+
+        doc, made = inspect.getdoc(function), function.__code__
+        new = Formula(function.__name__, letter, lambda: called(function), sources, doc, given, holds)
         return _entered(new, function, function.__module__, (made.co_filename, made.co_firstlineno))
 
     return enter
@@ -388,11 +359,9 @@ def constant(
 ) -> Formula:
     """Return a formula without inputs, such as a default value, under the name of its variable.
 
-    `value` is an integer, an exact decimal as text, or a SymPy number. `sources` is one source or several, as in
-    `formula`.
+    `value` is an integer, an exact decimal as text, or a SymPy number.
 
-    >>> whole = constant("whole", "stream_efficiency", "0.5", "williams2009", "Half of the bandwidth.")
-    >>> whole()
+    >>> constant("whole", "stream_efficiency", "0.5", "williams2009", "Half of the bandwidth.")()
     0.5
     """
     rhs = sympy.Rational(value) if isinstance(value, str) else sympy.sympify(value)
@@ -424,9 +393,8 @@ def _usual(name, given, known, taken):
         return None
     options = [g for g in given if g.letter == name]
     reach = {g: [i in known or bool(_usual(i, g.given, known, taken)) for i in g.inputs] for g in options}
-    return next((g for g in options if all(reach[g])), None) or next(
-        (g for g in reversed(options) if any(reach[g])), None
-    )
+    whole, part = [g for g in options if all(reach[g])], [g for g in reversed(options) if any(reach[g])]
+    return next(iter(whole + part), None)
 
 
 def _exact(value):

@@ -1,13 +1,9 @@
 """Prediction intervals: how far a result may be from its value, by a few hundred random draws evaluated at once.
 
-Two kinds of quantities are uncertain: cells that carry `low` and `high` (efficiencies of kernels, launch times,
-latencies), and formulas for which `SPREADS` has ends.  These cover constants, and computed times whose model leaves a
-residual error.  Values given in a call have no spread.
-
-Each uncertain quantity has one draw, however many formulas use it, so all products on one device at one precision are
-slow together.  The draws are the same in every call, so two layouts on one device are compared under the same luck.
-Below its value a draw is log-normal towards the low end; above, log-normal towards the high end.  A share never exceeds
-1.
+Uncertain are cells that carry `low` and `high`, and results of formulas for which `SPREADS` has ends (constants, and
+times whose model leaves a residual error), but no value given in a call.  Each uncertain quantity has one draw, however
+many formulas use it, so all products on one device at one precision are slow together.  The draws are the same in every
+call, so layouts are compared under the same luck.  They are log-normal, with one width below the value, one above.
 
 >>> from scalebook.tables import accelerators, models
 >>> from scalebook.training import training_step
@@ -60,10 +56,7 @@ class Spreads(Mapping):
         self._path, self._lock, self._stanzas = None, RLock(), {}
 
     def add(self, path) -> None:
-        """Name the TOML file to read.
-
-        Its stanzas are `letters`, `experts`, and one per measured device, with `low` and `high`.
-        """
+        """Name the TOML file to read: stanzas `letters`, `experts`, one per measured device, with `low` and `high`."""
         self._path = path
 
     def _read(self):
@@ -84,10 +77,7 @@ class Spreads(Mapping):
 
     @property
     def with_experts(self) -> Mapping[str, Ends]:
-        """The ends of letters in steps of mixture-of-experts models.
-
-        Their residual errors are larger than those for dense models.
-        """
+        """The ends of letters in steps of mixture-of-experts models, whose residual errors are larger."""
         return self.of_device("experts")
 
     def __getitem__(self, letter):
@@ -104,7 +94,7 @@ SPREADS = Spreads()
 
 
 def usual_ends(letter: str, cell: Cell) -> Ends | None:
-    """Return the ends of a cell: its own, or its formula's in `SPREADS`. Returns None for a cell without spread."""
+    """Return the ends of a cell: its own, or its formula's in `SPREADS`; None for a cell without spread."""
     if cell.low is not None:
         return Ends(cell.low / cell.value, cell.high / cell.value)
     if not cell.formula:
@@ -134,10 +124,9 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """A value and its prediction interval at `level`.  Numbers, or arrays if the row has arrays.
+    """A value and its prediction interval at `level`: numbers, or arrays if the row has arrays.
 
-    `ranked` lists the causes that move the value most.  Each has the result at its own two ends, and its share of the
-    whole spread.
+    `ranked` lists the causes, those that move the value most first.
     """
 
     letter: str
@@ -148,10 +137,7 @@ class Interval:
     ranked: tuple[Cause, ...]
 
     def __contains__(self, value) -> bool:
-        """Return True if a value lies between the ends; for an array, if it does so everywhere.
-
-        The value is in base units, or text with a unit.
-        """
+        """Return True if a value (in base units, or text with unit) lies between the ends, everywhere for an array."""
         value = quantity(self.letter, value)
         return bool(np.all((self.low <= value) & (value <= self.high)))
 
@@ -223,12 +209,12 @@ def _part(letter: str, top: Cell, ends_of: Callable[[str, Cell], Ends | None]) -
 @lru_cache(64)
 def _function(letter: str, known: tuple[str, ...], factors: tuple[str, ...], formulas: tuple) -> Callable:
     """Compile formulas to one NumPy function of the known letters and of the letters' random `factors`."""
-    statements = []
-    for name, f in formulas:
-        rhs = sympy.Mul(sympy.Symbol(f"{name}__factor"), f.rhs, evaluate=False) if name in factors else f.rhs
-        statements.append((name, rhs))
+
+    def with_factor(name, rhs):
+        return sympy.Mul(sympy.Symbol(f"{name}__factor"), rhs, evaluate=False) if name in factors else rhs
+
     inputs = [*known, *(f"{x}__factor" for x in factors)]
-    return code.vector(inputs, statements, [letter])
+    return code.vector(inputs, [(name, with_factor(name, f.rhs)) for name, f in formulas], [letter])
 
 
 @lru_cache(1024)
@@ -261,28 +247,21 @@ def interval(
 ) -> Interval:
     """Return the prediction interval of a letter of a row at `level`.  The value itself lies between its ends.
 
-    `ends_of` returns the ends of a letter and its cell; pass another function to replace the default ends.  Raises
-    ValueError if `level` is not a share.
+    `ends_of` returns the ends of a letter and its cell.  Raises ValueError if `level` is not a share.
     """
     letter = word(letter)
     typical = row[letter]
     if not isinstance(level, int | float) or not 0 < level <= MOST:
-        raise ValueError(
-            f"level is a share of cases between 0 and {MOST}, such as 0.8, not {quoted(level)}: of {DRAWS} draws no "
-            "rarer case can be told"
-        )
+        said = f"such as 0.8, not {quoted(level)}: of {DRAWS} draws no rarer case can be told"
+        raise ValueError(f"level is a share of cases between 0 and {MOST}, {said}")
     if isinstance(typical, sympy.Basic):
         raise TypeError(f"{letter} of {row.name} is a formula: give numbers for {nearest(letter, row)}")
     part = _part(letter, row.cells[letter], _with_steps(row, ends_of))
     groups = _groups(part)
     low, high = _drawn(letter, part, groups, typical, level)
-    if (
-        row.between is not None
-        and ends_of is usual_ends
-        and (found := _between(row, letter, level, low, high)) is not None
-    ):
-        return found
-    return Interval(letter, low, typical, high, level, _ranked(letter, part, groups, typical))
+    is_open = row.between is not None and ends_of is usual_ends
+    found = _between(row, letter, level, low, high) if is_open else None
+    return found or Interval(letter, low, typical, high, level, _ranked(letter, part, groups, typical))
 
 
 def _with_steps(row: Row, ends_of: Callable[[str, Cell], Ends | None]) -> Callable[[str, Cell], Ends | None]:
@@ -324,11 +303,8 @@ def _between(row: Row, letter: str, level: float, least, most) -> Interval | Non
     moved = [(*x[:2], np.minimum(*x[2:]), np.maximum(*x[2:])) for x in row.between.causes(letter)]
     sizes = np.array([np.mean(((x[3] - x[2]) / typical) ** 2) for x in moved])
     shares = sizes / (sizes.sum() or 1)
-    ranked = sorted(
-        (Cause(x[0], x[1], _plain(x[2]), _plain(x[3]), float(s)) for x, s in zip(moved, shares, strict=True)),
-        key=lambda x: -x.share,
-    )
-    return Interval(letter, _plain(low), typical, _plain(high), level, tuple(x for x in ranked if x.share > 0))
+    found = (Cause(*x[:2], _plain(x[2]), _plain(x[3]), float(s)) for x, s in zip(moved, shares, strict=True))
+    return Interval(letter, _plain(low), typical, _plain(high), level, _by_share(found))
 
 
 def causes(row: Row, letter: str, ends_of: Callable[[str, Cell], Ends | None] = usual_ends) -> tuple[Cause, ...]:
@@ -336,8 +312,7 @@ def causes(row: Row, letter: str, ends_of: Callable[[str, Cell], Ends | None] = 
 
     >>> from scalebook.tables import accelerators, models
     >>> from scalebook.inference import decode_step
-    >>> step = decode_step(models.llama3_8b, accelerators.h100, batch=1, context=4096)
-    >>> causes(step, "pass_time")[0].letter
+    >>> causes(decode_step(models.llama3_8b, accelerators.h100, batch=1, context=4096), "pass_time")[0].letter
     'stream_efficiency'
     """
     part = _part(letter, row.cells[letter], ends_of)
@@ -360,6 +335,10 @@ def _ranked(letter, part, groups, typical) -> tuple[Cause, ...]:
         Cause(_named(names, letter), _origin(part.cells[names[0]]), _plain(np.minimum(*x)), _plain(np.maximum(*x)), s)
         for names, x, s in zip(groups, alone, shares.tolist(), strict=True)
     )
+    return _by_share(found)
+
+
+def _by_share(found) -> tuple[Cause, ...]:
     return tuple(x for x in sorted(found, key=lambda x: -x.share) if x.share > 0)
 
 

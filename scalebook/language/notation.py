@@ -1,15 +1,10 @@
-r"""The letters of the book.  Each has a word, a unit, a meaning and a printed form.
-
-The book's own are data: `letters.toml` has one line per letter.
+r"""The letters of the book.  Each has a word, a unit, a meaning and a printed form, on a line of `letters.toml`.
 
 A letter's word is the same everywhere: function parameter, keyword, TOML key, slider, JavaScript argument, column.  Its
-symbol is a plain SymPy symbol, because a subclass would lose its attributes in SymPy's cache and in pickles.  So the
-meaning of a letter is looked up here, by its word.
+symbol is a plain SymPy symbol (a subclass loses its attributes in SymPy's cache), so its meaning is looked up here.
 
->>> NOTATION["hbm_bandwidth"]
-hbm_bandwidth (B/s): memory bandwidth of one device
->>> symbol("hidden")
-hidden
+>>> NOTATION["hbm_bandwidth"], symbol("hidden")
+(hbm_bandwidth (B/s): memory bandwidth of one device, hidden)
 >>> symbol("hiden")
 Traceback (most recent call last):
     ...
@@ -53,32 +48,26 @@ def either(words: Iterable[str]) -> str:
 def quoted(value) -> str:
     """Format a value for a sentence: on one line, shortened if it is long.
 
-    >>> quoted("80 GB"), quoted(sympy.eye(2))
-    ("'80 GB'", 'Matrix([ [1, 0], [0, 1]])')
-    >>> quoted("x" * 1000)[-3:], quoted(10**5000)
-    ('xx…', 'a very large int')
+    >>> quoted(sympy.eye(2)), quoted("x" * 1000)[-3:], quoted(10**5000)
+    ('Matrix([ [1, 0], [0, 1]])', 'xx…', 'a very large int')
     """
     try:
-        text = re.sub(r"\s*\n\s*", " ", repr(value))
+        return _shortened(re.sub(r"\s*\n\s*", " ", repr(value)))
     except (ValueError, RecursionError):  # more digits than Python prints, or a list that contains itself
         return f"a very large {type(value).__name__}"
-    return text if len(text) <= 160 else f"{text[:159]}…"
 
 
 def brief(error: Exception) -> str:
     """Format an error's message for use inside a sentence: on one line, shortened if it is long."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    return _shortened(" ".join(str(error).split()) or type(error).__name__)
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= 160 else f"{text[:159]}…"
 
 
 def word(name, kind: str = "a letter") -> str:
-    """Return a name as a string; of a symbol, its name.  Raises TypeError for anything that is not text.
-
-    >>> word(["hidden"])
-    Traceback (most recent call last):
-        ...
-    TypeError: a letter is named by a word, such as 'hidden', not by ['hidden']
-    """
+    """Return a name as a string; of a symbol, its name.  Raises TypeError for anything that is not text."""
     if isinstance(name, sympy.Symbol):
         return name.name
     if not isinstance(name, str):
@@ -88,20 +77,14 @@ def word(name, kind: str = "a letter") -> str:
 
 
 def listed(words, kind: str = "a letter") -> list:
-    """Return words as a list, from one word or from a list, tuple, set or mapping of them.
-
-    Raises TypeError for anything else.
-    """
+    """Return words as a list, from one or from a list, tuple, set or mapping of them; else raise TypeError."""
     if not isinstance(words, str | sympy.Symbol | list | tuple | set | frozenset | Mapping):
         raise TypeError(f"{kind} is named by a word, several by a list of them, not by {quoted(words)}")
     return [words] if isinstance(words, str | sympy.Symbol) else list(words)
 
 
 def no_attribute(sentence: str) -> AttributeError:
-    """Return an AttributeError with exactly this message.
-
-    Since Python 3.12, an error raised without a name gets a hint appended.
-    """
+    """Return an AttributeError with exactly this message: without a name, Python 3.12 would append a hint."""
     return AttributeError(sentence, name="", obj=None)
 
 
@@ -121,12 +104,8 @@ OTHERS = {
 def nearest(word: str, words: Iterable[str]) -> str:
     """Say which of the words are closest to a mistyped one, or list the words if none is close.
 
-    >>> nearest("h10", ["h100", "h200", "a100"])
-    "did you mean 'h100'?"
-    >>> nearest("zzz", ["h100", "a100"])
-    'there are: a100, h100'
-    >>> nearest("world_size", ["devices", "tp"])
-    "here it is 'devices'"
+    >>> nearest("h10", ["h100", "a100"]), nearest("zzz", ["h100"]), nearest("world_size", ["devices"])
+    ("did you mean 'h100'?", 'there are: h100', "here it is 'devices'")
     """
     words, word = sorted(words), str(word)[:80].lower().strip("'")  # the word may be quoted
     if OTHERS.get(word) in words:
@@ -189,14 +168,18 @@ def letter(
 ) -> sympy.Symbol:
     """Enter a letter and return its symbol.  Entering the same letter twice is harmless.
 
-    Raises ValueError for a name that cannot be a parameter or already has another meaning, and TypeError for arguments
-    that are not text.
+    Raises ValueError for a name that cannot be a parameter or has another meaning, and TypeError for what is not text.
 
     >>> letter("layers", "", "birds in a tree")
     Traceback (most recent call last):
         ...
     ValueError: 'layers' already means 'transformer blocks'
     """
+    return _entered(name, unit, meaning, tex, sign, whole).symbol
+
+
+def _entered(name: str, unit: str, meaning: str, tex: str | None, sign="positive", whole=False) -> Letter:
+    """Enter a letter whose symbol is made when it is first asked for, so that an import is quick."""
     if not (name := word(name)).isidentifier() or not name.isascii() or keyword.iskeyword(name):
         raise ValueError(f"{quoted(name)} cannot be a letter: its word is a parameter too, such as hbm_bandwidth")
     for what, text in {"unit": unit, "meaning": meaning, "printed form": tex or "", "sign": sign}.items():
@@ -207,22 +190,20 @@ def letter(
     new = Letter(name, unit, meaning, tex or rf"\mathrm{{{name.replace('_', chr(92) + '_')}}}", sign, whole)
     if NOTATION.setdefault(name, new) != new:
         raise ValueError(f"{name!r} already means {NOTATION[name].meaning!r}")
-    return new.symbol
+    return new
 
 
 def letters_of(package: str) -> None:
     """Enter the letters of a package's `letters.toml`: word = [unit, meaning, printed form, sign, whole].
 
-    A group with `members` has one letter for each of them.  `#` stands for the member's word, in meanings for what it
-    is called, and in printed forms for its mark.
+    In a group with `members`, `#` stands for a member's word, in meanings for its name, in printed forms for its mark.
     """
     groups = tomllib.loads((files(package) / "letters.toml").read_text("utf-8"))
     for head, group in groups.items():
         for member, called, mark in group.pop("members", [("", "", "")]):
             for name, (unit, meaning, tex, *rest) in group.items():
-                printed = tex.replace("#", mark)
-                new = letter(name.replace("#", member), unit, meaning.replace("#", called), printed, *rest)
-                GROUPS.setdefault(head, []).append(new.name)
+                said = name.replace("#", member), unit, meaning.replace("#", called), tex.replace("#", mark)
+                GROUPS.setdefault(head, []).append(_entered(*said, *rest).name)
 
 
 def symbol(name: str) -> sympy.Symbol:
@@ -259,11 +240,7 @@ class Text(_Ordered, StrPrinter):
 
 
 def free(expr: sympy.Basic) -> frozenset[sympy.Symbol]:
-    """Return the free symbols of an expression, like SymPy's `free_symbols`, but visit each subexpression only once.
-
-    >>> free(symbol("heads") * symbol("head_dim")) == {symbol("heads"), symbol("head_dim")}
-    True
-    """
+    """Return the free symbols of an expression, like SymPy's `free_symbols`, but visit each subexpression only once."""
     if expr.is_Symbol:
         return frozenset([expr])
     if isinstance(expr, sympy.Tuple):  # also a case of a Piecewise: hashing it takes longer than visiting its parts
@@ -288,9 +265,7 @@ def _is_real(expr):
 
 
 def expression(value) -> sympy.Basic:
-    """Convert a number, a formula or an expression to SymPy.  Raises TypeError for anything else.
-
-    Text is refused, because SymPy would run it as code.
+    """Convert a number, a formula or an expression to SymPy.  Raises TypeError for else: SymPy would run text as code.
 
     >>> expression("2 * hidden")
     Traceback (most recent call last):
@@ -303,28 +278,21 @@ def expression(value) -> sympy.Basic:
         with suppress(sympy.SympifyError):  # NumPy's timedelta counts as a number
             value = sympy.sympify(value, strict=True)
     if not isinstance(value, sympy.Expr) or not _is_real(value):
-        raise TypeError(
-            f"an expression is made of letters and numbers, such as 2 * symbol('hidden'), not {quoted(value)}"
-        )
+        made_of = "letters and numbers, such as 2 * symbol('hidden')"
+        raise TypeError(f"an expression is made of {made_of}, not {quoted(value)}")
     if value.is_Rational and max(abs(value.p), value.q) >= 10**4300:  # Python prints no more digits
         raise TypeError("an expression's numbers have fewer than 4,300 digits")
     return value
 
 
 def in_letters(expr: sympy.Expr) -> sympy.Expr:
-    """Replace each symbol of an expression by the letter of its name.  Raises LookupError if there is no such letter.
-
-    >>> in_letters(sympy.Symbol("hidden")) == symbol("hidden")
-    True
-    """
+    """Replace each symbol of an expression by the letter of its name.  Raises LookupError if there is none."""
     strange = {x: letter for x in free(expr) if x != (letter := symbol(x.name))}
     return expr.xreplace(strange) if strange else expr  # rebuilding an expression makes SymPy compare its Max again
 
 
 def tex(expr, names: dict | None = None, inks: Mapping[sympy.Expr, str] | None = None) -> str:
-    r"""Typeset an expression in the book's notation.
-
-    `names` overrides the printed form of letters; `inks` colours terms.
+    r"""Typeset an expression in the book's notation.  `names` overrides printed forms; `inks` colours terms.
 
     >>> tex(symbol("peak_flops") / symbol("hbm_bandwidth"))
     '\\frac{F}{W_{\\mathrm{hbm}}}'

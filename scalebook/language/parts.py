@@ -3,8 +3,10 @@
 >>> from scalebook import decoding
 >>> from scalebook.tables import accelerators, models
 >>> row = decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16)
->>> parts(row, "decode_memory")
-{'weight_memory': 16060000000.0, 'kv_cache': 1073741824.0}
+>>> breakdowns(row), nearest_parts(row, "decode_rate"), parts(row, "decode_memory")
+(['decode_memory', 'token_time'], 'token_time', {'weight_memory': 16060000000.0, 'kv_cache': 1073741824.0})
+>>> part_lines(row, "decode_memory")
+[('weight_memory', '16.06 GB', '93.7 %'), ('kv_cache', '1.074 GB', '6.3 %')]
 """
 
 import numpy as np
@@ -22,10 +24,6 @@ def parts(row: Row, letter: str) -> dict[str, float]:
 
     Arrays are ordered by their maximum.  The result is empty if the letter is given, or is not a plain sum or maximum
     of letters.  Raises KeyError for a letter that the row lacks.
-
-    >>> from scalebook.machine.roofline import roofline
-    >>> parts(roofline(flops=1e9, peak_flops=1e12, traffic=1e9, hbm_bandwidth=1e12), "intensity")
-    {}
     """
     row[letter]
     f = row.cells[letter].formula
@@ -35,15 +33,7 @@ def parts(row: Row, letter: str) -> dict[str, float]:
 
 
 def breakdowns(row: Row) -> list[str]:
-    """Return the letters in seconds and bytes that have parts.
-
-    Letters inside another listed letter of the same unit are left out.
-
-    >>> from scalebook import decoding
-    >>> from scalebook.tables import accelerators, models
-    >>> breakdowns(decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16))
-    ['decode_memory', 'token_time']
-    """
+    """Return the letters in seconds and bytes that have parts and are inside no other of these with the same unit."""
     found = [n for n in row if NOTATION[n].unit in ("s", "B") and parts(row, n)]
     within = {(n, NOTATION[other].unit) for other in found for n in _below(row, other)}
     return [n for n in found if (n, NOTATION[n].unit) not in within]
@@ -60,30 +50,12 @@ def _below(row, letter) -> list[str]:
 
 
 def nearest_parts(row: Row, letter: str) -> str:
-    """Return the letter whose parts explain a letter: itself, or its nearest input that has parts; "" if there is none.
-
-    >>> from scalebook import decoding
-    >>> from scalebook.tables import accelerators, models
-    >>> row = decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16)
-    >>> nearest_parts(row, "decode_rate")
-    'token_time'
-    """
+    """Return the letter whose parts explain a letter: itself, or its nearest input that has parts, or ""."""
     return next((n for n in [letter, *_below(row, letter)] if parts(row, n)), "")
 
 
 def part_lines(row: Row, letter: str, most: int = 99) -> list[tuple[str, str, str]]:
-    """Return the parts of a letter as text: name, value with unit, and share of the letter.
-
-    Parts that are zero are left out.
-
-    >>> from scalebook import decoding
-    >>> from scalebook.tables import accelerators, models
-    >>> row = decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16)
-    >>> part_lines(row, "decode_memory")
-    [('weight_memory', '16.06 GB', '93.7 %'), ('kv_cache', '1.074 GB', '6.3 %')]
-    """
-    unit = NOTATION[letter].unit
-    found = [
-        (n, show(x, unit), f"{x / row[letter]:.1%}".replace("%", " %")) for n, x in parts(row, letter).items() if x
-    ]
-    return found[:most]
+    """Return the parts of a letter that are not zero as text: name, value with unit, and share of the letter."""
+    unit, found = NOTATION[letter].unit, {n: x for n, x in parts(row, letter).items() if x}
+    lines = [(n, show(x, unit), f"{x / row[letter]:.1%}".replace("%", " %")) for n, x in found.items()]
+    return lines[:most]

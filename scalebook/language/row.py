@@ -28,18 +28,9 @@ if TYPE_CHECKING:
     from .interval import Interval
 
 __all__ = [
-    "Cell",
-    "Computed",
-    "Row",
-    "Why",
-    "fitting",
-    "gather",
-    "quantity",
-    "refuse_parts",
-    "rests_on",
-    "strays",
+    "Cell", "Computed", "Row", "Why", "fitting", "gather", "quantity", "refuse_parts", "rests_on", "strays",
     "with_unit",
-]
+]  # fmt: skip
 
 Value = float | np.ndarray | sympy.Expr
 
@@ -69,9 +60,8 @@ def _what(name: str) -> str:
 def quantity(name: str, value) -> Value:
     """Convert the value of a letter to base units.
 
-    Accepts a number, an array, a SymPy expression, or a string with the letter's unit.  Raises TypeError or ValueError,
-    naming the letter, its unit and its meaning, for anything else: a wrong unit, NaN, infinity, a masked array, a
-    negative number, or zero where zero makes no sense.
+    Accepts a number, an array, a SymPy expression, or a string with the letter's unit.  Raises TypeError or ValueError
+    for anything else: a wrong unit, NaN, infinity, a masked array, a negative number, zero where it makes no sense.
 
     >>> quantity("hbm_bandwidth", "3.35 TB/s")
     3350000000000.0
@@ -118,11 +108,7 @@ def quantity(name: str, value) -> Value:
 
 
 def strays(name: str, array: np.ndarray) -> np.ndarray:
-    """Return where values are not finite or have the wrong sign for their letter.
-
-    >>> strays("batch", np.array([1.0, 0.0, np.inf]))
-    array([False,  True,  True])
-    """
+    """Return where values are not finite or have the wrong sign for their letter, as a boolean array."""
     sign = NOTATION[name].sign
     bad = ~np.isfinite(array)
     if sign != "real":
@@ -145,8 +131,7 @@ def _is_usual(name, value: float) -> bool:
 def fitting(name: str, array: np.ndarray | float, where: Callable[[], str] = str) -> np.ndarray | float:
     """Return the values; shares beyond 0 or 1 by a rounding error are clamped.
 
-    Raises ValueError unless all values are finite and have the letter's sign.  `where` says where the wrong value
-    stands.
+    Raises ValueError, ending in `where()`, unless all values are finite and have the letter's sign.
 
     >>> fitting("tp_overlap", np.array([0.5, 1 + 1e-12]))
     array([0.5, 1. ])
@@ -159,9 +144,7 @@ def fitting(name: str, array: np.ndarray | float, where: Callable[[], str] = str
     bad = strays(name, array)
     if bad.any():
         first = array[bad].flat[0] if array.ndim else float(array)
-        wanted = {"positive": "positive", "nonnegative": "zero or more", "real": "finite", "share": "between 0 and 1"}[
-            sign
-        ]
+        wanted = {"nonnegative": "zero or more", "real": "finite", "share": "between 0 and 1"}.get(sign, sign)
         wanted = wanted if np.isfinite(first) else "a finite number"
         raise ValueError(f"{name} must be {wanted}, not {first:.12g}{where()}: {_what(name)}")
     return array if array.ndim else float(array)
@@ -171,11 +154,6 @@ def refuse_parts(name: str, value: Value) -> None:
     """Raise ValueError if a letter that counts things in a model or machine is not a whole number.
 
     Formulas may get averages and ratios, so this is checked only where a table, a model or a machine is read.
-
-    >>> refuse_parts("layers", 2.5)
-    Traceback (most recent call last):
-        ...
-    ValueError: layers must be a whole number, not 2.5: it is transformer blocks, a count
     """
     if type(value) is float and value % 1 == 0:
         return
@@ -184,10 +162,9 @@ def refuse_parts(name: str, value: Value) -> None:
 
 
 def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
-    """Join rows and keywords into cells.
+    """Join rows and keywords into cells.  Raises ValueError for rows that contradict each other.
 
-    Keywords win over rows.  Values that a row computed from a letter that a keyword changes are dropped.  Raises
-    ValueError for rows that contradict each other.
+    Keywords win over rows.  Values that a row computed from a letter that a keyword changes are dropped.
     """
     cells = {}
     for row in knowns:
@@ -195,9 +172,8 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
             raise TypeError(f"{row.name} is a whole table: give one of its rows, or its `.columns` for all at once")
         if not isinstance(row, Mapping):
             hint = "give numbers by keyword" if isinstance(row, (int, float)) else "such as accelerators.h100"
-            raise TypeError(
-                f"expected rows of tables, results or formulas before the keywords, {hint}, not {quoted(row)}"
-            )
+            said = "expected rows of tables, results or formulas before the keywords"
+            raise TypeError(f"{said}, {hint}, not {quoted(row)}")
         new = row.cells if isinstance(row, Row) else {NOTATION[n].name: Cell(quantity(n, v)) for n, v in row.items()}
         for name, cell in new.items():
             old = cells.setdefault(name, cell)
@@ -223,7 +199,7 @@ def rests_on(cell: Cell, names: set[str], seen: dict) -> bool:
 
 
 def with_unit(value: Value, unit: str) -> str:
-    """Format a value with its unit.  An array is shown by its ends, an expression as it stands.
+    """Format a value with its unit.  An array is shown by its ends.
 
     >>> with_unit(np.array([1.0, 2e9]), "B")
     '1 B … 2 GB (2 values)'
@@ -240,18 +216,14 @@ def with_unit(value: Value, unit: str) -> str:
 class Row(Mapping):
     """Letters with values: `row.hbm_bandwidth`, `row["hbm_bandwidth"]`, and `row.why("hbm_bandwidth")`.
 
-    `kin` holds the keys of a table's row: its own first, then the key of the row that it is like.  `between` holds two
-    bounding results if an assumption was left open, such as a training step without a framework.  `made_of` maps
-    letters that a result was given to the other result each came from, and its letter there.
+    `missing` maps letters that a result lacks to the reason.
     """
 
-    kin: tuple[str, ...] = ()
-    between: Any = None  # two bounding results, if an assumption was left open
-    made_of: Mapping[str, tuple["Row", str]] = MappingProxyType({})
+    kin: tuple[str, ...] = ()  # keys of a table's row: its own, then the key of the row that it is like
+    between: Any = None  # two bounding results, if an assumption was left open: a training step without a framework
+    made_of: Mapping[str, tuple["Row", str]] = MappingProxyType({})  # given letters: the result, and its letter there
 
-    def __init__(
-        self, name: str, cells: dict[str, Cell], words: dict[str, str] | None = None, missing: dict | None = None
-    ):
+    def __init__(self, name: str, cells: dict[str, Cell], words: dict | None = None, missing: dict | None = None):
         self.name, self.cells, self.words, self.missing = name, cells, words or {}, missing or {}
 
     def _value(self, name):
@@ -289,12 +261,10 @@ class Row(Mapping):
         if name in self.missing:
             return f"{name} of {self.name} {self.missing[name]}"
         if name in NOTATION:
-            return (
-                f"{self.name} has no {name} ({NOTATION[name].meaning}): it is not known there; it has {', '.join(self)}"
-            )
-        return (
-            f"{self.name} has nothing called {quoted(name)}; {nearest(name, [*self.cells, *self.missing, *self.words])}"
-        )
+            said = f"({NOTATION[name].meaning}): it is not known there; it has {', '.join(self)}"
+            return f"{self.name} has no {name} {said}"
+        known = [*self.cells, *self.missing, *self.words]
+        return f"{self.name} has nothing called {quoted(name)}; {nearest(name, known)}"
 
     def why(self, name: str) -> "Why":
         """Show where a number comes from: its formula with the numbers, and the same for each letter used."""
@@ -302,10 +272,9 @@ class Row(Mapping):
         return Why(name, self.cells[name])
 
     def interval(self, letter: str, level: float = 0.8) -> "Interval":
-        """Return the prediction interval of a letter: eight in ten cases lie inside at the default `level`.
+        """Return the prediction interval of a letter, as `scalebook.language.interval` describes.
 
-        Uncertain quantities are drawn at random, as `scalebook.language.interval` describes.  Values given in the call
-        are taken as exact.
+        Eight in ten cases lie inside at the default `level`.  Values given in the call are taken as exact.
         """
         from .interval import interval
 
@@ -314,9 +283,8 @@ class Row(Mapping):
     @property
     def sources(self) -> dict[str, str]:
         """The source of each letter: the table's source for a cell, the formula's source for a computed value."""
-        return {
-            n: c.source or ", ".join(c.formula.sources if c.formula else ()) or c.origin for n, c in self.cells.items()
-        }
+        computed = {n: ", ".join(c.formula.sources) for n, c in self.cells.items() if c.formula}
+        return {n: c.source or computed.get(n) or c.origin for n, c in self.cells.items()}
 
     def __repr__(self):
         lines = [f"{n:<22} {with_unit(c.value, NOTATION[n].unit)}" for n, c in self.cells.items()]
@@ -327,9 +295,9 @@ class Row(Mapping):
 
 
 class Computed(Row):
-    """The result of a sheet.  Values are stored at once; a cell is built only when it is asked for, which is rare.
+    """The result of a sheet, from `given` cells and the `values` of all letters, given ones first.
 
-    `given` holds the cells that it was computed from, `values` the values of all letters, given ones first.
+    Values are stored at once; cells are built only when they are asked for, which is rare.
     """
 
     def __init__(self, name: str, given: dict[str, Cell], values: dict[str, Value], formulas: Mapping, missing: dict):
@@ -393,28 +361,21 @@ class Why:
 
     def _lines(self, seen):
         if self.cell.inputs and self.name in seen:
-            unit = NOTATION[self.name].unit
-            return [f"{self.name} = {with_unit(self.cell.value, unit)}  [as above]"]
+            return [f"{self.name} = {with_unit(self.cell.value, NOTATION[self.name].unit)}  [as above]"]
         seen.add(self.name)
-        return [
-            f"{self.equation}  [{self._origin(str)}]",
-            *("    " + line for x in self.inputs for line in x._lines(seen)),
-        ]
+        below = ("    " + line for x in self.inputs for line in x._lines(seen))
+        return [f"{self.equation}  [{self._origin(str)}]", *below]
 
     def _repr_html_(self):
         return styled(self.page(set()))
 
     def page(self, seen: set[str]) -> str:
-        """Return the tree as HTML.
-
-        Letters in `seen` are not unfolded, because they are unfolded elsewhere on the page.
-        """
+        """Return the tree as HTML.  Letters in `seen` are not unfolded again."""
         equation, sources = html.escape(self.equation), f"<small>[{self._origin(cite_html, html.escape)}]</small>"
         if not self.cell.inputs or self.name in seen:
             return f'<span class="sb-why tex2jax_ignore">{equation} {sources}</span>'
         seen.add(self.name)
         inside = "".join(f"<li>{x.page(seen)}</li>" for x in self.inputs)
         # Links go inside, because a link in the summary line cannot be followed from the keyboard.
-        return (
-            f'<details class="sb-why tex2jax_ignore"><summary>{equation}</summary>{sources}<ul>{inside}</ul></details>'
-        )
+        folded = f"<summary>{equation}</summary>{sources}<ul>{inside}</ul>"
+        return f'<details class="sb-why tex2jax_ignore">{folded}</details>'

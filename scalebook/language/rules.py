@@ -20,7 +20,7 @@ __all__ = ["Rule", "not_whole"]
 class Rule:
     """A condition: its name, the letter to change, and the sentence for strategies that break it.
 
-    Rules marked `advice` say what is sensible, not what can run.  Only searches apply them.
+    Rules marked `advice` say what is sensible, not what can run; only searches apply them.
     """
 
     def __init__(self, name: str, letter: str, holds: Callable, says: str, advice: bool = False):
@@ -32,7 +32,7 @@ class Rule:
         return tuple(inspect.signature(self.holds).parameters)
 
     def known(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the values together with letters that follow from them.  This base class adds none."""
+        """Return the values together with letters that follow from them; here none."""
         return values
 
     def of(self, values: Mapping[str, Any]):
@@ -45,11 +45,7 @@ class Rule:
 
 
 def not_whole(letter: str, value: float) -> str | None:
-    """Return the sentence for a value that is not a positive whole number, or None if it is one.
-
-    >>> not_whole("tp", 2.5)
-    'tp=2.5 is no whole number: tp=2 or 3 would do'
-    """
+    """Return the sentence for a value that is not a positive whole number, or None if it is one."""
     if not value % 1 and value >= 1:
         return None
     near = [f"{x:g}" for x in (np.floor(value), np.ceil(value)) if x >= 1] or ["1"]

@@ -1,16 +1,9 @@
 """A sheet is a set of formulas, as in a spreadsheet: give what you know, get everything that follows.
 
->>> from scalebook.language import Sheet, formula
->>> @formula("compute_time", "williams2009")
-... def arithmetic_time(flops, peak_flops):
-...     '''Arithmetic at the peak rate.'''
-...     return flops / peak_flops
->>> @formula("memory_time", "williams2009")
-... def traffic_time(traffic, hbm_bandwidth):
-...     '''Traffic at the peak rate.'''
-...     return traffic / hbm_bandwidth
->>> kernel = Sheet("kernel", arithmetic_time, traffic_time)
->>> row = kernel(flops=1e12, peak_flops=1e15, traffic="1 GB", hbm_bandwidth="2 TB/s")
+>>> from scalebook.language import Formula, Sheet, symbol
+>>> arithmetic = Formula("arithmetic", "compute_time", symbol("flops") / symbol("peak_flops"), ["williams2009"])
+>>> traffic = Formula("traffic", "memory_time", symbol("traffic") / symbol("hbm_bandwidth"))
+>>> row = Sheet("kernel", arithmetic, traffic)(flops=1e12, peak_flops=1e15, traffic="1 GB", hbm_bandwidth="2 TB/s")
 >>> row.memory_time
 0.0005
 >>> row.why("compute_time")
@@ -22,7 +15,7 @@ compute_time = flops/peak_flops = (1 TFLOP)/(1 PFLOP/s) = 1 ms  [williams2009]
 import math
 import sys
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cache, cached_property, partial
 from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
@@ -42,14 +35,12 @@ __all__ = ["Sheet"]
 class Sheet:
     """Formulas joined by their letters.
 
-    `changes` maps letters that a reader can change (devices, bits) to values.  If a formula's condition fails at a
-    point, the error names the nearest of these values that would work.  Raises ValueError for two formulas of one
-    letter and, at first use, for a circle, naming them.
+    `changes` maps letters that a reader can change (devices, bits) to values: if a formula's condition fails, the error
+    names the nearest of these that would work.  Raises ValueError for two formulas of one letter and, at first use,
+    for a circle.
     """
 
-    def __init__(
-        self, name: str, *formulas: Formula, doc: str = "", changes: Mapping[str, Iterable[float]] | None = None
-    ):
+    def __init__(self, name: str, *formulas: Formula, doc="", changes: Mapping[str, Iterable[float]] | None = None):
         self.name, self.__doc__, self.changes = name, doc, dict(changes or {})
         by_letter = {}
         for f in formulas:
@@ -82,7 +73,7 @@ class Sheet:
 
     @property
     def domain(self) -> dict[str, tuple[Condition, ...]]:
-        """The conditions of its formulas, by letter.  A search can leave out the rows where a condition fails."""
+        """The conditions of its formulas, by letter."""
         return {n: f.domain for n, f in self.formulas.items() if f.domain}
 
     @cached_property
@@ -93,10 +84,9 @@ class Sheet:
     def __call__(self, *knowns, **letters) -> Row:
         """Compute everything that follows from what is known, as a row.
 
-        Positional arguments are rows, results, and formulas, which replace the sheet's own formulas for their letters.
-        A letter that is given a value keeps it, whatever its formula says.  A letter is missing from the row if an
-        input is unknown, or if its formula does not hold or gives no finite number of the right sign.  Asking for a
-        missing letter says why, and `row.missing` lists them all.
+        Positional arguments are rows, results, and formulas, which replace the sheet's own.  A letter that is given a
+        value keeps it.  A letter is missing from the row if an input is unknown, or if its formula does not hold or
+        gives no finite number of the right sign; `row.missing` says why.
         """
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
             return self.using(*swapped)(*(x for x in knowns if not isinstance(x, Formula)), **letters)
@@ -106,17 +96,16 @@ class Sheet:
                 raise TypeError(f"{self.name} does not use {name}; {nearest(name, self.letters)}")
         cells = {n: c for n, c in gather(knowns, letters).items() if n in self.letters}
         if symbols := [n for n, c in cells.items() if type(c.value) is not float and isinstance(c.value, sympy.Basic)]:
-            raise TypeError(
-                f"a sheet needs numbers, not symbols ({', '.join(symbols)}); use {self.name}.formula(letter)"
-            )
-        inputs, outputs, missing, point, vector = self._plan(frozenset(cells))
+            how = f"use {self.name}.formula(letter)"
+            raise TypeError(f"a sheet needs numbers, not symbols ({', '.join(symbols)}); {how}")
+        inputs, steps, missing, point, vector = self._plan(frozenset(cells))
         values = {n: cells[n].value for n in inputs}
         if any(type(x) is not float and np.ndim(x) for x in values.values()):
             results = code.blocks(vector(), values)
         else:
-            results = self._at_point(point(), values, outputs)
+            results = self._at_point(point(), values, [x[0] for x in steps])
         missing, values, is_whole = dict(missing), {n: x.value for n, x in cells.items()}, True
-        for (name, f, inputs, least, most), result in zip(outputs.steps, results, strict=True):
+        for (name, f, inputs, least, most), result in zip(steps, results, strict=True):
             if is_whole and type(result) is float and least <= result <= most:  # true for nearly all values
                 values[name] = result
                 continue
@@ -155,7 +144,10 @@ class Sheet:
         return f"; no {either(tried)} alone would do"
 
     def _plan(self, known):
-        """Return what can be computed from these letters, and the compiled code, cached."""
+        """Return what can be computed from these letters, and the compiled code, cached.
+
+        A step has a letter, its formula, the formula's inputs, and the range of values that surely have the right sign.
+        """
         if (plan := self._plans.get(known)) is None:
             have, outputs, needs = set(known), [], {}
             for name, f in self.formulas.items():
@@ -170,14 +162,9 @@ class Sheet:
             statements = [(n, self.formulas[n].guarded) for n in outputs]
             inputs = sorted({i for n in outputs for i in self.formulas[n].inputs} & known)
             missing = {name: f"needs {_meant(letters)}" for name, letters in needs.items()}
-            plan = (
-                inputs,
-                _Outputs((n, self.formulas[n], self.formulas[n].inputs, *_usually(self.formulas[n])) for n in outputs),
-                missing,
-                _once(code.point, inputs, statements, outputs),
-                _once(code.vector, inputs, statements, outputs),
-            )
-            plan = self._plans.setdefault(known, plan)  # keep the plan of the first thread
+            steps = [(n, self.formulas[n], self.formulas[n].inputs, *_usually(self.formulas[n])) for n in outputs]
+            point, vector = (cache(partial(f, inputs, statements, outputs)) for f in (code.point, code.vector))
+            plan = self._plans.setdefault(known, (inputs, steps, missing, point, vector))  # that of the first thread
         return plan
 
     def _at_point(self, function, values, outputs):
@@ -194,29 +181,18 @@ class Sheet:
             return [known[name] for name in outputs]
 
     def using(self, *formulas: Formula) -> "Sheet":
-        """Return the sheet with its formulas for some letters replaced.
-
-        Raises ValueError for a letter that it does not use.
-        """
+        """Return the sheet with some formulas replaced.  Raises ValueError for a letter that it does not use."""
         for f in formulas:
             if not isinstance(f, Formula):
                 raise TypeError(f"{self.name} takes formulas, not {quoted(f)}")
             if f.letter not in self._by_letter and f.letter not in self.letters:
-                raise ValueError(
-                    f"{self.name} does not use {f.letter}, which {f.name} gives; {nearest(f.letter, self.letters)}"
-                )
-        return type(self)(
-            self.name,
-            *(self._by_letter | {f.letter: f for f in formulas}).values(),
-            doc=self.__doc__,
-            changes=self.changes,
-        )
+                said = f"does not use {f.letter}, which {f.name} gives; {nearest(f.letter, self.letters)}"
+                raise ValueError(f"{self.name} {said}")
+        own = self._by_letter | {f.letter: f for f in formulas}
+        return type(self)(self.name, *own.values(), doc=self.__doc__, changes=self.changes)
 
     def only(self, *letters: str, given: Iterable[str] = ()) -> "Sheet":
-        """Return the part of the sheet that these letters depend on if `given` letters are known.
-
-        Raises ValueError for a letter the sheet lacks.
-        """
+        """Return the part that these letters need if `given` ones are known.  Raises ValueError for unknown ones."""
         wanted, todo = {}, [word(x) for x in letters]
         given = {word(x) for x in listed(given)}
         while todo:
@@ -230,12 +206,11 @@ class Sheet:
 
     def formula(self, letter: str, *, keep: tuple[str, ...] = ()) -> Formula:
         """Return the closed form of a letter in the sheet's inputs and the letters in `keep`."""
-        if (letter := word(letter)) not in self.formulas:
-            raise ValueError(f"{self.name} has no formula for {quoted(letter)}; {nearest(letter, self.formulas)}")
-        if stray := [x for x in map(word, listed(keep)) if x not in self.formulas]:
-            raise ValueError(
-                f"{self.name} has no formula for {quoted(stray[0])} to keep; {nearest(stray[0], self.formulas)}"
-            )
+        letter = word(letter)
+        for name in (letter, *map(word, listed(keep))):
+            if name not in self.formulas:
+                kept = " to keep" if name != letter else ""
+                raise ValueError(f"{self.name} has no formula for {quoted(name)}{kept}; {nearest(name, self.formulas)}")
         f, others = self.formulas[letter], dict(self.formulas)
         for name in (letter, *keep):
             others.pop(name, None)
@@ -256,24 +231,14 @@ class Sheet:
         return "\n".join([f"{self.name}({', '.join(self.inputs)})", *(f"  {f!r}" for f in self.formulas.values())])
 
     def _repr_html_(self):
-        lines = (
-            [
-                table_cell(rf"\({NOTATION[n].tex} = {f.typeset()}\)", class_="mathjax_process tex2jax_process"),
-                *map(table_cell, (NOTATION[n].meaning, NOTATION[n].unit, ", ".join(f.sources))),
-            ]
-            for n, f in self.formulas.items()
-        )
+
+        def line(f):
+            letter = NOTATION[f.letter]
+            equation = table_cell(rf"\({letter.tex} = {f.typeset()}\)", class_="mathjax_process tex2jax_process")
+            return [equation, *map(table_cell, (letter.meaning, letter.unit, ", ".join(f.sources)))]
+
+        lines = map(line, self.formulas.values())
         return styled(page_table(["formula", "meaning", "unit", "source"], lines, self.name, "sb-sheet"))
-
-
-class _Outputs(tuple):
-    """The letters that a plan computes; `steps` has each letter's formula, inputs and range of surely valid values."""
-
-    def __new__(cls, steps):
-        steps = tuple(steps)
-        found = super().__new__(cls, [x[0] for x in steps])
-        found.steps = steps
-        return found
 
 
 def _meant(letters):
@@ -287,15 +252,3 @@ def _usually(f: Formula) -> tuple[float, float]:
     if f.domain:
         return math.inf, -math.inf
     return sys.float_info.min if sign == "positive" else 0.0, 1.0 if sign == "share" else sys.float_info.max
-
-
-def _once(make, *args):
-    """Return a function that calls `make` on first use and caches the result."""
-    made = []
-
-    def get():
-        if not made:
-            made.append(make(*args))
-        return made[0]
-
-    return get

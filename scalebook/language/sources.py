@@ -1,8 +1,4 @@
-"""Sources by key.  Formulas and cells cite them as "key place".
-
-The entries stand in TOML files, as `[key]` with title, author, year and url, and with `read` if we did not read the
-original.  `SOURCES.add` names a folder of such files.  They are read when a source is first needed.
-"""
+"""Sources by key, from TOML files: `[key]` with title, author, year and url.  Formulas and cells cite "key place"."""
 
 import html
 import tomllib
@@ -21,7 +17,7 @@ class Sources(Mapping):
         self._folders, self._entries, self._lock = [], {}, RLock()
 
     def add(self, folder) -> None:
-        """Add the files `sources*.toml` of a folder."""
+        """Add the files `sources*.toml` of a folder.  They are read when a source is first needed."""
         with self._lock:
             self._folders.append(folder)
 

@@ -1,9 +1,4 @@
-"""Tables: aligned columns for text, and HTML tables for pages.
-
->>> print(aligned([["", "ridge"], ["H100", "295 FLOP/B"]], right=True))
-          ridge
-H100 295 FLOP/B
-"""
+"""Tables: aligned columns for text, and HTML tables for pages."""
 
 import html
 import re
@@ -21,8 +16,9 @@ class Markup(str):
 def aligned(lines: Iterable[Sequence[str]], right: bool = False, gap: str = " ") -> str:
     """Align columns to their widest text.  `right` right-aligns all columns except the first.
 
-    >>> aligned([["a", "b"], ["long", "c"]], gap="  ").splitlines()
-    ['a     b', 'long  c']
+    >>> print(aligned([["", "ridge"], ["H100", "295 FLOP/B"]], right=True))
+              ridge
+    H100 295 FLOP/B
     """
     lines = list(lines)
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -32,12 +28,7 @@ def aligned(lines: Iterable[Sequence[str]], right: bool = False, gap: str = " ")
 
 
 def callable_said(name: str, takes: str, doc: str) -> str:
-    """Describe something callable in two lines: how to call it, and what it does.
-
-    >>> print(callable_said("serve", "model, ...", "A model on devices.  More."))
-    serve(model, ...)
-      A model on devices. More.
-    """
+    """Describe something callable in two lines: how to call it, and the first paragraph of what it does."""
     return f"{name}({takes})\n  {' '.join(doc.partition(chr(10) * 2)[0].split())}"
 
 
@@ -65,21 +56,13 @@ def _body(text: str, is_said: bool) -> Markup:
 
 
 def table_cell(content: str, kind: str = "td", **attributes: str) -> Markup:
-    """Make a table cell.  In attribute names, a trailing underscore is dropped and other underscores become hyphens.
-
-    >>> table_cell("a < b", class_="sb-said")
-    '<td class="sb-said">a &lt; b</td>'
-    """
+    """Make a table cell.  In attribute names, a trailing underscore is dropped and other underscores become hyphens."""
     said = "".join(f' {name.rstrip("_").replace("_", "-")}="{html.escape(x)}"' for name, x in attributes.items())
     return Markup(f"<{kind}{said}>{content if isinstance(content, Markup) else html.escape(content)}</{kind}>")
 
 
 def page_table(heads: Iterable[str], lines: Iterable[Iterable[str]], caption: str = "", kind: str = "") -> Markup:
-    """Make an HTML table in a box that scrolls.
-
-    The first text of each line is its header; a cell may be ready-made Markup.
-
-    `kind` is an extra class for the style sheet.
+    """Make an HTML table in a box that scrolls; `kind` is an extra class.  The first text of each line is its header.
 
     >>> page_table(["", "ridge"], [["H100", "295"]]).partition("<tbody>")[2]
     '<tr><th scope="row">H100</th><td>295</td></tr></tbody></table></div>'
@@ -100,35 +83,24 @@ def page_table(heads: Iterable[str], lines: Iterable[Iterable[str]], caption: st
     body = "".join(row(*line) for line in lines)
     classes = " ".join(filter(None, ["sb-table", kind, "tex2jax_ignore"]))
     title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
-    return Markup(
-        f'<div class="{classes}"><table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-    )
+    inside = f"{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    return Markup(f'<div class="{classes}"><table>{inside}</table></div>')
 
 
 def folded(table: Markup, rows: str) -> Markup:
-    """Fold a table away behind a line that says what it contains.
-
-    >>> folded(Markup("<table></table>"), "12 runs")
-    '<details class="sb-more"><summary>Show the 12 runs</summary><table></table></details>'
-    """
+    """Fold a table away behind a line such as "Show the 12 runs"."""
     return Markup(f'<details class="sb-more"><summary>Show the {html.escape(rows)}</summary>{table}</details>')
 
 
 @cache
 def house() -> str:
     """Return the style sheet, without comments and line breaks."""
-    text = (files(__package__) / "house.css").read_text("utf-8")
-    return re.sub(
-        r"\s*([{};:,>])\s+|\s+", lambda x: x[1] or " ", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
-    ).strip()
+    text = re.sub(r"/\*.*?\*/", "", (files(__package__) / "house.css").read_text("utf-8"), flags=re.DOTALL)
+    return re.sub(r"\s*([{};:,>])\s+|\s+", lambda x: x[1] or " ", text).strip()
 
 
 def styled(*parts: str) -> Markup:
-    """Join pieces of HTML with the style sheet, so that they look the same wherever the notebook is opened.
-
-    >>> styled("<p>a</p>").partition("</style>")[2]
-    '<p>a</p>'
-    """
+    """Join pieces of HTML with the style sheet, so that they look the same wherever the notebook is opened."""
     return Markup(f'<style class="sb-house">{house()}</style>{"".join(parts)}')
 
 

@@ -28,6 +28,10 @@ _COUNTS = ["million", "billion", "trillion", "quadrillion"]
 _COUNTED = (  # units that take no prefix
     "", "%", "token", "token/s", "request/s", "bit", "$", "$/h", "FLOP/B", "h", "MWh", "$/MWh", "t", "t/MWh",
 )  # fmt: skip
+_EXAMPLES = {
+    "%": "90 %", "bit": "16 bit", "B": "80 GB", "B/s": "3.35 TB/s", "FLOP/s": "989 TFLOP/s", "s": "2.5 us",
+    "year": "2022-03",
+}  # fmt: skip
 _LONG = [(86400.0, "days"), (3600.0, "h"), (60.0, "min")]
 _PREFIXES = {p: 1e3**i for i, p in enumerate(_UP)} | {"m": 1e-3, "u": 1e-6, "µ": 1e-6, "n": 1e-9, "p": 1e-12}
 _PREFIXES |= {f"{p}i": 1024.0**i for i, p in enumerate("KMGT", 1)}
@@ -40,11 +44,6 @@ def dimension(unit: str) -> tuple[int, ...]:
 
     >>> dimension("B/s"), dimension("W"), dimension("$/h")
     ((1, -1, 0, 0), (0, -1, 1, 0), (0, -1, 0, 1))
-    >>> dimension("furlong")
-    Traceback (most recent call last):
-        ...
-    ValueError: 'furlong' is not a unit; there are: $, %, B, FLOP, J, MWh, W, bit, h, request,
-    s, t, token, year, and one over another (B/s)
     """
     return _dimension(word(unit, "a unit"))
 
@@ -71,20 +70,9 @@ def parse(quantity: str, unit: str) -> float:
         ...
     ValueError: '80 GB' is not a number with the unit B/s (such as '3.35 TB/s')
     """
-    example = {
-        "%": "90 %",
-        "bit": "16 bit",
-        "B": "80 GB",
-        "B/s": "3.35 TB/s",
-        "FLOP/s": "989 TFLOP/s",
-        "s": "2.5 us",
-        "year": "2022-03",
-    }
     dimension(unit)  # refuses what is no unit
-    found = re.match(
-        r"([-+.\d]*(?:[eE][-+]?\d{1,4})?) ?(.*)", str(quantity).strip() if isinstance(quantity, str) else ""
-    )
-    number, rest = found.groups()
+    text = quantity.strip() if isinstance(quantity, str) else ""
+    number, rest = re.match(r"([-+.\d]*(?:[eE][-+]?\d{1,4})?) ?(.*)", text).groups()
     try:
         if unit == "%" and rest == unit:
             if not math.isfinite(value := float(Decimal(number) / 100)):
@@ -106,7 +94,7 @@ def parse(quantity: str, unit: str) -> float:
             raise ValueError
         return value
     except (ValueError, ArithmeticError):
-        hint = f"such as {example.get(unit, '3 ' + unit)!r}"
+        hint = f"such as {_EXAMPLES.get(unit, '3 ' + unit)!r}"
         wanted = f"a number with the unit {unit} ({hint})" if unit else "a plain number, which this letter needs"
         raise ValueError(f"{quoted(quantity)} is not {wanted}") from None
 
@@ -171,7 +159,7 @@ def show(value: float, unit: str = "") -> str:
 
 
 def show_tex(value: float, unit: str = "") -> str:
-    r"""Write a value with four digits and a suitable prefix, for a typeset formula.
+    r"""Write what `show` writes, for a typeset formula.
 
     >>> print(show_tex(3.35e12, "B/s"), show_tex(32768))
     3.35\,\mathrm{TB/s} 32{,}768
@@ -187,9 +175,8 @@ def show_tex(value: float, unit: str = "") -> str:
 def check(formula, trials: int = 64, seed: int = 0) -> None:
     """Raise ValueError unless the formula holds in every system of units.
 
-    The check measures the same quantities in random other units of bytes, seconds, joules and dollars.  The right-hand
-    side must change exactly as the left-hand side does, so Max, ceiling and Piecewise need no rules of their own.  A
-    constant is stated in the unit of its letter, so there is nothing to check.
+    It measures the same quantities in random other units of bytes, seconds, joules and dollars.  The right-hand side
+    must change exactly as the left-hand side does, so Max, ceiling and Piecewise need no rules of their own.
     """
     if not formula.inputs:
         return

@@ -1,11 +1,7 @@
 """Words: choices of a strategy that are names rather than numbers.  Each is entered once, as letters are.
 
->>> word("weather", ["fair", "rain"], "what it is like outside")
-Word(weather: 'fair' or 'rain')
->>> WORDS.pop("weather").value("snow")
-Traceback (most recent call last):
-    ...
-ValueError: weather is 'fair' or 'rain', not 'snow'
+>>> word("weather", ["fair", "rain"], "what it is like outside"), WORDS.pop("weather").value("rain")
+(Word(weather: 'fair' or 'rain'), 'rain')
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -39,10 +35,7 @@ class Word:
         return next(iter(self.values))
 
     def value(self, name):
-        """Return the object that a name stands for.
-
-        Raises ValueError, listing the possible names, for an unknown one.
-        """
+        """Return the object that a name stands for.  Raises ValueError, listing the names, for an unknown one."""
         if isinstance(name, str | bool) and name in self.values:
             return self.values[name]
         if any(name is x for x in self.values.values()):

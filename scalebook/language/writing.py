@@ -152,8 +152,7 @@ class Vector(_Python):
 def repeated(expressions: Iterable[sympy.Basic], cases: bool = True) -> dict[sympy.Basic, str]:
     """Name every operation that occurs more than once.
 
-    With `cases=False`, operations inside a Piecewise are skipped, because one in a case that does not hold may have no
-    value.
+    With `cases=False`, operations inside a Piecewise are skipped: where its case does not hold, one may have no value.
 
     >>> a, b = sympy.symbols("a b")
     >>> repeated([sympy.log(a + 1) / b, 3 * sympy.log(a + 1)])

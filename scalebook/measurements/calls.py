@@ -13,7 +13,7 @@ from scalebook.inference.step import Step
 from scalebook.language import Formula, Row, Sheet
 from scalebook.language.row import gather
 from scalebook.pipeline.simulation import simulate
-from scalebook.search.plain import searchable
+from scalebook.search.space import searchable
 from scalebook.shell.named import find
 
 from .expressions import Empty, expression, names, written

@@ -1,12 +1,7 @@
 """Search all strategies of a training step, or the letters of a sheet, for the best choices within given limits.
 
->>> from scalebook.tables import accelerators, models
->>> from scalebook.training import training_step
->>> found = search(training_step, models.llama3_8b, accelerators.h100.at("bf16"), devices=64, global_batch=256,
-...                seq=8192)
->>> found.best[0].tp, found.count
-(1.0, ...)
 >>> from scalebook.inference.tokens import decoding
+>>> from scalebook.tables import accelerators, models
 >>> known = dict(context=8192, kv_bits=16)
 >>> search(decoding, models.llama3_8b, accelerators.h100.at("bf16"), maximize="batch", subject_to="token_time <= 20 ms",
 ...        batch=range(1, 257), weight_bits=[16, 8], **known).best[0]
@@ -52,33 +47,26 @@ def search(
     """Price every strategy that can run.  Return the best ones, the Pareto front, and counts of why the others are out.
 
     `sheet` is a sheet, a formula, or any other `Searchable` (training_step, serve, Calculon's Strategies).  `knowns`
-    are rows (a model, a device) and formulas that replace the sheet's own.  `letters` gives everything else that is
-    known, by keyword.  A letter or word whose value is a list is searched over that list.
-
-    For a plain sheet, only the listed letters are searched, and `minimize` or `maximize` names the objective.
-    Strategies for which the objective has no value are left out.  If the sheet computes the memory that a device holds,
-    it must fit the device's capacity.
-
-    For a training step, `devices` and `global_batch` must be given.  `seq` defaults to the model's longest sequence.
-    The step's `space` lists the other defaults: what is searched, what is minimized, and which rules and limits apply.
+    are rows (a model, a device or a list of devices) and formulas that replace the sheet's own.  `letters` gives all
+    else that is known.  A letter or word whose value is a list is searched over that list; of a plain sheet no other
+    is, and `minimize` or `maximize` names the objective.  If a sheet computes the memory that a device holds, it must
+    fit.  A training step needs `devices` and `global_batch`, and its `space` lists the defaults.  For `serve`,
+    `devices` is the most that may be used, `tpot` and `ttft` are targets, and each layout must serve `rate`.
 
     `against` is the second objective of the Pareto front; less of it is better.  `subject_to` adds limits ("memory <=
-    70 GB", "mfu >= 0.4", "tp <= 8"), and `lift` drops rules and limits by name.  A letter or word that makes no
-    difference to a strategy (an overlap of tensor parallelism at tp=1) keeps its first value, so that no strategy is
-    counted twice.  Ties go to the strategy that comes first in the order of the choices.
+    70 GB", "mfu >= 0.4"), and `lift` drops rules and limits by name.  A letter or word that makes no difference to a
+    strategy keeps its first value, so that no strategy is counted twice.  Ties go to the first strategy.
 
-    A list of devices may take the place of one device.  Each device is then searched separately, and each strategy
-    found has a `device`.  For `serve`, `devices` is the largest number that may be used, `tpot` and `ttft` are targets,
-    and every layout must be able to serve `rate` requests a second; `scalebook.inference.layouts` says what is
-    searched.
+    The search refuses more than `most` strategies (one core prices a billion in a few minutes).  `executor` is any
+    executor in the style of concurrent.futures; it does not change the result.  If the search is interrupted, or a
+    worker fails, it returns the best so far, and `note` says what is missing.
 
-    The search first counts the strategies to price and refuses more than `most` (one core prices a billion in a few
-    minutes).  `executor` is any executor in the style of concurrent.futures; it does not change the result.  If the
-    search is interrupted, or a worker fails, it returns the best strategies so far, and `note` says what is missing.
-    `progress` shows a bar; by default it appears in notebooks and terminals.
+    Raises LookupError for unknown names, TypeError for unsuitable arguments, and ValueError if no strategy can run.
 
-    Raises LookupError for unknown names, TypeError for missing or unsuitable arguments, and ValueError if no strategy
-    can run.
+    >>> from scalebook.tables import accelerators, models
+    >>> from scalebook.training import training_step
+    >>> search(training_step, models.llama3_8b, accelerators.h100, devices=64, global_batch=256, seq=8192).best[0].tp
+    1.0
     """
     check_executor(executor)
     if isinstance(most, bool) or not isinstance(most, Real) or not most > 0:
@@ -105,19 +93,15 @@ def search(
 
 
 def _searched(problem: Problem, most: float, executor: Executor | None, progress: bool | None, device: str) -> Search:
-    """Run the search of one problem."""
     start = time.perf_counter()
     whole, combinations = layouts(problem), word_combinations(problem)
     expected, is_exact = about(problem, whole, combinations)
     said = f"{'' if is_exact else 'about '}{_rounded(expected, is_exact):,} strategies"
     if expected > most:
-        enough = f"most={2 * expected:.0e}"
-        raise ValueError(
-            f"this search would price {said}, and most={most:g} allows fewer: {_longest(problem)}, or say {enough}"
-        )
+        how = f"{_longest(problem)}, or say most={2 * expected:.0e}"
+        raise ValueError(f"this search would price {said}, and most={most:g} allows fewer: {how}")
     if combinations and len(whole):
-        # Raise an error for missing letters before anything is priced.
-        built(problem, combinations[0], problem.offloads(problem.letters))
+        built(problem, combinations[0], problem.offloads(problem.letters))  # raises an error for missing letters
     parts = tasks(problem, len(whole), len(combinations), executor is not None)
     says = f"search of {said}{f' on {device}' if device else ''}"
     priced, left, why = run(problem, list(enumerate(combinations)), parts, executor, says, progress)
@@ -132,7 +116,7 @@ def _rounded(number: float, is_exact: bool) -> int:
 
 
 def _longest(problem) -> str:
-    """Name the longest lists of values, which the caller could shorten, as the middle of a sentence."""
+    """Name the longest lists of values, which the caller could shorten."""
     lists = sorted({**problem.letters, **problem.words}.items(), key=lambda x: -len(x[1]))[:3]
     return "shorten " + ", ".join(f"{n} ({len(x):,} values)" for n, x in lists if len(x) > 1)
 
@@ -146,9 +130,8 @@ def _nothing(search: Search) -> str:
     if not space.layout:
         return "none has a value"
     if len(whole):
-        told = {n: (x,) for n, x in problem.fixed.items() if n != "devices"} | {
-            n: problem.letters[n] for n in problem.in_rows
-        }
+        told = {n: (x,) for n, x in problem.fixed.items() if n != "devices"}
+        told |= {n: problem.letters[n] for n in problem.in_rows}
         said = ", ".join(f"{n}={_listed(x)}" for n, x in told.items())
         return f"no layout of the {problem.values['devices']:g} devices goes with {said}"
     rest = space.layout[-1]

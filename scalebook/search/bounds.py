@@ -1,15 +1,9 @@
-"""Lower bounds that hold whatever the letters on axes are.
+"""Lower bounds that hold whatever the letters on axes are: a sweep prices only what could be among the best.
 
-A sweep fully prices only strategies that could be among the best.
-
->>> from scalebook.language import Formula, symbol
+>>> from scalebook.language import symbol
 >>> from .plan import Evaluated, Plan
 >>> plan = Plan(["tp", "dp"], {"dp_overlap": (0.0, 1.0)})
->>> exposed = Formula("f", "dp_exposed", (1 - symbol("dp_overlap")) * symbol("dp"))
->>> letters = plan.letters | {"dp_exposed": plan.add(exposed.rhs, plan.letters)}
->>> place = least_of(plan, symbol("dp_exposed") + symbol("tp"), {"dp_exposed": exposed}, letters)
->>> plan.is_wide(place)
-False
+>>> place = least_of(plan, (1 - symbol("dp_overlap")) * symbol("dp") + symbol("tp"), {}, plan.letters)
 >>> Evaluated(plan, {"tp": np.array([1.0, 2.0]), "dp": np.array([4.0, 2.0])}, 2).value(place)
 array([1., 2.])
 """
@@ -31,8 +25,7 @@ _NOT_BELOW = ("positive", "nonnegative", "share")  # the signs of letters that a
 def least_of(plan: Plan, expr: sympy.Basic, formulas: Mapping[str, Formula], letters: Mapping[str, int]) -> int:
     """Add a lower bound of an expression to the plan and return its place.  The bound depends on no axis.
 
-    Interval arithmetic gives the bound: each axis lies between its smallest and its largest value, and the signs of
-    letters are used where nothing else is known.  Returns the place of minus infinity if no bound is found.
+    It is found by interval arithmetic on the axes' values and on signs of letters; else it is minus infinity.
     """
     low, _ = _Between(plan, formulas, letters).ends(expr)
     return plan.constant(-np.inf) if low is None else low
@@ -83,11 +76,7 @@ class _Between:
         return low, high
 
     def _cases(self, expr):
-        """Bound a Piecewise.
-
-        If no condition depends on an axis, select the case.  Otherwise the bounds are known only if no value depends on
-        an axis.
-        """
+        """Bound a Piecewise: select the case, or, if a condition depends on an axis, take all its values."""
         values = [x.expr for x in expr.args]
         holds = [self.plan.add(x.cond, self.letters) for x in expr.args]
         lows, highs = zip(*map(self.ends, values), strict=True)

@@ -22,10 +22,9 @@ def check_executor(executor) -> None:
 
 
 def tasks(problem: Problem, layouts: int, combinations: int, shared: bool = False) -> list[range]:
-    """Split the rows of a search into tasks, given the number of layouts and of combinations of words.
+    """Split the rows of a search into tasks, more of them if several workers share them.
 
-    Each task has all combinations, because their sheets share most of their work.  If several workers share the tasks,
-    there are a few for each of them.
+    Each task has all combinations of words, because their sheets share most of their work.
     """
     number, on_axes = layouts * problem.in_layout, math.prod(len(problem.letters[x]) for x in problem.on_axes)
     each = on_axes * max(combinations, 1)
@@ -45,11 +44,7 @@ def run(problem: Problem, combinations: list, parts: list, executor, says: str, 
 
 
 def gathered(calls: list[tuple], executor: Executor | None, says: str, progress: bool | None, counted: Callable):
-    """Run calls, here or in an executor, with a progress bar.
-
-    Return the results that came back, and why others did not ("" if all did).  If none came back, raise the first
-    error.
-    """
+    """Run calls, here or in an executor.  Return results, and why others did not come back; if none did, raise that."""
     from tqdm.auto import tqdm
 
     done: dict[Future, Any] = {}

@@ -1,17 +1,14 @@
-"""Plan all formulas of a search as one list of operations.
+"""Plan all formulas of a search as one list of operations, each once, and apply it to rows of strategies.
 
-An operation that several strategies' sheets share appears once.
-
-Each value depends on some columns and some axes, and is stored with one entry per combination of them.  A kernel's time
-depends on tp and batch, so it is priced a few tens of times for millions of strategies.  The letters alone decide the
-order in which terms are added.  So a strategy's price is the same to the last digit, however many other strategies are
-priced with it.
+Each value is stored once per combination of the columns and axes that it depends on.  A kernel's time depends on tp and
+batch, so it is priced a few tens of times for millions of strategies.  The letters alone decide the order of additions:
+a strategy's price is the same to the last digit, however many others are priced with it.
 
 >>> plan = Plan(["tp", "dp"], {"dp_overlap": (0.0, 0.5)})
 >>> from scalebook.language import symbol
 >>> exposed = plan.add((1 - symbol("dp_overlap")) * symbol("dp") / 8, plan.letters)
 >>> some = Evaluated(plan, {"tp": np.array([1.0, 1.0, 2.0]), "dp": np.array([4.0, 2.0, 2.0])}, 3)
->>> some.spread(exposed, np.arange(3))
+>>> Block(some, np.arange(3)).value(exposed)
 array([[0.5  , 0.25 , 0.25 ],
        [0.25 , 0.125, 0.125]])
 """
@@ -23,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 import sympy
 
-from .columns import Columns
-
-__all__ = ["Block", "Evaluated", "Plan", "Program", "cases", "evaluated", "program"]
+__all__ = [
+    "Block", "Columns", "Evaluated", "Plan", "Program", "cases", "evaluated", "firsts", "numbered", "program",
+]  # fmt: skip
 
 _SHARED = 4  # with this many rows a combination or more, a value on axes is evaluated by combination
 
@@ -33,8 +30,8 @@ _SHARED = 4  # with this many rows a combination or more, a value on axes is eva
 class Plan:
     """Operations in order.  Each has the places of its arguments and a bit mask of the columns and axes it depends on.
 
-    `columns` are letters with a value in each row.  `axes` are letters with few values; every row tries all of them.
-    `solved` are letters whose values are found later.  `letters` maps all of these to their places.
+    `columns` have a value in each row; every row tries all values of the `axes`; `solved` letters are found later.
+    `letters` maps all of these to their places.
     """
 
     def __init__(self, columns: Sequence[str], axes: Mapping[str, tuple[float, ...]], solved: Sequence[str] = ()):
@@ -85,10 +82,7 @@ class Plan:
         return self._known[operation, args]
 
     def fold(self, operation: Callable, args: Iterable[int]) -> int:
-        """Return the place of the sum, product, maximum or minimum of several values.
-
-        Values with the fewest dependencies are combined first.
-        """
+        """Return the place of several values' sum, product, maximum or minimum, in order of their dependencies."""
         first, *others = sorted(args, key=self._rank)
         for x in others:
             first = self.operate(operation, first, x)
@@ -118,10 +112,7 @@ class Plan:
         return self._added[key][0]
 
     def above(self, places: Iterable[int], but: Callable[[int], bool] = lambda place: False) -> list[int]:
-        """Return, in order, all operations that the given values need.
-
-        Operations for which `but` is true are skipped, with what only they need.
-        """
+        """Return, in order, all operations that the values need, without those where `but` and what only they need."""
         found, todo = set(), list(places)
         while todo:
             x = todo.pop()
@@ -194,8 +185,8 @@ def _args(expr: sympy.Basic) -> Sequence[sympy.Basic]:
 class Program(NamedTuple):
     """An expression as a list of operations.
 
-    Each step is the function that enters an operation into a plan, and the places of its arguments, which index the
-    letters, then the constants, then earlier results.  A single letter or number becomes one step.
+    Each step is the function that enters an operation into a plan, and the places of its arguments among the letters,
+    then the constants, then earlier results.
     """
 
     letters: tuple[str, ...]
@@ -205,14 +196,7 @@ class Program(NamedTuple):
 
 @lru_cache(4096)
 def program(expr: sympy.Basic) -> Program:
-    """Turn an expression into a list of operations, each subexpression once.
-
-    Raises NotImplementedError for an operation that has no NumPy counterpart here.
-
-    >>> from scalebook.language import symbol
-    >>> program(symbol("tp") ** 2 / 3).letters
-    ('tp',)
-    """
+    """Turn an expression into a list of operations.  Raises NotImplementedError for one without a counterpart here."""
     nodes = list(_parts(expr, {}))
     letters = [x for x in nodes if x.is_Symbol]
     constants = {x: c for x in nodes if not x.is_Symbol and (c := _constant(x)) is not None}
@@ -221,9 +205,8 @@ def program(expr: sympy.Basic) -> Program:
     steps = []
     for x in others:
         if x.func not in _BUILT:
-            raise NotImplementedError(
-                f"a search cannot evaluate {x.func.__name__}: use {', '.join(k.__name__ for k in _BUILT)}"
-            )
+            known = ", ".join(k.__name__ for k in _BUILT)
+            raise NotImplementedError(f"a search cannot evaluate {x.func.__name__}: use {known}")
         steps.append((_BUILT[x.func], tuple(place[y] for y in _args(x))))
     if not others:
         steps.append((lambda plan, args: args[0], (place[expr],)))
@@ -233,11 +216,58 @@ def program(expr: sympy.Basic) -> Program:
 _PROGRAMS: dict[int, tuple[sympy.Basic, Program]] = {}  # each beside its expression, whose id stays its own
 
 
-class Evaluated:
-    """A plan applied to rows of columns.
+def numbered(mixed: np.ndarray, span: int) -> tuple[np.ndarray, int]:
+    """Renumber integers below `span` as 0, 1, 2, ... in increasing order; return the numbers and how many there are."""
+    if span > 16 * len(mixed) + 1024:
+        values, inverse = np.unique(mixed, return_inverse=True)
+        return inverse, len(values)
+    there = np.zeros(span, bool)
+    there[mixed] = True
+    return (np.cumsum(there) - 1)[mixed], int(np.count_nonzero(there))
 
-    Values with few distinct combinations are evaluated lazily, once per combination of their columns.
+
+def firsts(inverse: np.ndarray, count: int) -> np.ndarray:
+    """Return, for each number below `count`, the place where it first occurs."""
+    first = np.empty(count, np.intp)
+    first[inverse[::-1]] = np.arange(len(inverse) - 1, -1, -1)
+    return first
+
+
+class Columns:
+    """Rows of letters.  `values` are the distinct values of each letter, in increasing order.
+
+    Sets of letters are bit masks, in the order of `columns`.
     """
+
+    def __init__(self, columns: Mapping[str, np.ndarray], size: int):
+        self.size, self.values = size, {}
+        self._codes, self._keys, self._maps = [], {}, {}
+        for name, column in columns.items():
+            self.values[name], codes = np.unique(column, return_inverse=True)
+            self._codes.append((codes, len(self.values[name])))
+
+    def key(self, bits: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return each combination's first row, and each row's combination, for the letters in `bits`."""
+        if bits not in self._keys:
+            mixed, span = np.zeros(self.size, np.int64), 1
+            for place, (codes, count) in enumerate(self._codes):
+                if bits >> place & 1:
+                    if span * count > 2**62:
+                        mixed, span = numbered(mixed, span)
+                    mixed, span = mixed * count + codes, span * count
+            inverse, count = numbered(mixed, span)
+            self._keys[bits] = firsts(inverse, count), inverse
+        return self._keys[bits]
+
+    def places(self, bits: int, more: int) -> np.ndarray:
+        """Map each combination of the letters in `more` to its combination of the letters in `bits`, a subset."""
+        if (bits, more) not in self._maps:
+            self._maps[bits, more] = self.key(bits)[1][self.key(more)[0]]
+        return self._maps[bits, more]
+
+
+class Evaluated:
+    """A plan applied to rows.  Values are evaluated when asked for, once per combination of their columns."""
 
     def __init__(self, plan: Plan, columns: Mapping[str, np.ndarray], size: int):
         self.plan = plan
@@ -248,10 +278,7 @@ class Evaluated:
         self._paths: dict[int, list[int]] = {}
 
     def is_late(self, place: int) -> bool:
-        """Return True if a value is evaluated row by row.
-
-        Such a value depends on axes, and has about as many combinations as there are rows.
-        """
+        """Return True if a value depends on axes and has about as many combinations as rows: it is found row by row."""
         bits = self.plan.bits[place]
         if bits not in self._late:
             own = bits & self.plan.in_columns
@@ -285,10 +312,6 @@ class Evaluated:
         for x in places:
             self._values.pop(x, None)
 
-    def spread(self, place: int, rows: np.ndarray) -> np.ndarray:
-        """Return a value at the given rows, which are its last dimension."""
-        return Block(self, rows).value(place)
-
 
 class Block:
     """A plan applied to a block of rows that is small enough for the core's cache."""
@@ -304,9 +327,8 @@ class Block:
             plan, values = self.evaluated.plan, self._values
             for x in self.evaluated.late(place):
                 if x not in values:
-                    values[x] = plan.operations[x](
-                        *[values[y] if y in values else self._early(y) for y in plan.args[x]]
-                    )
+                    args = [values[y] if y in values else self._early(y) for y in plan.args[x]]
+                    values[x] = plan.operations[x](*args)
             if place not in values:
                 self._early(place)
         return self._values[place]
@@ -327,9 +349,7 @@ class Block:
 
 
 def evaluated(formulas: Mapping, columns: Mapping[str, np.ndarray], constants: Mapping, size: int) -> dict:
-    """Evaluate formulas, in order, at `size` rows.  Return the values of all letters, each of shape [rows].
-
-    Letters that have a column or a constant keep it.
+    """Evaluate formulas, in order, at `size` rows.  Return all letters, each of shape [rows]; given ones keep theirs.
 
     >>> from scalebook.memory.serving import weight_memory
     >>> columns, constants = {"params": np.array([1e9, 8e9])}, {"weight_bits": 16.0}

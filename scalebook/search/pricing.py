@@ -1,8 +1,4 @@
-"""Price strategies.  This is one task of a search, and another process may run it.
-
-A task is a problem, some combinations of words and some layouts.  Its result is the best strategies, the Pareto front,
-and counts.
-"""
+"""Price strategies: one task of a search, which another process may run.  It returns the best ones and counts."""
 
 import math
 import pickle
@@ -30,10 +26,9 @@ _MOST = np.finfo(float).max  # values of strategies that do not fit are infinite
 
 
 class Priced(NamedTuple):
-    """The best strategies and the Pareto front, and counts.
+    """The best strategies, the Pareto front, and counts.
 
-    Arrays have one row per strategy with five columns: first objective, second objective, and its places among the
-    words, the rows and the axes.
+    A strategy is a row of five: the two objectives, and its places among the words, the rows and the axes.
     """
 
     best: np.ndarray
@@ -56,12 +51,8 @@ def _front(found: np.ndarray) -> np.ndarray:
 
 def joined(a: Priced, b: Priced, best: int) -> Priced:
     """Join two results.  The order of the two does not matter."""
-    return Priced(
-        _best(np.concatenate([a.best, b.best]), best),
-        _front(np.concatenate([a.front, b.front])),
-        a.rejected + b.rejected,
-        a.count + b.count,
-    )
+    lowest, front = (np.concatenate(x) for x in ([a.best, b.best], [a.front, b.front]))
+    return Priced(_best(lowest, best), _front(front), a.rejected + b.rejected, a.count + b.count)
 
 
 EMPTY = Priced(_NONE, _NONE, Counter(), 0)
@@ -70,17 +61,15 @@ EMPTY = Priced(_NONE, _NONE, Counter(), 0)
 def built(problem: Problem, words: dict, offload: bool) -> "_Built":
     """Build the formulas that a search needs from a strategy's sheet, in order, and its constant letters.
 
-    Raises TypeError for letters that the formulas need and nobody gave.  The error also names any row given by position
-    that the sheet does not use.
+    Raises TypeError for letters that the formulas need and nobody gave, naming rows that the sheet does not use.
     """
     space = problem.space
     searched = [*problem.letters, *space.layout, *space.follows, *space.solved]
     told = dict.fromkeys([*problem.letters, *space.layout], 1.0) | problem.fixed
     swapped = [x for x in problem.knowns if isinstance(x, Formula)]
+    told |= words | ({"offload": offload} if space.offloads else {})
     # pass formulas too: a letter that one of them gives gets no default
-    sheet, knowns, told = problem.sheet.sheet(
-        problem.knowns, told | words | ({"offload": offload} if space.offloads else {})
-    )
+    sheet, knowns, told = problem.sheet.sheet(problem.knowns, told)
     formulas = (sheet.using(*swapped) if swapped else sheet).formulas
     knowns = tuple(x for x in knowns if not isinstance(x, Formula))
     cells = gather(knowns, told)
@@ -103,9 +92,8 @@ def built(problem: Problem, words: dict, offload: bool) -> "_Built":
             needed.add(name)
             todo += [x for x in formulas[name].inputs if x not in given] if name in formulas else []
     if lacking := sorted(needed - formulas.keys()):
-        raise TypeError(
-            f"this search needs {', '.join(lacking)}: give {lacking[0]}=...{_idle(knowns, formulas, sheet)}"
-        )
+        rest = f"give {lacking[0]}=...{_idle(knowns, formulas, sheet)}"
+        raise TypeError(f"this search needs {', '.join(lacking)}: {rest}")
     constants = {n: c.value for n, c in cells.items() if np.ndim(c.value) == 0 and n not in searched}
     return _Built({n: f for n, f in formulas.items() if n in needed}, constants)
 
@@ -127,7 +115,7 @@ def _idle(knowns, formulas, sheet) -> str:
 
 
 def price(problem: Problem, combinations: list[tuple[int, dict]], places: range) -> Priced:
-    """Run one task: price the given combinations of words, with their places, on the rows at some places."""
+    """Run one task: price combinations of words, with their places, on the rows at some places."""
     found, rejected = EMPTY, Counter()
 
     def reject(name, rows, numbers):
@@ -143,10 +131,9 @@ def price(problem: Problem, combinations: list[tuple[int, dict]], places: range)
 
 
 def each_sheet(planned: "Planned", slab: Slab, reject: Callable, first: tuple[int, ...] = ()):
-    """For each combination of words, yield its pricing on a slab and the rows that the rules allow.
+    """For each combination of words, those at places `first` first, yield its pricing and the rows that rules allow.
 
-    The combinations at the places in `first` come first.  `reject(name, rows, numbers)` counts strategies that a rule
-    leaves out: their numbers at some rows.
+    `reject(name, rows, numbers)` counts the strategies that a rule leaves out at some rows.
     """
     problem, evaluated = planned.problem, Evaluated(planned.plan, slab.columns, len(slab.places))
     said = {}
@@ -162,20 +149,14 @@ def each_sheet(planned: "Planned", slab: Slab, reject: Callable, first: tuple[in
 
 
 class _Sheet(NamedTuple):
-    """The sheet of one combination of words, as places in a plan.
-
-    `conditions` are the domains of its formulas, in order.  Each is a name with a Condition and the places of its
-    letters, or with a letter that must have a value of its sign, and its place.  `last` are the places that no later
-    sheet needs.  `least` is the place of a lower bound of the objective that depends on no axis; only a sweep uses it.
-    """
+    """The sheet of one combination of words, as places in a plan."""
 
     place: int
     words: dict
-    formulas: dict[str, Formula]
     letters: dict[str, int]
-    conditions: list[tuple[str, Condition | str, dict[str, int]]]
-    last: list[int]
-    least: int | None
+    conditions: list[tuple[str, Condition | str, dict[str, int]]]  # a str is a letter that must have its sign
+    last: list[int]  # places that no later sheet needs
+    least: int | None  # place of a lower bound of the objective that depends on no axis, for a sweep
 
 
 class Planned:
@@ -186,10 +167,8 @@ class Planned:
         self.problem = problem
         self.plan = Plan(problem.columned, axes, space.solved)
         self.sheets, uses = [], []
-        # Enter the bounds now, because the plan cannot change during evaluation.
-        for bound in (x.bound for x in problem.limits):
-            if not isinstance(bound, str):
-                self.plan.constant(bound)
+        for bound in (x.bound for x in problem.limits if not isinstance(x.bound, str)):
+            self.plan.constant(bound)  # now, because the plan cannot change during evaluation
         for place, words in combinations:
             own = built(problem, words, problem.offloads(problem.letters))
             letters = {n: self.plan.constant(x) for n, x in own.constants.items()} | self.plan.letters
@@ -203,7 +182,7 @@ class Planned:
                 if space.is_signed:
                     conditions.append((f"{name} has a value", name, {name: letters[name]}))
             least = least_of(self.plan, symbol(problem.axes[0]), own.formulas, letters) if has_bounds else None
-            self.sheets.append(_Sheet(place, words, own.formulas, letters, conditions, [], least))
+            self.sheets.append(_Sheet(place, words, letters, conditions, [], least))
             uses.append(self._used(self.sheets[-1]))
         seen = set()
         for sheet, used in zip(reversed(self.sheets), reversed(uses), strict=True):
@@ -227,7 +206,7 @@ _PLANS: dict[bytes, Planned] = {}
 
 
 def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None) -> Planned:
-    """Return the plan of a task, cached for the next task of the same problem (or of the same question, `of`)."""
+    """Return the plan of a task, kept for the next task of the same problem (or of the same question, `of`)."""
     key = pickle.dumps((problem if of is None else of, combinations))
     if key not in _PLANS:
         _PLANS.clear()
@@ -326,9 +305,9 @@ class Pricing:
         return block.solved({place: np.moveaxis(solve(at, (len(block.rows), *block.shape[:-1])), 0, -1)})
 
     def fitting(self, block):
-        """Return where strategies fit, and, for each row, how many have values and how many each condition leaves out.
+        """Return where strategies fit: they repeat no other, have values, and are within all limits.
 
-        A strategy fits if it repeats no other, has values, and is within all limits.
+        Return also, for each row, how many have values, and how many each condition leaves out.
         """
         fits = np.ones((*(1,) * len(self.plan.shape), len(block.rows)), bool)
         for part in self.parts:

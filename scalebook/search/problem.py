@@ -13,21 +13,8 @@ import numpy as np
 from .space import Searchable, Space, called_with, needs
 
 __all__ = [
-    "Limit",
-    "Problem",
-    "Slab",
-    "about",
-    "counts",
-    "distinct",
-    "layouts",
-    "looked_through",
-    "nonempty",
-    "parted",
-    "ruled",
-    "slabs",
-    "stand_for",
-    "together",
-    "word_combinations",
+    "Limit", "Problem", "Slab", "about", "counts", "distinct", "layouts", "looked_through", "nonempty", "parted",
+    "ruled", "slabs", "stand_for", "together", "word_combinations",
 ]  # fmt: skip
 
 _AXES = 4096  # at most this many combinations of letters on axes; the other letters become columns
@@ -36,10 +23,7 @@ LOOKED, COUNTED = 1 << 15, 1 << 10  # rows that an estimate samples, and rows wh
 
 
 class Limit(NamedTuple):
-    """An upper ("<=") or lower (">=") limit on a letter, by a number or by another letter.
-
-    Strategies beyond the limit are counted under its `name`.
-    """
+    """An upper ("<=") or lower (">=") limit on a letter, by a number or by another letter."""
 
     letter: str
     relation: str
@@ -49,19 +33,15 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """The arguments of a search, small enough to send to another process.
-
-    `values` are the known letters; `words` and `letters` have several values each.  `axes` are the two objectives: the
-    first is minimized, or maximized if `is_rising`.
-    """
+    """The arguments of a search, small enough to send to another process."""
 
     sheet: Searchable
     knowns: tuple
-    fixed: dict[str, float]
-    values: dict[str, float]
-    words: dict[str, tuple]
+    fixed: dict[str, float]  # letters with one value that the call gives
+    values: dict[str, float]  # these and those of rows and of the space
+    words: dict[str, tuple]  # with the values to search
     letters: dict[str, tuple]
-    axes: tuple[str, ...]
+    axes: tuple[str, ...]  # the two objectives: the first is minimized, or maximized if `is_rising`
     limits: tuple[Limit, ...]
     lifted: frozenset[str] = frozenset()
     best: int = 10
@@ -71,17 +51,15 @@ class Problem:
 
     def __post_init__(self):
         on_axes, size = [], 1
-        ruled = {x for rule in self.space.rules for x in rule.needs} | {
-            x for f in self.space.within(self) for x in needs(f)
-        }
+        ruled = {x for rule in self.space.rules for x in rule.needs}
+        ruled |= {x for f in self.space.within(self) for x in needs(f)}
         for name, values in sorted(self.letters.items(), key=lambda x: len(x[1])):
             if name not in ruled and name not in self.space.layout and size * len(values) <= _AXES:
                 on_axes.append(name)
                 size *= len(values)
+        in_rows = (x for x in self.letters if x not in on_axes and x not in self.space.layout)
         object.__setattr__(self, "on_axes", tuple(x for x in self.letters if x in on_axes))
-        object.__setattr__(
-            self, "in_rows", tuple(x for x in self.letters if x not in on_axes and x not in self.space.layout)
-        )
+        object.__setattr__(self, "in_rows", tuple(in_rows))
 
     @property
     def space(self) -> Space:
@@ -121,7 +99,7 @@ class Problem:
 
 
 def word_combinations(problem: Problem) -> list[dict]:
-    """Return the combinations of words in order; a combination that repeats another for every layout is left out."""
+    """Return the combinations of words in order, without those that repeat another for every layout."""
     found = [dict(zip(problem.words, x, strict=True)) for x in itertools.product(*problem.words.values())]
     return [x for x in found if all(part.any() for part in distinct(problem, x))]
 
@@ -129,10 +107,9 @@ def word_combinations(problem: Problem) -> list[dict]:
 def distinct(
     problem: Problem, words: Mapping, slab: "Slab | None" = None, said: dict | None = None
 ) -> list[np.ndarray]:
-    """Find the strategies that repeat no other, over rows and the letters on axes.
+    """Find the strategies that repeat no other: boolean arrays that must all hold, no two of which depend on one axis.
 
-    Returns boolean arrays that must all hold.  No two of them depend on the same axis.  If there is no slab, they cover
-    only what words decide by themselves.  `said` caches truth values for calls with the same rows and other words.
+    Without a slab they cover only what words decide.  `said` caches truth values for the same rows and other words.
     """
     axes, v, said = len(problem.on_axes), dict(words), {} if said is None else said
     if slab is not None:
@@ -181,20 +158,16 @@ def _flat(part: np.ndarray) -> np.ndarray:
 
 
 def layouts(problem: Problem) -> np.ndarray:
-    """Return all combinations of the layout's letters, one per row.
+    """Return all combinations of the layout's letters, one per row; without a layout one empty row.
 
     The last letter takes the devices that the others leave.
-
-    If there is no layout, return one empty row.
     """
     space, devices = problem.space, problem.values.get("devices")
     if not space.layout:
         return np.empty((1, 0))
     *names, rest = space.layout
     lists = {n: np.asarray(problem.letters.get(n, (problem.values.get(n, 1.0),)), float) for n in names}
-    lists = {
-        n: x if n in space.beside else x[devices % x == 0] for n, x in lists.items()
-    }  # other values do not divide the devices
+    lists = {n: x if n in space.beside else x[devices % x == 0] for n, x in lists.items()}
     columns = [x.reshape(-1) for x in np.meshgrid(*lists.values(), indexing="ij")]
     left = devices / math.prod(x for n, x in zip(names, columns, strict=True) if n not in space.beside)
     found = np.stack([*columns, left], axis=1)
@@ -225,10 +198,7 @@ def _candidates(problem: Problem, layouts: np.ndarray, places: np.ndarray) -> Sl
 
 
 def ruled(problem: Problem, slab: Slab, words: Mapping):
-    """Yield each rule that some rows break, with the rows where it holds.
-
-    If `words` is empty, only rules without words are checked; otherwise only rules with words.
-    """
+    """Yield rules that some rows break, with the rows where it holds: rules of words if any are given, else others."""
     for rule in problem.space.rules:
         is_of_words = not set(problem.space.words).isdisjoint(rule.needs)
         if rule.name not in problem.lifted and is_of_words == bool(words):
@@ -238,10 +208,7 @@ def ruled(problem: Problem, slab: Slab, words: Mapping):
 
 
 def looked_through(problem: Problem, layouts: np.ndarray, places: range) -> Iterator[tuple[Slab, dict[str, Slab]]]:
-    """Yield the rows that pass the rules without words, and the rows that each of these rules rejects.
-
-    Rows are checked a bounded number at a time.
-    """
+    """Yield the rows that pass the rules without words, and the rows that each rejects, some rows at a time."""
     for place in range(places.start, places.stop, CANDIDATES):
         slab = _candidates(problem, layouts, np.arange(place, min(place + CANDIDATES, places.stop)))
         slab = slab.take(nonempty(distinct(problem, {}, slab)))
@@ -262,14 +229,13 @@ def stand_for(problem: Problem, slab: "Slab", combinations: list[dict]) -> np.nd
 def slabs(
     problem: Problem, layouts: np.ndarray, places: range, combinations: list[dict], rejected: Counter
 ) -> Iterator[Slab]:
-    """Yield the rows that the rules allow, a bounded number at a time, and count the rejected strategies."""
+    """Yield the rows that the rules allow, some at a time, and count the rejected strategies."""
     waiting, size = [], SLAB * (8 if problem.space.solve else 1)  # solved letters are evaluated many times
     for slab, out in looked_through(problem, layouts, places):
         for name, x in out.items():
             rejected[name] += int(stand_for(problem, x, combinations).sum())
-        waiting.append(slab)
+        waiting.append(slab)  # collect rows over several checks, because a slab has a fixed cost
         if sum(len(x.places) for x in waiting) >= size:
-            # collect rows over several checks: a slab has a fixed cost, however few its rows
             yield from parted(together(waiting), size)
             waiting = []
     if waiting:
@@ -283,7 +249,6 @@ def parted(slab: "Slab", size: int) -> Iterator["Slab"]:
 
 
 def together(slabs: list[Slab]) -> Slab:
-    """Concatenate slabs."""
     if len(slabs) == 1:
         return slabs[0]
     columns = {n: np.concatenate([x.columns[n] for x in slabs]) for n in slabs[0].columns}
@@ -291,11 +256,7 @@ def together(slabs: list[Slab]) -> Slab:
 
 
 def about(problem: Problem, whole: np.ndarray, combinations: list[dict]) -> tuple[int, bool]:
-    """Estimate how many strategies the rules allow, and return whether the count is exact.
-
-    If there are many rows, the strategies of a random sample are counted.  The count includes strategies for which a
-    formula has no value, and strategies beyond a limit.
-    """
+    """Count the strategies that the rules allow, by a random sample if there are many, and say if it is exact."""
     number, random = len(whole) * problem.in_layout, np.random.default_rng(0)
     places = np.arange(number) if number <= LOOKED else random.integers(number, size=LOOKED)
     slab, share = _candidates(problem, whole, places), max(number / LOOKED, 1)

@@ -1,8 +1,9 @@
 """Results of a search: the best strategies, the Pareto front, and counts of why the others are out."""
 
 import html
+import itertools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from scalebook.language import NOTATION, Formula, Row
@@ -10,14 +11,14 @@ from scalebook.language.notation import either
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.language.units import show
 
-__all__ = ["Devices", "Found", "Search", "short"]
+from .pricing import built
+from .space import called_with, divisors
+
+__all__ = ["Devices", "Found", "Neighbours", "Search"]
 
 
 class Found:
-    """One strategy.  Its letters, its words and the two values it was ranked by are attributes.
-
-    `row` evaluates the whole sheet for this strategy.  `call` is the text of the call that gives that row.
-    """
+    """One strategy.  Its letters, its words and the two values it was ranked by are attributes."""
 
     def __init__(self, search: "Search", record: Iterable[float]):
         problem = search.problem
@@ -46,10 +47,7 @@ class Found:
 
     @cached_property
     def _call_letters(self) -> dict:
-        letters = {**self._problem.fixed, **self.letters}
-        rows = tuple(x for x in self._problem.knowns if not isinstance(x, Formula))
-        sheet, _, _ = self._problem.sheet.sheet(rows, letters | self.words)
-        return {n: x for n, x in letters.items() if n in sheet.letters} | self.words
+        return _call_letters(self._problem, self.letters, self.words)
 
     @cached_property
     def row(self) -> Row:
@@ -68,9 +66,16 @@ class Found:
 
     def _repr_html_(self):
         said = html.escape(repr(self)), html.escape(self.call)
-        return styled(
-            f"<p>{said[0]}</p><p><small><code>{said[1]}</code>; <code>row</code> has what follows.</small></p>"
-        )
+        follows = f"<p><small><code>{said[1]}</code>; <code>row</code> has what follows.</small></p>"
+        return styled(f"<p>{said[0]}</p>{follows}")
+
+
+def _call_letters(problem, letters: dict, words: dict) -> dict:
+    """Return what to pass to the searched thing by keyword: the letters that a strategy's sheet uses, and words."""
+    letters = {**problem.fixed, **letters}
+    rows = tuple(x for x in problem.knowns if not isinstance(x, Formula))
+    sheet, _, _ = problem.sheet.sheet(rows, letters | words)
+    return {n: x for n, x in letters.items() if n in sheet.letters} | words
 
 
 def _strategy(found: Found) -> list[str]:
@@ -81,7 +86,6 @@ def _strategy(found: Found) -> list[str]:
 
 
 def short(x) -> str:
-    """Format a number or a word briefly."""
     return f"{x:g}" if isinstance(x, float) else str(x)
 
 
@@ -114,12 +118,10 @@ class Search:
 
     - `best`: the best strategies in order, each with a `row`.
     - `pareto`: the strategies that no other strategy beats in both objectives.
-    - `rejected`: the number of strategies that each rule or limit rules out, or a formula that has no value there.
-      Each strategy is counted once, under the first that rejects it: rules come before pricing, limits after.
+    - `rejected`: the number of strategies that each rule, formula without a value, or limit leaves out. Each strategy
+      is counted once, under the first of these.
     - `count`: the number of strategies that have a price. `seconds`: how long the search took.
-    - `note`: what is missing, and why, if the search was interrupted or a worker failed. It is empty if the search
-      `is_whole`.
-    - `device`: the name of the device, if several were searched.
+    - `note`: what is missing, and why, unless the search `is_whole`. `device`: its name, if several were searched.
     """
 
     def __init__(self, problem, layouts, combinations, priced, seconds, note, device=""):
@@ -128,9 +130,9 @@ class Search:
         self.rejected: dict[str, int] = dict(sorted(priced.rejected.items(), key=lambda x: (-x[1], x[0])))
         self.pareto = [Found(self, x) for x in priced.front]
         best = [Found(self, x) for x in priced.best]
-        self.best = Best(
-            sorted(self.pareto, key=_order(problem))[: problem.best] if problem.space.is_front else best, note
-        )
+        if problem.space.is_front:
+            best = sorted(self.pareto, key=_order(problem))[: problem.best]
+        self.best = Best(best, note)
 
     @property
     def fitting(self) -> int:
@@ -139,8 +141,6 @@ class Search:
 
     def neighbours(self, place: int = 0):
         """List each single change to a strategy, by default the best: its cost, and why it is worse or impossible."""
-        from .neighbours import Neighbours
-
         return Neighbours(self.best[place]._search, self.best[place])
 
     # Showing
@@ -152,7 +152,7 @@ class Search:
 
     @property
     def remark(self) -> str:
-        """A remark for the reader on the strategies that were left out, or ""."""
+        """What the space remarks on the strategies that were left out, or ""."""
         return self.problem.space.remark(self.problem, self.rejected)
 
     @property
@@ -172,9 +172,8 @@ class Search:
         for i, x in enumerate(self.best):
             values = [show(x.values[n], NOTATION[n].unit) for n in axes]
             more = [show(x.row[n], NOTATION[n].unit) for n in shown]
-            rows.append(
-                [str(i + 1), *values, *(x.device for _ in devices), *(short(getattr(x, n, "")) for n in names), *more]
-            )
+            chosen = [short(getattr(x, n, "")) for n in names]
+            rows.append([str(i + 1), *values, *(x.device for _ in devices), *chosen, *more])
         yield ["", *axes, *devices, *names, *shown], rows, "best"
         yield ["by", "strategies"], [[n, f"{x:,}"] for n, x in self.rejected.items()], "left out"
 
@@ -192,12 +191,7 @@ def _order(problem):
 
 
 class Devices(Search):
-    """The joined result of one search on several devices.
-
-    Each strategy found has a `device`; `searches` has the results.
-
-    `note` names the devices that have no strategy within all limits, and devices left out by an interruption.
-    """
+    """The joined result of one search on several devices: `searches`.  Each strategy found has a `device`."""
 
     def __init__(self, searches: list[Search], left: list[str]):
         self.searches, self.problem, self.device = searches, searches[0].problem, ""
@@ -227,3 +221,119 @@ class Devices(Search):
     @property
     def _several(self):
         return dict.fromkeys(n for x in self.searches for n in x._several)
+
+
+class Neighbours:
+    """Single steps away from a strategy: possible ones first, the least bad first, then the impossible ones.
+
+    `steps` are triples: what changes, the value of the objective (None if the step is impossible), and why it is worse:
+    which part of the objective grows, or which rule forbids it.
+    """
+
+    def __init__(self, search: Search, found: Found):
+        self.found, self._problem = found, search.problem
+        self._objective = search.problem.axes[0]
+        own = {**found.letters, **found.words}
+        steps = {said: x for said, x in _steps(search, own) if x != own}
+        self._sheets: dict = {}
+        rows = [(said, *self._why(x)) for said, x in steps.items()]
+        sign = -1 if search.problem.is_rising else 1
+        self.steps = sorted(rows, key=lambda x: (x[1] is None, sign * (x[1] or 0)))
+
+    def _why(self, strategy):
+        """Return the objective after a step (None if it is impossible), and the reason against the step."""
+        problem, words = self._problem, {n: strategy[n] for n in self._problem.words}
+        letters = {n: x for n, x in strategy.items() if n not in words}
+        key = (*words.values(), problem.offloads({n: (x,) for n, x in letters.items()}))
+        if key not in self._sheets:
+            self._sheets[key] = built(problem, words, key[-1])
+        sheet = self._sheets[key]
+        if said := problem.space.reason(_all_values(problem, strategy), sheet, problem.lifted):
+            return None, said
+        try:
+            values = problem.sheet(*problem.knowns, **_call_letters(problem, letters, words))
+            found = values[self._objective]
+        except (KeyError, ValueError) as error:
+            return None, str(error.args[0])
+        for letter, relation, bound, _ in problem.limits:
+            own, most = values.get(letter), values.get(bound) if isinstance(bound, str) else bound
+            if own is None or most is None:
+                continue
+            if own > most if relation == "<=" else own < most:
+                unit, than = NOTATION[letter].unit, "above" if relation == "<=" else "below"
+                named = f"{bound} = " if isinstance(bound, str) else ""
+                return None, f"{letter} = {show(own, unit)} is {than} {named}{show(most, unit)}"
+        return found, self._parts(sheet, values)
+
+    def _parts(self, sheet, values):
+        """Name the two parts of the objective that change most."""
+        whole, parts = self._objective, [self._objective]
+        # a cost is time at a price: show the parts of the time
+        while len(parts) == 1 and (own := [x for x in _inputs(sheet, parts[0]) if x in sheet.formulas]):
+            whole, parts = parts[0], own
+        changes = {x: values[x] - self.found.row.get(x, 0.0) for x in parts}
+        most = sorted(changes.items(), key=lambda x: -abs(x[1]))[:2]
+        seen = [(n, x) for n, x in most if abs(x) > 1e-9 * abs(self.found.row[whole])]
+        said = (f"{n} {'+' if x > 0 else '−'}{show(abs(x), NOTATION[n].unit)}" for n, x in seen)
+        return ", ".join(said) or "nothing changes"
+
+    def _table(self):
+        unit, own = NOTATION[self._objective].unit, self.found.values[self._objective]
+        rows = [["(here)", show(own, unit), ""]]
+        for said, value, why in self.steps:
+            rows.append([said, "" if value is None else f"{show(value, unit)} ({100 * (value / own - 1):+.1f} %)", why])
+        return ["step", self._objective, "why"], rows
+
+    def __repr__(self):
+        heads, rows = self._table()
+        return aligned([heads, *rows], gap="  ")
+
+    def _repr_html_(self):
+        return styled(page_table(*self._table(), "one step away"))
+
+
+def _inputs(sheet, letter: str) -> tuple[str, ...]:
+    return sheet.formulas[letter].inputs if letter in sheet.formulas else ()
+
+
+def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:
+    """Yield what each step changes and the strategy after it.
+
+    A step moves a prime factor from one dimension to another, or a letter to its next value, or changes one word.
+    """
+    problem, layout = search.problem, search.problem.space.layout
+    known = {tuple(x) for x in search.layouts.tolist()}
+    primes = [x for x in divisors(problem.values["devices"]) if len(divisors(x)) == 2] if layout else ()
+    for (a, b), factor in itertools.product(itertools.permutations(problem.space.ways, 2), primes):
+        if own[a] % factor == 0:
+            changed = {a: own[a] / factor, b: own[b] * factor}
+            if tuple({**own, **changed}[x] for x in layout) in known:
+                yield _step(problem, own, changed)
+    for name in (*problem.space.beside, *problem.in_rows, *problem.on_axes):
+        values = problem.letters.get(name, ())
+        lower, higher = sorted(x for x in values if x < own[name]), sorted(x for x in values if x > own[name])
+        for side in (lower[::-1], higher):
+            steps = [x for x in (_step(problem, own, {name: x}) for x in side) if x[1] != own]
+            fine = (x for x in steps if not problem.space.reason(_all_values(problem, x[1]), None, problem.lifted))
+            if steps:  # the nearest step that can run, or else the nearest step
+                yield next(fine, steps[0])
+    for name, words in problem.words.items():
+        for word in words:
+            if word != own[name]:
+                yield _step(problem, own, {name: word})
+
+
+def _all_values(problem, strategy):
+    offload = problem.offloads({n: (x,) for n, x in strategy.items() if isinstance(x, float)})
+    return {**problem.values, **strategy, "offload": offload}
+
+
+def _step(problem, own, changed):
+    changed = changed | problem.space.settle(problem, {**own, **changed}, changed)
+    said = ", ".join(f"{n} {short(own[n])} → {short(x)}" for n, x in changed.items() if x != own[n])
+    new = {**own, **changed}
+    for name, says in problem.space.idle.items():  # what no longer makes a difference keeps its first value
+        live = called_with(says, dict.fromkeys(problem.space.offloads, 0.0) | problem.values | new)
+        if name in new and live is not None and not live:
+            new[name] = problem.first(name)
+    return said, new

@@ -1,7 +1,5 @@
 """The interface between a search and the things it can search, and the description of their strategies.
 
->>> divisors(12)
-(1, 2, 3, 4, 6, 12)
 >>> from scalebook.training import training_step
 >>> isinstance(training_step, Searchable), training_step.space.axes
 (True, ('step_time', 'memory'))
@@ -9,16 +7,18 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import sympy
 
-from scalebook.language import Row, Sheet
+from scalebook.language import Formula, Row, Sheet
+from scalebook.language.notation import nearest
 
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["Searchable", "Space", "called_with", "divisors", "needs"]
+__all__ = ["PlainSheet", "Searchable", "Space", "called_with", "divisors", "needs", "searchable"]
 
 
 def divisors(number: float) -> tuple[int, ...]:
@@ -46,11 +46,10 @@ class Space:
 
     What is searched, and in which order:
 
-    - `axes`: the default objectives, first and second. If there are none, the call must name the first.
-    - `words`: each word with its possible values.
-    - `usual`: function of the known letters that returns the default choices to search.
-    - `stated`: choices that rows given by position, or words, imply for other words. They override `usual`.
-    - `letters`: values assumed for letters that nobody gives.
+    - `axes`: the default objectives, first and second; without any the call must name the first.
+    - `words`: each word with its possible values. `letters`: values of letters that nobody gives.
+    - `usual`: function of the known letters that returns the default choices to search. `stated`: choices that rows
+      given by position, or words, imply for other words; they override `usual`.
     - `assumed`: function of the known letters that returns letters to treat as if the call had given them.
     - `needed`: letters that a call must give. `elsewhere`: letters that it must not give, each with the reason.
     - `order`: sort key for the values of a letter or word, if not in the order given. Ties go to the first strategy.
@@ -58,30 +57,23 @@ class Space:
 
     How devices are laid out:
 
-    - `layout`: letters that share the devices among them. The last one takes what the others leave.
-    - `beside`: letters of the layout that take no devices of their own.
+    - `layout`: letters that share the devices; the last one takes what the others leave, those `beside` take none.
     - `follows`: letters that follow from others, each with a function of them.
-    - `offloads`: letters that move something out of device memory; 0 moves nothing. If there are any, "offload" is a
-      word.
+    - `offloads`: letters that move something out of device memory, 0 for nothing. With any, "offload" is a word.
 
     What is left out:
 
-    - `rules` and `limits`: conditions that leave strategies out.
+    - `rules` and `limits`: conditions on strategies. `within`: conditions for a strategy to be in the space at all.
     - `reason`: function of values, a sheet (or None) and the lifted names that says why a strategy is left out.
     - `is_signed`: True if each letter must have a value of its sign, as in a call of a sheet.
-    - `within`: conditions for a strategy to be in the space at all.
-    - `idle`: for a letter or word, the condition under which it makes a difference. Where it makes none, it keeps its
-      first value and is not counted again.
-    - `apart`: words that change nothing in a block. Strategies that differ only in these are priced together.
-    - `settle`: what else changes with a step to a neighbour.
+    - `idle`: for a letter or word, the condition under which it makes a difference; where it makes none, it keeps its
+      first value. `settle`: what else changes with a step to a neighbour.
 
     How results are found and shown:
 
     - `solve`: a letter that follows from the choices, the letters it is found by, and a function of (`at`, shape) that
       returns its values. `at(letter, values)` returns a letter at trial values.
-    - `is_front`: True if the Pareto front is the answer. Then the runners-up in the first objective alone are not
-      interesting.
-    - `shown`: letters of a strategy's row to show next to its choices.
+    - `is_front`: True if the Pareto front is the answer. `shown`: letters of a row to show next to its choices.
     - `remark`: function that returns what a reader should know about the rejected strategies, counted by name.
     """
 
@@ -105,7 +97,6 @@ class Space:
     is_signed: bool = False
     within: Callable[["Problem"], tuple[Callable, ...]] = lambda problem: ()
     idle: Mapping[str, Callable] = field(default_factory=dict)
-    apart: tuple[str, ...] = ()
     settle: Callable[["Problem", Mapping, Mapping], dict] = _nothing
     solve: tuple[str, tuple[str, ...], Callable] | None = None
     is_front: bool = False
@@ -127,16 +118,13 @@ class Space:
 class Searchable(Protocol):
     """Protocol of a thing that a search can search.  Sheets and formulas need none of it.
 
-    `name` is what error messages call it, and `space` describes its strategies.  `sheet(knowns, letters)` takes rows
-    (and formulas that replace the sheet's own), letters and words (searched ones at any of their values).  It returns
-    the Sheet that prices strategies with these words, the rows to call it with, and the letters that are not words.  A
-    call with rows, letters and words returns the Row of one strategy.  To be searched in other processes, the thing
-    must pickle.
+    `sheet(knowns, letters)` takes rows (and formulas that replace the sheet's own), letters and words (searched ones at
+    any of their values).  It returns the Sheet that prices strategies with these words, the rows to call it with, and
+    the letters that are not words.  A call returns the Row of one strategy.  For other processes, it must pickle.
 
-    It may have `posed(cases, letters)`, which interprets a call itself if its letters are not choices of the thing as
-    it stands.  It returns the thing to search instead, and the remaining letters.  That thing may have `unmet(cases,
-    letters, rejected)`, which returns the sentence to raise if nothing was found and `rejected` kept everything out.
-    `cases` are the positional rows, once per device.
+    It may have `posed(cases, letters)`, which interprets a call whose letters are not its choices: it returns the thing
+    to search instead, and the remaining letters.  That thing may have `unmet(cases, letters, rejected)`, the sentence
+    to raise if nothing was found.  `cases` are the positional rows, once per device.
     """
 
     name: str
@@ -147,3 +135,63 @@ class Searchable(Protocol):
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]: ...
 
     def __call__(self, *knowns, **letters) -> Row: ...
+
+
+# Memory that a device holds: the first of these in the sheet.
+_HELD = ("memory", "device_memory", "train_memory", "decode_memory")
+
+
+class PlainSheet:
+    """A sheet whose letters can be searched.  `known` names the letters that the caller gives."""
+
+    def __init__(self, sheet: Sheet, known: Iterable[str]):
+        self.name, self._sheet, self._known = sheet.name, sheet, frozenset(known)
+
+    def __reduce__(self):
+        return _again, (self.name, tuple(self._sheet.formulas.values()), self._known)
+
+    @cached_property
+    def space(self) -> Space:
+        """A space without words or a layout.  If memory and capacity are known, memory must fit."""
+        held = [x for x in _HELD if x in self._sheet.formulas][:1] if "hbm_capacity" in self._known else []
+        return Space(limits=tuple(f"{x} <= hbm_capacity" for x in held), reason=self._reason, is_signed=True)
+
+    def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
+        """Return the sheet, the rows and the letters.  Raises TypeError for a letter that the sheet does not use."""
+        if stray := next((x for x in letters if x not in self._sheet.letters), None):
+            raise TypeError(f"{self.name} does not use {stray}; {nearest(stray, self._sheet.letters)}")
+        return self._sheet, knowns, dict(letters)
+
+    def __call__(self, *knowns, **letters) -> Row:
+        return self._sheet(*knowns, **letters)
+
+    def _reason(self, values, sheet, lifted):
+        """Name the first letter that has no value at these values, and say why; None if all have one."""
+        if sheet is None:
+            return None
+        missing = self._sheet(**{n: x for n, x in values.items() if n in self._sheet.letters}).missing
+        return next((f"{n} {missing[n]}" for n in sheet.formulas if n in missing), None)
+
+
+def _again(name, formulas, known):
+    return PlainSheet(Sheet(name, *formulas), known)
+
+
+def searchable(thing, knowns: tuple, letters: Iterable[str]) -> Searchable:
+    """Return `thing` if it is Searchable, and wrap a sheet or a formula so that it is.  Raises TypeError for all else.
+
+    Formulas among `knowns` replace the sheet's own.
+    """
+    swapped = tuple(x for x in knowns if isinstance(x, Formula))
+    known = {n for row in knowns if isinstance(row, Mapping) for n in row} | set(letters)
+    if isinstance(thing, Formula):
+        thing = Sheet(thing.name, thing._fill(frozenset(known), swapped))
+    if isinstance(thing, Sheet):
+        return PlainSheet(thing.using(*swapped) if swapped else thing, known)
+    if isinstance(thing, type) or not (isinstance(thing, Searchable) and callable(thing)):
+        said = repr(thing).partition("\n")[0]
+        said = said if len(said) < 80 else f"{said[:77]}..."
+        like = "as training_step has (scalebook.search.Searchable)"
+        has = f"what has a name, a space and a sheet for what is known, {like}"
+        raise TypeError(f"a search takes a sheet, a formula, or {has}, not {said}")
+    return thing

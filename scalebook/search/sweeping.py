@@ -23,19 +23,10 @@ from scalebook.language.tabular import aligned, page_table
 from scalebook.language.units import show
 
 from .arguments import one_number, problem_of
-from .columns import firsts, numbered
 from .parts import check_executor, gathered
-from .plan import Block
+from .plan import Block, firsts, numbered
 from .pricing import Priced, each_sheet, planned_for
-from .problem import (
-    Problem,
-    layouts,
-    looked_through,
-    parted,
-    stand_for,
-    together,
-    word_combinations,
-)
+from .problem import Problem, layouts, looked_through, parted, stand_for, together, word_combinations
 from .results import Search
 
 __all__ = ["Sweep", "sweep"]
@@ -48,10 +39,8 @@ _ROUNDING = 1 - 1e-9  # allows for rounding: a bound adds up its terms in anothe
 class Sweep(Mapping):
     """The result of a sweep: a mapping from number of devices to its `Search`, whose Pareto front is not kept.
 
-    `values` maps each size to the best value of the objective.  A size without a strategy within all limits has neither
-    a value nor a best strategy.  `count` strategies have a price, found in `seconds`, and `fitting` are within all
-    limits.  `note` says what is missing, and why, if the sweep was interrupted or a worker failed.  It is empty if the
-    sweep `is_whole`.
+    `values` maps each size that has a strategy within all limits to the best value of the objective.  `count`
+    strategies have a price, and `fitting` are within all limits.  `note` says what is missing, unless it `is_whole`.
     """
 
     def __init__(self, question: Callable, found: Iterable[tuple[float, Priced]], problem: Problem, seconds, note):
@@ -108,16 +97,10 @@ def sweep(
 ) -> Sweep:
     """Search at each number of devices, pricing what does not depend on it only once.
 
-    The best strategies are the same as in separate searches, to the last digit.
-
-    Takes the arguments of `search`, with a row of one device.  The thing searched must have a layout, as a training
-    step and Calculon's strategies have.  Every strategy is counted and checked against the limits.  Only strategies
-    that could be among the best, by a lower bound over all values of the letters on axes (offloads, overlaps), are
-    priced in full.
-
-    `executor` is any executor in the style of concurrent.futures (for Dask, `client.get_executor()`).  If the sweep is
-    interrupted, or a worker fails, it returns the sizes so far, and `note` says what is missing.  Raises what `search`
-    raises for unsuitable arguments, and ValueError if no strategy can run at any size.
+    The best strategies are those of separate searches, to the last digit.  Takes the arguments of `search`, with a row
+    of one device and a thing that has a layout (a training step, Calculon's strategies), and raises what it raises.
+    Every strategy is counted and checked against the limits; only those that could be among the best, by a lower bound
+    over the letters on axes (offloads, overlaps), are priced in full.  For Dask, `executor=client.get_executor()`.
     """
     check_executor(executor)
     devices = devices.tolist() if isinstance(devices, np.ndarray) else devices
@@ -154,7 +137,7 @@ def priced_sizes(question: Callable, sizes: list[float]) -> list[tuple[float, Pr
 
 
 def _alike(problem: Problem) -> tuple:
-    """Return a key that is equal for two sizes if the conditions on words, and the plan, are the same for both."""
+    """Return a key that two sizes share if the conditions on words, and the plan, are the same for both."""
     space = problem.space
     within = [(f.__code__, *(x.cell_contents for x in f.__closure__ or ())) for f in space.within(problem)]
     own = {n: problem.letters.get(n) for n in (*problem.on_axes, *space.idle)}
@@ -198,7 +181,6 @@ class _Swept:
         return result
 
     def _sizes(self, slab):
-        """Return the place of each row's size."""
         return np.searchsorted(self.devices, slab.columns["devices"])
 
     def _slab(self, slab, out):
@@ -261,10 +243,7 @@ class _Swept:
 
 
 def _same_limits(pricing, rows):
-    """Number the rows, giving one number to rows with equal inputs to the limits; return how many numbers there are.
-
-    Only one row of each number is then checked against the limits.
-    """
+    """Number the rows, giving one number to rows with equal inputs to the limits; return how many numbers there are."""
     plan, letters = pricing.plan, pricing.sheet.letters
     limits = [(x.letter, x.bound) for x in pricing.problem.limits if x.letter in letters]
     used = [letters[x] for pair in limits for x in pair if x in letters]

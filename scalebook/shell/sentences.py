@@ -8,20 +8,12 @@ __all__ = ["say", "sentence"]
 
 
 def sentence(error: Exception) -> str:
-    """Return an error's message.  For a KeyError this leaves out the quotes that Python adds.
-
-    >>> sentence(KeyError("accelerators has no 'h10'"))
-    "accelerators has no 'h10'"
-    """
+    """Return an error's message.  For a KeyError this leaves out the quotes that Python adds."""
     return str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
 
 
 def say(main: Callable[[list[str]], str]) -> None:
-    """Run a command's `main` on its arguments and print the result.
-
-    Exits with 1, silently, if nothing reads the output any more (a broken pipe), and with 130 and a message if
-    interrupted.
-    """
+    """Run a command's `main` and print the result.  Exits with 1 on a broken pipe, and with 130 if interrupted."""
     try:
         if said := main(sys.argv[1:]):
             print(said, flush=True)

@@ -106,7 +106,6 @@ TRAINING = Space(
     reason=reason,
     axes=("step_time", "memory"),
     letters=DEFAULT_LETTERS,
-    apart=("sharding", "schedule"),
     within=_schedules,
     layout=("tp", "cp", "ep", "pp", "dp"),
     beside=("ep",),
