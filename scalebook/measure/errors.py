@@ -48,13 +48,7 @@ class Confronted:
     def _table(self):
         head = ["what", "predicted", "measured", "8 in 10 of", "error"]
         return head, [
-            [
-                x.what,
-                show(x.predicted, "s"),
-                show(x.measured.median, "s"),
-                x.measured.spread,
-                f"{x.error:+.0%}",
-            ]
+            [x.what, show(x.predicted, "s"), show(x.measured.median, "s"), x.measured.spread, f"{x.error:+.0%}"]
             for x in self.lines
         ]
 

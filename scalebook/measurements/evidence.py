@@ -1,8 +1,7 @@
 """Evidence from measured rows about uncertain letters: each row's residual, and the elasticities of its prediction.
 
-Each confrontation is run again while the uncertain letters are traced. Every row gets its residual: the log of measured
-over predicted time (rates are inverted). It also gets, by cause, the elasticity of its prediction: its change in per
-cent if the cause moves by one per cent.
+A residual is the log of measured over predicted time (rates are inverted). An elasticity is, by cause, the change of
+the prediction in per cent if the cause moves by one per cent.
 
 >>> found = evidence("gemm_llmcompass")
 >>> cause = next(x for x in found.elasticities if str(x) == "a100 matmul_fp16")
@@ -82,28 +81,17 @@ _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
 
 
 def family_of(name: str) -> str:
-    """Return the family of a set, or "" if it has none (lower bounds, peers' predictions, arithmetic).
-
-    For a confrontation with several kinds of rows it is the family of the first kind.
-    """
+    """Return the family of a set, the first of several kinds; "" if it has none, like bounds and peers' predictions."""
     return next((family for family, (_, sets) in FAMILIES.items() if name in sets or name in map(whole, sets)), "")
 
 
 def whole(name: str) -> str:
-    """Return the name of the confrontation that a set belongs to.
-
-    >>> whole("azure:streams")
-    'azure'
-    """
+    """Return the name of the confrontation that a set such as "azure:streams" belongs to."""
     return name.partition(":")[0]
 
 
 def rows_of(name: str) -> np.ndarray:
-    """Return a mask of the set's rows in its confrontation: rows of its kind that nothing was calibrated on.
-
-    >>> int(rows_of("azure:products").sum())
-    29
-    """
+    """Return a mask of the set's rows in its confrontation: rows of its kind that nothing was calibrated on."""
     result, kind = confront(whole(name)), name.partition(":")[2]
     if not kind:
         return ~result.fitted
@@ -191,7 +179,7 @@ class _Elasticities(NamedTuple):
 
 
 def _elasticities_of_row(row: Row, letter: str) -> _Elasticities:
-    """Return the elasticities of a letter of a result, including those through the results it was made of."""
+    """Return a letter's elasticities, including those through the results that it was made of."""
     if letter in row.made_of:
         return _Elasticities(np.ravel(row[letter]), _elasticities_of_row(*row.made_of[letter]).by_cause)
 
