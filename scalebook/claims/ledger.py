@@ -35,8 +35,7 @@ def stored(name: str) -> dict:
 def digest(sentence: str) -> str:
     """Return the SHA-256 of a sentence's words, which ties a quotation to its article without storing the article.
 
-    Spaces and line breaks count as one space.  Marks of emphasis are left out, and curly quotation marks become
-    straight.
+    Line breaks, marks of emphasis and curly quotation marks make no difference.
 
     >>> digest("a  “b” **c**") == digest('a "b" c'), digest("a b")[:8]
     (True, 'c8687a08')
@@ -74,19 +73,14 @@ class Claim:
         return self.why()._repr_html_()
 
     def recomputed(self) -> str:
-        """Return the verdict that follows from the current numbers, or "" for a claim without checks.
-
-        If there are several verdicts, the gravest counts.
-        """
+        """Return the gravest verdict that follows from the current numbers, or "" for a claim without checks."""
         return max((x.verdict() for x in self.checks), key=VERDICTS.index, default="")
 
     def confirm(self) -> None:
         """Raise ValueError if the current numbers lead to a verdict other than the ledger's."""
         if self.checks and (got := self.recomputed()) != self.verdict:
-            said = "; ".join(x.comparison() for x in self.checks)
-            raise ValueError(
-                f"claim {quoted(self.key)} is said to be {quoted(self.verdict)}, and {quoted(got)} follows: {said}"
-            )
+            said = f"claim {quoted(self.key)} is said to be {quoted(self.verdict)}, and {quoted(got)} follows"
+            raise ValueError(f"{said}: {self.numbers()}")
 
     def numbers(self) -> str:
         """Return the claimed and computed numbers in one line; "" without a check."""
@@ -115,12 +109,8 @@ class Reason:
 
     def __repr__(self):
         c = self.claim
-        lines = [
-            f"{c.key}: {c.verdict}",
-            f'  "{c.quotation}"',
-            f"  {cite(c.article)}, {c.section}",
-            f"  {c.correction}",
-        ]
+        lines = [f"{c.key}: {c.verdict}", f'  "{c.quotation}"', f"  {cite(c.article)}, {c.section}"]
+        lines.append(f"  {c.correction}")
         for said, worked in self._checks_worked():
             lines += [*(f"  {x}" for x in said), *(f"    {x}" for text in worked for x in text.splitlines())]
         return "\n".join([*lines, *(f"  [{cite(x)}]" for x in c.sources)])
@@ -139,11 +129,7 @@ class Reason:
 
 
 def mark(verdict: str) -> Markup:
-    """Return a verdict as HTML; the style sheet gives it a colour.
-
-    >>> mark("holds with a condition")
-    '<span class="sb-verdict" data-verdict="holds-with-a-condition">holds with a condition</span>'
-    """
+    """Return a verdict as HTML; the style sheet gives it a colour."""
     return Markup(f'<span class="sb-verdict" data-verdict="{verdict.replace(" ", "-")}">{html.escape(verdict)}</span>')
 
 
@@ -172,7 +158,7 @@ class Judged:
 class ByKey(Mapping):
     """Things by key, read on first use.  Subclasses say what one is `called`, and how all are read.
 
-    Raises KeyError, naming the nearest keys, for an unknown one, and TypeError for a key that is no text.
+    An unknown key raises KeyError, naming the nearest.
     """
 
     called = ""
@@ -253,10 +239,9 @@ class Claims(ByKey):
         return {key: x for key, x in self.items() if x.article == article}
 
     def judged_in(self, chapter: str) -> Judged:
-        """Return the claims that a chapter judges, as its table of verdicts.
+        """Return the table of the claims that a chapter judges, by the name of its file.
 
-        `chapter` is the name of the chapter's file.  Raises ValueError, as `verdicts` does, if the numbers lead to
-        another verdict.
+        Raises ValueError, as `verdicts` does, if the numbers lead to another verdict.
         """
         chapters = sorted({x.chapter for x in self.values() if x.chapter})
         if chapter not in chapters:
@@ -280,7 +265,6 @@ class Claims(ByKey):
         return aligned([[key, x.verdict, x.quotation[:80]] for key, x in self.items()], gap="  ")
 
     def _repr_html_(self):
-        """Return the counts as HTML, with the claims of each article folded away."""
         heads, counted = ["claim", "verdict", "the sentence", "what holds"], {}
         for key, x in self.items():
             row = [key, _left_cell(mark(x.verdict)), f"“{x.words}”", _left_cell(x.correction)]

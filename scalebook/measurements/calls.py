@@ -94,17 +94,11 @@ class Call:
         if not isinstance(run, Row):  # a formula's number
             return float(expression(self.answer, lambda name: run))
 
-        def value(name):
-            if name != "step_time":
-                return run[name]
-            if seconds is not None:
-                return seconds
-            if self.blend is None:
-                return run.step_time
+        if seconds is None and self.blend and "step_time" in names(self.answer):
             share = self.blend[2]
-            return (1 - share) * run.step_time + share * self.runs[1].step_time
-
-        return float(expression(self.answer, value))
+            seconds = (1 - share) * run.step_time + share * self.runs[1].step_time
+        blended = {} if seconds is None else {"step_time": seconds}
+        return float(expression(self.answer, lambda name: blended[name] if name in blended else run[name]))
 
     @property
     def value(self) -> float | Fraction:
