@@ -1,9 +1,4 @@
-"""The headings of the four articles, and the chapters that follow each heading.
-
->>> from scalebook.claims import articles
->>> articles["isaev2023"].heading("How tensor offloading works").chapters
-('tensor-offloading',)
-"""
+"""The headings of the four articles, and the chapters that follow each heading."""
 
 from dataclasses import dataclass
 
@@ -37,7 +32,11 @@ class Article:
     headings: tuple[Heading, ...]
 
     def heading(self, name: str) -> Heading:
-        """Return one of its headings by its text.  Raises KeyError, with the nearest headings, for an unknown one."""
+        """Return one of its headings by its text.  Raises KeyError, with the nearest headings, for an unknown one.
+
+        >>> articles["isaev2023"].heading("How tensor offloading works").chapters
+        ('tensor-offloading',)
+        """
         found = {x.heading: x for x in self.headings}
         if name not in found:
             raise KeyError(f"{quoted(self.key)} has no heading {quoted(name)}; {nearest(name, found)}")

@@ -17,7 +17,7 @@ A claim without a check is judged by its sources. **cannot be checked** means th
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -115,7 +115,7 @@ class Point:
         return low * (1 - self.tolerance) <= self.computed * times <= high * (1 + self.tolerance)
 
     def shown(self) -> str:
-        """The claimed number or range, in words."""
+        """Return the claimed number or range in words."""
         unit = NOTATION[self.letter].unit
         low, high = ("" if math.isinf(x) else show(x, unit) for x in self.bounds)
         if low == high:
@@ -123,7 +123,7 @@ class Point:
         return f"{low} to {high}" if low and high else f"at least {low}" if low else f"at most {high}"
 
     def worked(self):
-        """Return the formula with its numbers.  For a cell of a table, return where it comes from."""
+        """Return the formula with its numbers, or where a cell of a table comes from."""
         if self.value:
             return _row(self.value.rpartition(".")[0]).why(self.letter)
         return self.made.worked(*self._positional, **self.inputs)
@@ -174,7 +174,7 @@ class Check:
         return ", ".join(parts)
 
 
-_OF_POINT = {"claimed", "tolerance", "formula", "rows", "knowns", "value", "solve", "assume"}
+_OF_POINT = {x.name for x in fields(Point)}
 _OF_CHECK = {"unless", "then", "belongs", "sparsity", "reads"}
 
 

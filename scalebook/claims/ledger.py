@@ -83,7 +83,7 @@ class Claim:
             raise ValueError(f"{said}: {self.numbers()}")
 
     def numbers(self) -> str:
-        """Return the claimed and computed numbers in one line; "" without a check."""
+        """Return the claimed and computed numbers in one line, or ""."""
         return "; ".join(x.comparison() for x in self.checks)
 
     def why(self) -> "Reason":
@@ -140,8 +140,6 @@ def _left_cell(text: str) -> Markup:
 class Judged:
     """Claims as a table: the sentence, the verdict, and what holds."""
 
-    HEADS = ("the article", "verdict", "what holds")
-
     def __init__(self, found: Iterable[Claim]):
         self.claims = tuple(found)
         for claim in self.claims:
@@ -152,7 +150,7 @@ class Judged:
 
     def _repr_html_(self):
         lines = [[f"“{x.words}”", _left_cell(mark(x.verdict)), _left_cell(x.correction)] for x in self.claims]
-        return styled(page_table(self.HEADS, lines, kind="sb-judged"))
+        return styled(page_table(["the article", "verdict", "what holds"], lines, kind="sb-judged"))
 
 
 class ByKey(Mapping):
@@ -206,8 +204,7 @@ class Counts(ByKey):
     def sentence(self, article: str = "") -> str:
         """Return the counts as a sentence, for one article or for all together."""
         counted = self[article] if article else self.total
-        said = [f"{counted[v]} {one if counted[v] == 1 else more}" for v, (one, more) in _SAID.items() if counted[v]]
-        *most, last = said
+        *most, last = (f"{counted[v]} {words[counted[v] > 1]}" for v, words in _SAID.items() if counted[v])
         return f"Of {counted.total()} claims {', '.join(most)}{', and ' if most else ''}{last}."
 
     def __repr__(self):

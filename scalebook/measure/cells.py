@@ -92,7 +92,7 @@ def _products(rows, precision):
 
 
 def _tile(products, cells):
-    """Return the tile rows that predict all product times best; products with fewer rows are no faster."""
+    """Return the tile rows that predict all product times best."""
     first = [x for x in products if x.precision == products[0].precision]
     letters = {x: np.array([getattr(row, x) for row in first], float) for x in ("rows", "columns", "inner", "copies")}
     letters["traffic"] = np.array([row.traffic for row in first])
@@ -172,7 +172,6 @@ def _cell(letter, found, source):
 
 
 def _text(letter, value):
-    """Return a value as TOML with a fitting unit prefix, to four or five digits."""
     unit = NOTATION[letter].unit
     if not unit:
         return f"{value:.5g}" if value % 1 else str(int(value))

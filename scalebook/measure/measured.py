@@ -27,6 +27,7 @@ __all__ = ["OWN", "Measured", "measure", "saved_at", "stored"]
 OWN = Path(__file__).with_name("own.toml")  # measurements of a machine of ours
 _VENDORS = ("NVIDIA", "AMD", "Intel", "Apple", "Google")
 _TIMES = 5  # timed training steps
+_HEAD = ["kernel", "precision", "shape", "median", "8 in 10 of", "rate"]
 _HELD_UP = 0.1  # share of disturbed kernels that is reported; on an idle machine it is one in fifty
 
 
@@ -92,16 +93,11 @@ class Measured:
         text = json.dumps(record).replace('{"kind"', '\n{"kind"').replace('{"letter"', '\n{"letter"')
         path.with_suffix(".json").write_text(text + "\n", "utf-8")
 
-    def _table(self):
-        return ["kernel", "precision", "shape", "median", "8 in 10 of", "rate"], list(map(_line, self.rows))
-
     def __repr__(self):
-        head, lines = self._table()
-        return "\n".join([self._title, aligned([head, *lines], gap="  ")])
+        return f"{self._title}\n{aligned([_HEAD, *map(_line, self.rows)], gap='  ')}"
 
     def _repr_html_(self):
-        head, lines = self._table()
-        return styled(page_table(head, lines, self._title))
+        return styled(page_table(_HEAD, map(_line, self.rows), self._title))
 
     @property
     def _title(self) -> str:
@@ -132,9 +128,8 @@ def measure(quick: bool = False, on: str | Backend | None = None, progress: bool
 
     on = on if isinstance(on, Backend) else backend(on)
     probes, rows, steps, times, note = plan(on, quick), [], [], 2 if quick else _TIMES, ""
-    with tqdm(
-        total=len(probes) + times + 1 + len(DECODED), unit="part", disable=None if progress is None else not progress
-    ) as bar:
+    parts, hidden = len(probes) + times + 1 + len(DECODED), None if progress is None else not progress
+    with tqdm(total=parts, unit="part", disable=hidden) as bar:
         try:
             for probe in probes:
                 bar.set_description(probe.name)

@@ -95,7 +95,6 @@ def _moved(kind, traffic, sample, precision=""):
 
 
 def _streams(on, quick, times=_TIMES):
-    """Time reading, copying and adding tensors, from sizes that fit in caches to sizes that do not."""
     found, size = [], 2**14
     while size <= min(_LARGEST[quick], on.memory // 16):
         x, y = (on.tensor((size // 4,), "fp32") for _ in range(2))
@@ -109,7 +108,6 @@ def _streams(on, quick, times=_TIMES):
 
 
 def _launches(on, quick, times=_TIMES):
-    """Time a tiny product and a tiny sum."""
     a, x = on.tensor((8, 8), "fp32"), on.tensor((8,), "fp32")
     samples = together([on.product(a, a), on.add(x, x)], on.wait, 3 * times)
     return [_moved("launch", 0.0, sample, "fp32") for sample in samples]
@@ -127,8 +125,7 @@ def _attention(on, quick, times=_TIMES):
 
 def _copies(on, quick, times=_TIMES):
     size = _LARGEST[quick]
-    samples = together([on.to_device(size), on.from_device(size)], on.wait, times)
-    return [_moved("host", size, sample) for sample in samples]
+    return [_moved("host", size, sample) for sample in together(on.host_copies(size), on.wait, times)]
 
 
 def _collectives(on, quick, times=_TIMES):
@@ -139,7 +136,6 @@ def _collectives(on, quick, times=_TIMES):
 
 
 def _files(on, quick, times=_TIMES):
-    """Time writing a file in the temporary folder until it is on the disk."""
     size, seconds = _LARGEST[quick], []
     data = os.urandom(2**20)
     with tempfile.TemporaryFile() as file:

@@ -56,7 +56,7 @@ def turns(xp, seq: int, head_dim: int, first: int = 0):
 
 
 def _turned(xp, x, cos, sin):
-    """Rotate pairs of values by their position's angle; with -sin, rotate back."""
+    """Rotate pairs of values by their position's angle; with -sin, back."""
     half = x.shape[-1] // 2
     a, b = x[..., :half], x[..., half:]
     return xp.concatenate([a * cos - b * sin, a * sin + b * cos], -1)
@@ -76,7 +76,6 @@ def _norm_back(d_h, x, gain, scale):
 
 
 def _softmax(xp, scores):
-    """Return the softmax, in the memory of the scores if the library allows writing there."""
     scores -= xp.amax(scores, -1)[..., None]
     scores = xp.exp(scores)
     scores /= scores.sum(-1)[..., None]
@@ -101,7 +100,6 @@ def _heads(xp, qkv, batch, heads):
 
 
 def _rows(xp, x):
-    """Join the heads again, one row per token."""
     batch, heads, seq, head_dim = x.shape
     return xp.swapaxes(x, 1, 2).reshape(batch * seq, heads * head_dim)
 

@@ -7,8 +7,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, reduce
 from importlib.resources import files
+from operator import or_
 from os import PathLike
 from pathlib import Path
 
@@ -143,28 +144,15 @@ def _rows_on(device: Row) -> list[Row]:
 
 
 def libraries_on(device: Row) -> tuple[str, ...]:
-    """Return the names of the libraries that have a row for a device at its precision.
-
-    >>> from scalebook.tables import accelerators
-    >>> "flash_2" in libraries_on(accelerators.h100)
-    True
-    """
+    """Return the names of the libraries that have a row for a device at its precision."""
     return tuple(dict.fromkeys(row.words["library"] for row in _rows_on(device)))
 
 
 def cells_of_libraries(device: Row, names: Iterable[str]) -> dict[str, Cell]:
-    """Return the cells of libraries on a device, by letter; a later library takes precedence over an earlier one.
-
-    >>> from scalebook.tables import accelerators
-    >>> cells_of_libraries(accelerators.h100, ["flash_2"])["attention_short"].value
-    0.3
-    """
-    rows, found = _rows_on(device), {}
-    for name in names:
-        for row in rows:
-            if row.words["library"] == name:
-                found |= row.cells
-    return found
+    """Return the cells of libraries on a device, by letter; a later library takes precedence over an earlier one."""
+    rows = _rows_on(device)
+    own = [row.cells for name in names for row in rows if row.words["library"] == name]
+    return reduce(or_, own, {})
 
 
 class Models(Table):
@@ -234,7 +222,30 @@ class Accelerators(Table):
         >>> accelerators.read(OWN).vendor
         'Intel'
         """
-        return _read_device(path, key)
+        if not isinstance(path, str | PathLike):
+            raise TypeError(f"a device is read from the path of a TOML file, not from {quoted(path)}")
+        path, how = Path(path), "`python -m scalebook.measure --save FILE` writes one for this machine"
+        try:
+            # a machine may have the key of a device of ours; only its own cells count then
+            table = Table.load(path, **_TABLES["accelerators"] | {"finish": lambda _, cells: _device("", cells)})
+        except OSError as error:
+            raise ValueError(f"{path} could not be read: {error.strerror}; {how}") from None
+        except UnicodeDecodeError:
+            raise ValueError(f"{path} is no text in UTF-8, as a TOML file is; {how}") from None
+        if not table:
+            raise ValueError(f"{path} has no stanza, [key], for a device; {how}")
+        if key is None and len(table) > 1:
+            raise LookupError(f"{path} has several devices: name {either(map(repr, table))} behind the path")
+        name = word(key, "a device's key") if key is not None else next(iter(table))
+        device = table[name]
+        device.kin = ()
+        refuse_faster(str(path), name, device, _table("accelerators"))
+        peaks = [x for x in device if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")]
+        lacking = [x for x in ("hbm_capacity", "hbm_bandwidth") if x not in device]
+        if lacking or not peaks:
+            wanted = [*lacking, *([] if peaks else ["a peak, such as peak_bf16"])]
+            raise ValueError(f"{path}, [{name}] lacks {', '.join(wanted)}; {how}")
+        return device
 
 
 _TABLES = {
@@ -254,33 +265,6 @@ _TABLES = {
 }
 
 
-def _read_device(path, key):
-    if not isinstance(path, str | PathLike):
-        raise TypeError(f"a device is read from the path of a TOML file, not from {quoted(path)}")
-    path, how = Path(path), "`python -m scalebook.measure --save FILE` writes one for this machine"
-    try:
-        # a machine may have the key of a device of ours; only its own cells count then
-        table = Table.load(path, **_TABLES["accelerators"] | {"finish": lambda _, cells: _device("", cells)})
-    except OSError as error:
-        raise ValueError(f"{path} could not be read: {error.strerror}; {how}") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is no text in UTF-8, as a TOML file is; {how}") from None
-    if not table:
-        raise ValueError(f"{path} has no stanza, [key], for a device; {how}")
-    if key is None and len(table) > 1:
-        raise LookupError(f"{path} has several devices: name {either(map(repr, table))} behind the path")
-    name = word(key, "a device's key") if key is not None else next(iter(table))
-    device = table[name]
-    device.kin = ()
-    refuse_faster(str(path), name, device, _table("accelerators"))
-    peaks = [x for x in device if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")]
-    lacking = [x for x in ("hbm_capacity", "hbm_bandwidth") if x not in device]
-    if lacking or not peaks:
-        wanted = [*lacking, *([] if peaks else ["a peak, such as peak_bf16"])]
-        raise ValueError(f"{path}, [{name}] lacks {', '.join(wanted)}; {how}")
-    return device
-
-
 @cache
 def _table(name):
     kind = {"models": Models, "accelerators": Accelerators}.get(name, Table)
@@ -295,11 +279,7 @@ def _table(name):
 
 
 class KeysWith(Sequence):
-    """The keys of a table's rows that have a letter. The table is read at first use, so that an import is quick.
-
-    >>> len(KeysWith("accelerators", "peak_fp4")) > 2
-    True
-    """
+    """The keys of a table's rows that have a letter. The table is read at first use, so that an import is quick."""
 
     def __init__(self, table: str, letter: str):
         self.table, self.letter = table, letter

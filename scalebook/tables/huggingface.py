@@ -48,11 +48,9 @@ def from_config(config: Mapping | str | PathLike, name: str | None = None) -> di
     Raises TypeError for anything but a path or a dict. Raises ValueError for a missing file, one that is not JSON, an
     unknown `model_type`, a field that is missing or of the wrong type, and counts that do not fit together.
 
-    >>> shape = from_config({"model_type": "llama", "num_hidden_layers": 80, "hidden_size": 8192, "vocab_size": 128256,
-    ...     "num_attention_heads": 64, "num_key_value_heads": 8, "intermediate_size": 28672,
-    ...     "max_position_embeddings": 131072}, name="Llama 3.1 70B")
-    >>> shape["attention"], shape["head_dim"], shape["embeddings"]
-    ('gqa', 128, 2)
+    >>> gpt2 = dict(model_type="gpt2", n_layer=12, n_embd=768, n_head=12, vocab_size=50257, n_positions=1024)
+    >>> from_config(gpt2)["ffn"]
+    3072
     """
     config = _language_model(config if isinstance(config, Mapping) else _load(config))
     kind, letters = KINDS[config["model_type"]], {}
@@ -85,7 +83,7 @@ def from_config(config: Mapping | str | PathLike, name: str | None = None) -> di
 
 
 def _scaled(config: Mapping) -> dict[str, int]:
-    """Return words for inputs that share a scale in 8-bit checkpoints, and for query-key norms over all heads."""
+    """Return letters for inputs that share a scale in 8-bit checkpoints, and for query-key norms over all heads."""
     found = {}
     scales = _typed(config, "quantization_config", dict, {})
     if sizes := _typed(scales, "weight_block_size", list, None):
@@ -122,7 +120,6 @@ def _load(config) -> Mapping:
 
 
 def _language_model(config: Mapping) -> dict:
-    """Return the fields of the language model, whose own fields override the outer ones."""
     config = {**config, **_typed(config, "text_config", dict, {})}
     if not isinstance(kind := config.get("model_type"), str):
         raise ValueError(f"a configuration needs the field 'model_type'; known are: {', '.join(sorted(KINDS))}")

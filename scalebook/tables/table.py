@@ -62,9 +62,7 @@ class Device(Row):
         return self._with(f"{cell.origin} at {precision}", cells, self.words | {"precision": precision})
 
     def on(self, cluster: Row) -> "Device":
-        """Return the device in a cluster, whose cells (network, latency, slow nodes) take precedence over its own.
-
-        Raises TypeError unless `cluster` is a row, such as one of `tables.clusters`.
+        """Return the device in a cluster, a row of `tables.clusters` whose cells take precedence over its own.
 
         >>> from scalebook.tables import accelerators, clusters
         >>> accelerators.a100.on(clusters.jean_zay).scaleout_bandwidth
@@ -77,9 +75,8 @@ class Device(Row):
     def running(self, *names: str) -> "Device":
         """Return the device with kernels of these libraries, whose cells take precedence over its own.
 
-        A library is a name in `tables.libraries`; later names take precedence over earlier ones. Set the precision
-        first, since some rows hold for one precision only. Raises LookupError for a library without a row for this
-        device.
+        Later names take precedence over earlier ones. Set the precision first, since some rows of `tables.libraries`
+        hold for one precision only. Raises LookupError for a library without a row for this device.
 
         >>> from scalebook.tables import accelerators
         >>> accelerators.h100.at("bf16").running("flash_2").attention_short
@@ -220,7 +217,7 @@ def _cell(row, name):
 
 
 def _kin(file: str, key: str, stanzas: Mapping) -> tuple[str, ...]:
-    """Return a stanza's key and the chain of keys it is `like`.  Raises ValueError for a circle or a missing key."""
+    """Return a stanza's key and the chain of keys it is `like`."""
     kin = [key]
     while other := stanzas[kin[-1]].get("like"):
         if other not in stanzas or other in kin:
@@ -279,7 +276,6 @@ def _row(file, key, stanza, kind, words, finish):
 
 
 def _number(where, name, value):
-    """Return a value of a cell as its source prints it, or None for an end that is not given."""
     if value is None:
         return None
     if isinstance(value, list):
