@@ -25,7 +25,7 @@ from scalebook.measurements.confrontation import SHOWN, best_share
 from scalebook.measurements.record import recorded, worse_than_recorded
 from scalebook.measurements.rows import read_rows
 from scalebook.measurements.serving import served_rows
-from scalebook.measurements.sets import bounds, stanzas
+from scalebook.measurements.sets import stanzas
 from scalebook.tables import SOURCES, accelerators, models
 
 from .support import cases
@@ -111,7 +111,7 @@ def text(path):
 
 
 def test_no_two_confrontations_of_one_name():
-    modules = measurements.training_seconds, measurements.calculon
+    modules = (measurements.calculon,)
     assert len(CONFRONTATIONS) == len(stanzas()) + sum(len(module.CONFRONTATIONS) for module in modules)
 
 
@@ -193,7 +193,7 @@ def the_command_says_them(name):
 
 
 def test_no_prediction_falls_below_what_amd_accepts_of_a_cluster():
-    result = bounds()["amd_thresholds"].confrontation()()
+    result = stanzas(bound=True)["amd_thresholds"].confrontation()()
     assert len(result.rows) == 25 and (result.predicted >= result.measured).all()
 
 

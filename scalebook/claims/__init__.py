@@ -3,10 +3,6 @@
 >>> from scalebook.claims import claims
 >>> claims["tf32"].verdict, claims["tf32"].recomputed()
 ('holds only with sparsity', 'holds only with sparsity')
->>> claims["t32"]
-Traceback (most recent call last):
-    ...
-KeyError: "no claim is called 't32'; did you mean 'tf32'?"
 """
 
 from . import arithmetic

@@ -1,7 +1,4 @@
-"""Arithmetic that articles do: totals of racks, links counted in both directions, one device over another.
-
-Each formula is a line of arithmetic that a data sheet leaves to its reader.
-"""
+"""Arithmetic that data sheets leave to their readers: totals of racks, links in both directions, device over device."""
 
 from scalebook.language import formula
 from scalebook.language.notation import letters_of
@@ -18,8 +15,7 @@ letters_of(__package__)
 
 @formula("rack_links", "nvidia-h100-whitepaper section 4.7")
 def rack_links(devices, directions, scaleup_bandwidth, taper):
-    """Fabric bandwidth as data sheets print it: all links, often in both directions, divided by the taper between
-    nodes.  Bisection bandwidth is half of one direction's total.
+    """Fabric bandwidth as data sheets print it: all links, often in both directions, over the taper between nodes.
 
     >>> rack_links(devices=256, directions=1, scaleup_bandwidth="450 GB/s", taper=2) / 1e12
     57.6
@@ -39,8 +35,7 @@ def rack_hbm(devices, hbm_capacity):
 
 @formula("rack_memory", "nvidia-gb200")
 def rack_unified(devices, hbm_capacity, host_capacity):
-    """Memory of a rack, with the memory of the host processors added.  Devices can address both, but host memory is far
-    slower.
+    """Memory of a rack, with the far slower memory of the host processors added; devices can address both.
 
     >>> rack_unified(devices=72, hbm_capacity="186 GB", host_capacity="240 GB") / 1e12
     30.672
@@ -103,8 +98,7 @@ def link_ratio(scaleup_bandwidth, link_bandwidth):
 
 @formula("peak_flops", "nvidia-h100-whitepaper section 4.1", "amd-cdna3-whitepaper table 1")
 def peak_of_cores(cores, core_rate, clock):
-    """Peak of a device from its cores: every core does `core_rate` operations per clock.  A multiply and an add count
-    as two.
+    """Peak of a device from its cores: each does `core_rate` operations per clock; a multiply and an add are two.
 
     >>> peak_of_cores(cores=132, core_rate="4096 FLOP", clock="1.83 G/s") / 1e12
     989.43
@@ -127,9 +121,10 @@ def active_share(active_params, params):
 
 @formula("kept_share", "korthikanti2022 §4.2")
 def kept_share(copied_values, kept_values, tp):
-    """Share of a block's stored activations that each tensor-parallel device keeps.  Activations inside attention and
-    the feed-forward layer are divided.  The layer's inputs, norms and dropouts stay on every device, unless the
-    sequence is split too.
+    """Share of a block's stored activations that each tensor-parallel device keeps.
+
+    Activations inside attention and the feed-forward layer are divided. The layer's inputs, norms and dropouts stay on
+    every device, unless the sequence is split too.
 
     >>> round(kept_share(copied_values=5, kept_values=17, tp=8), 4)
     0.3824

@@ -1,9 +1,4 @@
-"""The headings of the four articles, and the chapters that follow each heading.
-
->>> from scalebook.claims import articles
->>> articles["isaev2023"].heading("How tensor offloading works").chapters
-('tensor-offloading',)
-"""
+"""The headings of the four articles, and the chapters that follow each heading."""
 
 from dataclasses import dataclass
 
@@ -37,12 +32,15 @@ class Article:
     headings: tuple[Heading, ...]
 
     def heading(self, name: str) -> Heading:
-        """Return one of its headings by its text.  Raises KeyError, with the nearest headings, for an unknown one."""
-        for found in self.headings:
-            if found.heading == name:
-                return found
-        names = [x.heading for x in self.headings]
-        raise KeyError(f"{quoted(self.key)} has no heading {quoted(name)}; {nearest(name, names)}")
+        """Return one of its headings by its text.  Raises KeyError, with the nearest headings, for an unknown one.
+
+        >>> articles["isaev2023"].heading("How tensor offloading works").chapters
+        ('tensor-offloading',)
+        """
+        found = {x.heading: x for x in self.headings}
+        if name not in found:
+            raise KeyError(f"{quoted(self.key)} has no heading {quoted(name)}; {nearest(name, found)}")
+        return found[name]
 
     def claims(self, heading: Heading) -> list[Claim]:
         """Return the claims of the ledger under a heading."""
@@ -74,9 +72,8 @@ def _article(key, stanza):
     found = []
     for x in stanza["headings"]:
         if bool(x.get("chapters")) == bool(x.get("reason")):
-            raise ValueError(
-                f"articles.toml, [{key}], {quoted(x['heading'])}: a heading has either chapters or a reason for none"
-            )
+            said = "a heading has either chapters or a reason for none"
+            raise ValueError(f"articles.toml, [{key}], {quoted(x['heading'])}: {said}")
         if x["heading"] in (y.heading for y in found):
             raise ValueError(f"articles.toml, [{key}]: {quoted(x['heading'])} is entered twice")
         found.append(Heading(**{**x, "chapters": tuple(x.get("chapters", ()))}))

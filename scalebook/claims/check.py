@@ -1,8 +1,7 @@
 """Compare a number that an article states with ours, and derive a verdict by one plain rule.
 
-A point is one number of ours: a formula of the package with its inputs, or a cell of a table.  A check compares the
-sentence's main point with the claimed number.  If the sentence holds only sometimes, or holds for something else, the
-check has a second point.  The verdict follows from these cases, in order:
+A point is one number of ours: a formula with its inputs, or a cell of a table.  A check compares the sentence's main
+point with the claimed number, and may have a second point.  The verdict is the first of these cases that applies:
 
 - within the tolerance: **holds**; but if there is a point `unless` and the claim fails there:
   **holds with a condition**;
@@ -13,19 +12,12 @@ check has a second point.  The verdict follows from these cases, in order:
 - in no case within the tolerance: **wrong**.
 
 A claim without a check is judged by its sources. **cannot be checked** means that there are no sources.
-
->>> check = read(dict(formula="scalebook.memory.weight_memory", knowns=dict(params=7e9, weight_bits=4),
-...                   claimed="3.5 GB", tolerance=0.01))
->>> check.verdict(), check.comparison()
-('holds', 'claimed 3.5 GB, computed 3.5 GB')
->>> read(dict(value="accelerators.h100.peak_tf32", claimed="989 TFLOP/s", tolerance=0.01, sparsity=2)).verdict()
-'holds only with sparsity'
 """
 
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -47,7 +39,7 @@ _CELL = re.compile(r"(accelerators|links|models|precisions|engines)\.(\w+)(?: at
 
 
 def _row(text: str):
-    """Return a row of a table by "table.key", or of a device at a precision by "accelerators.h100 at fp8"."""
+    """Return the row of a text such as "models.llama3_70b" or "accelerators.h100 at fp8"."""
     found = _CELL.fullmatch(text)
     if not found or found[4]:
         raise ValueError(f"{quoted(text)} is not a row of a table, such as 'models.llama3_70b'")
@@ -56,18 +48,17 @@ def _row(text: str):
 
 
 def _cell_value(value):
-    """Return a number, or text with a unit, unchanged, and "table.key.letter" as the value of that cell."""
+    """Return the cell of a text "table.key.letter"; anything else is returned unchanged."""
     found = _CELL.fullmatch(value) if isinstance(value, str) else None
     return _row(value.rpartition(".")[0])[found[4]] if found and found[4] else value
 
 
 def _formula(name: str) -> Formula:
     module, _, attribute = name.rpartition(".")
-    found = getattr(import_module(module), attribute, None)
-    if not isinstance(found, Formula):
-        names = [n for n, x in vars(import_module(module)).items() if isinstance(x, Formula)]
-        raise ValueError(f"no formula is called {quoted(name)}; {nearest(attribute, names)}")
-    return found
+    known = {n: x for n, x in vars(import_module(module)).items() if isinstance(x, Formula)}
+    if attribute not in known:
+        raise ValueError(f"no formula is called {quoted(name)}; {nearest(attribute, known)}")
+    return known[attribute]
 
 
 @dataclass(frozen=True)
@@ -116,9 +107,7 @@ class Point:
     def bounds(self) -> tuple[float, float]:
         """The claimed range in base units.  A side that the claim leaves open is infinite."""
         low, high = self.claimed if isinstance(self.claimed, list) else (self.claimed, self.claimed)
-        least = quantity(self.letter, low) if low != "" else -math.inf
-        most = quantity(self.letter, high) if high != "" else math.inf
-        return least, most
+        return tuple(quantity(self.letter, x) if x != "" else end for x, end in ((low, -math.inf), (high, math.inf)))
 
     def fits(self, times: float = 1) -> bool:
         """Return True if `times` our number lies within the claimed range and its tolerance."""
@@ -126,7 +115,7 @@ class Point:
         return low * (1 - self.tolerance) <= self.computed * times <= high * (1 + self.tolerance)
 
     def shown(self) -> str:
-        """The claimed number or range, in words."""
+        """Return the claimed number or range in words."""
         unit = NOTATION[self.letter].unit
         low, high = ("" if math.isinf(x) else show(x, unit) for x in self.bounds)
         if low == high:
@@ -134,7 +123,7 @@ class Point:
         return f"{low} to {high}" if low and high else f"at least {low}" if low else f"at most {high}"
 
     def worked(self):
-        """Return the formula with its numbers.  For a cell of a table, return where it comes from."""
+        """Return the formula with its numbers, or where a cell of a table comes from."""
         if self.value:
             return _row(self.value.rpartition(".")[0]).why(self.letter)
         return self.made.worked(*self._positional, **self.inputs)
@@ -185,17 +174,17 @@ class Check:
         return ", ".join(parts)
 
 
-_OF_POINT = {"claimed", "tolerance", "formula", "rows", "knowns", "value", "solve", "assume"}
+_OF_POINT = {x.name for x in fields(Point)}
 _OF_CHECK = {"unless", "then", "belongs", "sparsity", "reads"}
 
 
 def read(stanza: Mapping[str, Any]) -> Check:
     """Read a check from its stanza.  A second point repeats only what differs from the first.
 
-    >>> read(dict(claimed=1, tolerence=0))
-    Traceback (most recent call last):
-        ...
-    ValueError: a check has no 'tolerence'; did you mean 'tolerance'?
+    >>> check = read(dict(formula="scalebook.memory.weight_memory", knowns=dict(params=7e9, weight_bits=4),
+    ...                   claimed="3.5 GB", tolerance=0.01))
+    >>> check.verdict(), check.comparison()
+    ('holds', 'claimed 3.5 GB, computed 3.5 GB')
     """
     if stray := sorted(stanza.keys() - _OF_POINT - _OF_CHECK):
         raise ValueError(f"a check has no {quoted(stray[0])}; {nearest(stray[0], _OF_POINT | _OF_CHECK)}")

@@ -35,8 +35,7 @@ def stored(name: str) -> dict:
 def digest(sentence: str) -> str:
     """Return the SHA-256 of a sentence's words, which ties a quotation to its article without storing the article.
 
-    Spaces and line breaks count as one space.  Marks of emphasis are left out, and curly quotation marks become
-    straight.
+    Line breaks, marks of emphasis and curly quotation marks make no difference.
 
     >>> digest("a  “b” **c**") == digest('a "b" c'), digest("a b")[:8]
     (True, 'c8687a08')
@@ -74,22 +73,17 @@ class Claim:
         return self.why()._repr_html_()
 
     def recomputed(self) -> str:
-        """Return the verdict that follows from the current numbers, or "" for a claim without checks.
-
-        If there are several verdicts, the gravest counts.
-        """
+        """Return the gravest verdict that follows from the current numbers, or "" for a claim without checks."""
         return max((x.verdict() for x in self.checks), key=VERDICTS.index, default="")
 
     def confirm(self) -> None:
         """Raise ValueError if the current numbers lead to a verdict other than the ledger's."""
         if self.checks and (got := self.recomputed()) != self.verdict:
-            said = "; ".join(x.comparison() for x in self.checks)
-            raise ValueError(
-                f"claim {quoted(self.key)} is said to be {quoted(self.verdict)}, and {quoted(got)} follows: {said}"
-            )
+            said = f"claim {quoted(self.key)} is said to be {quoted(self.verdict)}, and {quoted(got)} follows"
+            raise ValueError(f"{said}: {self.numbers()}")
 
     def numbers(self) -> str:
-        """Return the claimed and computed numbers in one line; "" without a check."""
+        """Return the claimed and computed numbers in one line, or ""."""
         return "; ".join(x.comparison() for x in self.checks)
 
     def why(self) -> "Reason":
@@ -115,12 +109,8 @@ class Reason:
 
     def __repr__(self):
         c = self.claim
-        lines = [
-            f"{c.key}: {c.verdict}",
-            f'  "{c.quotation}"',
-            f"  {cite(c.article)}, {c.section}",
-            f"  {c.correction}",
-        ]
+        lines = [f"{c.key}: {c.verdict}", f'  "{c.quotation}"', f"  {cite(c.article)}, {c.section}"]
+        lines.append(f"  {c.correction}")
         for said, worked in self._checks_worked():
             lines += [*(f"  {x}" for x in said), *(f"    {x}" for text in worked for x in text.splitlines())]
         return "\n".join([*lines, *(f"  [{cite(x)}]" for x in c.sources)])
@@ -139,11 +129,7 @@ class Reason:
 
 
 def mark(verdict: str) -> Markup:
-    """Return a verdict as HTML; the style sheet gives it a colour.
-
-    >>> mark("holds with a condition")
-    '<span class="sb-verdict" data-verdict="holds-with-a-condition">holds with a condition</span>'
-    """
+    """Return a verdict as HTML; the style sheet gives it a colour."""
     return Markup(f'<span class="sb-verdict" data-verdict="{verdict.replace(" ", "-")}">{html.escape(verdict)}</span>')
 
 
@@ -153,8 +139,6 @@ def _left_cell(text: str) -> Markup:
 
 class Judged:
     """Claims as a table: the sentence, the verdict, and what holds."""
-
-    HEADS = ("the article", "verdict", "what holds")
 
     def __init__(self, found: Iterable[Claim]):
         self.claims = tuple(found)
@@ -166,13 +150,13 @@ class Judged:
 
     def _repr_html_(self):
         lines = [[f"“{x.words}”", _left_cell(mark(x.verdict)), _left_cell(x.correction)] for x in self.claims]
-        return styled(page_table(self.HEADS, lines, kind="sb-judged"))
+        return styled(page_table(["the article", "verdict", "what holds"], lines, kind="sb-judged"))
 
 
 class ByKey(Mapping):
     """Things by key, read on first use.  Subclasses say what one is `called`, and how all are read.
 
-    Raises KeyError, naming the nearest keys, for an unknown one, and TypeError for a key that is no text.
+    An unknown key raises KeyError, naming the nearest.
     """
 
     called = ""
@@ -220,8 +204,7 @@ class Counts(ByKey):
     def sentence(self, article: str = "") -> str:
         """Return the counts as a sentence, for one article or for all together."""
         counted = self[article] if article else self.total
-        said = [f"{counted[v]} {one if counted[v] == 1 else more}" for v, (one, more) in _SAID.items() if counted[v]]
-        *most, last = said
+        *most, last = (f"{counted[v]} {words[counted[v] > 1]}" for v, words in _SAID.items() if counted[v])
         return f"Of {counted.total()} claims {', '.join(most)}{', and ' if most else ''}{last}."
 
     def __repr__(self):
@@ -253,10 +236,9 @@ class Claims(ByKey):
         return {key: x for key, x in self.items() if x.article == article}
 
     def judged_in(self, chapter: str) -> Judged:
-        """Return the claims that a chapter judges, as its table of verdicts.
+        """Return the table of the claims that a chapter judges, by the name of its file.
 
-        `chapter` is the name of the chapter's file.  Raises ValueError, as `verdicts` does, if the numbers lead to
-        another verdict.
+        Raises ValueError, as `verdicts` does, if the numbers lead to another verdict.
         """
         chapters = sorted({x.chapter for x in self.values() if x.chapter})
         if chapter not in chapters:
@@ -280,7 +262,6 @@ class Claims(ByKey):
         return aligned([[key, x.verdict, x.quotation[:80]] for key, x in self.items()], gap="  ")
 
     def _repr_html_(self):
-        """Return the counts as HTML, with the claims of each article folded away."""
         heads, counted = ["claim", "verdict", "the sentence", "what holds"], {}
         for key, x in self.items():
             row = [key, _left_cell(mark(x.verdict)), f"“{x.words}”", _left_cell(x.correction)]

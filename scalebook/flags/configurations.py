@@ -1,12 +1,6 @@
 """Framework flags: the letter or word of a strategy that each flag sets. Reads configurations and writes flags.
 
 No part of a configuration is executed. For a flag that the table lacks, the error names the nearest flag that it has.
-
->>> setup = read("--tensor-model-parallel-size 8 --sequence-parallel --micro-batch-size 2 --lr 1e-4 --bf16")
->>> setup.knowns["tp"], setup.knowns["sharding"], setup.precision, setup.without
-(8, 'replicated', 'bf16', ('--lr',))
->>> write(dict(tp=8, sequence_parallel=True, sharding="zero1"))
-'--tensor-model-parallel-size 8 --sequence-parallel --use-distributed-optimizer'
 """
 
 import html
@@ -49,12 +43,10 @@ _PAGE = "../../book/reference/formulas.html"  # base of links to chapters
 
 @dataclass(frozen=True, repr=False)
 class Setup:
-    """A configuration that was read.
+    """A configuration that was read: letters and words of a step (`knowns`), and those of the model (`shape`).
 
-    `knowns` are letters and words for a training step, `shape` the model's letters, and `precision` the precision of
-    products. `said` maps each flag to what it sets by itself. `notes` explain settings that were read but have no
-    letter. `without` lists flags that affect no price, and `unknown` flags that the table lacks, each with the nearest
-    flag that it has.
+    `said` maps each flag to what it sets by itself. `notes` explain settings that have no letter. `without` lists flags
+    that affect no price, and `unknown` flags that the table lacks, each with the nearest that it has.
     """
 
     framework: str
@@ -69,11 +61,7 @@ class Setup:
 
     @property
     def row(self) -> "tables.Framework":
-        """The framework's row of `tables.frameworks` for these flags: `training_step(model, device, setup.row, ...)`.
-
-        >>> read("--tensor-model-parallel-size 8").row.name
-        'Megatron Core, its flags as they are by default'
-        """
+        """The framework's row of `tables.frameworks` for these flags, which a training step takes."""
         rows = frameworks()[self.framework].rows
         return tables.frameworks[next(key for flag, key in rows if not flag or flag in self.flags)]
 
@@ -103,7 +91,6 @@ def _listed(letters: Mapping) -> str:
 
 
 def _framework(name: str) -> Flags:
-    """Return the flags of a framework whose configurations can be read."""
     if name not in _READ:
         raise ValueError(f"configurations are read of {either(_READ)}, not of {quoted(name)}")
     return frameworks()[name]
@@ -119,20 +106,14 @@ def read(source: str | PathLike | Mapping, framework: str | None = None, **known
     >>> setup = read({"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 3}})
     >>> setup.framework, setup.knowns
     ('deepspeed', {'batch': 4, 'sharding': 'zero3', 'dp_overlap': 1})
-    >>> print(*read("--tensor-model-paralel-size 8").unknown)
-    --tensor-model-paralel-size: did you mean --tensor-model-parallel-size?
-    >>> read("--overlap-param-gather")
-    Traceback (most recent call last):
-        ...
-    ValueError: --overlap-param-gather does nothing without --use-distributed-optimizer or --use-megatron-fsdp
     """
     if stray := [x for x in known if x not in _LETTERS and x != "layers"]:
         raise TypeError(f"a configuration is read with devices or layers, not {stray[0]!r}")
     text = source if isinstance(source, Mapping) else _text(source)
     framework = framework or guess(text)
     table = _framework(framework)
-    given, notes, without, unknown = {}, [], [], []
-    for flag, value in parsed(text, framework).items():
+    given, notes, without, unknown, values = {}, [], [], [], parsed(text, framework)
+    for flag, value in values.items():
         entry = table.find(flag)
         if entry is None:
             unknown.append(_unknown(table, flag))
@@ -150,29 +131,18 @@ def read(source: str | PathLike | Mapping, framework: str | None = None, **known
     for flag, entry in table.items():
         if entry.usual and flag not in given:
             found = {**entry.says(entry.usual), **found}
-            notes += [f"{entry.shown} {entry.usual}, since it is not given: {entry.note}"] * _is_unsaid(
-                entry, entry.usual
-            )
+            if _is_unsaid(entry, entry.usual):
+                notes.append(f"{entry.shown} {entry.usual}, since it is not given: {entry.note}")
     found |= follow(framework, given, found, known)
     precision = found.pop("precision", None)
     shape = {x.letter for x in table.values() if x.subject == "shape"}
     notes += [f"{table[x].shown} {text_of(given[x])}: {table[x].note}" for x in given if _is_unsaid(table[x], given[x])]
-    return Setup(
-        framework,
-        {x: y for x, y in (known | found).items() if x not in shape},
-        {x: y for x, y in found.items() if x in shape},
-        precision,
-        {x: y for x, y in said.items() if y},
-        tuple(notes),
-        tuple(without),
-        tuple(unknown),
-        frozenset(
-            said
-            for x, y in parsed(text, framework).items()
-            if text_of(y) not in ("false", "none")
-            for said in (x, f"{x}={text_of(y)}")
-        ),
-    )
+    on = {x: text_of(y) for x, y in values.items() if text_of(y) not in ("false", "none")}
+    knowns = {x: y for x, y in (known | found).items() if x not in shape}
+    shape = {x: y for x, y in found.items() if x in shape}
+    said = {x: y for x, y in said.items() if y}
+    flags = frozenset([*on, *(f"{x}={y}" for x, y in on.items())])
+    return Setup(framework, knowns, shape, precision, said, tuple(notes), tuple(without), tuple(unknown), flags)
 
 
 def _text(source: str | PathLike) -> str:
@@ -208,16 +178,14 @@ def _check_needs(table: Flags, given: Mapping) -> None:
             raise ValueError(f"{table[flag].shown} does nothing without {either(table[x].shown for x in needs)}")
 
 
-def _joined(table: Flags, said: Mapping[str, Mapping]) -> dict[str, Any]:
+def _joined(table: Flags, set_by: Mapping[str, Mapping]) -> dict[str, Any]:
     """Join what all flags set. Raises ValueError if two of them set a letter to different values."""
     found, by = {}, {}
-    for flag, letters in said.items():
+    for flag, letters in set_by.items():
         for name, value in letters.items():
             if found.get(name, value) != value:
-                raise ValueError(
-                    f"{table[by[name]].shown} says {name} = {found[name]} and {table[flag].shown} {name} = {value}: "
-                    "leave one of them out"
-                )
+                said = f"{table[by[name]].shown} says {name} = {found[name]} and {table[flag].shown} {name} = {value}"
+                raise ValueError(f"{said}: leave one of them out")
             found[name], by[name] = value, flag
     return found
 
@@ -225,20 +193,12 @@ def _joined(table: Flags, said: Mapping[str, Mapping]) -> dict[str, Any]:
 def write(strategy, framework: str = "megatron", layers: int | None = None, **letters) -> str:
     """Write a strategy in a framework's own format: an argument list, a JSON or a TOML.
 
-    `strategy` is letters and words, a `Strategy`, a search result, or what `read` returned. Only the letters and words
-    of a strategy are taken from a training step's row. What the model's code sets, and not flags, is left out. The text
-    is read back as a check: raises ValueError naming any letter or word that the framework has no flag for.
+    `strategy` is letters and words, a `Strategy`, a search result, or what `read` returned. What the model's code sets,
+    and not flags, is left out. The text is read back as a check: raises ValueError naming any letter or word that the
+    framework has no flag for.
 
-    >>> print(write(dict(tp=4, pp=2, sharding="zero3", schedule="gpipe"), framework="torchtitan"))
-    [parallelism]
-    tensor_parallel_degree = 4
-    pipeline_parallel_degree = 2
-    fsdp_reshard_after_forward = "always"
-    pipeline_parallel_schedule = "GPipe"
-    >>> write(dict(schedule="zb_v", pp=8))
-    Traceback (most recent call last):
-        ...
-    ValueError: Megatron-LM has no flags for schedule='zb_v'
+    >>> write(dict(tp=8, sequence_parallel=True, sharding="zero1"))
+    '--tensor-model-parallel-size 8 --sequence-parallel --use-distributed-optimizer'
     """
     table = _framework(framework)
     wanted = _wanted(strategy) | letters

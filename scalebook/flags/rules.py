@@ -1,11 +1,7 @@
 """Rules for flags that act together, by framework: letters that follow from several flags, and flags that need several.
 
 A reading rule takes the flags with their values, the letters found so far and the letters that the caller knows, and
-returns the letters that follow. A writing rule takes the wanted letters and the flags found so far, and sets the
-remaining flags.
-
->>> follow("megatron", {"num-layers-per-virtual-pipeline-stage": "4"}, {"pp": 8}, {"layers": 96})["chunks"]
-3
+returns the letters that follow. A writing rule takes the wanted letters and the flags found so far, and sets the rest.
 """
 
 import math
@@ -99,9 +95,8 @@ def _megatron(given, found, known) -> dict:
         out["pp_overlap"] = int(not _is_set(given, "no-overlap-p2p-communication"))
     kind = text_of(given.get("cp-comm-type", "p2p"))
     if kind not in ("p2p", "allgather", "a2a"):
-        raise ValueError(
-            f"--cp-comm-type is {quoted(kind)}, of which nothing is known; known are p2p, allgather or a2a"
-        )
+        known_kinds = "known are p2p, allgather or a2a"
+        raise ValueError(f"--cp-comm-type is {quoted(kind)}, of which nothing is known; {known_kinds}")
     if cp > 1 or "cp-comm-type" in given:
         out["context_exchange"] = "all_to_all" if kind == "a2a" else "gather"
         out["cp_overlap"] = _pieces(cp) if kind == "p2p" else 0
@@ -178,10 +173,9 @@ def _deepspeed(given, found, known) -> dict:
         whole, batch, count = batches
         replicas = whole / (batch * count)
         if replicas != int(replicas) or (dp and replicas != dp):
-            raise ValueError(
-                f"train_batch_size {whole} is not train_micro_batch_size_per_gpu {batch} times "
-                f"gradient_accumulation_steps {count} times {f'{dp:g}' if dp else 'a number of'} replicas"
-            )
+            said = f"train_batch_size {whole} is not train_micro_batch_size_per_gpu {batch}"
+            times = f"times gradient_accumulation_steps {count} times {f'{dp:g}' if dp else 'a number of'} replicas"
+            raise ValueError(f"{said} {times}")
         out["dp"] = int(replicas)
     return out
 
@@ -243,10 +237,8 @@ def _torchtitan_chunks(given, pp, layers) -> int:
     ends = sum(_usual(given, f"parallelism.pipeline_parallel_{x}_stage_less_layers") for x in ("first", "last"))
     each = number(flag, given[flag])
     stages = math.ceil((layers + ends) / each) if each else 0
-    said = (
-        f"{flag} {each:g} makes {stages} stages of {layers:g} blocks and {ends:g} for the ends, no multiple of pp={pp}"
-    )
-    return _whole(stages / pp, said)
+    made = f"{stages} stages of {layers:g} blocks and {ends:g} for the ends"
+    return _whole(stages / pp, f"{flag} {each:g} makes {made}, no multiple of pp={pp}")
 
 
 def _torchtitan_batch(given, pp, out) -> None:
@@ -368,9 +360,10 @@ _COMPLETE = {"megatron": _to_megatron, "deepspeed": _to_deepspeed, "torchtitan":
 
 
 def follow(framework: str, given: Mapping, found: dict, known: Mapping) -> dict[str, Any]:
-    """Return the letters that follow from several flags.
+    """Return the letters that follow from several flags. Raises ValueError if the flags contradict each other.
 
-    Raises ValueError, in one sentence, if the flags contradict each other.
+    >>> follow("megatron", {"num-layers-per-virtual-pipeline-stage": "4"}, {"pp": 8}, {"layers": 96})["chunks"]
+    3
     """
     return {x: y for x, y in _FOLLOW[framework](given, found, known).items() if y is not None}
 

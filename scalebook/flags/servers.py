@@ -1,11 +1,12 @@
-"""Server flags of vLLM and SGLang for a layout.
+"""Server flags of vLLM and SGLang for a layout, from `servers.toml`.
 
 vLLM's tensor parallelism counts the devices of one attention group; SGLang's counts the devices of all groups together.
-vLLM spreads the experts over all devices of a copy or over none. A letter that is not given gets no flag, so the server
-uses its own default.
+A letter that is not given gets no flag, so the server uses its own default.
 """
 
 import math
+import tomllib
+from importlib.resources import files
 from typing import NamedTuple
 
 from scalebook.inference.step import SERVING
@@ -19,11 +20,7 @@ __getattr__ = renamed(__name__)
 
 
 class ServerFlag(NamedTuple):
-    """A flag, the number it takes, and when it is written.
-
-    The number is `of`, an operation on letters; an empty `of` means a flag without a number. The flag is written only
-    if the letter `above` is more than one, or the letter or word in `equal` has the value given there.
-    """
+    """A flag, the number it takes, and when it is written: the head of `servers.toml` explains each."""
 
     name: str
     of: tuple[str, ...] = ()
@@ -32,10 +29,7 @@ class ServerFlag(NamedTuple):
 
 
 class Server(NamedTuple):
-    """A server's command, its flags and their source.
-
-    `all_experts` is True if the server spreads experts over all devices or over none.
-    """
+    """A server's command, its flags and their source."""
 
     name: str
     command: str
@@ -44,58 +38,17 @@ class Server(NamedTuple):
     all_experts: bool = False
 
 
-SERVERS = {
-    "vllm": Server(
-        "vLLM",
-        "vllm serve MODEL",
-        "vllm-parallel",
-        (
-            ServerFlag("--tensor-parallel-size", ("*", "tp")),
-            ServerFlag("--pipeline-parallel-size", ("*", "pp"), above="pp"),
-            ServerFlag("--data-parallel-size", ("*", "attention_dp"), above="attention_dp"),
-            ServerFlag("--enable-expert-parallel", above="ep"),
-            ServerFlag("--all2all-backend deepep_low_latency", above="ep", equal=("exchange", "all_to_all")),
-            ServerFlag("--max-model-len", ("+", "prompt", "output")),
-            ServerFlag("--max-num-seqs", ("/", "users", "replicas", "attention_dp")),  # of each group
-            ServerFlag("--max-num-batched-tokens", ("*", "chunk_tokens")),
-            ServerFlag("--gpu-memory-utilization", ("*", "cache_share")),
-            ServerFlag("--kv-cache-dtype fp8", equal=("kv_bits", 8)),
-        ),
-        all_experts=True,
-    ),
-    "sglang": Server(
-        "SGLang",
-        "python -m sglang.launch_server --model-path MODEL",
-        "sglang",
-        (
-            ServerFlag("--tp-size", ("*", "tp", "attention_dp")),
-            ServerFlag("--pp-size", ("*", "pp"), above="pp"),
-            ServerFlag("--dp-size", ("*", "attention_dp"), above="attention_dp"),
-            ServerFlag("--enable-dp-attention", above="attention_dp"),
-            ServerFlag("--ep-size", ("*", "ep"), above="ep"),
-            ServerFlag("--moe-a2a-backend deepep", above="ep", equal=("exchange", "all_to_all")),
-            ServerFlag("--context-length", ("+", "prompt", "output")),
-            ServerFlag("--max-running-requests", ("/", "users", "replicas")),  # of all groups
-            ServerFlag("--chunked-prefill-size", ("*", "chunk_tokens")),
-            ServerFlag("--mem-fraction-static", ("*", "cache_share")),
-            ServerFlag("--kv-cache-dtype fp8_e4m3", equal=("kv_bits", 8)),
-        ),
-    ),
-}
+_SAID = tomllib.loads((files(__package__) / "servers.toml").read_text("utf-8"))
+SERVERS = {x: Server(**y | {"flags": tuple(ServerFlag(**flag) for flag in y["flags"])}) for x, y in _SAID.items()}
 
 
 def server_flags(engine: str, **letters) -> str:
     """Return the command that starts a server with this layout, from letters and words of `serve`.
 
-    Lengths and users become flags if they are given. Raises ValueError for an engine without known flags or an
-    impossible layout, and LookupError for an unknown letter.
+    Raises ValueError for an engine without known flags or an impossible layout, and LookupError for an unknown letter.
 
-    >>> server_flags("vllm", tp=8, users=64, prompt=1024, output=1024).split(" ", 4)[-1]
-    '8 --max-model-len 2048 --max-num-seqs 64'
-    >>> server_flags("lmdeploy", tp=8)
-    Traceback (most recent call last):
-        ...
-    ValueError: flags are known of 'vllm' or 'sglang', not of 'lmdeploy'
+    >>> server_flags("vllm", tp=8, users=64, prompt=1024, output=1024)
+    'vllm serve MODEL --tensor-parallel-size 8 --max-model-len 2048 --max-num-seqs 64'
     """
     if engine not in SERVERS:
         raise ValueError(f"flags are known of {either(map(repr, SERVERS))}, not of {quoted(engine)}")
@@ -110,10 +63,8 @@ def server_flags(engine: str, **letters) -> str:
     devices, ep, copies = known["tp"] * known["attention_dp"], known["ep"], known["replicas"]
     notes = []
     if server.all_experts and 1 < ep < devices:
-        notes.append(
-            f"# {server.name} deals experts to all {devices:g} devices: "
-            f"no flag deals them to {ep:g} and splits each over {devices / ep:g}"
-        )
+        no_flag = f"no flag deals them to {ep:g} and splits each over {devices / ep:g}"
+        notes.append(f"# {server.name} deals experts to all {devices:g} devices: {no_flag}")
     if copies > 1:
         notes.append(f"# {copies:g} such servers behind one router")
     return "\n".join([" ".join(said), *notes])
@@ -135,9 +86,8 @@ def _written(flag: ServerFlag, known) -> str:
     if not of:
         return flag.name
     first, *rest = (known[x] for x in of)
-    number = {
-        "*": lambda: math.prod(rest, start=first),
-        "+": lambda: first + sum(rest),
-        "/": lambda: math.ceil(first / math.prod(rest)),
-    }[operation]()
+    if operation == "/":
+        number = math.ceil(first / math.prod(rest))
+    else:
+        number = first + sum(rest) if operation == "+" else math.prod(rest, start=first)
     return f"{flag.name} {number:g}" if number < 1 else f"{flag.name} {round(number)}"

@@ -1,8 +1,4 @@
-"""The table of flags (`flags.toml`): every flag as an object, by framework.
-
->>> frameworks()["deepspeed"]["gradient_accumulation_steps"].letter
-'microbatches'
-"""
+"""The table of flags (`flags.toml`): every flag as an object, by framework."""
 
 import tomllib
 from collections.abc import Mapping
@@ -74,24 +70,12 @@ class Flag:
 
 
 def text_of(value) -> str:
-    """Return a value as it is written on a command line.
-
-    >>> text_of(True), text_of(8)
-    ('true', '8')
-    """
+    """Return a value as it is written on a command line, such as "true" or "8"."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def number(flag: str, value) -> float:
-    """Return a count or a share as a number; whole numbers as int.
-
-    >>> number("pp", "8"), number("share", 0.5)
-    (8, 0.5)
-    >>> number("--micro-batch-size", "$MBS")
-    Traceback (most recent call last):
-        ...
-    ValueError: --micro-batch-size is '$MBS', a variable: write its value
-    """
+    """Return a count or a share as a number, whole ones as int. Raises ValueError, naming the flag, otherwise."""
     try:
         found = float("nan") if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -157,18 +141,14 @@ def _table() -> tuple[dict[str, str], dict[str, Flags]]:
 
 
 def first_formulas() -> dict[str, str]:
-    """Return, for each letter or word, the first formula that it enters.
-
-    >>> first_formulas()["tp_overlap"]
-    'tp_exposed'
-    """
+    """Return, for each letter or word, the first formula that it enters."""
     return _table()[0]
 
 
 def frameworks() -> dict[str, Flags]:
     """Return the flags of every framework, by its name.
 
-    >>> [x.name for x in frameworks().values()]
-    ['Megatron-LM', 'DeepSpeed', 'torchtitan', 'PyTorch FSDP', 'Colossal-AI', 'NCCL']
+    >>> frameworks()["deepspeed"]["gradient_accumulation_steps"].letter
+    'microbatches'
     """
     return _table()[1]

@@ -2,11 +2,6 @@
 
 From YAML only `key: value` is read, at any depth, and the keys are then flags. In a shell script, comments, continued
 lines and plain assignments are understood. Nothing is executed.
-
->>> parsed("TP=8\\ntorchrun train.py --tensor-model-parallel-size $TP --bf16  # all", "megatron")
-{'tensor-model-parallel-size': '8', 'bf16': True}
->>> parsed('{"zero_optimization": {"stage": 3}}', "deepspeed")
-{'zero_optimization.stage': 3}
 """
 
 import json
@@ -38,14 +33,16 @@ def guess(source: str | Mapping) -> str:
         return "torchtitan"
     if re.search(r"(^|\s)--[a-z]", source) or any(_YAML.match(x) for x in source.splitlines()):
         return "megatron"
-    raise ValueError(
-        f"{quoted(source[:60])} is no argument list, YAML, JSON or TOML: "
-        "say framework='megatron', 'deepspeed' or 'torchtitan', and give its text or the path of its file"
-    )
+    more = "say framework='megatron', 'deepspeed' or 'torchtitan', and give its text or the path of its file"
+    raise ValueError(f"{quoted(source[:60])} is no argument list, YAML, JSON or TOML: {more}")
 
 
 def parsed(source: str | Mapping, framework: str) -> dict:
-    """Return flags with their values. JSON and TOML keys are joined with their sections' names by dots."""
+    """Return flags with their values. JSON and TOML keys are joined with their sections' names by dots.
+
+    >>> parsed("TP=8\\ntorchrun train.py --tensor-model-parallel-size $TP --bf16  # all", "megatron")
+    {'tensor-model-parallel-size': '8', 'bf16': True}
+    """
     if framework == "megatron":
         if isinstance(source, Mapping):
             return {_flag(x): y for x, y in _flat(source, last=True).items()}

@@ -1,7 +1,6 @@
 """Turn measurements into a stanza for the table of accelerators.
 
-The peak of a machine is the best rate seen. The efficiency of its kernels is the median rate over that, with ends that
-hold eight in ten of the times. Nothing here comes from a step of a model.
+A peak is the best rate seen, and an efficiency the median rate over it, with ends that hold eight in ten of the times.
 """
 
 import re
@@ -93,7 +92,7 @@ def _products(rows, precision):
 
 
 def _tile(products, cells):
-    """Return the tile rows that predict all product times best; products with fewer rows are no faster."""
+    """Return the tile rows that predict all product times best."""
     first = [x for x in products if x.precision == products[0].precision]
     letters = {x: np.array([getattr(row, x) for row in first], float) for x in ("rows", "columns", "inner", "copies")}
     letters["traffic"] = np.array([row.traffic for row in first])
@@ -102,11 +101,9 @@ def _tile(products, cells):
     known |= {"peak_flops": cells[f"peak_{first[0].precision}"].value, "tile_columns": 64}
     known |= {"matmul_efficiency": cells[f"matmul_{first[0].precision}"].value}
     known["inner_half"] = inner_half(
-        peak_flops=known["peak_flops"],
-        hbm_bandwidth=known["hbm_bandwidth"],
-        exposed_write=exposed_write(),
+        {x: known[x] for x in ("peak_flops", "hbm_bandwidth")}, exposed_write=exposed_write(),
         activation_bits=BITS[first[0].precision],
-    )
+    )  # fmt: skip
     errors = {}
     for rows in _TILES:
         predicted = matmul_time(known, letters, tile_rows=rows)
@@ -129,7 +126,7 @@ def _attention(rows, cells):
 
 
 def _links(rows, cells, devices):
-    """Return cells of links to the host, to other devices and to a disk; a single device's link is its own memory."""
+    """Return cells of links to the host, to other devices and to a disk."""
     found = {}
     if host := [x for x in rows if x.kind == "host"]:
         best = max(_rates(x).max() for x in host)
@@ -161,23 +158,20 @@ def stanza(key: str, name: str, cells: dict[str, Found], source: str, vendor: st
     source = "scalebook-measure on this at 2026-11-23"
     cores = {value = 2, note = "seen"}
     """
-    lines = [f"[{key}]", f"name = {_quoted(name)}"]
-    if vendor:
-        lines.append(f"vendor = {_quoted(vendor)}")
-    lines.append(f"source = {_quoted(source)}")
+    texts = {"name": name, "vendor": vendor, "source": source}
+    lines = [f"[{key}]", *(f"{x} = {_quoted(text)}" for x, text in texts.items() if text)]
     return "\n".join([*lines, *(f"{letter} = {_cell(letter, x, source)}" for letter, x in cells.items())])
 
 
 def _cell(letter, found, source):
-    said = [("value", _text(letter, found.value))]
+    said = {"value": _text(letter, found.value)}
     if found.low is not None:
-        said += [("low", _text(letter, found.low)), ("high", _text(letter, found.high))]
-        said.append(("source", _quoted(f"{source}, median of {found.repeats}")))
-    return "{" + ", ".join(f"{name} = {x}" for name, x in [*said, ("note", _quoted(found.note))]) + "}"
+        said |= {"low": _text(letter, found.low), "high": _text(letter, found.high)}
+        said["source"] = _quoted(f"{source}, median of {found.repeats}")
+    return "{" + ", ".join(f"{name} = {x}" for name, x in (said | {"note": _quoted(found.note)}).items()) + "}"
 
 
 def _text(letter, value):
-    """Return a value as TOML with a fitting unit prefix, to four or five digits."""
     unit = NOTATION[letter].unit
     if not unit:
         return f"{value:.5g}" if value % 1 else str(int(value))
@@ -185,8 +179,8 @@ def _text(letter, value):
         return f'"{100 * value:.4g} %"'
     if unit == "s":
         return f'"{1e6 * value:.4g} us"'
-    power = next((p for p in (12, 9, 6, 3) if value >= 10**p), 0)
-    return f'"{value / 10**power:.5g} {dict(zip((12, 9, 6, 3, 0), "TGMk ", strict=True))[power].strip()}{unit}"'
+    power, prefix = next((x for x in ((12, "T"), (9, "G"), (6, "M"), (3, "k")) if value >= 10 ** x[0]), (0, ""))
+    return f'"{value / 10**power:.5g} {prefix}{unit}"'
 
 
 def _quoted(text):

@@ -1,9 +1,4 @@
-"""Timing: repeated runs, and the interval of their times.
-
->>> sample = Sample((3.0, 1.0, 2.0, 9.0, 2.0))
->>> sample.median, sample.best, round(sample.low, 1), round(sample.high, 1)
-(2.0, 1.0, 1.4, 6.6)
-"""
+"""Timing: repeated runs, and the interval of their times."""
 
 from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
@@ -17,7 +12,12 @@ __all__ = ["Sample", "repeated", "taken", "together"]
 
 
 class Sample(NamedTuple):
-    """The seconds of each run."""
+    """The seconds of each run; `low` and `high` are the tenth and the ninetieth percentile.
+
+    >>> sample = Sample((3.0, 1.0, 2.0, 9.0, 2.0))
+    >>> sample.median, sample.best, round(sample.low, 1), round(sample.high, 1)
+    (2.0, 1.0, 1.4, 6.6)
+    """
 
     seconds: tuple[float, ...]
 
@@ -31,12 +31,10 @@ class Sample(NamedTuple):
 
     @property
     def low(self) -> float:
-        """The tenth percentile of the times."""
         return float(np.quantile(self.seconds, 0.1))
 
     @property
     def high(self) -> float:
-        """The ninetieth percentile of the times."""
         return float(np.quantile(self.seconds, 0.9))
 
     @property
@@ -46,11 +44,7 @@ class Sample(NamedTuple):
 
 
 def taken(seconds: Iterable[float]) -> Sample:
-    """Return times rounded to four digits, more than a clock reproduces, so that a file stores them exactly.
-
-    >>> taken([0.123456, 2.0]).seconds
-    (0.1235, 2.0)
-    """
+    """Return times rounded to four digits, more than a clock reproduces, so that a file stores them exactly."""
     return Sample(tuple(float(f"{x:.4g}") for x in seconds))
 
 
@@ -58,9 +52,6 @@ def repeated(run: Callable, wait: Callable = lambda: None, times: int = 9, least
     """Time a run several times, each long enough for the clock: a short run is made many times in a row.
 
     `wait` returns when the device has done all its work.
-
-    >>> len(repeated(lambda: None, times=3, least=1e-5).seconds)
-    3
     """
     return together([run], wait, times, least)[0]
 
@@ -76,7 +67,7 @@ def together(runs: Sequence[Callable], wait: Callable = lambda: None, times=9, l
 
 
 def _calls(run, wait, least) -> int:
-    """Return the number of runs to time in a row, from the shortest of three runs after a warm-up."""
+    """Return the number of runs to time in a row, after a warm-up."""
     _once(run, wait, 1)
     shortest = min(_once(run, wait, 1) for _ in range(3))
     return max(1, min(10_000, int(least / max(shortest, 1e-8))))

@@ -14,6 +14,8 @@ from scalebook.training.profile import profile
 
 __all__ = ["Confronted", "Line", "confronted"]
 
+_HEAD = ["what", "predicted", "measured", "8 in 10 of", "error"]
+
 
 @dataclass(frozen=True)
 class Line:
@@ -26,7 +28,7 @@ class Line:
 
     @property
     def error(self) -> float:
-        """Error of the prediction: predicted over median measured time, minus one."""
+        """Predicted over median measured time, minus one."""
         return self.predicted / self.measured.median - 1
 
 
@@ -46,26 +48,17 @@ class Confronted:
         return found[letter]
 
     def _table(self):
-        head = ["what", "predicted", "measured", "8 in 10 of", "error"]
-        return head, [
-            [
-                x.what,
-                show(x.predicted, "s"),
-                show(x.measured.median, "s"),
-                x.measured.spread,
-                f"{x.error:+.0%}",
-            ]
+        return [
+            [x.what, show(x.predicted, "s"), show(x.measured.median, "s"), x.measured.spread, f"{x.error:+.0%}"]
             for x in self.lines
         ]
 
     def __repr__(self):
-        head, lines = self._table()
-        return "\n".join([f"On {self.device}, predicted from kernels measured alone:", *self.said,
-                          aligned([head, *lines], gap="  ")])  # fmt: skip
+        table = aligned([_HEAD, *self._table()], gap="  ")
+        return "\n".join([f"On {self.device}, predicted from kernels measured alone:", *self.said, table])
 
     def _repr_html_(self):
-        head, lines = self._table()
-        return styled(page_table(head, lines, f"On {self.device}: {'; '.join(self.said)}"))
+        return styled(page_table(_HEAD, self._table(), f"On {self.device}: {'; '.join(self.said)}"))
 
 
 def confronted(device: Device, times: list[Timed], disturbed: str = "") -> Confronted:

@@ -27,6 +27,7 @@ __all__ = ["OWN", "Measured", "measure", "saved_at", "stored"]
 OWN = Path(__file__).with_name("own.toml")  # measurements of a machine of ours
 _VENDORS = ("NVIDIA", "AMD", "Intel", "Apple", "Google")
 _TIMES = 5  # timed training steps
+_HEAD = ["kernel", "precision", "shape", "median", "8 in 10 of", "rate"]
 _HELD_UP = 0.1  # share of disturbed kernels that is reported; on an idle machine it is one in fifty
 
 
@@ -34,9 +35,8 @@ _HELD_UP = 0.1  # share of disturbed kernels that is reported; on an idle machin
 class Measured:
     """All measurements of one machine, and its names.
 
-    `rows` are times of single kernels, `times` are steps of a small transformer. `device` follows from the rows, and
-    `confront()` tests formulas, which know only the device, on the steps. `note` says what is missing if the
-    measurement was interrupted.
+    `rows` are times of single kernels, from which `device` follows, and `times` are steps of a small transformer.
+    `note` says what is missing if the measurement was interrupted.
     """
 
     host: str
@@ -93,27 +93,11 @@ class Measured:
         text = json.dumps(record).replace('{"kind"', '\n{"kind"').replace('{"letter"', '\n{"letter"')
         path.with_suffix(".json").write_text(text + "\n", "utf-8")
 
-    def _table(self):
-        head = ["kernel", "precision", "shape", "median", "8 in 10 of", "rate"]
-        return head, [
-            [
-                x.kind.replace("_", " "),
-                x.precision,
-                f"{x.rows} x {x.columns} x {x.inner}" if x.rows else show(x.traffic, "B") if x.traffic else "",
-                show(x.sample.median, "s"),
-                x.sample.spread,
-                _rate(x),
-            ]
-            for x in self.rows
-        ]
-
     def __repr__(self):
-        head, lines = self._table()
-        return "\n".join([self._title, aligned([head, *lines], gap="  ")])
+        return f"{self._title}\n{aligned([_HEAD, *map(_line, self.rows)], gap='  ')}"
 
     def _repr_html_(self):
-        head, lines = self._table()
-        return styled(page_table(head, lines, self._title))
+        return styled(page_table(_HEAD, map(_line, self.rows), self._title))
 
     @property
     def _title(self) -> str:
@@ -121,10 +105,13 @@ class Measured:
         return "; ".join(filter(None, [said, self.note, self.disturbed]))
 
 
-def _rate(row):
-    if row.flops:
-        return show(row.rate(row.sample.median), "FLOP/s")
-    return show(row.rate(row.sample.median), "B/s") if row.traffic else ""
+def _line(row: Measurement) -> list[str]:
+    """Return a kernel's line of the table."""
+    rate, shape = row.rate(row.sample.median), show(row.traffic, "B") if row.traffic else ""
+    if row.rows:
+        shape = f"{row.rows} x {row.columns} x {row.inner}"
+    rate = show(rate, "FLOP/s" if row.flops else "B/s") if row.flops or row.traffic else ""
+    return [row.kind.replace("_", " "), row.precision, shape, show(row.sample.median, "s"), row.sample.spread, rate]
 
 
 def measure(quick: bool = False, on: str | Backend | None = None, progress: bool | None = None) -> Measured:
@@ -132,23 +119,17 @@ def measure(quick: bool = False, on: str | Backend | None = None, progress: bool
 
     `quick` takes a second or two and says less, because its sizes fit in caches. `on` is "numpy", "torch", "jax" or a
     backend; the default is a framework that sees an accelerator, or NumPy. `progress` shows or hides a progress bar; by
-    default it is shown on a terminal. If you interrupt it, it returns what was measured so far, and `note` says what is
-    missing. An interruption before the first measurement is raised.
+    default it is shown on a terminal. If you interrupt it after the first measurement, it returns what it has, and
+    `note` says what is missing.
 
     Raises LookupError for an unknown framework, or one that is not installed.
-
-    >>> measure(on="torhc")
-    Traceback (most recent call last):
-        ...
-    LookupError: measurements are made with 'numpy', 'torch' or 'jax', not with 'torhc'
     """
     from tqdm.auto import tqdm
 
     on = on if isinstance(on, Backend) else backend(on)
     probes, rows, steps, times, note = plan(on, quick), [], [], 2 if quick else _TIMES, ""
-    with tqdm(
-        total=len(probes) + times + 1 + len(DECODED), unit="part", disable=None if progress is None else not progress
-    ) as bar:
+    parts, hidden = len(probes) + times + 1 + len(DECODED), None if progress is None else not progress
+    with tqdm(total=parts, unit="part", disable=hidden) as bar:
         try:
             for probe in probes:
                 bar.set_description(probe.name)
@@ -206,22 +187,23 @@ def _is_a_record(path):
 def stored(path=OWN) -> Measured:
     """Read the measurements that `save` wrote with a TOML file; the default file is for a machine of ours.
 
+    Raises ValueError for a file that is not there or is none of these.
+
     >>> stored().library
     'NumPy'
-
-    Raises ValueError for a file that is not there or is none of these.
     """
     path = _path(path).with_suffix(".json")
     try:
         record = json.loads(path.read_text("utf-8"))
-        rows, times = (
-            [_again(kind, x) for x in record.pop(n)] for kind, n in ((Measurement, "rows"), (Timed, "times"))
-        )
+        rows, times = ([_again(kind, x) for x in record.pop(n)] for n, kind in _KINDS.items())
         return Measured(**record, rows=rows, times=times)
     except OSError as error:
         raise ValueError(f"{path} could not be read: {error.strerror}; `--save` writes it beside the row") from None
     except (ValueError, TypeError, KeyError, AttributeError):
         raise ValueError(f"{path} holds no measurements as `python -m scalebook.measure --save` writes them") from None
+
+
+_KINDS = {"rows": Measurement, "times": Timed}
 
 
 def _again(kind, record):

@@ -1,10 +1,4 @@
-"""Single-kernel measurements: products by shape, streams by size, launches, copies between tiers, collectives.
-
->>> from scalebook.measure.backends import backend
->>> rows = [row for probe in plan(backend("numpy"), quick=True)[:1] for row in probe.run(times=1)]
->>> rows[0].kind, rows[0].precision, rows[0].flops == 2 * rows[0].rows * rows[0].columns * rows[0].inner
-('product', 'fp32', True)
-"""
+"""Single-kernel measurements: products by shape, streams by size, launches, copies between tiers, collectives."""
 
 import os
 import tempfile
@@ -12,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
+from typing import NamedTuple
 
 from scalebook.measure.backends import BITS, Backend
 from scalebook.measure.clock import Sample, repeated, taken, together
@@ -53,8 +48,7 @@ class Measurement:
         return (self.flops if self.kind in ("product", "attention") else self.traffic) / seconds
 
 
-@dataclass(frozen=True)
-class Probe:
+class Probe(NamedTuple):
     """A part of the measurement: its name while it runs, and the function that runs it."""
 
     name: str
@@ -62,7 +56,12 @@ class Probe:
 
 
 def plan(on: Backend, quick: bool = False) -> list[Probe]:
-    """Return the probes in order; each returns its measurements when it is run."""
+    """Return the probes in order; each returns its measurements when it is run.
+
+    >>> from scalebook.measure.backends import backend
+    >>> [probe.name for probe in plan(backend("numpy"), quick=True)]
+    ['products in fp32', 'streams', 'launches', 'attention', 'a file']
+    """
     parts = [(f"products in {x}", partial(_products, precision=x)) for x in on.precisions[: 1 if quick else None]]
     parts += [("streams", _streams), ("launches", _launches), ("attention", _attention)]
     parts += [("copies from and to the host", _copies)] if on.has_host else []
@@ -86,11 +85,9 @@ def _products(on, quick, times=_TIMES, *, precision):
 def _together(on, precision, shapes, times):
     tensors = [(on.tensor((m, k), precision), on.tensor((k, n), precision)) for m, n, k in shapes]
     samples = together([on.product(*x) for x in tensors], on.wait, times)
-    bits = BITS[precision]
-    return [
-        Measurement("product", precision, m, n, k, 1, (m * k + k * n + m * n) * bits / 8, sample)
-        for (m, n, k), sample in zip(shapes, samples, strict=True)
-    ]
+    traffic = [(m * k + k * n + m * n) * BITS[precision] / 8 for m, n, k in shapes]
+    each = zip(shapes, traffic, samples, strict=True)
+    return [Measurement("product", precision, *shape, 1, moved, sample) for shape, moved, sample in each]
 
 
 def _moved(kind, traffic, sample, precision=""):
@@ -98,7 +95,6 @@ def _moved(kind, traffic, sample, precision=""):
 
 
 def _streams(on, quick, times=_TIMES):
-    """Time reading, copying and adding tensors, from sizes that fit in caches to sizes that do not."""
     found, size = [], 2**14
     while size <= min(_LARGEST[quick], on.memory // 16):
         x, y = (on.tensor((size // 4,), "fp32") for _ in range(2))
@@ -112,7 +108,6 @@ def _streams(on, quick, times=_TIMES):
 
 
 def _launches(on, quick, times=_TIMES):
-    """Time a tiny product and a tiny sum."""
     a, x = on.tensor((8, 8), "fp32"), on.tensor((8,), "fp32")
     samples = together([on.product(a, a), on.add(x, x)], on.wait, 3 * times)
     return [_moved("launch", 0.0, sample, "fp32") for sample in samples]
@@ -130,19 +125,17 @@ def _attention(on, quick, times=_TIMES):
 
 def _copies(on, quick, times=_TIMES):
     size = _LARGEST[quick]
-    samples = together([on.to_device(size), on.from_device(size)], on.wait, times)
-    return [_moved("host", size, sample) for sample in samples]
+    return [_moved("host", size, sample) for sample in together(on.host_copies(size), on.wait, times)]
 
 
 def _collectives(on, quick, times=_TIMES):
-    """Time all-gathers from latency-bound to bandwidth-bound sizes; traffic is the bytes received from others."""
+    """Time all-gathers of small to large sizes; traffic is the bytes received from others."""
     share = (on.devices - 1) / on.devices
     sizes = [2**k for k in range(10, 25 if quick else 31, 4)]
     return [_moved("all_gather", share * n, repeated(on.all_gather(n), on.wait, times)) for n in sizes]
 
 
 def _files(on, quick, times=_TIMES):
-    """Time writing a file in the temporary folder until it is on the disk."""
     size, seconds = _LARGEST[quick], []
     data = os.urandom(2**20)
     with tempfile.TemporaryFile() as file:

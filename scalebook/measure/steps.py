@@ -1,9 +1,4 @@
-"""Timed steps of a small transformer, used to test formulas that know only the machine's kernels.
-
->>> from scalebook.measure.backends import backend
->>> [x.letter for x in timed(backend("numpy"), Shape(1, 16, 2, 24, 32), Shape(1, 16, 2, 24, 32), seq=8, times=1)]
-['block_forward', 'block_backward', 'products', 'optimizer_time', 'step_time', 'pass_time', 'pass_time']
-"""
+"""Timed steps of a small transformer, used to test formulas that know only the machine's kernels."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,6 +41,10 @@ def timed(on: Backend, trained: Shape, decoded: Shape, seq: int, times: int = 5,
     """Time training steps of one sequence, and decode steps of one and several sequences after `seq` tokens.
 
     The first step warms up. `told` is called after each step, for a progress bar.
+
+    >>> from scalebook.measure.backends import backend
+    >>> [x.letter for x in timed(backend("numpy"), Shape(1, 16, 2, 24, 32), Shape(1, 16, 2, 24, 32), seq=8, times=1)]
+    ['block_forward', 'block_backward', 'products', 'optimizer_time', 'step_time', 'pass_time', 'pass_time']
     """
     precision = on.precisions[0]
     steps = _trained(on, trained, seq, precision, times, told)
@@ -113,16 +112,12 @@ def _trained(on, shape, seq, precision, times, told):
         w, first, second = update(w, gradients, first, second)
         on.wait()
         end = perf_counter()
-        seconds = {}
-        if on.is_eager:
-            seconds |= {f"block_{x}": took / shape.layers for x, took in laps.seconds.items()}
-        if on.is_eager and on.is_cpu:
-            seconds["products"] = clocked.seconds
+        seconds = {f"block_{x}": took / shape.layers for x, took in laps.seconds.items()} if on.is_eager else {}
+        seconds |= {"products": clocked.seconds} if on.is_eager and on.is_cpu else {}
         seconds |= {"optimizer_time": end - between, "step_time": end - start}
         told()
-        if i:
-            for letter, took in seconds.items():
-                kept.setdefault(letter, []).append(took)
+        for letter, took in seconds.items() if i else ():
+            kept.setdefault(letter, []).append(took)
     return kept
 
 

@@ -1,16 +1,7 @@
 """A small Llama-like transformer made to be timed: forward, backward, optimizer and decode steps.
 
-It is written with a library's own functions (`xp` is numpy, torch or jax.numpy), one pass per function, and every
-matrix product uses `xp.matmul`. A block follows the listing `scalebook.block.LLAMA` line by line. Gradients are derived
-by hand, and a test compares them with finite differences.
-
->>> import numpy as np
->>> shape = Shape(layers=1, hidden=8, heads=2, ffn=12, vocab=6)
->>> made = lambda *size: np.full(size, 0.1)
->>> weights = shape.weights(made)
->>> loss, gradients = train(np, weights, np.arange(4), np.eye(6)[:4], shape.heads)
->>> bool(abs(loss - np.log(6)) < 1e-9), gradients["embedding"].shape
-(True, (6, 8))
+It is written with a library's own functions (`xp` is numpy, torch or jax.numpy), and every matrix product uses
+`xp.matmul`. A block follows the listing `scalebook.block.LLAMA` line by line; gradients are derived by hand.
 """
 
 from dataclasses import dataclass
@@ -36,16 +27,10 @@ class Shape:
     def row(self, context: int = 4096) -> Row:
         """Return the model's row for the formulas."""
         config = dict(
-            model_type="llama",
-            num_hidden_layers=self.layers,
-            hidden_size=self.hidden,
-            num_attention_heads=self.heads,
-            num_key_value_heads=self.heads,
-            intermediate_size=self.ffn,
-            vocab_size=self.vocab,
-            max_position_embeddings=context,
-            tie_word_embeddings=True,
-        )
+            model_type="llama", num_hidden_layers=self.layers, hidden_size=self.hidden, num_attention_heads=self.heads,
+            num_key_value_heads=self.heads, intermediate_size=self.ffn, vocab_size=self.vocab,
+            max_position_embeddings=context, tie_word_embeddings=True,
+        )  # fmt: skip
         return models.read(config, name=f"a small Llama of {self.layers} blocks, {self.hidden} wide")
 
     def weights(self, made) -> dict:
@@ -71,7 +56,7 @@ def turns(xp, seq: int, head_dim: int, first: int = 0):
 
 
 def _turned(xp, x, cos, sin):
-    """Rotate pairs of values by their position's angle; with -sin, rotate back."""
+    """Rotate pairs of values by their position's angle; with -sin, back."""
     half = x.shape[-1] // 2
     a, b = x[..., :half], x[..., half:]
     return xp.concatenate([a * cos - b * sin, a * sin + b * cos], -1)
@@ -91,7 +76,6 @@ def _norm_back(d_h, x, gain, scale):
 
 
 def _softmax(xp, scores):
-    """Return the softmax, in the memory of the scores if the library allows writing there."""
     scores -= xp.amax(scores, -1)[..., None]
     scores = xp.exp(scores)
     scores /= scores.sum(-1)[..., None]
@@ -116,7 +100,6 @@ def _heads(xp, qkv, batch, heads):
 
 
 def _rows(xp, x):
-    """Join the heads again, one row per token."""
     batch, heads, seq, head_dim = x.shape
     return xp.swapaxes(x, 1, 2).reshape(batch * seq, heads * head_dim)
 
@@ -185,7 +168,13 @@ def train(xp, w, tokens, hot, heads, batch=1, turn=None, on_block=lambda *_: Non
     """Return the loss of a batch and the gradients of all weights.
 
     `tokens` are indices, each at most once, so that their gradients can be added row by row. `hot` has a row for each
-    token, with a 1 at the next word. `on_block` is called when a block begins or ends, with "forward" or "backward".
+    token, with a 1 at the next word. `on_block` is called with "forward" or "backward" when all blocks begin or end.
+
+    >>> import numpy as np
+    >>> weights = Shape(1, 8, 2, 12, 6).weights(lambda *size: np.full(size, 0.1))
+    >>> loss, gradients = train(np, weights, np.arange(4), np.eye(6)[:4], heads=2)
+    >>> bool(abs(loss - np.log(6)) < 1e-9), gradients["embedding"].shape
+    (True, (6, 8))
     """
     layers = sum(name.startswith("qkv") for name in w)
     x, kept, gradients = w["embedding"][tokens], [], {}
@@ -206,15 +195,11 @@ def train(xp, w, tokens, hot, heads, batch=1, turn=None, on_block=lambda *_: Non
     for i in reversed(range(layers)):
         d_x = backward(xp, d_x, kept.pop(), w, i, batch, heads, turn, gradients)
     on_block("")
-    gradients["embedding"] = _added(gradients["embedding"], tokens, d_x)
+    if hasattr(d_x, "at"):  # JAX arrays cannot be changed in place
+        gradients["embedding"] = gradients["embedding"].at[tokens].add(d_x)
+    else:
+        gradients["embedding"][tokens] += d_x
     return loss, gradients
-
-
-def _added(rows, at, values):
-    if hasattr(rows, "at"):  # JAX arrays cannot be changed in place
-        return rows.at[at].add(values)
-    rows[at] += values
-    return rows
 
 
 def adam(xp, w, gradients, first, second, rate=1e-3):
@@ -233,8 +218,7 @@ def adam(xp, w, gradients, first, second, rate=1e-3):
 def decode(xp, w, keys, values, tokens, heads, turn):
     """Return the logits of the next word after one more token of each sequence.
 
-    `keys` and `values` hold, for each block, the cache [batch, heads, context, head_dim]. Its last place is for the new
-    tokens, written there if the library can.
+    `keys` and `values` hold each block's cache [batch, heads, context, head_dim]; the last place is for new tokens.
     """
     x = w["embedding"][tokens]
     for i in range(len(keys)):

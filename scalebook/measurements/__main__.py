@@ -25,9 +25,8 @@ def main(arguments: list[str] | None = None) -> str:
     """
     parser = argparse.ArgumentParser("python -m scalebook.measurements", description=__doc__)
     parser.add_argument("name", nargs="?", help="a confrontation; without one they are listed; or training_step, say")
-    parser.add_argument(
-        "--csv", metavar="FILE", help="other measurements, with the columns of the package's file, or your own"
-    )
+    others = "other measurements, with the columns of the package's file, or your own"
+    parser.add_argument("--csv", metavar="FILE", help=others)
     parser.add_argument("--measured", metavar="LETTER", help="what your own measured, such as step_time")
     parser.add_argument("--all", action="store_true", help="run all of them")
     parser.add_argument("--json", metavar="FILE", help="write the errors there too")

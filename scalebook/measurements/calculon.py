@@ -1,11 +1,11 @@
-"""Calculon's outputs, run by run, compared with its model written in our letters.
+"""Calculon's model in our letters: compared with its own outputs, run by run, and with measured steps of a table.
 
-These are predictions of another model, not measurements. They show that the language can express a peer's whole model.
-`calculon` prices every run with Calculon's own assumptions, `calculon_mended` without its quirks; groups name the
-quirks that affect a run. Nothing is calibrated.
+The outputs are predictions of another model, not measurements. They show that the language can express a peer's whole
+model. `calculon` prices every run with Calculon's own assumptions, `calculon_mended` without its quirks; groups name
+the quirks that affect a run. `korthikanti_calculon` is table 5 of Korthikanti et al. (2022) as Calculon prices it; our
+own prediction is the set `korthikanti_seconds`. Nothing is calibrated.
 """
 
-import html
 from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from importlib.resources import files
@@ -20,8 +20,9 @@ from scalebook.language.notation import quoted
 
 from .confrontation import Confrontation, Priced, Result
 from .rows import Measurement, read_rows
+from .sets import stanzas
 
-__all__ = ["CONFRONTATIONS", "Outputs", "priced"]
+__all__ = ["CONFRONTATIONS", "Outputs", "calculon_execution", "priced"]
 
 _LETTERS = [letter for letters in OUTPUTS.values() for letter in letters]
 _COLUMNS = {column for letters in OUTPUTS.values() for column in letters.values()}
@@ -32,13 +33,11 @@ def _strategy(row: Measurement) -> dict:
     """Return the execution of a run as Calculon's document."""
     found = {}
     for name, value in library.example.items():
-        text = row[name].strip()
+        found[name] = text = row[name].strip()
         if isinstance(value, bool):
             found[name] = _FLAGS.get(text, text)
-        elif isinstance(value, int):
-            found[name] = int(float(text)) if text.replace(".0", "").isdecimal() else text
-        else:
-            found[name] = text
+        elif isinstance(value, int) and text.replace(".0", "").isdecimal():
+            found[name] = int(float(text))
     return found
 
 
@@ -60,26 +59,23 @@ def _priced(model, machine, strategy, mended):
     return {letter: run.get(letter, 0.0) for letter in _LETTERS}
 
 
+def _is_known(row) -> bool:
+    return row["model"] in library.models and row["system"] in library.systems
+
+
 def _left_out(row):
-    if row["model"] not in library.models or row["system"] not in library.systems:
+    if not _is_known(row):
         return "of a model or system that does not come with the package"
     found = priced(row)
     if not isinstance(found, str):
         return "refused by Calculon alone" if row.get("error") else ""
-    letter = found.split("=")[0].split()[0]
-    return f"refused by {'Calculon and ' if row['error'] else ''}us {'' if row['error'] else 'alone '}({letter})"
+    who = "Calculon and us" if row["error"] else "us alone"
+    return f"refused by {who} ({found.split('=')[0].split()[0]})"
 
 
-def _step_times(rows):
-    return _beside_peak([priced(row) for row in rows])
-
-
-def _mended_times(rows):
-    return _beside_peak([priced(row, "all") for row in rows])
-
-
-def _beside_peak(runs):
+def _step_times(rows, mended="") -> Priced:
     """Return step times, and the times of the useful arithmetic alone at the peak."""
+    runs = [priced(row, mended) for row in rows]
     times = np.array([run["step_time"] for run in runs])
     return Priced(times, times * np.array([run["useful_share"] for run in runs]))
 
@@ -107,9 +103,7 @@ _TIMED = ("running_totals", "pipe_tile", "again_exposed", "fused_traffic", "send
 def _met(row):
     """Return the quirks that affect a run's step time."""
     choices = _choices(row)
-    met = [x for x in _TIMED if QUIRKS[x].concerns(choices)]
-    if not choices.dp_overlap and "running_totals" in met:
-        met.remove("running_totals")
+    met = [x for x in _TIMED if QUIRKS[x].concerns(choices) and (choices.dp_overlap or x != "running_totals")]
     return ", ".join(met) or "no quirk"
 
 
@@ -157,27 +151,13 @@ class Outputs(Result):
     def record(self):
         return super().record() | {"outputs": self.outputs, "quirks": self.quirks, "refused": self.refused}
 
-    def _more(self):
-        """Yield headings, each with the lines below it."""
-        yield (
-            "All outputs",
-            [f"{k}: {x['values']} values, worst {x['worst']:.1e} {x['where']}" for k, x in self.outputs.items()],
-        )
-        yield "Quirks, priced as they are", [f"{k}, {n} runs: {QUIRKS[k].words}" for k, n in self.quirks.items() if n]
-        few = list(self.refused.items())[:20]
-        more = [f"and {len(self.refused) - 20} more"] if len(self.refused) > 20 else []
-        yield "Runs that cannot be", [f"{name}: {said}" for name, said in few] + more
-
     def __repr__(self):
-        return "\n".join([super().__repr__(), *(line for head, lines in self._more() for line in (f"{head}:", *lines))])
-
-    def _repr_html_(self):
-        listed = "".join(
-            f"<details><summary>{head}</summary>"
-            f"<ul>{''.join(f'<li>{html.escape(x)}</li>' for x in lines)}</ul></details>"
-            for head, lines in self._more()
-        )
-        return super()._repr_html_() + listed
+        outputs = (f"{k}: {x['values']} values, worst {x['worst']:.1e} {x['where']}" for k, x in self.outputs.items())
+        quirks = (f"{k}, {n} runs: {QUIRKS[k].words}" for k, n in self.quirks.items() if n)
+        refused = [f"{name}: {said}" for name, said in self.refused.items()]
+        more = [f"and {len(refused) - 20} more"] if len(refused) > 20 else []
+        lines = ["All outputs:", *outputs, "Quirks, priced as they are:", *quirks, "Runs that cannot be:"]
+        return "\n".join([super().__repr__(), *lines, *refused[:20], *more])
 
 
 class _Runs(Confrontation):
@@ -186,15 +166,55 @@ class _Runs(Confrontation):
     def __call__(self, path=None) -> Outputs:
         result = super().__call__(path)
         rows, _ = read_rows(files("scalebook.measurements") / self.file if path is None else Path(path))
-        known = (row for row in rows if row["model"] in library.models and row["system"] in library.systems)
-        refused = {row["row_id"]: said for row in known if isinstance(said := priced(row), str)}
+        refused = {row["row_id"]: said for row in filter(_is_known, rows) if isinstance(said := priced(row), str)}
         return Outputs(**{f.name: getattr(result, f.name) for f in fields(Result)}, refused=refused)
+
+
+# Table 5 of Korthikanti et al. (2022).  Calculon's figures are not copied: its model, in our letters, is run on the
+# executions and the system it was validated with.
+
+_OURS = stanzas()["korthikanti_seconds"]
+
+
+def calculon_execution(row) -> dict:
+    """Return the document that Calculon was validated with for a row; our set's stanza reads the layout."""
+    said = _OURS.call(_OURS.completed(row)).letters
+    whole = said["recompute"] == "full"
+    return library.example | {
+        "num_procs": int(said["tp"] * said["pp"]),
+        "tensor_par": int(said["tp"]),
+        "pipeline_par": int(said["pp"]),
+        "data_par": 1,
+        "batch_size": said["global_batch"],
+        "microbatch_size": said["batch"],
+        "fused_activation": False,
+        "activation_recompute": "full" if whole else "attn_only",
+        "pipeline_interleaving": int(said["chunks"]),
+        "optimizer_sharding": False,
+        "tensor_par_comm_type": "ar" if whole else "rs_ag",
+        "seq_par_ag_redo": not whole,
+    }
+
+
+def _korthikanti_times(rows) -> Priced:
+    system = library.systems["a100_80g"]
+    runs = [price(library.models[row["model"]], execution(calculon_execution(row)), system) for row in rows]
+    peaks = _OURS.predicted([_OURS.completed(row) for row in rows])[1:]  # the peaks do not depend on the model
+    return Priced([run.step_time for run in runs], *peaks)
 
 
 _OPTIONAL = ("row_id", "tag", "error", *sorted(_COLUMNS - {"total_time"}))
 _WHAT = "Step time of Calculon's runs; its outputs are predictions too, not measurements."
 
 CONFRONTATIONS = {
+    "korthikanti_calculon": Confrontation(
+        "korthikanti_calculon", "training_step_seconds.csv",
+        "Time of a step of Megatron-LM on A100, all eight rows of the table; priced by Calculon's model with the "
+        "system file it was validated with.", _korthikanti_times,
+        "measured_s", "s", ("korthikanti2022", "isaev2023-calculon"), _OURS.left_out, _OURS.group,
+        optional=("row_id", "calculon_s", "source"),
+        why="Calculon is called with documents, an execution and a system file, and not with letters.",
+    ),
     "calculon": _Runs(
         "calculon", "calculon.csv", f"{_WHAT}  Priced with its own assumptions, quirks included.", _step_times,
         "total_time", "s", ("calculon-runs",), _left_out, _kind, optional=_OPTIONAL,
@@ -203,7 +223,8 @@ CONFRONTATIONS = {
     ),
     "calculon_mended": Confrontation(
         "calculon_mended", "calculon.csv",
-        f"{_WHAT}  Priced without its quirks, of which groups name those that reach the time.", _mended_times,
+        f"{_WHAT}  Priced without its quirks, of which groups name those that reach the time.",
+        lambda rows: _step_times(rows, "all"),
         "total_time", "s", ("calculon-runs",), _left_out, _met, optional=_OPTIONAL,
         call=lambda row: _call(row, "priced", ", mended='all'"),
         why="It is `calculon`, of the same file, without quirks.",

@@ -27,11 +27,7 @@ _FREE = ("users", "prompt", "output", "batch", "context", "prompts", "read_chunk
 
 
 def called(thing: str):
-    """Return what a call names: a sheet, a formula, a method of one (such as `serve.offline`), or a public function.
-
-    >>> called("serve.offline").__name__
-    'offline'
-    """
+    """Return what a call names: a sheet, a formula, a method of one (such as `serve.offline`), or a public function."""
     name, *inside = thing.split(".")
     return FUNCTIONS[name] if name in FUNCTIONS else reduce(getattr, inside, find(name))
 
@@ -47,15 +43,10 @@ def _run(thing: str, rows: tuple, letters: tuple) -> Row:
 class Call:
     """One public call: `text` is the line that a reader types, `answered()` gives its value.
 
-    `rows` are the call's positional arguments. There are four kinds:
-
-    - a table's name with a key, a precision (two if experts have their own), a cluster and libraries;
-    - "shape" with the letters and words of a model of its own;
-    - "formula" with the name of a formula that replaces the sheet's;
-    - "calculon" with a function that gives rows of its documents, and names.
-
-    `answer` is a letter of the result or arithmetic over its letters; for a formula it is the formula's number. `blend`
-    is a word, its two values, and the share of the second value.
+    `rows` are the call's positional arguments: a table's name with a key, a precision (two if experts have their own),
+    a cluster and libraries; "shape" with letters and words; "formula" with a name; or "calculon" with a function of its
+    documents and names. `answer` is arithmetic over letters of the result; a formula's own letter is its number.
+    `blend` is a word, its two values, and the share of the second value.
     """
 
     thing: str
@@ -103,26 +94,18 @@ class Call:
         if not isinstance(run, Row):  # a formula's number
             return float(expression(self.answer, lambda name: run))
 
-        def value(name):
-            if name != "step_time":
-                return run[name]
-            if seconds is not None:
-                return seconds
-            if self.blend is None:
-                return run.step_time
+        if seconds is None and self.blend and "step_time" in names(self.answer):
             share = self.blend[2]
-            return (1 - share) * run.step_time + share * self.runs[1].step_time
-
-        return float(expression(self.answer, value))
+            seconds = (1 - share) * run.step_time + share * self.runs[1].step_time
+        blended = {} if seconds is None else {"step_time": seconds}
+        return float(expression(self.answer, lambda name: blended[name] if name in blended else run[name]))
 
     @property
     def value(self) -> float | Fraction:
         return self.answered()
 
     def at_peaks(self) -> list[float]:
-        """Return the roofline and the peak, arithmetic over letters of the result, the rows and the call; NaN if not
-        given.
-        """
+        """Return the roofline and the peak, over letters of the result, the rows and the call; NaN if not given."""
         known = {n: x for row in map(row_of, self.rows) for n, x in row.items()} | dict(self.letters)
         known |= dict(self.runs[0]) if isinstance(self.runs[0], Row) else {}
         return [float(expression(x, known.__getitem__)) if x else np.nan for x in self.least]
@@ -130,10 +113,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Sum:
-    """Several calls whose answers are added up or compared.
+    """Several calls whose answers `figure` turns into one number.
 
-    `figure` is the arithmetic that turns them into one number: over `total` (their sum), `first`, `second` and `third`
-    (the single calls), and the row's columns.
+    It is arithmetic over `total` (their sum), `first`, `second` and `third` (the calls), and the row's columns.
     """
 
     terms: tuple[Call, ...]
@@ -152,7 +134,7 @@ class Sum:
         return float(self.become([x.value for x in self.terms]))
 
     def become(self, answers):
-        """Return the figure computed from the calls' answers, given in their order."""
+        """Return the figure from the calls' answers, given in their order."""
         columns = {n: _plain(x) for n, x in self.columns.items()}
         known = {**columns, **dict(zip(TERMS, answers, strict=False)), "total": sum(answers)}
         return expression(self.figure, known.__getitem__)

@@ -35,9 +35,8 @@ TIMES = ("s", "ms", "us", "µs", "d")
 class Priced(NamedTuple):
     """Predictions and, in the same unit, simpler estimates to compare them with.
 
-    `roofline` is the time or rate of the devices at their peaks. The predictions must beat a single share of it for all
-    rows; measurements with caches may exceed it. `peak` is a limit that nothing can beat: a row that beats it is
-    refused.
+    `roofline` is the time or rate of the devices at their peaks; measurements with caches may exceed it. `peak` is a
+    limit that nothing can beat: a row that beats it is refused.
     """
 
     predicted: np.ndarray
@@ -46,10 +45,7 @@ class Priced(NamedTuple):
 
 
 class Readings(NamedTuple):
-    """Predictions for each possible reading of incomplete rows, one line per reading, and the probability of each.
-
-    The probabilities of a row sum to one.
-    """
+    """Predictions for each possible reading of incomplete rows, one line per reading, and the probability of each."""
 
     predicted: np.ndarray
     chances: np.ndarray
@@ -118,28 +114,16 @@ class Confrontation:
 
         Raises ValueError, naming file, row and column, for a file that cannot be read, that lacks a column, that has an
         unusable cell, or whose rows are all left out. Only rows of the package's file count as calibrated on.
-
-        >>> from scalebook.measurements import CONFRONTATIONS
-        >>> CONFRONTATIONS["batch1_floor"]("/dev/null")
-        Traceback (most recent call last):
-            ...
-        ValueError: /dev/null lacks the columns row_id, engine, model, quant, gpu, n_gpus, phase, batch, ...
         """
         return self._packaged if path is None else self._confronted(path)
 
     @cached_property
     def _packaged(self) -> "Result":
-        """The result for the package's file, cached because neither rows nor formulas change while the program runs."""
         return self._confronted(None)
 
     @cached_property
     def first(self) -> Measured:
-        """The first row of the package's file that is kept; no row is priced for it.
-
-        >>> from scalebook.measurements import CONFRONTATIONS
-        >>> CONFRONTATIONS["gemm"].first["row_id"]
-        'op_gemm_aiconfigurator-000000'
-        """
+        """The first row of the package's file that is kept; no row is priced for it."""
         rows, _ = read_rows(files("scalebook.measurements") / self.file)
         return next(Measured(row, self.call) for row in map(self.completed, rows) if not self.left_out(row))
 
@@ -179,20 +163,17 @@ class Confrontation:
             far = np.flatnonzero(~np.isfinite(predicted / measured))
         if far.size:
             row = kept[far[0]]
-            raise ValueError(
-                f"{where}, row {quoted(row['row_id'])}: {predicted[far[0]]:g} is predicted, and {self.measured} is "
-                f"{quoted(row[self.measured])}: no error can be told"
-            )
+            said = f"{predicted[far[0]]:g} is predicted, and {self.measured} is {quoted(row[self.measured])}"
+            raise ValueError(f"{where}, row {quoted(row['row_id'])}: {said}: no error can be told")
         return Result(self, kept, predicted, measured, fitted, left_out, priced.roofline)
 
     def _faster(self, priced: Priced, measured) -> np.ndarray:
-        """Return which rows beat the peak of their devices by more than the rounding of figures, a thousandth."""
+        """Return a mask of rows that beat the peak of their devices by more than the rounding of figures."""
         if priced.peak is None:
             return np.zeros(len(measured), bool)
         return measured < 0.999 * priced.peak if self.unit in TIMES else measured > 1.001 * priced.peak
 
     def _priced(self, where, rows) -> Priced:
-        """Return the predictions. Raises ValueError, naming file, row and column, for a row without one."""
         try:
             found = self.predict(rows)
             found = found if isinstance(found, Priced) else Priced(found)
@@ -200,19 +181,15 @@ class Confrontation:
         except Exception as error:  # a bad column may raise anything; the message names its place
             for row in rows:
                 self._answer(where, lambda x: self.predict([x]), row)
-            raise ValueError(
-                f"{where}: {self.name} cannot be predicted for these rows together: {brief(error)}"
-            ) from None
+            said = f"{self.name} cannot be predicted for these rows together: {brief(error)}"
+            raise ValueError(f"{where}: {said}") from None
         if not np.isfinite(priced.predicted).all():
             row = rows[np.flatnonzero(~np.isfinite(priced.predicted))[0]]
             raise ValueError(f"{where}, row {quoted(row['row_id'])}: nothing finite is predicted for it")
         return priced
 
     def _answer(self, where, question, row):
-        """Return the answer of a function of a row.
-
-        Raises ValueError, naming the file, the row and the column that was read last.
-        """
+        """Return the answer of a function of a row. Raises ValueError, naming file, row and the column read last."""
         read = _Read(row)
         try:
             with np.errstate(all="ignore"):
@@ -227,10 +204,7 @@ class Confrontation:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The rows of a confrontation with prediction and measurement of each, and the number of rows left out, by reason.
-
-    `roofline` is the time or rate of their devices at the peaks, if known.
-    """
+    """Rows of a confrontation with predictions, measurements and, if known, roofline; and rows left out, by reason."""
 
     confrontation: Confrontation
     rows: list[Measurement]
@@ -258,10 +232,9 @@ class Result:
         return found * known - 1
 
     def of(self, picked: np.ndarray) -> dict[str, float]:
-        """Return error statistics of some rows.
+        """Return statistics of |predicted/measured - 1| of some rows; `bias` is the signed mean.
 
-        They are the number of rows; mean, median, 90th percentile and worst of |predicted/measured - 1|; the signed
-        mean; and `single`, the mean error of one number for all rows, fitted on the other rows.
+        `single` is the mean error of one number for all rows, fitted on the other rows.
         """
         errors = self.errors[picked]
         if not errors.size:
@@ -295,17 +268,13 @@ class Result:
         said = f"{what}, the best for the others, is {s['single']:.1%} off in the mean"
         if s["mean"] > s["single"]:
             return f"We lose: {said}, and we are {s['mean']:.1%} off."
-        lost = [
-            k for k, g in self.groups.items() if g.get("single", np.inf) < g.get("mean", 0) and k != "calibrated on"
-        ]
+        groups = {k: g for k, g in self.groups.items() if k != "calibrated on"}
+        lost = [k for k, g in groups.items() if g.get("single", np.inf) < g.get("mean", 0)]
         return f"{said[0].upper()}{said[1:]}." + (f" It is nearer than we are for {'; '.join(lost)}." if lost else "")
 
     @cached_property
     def ambiguity(self) -> str:
-        """A sentence about rows that can be read in several ways, or "".
-
-        It says how far the nearest reading is off, and for how many rows that is not the predicted reading.
-        """
+        """A sentence on how far the nearest reading is off for rows that can be read in several ways, or ""."""
         if not self.confrontation.readings:
             return ""
         unseen = np.flatnonzero(~self.fitted)
@@ -329,11 +298,9 @@ class Result:
         """Return everything except the rows, for a JSON file."""
         c = self.confrontation
         said = {"what": c.what, "unit": c.unit, "calibrated": c.calibrated, "sources": list(c.sources)}
-        said |= {"skill": self.skill}
-        return self.summary | said | {"groups": self.groups, "left_out": self.left_out}
+        return self.summary | said | {"skill": self.skill, "groups": self.groups, "left_out": self.left_out}
 
     def _table(self):
-        """Yield the lines of the table of errors, as text."""
         for name, s in {"not calibrated on": self.summary, **self.groups}.items():
             figures = [f"{s[k]:{'+' * (k == 'bias')}.1%}" if k in s else "" for k in _FIGURES]
             yield [name, str(s["rows"]), *figures]
@@ -342,16 +309,10 @@ class Result:
         c = self.confrontation
         lines = [["", "rows", *_FIGURES], *self._table()]
         wide = max(len(line[0]) for line in lines)
-        return "\n".join(
-            [
-                f"{c.name}: {c.what}",
-                f"Calibrated: {c.calibrated or 'nothing'}.",
-                *(f"{name:{wide}}" + "".join(f"{x:>9}" for x in figures) for name, *figures in lines),
-                self.skill,
-                *filter(None, [self.ambiguity]),
-                *(f"Left out: {n} {reason}." for reason, n in self.left_out.items()),
-            ]
-        )
+        head = f"{c.name}: {c.what}\nCalibrated: {c.calibrated or 'nothing'}."
+        table = (f"{name:{wide}}" + "".join(f"{x:>9}" for x in figures) for name, *figures in lines)
+        left_out = (f"Left out: {n} {reason}." for reason, n in self.left_out.items())
+        return "\n".join([head, *table, *filter(None, [self.skill, self.ambiguity]), *left_out])
 
     def _repr_html_(self):
         c = self.confrontation
@@ -365,10 +326,8 @@ class Result:
             f"{c.what} Errors are |predicted/measured − 1| of {c.measured} ({c.unit}); bias is the signed mean, and "
             f"one number stands for what the best one is off in the mean. {self.skill} {self.ambiguity}".rstrip()
         )
-        more = [
-            *(f"{n} rows left out: {reason}." for reason, n in self.left_out.items()),
-            *(f"Source: {cite(s)}." for s in c.sources),
-        ]
+        more = [f"{n} rows left out: {reason}." for reason, n in self.left_out.items()]
+        more += [f"Source: {cite(s)}." for s in c.sources]
         listed = "".join(f"<li>{html.escape(x)}</li>" for x in more)
         return styled(
             f"{figures}<p>{html.escape(first)}<br>Calibrated: {html.escape(c.calibrated or 'nothing')}.</p>"

@@ -1,9 +1,8 @@
 """Coverage of the prediction intervals: the share of held-out rows inside intervals that promise eight in ten.
 
-There are two checks. `coverage` holds out every set together with all sets of the same table. `coverage_of_devices`
-holds out a fifth of the rows of every set at a time, by device: the case of a reader who measures more of the same. A
-row that can be read in several ways counts with its nearest reading, and its interval combines all readings by their
-probabilities.
+`coverage` holds out every set together with all sets of the same table, `coverage_of_devices` a fifth of the rows of
+every set at a time. A row that can be read in several ways counts with its nearest reading, and its interval combines
+all readings by their probabilities.
 """
 
 from functools import cache
@@ -26,10 +25,7 @@ _normal_share = np.vectorize(_NORMAL.cdf, otypes=[float])
 
 
 class Covered(NamedTuple):
-    """Share of rows inside the interval, and the median width of the interval relative to the value.
-
-    It is for one set (`name`), or for the rows of one family on the device with that key ("" if it is unknown).
-    """
+    """Share of rows inside the interval and its median relative width, for a set or for a device (by key)."""
 
     name: str
     family: str
@@ -46,12 +42,7 @@ def _kin(name: str) -> frozenset[str]:
 
 
 def _ends_of_readings(readings: np.ndarray, chances: np.ndarray, fast: np.ndarray, slow: np.ndarray) -> Ends:
-    """Return interval ends with a tenth of the probability beyond each, over the readings of each row.
-
-    >>> even = np.full((2, 1), 0.5)
-    >>> _ends_of_readings(np.array([[0.0], [1.0]]), even, np.array([0.1]), np.array([0.1])).high.round(3)
-    array([1.066])
-    """
+    """Return interval ends with a tenth of the probability beyond each, over the readings of each row."""
     if len(readings) == 1:
         return Ends(readings[0] - fast, readings[0] + slow)
     found = []

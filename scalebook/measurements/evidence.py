@@ -1,8 +1,7 @@
 """Evidence from measured rows about uncertain letters: each row's residual, and the elasticities of its prediction.
 
-Each confrontation is run again while the uncertain letters are traced. Every row gets its residual: the log of measured
-over predicted time (rates are inverted). It also gets, by cause, the elasticity of its prediction: its change in per
-cent if the cause moves by one per cent.
+A residual is the log of measured over predicted time (rates are inverted). An elasticity is, by cause, the change of
+the prediction in per cent if the cause moves by one per cent.
 
 >>> found = evidence("gemm_llmcompass")
 >>> cause = next(x for x in found.elasticities if str(x) == "a100 matmul_fp16")
@@ -10,9 +9,11 @@ cent if the cause moves by one per cent.
 1.0
 """
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from scalebook.tables import accelerators, letter_of_kind
 
 from . import CONFRONTATIONS, confront
 from .calls import Call, Sum, results
-from .confrontation import Readings
+from .confrontation import TIMES, Readings
 from .expressions import names
 from .sets import stanzas
 
@@ -41,69 +42,28 @@ UNCERTAIN = (
 )  # fmt: skip
 # Parts of a step with a residual error of their own, like that of their kernels when measured alone.
 PARTS = ("experts_time", "routing_time", "cache_time", "exchange_time")
-# Sets by what they measure; the residual error of a letter is learnt from the sets of its family.  If a table has
-# several kinds of rows, each kind is a set of its own: the rows whose group contains its name.
-_SETS = {
-    "kernels: products": ("matmul_time", """
-        gemm gemm_2026 gemm_eleuther layer_eleuther gemm_infersim gemm_deepgemm gemm_llmcompass gemm_cards gemm_amd
-        gemm_aiter gemm_xla eleuther_layers eleuther_attention layer_vidur:products azure:products
-        ironwood:products"""),
-    "kernels: streams": ("stream_time", "vector_kernels layer_vidur:streams quantize"),
-    "kernels: attention": ("kernel_time", """
-        attention_prefill attention_decode attention_flash attention_mla attention_mla_decode attention_infersim
-        attention_cards"""),
-    "kernels: collectives": ("collective_time", """
-        collectives collectives_published network_vidur custom_allreduce collectives_fabric fabric_mi300x
-        azure:sums"""),
-    "kernels: experts": ("matmul_time", "moe_gemm moe_gemm_down moe_layer moe_uneven"),
-    "step time": ("step_time", """
-        korthikanti_table5 narayanan_table1 llama3 mlperf_training bloom_topology megascale megascale_530b
-        narayanan_table2 megatron_core megatron_core_strong megatron_readme megatron_2020 mtnlg llm_foundry nanotron
-        megatron_bridge torchtitan nemo_long_context nemo_long_context_without mlperf_training_51 amd_training
-        gaudi_trainium tpu_training tpu_training_tables shoeybi_weak shoeybi_strong"""),
-    "memory": ("memory", "megatron_memory megatron_peak nanotron_memory pytorch_saved"),
-    "decoding": ("pass_time", """
-        serving_tpot trtllm_static mlperf_offline mlperf_server mlperf_interactive mi300x_latency mi300x_max_load
-        trtllm_max_load azure_engines serving_disaggregated infersim wide_ep h200_slo"""),
-    # (`h200_slo_first` is left out: half of its times are missing for an unknown reason.)
-    "first token": ("ttft", "serving_ttft trtllm_first_token"),
-}  # fmt: skip
-FAMILIES = {family: (letter, tuple(sets.split())) for family, (letter, sets) in _SETS.items()}
-_KINDS = {
-    "products": ("products",), "sums": ("all-reduce",),
-    "streams": ("norms", "activations", "additions", "turning"),
-}  # fmt: skip
-# Sets that measure a letter directly.
-_THEMSELVES = {"attention_flash": "attention_efficiency"}
+_SAID = tomllib.loads((files(__package__) / "families.toml").read_text("utf-8"))
+FAMILIES = {family: (said["letter"], tuple(said["sets"].split())) for family, said in _SAID.items()}
+_STREAMS = ("norms", "activations", "additions", "turning")
+_KINDS = {"products": ("products",), "sums": ("all-reduce",), "streams": _STREAMS}  # words of groups
+_THEMSELVES = {"attention_flash": "attention_efficiency"}  # sets that measure a letter directly
 _MOST = 100  # most rows of a set that are priced one by one
 _STEPS = ("step_time", "pass_time", "memory", "ttft")  # letters of whole steps
 _STEP = 1.001  # a small step, because a share near its peak cannot grow by more
-_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
 
 
 def family_of(name: str) -> str:
-    """Return the family of a set, or "" if it has none (lower bounds, peers' predictions, arithmetic).
-
-    For a confrontation with several kinds of rows it is the family of the first kind.
-    """
+    """Return the family of a set, the first of several kinds; "" if it has none, like bounds and peers' predictions."""
     return next((family for family, (_, sets) in FAMILIES.items() if name in sets or name in map(whole, sets)), "")
 
 
 def whole(name: str) -> str:
-    """Return the name of the confrontation that a set belongs to.
-
-    >>> whole("azure:streams")
-    'azure'
-    """
+    """Return the name of the confrontation that a set such as "azure:streams" belongs to."""
     return name.partition(":")[0]
 
 
 def rows_of(name: str) -> np.ndarray:
-    """Return a mask of the set's rows in its confrontation: rows of its kind that nothing was calibrated on.
-
-    >>> int(rows_of("azure:products").sum())
-    29
-    """
+    """Return a mask of the set's rows in its confrontation: rows of its kind that nothing was calibrated on."""
     result, kind = confront(whole(name)), name.partition(":")[2]
     if not kind:
         return ~result.fitted
@@ -191,7 +151,7 @@ class _Elasticities(NamedTuple):
 
 
 def _elasticities_of_row(row: Row, letter: str) -> _Elasticities:
-    """Return the elasticities of a letter of a result, including those through the results it was made of."""
+    """Return a letter's elasticities, including those through the results that it was made of."""
     if letter in row.made_of:
         return _Elasticities(np.ravel(row[letter]), _elasticities_of_row(*row.made_of[letter]).by_cause)
 
@@ -257,8 +217,7 @@ def evidence(name: str) -> Evidence:
     """Return the evidence of a set's rows."""
     letter, result, of_it = FAMILIES[family_of(name)][0], confront(whole(name)), np.flatnonzero(rows_of(name))
     c, kept = result.confrontation, [result.rows[i] for i in of_it]
-    is_rate = c.unit.partition(" ")[0].strip(",") not in ("s", "ms", "us", "µs", "d", "B", "GiB")
-    sign = -1 if is_rate else 1
+    sign = 1 if c.unit.partition(" ")[0].strip(",") in (*TIMES, "B", "GiB") else -1  # of rates
     off = sign * np.log(result.measured / result.predicted)[of_it]
     read = c.readings(kept) if c.readings else Readings(result.predicted[None, of_it], np.ones((1, len(of_it))))
     readings, chances = sign * np.log(read.predicted / result.predicted[of_it]), read.chances

@@ -1,8 +1,4 @@
-"""Arithmetic over names, as stanzas of measured sets write it: `"n_gpus / (tp * pp)"`.
-
-An expression is parsed once and becomes a function. It may contain numbers, names, arithmetic, comparisons, `or` for a
-name without a value, and a few functions. Nothing in it is run as Python.
-"""
+"""Arithmetic over names, as stanzas write it: `"n_gpus / (tp * pp)"`. Nothing in it is run as Python."""
 
 import ast
 import math
@@ -28,7 +24,6 @@ def _divisors(x: float, most: float = math.inf) -> list[float]:
 
 
 def _folded(scalar: Callable, array: Callable) -> Callable:
-    """Return a function of several numbers that also takes arrays."""
     return lambda *xs: reduce(array, xs) if any(map(np.ndim, xs)) else scalar(xs)
 
 
@@ -46,8 +41,8 @@ _FUNCTIONS: dict[str, Callable] = {
 def expression(text: str, value: Lookup):
     """Evaluate an expression; `value` looks up its names and may return arrays.
 
-    Raises ValueError, naming the expression, for anything but arithmetic, comparisons, `or` and a few functions (max,
-    min, ceil, round, log2, divisors).
+    It may hold arithmetic, comparisons, max, min, ceil, round, log2, divisors, and `or` for a name without a value.
+    Raises ValueError, naming the expression, for anything else.
 
     >>> expression("n_gpus / (tp * pp)", {"n_gpus": 64, "tp": 8, "pp": 2}.__getitem__)
     4.0
@@ -65,7 +60,6 @@ def _parsed(text: str) -> ast.expr:
 
 
 def _of(node: ast.expr, text: str) -> Callable[[Lookup], float]:
-    """Return the function for a node of the parsed text."""
     match node:
         case ast.Constant(value=int() | float() | str() as x):
             return lambda value: x
@@ -103,11 +97,7 @@ def _first(choices, value):
 
 @cache
 def names(text: str) -> tuple[str, ...]:
-    """Return the names that an expression uses, in order.
-
-    >>> names("max(m * n, 1) / total")
-    ('m', 'n', 'total')
-    """
+    """Return the names that an expression uses, in order."""
     found = [x for x in ast.walk(_parsed(text)) if isinstance(x, ast.Name) and x.id not in _FUNCTIONS]
     return tuple(dict.fromkeys(x.id for x in sorted(found, key=lambda x: (x.lineno, x.col_offset))))
 

@@ -1,14 +1,10 @@
-"""Measured speed-ups of new device generations: engine runs on two systems that are otherwise equal.
-
->>> pairs = paired("h100", "h200")
->>> len(pairs.users), [round(float(np.median(x)), 2) for x in (pairs.measured, pairs.said, pairs.direct)]
-(44, [1.15, 1.11, 1.14])
-"""
+"""Measured speed-ups of new device generations: engine runs on two systems that are otherwise equal."""
 
 import csv
 from collections import defaultdict
 from functools import cache
 from importlib.resources import files
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -33,11 +29,10 @@ _TIMES = {"tpot": "silicon_tpot_ms", "ttft": "silicon_ttft_ms"}
 
 
 class Pairs(NamedTuple):
-    """Speed-ups of the new system, pair by pair: measured, predicted, and predicted with faster all-reduces.
+    """Speed-ups of the new system, pair by pair: measured, and predicted by `serve` (`said`).
 
-    `measured` is measured and `said` is predicted by `serve`. `direct` is predicted with the engines' own all-reduces
-    at the speed they have when no device waits for another. `rows` are the runs on the old system; `reading` is the
-    share of its step that `serve` attributes to reading memory.
+    `direct` is predicted for all-reduces in which no device waits for another. `rows` are the runs on the old system;
+    `reading` is the share of its step that `serve` attributes to reading memory.
     """
 
     rows: list[dict[str, str]]
@@ -49,25 +44,23 @@ class Pairs(NamedTuple):
 
     def at(self, chosen) -> "Pairs":
         """Return the pairs selected by a mask."""
-        return Pairs(
-            [row for row, is_in in zip(self.rows, chosen, strict=True) if is_in], *(x[chosen] for x in self[1:])
-        )
+        rows = [row for row, is_in in zip(self.rows, chosen, strict=True) if is_in]
+        return Pairs(rows, *(x[chosen] for x in self[1:]))
 
 
 @cache
 def _alike():
-    """Return rows that have an equal on another system, their places by kind and system, and the measured times."""
+    """Return rows that have an equal on another system, their places by kind and system, and measured times."""
     with (files(__package__) / "serving.csv").open(encoding="utf-8", newline="") as file:
         read = [row for row in csv.DictReader(file) if row["system"] in SYSTEMS and row["mode"] == "agg"]
-    found = defaultdict(set)
+    kind, kept, found = itemgetter(*ALIKE), stanzas()["serving_tpot"], defaultdict(set)
     for row in read:
-        found[tuple(row[x] for x in ALIKE)].add(row["system"])
-    kept = stanzas()["serving_tpot"]
-    rows = [kept.completed(row) for row in read if len(found[tuple(row[x] for x in ALIKE)]) > 1]
+        found[kind(row)].add(row["system"])
+    rows = [kept.completed(row) for row in read if len(found[kind(row)]) > 1]
     rows = [row for row in rows if not kept.left_out(row)]
     kinds = defaultdict(lambda: defaultdict(list))
     for place, row in enumerate(rows):
-        kinds[tuple(row[x] for x in ALIKE)][SYSTEMS[row["system"]]].append(place)
+        kinds[kind(row)][SYSTEMS[row["system"]]].append(place)
     measured = {x: np.array([float(row[column] or 0) for row in rows]) for x, column in _TIMES.items()}
     return rows, list(kinds.values()), measured
 
@@ -75,13 +68,13 @@ def _alike():
 @cache
 def _predicted():
     """Return what `serve` predicts for these rows, with all-reduces as usual and without waiting in them."""
-    rows, _, _ = _alike()
+    rows, *_ = _alike()
     direct = served_rows(rows, *_TIMES, sum_latency=_NO_WAIT)
     return served_rows(rows, *_TIMES, *reading_share.inputs), direct
 
 
 def _both(old, new, what):
-    """Return the kinds of runs for which `what` was measured on both devices. Raises LookupError if there are none."""
+    """Return the kinds of runs for which `what` was measured on both devices."""
     for name in (old, new):
         if name not in SYSTEMS.values():
             raise LookupError(f"no public runs are known here of {name!r}; there are {', '.join(SYSTEMS.values())}")
@@ -95,12 +88,7 @@ def _gains(both, times, old, new):
 
 
 def measured_gains(old: str, new: str, what: str = "tpot") -> np.ndarray:
-    """Return the measured speed-ups of the new device, for pairs of public runs that differ only in the device.
-
-    >>> gains = measured_gains("h100", "h200")
-    >>> len(gains), round(float(np.median(gains)), 2)
-    (44, 1.15)
-    """
+    """Return the measured speed-ups of the new device, for pairs of public runs that differ only in the device."""
     return _gains(_both(old, new, what), _alike()[2][what], old, new)
 
 
@@ -108,6 +96,10 @@ def paired(old: str, new: str, what: str = "tpot") -> Pairs:
     """Return the pairs of published runs on two devices for which `what` ("tpot" or "ttft") was measured.
 
     Several runs of one kind count by their median. Raises LookupError for a device without such runs.
+
+    >>> pairs = paired("h100", "h200")
+    >>> len(pairs.users), [round(float(np.median(x)), 2) for x in (pairs.measured, pairs.said, pairs.direct)]
+    (44, [1.15, 1.11, 1.14])
     """
     both = _both(old, new, what)
     rows, _, measured = _alike()

@@ -1,16 +1,4 @@
-"""A reader's own measurements, compared with any callable of the package that takes rows and letters.
-
->>> from io import StringIO
->>> from scalebook import training_step
->>> mine = StringIO("model,device,tp,pp,dp,global_batch,seq,step_time\\n"
-...                 "llama3_70b,h100,8,4,8,512,8192,19.5 s\\nllama3_70b,h100,4,8,8,512,8192,18.1 s\\n"
-...                 "llama3_70b,h100,7,4,8,512,8192,20 s\\n")
->>> result = confront_own(training_step, mine)
->>> result.summary["rows"], round(result.summary["worst"], 2)
-(2, 0.1...)
->>> result.unpriced
-[('3', 'tp=7 does not divide the 64 heads: tp=1, 2, ...')]
-"""
+"""A reader's own measurements, compared with any callable of the package that takes rows and letters."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -39,17 +27,13 @@ _MOST = 1e100  # largest prediction over measurement; beyond it even a mean over
 
 @dataclass(frozen=True, eq=False)
 class Own(Result):
-    """The result for a reader's own measurements, with a breakdown of the worst rows' predictions.
-
-    `found` has each row's result with all its letters. `unpriced` lists the rows left out, with the reason in one
-    sentence.
-    """
+    """The result for a reader's own measurements: `found` has each row's letters; `unpriced`, why not."""
 
     found: list[Row] = field(default_factory=list)
     unpriced: list[tuple[str, str]] = field(default_factory=list)
 
     def _tables(self):
-        """Yield tables of the worst rows and of the rows without a price, each as headings, lines and a caption."""
+        """Yield tables of the worst rows and of those without a price, each as headings, lines and a caption."""
         c, lines = self.confrontation, []
         several = [n for n in self.rows[0] if n not in (*_IDS, c.measured) and len({x[n] for x in self.rows}) > 1]
         for i in np.argsort(-np.abs(self.errors))[:5]:
@@ -91,22 +75,21 @@ def confront_own(thing, csv, measured: str = "step_time") -> Own:
     priced. A row that reads well but has no price, or no measurement, is left out with its reason.
 
     >>> from io import StringIO
-    >>> from scalebook import decoding
-    >>> confront_own(decoding, StringIO("model,device,bach\\nllama3_8b,h100,1\\n"), "token_time")
-    Traceback (most recent call last):
-        ...
-    ValueError: the file lacks the column token_time, which is what was measured; measured= names another
+    >>> from scalebook import training_step
+    >>> mine = StringIO("model,device,tp,pp,dp,global_batch,seq,step_time\\n"
+    ...                 "llama3_70b,h100,8,4,8,512,8192,19.5 s\\nllama3_70b,h100,7,4,8,512,8192,20 s\\n")
+    >>> result = confront_own(training_step, mine)
+    >>> result.summary["rows"], result.unpriced
+    (1, [('2', 'tp=7 does not divide the 64 heads: tp=1, 2, ...')])
     """
     if not is_thing(thing):
-        raise TypeError(
-            f"one's own measurements are held against a sheet, a formula or training_step, not {quoted(thing)}"
-        )
+        kinds = "a sheet, a formula or training_step"
+        raise TypeError(f"one's own measurements are held against {kinds}, not {quoted(thing)}")
     letter = NOTATION[word(measured)]
-    answers = _answers(thing)
+    answers = (thing.letter,) if isinstance(thing, Formula) else thing.formulas if isinstance(thing, Sheet) else ()
     if answers and measured not in answers:
-        raise LookupError(
-            f"{thing.name} does not answer {measured}; measured= names what it does: {_listed(measured, answers)}"
-        )
+        listed = nearest(measured, answers) if len(answers) > 8 else either(answers)
+        raise LookupError(f"{thing.name} does not answer {measured}; measured= names what it does: {listed}")
     rows, where = _opened(csv)
     _check_columns(thing, where, rows, measured)
     kept, found, values, unpriced = [], [], [], []
@@ -117,9 +100,8 @@ def confront_own(thing, csv, measured: str = "step_time") -> Own:
                 raise ValueError(f"{measured} was not measured")
             new = priced(thing, rows_of, letters)
             if not _predicted(new, measured) / value < _MOST:
-                raise ValueError(
-                    f"{new[measured]:g} is predicted, and {measured} is {row[measured]}: no error can be told"
-                )
+                said = f"{new[measured]:g} is predicted, and {measured} is {row[measured]}"
+                raise ValueError(f"{said}: no error can be told")
             if value < 0.999 * _least(new, measured):
                 raise ValueError(f"{measured} is {row[measured]}: faster than the peak of its device")
         except (ValueError, TypeError, LookupError) as error:
@@ -129,37 +111,18 @@ def confront_own(thing, csv, measured: str = "step_time") -> Own:
     if not kept:
         first = f"row {quoted(unpriced[0][0])}: {unpriced[0][1]}"
         raise ValueError(f"{where}: no row of {len(rows)} could be priced; the first, {first}")
-    predicted = np.array([_predicted(row, measured) for row in found])
+    predicted, none = np.array([_predicted(row, measured) for row in found]), np.zeros(len(kept), bool)
+    left_out = {"without a price or a measurement: see below": len(unpriced)} if unpriced else {}
     c = _confrontation(thing, where, measured, letter)
-    return Own(
-        c,
-        kept,
-        predicted,
-        np.array(values),
-        np.zeros(len(kept), bool),
-        _left_out(unpriced),
-        _peak(found, measured),
-        found,
-        unpriced,
-    )
-
-
-def _answers(thing) -> tuple[str, ...]:
-    """Return the letters that a thing gives; empty for strategies, since each has its own."""
-    return (thing.letter,) if isinstance(thing, Formula) else tuple(thing.formulas) if isinstance(thing, Sheet) else ()
-
-
-def _listed(name, answers) -> str:
-    return nearest(name, answers) if len(answers) > 8 else either(answers)
+    return Own(c, kept, predicted, np.array(values), none, left_out, _peak(found, measured), found, unpriced)
 
 
 def _opened(csv) -> tuple[list[Measurement], str]:
     """Return the rows with stripped cells, and what error messages call the file."""
     is_path = isinstance(csv, str | PathLike)
     if not is_path and not hasattr(csv, "read"):
-        raise TypeError(
-            f"one's own measurements are given as the path of a CSV file or the open file, not as {quoted(csv)}"
-        )
+        given = "given as the path of a CSV file or the open file"
+        raise TypeError(f"one's own measurements are {given}, not as {quoted(csv)}")
     where = quoted(str(csv)) if is_path else "the file"
     rows, names = read_rows(Path(csv) if is_path else csv)
     rows = [{_name(n): x.strip() for n, x in row.items()} for row in rows]
@@ -183,21 +146,18 @@ def _check_columns(thing, where, rows, measured):
     known = {*NOTATION, *words(thing), *_ROWS, *_IDS}
     if measured not in rows[0]:
         raise ValueError(f"{where} lacks the column {measured}, which is what was measured; measured= names another")
-    for name in rows[0]:
-        if name not in known:
-            kinds = f"a letter, a word of {thing.name}" if words(thing) else "a letter"
-            raise ValueError(
-                f"{where}: the column {quoted(name)} is neither {kinds} nor {either(_ROWS)}; {nearest(name, known)}"
-            )
+    if strange := next((x for x in rows[0] if x not in known), None):
+        kinds = f"a letter, a word of {thing.name}" if words(thing) else "a letter"
+        said = f"is neither {kinds} nor {either(_ROWS)}; {nearest(strange, known)}"
+        raise ValueError(f"{where}: the column {quoted(strange)} {said}")
 
 
 def _cells(thing, where, row, measured) -> tuple[tuple[Row, ...], dict, float | None]:
     """Return the table rows, the letters and the measured value of a row; raises ValueError for a bad cell."""
     given = {n: x for n, x in row.items() if x and n not in _IDS}
+    stems = {n: given.pop(n) for n in _ROWS if n in given}
     try:
-        rows, letters = read(
-            thing, {n: x for n, x in given.items() if n not in _ROWS}, **{n: given[n] for n in _ROWS if n in given}
-        )
+        rows, letters = read(thing, given, **stems)
     except (LookupError, ValueError, TypeError) as error:
         raise ValueError(f"{where}: {brief(Exception(sentence(error)))}") from None
     value = letters.pop(measured, None)
@@ -224,29 +184,17 @@ def _peak(found, measured) -> np.ndarray | None:
 
 
 def _least(row, measured) -> float:
-    """Return the time of the weights' arithmetic alone at the peak, or 0 if unknown; windows may save attention's."""
+    """Return the time of the weights' arithmetic alone at the peak, or 0 if unknown."""
     if _peak([row], measured) is None or not all(x in row for x in ("layers", "heads", "seq", "global_batch")):
         return 0.0
     whole, unmasked = useful_times(row)
     return 2 * unmasked - whole
 
 
-def _left_out(unpriced) -> dict[str, int]:
-    return {"without a price or a measurement: see below": len(unpriced)} if unpriced else {}
-
-
 def _confrontation(thing, where, measured, letter) -> Confrontation:
     def group(row):
         return " ".join(row[n] for n in _ROWS if row.get(n)) or "all"
 
-    return Confrontation(
-        thing.name,
-        where,
-        f"{letter.meaning[0].upper()}{letter.meaning[1:]} ({measured}), against the rows of {where}.",
-        lambda rows: np.array([]),
-        measured,
-        letter.unit,
-        (),
-        lambda row: "",
-        group,
-    )
+    what = f"{letter.meaning[0].upper()}{letter.meaning[1:]} ({measured}), against the rows of {where}."
+    given = thing.name, where, what, lambda rows: np.array([]), measured, letter.unit, ()
+    return Confrontation(*given, left_out=lambda row: "", group=group)

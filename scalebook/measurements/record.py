@@ -1,9 +1,7 @@
 """`python -m scalebook.measurements.record`, or `make confront`, runs every confrontation and writes the record.
 
-It writes two files that are committed. `record.json` in this folder has each set's errors, its worst row, and how many
-of its rows lie in the interval learnt from the other sets. `spreads.toml` in the tables has the spreads that intervals
-are computed from. A test fails, naming the set, if a change makes an error of a set, or of one kind of its rows, worse
-than the record by more than a tenth.
+`record.json` in this folder has each set's errors, its worst row, and how many of its rows lie in the interval learnt
+from the other sets. `spreads.toml` in the tables has the spreads that intervals are computed from.
 """
 
 import json
@@ -19,7 +17,7 @@ from scalebook.shell.sentences import say
 from . import CONFRONTATIONS, Result, confront
 from .__main__ import main
 from .evidence import FAMILIES, are_kin, rows_of, whole
-from .serving_peers import yardsticks
+from .serving import yardsticks
 
 __all__ = ["FIGURES", "TOLERANCE", "peers", "record", "recorded", "worse", "worse_than_recorded", "write"]
 
@@ -61,10 +59,7 @@ def _rounded(x):
 
 
 def worse(name: str, found: Mapping[str, float], kept: Mapping[str, float]) -> list[str]:
-    """Return errors of a set, or mean errors of its kinds of rows, that exceed the record by more than a tenth.
-
-    Each is described in a few words.
-    """
+    """Return the errors of a set that exceed the record by more than a tenth, each in a few words."""
     beyond = {x: y * (1 + TOLERANCE) + _SLACK for x, y in kept.items() if x in found}
     return [f"{name}: {x} {found[x]:.2%}, kept {kept[x]:.2%}" for x, most in beyond.items() if found[x] > most]
 
@@ -97,7 +92,7 @@ def peers() -> list[dict]:
 
 
 def _family(name: str, covered) -> dict:
-    """Return a family's coverage: the share of rows inside the interval, by rows and averaged over tables."""
+    """Return a family's errors and the share of its rows inside the interval, by rows and averaged over tables."""
     parts = [(confront(whole(x.name)), rows_of(x.name)) for x in covered]
     errors = np.concatenate([x.errors[picked] for x, picked in parts])
     size, rows = np.abs(errors), np.array([x.rows for x in covered])

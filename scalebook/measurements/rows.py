@@ -1,9 +1,4 @@
-"""Rows of published tables: reading files, numbers in cells, columns as arrays, and halves to calibrate on.
-
->>> rows = [{"row_id": "gemm-7", "m": "64"}, {"row_id": "gemm-8", "m": "128"}]
->>> numbers(rows, "m")[0].tolist(), list(map(is_even, rows))
-([64.0, 128.0], [False, True])
-"""
+"""Rows of published tables: reading files, numbers in cells, and halves to calibrate on."""
 
 import csv
 import gzip
@@ -16,7 +11,7 @@ import numpy as np
 
 from scalebook.language.notation import brief, quoted
 
-__all__ = ["SYSTEMS", "Measurement", "is_even", "is_half", "number", "numbers", "optional", "read_rows"]
+__all__ = ["SYSTEMS", "Measurement", "is_even", "is_half", "number", "read_rows"]
 
 Measurement = dict[str, str]  # one line of a CSV file
 
@@ -35,27 +30,13 @@ def number(row: Measurement, column: str) -> float:
     return value
 
 
-def optional(row: Measurement, column: str, default: float) -> float:
-    """Return a positive number from a row, or the default if the cell is empty or there is no such column."""
-    return number(row, column) if row.get(column) else default
-
-
-def numbers(rows: list[Measurement], *names: str) -> list[np.ndarray]:
-    """Return the positive numbers of some columns, an array for each; raises ValueError as `number` does."""
-    return [np.array([number(row, name) for row in rows]) for name in names]
-
-
 def is_even(row: Measurement) -> bool:
-    """Return True if a row is in the half to calibrate on, the rows with even numbers."""
+    """Return True if a row has an even number; such rows are the half to calibrate on."""
     return int(re.sub(r"\D", "", row["row_id"]) or 1) % 2 == 0
 
 
 def is_half(*texts: str) -> bool:
-    """Return True if these texts are in the half to calibrate on, by a hash that is always the same.
-
-    >>> is_half("M2"), is_half("M3")
-    (False, True)
-    """
+    """Return True if these texts are in the half to calibrate on, by a hash that is always the same."""
     return int(md5("|".join(texts).encode()).hexdigest(), 16) % 2 == 0
 
 

@@ -1,6 +1,4 @@
-"""Serving as published by InferenceX and NVIDIA: the runs behind rows of serving.csv, and `serve`'s predictions.
-
-The sets are data (`stanzas/serving.toml`).
+"""Runs behind rows of serving.csv: `serve`'s predictions for them, and yardsticks for the errors of these predictions.
 
 >>> from scalebook.measurements import confront
 >>> row = confront("serving_tpot").rows[0]
@@ -8,14 +6,25 @@ The sets are data (`stanzas/serving.toml`).
 (4.0, 128.0)
 """
 
+import csv
+from collections import defaultdict
 from functools import cache
+from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
 
+from .confrontation import Result
 from .sets import stanzas
 
-__all__ = ["Run", "run_of", "served_rows"]
+__all__ = ["Run", "Yardstick", "run_of", "served_rows", "yardsticks"]
+
+# Two runs that agree in these columns differ only in the engine, its version and the date.
+_RUN = (
+    "model_path", "system", "precision", "gemm_quant_mode", "moe_quant_mode", "isl", "osl", "tp_size",
+    "attention_dp_size", "moe_ep_size", "batch_size", "concurrency",
+)  # fmt: skip
+_COLUMNS = {"silicon_tpot_ms": "tpot_ms", "silicon_ttft_ms": "ttft_ms"}
 
 
 class Run(NamedTuple):
@@ -29,14 +38,10 @@ class Run(NamedTuple):
     output: float
 
 
-@cache
-def _set():
-    return stanzas()["serving_tpot"]
-
-
 def run_of(row) -> Run:
     """Return the run behind a row of serving.csv."""
-    call = _set().call(_set().completed(row))
+    kept = stanzas()["serving_tpot"]
+    call = kept.call(kept.completed(row))
     known = call.letters
     devices = known["tp"] * known["pp"] * known["attention_dp"]
     return Run(call.rows[0][1], call.rows[1][1], devices, *(known[x] for x in ("users", "prompt", "output")))
@@ -48,4 +53,63 @@ def served_rows(rows, *wanted: str, using=(), **letters) -> dict[str, np.ndarray
     Formulas of `using`, and given letters (one value, or one for each row), take precedence over the rows and the
     sheet. Raises KeyError for a letter that `serve` does not give.
     """
-    return _set().results([_set().completed(row) for row in rows], *wanted, using=using, **letters)
+    kept = stanzas()["serving_tpot"]
+    return kept.results(list(map(kept.completed, rows)), *wanted, using=using, **letters)
+
+
+class Yardstick(NamedTuple):
+    """Errors |x/measured - 1| of some rows."""
+
+    name: str
+    rows: int
+    median: float
+    p90: float
+
+
+def _yardstick(name: str, ratios) -> Yardstick:
+    errors = np.abs(np.asarray(ratios, float) - 1)
+    return Yardstick(name, len(errors), float(np.median(errors)), float(np.quantile(errors, 0.9)))
+
+
+@cache
+def _peer_rows() -> dict[str, dict[str, float]]:
+    """Return predictions of NVIDIA's AIConfigurator 0.12 for rows of serving.csv, by id; some rows have none."""
+    with (files("scalebook.measurements") / "serving_peers.csv").open(encoding="utf-8") as file:
+        return {row.pop("row_id"): {n: float(x) for n, x in row.items()} for row in csv.DictReader(file)}
+
+
+def _ratios_of_repeats(groups) -> list[float]:
+    return [max(found) / min(found) for found in groups if len(found) > 1]
+
+
+def yardsticks(result: Result) -> list[Yardstick]:
+    """Return errors to compare those of `serving_tpot` or `serving_ttft` with.
+
+    First come our errors and AIConfigurator's, on the rows that it can predict. The last but one yardstick is the
+    difference between runs of one engine and layout that were measured twice, with other versions or on other days. The
+    last one is the difference between two engines on one layout. Copies of a row count once.
+
+    >>> from scalebook.measurements import confront
+    >>> [(x.name, x.rows) for x in yardsticks(confront("serving_tpot"))][:2]
+    [('sum of the kernels', 537), ('AIConfigurator 0.12', 537)]
+    """
+    column = _COLUMNS[result.confrontation.measured]
+    ids, peers = [row["row_id"] for row in result.rows], _peer_rows()
+    shared = np.array([x in peers for x in ids])
+    told = np.array([peers[x][column] for x in ids if x in peers])
+    again, others = defaultdict(set), defaultdict(dict)
+    for row, measured in zip(result.rows, result.measured, strict=True):
+        run = tuple(row[x] for x in _RUN)
+        again[run, row["backend"]].add(measured)
+        others[run].setdefault(row["backend"], measured)
+    ratios = result.predicted / result.measured
+    found = {
+        "sum of the kernels": ratios[shared],
+        "AIConfigurator 0.12": told / result.measured[shared],
+        "sum of the kernels, all rows": ratios,
+    }
+    if column == "tpot_ms":
+        found["floor: the weights of a token, read"] = result.roofline / result.measured
+    found["the same run, measured again"] = _ratios_of_repeats(again.values())
+    found["another engine"] = _ratios_of_repeats(x.values() for x in others.values())
+    return [_yardstick(*x) for x in found.items()]

@@ -1,18 +1,8 @@
 """Layouts chosen by prediction and judged by measurement: are targets met, and how much throughput is lost?
 
-A search consists of the runs with the same model, device, engine version, precision and lengths. It covers only layouts
-and numbers of users that were measured. The choice is made among runs whose predicted time per output token, times a
-margin, is within the target. It is the run with the highest predicted throughput per device. A layout is chosen once,
-while the number of users can be adjusted later. So layouts are also judged alone, by the highest measured throughput
-within the target.
-
->>> from scalebook.measurements import confront
->>> runs = confront("serving_tpot")
->>> found = choices(runs, tpot=0.02, margin=1.05)
->>> found.searches, found.met > 0.9
-(123, True)
->>> bool(layouts(runs, tpot=0.02)["predicted"].kept_p10 > 0.8)
-True
+A search consists of the measured runs with the same model, device, engine version, precision and lengths. Of the runs
+whose predicted time per output token, times a margin, is within the target, it chooses the one with the highest
+predicted throughput per device. Layouts are also judged alone, because the number of users can be adjusted later.
 """
 
 from collections import defaultdict
@@ -48,8 +38,7 @@ class Choices(NamedTuple):
 class Layouts(NamedTuple):
     """Number of layouts that a rule chose, the share that can meet the target, and the throughput these keep.
 
-    The throughput of a layout is its highest measured one per device within the target. It is divided by the highest of
-    all layouts.
+    The throughput of a layout is its highest measured one per device within the target, over that of all layouts.
     """
 
     chosen: int
@@ -93,6 +82,11 @@ def choices(result: Result, tpot: float, margin: float) -> Choices:
     """Make and judge a choice in each search that has several layouts and a row that met the target `tpot`, in seconds.
 
     Searches without a row predicted to meet the target are left out. `result` is the result of `serving_tpot`.
+
+    >>> from scalebook.measurements import confront
+    >>> found = choices(confront("serving_tpot"), tpot=0.02, margin=1.05)
+    >>> found.searches, found.met > 0.9
+    (123, True)
     """
     return _chosen(result, tpot, margin, result.predicted, _runs(result).predicted)
 
@@ -101,10 +95,6 @@ def choices_of_knowing(result: Result, tpot: float, margin: float) -> Choices:
     """Judge choices made from the measurements with the same margin: what the margin alone costs.
 
     Users were measured in steps of two, so a margin often costs half of the throughput.
-
-    >>> from scalebook.measurements import confront
-    >>> choices_of_knowing(confront("serving_tpot"), tpot=0.02, margin=1).kept_p10
-    1.0
     """
     return _chosen(result, tpot, margin, result.measured, _runs(result).measured)
 
@@ -113,16 +103,12 @@ def likely_margin(result: Result, chance: float) -> float:
     """Return the margin, from the calibration rows, that lets a run meet its target with probability `chance`.
 
     A target missed by less than NEARLY counts as met, so the margin is smaller than the interval's end.
-
-    >>> from scalebook.measurements import confront
-    >>> round(likely_margin(confront("serving_tpot"), chance=0.8), 2)
-    1.1
     """
     return float(np.quantile((result.measured / result.predicted)[result.fitted], chance) / NEARLY)
 
 
 def _chosen(result: Result, tpot: float, margin: float, each, rate) -> Choices:
-    """Judge choices made by time per token and throughput, predicted or measured, and the rule's choices."""
+    """Judge choices by time per token and throughput, predicted or measured, and the rule's choices."""
     runs, judged = _runs(result), []
     for places, met in _able(result, tpot):
         within = places[margin * each[places] <= 1e3 * tpot]

@@ -1,6 +1,6 @@
 """A measured set as data: a CSV file, and a stanza of `stanzas/*.toml` that says how each row becomes a public call.
 
-`stanza_keys` explains every key of a stanza.
+`stanza_keys.toml` explains every key of a stanza.
 """
 
 import itertools
@@ -24,15 +24,10 @@ from .expressions import Empty, expression, names
 from .rows import Measurement, is_even, is_half, number
 from .stanza_keys import joined, written
 
-__all__ = ["Call", "Stanza", "Sum", "bounds", "confrontations", "expression", "stanzas"]
+__all__ = ["Call", "Stanza", "Sum", "confrontations", "expression", "stanzas"]
 
-_DEVICES = {
-    "GB300": "gb300", "GB200": "gb200", "B300": "b300", "B200": "b200", "H200": "h200", "H100": "h100", "A100": "a100",
-    "V100": "v100", "MI300X": "mi300x", "MI325X": "mi325x", "MI350X": "mi350x", "MI355X": "mi355x",
-}  # fmt: skip
-
-
-# Stanzas
+_DEVICES = ["gb300", "gb200", "b300", "b200", "h200", "h100", "a100", "v100", "mi300x", "mi325x", "mi350x", "mi355x"]
+_PATTERNS = {x.upper(): x for x in _DEVICES}  # of devices, if a stanza gives none; the longer name first
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,26 +39,14 @@ class Stanza:
 
     def confrontation(self) -> Confrontation:
         """Return the set as a confrontation."""
-        said = self.said
+        said, texts = self.said, ("file", "what", "measured", "unit", "calibrated", "why")
         return Confrontation(
-            self.name,
-            said["file"],
-            said["what"],
-            self.predicted,
-            said["measured"],
-            said["unit"],
-            tuple(said["sources"]),
-            self.left_out,
-            self.group,
-            said.get("calibrated", ""),
-            self.calibrates,
-            tuple(said.get("optional", ())),
-            self.completed,
+            self.name, **{x: said[x] for x in texts if x in said}, sources=tuple(said["sources"]),
+            optional=tuple(said.get("optional", ())), predict=self.predicted, left_out=self.left_out,
+            group=self.group, calibrates=self.calibrates, completed=self.completed,
             readings=self._readings(said["readings"]) if "readings" in said else None,
-            alike=lambda row: said.get("alike", "").format_map(row),
-            call=lambda row: self.call(row).text,
-            why=said.get("why", ""),
-        )
+            alike=lambda row: said.get("alike", "").format_map(row), call=lambda row: self.call(row).text,
+        )  # fmt: skip
 
     def _readings(self, said: str | Mapping) -> Callable:
         if isinstance(said, str):
@@ -78,7 +61,7 @@ class Stanza:
         return readings
 
     def completed(self, row: Measurement) -> Measurement:
-        """Return a row with the columns that are extracted from others."""
+        """Return a row with the columns that follow from others."""
         new = dict(row)
         for name, how in self.said.get("extract", {}).items():
             new[name] = self._extracted(how, new)
@@ -114,18 +97,17 @@ class Stanza:
         known = cache(lambda: _cells(call_of().rows) | dict(call_of().letters))
         for entry in (*self.said.get("left_out", ()), *self.said.get("also_left_out", ())):
             if isinstance(entry, Mapping):
-                if "over" in entry:
-                    call = call_of()
-                    if any(call.letters[x] > _most(call, x, y) for x, y in entry["over"].items()):
-                        return entry["why"]
-                elif self._holds(entry, row, known):
-                    return entry["why"]
-                continue
-            *condition, reason = entry
-            if len(condition) == 2:
-                is_out = re.search(condition[1], row.get(condition[0], "")) is not None
+                reason = entry["why"]
+                if over := entry.get("over"):
+                    is_out = any(call_of().letters[x] > _most(call_of(), x, y) for x, y in over.items())
+                else:
+                    is_out = self._holds(entry, row, known)
+            elif len(entry) == 3:
+                column, pattern, reason = entry
+                is_out = re.search(pattern, row.get(column, ""))
             else:
-                is_out = self._of(condition[0], row, {}, known)
+                condition, reason = entry
+                is_out = self._of(condition, row, {}, known)
             if is_out:
                 return reason
         if whole.get("device") and not self._key("device", row, whole):
@@ -199,7 +181,7 @@ class Stanza:
 
     @staticmethod
     def _added(calls: list[Call | Sum], answers: np.ndarray) -> Priced:
-        """Combine the answers of all terms into figures of the rows: prediction and, if given, roofline and peak."""
+        """Combine the answers of all terms into the rows' predictions and, if given, roofline and peak."""
         found, at = np.full((len(answers), len(calls)), np.nan), 0
         for place, call in enumerate(calls):
             size = len(call.terms) if isinstance(call, Sum) else 1
@@ -261,14 +243,13 @@ class Stanza:
         """Return the fastest choice that runs and fits in memory, or the smallest if none fits."""
         tuned = dict(tuned)
         best, where, share, found = tuned.pop("best", ""), tuned.pop("where", ""), tuned.pop("fits", 1.0), []
-        names = list(tuned)
         lists = [self._of(x, row, call.letters) if isinstance(x, str) else x for x in tuned.values()]
         for values in itertools.product(*lists):
-            own = dict(zip(names, values, strict=True))
+            own = dict(zip(tuned, values, strict=True))
             if where and not self._of(where, row, call.letters | own):
                 continue
             letters = dict(call.letters)
-            for name, text in [(n, x) for n, x in self._whole(row).get("follows", {}).items()]:
+            for name, text in self._whole(row).get("follows", {}).items():
                 letters[name] = self._of(text, row, letters | own)
             option = replace(call, letters=letters | own)
             try:
@@ -280,7 +261,7 @@ class Stanza:
                 continue  # micro-batches are no whole number, the schedule cannot run, or memory is short
             found.append((*rank, option))
         if not found:
-            raise ValueError(f"none of the choices of {', '.join(names)} runs")
+            raise ValueError(f"none of the choices of {', '.join(tuned)} runs")
         return min(found, key=lambda x: x[:2])[2]
 
     def _whole(self, row: Measurement) -> dict:
@@ -342,8 +323,8 @@ class Stanza:
         if "{" not in text:
             return text
         text = text.format_map(row)
-        patterns = said.get("names", {}).get(kind, _DEVICES if kind == "device" else None)
-        if patterns is None or (patterns is _DEVICES and text in tables.accelerators):
+        patterns = said.get("names", {}).get(kind, _PATTERNS if kind == "device" else None)
+        if patterns is None or (patterns is _PATTERNS and text in tables.accelerators):
             return text  # the text is a key already
         return next((key for pattern, key in patterns.items() if re.search(pattern, text, re.IGNORECASE)), "")
 
@@ -363,7 +344,7 @@ def _cells(rows: tuple[tuple, ...]) -> dict:
 
 
 def _most(call: Call, letter: str, other: str) -> float:
-    """Return a letter of a call's result with another letter set to one, or None if it has no value."""
+    """Return another letter of a call's result with the letter set to one, or 0 if it has no value."""
     return _other(call.thing, call.rows, tuple((call.letters | {letter: 1.0}).items()), other)
 
 
@@ -377,27 +358,18 @@ def _other(thing: str, rows: tuple, letters: tuple, other: str) -> float:
 
 
 def _named(text: str) -> Callable:
-    """Return a function of this room, named as `module:function`."""
+    """Return the function of this room that is named as `module:function`."""
     module, function = text.split(":")
     return getattr(import_module(f"scalebook.measurements.{module}"), function)
 
 
-def stanzas() -> dict[str, Stanza]:
-    """Return all sets that are data, by name.
+def stanzas(bound: bool = False) -> dict[str, Stanza]:
+    """Return all sets that are data, by name; or files of lower bounds, above which a measurement is no error.
 
-    >>> "mlperf_training" in stanzas()
-    True
+    >>> "mlperf_training" in stanzas(), list(stanzas(bound=True))
+    (True, ['amd_thresholds'])
     """
-    return {name: x for name, x in _all().items() if not x.said.get("bound")}
-
-
-def bounds() -> dict[str, Stanza]:
-    """Return files of lower bounds, by name; a measurement above its bound is no error.
-
-    >>> list(bounds())
-    ['amd_thresholds']
-    """
-    return {name: x for name, x in _all().items() if x.said.get("bound")}
+    return {name: x for name, x in _all().items() if x.said.get("bound", False) is bound}
 
 
 @cache

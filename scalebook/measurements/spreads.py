@@ -2,18 +2,14 @@
 
 - A letter of a device (efficiency of products at a precision, a launch, a latency): take the kernel rows whose
   elasticity to this letter is at least 0.7. For each, compute the value that would make its prediction right. The ends
-  of the spread are the 10th and the 90th percentile, of at least eight rows. Grouped products of experts say nothing
-  about dense ones.
+  of the spread are the 10th and the 90th percentile, of at least eight rows.
 - A letter that was not measured on a device: the same percentiles of the values of devices in the table, over the
   default for such a device. If the table has too few, the kernels priced with the default replace them.
-- A computed letter (`step_time`, `memory`): the residual error of the model. The spreads of the other letters leave a
-  part of each row's error unexplained, where the row's own set is held out. The ends are the smallest interval that
-  leaves a tenth of the rows beyond each end. For decoding it is learnt separately for steps that visit experts. Parts
-  of a step that are kernels (`PARTS`) have the residual error of their kernels.
+- A computed letter (`step_time`, `memory`): the residual error that the spreads of the other letters leave unexplained,
+  with the row's own set held out. The ends are the smallest interval that leaves a tenth of the rows beyond each end.
 
-Rows used for calibration are left out. A set counts as the square root of its rows (at most a hundred if each is a step
-of its own), so that no set decides alone. All values are logarithms, in which independent causes add up as squares.
-`coverage` checks how many rows lie in an interval that should hold eight in ten.
+Rows used for calibration are left out. A set counts as the square root of its rows, so that no set decides alone. All
+values are logarithms, in which independent causes add up as squares.
 """
 
 from collections.abc import Iterable
@@ -57,20 +53,12 @@ _GROUPS = {
 def is_rate(letter: str) -> bool:
     """Return True if a larger value is faster (shares of a peak), False if it is slower (launches, latencies)."""
     kind = letter_of_kind(letter)
-    return (
-        kind.startswith(("training_", "grouped_"))
-        or kind.endswith(("efficiency", "_whole"))
-        or kind == "sustained_rate"
-    )
+    return kind.startswith(("training_", "grouped_")) or kind.endswith(("efficiency", "_whole", "sustained_rate"))
 
 
 def _sets(is_kernel: bool | None = None) -> list[str]:
     of_it = [sets for x, (_, sets) in FAMILIES.items() if is_kernel is None or x.startswith("kernels") == is_kernel]
     return [x for sets in of_it for x in sets]
-
-
-def _weights(found: list[np.ndarray]) -> np.ndarray:
-    return np.concatenate([np.full(len(x), len(x) ** -0.5) for x in found])
 
 
 def _quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:
@@ -81,7 +69,7 @@ def _quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:
 
 def _ends(found: list[np.ndarray]) -> Ends:
     """Return percentile ends of logarithms; the interval always includes zero, the value itself."""
-    values, weights = np.concatenate(found), _weights(found)
+    values, weights = np.concatenate(found), np.concatenate([np.full(len(x), len(x) ** -0.5) for x in found])
     return Ends(min(0.0, _quantile(values, weights, TAIL)), max(0.0, _quantile(values, weights, 1 - TAIL)))
 
 
@@ -197,7 +185,7 @@ def _kernels_of(names: Iterable[str]) -> frozenset[str]:
 
 
 def visits_experts(found: Evidence) -> np.ndarray:
-    """Return a mask of the rows that are steps which visit experts."""
+    """Return a mask of the rows whose steps visit experts."""
     return found.elasticities.get(CauseOf("", "experts_time"), np.zeros(len(found.off))) > 0
 
 
@@ -211,8 +199,7 @@ def _apart(name: str, part: int | None, of_experts: bool) -> np.ndarray:
 
 @cache
 def residual_spread(letter: str, held_out: HeldOut = NOTHING_HELD_OUT, of_experts: bool = False) -> Ends:
-    """Return the smallest interval (log ends) of the model's residual error that leaves a tenth of rows beyond each
-    end.
+    """Return the smallest interval (log ends) of the residual error that leaves a tenth of the rows beyond each end.
 
     The rows of each set are treated as if the set were not used to learn the letters.
     """
@@ -288,13 +275,11 @@ def _own(key: str, letter: str, known):
     cell = accelerators[key].cells[letter]
     if "not measured" in cell.note:
         return None
-    same = (
-        x
-        for x in known
-        if x.letter == letter
-        and x.device
-        and accelerators[x.device].get("peak_flops") == accelerators[key].get("peak_flops")
-        and (other := accelerators[x.device].cells[letter]).value == cell.value
-        and other.source == cell.source
-    )
-    return known.get(CauseOf(key, letter)) or next((known[x] for x in same), None)
+    like = cell.value, cell.source, accelerators[key].get("peak_flops")
+
+    def is_same(device):
+        other = accelerators[device].cells[letter]
+        return (other.value, other.source, accelerators[device].get("peak_flops")) == like
+
+    same = (known[x] for x in known if x.letter == letter and x.device and is_same(x.device))
+    return known.get(CauseOf(key, letter)) or next(same, None)

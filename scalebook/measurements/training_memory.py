@@ -1,7 +1,4 @@
-"""Calculon's memory figures on the same rows, and which of nanotron's runs are predicted to fit.
-
-The sets themselves are data: `stanzas/memory.toml`.
-"""
+"""Calculon's memory figures on the rows of our sets, and which of nanotron's runs are predicted to fit."""
 
 import numpy as np
 
@@ -9,9 +6,9 @@ from scalebook.tables import accelerators, frameworks
 from scalebook.training import training_step
 
 from .calls import row_of
+from .columns import nanotron_stages
 from .rows import number
 from .sets import stanzas
-from .training_layouts import nanotron_stages
 
 __all__ = ["CALCULON", "calculon", "nanotron_verdict"]
 
@@ -59,10 +56,8 @@ def _fullest(rows) -> np.ndarray:
         each = nanotron_stages(*(int(number(row, x)) for x in ("layers", "hidden", "ffn", "vocab", "pp")))
         for stage, (blocks, *_) in enumerate(each[: int(row["used_stages"])], 1):
             held = min(number(row, "grad_acc"), number(row, "pp") - stage + 1)
-            own = dict(
-                stage=stage, stage_blocks=max(blocks, 1), last_blocks=blocks, held_microbatches=held, place=place
-            )
-            alike.setdefault(call.letters["sharding"], []).append(call.letters | shape | own)
+            own = dict(stage=stage, stage_blocks=max(blocks, 1), last_blocks=blocks, held_microbatches=held)
+            alike.setdefault(call.letters["sharding"], []).append(call.letters | shape | own | {"place": place})
     for sharding, stages in alike.items():
         columns = {n: np.array([x[n] for x in stages]) for n in stages[0] if n not in ("sharding", "attention")}
         which = columns.pop("place")

@@ -3,16 +3,13 @@
 >>> from scalebook.tables import accelerators
 >>> accelerators.gb200.hbm_bandwidth
 8000000000000.0
->>> accelerators.h10
-Traceback (most recent call last):
-    ...
-AttributeError: accelerators has no 'h10'; did you mean 'h100' or 'h20'?
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, reduce
 from importlib.resources import files
+from operator import or_
 from os import PathLike
 from pathlib import Path
 
@@ -60,6 +57,7 @@ def _device(key, cells):
     """Add default cells to a device's row; without a precision it computes in bf16, or in fp16 if it has no bf16."""
     if not cells:
         return
+    origin = next(iter(cells.values())).origin
     name = next((n for n in ("peak_bf16", "peak_fp16") if n in cells), None)
     if name:
         peak = cells[name]
@@ -69,8 +67,8 @@ def _device(key, cells):
             cells["matmul_efficiency"] = reached
     for row in efficiencies_of(key).values():
         cell = row.cells["efficiency_typical"]
-        note = f"from {row.efficiency_low:.1%} to {row.efficiency_high:.1%} by source; {cell.note}"
-        origin, low, high = next(iter(cells.values())).origin, row.efficiency_low, row.efficiency_high
+        low, high = row.efficiency_low, row.efficiency_high
+        note = f"from {low:.1%} to {high:.1%} by source; {cell.note}"
         cells[f"training_{row.precision}"] = Cell(cell.value, origin, cell.source, note, low=low, high=high)
     if "training_bf16" in cells and "peak_fp16" in cells and cells["peak_fp16"].value == cells["peak_bf16"].value:
         cells.setdefault("training_fp16", cells["training_bf16"])
@@ -78,15 +76,14 @@ def _device(key, cells):
         cells["training_efficiency"] = reached
     if "kernel_launch" not in cells:
         note = "not measured on this device: about what a kernel takes on those measured"
-        cells["kernel_launch"] = Cell(2.5e-6, next(iter(cells.values())).origin, "aiconfigurator-gemm", note)
+        cells["kernel_launch"] = Cell(2.5e-6, origin, "aiconfigurator-gemm", note)
     for letter, (value, source, note) in _COLLECTIVES.items():
-        cells.setdefault(letter, Cell(quantity(letter, value), next(iter(cells.values())).origin, source, note))
+        cells.setdefault(letter, Cell(quantity(letter, value), origin, source, note))
     _spread(key, cells)
 
 
 def letter_of_kind(letter: str) -> str:
-    """Return the generic letter of a specific cell: `matmul_fp8` -> `matmul_efficiency`, `read_launch_latent` ->
-    `read_launch`.
+    """Return the generic letter of a specific cell.
 
     >>> letter_of_kind("matmul_fp8"), letter_of_kind("read_launch_latent")
     ('matmul_efficiency', 'read_launch')
@@ -113,9 +110,8 @@ def _spread(key, cells):
 def efficiencies_of(device: str) -> dict[str, Row]:
     """Return the training efficiency of products on a device, by precision: rows of the table `efficiencies`.
 
-    >>> b200 = efficiencies_of("b200")["bf16"]
-    >>> b200.efficiency_low, b200.efficiency_typical, b200.efficiency_high
-    (0.5, 0.6, 0.776)
+    >>> efficiencies_of("b200")["bf16"].efficiency_typical
+    0.6
     """
     return {row.precision: row for row in _table("efficiencies").values() if row.device == device}
 
@@ -143,37 +139,20 @@ def _model(key, cells):
 def _rows_on(device: Row) -> list[Row]:
     """Return rows of the table of libraries for a device, or for one that it is like, at its precision."""
     kin, precision = {*getattr(device, "kin", ())}, getattr(device, "words", {}).get("precision", "")
-    return [
-        row
-        for row in (_table("libraries").values() if kin else ())
-        if not kin.isdisjoint(row.words["devices"].split())
-        and ("precisions" not in row.words or precision in row.words["precisions"].split())
-    ]
+    rows = [row for row in _table("libraries").values() if kin.intersection(row.words["devices"].split())]
+    return [row for row in rows if "precisions" not in row.words or precision in row.words["precisions"].split()]
 
 
 def libraries_on(device: Row) -> tuple[str, ...]:
-    """Return the names of the libraries that have a row for a device at its precision.
-
-    >>> from scalebook.tables import accelerators
-    >>> "flash_2" in libraries_on(accelerators.h100)
-    True
-    """
+    """Return the names of the libraries that have a row for a device at its precision."""
     return tuple(dict.fromkeys(row.words["library"] for row in _rows_on(device)))
 
 
 def cells_of_libraries(device: Row, names: Iterable[str]) -> dict[str, Cell]:
-    """Return the cells of libraries on a device, by letter; a later library takes precedence over an earlier one.
-
-    >>> from scalebook.tables import accelerators
-    >>> cells_of_libraries(accelerators.h100, ["flash_2"])["attention_short"].value
-    0.3
-    """
-    rows, found = _rows_on(device), {}
-    for name in names:
-        for row in rows:
-            if row.words["library"] == name:
-                found |= row.cells
-    return found
+    """Return the cells of libraries on a device, by letter; a later library takes precedence over an earlier one."""
+    rows = _rows_on(device)
+    own = [row.cells for name in names for row in rows if row.words["library"] == name]
+    return reduce(or_, own, {})
 
 
 class Models(Table):
@@ -182,17 +161,14 @@ class Models(Table):
     def read(self, config, name: str | None = None) -> Row:
         """Read a model's row from its Hugging Face `config.json`: the path of the file or of its folder, or a dict.
 
-        All letters are counts. A configuration does not say how many parameters a model has, so give `params` by
-        keyword if a formula needs it. Raises TypeError for anything but a path or a dict. Raises ValueError if the file
-        cannot be read, the kind of model is unknown or a field is missing, naming it.
+        A configuration does not say how many parameters a model has, so give `params` by keyword if a formula needs it.
+        Raises what `huggingface.from_config` raises.
 
         >>> from scalebook.tables import models
-        >>> mine = models.read({"model_type": "llama", "num_hidden_layers": 16, "hidden_size": 2048,
-        ...                     "vocab_size": 128256,
-        ...     "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 8192,
-        ...     "max_position_embeddings": 131072}, name="mine")
-        >>> mine.kv_width, mine.attention
-        (1024.0, 'gqa')
+        >>> models.read({"model_type": "llama", "num_hidden_layers": 16, "hidden_size": 2048, "vocab_size": 128256,
+        ...              "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 8192,
+        ...              "max_position_embeddings": 131072}).kv_width
+        1024.0
         """
         from .huggingface import from_config
 
@@ -208,12 +184,9 @@ class Models(Table):
     ) -> Row:
         """Return a dense model with a shape of your own, from its letters, its norm and its kind of attention.
 
-        `family` names the published code that its blocks follow when a framework runs them step by step; the default is
-        "llama".
-
-        By default there are as many key-value heads as heads, the heads share the hidden width, and the feed-forward
-        layer is four times as wide. There are two embeddings and no learned positions. The same shape gives the same
-        row.
+        `family` names the published code that its blocks follow when a framework runs them step by step (default
+        Llama's). By default there are as many key-value heads as heads, the heads share the hidden width, the
+        feed-forward layer is four times as wide, and there are two embeddings and no learned positions.
 
         >>> from scalebook.tables import models
         >>> models.shaped(layers=24, hidden=2304, heads=24, vocab=51200, gating=0, embeddings=1).ffn
@@ -239,20 +212,40 @@ class Accelerators(Table):
     """The table of accelerators, which can also read devices that it does not have."""
 
     def read(self, path, key: str | None = None) -> Device:
-        """Read a device's row from a TOML file with a stanza like the table's, such as `python -m scalebook.measure`
-        writes.
+        """Read a device's row from a TOML file with a stanza like the table's, as `python -m scalebook.measure` writes.
 
-        If the file has several stanzas, `key` names one. Raises TypeError for anything but a path. Raises ValueError if
-        the file cannot be read, is broken or lacks a cell that every device has, and LookupError for a key that it does
-        not have.
+        If the file has several stanzas, `key` names one. Raises TypeError for anything but a path, ValueError if the
+        file cannot be read, is broken or lacks a cell that every device has, and LookupError for an unknown key.
 
         >>> from scalebook.measure import OWN
         >>> from scalebook.tables import accelerators
-        >>> mine = accelerators.read(OWN)
-        >>> mine.at("fp32").peak_flops == mine.peak_fp32
-        True
+        >>> accelerators.read(OWN).vendor
+        'Intel'
         """
-        return _read_device(path, key)
+        if not isinstance(path, str | PathLike):
+            raise TypeError(f"a device is read from the path of a TOML file, not from {quoted(path)}")
+        path, how = Path(path), "`python -m scalebook.measure --save FILE` writes one for this machine"
+        try:
+            # a machine may have the key of a device of ours; only its own cells count then
+            table = Table.load(path, **_TABLES["accelerators"] | {"finish": lambda _, cells: _device("", cells)})
+        except OSError as error:
+            raise ValueError(f"{path} could not be read: {error.strerror}; {how}") from None
+        except UnicodeDecodeError:
+            raise ValueError(f"{path} is no text in UTF-8, as a TOML file is; {how}") from None
+        if not table:
+            raise ValueError(f"{path} has no stanza, [key], for a device; {how}")
+        if key is None and len(table) > 1:
+            raise LookupError(f"{path} has several devices: name {either(map(repr, table))} behind the path")
+        name = word(key, "a device's key") if key is not None else next(iter(table))
+        device = table[name]
+        device.kin = ()
+        refuse_faster(str(path), name, device, _table("accelerators"))
+        peaks = [x for x in device if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")]
+        lacking = [x for x in ("hbm_capacity", "hbm_bandwidth") if x not in device]
+        if lacking or not peaks:
+            wanted = [*lacking, *([] if peaks else ["a peak, such as peak_bf16"])]
+            raise ValueError(f"{path}, [{name}] lacks {', '.join(wanted)}; {how}")
+        return device
 
 
 _TABLES = {
@@ -272,33 +265,6 @@ _TABLES = {
 }
 
 
-def _read_device(path, key):
-    if not isinstance(path, str | PathLike):
-        raise TypeError(f"a device is read from the path of a TOML file, not from {quoted(path)}")
-    path, how = Path(path), "`python -m scalebook.measure --save FILE` writes one for this machine"
-    try:
-        # a machine may have the key of a device of ours; only its own cells count then
-        table = Table.load(path, **_TABLES["accelerators"] | {"finish": lambda _, cells: _device("", cells)})
-    except OSError as error:
-        raise ValueError(f"{path} could not be read: {error.strerror}; {how}") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is no text in UTF-8, as a TOML file is; {how}") from None
-    if not table:
-        raise ValueError(f"{path} has no stanza, [key], for a device; {how}")
-    if key is None and len(table) > 1:
-        raise LookupError(f"{path} has several devices: name {either(map(repr, table))} behind the path")
-    name = word(key, "a device's key") if key is not None else next(iter(table))
-    device = table[name]
-    device.kin = ()
-    refuse_faster(str(path), name, device, _table("accelerators"))
-    peaks = [x for x in device if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")]
-    lacking = [x for x in ("hbm_capacity", "hbm_bandwidth") if x not in device]
-    if lacking or not peaks:
-        wanted = [*lacking, *([] if peaks else ["a peak, such as peak_bf16"])]
-        raise ValueError(f"{path}, [{name}] lacks {', '.join(wanted)}; {how}")
-    return device
-
-
 @cache
 def _table(name):
     kind = {"models": Models, "accelerators": Accelerators}.get(name, Table)
@@ -313,11 +279,7 @@ def _table(name):
 
 
 class KeysWith(Sequence):
-    """The keys of a table's rows that have a letter. The table is read at first use, so that an import is quick.
-
-    >>> len(KeysWith("accelerators", "peak_fp4")) > 2
-    True
-    """
+    """The keys of a table's rows that have a letter. The table is read at first use, so that an import is quick."""
 
     def __init__(self, table: str, letter: str):
         self.table, self.letter = table, letter

@@ -1,8 +1,7 @@
 """Read the shape of a model from its Hugging Face config.json, in the letters of the notation.
 
 Each `model_type` is one entry of KINDS. It says which field holds which letter, and which default transformers 4.57 (5
-for GLM-5 and Qwen3.5) uses if the field is missing. A configuration does not say how many parameters the model has, so
-`params` and `active_params` are left out, and so is `linear_bits`, which the engine decides.
+for GLM-5 and Qwen3.5) uses if the field is missing.
 """
 
 import json
@@ -16,15 +15,16 @@ from scalebook.language.notation import brief, nearest, quoted
 __all__ = ["KINDS", "Kind", "from_config"]
 
 MOST, MOST_BLOCKS = 10**15, 100_000  # far more than any model has; blocks are visited one by one
+_BLOCKS = ("num_hidden_layers", "n_layer")
 _EXPERT_LETTERS = ["experts", "top_k", "expert_ffn", "shared_experts", "shared_ffn"]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How configurations of one `model_type` spell a model.
+    """How configurations of one `model_type` spell a model: a rule for each letter.
 
-    Each letter has a rule. It is a number; the name of a required field; a field and its default if it is missing or
-    null (a number or another letter); or a function of the configuration and the letters read before.
+    A rule is a number; the name of a required field; a field and its default if it is missing or null (a number or
+    another letter); or a function of the configuration and the letters read before.
     """
 
     letters: dict[str, int | str | tuple | Callable]
@@ -42,23 +42,18 @@ def from_config(config: Mapping | str | PathLike, name: str | None = None) -> di
     """Read the shape from a config.json as a dict of words (name, attention, norm, ...) and letters (layers, ...).
 
     `config` is the path of the file or of its folder, or the parsed dict. If the language model is nested under
-    `text_config`, that part is read. Letters that do not apply are left out, as in models.toml: `ffn` if every block is
-    a mixture of experts, `kv_heads` and `head_dim` for latent attention, `linear_layers` and the like for full
-    attention. All letters are counts.
+    `text_config`, that part is read. All letters are counts; those that do not apply are left out, as in models.toml,
+    and so are `params`, which no configuration states.
 
     Raises TypeError for anything but a path or a dict. Raises ValueError for a missing file, one that is not JSON, an
-    unknown `model_type`, a field that is missing or of the wrong type, and counts that do not fit together. Source: the
-    configuration classes of Hugging Face transformers 4.57 (of version 5 for GLM-5 and Qwen3.5).
+    unknown `model_type`, a field that is missing or of the wrong type, and counts that do not fit together.
 
-    >>> shape = from_config({"model_type": "llama", "num_hidden_layers": 80, "hidden_size": 8192, "vocab_size": 128256,
-    ...     "num_attention_heads": 64, "num_key_value_heads": 8, "intermediate_size": 28672,
-    ...     "max_position_embeddings": 131072}, name="Llama 3.1 70B")
-    >>> shape["attention"], shape["head_dim"], shape["embeddings"]
-    ('gqa', 128, 2)
+    >>> gpt2 = dict(model_type="gpt2", n_layer=12, n_embd=768, n_head=12, vocab_size=50257, n_positions=1024)
+    >>> from_config(gpt2)["ffn"]
+    3072
     """
     config = _language_model(config if isinstance(config, Mapping) else _load(config))
-    kind = KINDS[config["model_type"]]
-    letters: dict[str, int] = {}
+    kind, letters = KINDS[config["model_type"]], {}
     for letter, rule in kind.letters.items():
         letters[letter] = _read(config, rule, letters)
 
@@ -88,13 +83,11 @@ def from_config(config: Mapping | str | PathLike, name: str | None = None) -> di
 
 
 def _scaled(config: Mapping) -> dict[str, int]:
-    """Return words for inputs that share a scale in 8-bit checkpoints, and for query-key norms over all heads."""
+    """Return letters for inputs that share a scale in 8-bit checkpoints, and for query-key norms over all heads."""
     found = {}
     scales = _typed(config, "quantization_config", dict, {})
     if sizes := _typed(scales, "weight_block_size", list, None):
-        found["scale_block"] = _count(
-            {"model_type": config["model_type"], "weight_block_size": sizes[-1]}, "weight_block_size"
-        )
+        found["scale_block"] = _count(config | {"weight_block_size": sizes[-1]}, "weight_block_size")
     if _typed(config, "use_qk_norm", bool, False) and config.get("qk_norm_type") == "per_layer":
         found["norm_sums"] = 1
     return found
@@ -127,7 +120,6 @@ def _load(config) -> Mapping:
 
 
 def _language_model(config: Mapping) -> dict:
-    """Return the fields of the language model, whose own fields override the outer ones."""
     config = {**config, **_typed(config, "text_config", dict, {})}
     if not isinstance(kind := config.get("model_type"), str):
         raise ValueError(f"a configuration needs the field 'model_type'; known are: {', '.join(sorted(KINDS))}")
@@ -142,16 +134,11 @@ def _count(config: Mapping, field: str, default: int | None = None, least: int =
         if default is None:
             raise ValueError(f"a configuration of model_type {config['model_type']!r} needs the field {field!r}")
         return default
+    most, where = MOST_BLOCKS if field in _BLOCKS else MOST, f"{field!r} of model_type {config['model_type']!r}"
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(
-            f"{field!r} of model_type {config['model_type']!r} must be a whole number, {least} or more; "
-            f"it is {quoted(value)}"
-        )
-    most = MOST_BLOCKS if field in ("num_hidden_layers", "n_layer") else MOST
+        raise ValueError(f"{where} must be a whole number, {least} or more; it is {quoted(value)}")
     if value > most:
-        raise ValueError(
-            f"{field!r} of model_type {config['model_type']!r} is read up to {most:,}; it is {quoted(value)}"
-        )
+        raise ValueError(f"{where} is read up to {most:,}; it is {quoted(value)}")
     return value
 
 
@@ -185,10 +172,8 @@ def _attention(letters: Mapping) -> str:
 def _head_dim(config, letters):
     hidden, heads = letters["hidden"], letters["heads"]
     if config.get("head_dim") is None and hidden % heads:
-        raise ValueError(
-            f"a configuration of model_type {config['model_type']!r} needs the field 'head_dim' here: "
-            f"its {heads} heads do not divide its hidden size, {hidden}"
-        )
+        said = f"a configuration of model_type {config['model_type']!r} needs the field 'head_dim' here"
+        raise ValueError(f"{said}: its {heads} heads do not divide its hidden size, {hidden}")
     return _count(config, "head_dim", hidden // heads)
 
 
@@ -248,12 +233,9 @@ def _even(config, block):
     return block % 2 == 0
 
 
-def _all_but_sixth(config, block):
-    return (block + 1) % _count(config, "sliding_window_pattern", 6) != 0
-
-
-def _all_but_fourth(config, block):
-    return (block + 1) % _count(config, "no_rope_layer_interval", 4) != 0
+def _all_but(field: str, default: int):
+    """Return a rule for all blocks but every so many, as the field says."""
+    return lambda config, block: (block + 1) % _count(config, field, default) != 0
 
 
 def _listed(otherwise, local="sliding_attention", full="full_attention", field="layer_types"):
@@ -263,20 +245,11 @@ def _listed(otherwise, local="sliding_attention", full="full_attention", field="
         if not (types := _typed(config, field, list, [])):
             return otherwise(config, block)
         if len(types) != config["num_hidden_layers"] or any(x not in (local, full) for x in types):
-            raise ValueError(
-                f"{field!r} of model_type {config['model_type']!r} must call each of its "
-                f"{config['num_hidden_layers']} blocks {local!r} or {full!r}"
-            )
+            said = f"{field!r} of model_type {config['model_type']!r} must call each of its"
+            raise ValueError(f"{said} {config['num_hidden_layers']} blocks {local!r} or {full!r}")
         return types[block] == local
 
     return slides
-
-
-# Blocks with linear attention.
-
-
-def _all_but_full(config, block):
-    return (block + 1) % _count(config, "full_attention_interval", 4) != 0
 
 
 # Blocks with a mixture of experts.
@@ -340,8 +313,9 @@ _OPT = _NEOX | {
 _LOCAL_EXPERTS = {"experts": "num_local_experts", "top_k": "num_experts_per_tok", "expert_ffn": "intermediate_size"}
 _LLAMA4 = _MISTRAL | _LOCAL_EXPERTS
 _LLAMA4 |= {"ffn": "intermediate_size_mlp", "shared_experts": 1, "shared_ffn": "intermediate_size"}
+_SIXTHS = _listed(_all_but("sliding_window_pattern", 6))
 # Llama 4 attends within chunks, except in blocks without rotary positions.
-_CHUNKED = _listed(_listed(_all_but_fourth, 1, 0, "no_rope_layers"), "chunked_attention")
+_CHUNKED = _listed(_listed(_all_but("no_rope_layer_interval", 4), 1, 0, "no_rope_layers"), "chunked_attention")
 _QWEN_EXPERTS = {"experts": "num_experts", "top_k": "num_experts_per_tok", "expert_ffn": "moe_intermediate_size"}
 _DEEPSEEK = {letter: rule for letter, rule in _LLAMA.items() if letter not in ("kv_heads", "head_dim")} | {
     "q_rank": _null_is_none("q_lora_rank"),
@@ -367,7 +341,7 @@ _HYBRID = _GEMMA | {
 _HYBRID_MOE = {letter: rule for letter, rule in _HYBRID.items() if letter != "ffn"} | _QWEN_EXPERTS
 _HYBRID_MOE |= {"shared_experts": 1, "shared_ffn": "shared_expert_intermediate_size"}
 _HYBRID_NEXT = _HYBRID_MOE | {"ffn": "intermediate_size"}  # ffn of the blocks in mlp_only_layers, which have no experts
-_LINEAR = _listed(_all_but_full, "linear_attention")
+_LINEAR = _listed(_all_but("full_attention_interval", 4), "linear_attention")
 _FALCON = _NEOX | {
     "kv_heads": _falcon_kv_heads,
     "ffn": _or_times("ffn_hidden_size", 4, "hidden"),
@@ -391,7 +365,7 @@ KINDS = {
     ),
     "gemma": Kind(_GEMMA, tied=True),
     "gemma2": Kind(_GEMMA, tied=True, window=4096, slides=_listed(_even), family="gemma2"),
-    "gemma3_text": Kind(_GEMMA3, tied=True, window=4096, slides=_listed(_all_but_sixth), family="gemma3"),
+    "gemma3_text": Kind(_GEMMA3, tied=True, window=4096, slides=_SIXTHS, family="gemma3"),
     "gpt_oss": Kind(_GEMMA | _LOCAL_EXPERTS | {"clamped_experts": 1}, window=128, slides=_listed(_even), routes=_every),
     "deepseek_v2": Kind(_DEEPSEEK, routes=_after_dense(0)),
     "deepseek_v3": Kind(_DEEPSEEK | {"mtp_blocks": ("num_nextn_predict_layers", 1)}, routes=_after_dense(3)),

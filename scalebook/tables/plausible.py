@@ -1,8 +1,4 @@
-"""Refuse a cell that is ten times beyond every other row of its table: its unit or its prefix is wrong.
-
->>> beyond("hbm_bandwidth", 8e15, [3.35e12, 8e12, 2.3e13])
-'8 PB/s is 348 times the most that any other row has, 23 TB/s: check its unit and its zeros'
-"""
+"""Refuse a cell that is ten times beyond every other row of its table: its unit or its prefix is wrong."""
 
 from collections.abc import Iterable, Mapping
 
@@ -17,9 +13,7 @@ RATES = ("FLOP/s", "B/s")
 
 
 def beyond(letter: str, value: float, others: Iterable[float], is_low: bool = False) -> str:
-    """Return what is wrong with a value that is `MOST` times beyond all others, or "" if it is not.
-
-    `is_low` compares with the smallest of the others, otherwise with the largest.
+    """Return what is wrong with a value that is `MOST` times above (or `is_low`: below) all others, or "".
 
     >>> beyond("hbm_bandwidth", 3.35e9, [4.4e11, 8e12], is_low=True)
     '3.35 GB/s is 131 times less than any other row has, 440 GB/s: check its unit and its zeros'
@@ -34,11 +28,7 @@ def beyond(letter: str, value: float, others: Iterable[float], is_low: bool = Fa
 
 
 def refuse_outliers(file: str, rows: Mapping[str, Row]) -> None:
-    """Raise ValueError for a cell that is `MOST` times beyond the rows that its row is not like.
-
-    >>> from scalebook.tables import accelerators
-    >>> refuse_outliers("accelerators.toml", accelerators)
-    """
+    """Raise ValueError for a cell that is `MOST` times beyond the rows that its row is not like."""
     columns: dict[str, list[tuple[float, str]]] = {}
     for key, row in rows.items():
         for letter, cell in row.cells.items():
@@ -55,9 +45,6 @@ def refuse_faster(file: str, key: str, device: Row, known: Mapping[str, Row]) ->
     """Raise ValueError if a reader's own device has a rate `MOST` times beyond all known devices.
 
     Slow machines are welcome: a laptop may be a thousand times slower than the slowest device of the table.
-
-    >>> from scalebook.tables import accelerators
-    >>> refuse_faster("my.toml", "mine", accelerators.h100, accelerators)
     """
     for letter, cell in device.cells.items():
         others = [row[letter] for row in known.values() if letter in row]

@@ -1,8 +1,4 @@
-"""Letters that follow from a model's shape alone, for every kind of attention.
-
-A row of `models` also has these letters, each from the formula that fits the model, so a calculator can offer every
-model in one menu.
-"""
+"""Letters that follow from a model's shape alone; a row of `models` has each from the formula that fits the model."""
 
 from scalebook.language import formula
 
@@ -15,9 +11,7 @@ __all__ = [
 
 @formula("kv_width", "ainslie2023 §2.2")
 def kv_width_grouped(kv_heads, head_dim):
-    """Cached values per token and layer: a key and a value for every key-value head.
-
-    It holds for multi-head, multi-query and grouped-query attention.
+    """Cached values per token and layer of grouped, multi-head or multi-query attention: a key and a value per head.
 
     >>> kv_width_grouped(kv_heads=8, head_dim=128)
     2048.0
@@ -37,9 +31,7 @@ def kv_width_latent(kv_rank, rope_dim):
 
 @formula("kv_width", "qwen3-next")
 def kv_width_hybrid(kv_heads, head_dim, layers, linear_layers):
-    """Cached values per token, averaged over layers, if some have linear attention, which caches none.
-
-    The state that linear attention keeps for a sequence is `linear_state`, whatever the length.
+    """Cached values per token, averaged over layers, if some have linear attention, which keeps a `linear_state`.
 
     >>> kv_width_hybrid(kv_heads=2, head_dim=256, layers=60, linear_layers=45)
     256.0
@@ -79,9 +71,7 @@ def attention_width_hybrid(heads, head_dim, layers, linear_layers):
 
 @formula("attention_width", "deepseek2024-v2 §2.1")
 def attention_width_latent(heads, kv_rank, rope_dim):
-    """Multiply-adds per query-key pair of latent attention with absorbed projections.
-
-    Every query head scores the latent and the rotary key, and then sums latents.
+    """Multiply-adds per query-key pair of latent attention with absorbed projections: scores, then sums of latents.
 
     >>> attention_width_latent(heads=128, kv_rank=512, rope_dim=64)
     139264.0
@@ -105,9 +95,8 @@ def linear_state(linear_layers, linear_key_heads, linear_key_dim, linear_value_h
 def linear_params(hidden, linear_key_heads, linear_key_dim, linear_value_heads, linear_value_dim, linear_conv):
     """Parameters of Gated DeltaNet as in Qwen3-Next.
 
-    They are the projections to queries, keys, values and a gate as wide, the output projection, and two numbers per
-    head. The convolution runs over queries, keys and values; each head has a decay and its bias, and all heads share
-    one gain.
+    Projections to queries, keys, values, a gate and the output; a convolution over queries, keys and values; a decay
+    and its bias per head; and one gain for all heads.
 
     >>> linear_params(hidden=4096, linear_key_heads=16, linear_key_dim=128, linear_value_heads=64,
     ...               linear_value_dim=128, linear_conv=4)

@@ -1,8 +1,7 @@
 """Tables of TOML stanzas, one per row, keyed by letters, with a source for every cell.
 
 A cell is a value as its source prints it ("3.35 TB/s"), or `{ value, low, high, source, note }`, where eight in ten
-measurements lie between `low` and `high`. A mistyped unit or letter stops the load with one line that names file,
-stanza and cell.
+measurements lie between `low` and `high`. Anything mistyped stops the load with the place of the mistake.
 """
 
 import html
@@ -34,14 +33,12 @@ class Device(Row):
     def at(self, precision: str, experts: str | None = None) -> "Device":
         """Return the device at another precision, with its `peak_flops` and matmul efficiency.
 
-        `experts` is the precision of routed experts if it differs: `b200.at("fp8", experts="fp4")`. Raises LookupError,
-        naming those available, for a precision that the device lacks.
+        `experts` is the precision of routed experts if it differs. Raises LookupError, naming those available, for a
+        precision that the device lacks.
 
         >>> from scalebook.tables import accelerators
-        >>> accelerators.h100.at("fp8").peak_flops
-        1978900000000000.0
-        >>> accelerators.b200.at("fp8", experts="fp4").expert_peak
-        9000000000000000.0
+        >>> accelerators.h100.at("fp8").peak_flops, accelerators.b200.at("fp8", experts="fp4").expert_peak
+        (1978900000000000.0, 9000000000000000.0)
         """
         if experts is not None:
             own, there = self.at(precision), self.at(experts)
@@ -65,9 +62,7 @@ class Device(Row):
         return self._with(f"{cell.origin} at {precision}", cells, self.words | {"precision": precision})
 
     def on(self, cluster: Row) -> "Device":
-        """Return the device in a cluster, whose cells (network, latency, slow nodes) take precedence over its own.
-
-        Raises TypeError unless `cluster` is a row, such as one of `tables.clusters`.
+        """Return the device in a cluster, a row of `tables.clusters` whose cells take precedence over its own.
 
         >>> from scalebook.tables import accelerators, clusters
         >>> accelerators.a100.on(clusters.jean_zay).scaleout_bandwidth
@@ -80,17 +75,12 @@ class Device(Row):
     def running(self, *names: str) -> "Device":
         """Return the device with kernels of these libraries, whose cells take precedence over its own.
 
-        A library is a name in `tables.libraries`; later names take precedence over earlier ones. Set the precision
-        first, since some rows hold for one precision only. Raises LookupError for a library without a row for this
-        device.
+        Later names take precedence over earlier ones. Set the precision first, since some rows of `tables.libraries`
+        hold for one precision only. Raises LookupError for a library without a row for this device.
 
         >>> from scalebook.tables import accelerators
         >>> accelerators.h100.at("bf16").running("flash_2").attention_short
         0.3
-        >>> accelerators.b200.running("flash_2")
-        Traceback (most recent call last):
-            ...
-        LookupError: no library 'flash_2' is known on NVIDIA B200; known there are ...
         """
         from . import cells_of_libraries, libraries_on
 
@@ -109,17 +99,11 @@ class Device(Row):
 
 
 class Engine(Row):
-    """A serving program: the memory it reserves, tokens read at once and gathered, host time, and work distribution.
-
-    Its word `exchange` is how tokens reach experts with attention data parallelism.
-    """
+    """A serving program; its word `exchange` is how tokens reach experts with attention data parallelism."""
 
 
 class Framework(Row):
-    """A training program: the collectives it hides, what it fuses, library efficiencies and host overhead.
-
-    Its words are defaults of a strategy's words; its cells are defaults of letters.
-    """
+    """A training program; its words are defaults of a strategy's words, and its cells defaults of letters."""
 
 
 class Table(Mapping):
@@ -130,7 +114,7 @@ class Table(Mapping):
 
     @cached_property
     def _rows(self) -> Mapping[str, Row]:
-        """The rows, read at first use if they were given as a function. Other threads wait for the first."""
+        """The rows, read at first use if they were given as a function; other threads wait."""
         if not callable(self._given):
             return self._given
         with _LOCK:
@@ -150,9 +134,7 @@ class Table(Mapping):
                 raise ValueError(f"{path.name}: {key} = {stanza!r} stands before the first stanza, [key]")
             kin = _kin(path.name, key, stanzas)
             whole = _inherited([stanzas[x] for x in kin], words)
-            rows[key] = _row(
-                path.name, key, whole, row, {"name", "source", *words}, lambda _, c, k=kin: finish(k[-1], c)
-            )
+            rows[key] = _row(path.name, key, whole, row, words, lambda cells, k=kin[-1]: finish(k, cells))
             rows[key].kin = kin
         return cls(path.name.removesuffix(".toml"), rows)
 
@@ -201,13 +183,12 @@ class Table(Mapping):
     def _repr_html_(self):
         # Left out, since the peak by precision already shows it.
         chosen = ("peak_flops", "matmul_efficiency", "training_efficiency")
-        stand = [x for x in (*_FIRST, *NOTATION) if x not in chosen and any(x in row for row in self.values())]
-        letters = dict.fromkeys(stand)
+        found = {x for row in self.values() for x in row}.difference(chosen)
+        letters = [x for x in dict.fromkeys((*_FIRST, *NOTATION)) if x in found]
         heads = [self.name, *(table_cell(x.replace("_", " "), "th", title=NOTATION[x].meaning) for x in letters)]
         lines = ([_named(key, row), *(_cell(row, x) for x in letters)] for key, row in self.items())
-        return styled(
-            page_table(heads, lines, kind="sb-facts"), "<p>Hover over a value, or follow its mark, for the source.</p>"
-        )
+        said = "<p>Hover over a value, or follow its mark, for the source.</p>"
+        return styled(page_table(heads, lines, kind="sb-facts"), said)
 
 
 # Letters by which a device is chosen come first.
@@ -236,16 +217,12 @@ def _cell(row, name):
 
 
 def _kin(file: str, key: str, stanzas: Mapping) -> tuple[str, ...]:
-    """Return a stanza's key and the chain of keys it is `like`.  Raises ValueError for a circle or a missing key."""
+    """Return a stanza's key and the chain of keys it is `like`."""
     kin = [key]
     while other := stanzas[kin[-1]].get("like"):
         if other not in stanzas or other in kin:
-            wrong = (
-                "is like itself"
-                if other in kin
-                else f"is like {other!r}, which is no stanza; {nearest(other, stanzas)}"
-            )
-            raise ValueError(f"{file}: [{kin[-1]}] {wrong}")
+            unknown = f"is like {other!r}, which is no stanza; {nearest(other, stanzas)}"
+            raise ValueError(f"{file}: [{kin[-1]}] {'is like itself' if other in kin else unknown}")
         kin.append(other)
     return tuple(kin)
 
@@ -267,17 +244,15 @@ def _row(file, key, stanza, kind, words, finish):
     default, cells, said = stanza.get("source", ""), {}, {}
     for name, entry in stanza.items():
         where = f"{file}, [{key}], {name}"
-        if name in words:
+        if name in ("name", "source", *words):
             said[name] = _text(where, entry)
             continue
         if name not in NOTATION:
             raise ValueError(f"{where}: no letter is called {name!r}; {nearest(name, NOTATION)}")
         entry = entry if isinstance(entry, dict) else {"value": entry}
         if stray := entry.keys() - {"value", "low", "high", "source", "note"} or ({"value"} - entry.keys()):
-            raise ValueError(
-                f"{where}: a cell is a value or {{ value, low, high, source, note }}, "
-                f"so {', '.join(stray)} is out of place or missing"
-            )
+            form = "a cell is a value or { value, low, high, source, note }"
+            raise ValueError(f"{where}: {form}, so {', '.join(stray)} is out of place or missing")
         source = _text(f"{where}, source", entry.get("source", default))
         note = _text(f"{where}, note", entry.get("note", ""))
         if not source:
@@ -295,13 +270,12 @@ def _row(file, key, stanza, kind, words, finish):
         if (low is None) != (high is None) or (low is not None and not low <= number <= high):
             raise ValueError(f"{where}: a cell has low and high both or neither, and its value lies between them")
         cells[name] = Cell(number, said.get("name", key), source, note, low=low, high=high)
-    finish(key, cells)
+    finish(cells)
     said.pop("source", None)
     return kind(said.pop("name", key), cells, said)
 
 
 def _number(where, name, value):
-    """Return a value of a cell as its source prints it, or None for an end that is not given."""
     if value is None:
         return None
     if isinstance(value, list):

@@ -1,0 +1,180 @@
+"""Columns that follow from others by more than a stanza can say: layouts by name, stages, drawn loads, pass times.
+
+A stanza names such a function in `complete` or `readings`, as `columns:FUNCTION`, and says in `why` what it is for.
+"""
+
+import re
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from scalebook.inference.tail import any_slow
+
+from .confrontation import Readings
+from .rows import Measurement, number, read_rows
+
+__all__ = [
+    "drawn_loads", "nanotron_readings", "nanotron_stages", "nanotron_stages_of", "own_configuration", "timed",
+    "uneven_loads",
+]  # fmt: skip
+
+# Training
+
+
+def own_configuration(row: Measurement) -> Measurement:
+    """Return layout and precision of the one configuration named like the row's machine, if several fit.
+
+    The configuration's file name gives them, as in config_XE9680x8H200-SXM-141GB_1x8x2xtp1pp1cp2.sh.
+    """
+    name = re.sub(r"^\d+x", "", row["system"])  # without the number of machines
+    own = [x for x in row["config_matched"].split(";") if name in x]
+    said = re.search(r"xtp(\d+)pp(\d+)cp(\d+)", own[0]) if len(own) == 1 else None
+    if row["precision"].startswith(("nvfp4", "fp8")) or not said:
+        return {}
+    found = dict(zip(("tp", "pp", "cp"), said.groups(), strict=True))
+    return found | {"precision": "nvfp4 (its own)" if "fp4" in own[0] else "fp8 (its own)"}
+
+
+@cache
+def nanotron_stages(layers: int, hidden: int, ffn: int, vocab: int, pp: int) -> tuple[tuple[int, bool, bool], ...]:
+    """Return nanotron's pipeline stages, each as (layers, has the embedding, has the head).
+
+    A stage is full once its share of the arithmetic is exceeded; the head counts by its matrix.
+
+    >>> nanotron_stages(16, 2048, 8192, 131072, 4)
+    ((6, True, False), (5, False, False), (5, False, False), (0, False, True))
+    """
+    block, head = 4 * hidden**2 + 3 * hidden * ffn, vocab * hidden
+    total, done, stage = layers * block + head, 0, 0
+    found = [[0, i == 0, False] for i in range(pp)]
+    for _ in range(layers):
+        found[stage][0] += 1
+        done += block
+        stage += done * pp > total * (stage + 1)
+    found[min(stage, pp - 1)][2] = True
+    return tuple(map(tuple, found))
+
+
+def nanotron_stages_of(row: Measurement) -> Measurement:
+    """Return the blocks of the first, the fullest and the last stage, and the number of stages in use."""
+    try:
+        layers, *sizes, pp = (int(number(row, x)) for x in ("layers", "hidden", "ffn", "vocab", "pp"))
+    except ValueError:
+        return {}
+    if max(layers, pp) > 10_000:  # no model: too many stages would be listed
+        return {}
+    stages = nanotron_stages(layers, *sizes, pp)
+    blocks = [x[0] for x in stages]
+    used = 1 + [last for *_, last in stages].index(True)  # stages after the head are empty
+    found = {"first_blocks": blocks[0], "stage_blocks": max(blocks), "last_blocks": blocks[-1], "used_stages": used}
+    return {name: str(x) for name, x in found.items()}
+
+
+def nanotron_readings(stanza, rows: list[Measurement]) -> Readings:
+    """Return both readings of each run, even nodes or one slow node, since rows do not say which."""
+    runs = [stanza.call(row).runs[0] for row in rows]
+    even = np.array([x.step_time - x.stall_exposed for x in runs])
+    stalled = np.array([x.stall_time * x.received_tensors * (x.microbatches + x.pp - 1) for x in runs])
+    chance = np.array([any_slow(slow_share=x.slow_share, ways=x.devices / x.scaleup_size) for x in runs])
+    chance = np.where([x.tp > x.stall_ways for x in runs], 1.0, chance) * (stalled > 0)  # one stage gets no messages
+    return Readings(np.array([even, even + stalled]), np.array([1 - chance, chance]))
+
+
+# Pipelines
+
+
+@cache
+def _rows_with_times() -> list[Measurement]:
+    rows, _ = read_rows(files("scalebook.measurements") / "pipeline_zero_bubble.csv")
+    return [row for row in rows if row["t_f_ms"]]
+
+
+def _blocks(row: Measurement) -> float:
+    """Return the transformer blocks of a whole stage; the first and the last stage have one fewer."""
+    return (number(row, "layers") + 2) / number(row, "p")
+
+
+def timed(row: Measurement) -> Measurement:
+    """Return the times of a row's passes, scaled from the same model's nearest row if they were not timed."""
+    near = [x for x in _rows_with_times() if x["model"] == row["model"]]
+    if row["t_f_ms"] or not near:
+        return {"how": ""}
+    keys = ("p", "mbs", "microbatches")
+    best = min(near, key=lambda x: [abs(np.log(number(x, k) / number(row, k))) for k in keys])
+    tokens = number(row, "mbs") / number(best, "mbs")
+    work = tokens * _blocks(row) / _blocks(best)
+    times = {x: repr(number(best, x) * work) for x in ("t_f_ms", "t_b_ms", "t_w_ms")}
+    return times | {"t_comm_ms": repr(number(best, "t_comm_ms") * tokens), "how": ", times in proportion"}
+
+
+# Loads of experts, drawn as the benchmark of `moe_uneven` draws them.  Only their distribution is published, and the
+# script that assigns them to experts, which changed between releases of TensorRT-LLM.
+
+OLD_SCRIPT = ("a100_sxm",)  # measured with TensorRT-LLM 1.0 and its script; the others with 1.3 and the later one
+
+
+def _raised(counts, most, left):
+    """Raise counts by `left` in all along the last axis, one at a time: always the first smallest that has room."""
+    low, high = counts.min(-1), most.max(-1)
+    while (low < high).any():
+        level = (low + high + 1) // 2
+        fits = (np.clip(level[..., None], counts, most) - counts).sum(-1) <= left
+        low, high = np.where(fits, level, low), np.where(fits, high, level - 1)
+    raised = np.clip(low[..., None], counts, most)
+    able = (raised == low[..., None]) & (raised < most)
+    return raised + (able & (able.cumsum(-1) <= (left - (raised - counts).sum(-1))[..., None]))
+
+
+def _level(loads, left, tokens):
+    """Correct rounding over the devices in turn: add to the emptiest expert with room, or take from the fullest."""
+    way = np.where(left < 0, -1, 1)[:, None, None]
+    counts, most = way * loads, np.where(way < 0, 0, tokens + 0 * loads)
+    room = (most - counts).sum(-1)
+    return way * _raised(counts, most, _raised(0 * room, room, np.abs(left)))
+
+
+def _steepen(loads, left, tokens):
+    """Correct rounding by adding to the fullest experts with room, or by taking from the emptiest."""
+    for one, more in zip(loads.reshape(len(loads), -1), left, strict=True):
+        while more:
+            able = np.flatnonzero(one < tokens if more > 0 else one > 0)
+            order = able[np.argsort(-one[able], kind="stable")]
+            picked = order[:more] if more > 0 else order[more:]
+            one[picked] += np.sign(more)
+            more -= np.sign(more) * len(picked)
+    return loads
+
+
+@cache
+def uneven_loads(experts, top_k, tokens, ways, exponent, deal=_level, draws=32):
+    """Return the tokens of each expert on the fullest device, one row per draw of loads from a power law.
+
+    Loads are drawn with density x^-exponent, scaled, rounded, and limited to all tokens for one expert, as in
+    AIConfigurator's benchmark (power_law_logits_v3). `deal` assigns the tokens lost to rounding: by default to the
+    devices in turn, and there to the emptiest expert.
+
+    >>> loads = uneven_loads(experts=128, top_k=8, tokens=16384, ways=16, exponent=1.2)
+    >>> loads.shape, float(round(loads.sum(axis=1).mean() / (16384 * 8 / 16), 1))
+    ((32, 8), 2.9)
+    """
+    low, high = (1, 0.8 * tokens) if tokens * top_k > experts else (0.01, 2)
+    chance, power = np.random.default_rng(0).random((draws, int(experts))), 1 - exponent
+    drawn = ((high**power - low**power) * chance + low**power) ** (1 / power)
+    loads = np.round(np.minimum(drawn / drawn.sum(axis=1, keepdims=True) * tokens * top_k, tokens)).astype(int)
+    left = int(tokens * top_k) - loads.sum(axis=1)
+    loads = deal(loads.reshape(draws, int(ways), -1), left, int(tokens))
+    return loads[np.arange(draws), loads.sum(axis=2).argmax(axis=1)]
+
+
+def drawn_loads(row: Measurement) -> dict[str, str]:
+    """Return averages over the draws: tokens of the fullest device, its active experts, and their blocks of rows."""
+    if not row["distribution"].startswith("power_law_"):
+        return {}
+    tokens, top_k, experts, ep = (number(row, x) for x in ("num_tokens", "topk", "num_experts", "moe_ep_size"))
+    deal = _steepen if row["system"] in OLD_SCRIPT else _level
+    loads = uneven_loads(experts, top_k, tokens, ep, float(row["distribution"].removeprefix("power_law_")), deal)
+    height = 128 if row["moe_dtype"] == "fp8_block" and tokens * top_k / experts > 64 else 64
+    found = loads.sum(axis=1), (loads > 0).sum(axis=1), np.ceil(loads / height).sum(axis=1)
+    names = ("fullest_tokens", "fullest_experts", "fullest_blocks")
+    return {name: repr(float(x.mean())) for name, x in zip(names, found, strict=True)}
