@@ -7,33 +7,6 @@ latency, scaling and cost); and a simulation in which requests arrive and wait.
 
 from scalebook.language.renamed import renamed
 
-from . import (
-    assumptions,
-    batches,
-    bill,
-    disaggregation,
-    engine_terms,
-    exchanges,
-    expert_layer,
-    experts,
-    generations,
-    operators,
-    pools,
-    prefix,
-    prompts,
-    queues,
-    results,
-    scaling,
-    serving,
-    serving_memory,
-    shared,
-    simulation,
-    speculation,
-    step,
-    tail,
-    tokens,
-    two_batch_overlap,
-)
 from .assumptions import *
 from .batches import *
 from .bill import *

@@ -27,10 +27,7 @@ _READ = 9  # in prefill: the first two, query and key norms, six for a chunk's p
 
 
 def indexed_parts(decodes: bool, reads: bool, whole: Expr) -> dict[str, Expr]:
-    """Return the parts of a layer's time for sparse attention to latents: the indexer and attention to its picks.
-
-    Short prompts attend to all tokens, which takes `whole`.
-    """
+    """Return the parts of a layer's time for sparse attention to latents; short prompts attend to all, in `whole`."""
     total: dict[str, Expr] = {}
     if decodes:
         shape = dict(batch=x("device_batch"), seq=S.One, context=x("context"))

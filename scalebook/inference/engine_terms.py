@@ -1,7 +1,4 @@
-"""Terms that only some engines add to a step: attention head by head, kernel launches for prompts, their own sums.
-
-If a row of an engine, or of a library on a device, has one of these cells, it replaces a formula of the step's sheet.
-"""
+"""Terms that a cell in the row of an engine, or of a library on a device, puts into a step's sheet."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -1,14 +1,7 @@
 """All-to-all of tokens and experts by kernels that occupy cores, such as DeepEP within a node.
 
-A token is sent once to each device that holds one of its experts. The cores read every token, write every copy into
-another device's memory, and spend a fixed time on each copy. These times per core stand in rows of the table of
-libraries.
-
->>> from scalebook.tables import accelerators, models
->>> h100 = accelerators.h100.running("deepep_dispatch")
->>> known = dict(ep=8, pass_tokens=4096, exchange_cores=24, activation_bits=8)
->>> round(1e6 * token_exchange(models.deepseek_v3, h100, **known).exchange_time)
-413
+A token is sent once to each device that holds one of its experts. The cores' times per token and copy stand in rows of
+the table of libraries.
 """
 
 from sympy import Max
@@ -22,19 +15,9 @@ __all__ = ["exchange_by_cores", "token_exchange"]
 
 @formula("exchange_time", "deepep", given=[devices_touched])
 def exchange_by_cores(
-    pass_tokens,
-    hidden,
-    visited_devices,
-    ep,
-    exchange_cores,
-    exchange_launch,
-    copy_value_time,
-    token_value_time,
-    copy_time,
-    activation_bits,
-    near_efficiency,
-    scaleup_bandwidth,
-):
+    pass_tokens, hidden, visited_devices, ep, exchange_cores, exchange_launch, copy_value_time, token_value_time,
+    copy_time, activation_bits, near_efficiency, scaleup_bandwidth,
+):  # fmt: skip
     """Time of a dispatch or a combine: launch, plus the work of the cores or the transfer over links if longer.
 
     >>> known = dict(pass_tokens=4096, hidden=7168, visited_devices=5.29, ep=8, activation_bits=8, near_efficiency=0.8)

@@ -1,8 +1,6 @@
 """Sheets for a layer of experts as an engine runs it, and for the grouped products within it.
 
-An engine sorts tokens by expert, quantizes them if the products run in low precision, multiplies them expert by expert
-in one grouped kernel, and sums the results. Efficiencies come from the device's row, unless the device runs a library
-that has cells for experts (`trtllm_experts`).
+Efficiencies come from the device's row, or from a library's cells for experts (`trtllm_experts`).
 """
 
 from sympy import Max, Min, Piecewise, ceiling, floor
@@ -43,9 +41,7 @@ def expert_stream_same(stream_efficiency):
 
 @formula("gather_bits", _EXPERTS)
 def gather_bits_same(activation_bits):
-    """Default width of gathered tokens: the width of the product's inputs.
-
-    Tokens are quantized once, before they are copied.
+    """Default width of gathered tokens: the width of the product's inputs, since tokens are quantized before copying.
 
     >>> gather_bits_same(activation_bits=8)
     8.0
@@ -190,8 +186,6 @@ def grouped_time(
 ):  # fmt: skip
     """Time of a grouped product, one matrix product per expert in one kernel.
 
-    Either the whole blocks of rows take longest, or reading the weights of the experts that have tokens.
-
     >>> from scalebook.tables import accelerators
     >>> shape = dict(columns=4096, inner=7168, experts=32, expert_rows=256, activation_bits=8, weight_bits=8)
     >>> round(1e6 * grouped_product(accelerators.h800.at("fp8"), shape, load_spread=0.3).matmul_time)
@@ -209,11 +203,9 @@ def expert_layer_time(
 ):  # fmt: skip
     """Time of an expert layer: sorting by expert, both products, and the memory passes around them.
 
-    The passes move tokens, their copies, activations and scales. Tokens are gathered first and their results are
-    written last. Between the products an activation reads two numbers and writes one. If the products run in low
-    precision, a kernel first quantizes the tokens. If each group of 128 inputs has a scale, a kernel before each
-    product quantizes the copies instead. Each warp of that kernel waits for its 128 numbers, so a core takes
-    `scale_time` for each number.
+    The passes move tokens, their copies, activations and scales. If the products run in low precision, a kernel first
+    quantizes the tokens. If each group of 128 inputs has a scale, a kernel before each product quantizes the copies
+    instead, and a core takes `scale_time` for each number.
 
     >>> from scalebook.tables import accelerators
     >>> shape = dict(hidden=4096, expert_ffn=1536, experts=128, top_k=8, ep=8, etp=1, layer_tokens=4096)

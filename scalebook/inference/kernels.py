@@ -1,12 +1,7 @@
 """The kernels of a serving step, priced part by part from the operators of a block.
 
 Products, norms and activations treat all tokens of a step equally. Attention does not: decoded sequences read a cache,
-while prompts attend to themselves and to their earlier chunks. The time of a kernel is split into its launch, the
-reading of weights, and the rest.
-
->>> from scalebook.block import LLAMA
->>> sorted(step_parts(LLAMA, None, Work("decode"))) == sorted(PARTS)
-True
+while prompts attend to themselves and to their earlier chunks.
 """
 
 from collections import defaultdict
@@ -77,10 +72,8 @@ class Work:
 
 @cache
 def step_parts(dense: Block | None, moe: Block | None, work: Work) -> dict[str, Expr]:
-    """Return the parts of a step's time: dense blocks, mixture-of-experts blocks, and the head.
-
-    The stages of a pipeline run one after another, so all blocks count. The result is for one pass;
-    `scalebook.inference.two_batch_overlap` combines the passes of half batches.
+    """Return the parts of a step's time for one pass: all blocks, since pipeline stages run one after another, and the
+    head.
     """
     total = beside_blocks(work)
     for block, count in counted(dense, moe):
@@ -131,10 +124,7 @@ def _bytes(*widths: str) -> Expr:
 
 
 def on_device(block: Block) -> Block:
-    """Return a device's part of a block: heads and widths split over tensor parallelism.
-
-    An expert's width is split over the devices that share it.
-    """
+    """Return a device's part of a block: heads and widths split over tensor parallelism, experts' widths over `etp`."""
     dealt = ("heads", "kv_heads", "ffn", "shared_ffn", "vocab", "linear_key_heads")
     widths = [n for n in dealt if n in block.indices]
     split = shard(block, "tp", *widths)
@@ -153,9 +143,7 @@ def _tokenwise(cost: Expr) -> Expr:
 
 @cache
 def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr]]:
-    """Return the parts of a block's time up to the all-reduce after attention, and after it.
-
-    Messages are counted at the end of each stretch.
+    """Return the parts of a block's time up to the all-reduce after attention, and after it, messages at the end.
 
     >>> from scalebook.block import LLAMA
     >>> first, second = stretches(LLAMA, Work("decode"))

@@ -111,9 +111,7 @@ def _derived(values: Mapping) -> dict:
 
 
 def reach(known: Mapping[str, Any]) -> float:
-    """Return how many devices the known networks can join.
-
-    Within its scale-up domain a device needs no other network.
+    """Return how many devices the known networks can join: one, a scale-up domain, or any number.
 
     >>> reach({}), reach({"scaleup_bandwidth": 3e11, "scaleup_size": 2})
     (1.0, 2)

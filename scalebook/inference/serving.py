@@ -1,12 +1,7 @@
 """Serving: latency and throughput of a model on devices, from the kernels of a step to the price of a token.
 
 Each user sends the next request when the last is answered. Sequences decode together. A prompt is read in chunks, each
-in a mixed step together with the decoding sequences. Such a step is longer, which delays the decoding sequences.
-
->>> from scalebook.tables import accelerators, models
->>> row = serve(models.llama3_70b, accelerators.h200.at("fp8"), tp=8, users=64, prompt=1024, output=1024)
->>> round(row.tpot * 1e3, 1), round(row.ttft * 1e3)
-(12.0, 172)
+in a mixed step together with the decoding sequences, which it delays.
 """
 
 from collections.abc import Mapping
@@ -27,9 +22,7 @@ from scalebook.inference.step import Step, step_formulas, tokens_of
 from scalebook.inference.two_batch_overlap import parts_of_step
 from scalebook.language import Formula, Row, Sheet, formula, show, symbol
 
-__all__ = [
-    "Serve", "ServeSheet", "fullest_as_said", "mixed_formulas", "serve", "serve_sheet", "while_reading",
-]  # fmt: skip
+__all__ = ["Serve", "ServeSheet", "fullest_as_said", "mixed_formulas", "serve", "serve_sheet", "while_reading"]
 
 _SOURCES = ("agrawal2024 §4", "pope2022 §3")
 
@@ -69,8 +62,7 @@ def end_to_end_group(batch, output, token_time, prompt_time, prompts_met, ttft):
     """Time of a whole answer: the first token, a step for each further token, and the prompts read meanwhile.
 
     If sequences end at times of their own, a sequence meets the prompts of all other users. If equal-length sequences
-    start together and no one decodes until every prompt has been read, the first sequence waits for all the other
-    prompts and the last waits for none. On average a sequence waits for half of them.
+    start together and no one decodes until every prompt has been read, it waits for half of them on average.
 
     >>> group = dict(batch=64, output=201, token_time="10 ms", prompt_time="30 ms", ttft="100 ms")
     >>> end_to_end_group(group, prompts_met=1), end_to_end_group(group, prompts_met=0.5)
@@ -127,9 +119,7 @@ _WHILE_READING = {
 
 @cache
 def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str, overlap: str = "none") -> tuple[Formula, ...]:
-    """Return the formulas of a mixed step, which reads a chunk of a prompt, or several short prompts, and decodes.
-
-    On average a chunk attends to half of its prompt.
+    """Return the formulas of a step that decodes and reads a chunk of a prompt, or several short prompts.
 
     >>> from scalebook.block import LLAMA
     >>> [f.letter for f in mixed_formulas(LLAMA, None, "all_reduce")]
@@ -186,9 +176,7 @@ def while_reading(f: Formula, passes: int = 1) -> Formula:
 
 @formula("mixed_fullest", "raab1998 theorem 1")
 def fullest_as_said(fullest_share):
-    """Load of the fullest device in mixed steps, if it is given: the same as in decode steps.
-
-    If a formula computes it, it is larger with fewer tokens.
+    """Load of the fullest device in mixed steps, if it is given: as in decode steps. A formula makes it larger.
 
     >>> fullest_as_said(fullest_share=1.25)
     1.25
@@ -231,9 +219,9 @@ class Serve(Step):
     """Call it like a sheet: `serve(model, device, tp=8, users=64, prompt=1024, output=1024, engine="vllm")`.
 
     Each of `users` sends the next request when the last is answered. The default engine is "ideal". With a `rate`
-    instead of `users`, the users are those who wait for an answer at that rate (Little's law), and the bill is for that
-    rate. Next to each answer is a range that holds eight of ten public measurements (`tpot_low`, `tpot_high`). Raises
-    ValueError, saying what would do, if the weights or the users' caches do not fit, and whatever a step raises.
+    instead of `users`, the users are those who wait for an answer at that rate, and the bill is for that rate. Next to
+    each answer is a range that holds eight of ten public measurements (`tpot_low`, `tpot_high`). Raises ValueError,
+    saying what would do, if the weights or the users' caches do not fit, and whatever a step raises.
     """
 
     usual = Step.usual | {"replicas": 1, "generations": 10}

@@ -1,8 +1,4 @@
-"""Memory of a serving device: weights, users' caches, and what the engine keeps for itself.
-
->>> weights_on_device(LLAMA, None).free_symbols >= {symbol("tp"), symbol("weight_bits")}
-True
-"""
+"""Memory of a serving device: weights, users' caches, and what the engine keeps for itself."""
 
 from functools import cache
 
@@ -55,9 +51,7 @@ def token_cache_grouped(layers, kv_heads, head_dim, tp, pp, kv_bits):
 
 @formula("token_cache", "deepseek2024-v2 §2.1")
 def token_cache_latent(layers, kv_rank, rope_dim, pp, kv_bits):
-    """Bytes of latents per token on a device.
-
-    All heads share one latent, so every device that attends for a sequence holds all of it.
+    """Bytes of latents per token on a device, which holds all of the latent that all heads share.
 
     >>> token_cache_latent(layers=61, kv_rank=512, rope_dim=64, pp=1, kv_bits=16)
     70272.0
@@ -67,9 +61,7 @@ def token_cache_latent(layers, kv_rank, rope_dim, pp, kv_bits):
 
 @formula("token_cache", "deepseek2025-v32 §2.1")
 def token_cache_indexed(layers, kv_rank, rope_dim, index_dim, pp, kv_bits, index_bits):
-    """Bytes of latents and indexer keys per token on a device.
-
-    All heads of the indexer share one key, which every device that attends holds.
+    """Bytes of latents and indexer keys per token on a device; all heads share one latent and one key.
 
     >>> token_cache_indexed(layers=78, kv_rank=512, rope_dim=64, index_dim=128, pp=1, kv_bits=16, index_bits=8.25)
     100152.0

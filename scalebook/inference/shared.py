@@ -1,12 +1,6 @@
-"""Memory-bound decoding on tensor-parallel devices: what each device holds and reads for a token.
+"""Memory-bound decoding on tensor-parallel devices, each with a part of every matrix and of the caches.
 
-Each device has a part of every matrix. It also has a part of the caches, as long as there are enough heads.
 Communication between devices is left out, so times are lower bounds.
-
->>> from scalebook.tables import accelerators, models
->>> row = sharing(models.llama3_70b, accelerators.h100, tp=8, batch=64, context=8192, weight_bits=16, kv_bits=16)
->>> row.max_batch, round(row.cache_batch, 1), round(row.token_time * 1e3, 2)
-(185.0, 51.8, 11.6)
 """
 
 from sympy import Max, Min, floor
@@ -64,9 +58,7 @@ def max_batch_shared(hbm_capacity, weight_memory, tp, cache_ways, cached, kv_cac
 
 @formula("cache_batch", "pope2022 §2.1", given=[used_params, cache_ways, *_PER_TOKEN])
 def cache_batch(used_params, weight_bits, tp, cache_ways, cached, kv_cache_per_token):
-    """Sequences whose caches take as long to read as a dense model's weights.
-
-    Throughput is then half of what any batch could reach.
+    """Sequences whose caches take as long to read as a dense model's weights: throughput is half of its limit.
 
     >>> from scalebook.tables import models
     >>> round(cache_batch(models.llama3_70b, tp=8, context=8192, weight_bits=16, kv_bits=16), 1)
