@@ -32,9 +32,8 @@ def million_cost(price_hour, device_rate):
 def token_energy(tdp, device_rate):
     """Energy per output token if every device draws its thermal design power; host, network and cooling are left out.
 
-    >>> from scalebook.tables import accelerators
-    >>> round(token_energy(accelerators.h100, device_rate=1850), 3)
-    0.378
+    >>> token_energy(tdp="700 W", device_rate=2000)
+    0.35
     """
     return tdp / device_rate
 
@@ -67,9 +66,7 @@ def million_cost_served(price_hour, devices, base_time, added_time, prompt_time,
 
 @formula("least_million_cost", "kleinrock1975", "erdil2025")
 def least_million_cost_served(price_hour, devices, added_time, prompt_time, output):
-    """Lowest cost of a million output tokens, for devices that also read the prompts.
-
-    At any load a request pays for the time it adds, its prompt included.
+    """Lowest cost of a million output tokens if the devices also read the prompts: the time that a request adds.
 
     >>> round(least_million_cost_served(price_hour="2 $/h", devices=8, added_time="50 us", prompt_time="30 ms",
     ...                                 output=200), 3)

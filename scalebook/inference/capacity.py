@@ -34,14 +34,7 @@ class Capacity:
 
 
 def valued(row: Row, letter: str):
-    """Return a letter of a service's row. Raises ValueError, with the row's own sentence, if it has no value.
-
-    >>> from scalebook.language.row import Cell
-    >>> valued(Row("a service", {"users": Cell(8.0, "said")}), "tpot")
-    Traceback (most recent call last):
-        ...
-    ValueError: a service has no tpot (time per output token, ...): it is not known there; it has users
-    """
+    """Return a letter of a service's row. Raises ValueError, with the row's own sentence, if it has no value."""
     try:
         return row[letter]
     except KeyError as error:

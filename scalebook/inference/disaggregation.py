@@ -122,8 +122,7 @@ def prompt_rate_of_one(prompt, prompt_time):
 def cache_rate(prompt_rate, kv_cache_per_token):
     """Bytes of cache per second that a prefill device produces, and that its link must carry.
 
-    >>> from scalebook.tables import models
-    >>> cache_rate(models.deepseek_v3, kv_bits=16, prompt_rate=7839) / 1e9  # of 50 GB/s
+    >>> cache_rate(kv_cache_per_token=70_272, prompt_rate=7839) / 1e9  # of 50 GB/s
     0.550862208
     """
     return prompt_rate * kv_cache_per_token
@@ -173,10 +172,7 @@ def queue_time_pool(prompt_time, load):
 
 @formula("ttft", "patel2023")
 def ttft_handed_over(queue_time, prompt_time, handover_time):
-    """Time to first token with disaggregation: waiting, reading the prompt and sending its cache.
-
-    The first token is known before the cache is sent. It is counted when the second can follow, so that `tpot` has
-    nothing but decode steps.
+    """Time to first token with disaggregation, counted when the second can follow: the cache has been sent.
 
     >>> round(ttft_handed_over(queue_time="60 ms", prompt_time="30 ms", handover_time="1.4 ms"), 4)
     0.0914

@@ -9,13 +9,7 @@ from sympy import Expr, Min, Piecewise, S
 from scalebook.attention.arithmetic import attention_flops, causal_pairs, pair_width_absorbed
 from scalebook.attention.kernels import absorbed_traffic, latent_append_traffic
 from scalebook.attention.linear import delta_flops, delta_kernel_time, delta_state_traffic, delta_traffic
-from scalebook.attention.sparse import (
-    index_flops,
-    index_kernel_time,
-    index_traffic,
-    picked_pairs,
-    sparse_kernel_time,
-)
+from scalebook.attention.sparse import index_flops, index_kernel_time, index_traffic, picked_pairs, sparse_kernel_time
 from scalebook.language import symbol
 
 __all__ = ["indexed_parts", "linear_parts"]

@@ -31,9 +31,7 @@ def layer_tokens(pass_tokens, attention_dp):
 
 @formula("visited_experts", _ROUTED, given=[layer_tokens])
 def experts_touched(experts, top_k, layer_tokens):
-    """Expected number of experts visited by a batch of tokens.
-
-    It is exact if routing is uniform, a token's experts are all different, and tokens choose independently.
+    """Expected number of experts visited by a batch of independent tokens, each with different, uniform experts.
 
     >>> round(experts_touched(experts=256, top_k=8, layer_tokens=32), 1)
     163.3
@@ -42,9 +40,7 @@ def experts_touched(experts, top_k, layer_tokens):
 
 
 def visited_by_shares(shares: Iterable[float], tokens: float) -> float:
-    """Return the expected number of experts visited, given the share of tokens that picks each expert.
-
-    The `shares` add up to top_k. Raises ValueError if they are no such shares.
+    """Return the expected number of experts visited, given the share of tokens that picks each; shares sum to top_k.
 
     >>> round(visited_by_shares([8 / 256] * 256, tokens=64), 2)
     222.44
@@ -89,11 +85,12 @@ def expert_rows(assigned_tokens, local_experts):
     return Max(1, assigned_tokens / local_experts, evaluate=False)
 
 
+VISITED = (layer_tokens, experts_touched, local_experts, assigned_tokens, expert_rows)
+
+
 @formula("visited_devices", "deepseek2024-v3 §2.1.2", _ROUTED)
 def devices_touched(experts, top_k, ep):
-    """Expected number of devices to which a token is sent, right to 0.2 %.
-
-    A device gets no copy if it has none of the token's experts, all drawn with the odds of the middle draw.
+    """Expected number of devices to which a token is sent: those with an expert of its own; right to 0.2 %.
 
     >>> round(devices_touched(experts=256, top_k=8, ep=8), 2), devices_touched(experts=6, top_k=6, ep=2)
     (5.29, 2.0)

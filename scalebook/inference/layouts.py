@@ -31,9 +31,9 @@ MOST_DEVICES = 100_000  # each number of copies is a layout; a larger number is 
 def first_whole(f: Callable, most: np.ndarray) -> np.ndarray:
     """Return the smallest whole number from 1 to `most` that makes a rising function reach zero, else `most` + 1.
 
-    `f(numbers, rows)` returns an array of values, where `rows` are the places of the numbers in `most`. The search
-    follows a line through the ends of the interval (the Illinois method), in turn with neighbours and bisection, and
-    does not evaluate solved rows again. If f falls somewhere, the result is a crossing, but not always the first.
+    `f(numbers, rows)` returns an array of values, where `rows` are the places of the numbers in `most`. The Illinois
+    method, neighbours and bisection take turns. If f falls somewhere, the result is a crossing, but not always the
+    first.
 
     >>> first_whole(lambda x, rows: x - np.array([2.5, 700.0, 1e6])[rows], np.array([1000.0, 1000.0, 1000.0]))
     array([   3.,  700., 1001.])

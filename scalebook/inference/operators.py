@@ -116,16 +116,13 @@ def decode_time_by_cores(
     """Time of decode attention if each core works on one sequence's key-value head at a time.
 
     If there are fewer items than cores, several cores share an item, each with at least `split_tokens` of its tokens,
-    and their results are joined. Reading from memory what the L2 cache does not hold may take longer.
+    and their results are joined.
 
-    >>> known = dict(read_launch_grouped="6 us", kv_heads=1, head_dim=128, kv_bits=8, cores=142,
-    ...     item_time_grouped="3 us",
-    ...     core_bandwidth="16 GB/s", join_time="3 us", traffic="17 MB", resident_share=1, hbm_bandwidth="864 GB/s",
-    ...     read_efficiency_grouped=0.8, flops="1 GFLOP", peak_flops="362 TFLOP/s")
-    >>> 1e6 * decode_time_by_cores(known, batch=8, context=8192, split_tokens=1e9)
-    140.072
-    >>> 1e6 * decode_time_by_cores(known, batch=8, context=8192, split_tokens=512)
-    20.192
+    >>> known = dict(read_launch_grouped="6 us", kv_heads=1, head_dim=128, kv_bits=8, cores=142, traffic="17 MB",
+    ...     item_time_grouped="3 us", core_bandwidth="16 GB/s", join_time="3 us", resident_share=1, flops="1 GFLOP",
+    ...     hbm_bandwidth="864 GB/s", read_efficiency_grouped=0.8, peak_flops="362 TFLOP/s")
+    >>> [1e6 * decode_time_by_cores(known, batch=8, context=8192, split_tokens=x) for x in (1e9, 512)]
+    [140.072, 20.192]
     """
     items = batch * kv_heads
     cores_each = Min(floor(cores / items), ceiling(context / split_tokens), evaluate=False)

@@ -2,17 +2,6 @@
 
 The prefill pool has to meet only the target for the first token, the decode pool only the target for the tokens after
 it. All pairs of layouts are compared, since the cache transfer depends on both.
-
->>> from scalebook.inference.serving import serve
->>> from scalebook.tables import accelerators, models
->>> found = serve.apart(models.llama3_70b, accelerators.h200.at("fp8"), devices=64, rate=20, prompt=4000, output=300,
-...                     tpot="20 ms", ttft="1 s")
->>> found
-18 devices: ttft 926.9 ms, tpot 16.81 ms, 6.592 $ for a million tokens
-<BLANKLINE>
-pool     device                  devices  tp  ep  attention_dp  replicas
-prefill  NVIDIA H200 SXM at fp8  14       2   1   1             7
-decode   NVIDIA H200 SXM at fp8  4        4   1   1             1
 """
 
 from collections.abc import Iterator, Mapping

@@ -31,10 +31,7 @@ def steps_of_prompt(prompt, chunk_tokens):
 
 @formula("prompts_together", "agrawal2024 §4.2", "little1961")
 def prompts_of_step(batch, output, pp, prompt, chunk_tokens):
-    """Prompts read together in one step, if more than one sequence ends with a step.
-
-    A sequence decodes for `output - 1` steps, so that fraction of the others ends with each step. The step reads as
-    many new prompts, up to its token limit.
+    """Prompts read together in one step: as many as sequences end with a step, up to its token limit; at least one.
 
     >>> [prompts_of_step(batch=601, output=101, pp=1, prompt=p, chunk_tokens=8192) for p in (100, 4096)]
     [6.0, 2.0]
@@ -45,9 +42,7 @@ def prompts_of_step(batch, output, pp, prompt, chunk_tokens):
 
 @formula("prompt_time", "agrawal2024 §3", given=[steps_of_prompt])
 def prompt_time_beside(chunks_of_prompt, mixed_time, pass_time, prompts_together, pp):
-    """Time that reading a prompt adds to the steps it shares with decoding sequences.
-
-    Prompts read together share the added time. A sequence waits only for one pipeline stage.
+    """Time that reading a prompt adds to its steps; prompts read together share it, and each waits for one stage.
 
     >>> part = dict(chunks_of_prompt=2, mixed_time="50 ms", pass_time="10 ms", prompts_together=1)
     >>> prompt_time_beside(part, pp=1), prompt_time_beside(part, pp=2)
@@ -85,9 +80,7 @@ def ttft_served(queue_time, chunks_of_prompt, mixed_time, pass_time, first_overh
 
 @formula("prompts_beside", "agrawal2024 §4.2")
 def prompts_of_answer(output, pp, prompt, chunk_tokens):
-    """Prompts that can be read during the decode steps of one answer.
-
-    A step reads several short prompts, or a chunk of a long one. Tokens that are left free go to the next prompt.
+    """Prompts that can be read during the decode steps of one answer: several short ones a step, or chunks.
 
     >>> [prompts_of_answer(output=201, pp=1, prompt=x, chunk_tokens=8192) for x in (1024, 16384, 20480)]
     [1600.0, 100.0, 80.0]
@@ -99,8 +92,7 @@ def prompts_of_answer(output, pp, prompt, chunk_tokens):
 def prompts_ahead_out_of_step(batch, output, pp, chunks_of_prompt, prompts_together, prompts_beside):
     """Prompts read before one's own, for users who send requests at different times.
 
-    They are half of the users whose answers end with the same step, or all the prompts that the steps of an answer
-    cannot read, if that is more.
+    They are half of those that end with the same step, or all that the steps of an answer cannot read, if more.
 
     >>> part = dict(output=201, pp=1, chunks_of_prompt=1, prompts_together=1, prompts_beside=200)
     >>> [prompts_ahead_out_of_step(part, batch=b) for b in (1, 2, 101, 401)]
@@ -114,9 +106,7 @@ def prompts_ahead_out_of_step(batch, output, pp, chunks_of_prompt, prompts_toget
 
 @formula("prompts_met", "little1961")
 def prompts_met_out_of_step(batch, prompts_together, prompts_ahead):
-    """Share of the other users' prompts that are read while one's own answer is decoded.
-
-    A request meets every other user's prompt once: before its own, together with it, or while it decodes.
+    """Share of the other users' prompts that are read while one's own answer is decoded, not before or with it.
 
     >>> prompts_met_out_of_step(batch=65, prompts_together=9, prompts_ahead=4)
     0.8125

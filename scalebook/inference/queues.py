@@ -171,8 +171,7 @@ def tpot_open_beside(base_time, added_time, prompt_time, output, load, prompt_lo
 
 @formula("ttft", "kleinrock1975", given=[tpot_open_beside, prompt_load], domain=READABLE)
 def ttft_beside(tpot, prompt_time, prompt_load):
-    """Time to first token if prompts are read in steps that also decode: half of the step met on arrival, then one's
-    own.
+    """Time to first token if prompts are read in steps that also decode: half of the step met, then one's own.
 
     >>> server = dict(base_time="10 ms", added_time="50 us", output=200, prompt_time="30 ms")
     >>> round(ttft_beside(server, rate=8) * 1e3, 1)
@@ -257,9 +256,7 @@ def batch_closed(users):
 
 @formula("end_to_end", "little1961", domain=SOME_USER)
 def end_to_end_closed(users, output, token_time, prompt_time):
-    """Time from one request of a user to the next: the steps of an answer, and one prompt of every user.
-
-    It is the same whether users are in step or not; only its division into `ttft` and `tpot` differs.
+    """Time from one request of a user to the next, in step or not: an answer's steps, and one prompt of every user.
 
     >>> end_to_end_closed(users=32, output=200, token_time="11.6 ms", prompt_time="30 ms")
     3.2684
@@ -281,8 +278,7 @@ def rate_closed(users, end_to_end):
 def queue_time_closed(users, output, prompt_time):
     """Mean waiting time of a prompt in a closed loop with users out of step.
 
-    Half of the users whose answers end with the same step are read first. Each other user ends with a given step once
-    in `output - 1`; a single-token answer ends with every step.
+    Half of those whose answers end with the same step are read first; single-token answers end with every step.
 
     >>> round(queue_time_closed(users=32, output=200, prompt_time="30 ms") * 1e3, 2)
     2.34

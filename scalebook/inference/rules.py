@@ -1,10 +1,4 @@
-"""Rules that say which ways of serving can run; each has a sentence for the error message.
-
->>> check({"tp": 7, "heads": 64})
-Traceback (most recent call last):
-    ...
-ValueError: tp=7 does not divide the 64 heads: tp=1, 2, 4, 8, 16, 32 or 64 would do
-"""
+"""Rules that say which ways of serving can run; each has a sentence for the error message."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -28,8 +28,7 @@ _SMALL = {"steps that more than one device can shorten": lambda latency_floor, w
 def way_time_ring(layers, near_latency):
     """Time that one further device adds to a step: two ring all-reduces in every block, each passing it twice.
 
-    >>> from scalebook.tables import accelerators, models
-    >>> round(way_time_ring(models.llama3_70b, accelerators.h100) * 1e3, 4)
+    >>> round(way_time_ring(layers=80, near_latency="0.81 us") * 1e3, 4)
     0.2592
     """
     return 2 * layers * 2 * near_latency
@@ -47,9 +46,7 @@ def token_time_ring(latency_floor, tp, way_time):
 
 @formula("best_tp", "erdil2025", given=[latency_floor, way_time_ring])
 def best_tp_ring(latency_floor, way_time):
-    """Number of tensor-parallel devices with the shortest step, for ring all-reduces.
-
-    Doubling the devices shortens the step as long as there are fewer than this over √2.
+    """Number of tensor-parallel devices with the shortest step for ring all-reduces; doubling pays below it over √2.
 
     >>> round(best_tp_ring(latency_floor="42.1 ms", way_time="0.2592 ms"), 1)
     12.7
@@ -94,8 +91,7 @@ def scaling_efficiency(latency_floor, tp, token_time):
 def doubling_time_tree(layers, near_latency):
     """Time that doubling the devices adds to a step: two tree all-reduces in every block, up and down one more level.
 
-    >>> from scalebook.tables import accelerators, models
-    >>> round(doubling_time_tree(models.llama3_70b, accelerators.h100) * 1e3, 4)
+    >>> round(doubling_time_tree(layers=80, near_latency="0.81 us") * 1e3, 4)
     0.2592
     """
     return 2 * layers * 2 * near_latency
@@ -146,9 +142,7 @@ _ENOUGH = {"no more replicas than devices": lambda devices, replicas: replicas <
 
 @formula("token_time", "erdil2025", given=[latency_floor, way_time_ring], domain=_ENOUGH)
 def token_time_replicas(latency_floor, way_time, added_time, users, devices, replicas):
-    """Time of a step of one of several copies that share devices and users evenly.
-
-    A copy reads its weights with fewer devices and has fewer hops. Each user adds `added_time` of one device.
+    """Time of a step of one of several copies that share devices and users evenly, each `added_time` of a device.
 
     >>> known = dict(latency_floor="42.1 ms", way_time="0.2592 ms", added_time="50 us", users=256, devices=64)
     >>> [round(token_time_replicas(known, replicas=x) * 1e3, 2) for x in (1, 4, 8)]
@@ -160,9 +154,7 @@ def token_time_replicas(latency_floor, way_time, added_time, users, devices, rep
 
 @formula("best_replicas", "erdil2025", given=[latency_floor, way_time_ring])
 def best_replicas(devices, latency_floor, way_time):
-    """Number of copies with the shortest step and the most tokens per second: each with the best number of devices.
-
-    Each copy must fit in its devices' memory.
+    """Number of copies, as far as they fit in memory, with the shortest step: each with the best number of devices.
 
     >>> round(best_replicas(devices=64, latency_floor="42.1 ms", way_time="0.2592 ms"), 1)
     5.0

@@ -113,9 +113,7 @@ cache_share_usual = constant(
 
 @formula("cached_tokens", "kwon2023", "beltagy2020 §3.1")
 def cached_tokens_windows(prompt, output, layers, window, window_layers):
-    """Cached tokens of a sequence, averaged over layers with and without a sliding window.
-
-    Sliding layers keep no more than a window, in engines with a separate cache pool for each kind of layer.
+    """Cached tokens of a sequence, averaged over layers with and without a sliding window, each kind with its own pool.
 
     >>> cached_tokens_windows(prompt=8000, output=1000, layers=36, window=128, window_layers=18)
     4314.0
@@ -136,9 +134,7 @@ def cache_room(hbm_capacity, cache_share, held_weights, workspace):
 
 @formula("cache_room", "kwon2023", given=[cache_share_usual])
 def cache_room_in_gib(hbm_capacity, cache_share, held_weights, workspace):
-    """Room for caches if the device holds GiB where its maker prints GB, as drivers report of most devices.
-
-    `filled` stays the share of the memory that the maker prints.
+    """Room for caches if the device holds GiB where its maker prints GB; `filled` stays the share that is printed.
 
     >>> cache_room_in_gib(hbm_capacity="80 GB", cache_share=0.9, held_weights="60 GB", workspace="2 GB")
     15309411328.0

@@ -15,9 +15,7 @@ __all__ = [
 
 @formula("step_tokens", "leviathan2022 §3.1", domain={"an acceptance below 1": lambda acceptance: acceptance < 1})
 def step_tokens(acceptance, drafted):
-    """Expected tokens of a step that checks `drafted` drafts, each accepted with the same probability.
-
-    The step always gives one token of its own, in place of the rejected draft or after the last one.
+    """Expected tokens of a step that checks `drafted` drafts, each accepted with one probability, and one of its own.
 
     >>> round(step_tokens(acceptance=0.8, drafted=5), 2)
     3.69

@@ -1,10 +1,4 @@
-"""A serving step on devices that share a model: decoding sequences, prompts that are read, or both.
-
->>> from scalebook.tables import accelerators, models
->>> row = decode_step(models.llama3_70b, accelerators.h200.at("fp8"), tp=8, batch=64, context=4096)
->>> round(row.pass_time * 1e3, 1), abs(sum(row[part] for part in PARTS) + row.engine_time - row.pass_time) < 1e-12
-(11.0, True)
-"""
+"""A serving step on devices that share a model: decoding sequences, prompts that are read, or both."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -127,10 +121,6 @@ _TOKENS = {
     "prefill": (read_tokens, halves.read_tokens_half),
     "mixed": (mixed_tokens, halves.mixed_tokens_half),
 }
-_EXPERTS = (
-    experts.layer_tokens, experts.experts_touched, experts.local_experts, experts.assigned_tokens, experts.expert_rows,
-    experts.devices_touched,
-)  # fmt: skip
 
 
 def tokens_of(work: Work) -> Formula:
@@ -160,7 +150,7 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
         pass_time,
         tokens_of(work),
         *([device_batch if work.passes == 1 else halves.device_batch_half] if work.decodes else []),
-        *(_EXPERTS if moe else ()),
+        *((*experts.VISITED, experts.devices_touched) if moe else ()),
         *kind,
         *assumptions.ASSUMED,
         *kernels.DEFAULT_FORMULAS,
@@ -171,9 +161,7 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
 
 @cache
 def step_sheet(dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
-    """Return the sheet of a step for a model's blocks; `using` replaces its formulas.
-
-    It reads caches as the H100 does, unless `read_by(kind, device)` is passed too.
+    """Return the sheet of a step for a model's blocks; it reads caches as the H100 does without a `read_by` row.
 
     >>> from scalebook.block import LLAMA
     >>> step_sheet(LLAMA, None, Work("decode")).formulas["pass_time"].inputs[:2]

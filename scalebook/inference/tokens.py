@@ -38,8 +38,6 @@ __all__ = [
 def read_params(used_params, params, active_params, routed_share, batch):
     """Parameters that a step reads; the more sequences in the batch, the more experts they visit.
 
-    A routed expert stays unread with probability (1 - share)^batch.
-
     >>> read_params(used_params=37e9, active_params=37e9, params=671e9, routed_share=8 / 256, batch=1)
     37000000000.0
     """
@@ -72,9 +70,7 @@ def decode_flops(batch, used_params, layers, attention_width, cached):
     given=[kv_width_grouped, kv_width_latent, attention_width_grouped, attention_width_latent],
 )
 def decode_intensity(attention_width, kv_width, kv_bits):
-    """FLOPs per byte of attention in decoding.
-
-    Batch and context cancel, because every sequence has a cache of its own.
+    """FLOPs per byte of attention in decoding, whatever the batch and the context.
 
     >>> from scalebook.tables import models
     >>> decode_intensity(models.llama2_7b, kv_bits=16), decode_intensity(models.llama3_70b, kv_bits=16)
@@ -232,9 +228,8 @@ def latency_floor(used_params, weight_bits, hbm_bandwidth):
 def ridge_batch(ridge_intensity, weight_bits):
     """Batch for which reading a dense model's weights takes as long as multiplying by them; caches are left out.
 
-    >>> from scalebook.tables import accelerators
-    >>> round(ridge_batch(accelerators.h100, weight_bits=16))
-    295
+    >>> ridge_batch(ridge_intensity=295, weight_bits=8)
+    147.5
     """
     return ridge_intensity * weight_bits / 16
 
@@ -242,8 +237,6 @@ def ridge_batch(ridge_intensity, weight_bits):
 @formula("ridge_context", "memory-bottlenecks", given=[used_params, ridge_intensity, kv_cache_per_token])
 def ridge_context(used_params, ridge_intensity, kv_cache_per_token, layers, attention_width):
     """Context beyond which reading the caches takes longer than all arithmetic, however large the batch.
-
-    Both times grow in proportion to the batch, so batching never makes decoding compute-bound there.
 
     >>> from scalebook.tables import accelerators, models
     >>> round(ridge_context(models.llama2_7b, accelerators.h100, kv_bits=16))

@@ -50,8 +50,8 @@ def mixed_tokens_half(device_batch, prompts, read_chunk):
 def exposed_messages(attention_stretch, attention_messages, experts_stretch, experts_messages):
     """Time in a block during which a message is not hidden by the other half's computation.
 
-    The messages after attention overlap with the other half's attention for one half, and with its experts for the
-    other half; so do the messages after the experts.
+    The messages after attention and those after the experts each meet the other half's attention once and its experts
+    once.
 
     >>> exposed_messages(attention_stretch="3 ms", attention_messages="1 ms", experts_stretch="1 ms",
     ...                  experts_messages="2 ms")
@@ -101,9 +101,7 @@ def slowing_by_cores(cores, exchange_cores):
 
 @cache
 def parts_of_step(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work: Work) -> dict[str, Expr]:
-    """Return the parts of a step's time by name.
-
-    With half batches, computing counts both halves, and messages count only where they are not hidden.
+    """Return the parts of a step's time by name; with half batches, messages count only where they are not hidden.
 
     >>> len(parts_of_step(LLAMA, None, Work("decode", overlap="half_batches")))
     9
