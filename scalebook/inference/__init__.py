@@ -13,7 +13,6 @@ from .bill import *
 from .capacity import Capacity
 from .disaggregation import *
 from .engine_terms import *
-from .exchanges import *
 from .expert_layer import *
 from .experts import *
 from .generations import *
@@ -35,7 +34,7 @@ from .tokens import *
 from .two_batch_overlap import *
 
 _ROOM = (
-    assumptions, batches, bill, disaggregation, engine_terms, exchanges, expert_layer, experts, generations,
+    assumptions, batches, bill, disaggregation, engine_terms, expert_layer, experts, generations,
     operators, pools, prefix, prompts, queues, results, scaling, serving, serving_memory, shared, simulation,
     speculation, step, tail, tokens, two_batch_overlap,
 )  # fmt: skip

@@ -34,6 +34,7 @@ _WIDE = ("Wrouter", "Wk_up", "Wv_up")  # kept in 16 bits: routers, and the proje
 _IN_16_BITS = ("attention_peak", "matmul_bf16")
 _FUSED = ("rope", "add", "topk", "dispatch", "combine", "pick", "conv")
 x = symbol
+_SENT = x("pass_tokens") * x("hidden") * x("result_bits") / 8  # bytes of the step's tokens between two blocks
 
 
 @dataclass(frozen=True)
@@ -76,15 +77,6 @@ def step_parts(dense: Block | None, moe: Block | None, work: Work) -> dict[str, 
     return {part: total[part] for part in PARTS}
 
 
-def beside_blocks(work: Work) -> dict[str, Expr]:
-    """Return the parts of a step's time outside the blocks: the head, and what pipeline stages send."""
-    total = _head(work)
-    total["exchange_time"] += (x("pp") - 1) * collective("send", _bytes("hidden"), Integer(2), _inside())
-    if work.exchange == "none":
-        total["exchange_time"] = S.Zero
-    return total
-
-
 def substituted(expr: Expr, places: Mapping, made: dict) -> Expr:
     """Return an expression with letters replaced, without SymPy comparing the arguments of each Max and Min again."""
     if expr in places or not expr.args:
@@ -106,14 +98,6 @@ def counted(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> list[tu
 def _inside() -> Expr:
     """Return the devices of a neighbouring pair of pipeline stages within one scale-up domain (1 or 2)."""
     return 1 + Min(1, Max(0, x("scaleup_size") - x("tp") * x("attention_dp"), evaluate=False), evaluate=False)
-
-
-def _bytes(*widths: str) -> Expr:
-    """Return the bytes of the step's tokens with these widths."""
-    size = x("pass_tokens") * x("result_bits") / 8
-    for width in widths:
-        size *= x(width)
-    return size
 
 
 def on_device(block: Block) -> Block:
@@ -252,17 +236,16 @@ def _exchanges(routed: bool, work: Work) -> tuple[Expr, Expr]:
     """Return the communication times after attention and after the feed-forward: all-reduces or token exchanges."""
     if work.exchange == "none":
         return S.Zero, S.Zero
-    whole = _bytes("hidden")
-    half = _sum_of(whole)
+    half = _sum_of(_SENT)
     if not routed or work.exchange == "all_reduce":
         return half, half
     ways = x("tp") * x("attention_dp")
     if work.exchange == "gather":
-        everywhere = whole * x("attention_dp")
+        everywhere = _SENT * x("attention_dp")
         kinds = ("all_gather", "reduce_scatter")
         there, back = (collective(kind, everywhere, ways, near_of(ways, S.One)) for kind in kinds)
     else:
-        sent, near = x("fullest_share") * whole / x("tp") * x("visited_devices"), near_of(x("ep"), S.One)
+        sent, near = x("fullest_share") * _SENT / x("tp") * x("visited_devices"), near_of(x("ep"), S.One)
         sizes = sent * x("activation_bits") / x("result_bits"), sent
         there, back = (collective("all_to_all", size, x("ep"), near) for size in sizes)
     return half + there, back
@@ -303,7 +286,7 @@ def _decoded(block: Block, latent: bool, within: Expr | None) -> Expr:
         launch_time=x("read_launch"),
         batch=x("device_batch"),
         kv_heads=S.One if latent else Max(1, x("kv_heads") / x("tp"), evaluate=False),
-        traffic=_moved(ops, (op.name for op in ops[:-1]), tokens),
+        traffic=_moved(ops, (t.name for op in ops[:-1] for t in op.outs), tokens),
         bandwidth_efficiency=x("read_efficiency"),
         flops=_on(tokens, sum(op.flops for op in ops)),
         peak_flops=x("attention_peak"),
@@ -334,7 +317,7 @@ def _grouped_prompt(block: Block, within: Expr | None) -> Expr:
     ops = [block[name] for name in attention_core(block)]
     filling = [op for op in block.ops if op.function in ("rope", "append")]
     turned = {t.name for op in filling if op.function == "append" for t in op.args}
-    attended = _moved(ops, (op.name for op in ops[:-1]), _READ)
+    attended = _moved(ops, (t.name for op in ops[:-1] for t in op.outs), _READ)
     return _prompt(x("head_dim"), _moved(filling, turned, _READ), attended, within)
 
 
@@ -347,11 +330,14 @@ def _latent_prompt(within: Expr | None) -> Expr:
     return _prompt(pair_width_latent.of(heads=S.One) / 2, fused.latent_append_traffic.of(**shape), moved, within)
 
 
-# The head
+# Outside the blocks
 
 
-def _head(work: Work) -> dict[str, Expr]:
-    """Add the embedding lookup, the last norm, one token's logits per sequence, and the gather of the largest."""
+def beside_blocks(work: Work) -> dict[str, Expr]:
+    """Return the parts of a step's time outside the blocks: what pipeline stages send, and the head.
+
+    The head looks embeddings up, norms, makes one token's logits per sequence, and gathers the largest.
+    """
     total: dict[str, Expr] = defaultdict(lambda: S.Zero)
     split = shard(HEAD, "tp", "vocab")
     drawn = (x("device_batch") if work.decodes else S.Zero) + (x("prompts") if work.reads else S.Zero)
@@ -359,9 +345,11 @@ def _head(work: Work) -> dict[str, Expr]:
     weight = next(t for t in logits.args if t.is_weight)
     _price(total, logits.products[0]._replace(rows=drawn), weight.elements * x("result_bits") / 8, _IN_16_BITS)
     vocabulary = drawn * x("vocab") / x("tp")
-    moved = 2 * _bytes("hidden") + drawn * x("hidden") * x("result_bits") / 4 + 2 * vocabulary * x("fp32_bits") / 8
+    moved = 2 * _SENT + drawn * x("hidden") * x("result_bits") / 4 + 2 * vocabulary * x("fp32_bits") / 8
     total["streams_time"] += moved / (x("stream_efficiency") * x("hbm_bandwidth"))
     total["launches_time"] += 3 * x("kernel_launch")
-    gathered = drawn * x("vocab") * x("result_bits") / 8
-    total["exchange_time"] += collective("all_gather", gathered, x("tp"), near_of(x("tp"), S.One))
+    if work.exchange != "none":
+        gathered = drawn * x("vocab") * x("result_bits") / 8
+        sent = (x("pp") - 1) * collective("send", _SENT, Integer(2), _inside())
+        total["exchange_time"] += collective("all_gather", gathered, x("tp"), near_of(x("tp"), S.One)) + sent
     return total

@@ -5,14 +5,13 @@ of users follows: those who wait at the given rate, by Little's law, or the most
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from scalebook.inference.capacity import LONG, valued
-from scalebook.inference.rules import COUNTS, RULES, reason
 from scalebook.language import Row, Sheet, show
 from scalebook.language.row import quantity
 from scalebook.language.rules import not_whole
@@ -118,23 +117,18 @@ class Layouts:
     def space(self) -> Space:
         limits = [f"{n} <= {x!r} s" for n, x in self.targets] + ["request_rate >= rate"] * self.has_rate
         own = self.serve.space
-        return Space(
+        return replace(
+            own,
             axes=("million_cost" if self.is_priced else "devices", "tpot"),
-            words=own.words,
             usual=self._usual,
             letters=own.letters | {"replicas": 1},
-            rules=RULES,
             limits=tuple(limits),
-            reason=reason,
-            is_signed=True,
-            wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None,
             within=lambda problem: () if self.devices is None else (self._is_within,),
             apart=("exchange", "engine"),
             idle={"exchange": lambda tp, attention_dp: tp * attention_dp > 1},
             solve=None if self.has_users else ("users", ("max_users", "request_rate"), self._users),
             is_front=not self.has_users,
             shown=("devices", "users", "ttft"),
-            remark=own.remark,
         )
 
     @property

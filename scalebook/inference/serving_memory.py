@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from sympy import Expr, Max, Rational, S, floor
+from sympy import Max, Rational, S, floor
 
 from scalebook.block import LLAMA, Block, Hybrid  # noqa: F401  (the first stands in an example)
 from scalebook.inference.kernels import counted, on_device, whole_heads
@@ -12,31 +12,25 @@ from scalebook.memory.serving import linear_memory, sliding_window
 __all__ = [
     "cache_room", "cache_room_in_gib", "cache_share_usual", "cached_tokens", "cached_tokens_windows", "filled_serving",
     "filled_states", "held_weights", "max_users", "max_users_states", "memory_formulas", "sequence_state",
-    "token_cache_grouped", "token_cache_hybrid", "token_cache_indexed", "token_cache_latent", "weights_on_device",
-    "workspace_usual",
+    "token_cache_grouped", "token_cache_hybrid", "token_cache_indexed", "token_cache_latent", "workspace_usual",
 ]  # fmt: skip
 
 
 @cache
-def weights_on_device(dense: Block | None, moe: Block | None) -> Expr:
-    """Return the bytes of weights on a device: its part of a stage's blocks, and of both embeddings in 16 bits."""
+def held_weights(dense: Block | None, moe: Block | None) -> Formula:
+    """Return a device's weights as a formula: its part of a stage's blocks, and of both embeddings in 16 bits.
+
+    >>> held_weights(LLAMA, None).letter
+    'held_weights'
+    """
     x, total = symbol, S.Zero
     for block, count in counted(dense, moe):
         for weight in on_device(block).weights:
             bits = x("expert_bits") / x("ep") if weight.is_routed else x("weight_bits")
             total += count / x("pp") * whole_heads(weight.elements) * bits / 8
-    return total + x("embeddings") * x("vocab") * x("hidden") / x("tp") * x("result_bits") / 8
-
-
-@cache
-def held_weights(dense: Block | None, moe: Block | None) -> Formula:
-    """Return the weights on a device as a formula of a sheet.
-
-    >>> held_weights(LLAMA, None).letter
-    'held_weights'
-    """
+    total += x("embeddings") * x("vocab") * x("hidden") / x("tp") * x("result_bits") / 8
     said = "Weights of a device's part of the blocks, and of the embeddings."
-    return Formula("held_weights_listed", "held_weights", weights_on_device(dense, moe), ("pope2022 §3.3",), said)
+    return Formula("held_weights_listed", "held_weights", total, ("pope2022 §3.3",), said)
 
 
 @formula("token_cache", "pope2022 §3.3")

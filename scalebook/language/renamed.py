@@ -41,6 +41,7 @@ MODULES = {
     "scalebook.display.planner_sheets": "scalebook.book.planner.sheets",
     "scalebook.display.planner_trust": "scalebook.book.planner.trust",
     "scalebook.display.planning": "scalebook.book.planner.widget",
+    "scalebook.inference.exchanges": "scalebook.inference.expert_layer",
     "scalebook.inference.flags": "scalebook.flags.servers",
     "scalebook.inference.halves": "scalebook.inference.two_batch_overlap",
     "scalebook.inference.picked": "scalebook.inference.efficient_attention",
