@@ -5,7 +5,7 @@ while prompts attend to themselves and to their earlier chunks.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -272,9 +272,10 @@ def _add_attention(total, block: Block, latent: bool, work: Work) -> None:
             _add_product(total, [split[name]], {x("batch"): x("device_batch"), x("seq"): S.One})
 
 
-def _moved(ops: list[Op], inner: Iterable[str], tokens: Mapping) -> Expr:
+def _moved(ops: list[Op], tokens: Mapping) -> Expr:
     """Return the bytes that lines of the listing move as one kernel, with activations in the width of results."""
-    return _on({**tokens, x("activation_bits"): x("result_bits")}, Kernel("", tuple(ops), frozenset(inner)).traffic)
+    inner = frozenset(t.name for op in ops[:-1] for t in op.outs)
+    return _on({**tokens, x("activation_bits"): x("result_bits")}, Kernel("", tuple(ops), inner).traffic)
 
 
 def _decoded(block: Block, latent: bool, within: Expr | None) -> Expr:
@@ -286,7 +287,7 @@ def _decoded(block: Block, latent: bool, within: Expr | None) -> Expr:
         launch_time=x("read_launch"),
         batch=x("device_batch"),
         kv_heads=S.One if latent else Max(1, x("kv_heads") / x("tp"), evaluate=False),
-        traffic=_moved(ops, (t.name for op in ops[:-1] for t in op.outs), tokens),
+        traffic=_moved(ops, tokens),
         bandwidth_efficiency=x("read_efficiency"),
         flops=_on(tokens, sum(op.flops for op in ops)),
         peak_flops=x("attention_peak"),
@@ -313,12 +314,12 @@ def _prompt(head_dim: Expr, append: Expr, traffic: Expr, within: Expr | None) ->
 
 
 def _grouped_prompt(block: Block, within: Expr | None) -> Expr:
-    """Return the time in which prompts are rotated, cached and attended to, from the lines of a cached block."""
+    """Return the time in which prompts are cached and attended to. Queries pass the first kernel rotated or not."""
     ops = [block[name] for name in attention_core(block)]
-    filling = [op for op in block.ops if op.function in ("rope", "append")]
-    turned = {t.name for op in filling if op.function == "append" for t in op.args}
-    attended = _moved(ops, (t.name for op in ops[:-1] for t in op.outs), _READ)
-    return _prompt(x("head_dim"), _moved(filling, turned, _READ), attended, within)
+    heads = dict(heads=x("heads") / x("tp"), kv_heads=Max(1, x("kv_heads") / x("tp"), evaluate=False))
+    bits = dict(query_bits=x("result_bits"), activation_bits=x("result_bits"))
+    appended = fused.append_traffic.of(batch=x("prompts"), seq=x("read_chunk"), **heads, **bits)
+    return _prompt(x("head_dim"), appended, _moved(ops, _READ), within)
 
 
 def _latent_prompt(within: Expr | None) -> Expr:
