@@ -16,7 +16,8 @@ from scalebook.language import symbol
 from scalebook.machine import kernels
 
 __all__ = [
-    "PHASES", "Work", "both_passes", "launched", "phase_of", "product_time", "stream", "tensors_of", "trained", "work",
+    "PHASES", "Work", "both_passes", "joined", "launched", "phase_of", "product_time", "stream", "tensors_of", "trained",
+    "work",
 ]  # fmt: skip
 
 
@@ -104,7 +105,7 @@ def _works(group: list[Kernel], phase: str, quantized: bool) -> list[Work]:
         )
         arithmetic = flops / (rate * efficiency * symbol("sustained_rate"))
         return [Work(name, phase, "attention", flops, traffic, Max(arithmetic, stream(traffic), evaluate=False), rate)]
-    size, wide = Product(*(trained(x, tensors) for x in _joined(ops, phase))), quantized and _is_wide(tensors)
+    size, wide = Product(*(trained(x, tensors) for x in joined(ops, phase))), quantized and _is_wide(tensors)
     rate = symbol("attention_peak" if wide else "peak_flops")
     time = product_time(size, traffic, phase, wide, _is_grouped(tensors))
     made = [Work(name, phase, "product", flops, traffic, time, rate)]
@@ -150,7 +151,7 @@ def stream(traffic: Expr) -> Expr:
     return kernels.stream_time.of(traffic=traffic)
 
 
-def _joined(ops: list[Op], phase: str) -> Product:
+def joined(ops: list[Op], phase: str = "forward") -> Product:
     """Join products into one: terms along the inner dimension, weights by columns, weight gradients by rows."""
     each = []
     for op in ops:

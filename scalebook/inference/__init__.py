@@ -7,40 +7,12 @@ latency, scaling and cost); and a simulation in which requests arrive and wait.
 
 from scalebook.language.renamed import renamed
 
-from . import (
-    assumptions,
-    batches,
-    bill,
-    disaggregation,
-    engine_terms,
-    exchanges,
-    expert_layer,
-    experts,
-    generations,
-    operators,
-    pools,
-    prefix,
-    prompts,
-    queues,
-    results,
-    scaling,
-    serving,
-    serving_memory,
-    shared,
-    simulation,
-    speculation,
-    step,
-    tail,
-    tokens,
-    two_batch_overlap,
-)
 from .assumptions import *
 from .batches import *
 from .bill import *
 from .capacity import Capacity
 from .disaggregation import *
 from .engine_terms import *
-from .exchanges import *
 from .expert_layer import *
 from .experts import *
 from .generations import *
@@ -62,7 +34,7 @@ from .tokens import *
 from .two_batch_overlap import *
 
 _ROOM = (
-    assumptions, batches, bill, disaggregation, engine_terms, exchanges, expert_layer, experts, generations,
+    assumptions, batches, bill, disaggregation, engine_terms, expert_layer, experts, generations,
     operators, pools, prefix, prompts, queues, results, scaling, serving, serving_memory, shared, simulation,
     speculation, step, tail, tokens, two_batch_overlap,
 )  # fmt: skip

@@ -16,8 +16,6 @@ AT_ONCE = 4096
 def uniform(seed: int) -> Iterator[float]:
     """Yield random numbers from 0 (included) to 1 (excluded), from the generator mulberry32 (Ettinger, 2017).
 
-    The generator scrambles a counter that starts from `seed`.
-
     >>> draw = uniform(0)
     >>> round(next(draw), 6), round(next(draw), 6)
     (0.266429, 0.00033)
@@ -33,9 +31,8 @@ def uniform(seed: int) -> Iterator[float]:
 def exponential(draw: Iterator[float]) -> float:
     """Draw an exponentially distributed time with mean 1, using only comparisons (von Neumann's method).
 
-    Draw numbers, starting with x, for as long as each is below the last. The run of falling numbers has odd length with
-    probability 1 - x + x²/2! - … = exp(-x). If it is odd, x is accepted; otherwise start again and add 1 to the result.
-    No logarithm is needed, so no rounding can change the result.
+    A run of falling draws that starts with x has odd length with probability exp(-x). If it is odd, x is accepted;
+    otherwise start again and add 1.
 
     >>> draw = uniform(1)
     >>> round(sum(exponential(draw) for _ in range(100_000)) / 100_000, 3)
@@ -53,10 +50,7 @@ def exponential(draw: Iterator[float]) -> float:
 
 
 def length(nominal: int, shortest: float, draw: Iterator[float]) -> int:
-    """Draw a request length between `shortest * nominal` (rounded down, at least 1) and `nominal`, uniformly.
-
-    The benchmark InferenceX uses 0.8 for `shortest`.
-    """
+    """Draw a request length between `shortest * nominal` (rounded down, at least 1) and `nominal`, uniformly."""
     low = max(1, int(shortest * nominal))
     return low + int(next(draw) * (nominal - low + 1))
 
@@ -64,7 +58,7 @@ def length(nominal: int, shortest: float, draw: Iterator[float]) -> int:
 def drawn(number: int, prompt: int, output: int, shortest: float, rate: float | None, seed: int):
     """Return the prompt lengths, output lengths and arrival times of `number` random requests.
 
-    Arrivals are a Poisson process with `rate` requests per second. If `rate` is None, the list of arrivals is empty.
+    Arrivals are a Poisson process with `rate` requests per second; without a rate, the list of arrivals is empty.
 
     >>> drawn(3, 1000, 100, shortest=0.8, rate=None, seed=0)
     ([853, 844, 893], [80, 83, 91], [])

@@ -1,8 +1,7 @@
 """Default values that a serving step needs besides data sheets. Each is a formula that can be replaced or given.
 
-The kernel figures were fitted to published times of single kernels, never to a step or a service (sets
-`attention_decode`, `attention_mla_decode`, `attention_prefill` and `moe_layer` of `scalebook.measurements`). If a
-device's row has cells for its own attention kernels (`read_launch_grouped` and so on), those values are used instead.
+The kernel figures were fitted to published times of single kernels (sets `attention_decode`, `attention_mla_decode`,
+`attention_prefill` and `moe_layer`), never to a step or a service. A device's own cells replace them.
 """
 
 import itertools
@@ -103,8 +102,6 @@ assigned_passes = constant(
 def result_bits(activation_bits, fp32_bits):
     """Default width of results: 16 bits (half of full precision), or the width of the inputs if that is larger.
 
-    It applies to outputs of products, to sums over devices and to activations passed between blocks.
-
     >>> result_bits(activation_bits=8, fp32_bits=32), result_bits(activation_bits=32, fp32_bits=32)
     (16.0, 32.0)
     """
@@ -134,8 +131,6 @@ def expert_efficiency_same(matmul_efficiency):
 @formula("etp", "deepseek2024-v3 §3.4")
 def expert_ways_left(tp, attention_dp, ep):
     """Default expert tensor parallelism: devices of an expert layer divided by the ways of expert parallelism.
-
-    If more devices share a layer of experts than split the experts among them, each expert's width is split as well.
 
     >>> expert_ways_left(tp=8, attention_dp=1, ep=2)
     4.0

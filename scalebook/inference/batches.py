@@ -2,15 +2,6 @@
 
 Offline, an engine fills its memory with sequences, one generation after another. In a static batch, one batch starts
 and ends together.
-
->>> from scalebook.inference.serving import serve
->>> from scalebook.tables import accelerators, models
->>> run = serve.offline(models.llama3_70b, accelerators.h200.at("fp8"), tp=2, requests=3000, prompt=1000, output=1000)
->>> round(run.full_batch), round(run.device_rate)
-(924, 2769)
->>> one = serve.static(models.llama3_70b, accelerators.h200.at("fp8"), tp=2, batch=64, prompt=1000, output=200)
->>> round(one.ttft, 2), round(one.tpot * 1e3, 1)
-(4.13, 16.1)
 """
 
 from functools import cache
@@ -91,9 +82,7 @@ batch_limit_usual = constant(
 
 @formula("full_batch", "kwon2023", given=[batch_limit_usual])
 def full_batch(max_users, replicas, attention_dp, batch_limit, requests):
-    """Sequences of a group that run at once while requests wait.
-
-    It is the smallest of three: what fits in memory, the engine's limit, and the requests there are.
+    """Sequences of a group that run at once: what fits in memory, up to the engine's limit and the requests there are.
 
     >>> full_batch(max_users=800, replicas=1, attention_dp=8, batch_limit=2048, requests=3000)
     100.0
@@ -104,9 +93,7 @@ def full_batch(max_users, replicas, attention_dp, batch_limit, requests):
 
 @formula("whole_generations", "yu2022")
 def whole_generations(requests, replicas, attention_dp, full_batch):
-    """Number of times a group is filled completely with requests.
-
-    Requests of one length that start together also end together, so a group works in generations.
+    """Number of times a group is filled completely with requests of one length, which start and end together.
 
     >>> whole_generations(requests=3000, replicas=1, attention_dp=1, full_batch=800)
     3.0
@@ -260,12 +247,10 @@ class _Call:
 def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters) -> Row:
     """Serve requests of one length that are all present at the start, as in an offline benchmark.
 
-    Call it as `serve.offline(model, device, requests=3000, prompt=...)`. As many sequences run together as memory and
-    the engine allow. With a target for the mean time per output token (`tpot`), or a limit for its 99th percentile
-    (`tpot_p99`), as many run together as keep to it. By default the supply of `requests` never ends.
-
-    Returns a row with `device_rate`, `makespan`, `tpot`, `full_batch` and the letters they follow from. Raises
-    ValueError if not even one sequence fits or keeps to the target, and whatever `serve` raises.
+    As many sequences run together as memory, the engine and the targets allow: `tpot` limits the mean time per output
+    token, `tpot_p99` its 99th percentile. By default the supply of `requests` never ends. Returns a row with
+    `device_rate`, `makespan`, `tpot` and `full_batch`. Raises ValueError if not even one sequence fits or keeps to the
+    target, and whatever `serve` raises.
 
     >>> from scalebook.inference.serving import serve
     >>> from scalebook.tables import accelerators, models
@@ -295,8 +280,7 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
 def static(serve, *knowns, batch=1, **letters) -> Row:
     """Serve one static batch: all prompts are read together, all answers are decoded together, nobody joins.
 
-    `serve.static(model, device, batch=64, prompt=1024, output=128)` returns a row with `ttft`, `tpot`, `end_to_end` and
-    `device_rate`.
+    The row has `ttft`, `tpot`, `end_to_end` and `device_rate`.
 
     >>> from scalebook.inference.serving import serve
     >>> from scalebook.tables import accelerators, models

@@ -1,21 +1,15 @@
 """Cost of output tokens in money and energy, and the price of speed.
 
 A token costs the price of a step divided by its batch, and a faster token needs a smaller batch. Eliminating the batch
-gives a hyperbola between speed and cost. No token is faster than `base_time` and none is cheaper than
-`least_million_cost`; a token that takes twice `base_time` costs twice `least_million_cost`.
-
->>> server = dict(base_time="10 ms", added_time="50 us", prompt_time="30 ms", output=200, price_hour=2, devices=1)
->>> row = speed_cost(server, tpot=[0.0125, 0.02, 0.04])
->>> row.user_rate.tolist(), row.million_cost.round(3).tolist(), row.least_million_cost.round(3).tolist()
-([80.0, 50.0, 25.0], [0.556, 0.222, 0.148], [0.111, 0.111, 0.111])
+gives a hyperbola: a token that takes twice `base_time` costs twice `least_million_cost`.
 """
 
 from scalebook.inference.queues import half_price_batch, user_rate
 from scalebook.language import Sheet, formula
 
 __all__ = [
-    "device_rate_alone", "device_rate_served_at", "fleet_cost", "least_million_cost_alone", "least_million_cost_served",
-    "million_cost", "million_cost_alone", "million_cost_of_fleet", "million_cost_served", "speed_cost", "token_energy",
+    "device_rate_served_at", "fleet_cost", "least_million_cost_served", "million_cost", "million_cost_of_fleet",
+    "million_cost_served", "speed_cost", "token_energy",
 ]  # fmt: skip
 
 _ABOVE_BASE = {"a time per token above that of a step without sequences": lambda tpot, base_time: tpot > base_time}
@@ -26,9 +20,7 @@ _ABOVE_BASE = {"a time per token above that of a step without sequences": lambda
 
 @formula("million_cost", "erdil2025")
 def million_cost(price_hour, device_rate):
-    """Cost of a million output tokens: a device's price per hour over the tokens it writes.
-
-    `price_hour` may include everything that a device costs: power, hosting, network.
+    """Cost of a million output tokens: a device's price per hour, with all that it costs, over the tokens it writes.
 
     >>> round(million_cost(price_hour="2 $/h", device_rate=1850), 2)
     0.3
@@ -38,13 +30,10 @@ def million_cost(price_hour, device_rate):
 
 @formula("token_energy", "patterson2021")
 def token_energy(tdp, device_rate):
-    """Energy per output token if every device draws its thermal design power all the time.
+    """Energy per output token if every device draws its thermal design power; host, network and cooling are left out.
 
-    Host, network and cooling are left out.
-
-    >>> from scalebook.tables import accelerators
-    >>> round(token_energy(accelerators.h100, device_rate=1850), 3)
-    0.378
+    >>> token_energy(tdp="700 W", device_rate=2000)
+    0.35
     """
     return tdp / device_rate
 
@@ -52,48 +41,9 @@ def token_energy(tdp, device_rate):
 # From the time per token, with the batch eliminated
 
 
-@formula("device_rate", "erdil2025", domain=_ABOVE_BASE)
-def device_rate_alone(base_time, added_time, tpot, devices):
-    """Output tokens per second and device at a given time per output token, for devices that only decode.
-
-    The batch is the one that makes a step last `tpot`.
-
-    >>> device_rate_alone(base_time="10 ms", added_time="50 us", tpot="20 ms", devices=8)
-    1250.0
-    """
-    return (1 - base_time / tpot) / (added_time * devices)
-
-
-@formula("million_cost", "erdil2025", domain=_ABOVE_BASE)
-def million_cost_alone(price_hour, devices, base_time, added_time, tpot):
-    """Cost of a million tokens at a given time per output token, for devices that only decode: a hyperbola.
-
-    A step has `(tpot - base_time) / added_time` sequences and costs its time. Dividing the two eliminates the batch.
-
-    >>> known = dict(price_hour="2 $/h", devices=8, base_time="10 ms", added_time="50 us")
-    >>> [round(million_cost_alone(known, tpot=x), 3) for x in ("12.5 ms", "20 ms", "40 ms")]
-    [1.111, 0.444, 0.296]
-    """
-    return price_hour / 3600 * devices * added_time * tpot / (tpot - base_time) * 1_000_000
-
-
-@formula("least_million_cost", "erdil2025")
-def least_million_cost_alone(price_hour, devices, added_time):
-    """Lowest cost of a million output tokens, reached with an endless batch, for devices that only decode.
-
-    Each sequence still pays for the time it adds to a step; the cost of everything else is shared.
-
-    >>> round(least_million_cost_alone(price_hour="2 $/h", devices=8, added_time="50 us"), 3)
-    0.222
-    """
-    return price_hour / 3600 * devices * added_time * 1_000_000
-
-
 @formula("device_rate", "kleinrock1975", "erdil2025", domain=_ABOVE_BASE)
 def device_rate_served_at(base_time, added_time, prompt_time, output, tpot, devices):
-    """Output tokens per second and device if the devices also read the prompts.
-
-    It is `output` times the capacity of an open loop at this `tpot`.
+    """Output tokens per second and device at a given time per output token, for devices that also read the prompts.
 
     >>> device_rate_served_at(base_time="10 ms", added_time="50 us", prompt_time="30 ms", output=200, tpot="20 ms",
     ...                       devices=8)
@@ -104,9 +54,7 @@ def device_rate_served_at(base_time, added_time, prompt_time, output, tpot, devi
 
 @formula("million_cost", "kleinrock1975", "erdil2025", domain=_ABOVE_BASE)
 def million_cost_served(price_hour, devices, base_time, added_time, prompt_time, output, tpot):
-    """Cost of a million tokens at a given time per output token if the devices also read the prompts.
-
-    The hyperbola is the same as without prompts, with a share of the prompt added to each token.
+    """Cost of a million tokens at a given time per output token, for devices that also read the prompts: a hyperbola.
 
     >>> round(million_cost_served(price_hour="2 $/h", devices=8, base_time="10 ms", added_time="50 us",
     ...                           prompt_time="30 ms", output=200, tpot="20 ms"), 3)
@@ -118,9 +66,7 @@ def million_cost_served(price_hour, devices, base_time, added_time, prompt_time,
 
 @formula("least_million_cost", "kleinrock1975", "erdil2025")
 def least_million_cost_served(price_hour, devices, added_time, prompt_time, output):
-    """Lowest cost of a million output tokens if the devices also read the prompts.
-
-    At any load a request pays for the time it adds, its prompt included.
+    """Lowest cost of a million output tokens if the devices also read the prompts: the time that a request adds.
 
     >>> round(least_million_cost_served(price_hour="2 $/h", devices=8, added_time="50 us", prompt_time="30 ms",
     ...                                 output=200), 3)

@@ -34,14 +34,7 @@ class Capacity:
 
 
 def valued(row: Row, letter: str):
-    """Return a letter of a service's row. Raises ValueError, with the row's own sentence, if it has no value.
-
-    >>> from scalebook.language.row import Cell
-    >>> valued(Row("a service", {"users": Cell(8.0, "said")}), "tpot")
-    Traceback (most recent call last):
-        ...
-    ValueError: a service has no tpot (time per output token, ...): it is not known there; it has users
-    """
+    """Return a letter of a service's row. Raises ValueError, with the row's own sentence, if it has no value."""
     try:
         return row[letter]
     except KeyError as error:
@@ -49,10 +42,10 @@ def valued(row: Row, letter: str):
 
 
 def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
-    """Find the largest number of users that a service can have in steady state within its targets.
+    """Find the largest number of users that a service can have in steady state within its targets, by bisection.
 
-    If there is no target, memory limits the users. Times grow with the number of users, so the search bisects. Raises
-    ValueError if not even one user meets a target, with the nearest value that can be met, and whatever `serve` raises.
+    Without a target, memory limits the users. Raises ValueError if not even one user meets a target, with the nearest
+    value that can be met, and whatever `serve` raises.
     """
     targets = {"ttft": ttft, "tpot": tpot}
     targets = {letter: quantity(letter, value) for letter, value in targets.items() if value is not None}

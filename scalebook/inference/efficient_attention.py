@@ -9,13 +9,7 @@ from sympy import Expr, Min, Piecewise, S
 from scalebook.attention.arithmetic import attention_flops, causal_pairs, pair_width_absorbed
 from scalebook.attention.kernels import absorbed_traffic, latent_append_traffic
 from scalebook.attention.linear import delta_flops, delta_kernel_time, delta_state_traffic, delta_traffic
-from scalebook.attention.sparse import (
-    index_flops,
-    index_kernel_time,
-    index_traffic,
-    picked_pairs,
-    sparse_kernel_time,
-)
+from scalebook.attention.sparse import index_flops, index_kernel_time, index_traffic, picked_pairs, sparse_kernel_time
 from scalebook.language import symbol
 
 __all__ = ["indexed_parts", "linear_parts"]
@@ -27,10 +21,7 @@ _READ = 9  # in prefill: the first two, query and key norms, six for a chunk's p
 
 
 def indexed_parts(decodes: bool, reads: bool, whole: Expr) -> dict[str, Expr]:
-    """Return the parts of a layer's time for sparse attention to latents: the indexer and attention to its picks.
-
-    Short prompts attend to all tokens, which takes `whole`.
-    """
+    """Return the parts of a layer's time for sparse attention to latents; short prompts attend to all, in `whole`."""
     total: dict[str, Expr] = {}
     if decodes:
         shape = dict(batch=x("device_batch"), seq=S.One, context=x("context"))

@@ -1,18 +1,14 @@
-"""Terms that only some engines add to a step: attention head by head, kernel launches for prompts, their own sums.
-
-If a row of an engine, or of a library on a device, has one of these cells, it replaces a formula of the step's sheet.
-"""
+"""Terms that a cell in the row of an engine, or of a library on a device, puts into a step's sheet."""
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
+from operator import add
 
 from sympy import Max
 
 from scalebook.language import Formula, Sheet, formula
 
 __all__ = ["TERMS", "engine_time_reading", "heads_time_alone", "own_sum_time", "with_engine_terms"]
-
-TERMS = ("head_efficiency", "prompt_layer_overhead", "shared_heads", "own_sum_rate")  # cells that some of the steps use
 
 
 @formula("heads_time", "trtllm-performance")
@@ -48,33 +44,28 @@ def own_sum_time(device_batch, hidden, layers, pp, result_bits, own_sum_rate):
     return 2 * layers / pp * device_batch * hidden * result_bits / 8 / own_sum_rate
 
 
+_TERMS = {  # the cell, the phase, the letter of the sheet, and how the term changes it
+    "head_efficiency": ("decode", "cache_time", "by_heads", heads_time_alone, partial(Max, evaluate=False)),
+    "own_sum_rate": ("decode", "exchange_time", "by_engine", own_sum_time, add),
+    "prompt_layer_overhead": ("prefill", "engine_time", "reading", engine_time_reading, lambda usual, own: own),
+}
+TERMS = (*_TERMS, "shared_heads")  # cells that only some steps use
+
+
 def with_engine_terms(sheet: Sheet, phase: str, known: Mapping) -> Sheet:
-    """Return a step's sheet with the extra terms that the cells of its engine or library ask for."""
-    terms = []
-    if phase == "decode" and "head_efficiency" in known and _reads_alone(known):
-        terms.append("cache_time")
-    if phase == "decode" and "own_sum_rate" in known and "exchange_time" in sheet.formulas:
-        terms.append("exchange_time")
-    if phase == "prefill" and "prompt_layer_overhead" in known:
-        terms.append("engine_time")
-    return _with(sheet, tuple(terms)) if terms else sheet
-
-
-def _reads_alone(known: Mapping) -> bool:
-    """Return True if query heads do not share the reading of their key-value head."""
-    return known["heads"] != known.get("shared_heads", 0) * known["kv_heads"]
+    """Return a step's sheet with the terms that the cells of its engine or library ask for."""
+    cells = [x for x, (of, letter, *_) in _TERMS.items() if of == phase and x in known and letter in sheet.formulas]
+    if "head_efficiency" in cells and known["heads"] == known.get("shared_heads", 0) * known["kv_heads"]:
+        cells.remove("head_efficiency")  # query heads share the reading of their key-value head
+    return _with_terms(sheet, tuple(cells)) if cells else sheet
 
 
 @cache
-def _with(sheet: Sheet, terms: tuple[str, ...]) -> Sheet:
+def _with_terms(sheet: Sheet, cells: tuple[str, ...]) -> Sheet:
     swapped = []
-    for letter in terms:
+    for cell in cells:
+        _, letter, name, term, change = _TERMS[cell]
         usual = sheet.formulas[letter]
-        if letter == "engine_time":
-            swapped.append(engine_time_reading)
-            continue
-        more, name = (heads_time_alone, "by_heads") if letter == "cache_time" else (own_sum_time, "by_engine")
-        rhs = Max(usual.rhs, more.rhs, evaluate=False) if letter == "cache_time" else usual.rhs + more.rhs
-        sources = (*usual.sources, *more.sources)
-        swapped.append(Formula(f"{usual.name}_{name}", letter, rhs, sources, more.__doc__ or ""))
+        sources = (*usual.sources, *term.sources)
+        swapped.append(Formula(f"{usual.name}_{name}", letter, change(usual.rhs, term.rhs), sources, term.__doc__))
     return sheet.using(*swapped)

@@ -1,8 +1,6 @@
 """Sheets for a layer of experts as an engine runs it, and for the grouped products within it.
 
-An engine sorts tokens by expert, quantizes them if the products run in low precision, multiplies them expert by expert
-in one grouped kernel, and sums the results. Efficiencies come from the device's row, unless the device runs a library
-that has cells for experts (`trtllm_experts`).
+Efficiencies come from the device's row, or from a library's cells for experts (`trtllm_experts`).
 """
 
 from sympy import Max, Min, Piecewise, ceiling, floor
@@ -11,12 +9,13 @@ from scalebook.language import Sheet, constant, formula, symbol
 from scalebook.machine import kernels
 
 from .assumptions import assigned_passes, routing_time_least
+from .experts import devices_touched
 
 __all__ = [
-    "assigned_tokens_spread", "assigned_tokens_whole", "block_rows_deepgemm", "block_rows_tile", "expert_blocks_even",
-    "expert_blocks_spread", "expert_layer_time", "expert_rows_expected", "expert_stream_same", "experts_layer",
-    "experts_layer_deepgemm", "gather_bits_same", "grouped_product", "grouped_time", "local_experts_even",
-    "local_experts_spread", "no_scale_time", "results_in_sixteen",
+    "assigned_tokens_spread", "assigned_tokens_whole", "block_rows_deepgemm", "block_rows_tile", "exchange_by_cores",
+    "expert_blocks_even", "expert_blocks_spread", "expert_layer_time", "expert_rows_expected", "expert_stream_same",
+    "experts_layer", "experts_layer_deepgemm", "gather_bits_same", "grouped_product", "grouped_time",
+    "local_experts_even", "local_experts_spread", "no_scale_time", "results_in_sixteen", "token_exchange",
 ]  # fmt: skip
 
 _EXPERTS = "aiconfigurator-moe"
@@ -43,9 +42,7 @@ def expert_stream_same(stream_efficiency):
 
 @formula("gather_bits", _EXPERTS)
 def gather_bits_same(activation_bits):
-    """Default width of gathered tokens: the width of the product's inputs.
-
-    Tokens are quantized once, before they are copied.
+    """Default width of gathered tokens: the width of the product's inputs, since tokens are quantized before copying.
 
     >>> gather_bits_same(activation_bits=8)
     8.0
@@ -190,8 +187,6 @@ def grouped_time(
 ):  # fmt: skip
     """Time of a grouped product, one matrix product per expert in one kernel.
 
-    Either the whole blocks of rows take longest, or reading the weights of the experts that have tokens.
-
     >>> from scalebook.tables import accelerators
     >>> shape = dict(columns=4096, inner=7168, experts=32, expert_rows=256, activation_bits=8, weight_bits=8)
     >>> round(1e6 * grouped_product(accelerators.h800.at("fp8"), shape, load_spread=0.3).matmul_time)
@@ -209,11 +204,9 @@ def expert_layer_time(
 ):  # fmt: skip
     """Time of an expert layer: sorting by expert, both products, and the memory passes around them.
 
-    The passes move tokens, their copies, activations and scales. Tokens are gathered first and their results are
-    written last. Between the products an activation reads two numbers and writes one. If the products run in low
-    precision, a kernel first quantizes the tokens. If each group of 128 inputs has a scale, a kernel before each
-    product quantizes the copies instead. Each warp of that kernel waits for its 128 numbers, so a core takes
-    `scale_time` for each number.
+    The passes move tokens, their copies, activations and scales. If the products run in low precision, a kernel first
+    quantizes the tokens. If each group of 128 inputs has a scale, a kernel before each product quantizes the copies
+    instead, and a core takes `scale_time` for each number.
 
     >>> from scalebook.tables import accelerators
     >>> shape = dict(hidden=4096, expert_ffn=1536, experts=128, top_k=8, ep=8, etp=1, layer_tokens=4096)
@@ -257,4 +250,32 @@ experts_layer = _layer(
 experts_layer_deepgemm = _layer(
     "experts_layer_deepgemm", block_rows_deepgemm,
     "A layer of experts on one of its devices, with even loads and DeepGEMM's blocks of rows.",
+)  # fmt: skip
+
+
+# All-to-all of tokens and experts by kernels that occupy cores, such as DeepEP within a node
+
+
+@formula("exchange_time", "deepep", given=[devices_touched])
+def exchange_by_cores(
+    pass_tokens, hidden, visited_devices, ep, exchange_cores, exchange_launch, copy_value_time, token_value_time,
+    copy_time, activation_bits, near_efficiency, scaleup_bandwidth,
+):  # fmt: skip
+    """Time of a dispatch or a combine: launch, plus the work of the cores or the transfer over links if longer.
+
+    >>> known = dict(pass_tokens=4096, hidden=7168, visited_devices=5.29, ep=8, activation_bits=8, near_efficiency=0.8)
+    >>> known |= dict(exchange_launch="27 us", copy_value_time="30 ps", token_value_time="74 ps", copy_time="111 ns")
+    >>> 1e6 * exchange_by_cores(known, exchange_cores=24, scaleup_bandwidth="450 GB/s").__round__(6)
+    412.0
+    """
+    copies = pass_tokens * visited_devices
+    worked = hidden * (copy_value_time * copies + token_value_time * pass_tokens) + copy_time * copies
+    leaving = copies * (ep - 1) / ep * hidden * activation_bits / 8
+    sent = leaving / (near_efficiency * scaleup_bandwidth)
+    return exchange_launch + Max(worked / exchange_cores, sent, evaluate=False)
+
+
+token_exchange = Sheet(
+    "token_exchange", devices_touched, exchange_by_cores,
+    doc="Tokens of a device sent to their experts, or their results back, by kernels that occupy cores.",
 )  # fmt: skip

@@ -31,10 +31,7 @@ def layer_tokens(pass_tokens, attention_dp):
 
 @formula("visited_experts", _ROUTED, given=[layer_tokens])
 def experts_touched(experts, top_k, layer_tokens):
-    """Expected number of experts visited by a batch of tokens.
-
-    A token misses an expert with probability 1 - top_k/experts. This is exact for uniform routing, where a token's
-    experts are all different and tokens choose independently.
+    """Expected number of experts visited by a batch of independent tokens, each with different, uniform experts.
 
     >>> round(experts_touched(experts=256, top_k=8, layer_tokens=32), 1)
     163.3
@@ -43,9 +40,7 @@ def experts_touched(experts, top_k, layer_tokens):
 
 
 def visited_by_shares(shares: Iterable[float], tokens: float) -> float:
-    """Return the expected number of experts visited, given the share of tokens that picks each expert.
-
-    The `shares` add up to top_k. Raises ValueError if they are no such shares.
+    """Return the expected number of experts visited, given the share of tokens that picks each; shares sum to top_k.
 
     >>> round(visited_by_shares([8 / 256] * 256, tokens=64), 2)
     222.44
@@ -90,13 +85,12 @@ def expert_rows(assigned_tokens, local_experts):
     return Max(1, assigned_tokens / local_experts, evaluate=False)
 
 
+VISITED = (layer_tokens, experts_touched, local_experts, assigned_tokens, expert_rows)
+
+
 @formula("visited_devices", "deepseek2024-v3 §2.1.2", _ROUTED)
 def devices_touched(experts, top_k, ep):
-    """Expected number of devices to which a token is sent.
-
-    A device gets no copy if none of the token's different experts is on it. Drawing these experts one after another
-    changes the odds a little each time. The formula uses the middle draw's odds for all, which is right to 0.2 %. If a
-    token visits nearly all experts, it visits every device.
+    """Expected number of devices to which a token is sent: those with an expert of its own; right to 0.2 %.
 
     >>> round(devices_touched(experts=256, top_k=8, ep=8), 2), devices_touched(experts=6, top_k=6, ep=2)
     (5.29, 2.0)
@@ -109,8 +103,7 @@ def devices_touched(experts, top_k, ep):
 def nodes_touched(experts, top_k, ep, scaleup_size):
     """Expected number of scale-up domains to which a token is sent, for kernels that send once per domain.
 
-    Kernels for prompts work like this. Pass this formula to a step to use it: `prefill_step(model, device,
-    nodes_touched, ...)`.
+    Kernels for prompts do. Pass this formula to a step to use it: `prefill_step(model, device, nodes_touched, ...)`.
 
     >>> round(nodes_touched(experts=256, top_k=8, ep=32, scaleup_size=8), 2)
     3.61
@@ -122,8 +115,7 @@ def nodes_touched(experts, top_k, ep, scaleup_size):
 def fullest_group(attention_dp, batch):
     """Sequences of the fullest attention group over the mean, if requests go to groups at random.
 
-    All groups wait for the fullest. This is an upper estimate: 1.51 for 8 groups with 16 sequences each, where
-    simulation finds 1.37. An engine that balances load comes near 1.
+    An upper estimate: 1.51 for 8 groups with 16 sequences each, where simulation finds 1.37.
 
     >>> round(fullest_group(attention_dp=8, batch=16), 2)
     1.51
@@ -135,8 +127,7 @@ def fullest_group(attention_dp, batch):
 def fullest_share(ep, assigned_tokens):
     """Token copies of the fullest device over the mean, with uniform routing.
 
-    Random loads spread like square roots, and the fullest is the largest of `ep`. This is an upper estimate: 1.26 for 8
-    devices with 64 token copies each, where simulation finds 1.19.
+    An upper estimate: 1.26 for 8 devices with 64 token copies each, where simulation finds 1.19.
 
     >>> round(fullest_share(ep=144, assigned_tokens=88 * 8), 2)
     1.12

@@ -1,21 +1,12 @@
 """Speed-up of a step on a new generation of devices, by Amdahl's law.
 
-Higher bandwidth speeds up one part of a step, more FLOP/s another. The rest (launches and the latency of messages)
-stays as it is. So neither ratio of the two data sheets is the speed-up of a step.
-
->>> from scalebook.tables import accelerators
->>> row = next_generation(weights_time="3 ms", cache_time="1 ms", experts_time=0, streams_time=0, products_time=0,
-...     pass_time="10 ms", bandwidth_ratio=accelerators.h200.hbm_bandwidth / accelerators.h100.hbm_bandwidth,
-...     flops_ratio=1)
->>> round(row.reading_share, 2), round(row.generation_gain, 2)
-(0.4, 1.14)
+Higher bandwidth speeds up one part of a step, more FLOP/s another; launches and the latency of messages stay. So
+neither ratio of the two data sheets is the speed-up of a step.
 """
 
 from scalebook.language import Sheet, formula
 
-__all__ = [
-    "bandwidth_ratio", "computing_share", "flops_ratio", "generation_gain", "next_generation", "reading_share",
-]  # fmt: skip
+__all__ = ["bandwidth_ratio", "computing_share", "flops_ratio", "generation_gain", "next_generation", "reading_share"]
 
 _PARTS = {
     "shares that come to no more than all": lambda reading_share, computing_share: reading_share + computing_share <= 1
@@ -44,9 +35,7 @@ def flops_ratio(next_flops, peak_flops):
 
 @formula("reading_share", "williams2009 §3")
 def reading_share(weights_time, cache_time, experts_time, streams_time, pass_time):
-    """Share of a step's time spent on memory: weights, caches, experts, and streams between the products.
-
-    Experts with few tokens are limited by reading, so all of their time counts as reading.
+    """Share of a step's time spent on memory: weights, caches, streams, and experts, whose few tokens hardly compute.
 
     >>> reading_share(weights_time="2 ms", cache_time="1 ms", experts_time=0, streams_time="1 ms", pass_time="10 ms")
     0.4
@@ -70,9 +59,8 @@ def computing_share(products_time, pass_time):
 def generation_gain(reading_share, computing_share, bandwidth_ratio, flops_ratio):
     """Speed-up of a step on the new device: memory time shrinks with bandwidth, arithmetic with FLOP/s.
 
-    The rest is assumed to last as long as before; from the H100 to the B200, launches got a little shorter and hops
-    longer. Reading that is hidden behind arithmetic counts as reading, so with many users the gain is slightly too
-    large.
+    The rest is assumed to last as long as before. Reading that is hidden behind arithmetic counts as reading, so with
+    many users the gain is slightly too large.
 
     >>> generation_gain(reading_share=0.5, computing_share=0, bandwidth_ratio=2, flops_ratio=3)
     1.3333333333333333

@@ -1,12 +1,7 @@
 """The kernels of a serving step, priced part by part from the operators of a block.
 
 Products, norms and activations treat all tokens of a step equally. Attention does not: decoded sequences read a cache,
-while prompts attend to themselves and to their earlier chunks. The time of a kernel is split into its launch, the
-reading of weights, and the rest.
-
->>> from scalebook.block import LLAMA
->>> sorted(step_parts(LLAMA, None, Work("decode"))) == sorted(PARTS)
-True
+while prompts attend to themselves and to their earlier chunks.
 """
 
 from collections import defaultdict
@@ -16,20 +11,12 @@ from functools import cache
 
 from sympy import Expr, Integer, Max, Min, S, ceiling
 
-from scalebook.attention.arithmetic import attention_flops, full_pairs, pair_width_absorbed, pair_width_latent
-from scalebook.attention.kernels import (
-    absorbed_traffic,
-    append_traffic,
-    decode_kernel_time,
-    latent_append_traffic,
-    least_traffic,
-    prefill_kernel_time,
-    tiled_pairs,
-)
-from scalebook.block import HEAD, Block, Hybrid, kinds_of, shard, state_core
-from scalebook.block.operations import base
+from scalebook.attention import kernels as fused
+from scalebook.attention.arithmetic import pair_width_latent
+from scalebook.block import HEAD, MLA_ABSORBED, Block, Hybrid, Kernel, cached, kinds_of, shard, state_core
+from scalebook.block.operations import Op, Product, base
 from scalebook.block.transformations import attention_core
-from scalebook.block.work import launched
+from scalebook.block.work import joined, launched
 from scalebook.inference.efficient_attention import indexed_parts, linear_parts
 from scalebook.language import symbol
 from scalebook.machine import kernels
@@ -44,8 +31,10 @@ PARTS = (
     "exchange_time", "launches_time",
 )  # fmt: skip
 _WIDE = ("Wrouter", "Wk_up", "Wv_up")  # kept in 16 bits: routers, and the projections that latent attention absorbs
+_IN_16_BITS = ("attention_peak", "matmul_bf16")
 _FUSED = ("rope", "add", "topk", "dispatch", "combine", "pick", "conv")
 x = symbol
+_SENT = x("pass_tokens") * x("hidden") * x("result_bits") / 8  # bytes of the step's tokens between two blocks
 
 
 @dataclass(frozen=True)
@@ -77,10 +66,8 @@ class Work:
 
 @cache
 def step_parts(dense: Block | None, moe: Block | None, work: Work) -> dict[str, Expr]:
-    """Return the parts of a step's time: dense blocks, mixture-of-experts blocks, and the head.
-
-    The stages of a pipeline run one after another, so all blocks count. The result is for one pass;
-    `scalebook.inference.two_batch_overlap` combines the passes of half batches.
+    """Return the parts of a step's time for one pass: all blocks, since pipeline stages run one after another, and the
+    head.
     """
     total = beside_blocks(work)
     for block, count in counted(dense, moe):
@@ -88,15 +75,6 @@ def step_parts(dense: Block | None, moe: Block | None, work: Work) -> dict[str, 
         for part in {**first, **second}:
             total[part] += count * (first.get(part, S.Zero) + second.get(part, S.Zero))
     return {part: total[part] for part in PARTS}
-
-
-def beside_blocks(work: Work) -> dict[str, Expr]:
-    """Return the parts of a step's time outside the blocks: the head, and what pipeline stages send."""
-    total = _head(work)
-    total["exchange_time"] += (x("pp") - 1) * collective("send", _bytes("hidden"), Integer(2), _inside())
-    if work.exchange == "none":
-        total["exchange_time"] = S.Zero
-    return total
 
 
 def substituted(expr: Expr, places: Mapping, made: dict) -> Expr:
@@ -122,19 +100,8 @@ def _inside() -> Expr:
     return 1 + Min(1, Max(0, x("scaleup_size") - x("tp") * x("attention_dp"), evaluate=False), evaluate=False)
 
 
-def _bytes(*widths: str) -> Expr:
-    """Return the bytes of the step's tokens with these widths."""
-    size = x("pass_tokens") * x("result_bits") / 8
-    for width in widths:
-        size *= x(width)
-    return size
-
-
 def on_device(block: Block) -> Block:
-    """Return a device's part of a block: heads and widths split over tensor parallelism.
-
-    An expert's width is split over the devices that share it.
-    """
+    """Return a device's part of a block: heads and widths split over tensor parallelism, experts' widths over `etp`."""
     dealt = ("heads", "kv_heads", "ffn", "shared_ffn", "vocab", "linear_key_heads")
     widths = [n for n in dealt if n in block.indices]
     split = shard(block, "tp", *widths)
@@ -146,16 +113,18 @@ def whole_heads(cost: Expr) -> Expr:
     return cost.xreplace({x("kv_heads"): Max(x("kv_heads"), x("tp"), evaluate=False)})
 
 
-def _tokenwise(cost: Expr) -> Expr:
-    """Return a cost with a step's tokens instead of sequences and lengths."""
-    return whole_heads(cost.xreplace({x("batch"): x("pass_tokens"), x("seq"): S.One}))
+_PASSED = {x("batch"): x("pass_tokens"), x("seq"): S.One}  # the step's tokens, instead of sequences and lengths
+_READ = {x("batch"): x("prompts"), x("seq"): x("read_chunk"), x("context"): x("past") + x("read_chunk")}
+
+
+def _on(tokens: Mapping, cost: Expr) -> Expr:
+    """Return a cost of the listing for these tokens."""
+    return whole_heads(cost.xreplace(tokens))
 
 
 @cache
 def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr]]:
-    """Return the parts of a block's time up to the all-reduce after attention, and after it.
-
-    Messages are counted at the end of each stretch.
+    """Return the parts of a block's time up to the all-reduce after attention, and after it, messages at the end.
 
     >>> from scalebook.block import LLAMA
     >>> first, second = stretches(LLAMA, Work("decode"))
@@ -170,34 +139,30 @@ def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr
     for group in launched(split):
         ops = [op for kernel in group for op in kernel.ops]
         names = {op.name for op in ops}
-        weights = [t for op in ops for t in op.args if t.is_weight]
         total = first if names <= names_of_first else second
         if names & core or any(op.function in _FUSED for op in ops):
             continue  # attention, routing, and the sums that norms are fused with are priced below
         if ops[0].function:
             _add_stream(total, ops[0])
-        elif any(t.is_routed for t in weights):
-            _add_experts(total, ops)
-        elif names & {"k_nope", "v"} and latent:  # only prompts expand the latents
-            if work.reads:
-                _add_product(total, ops, weights, x("prompts") * x("read_chunk"))
-        else:
-            _add_product(total, ops, weights, x("pass_tokens"))
+        elif not (latent and names & {"k_nope", "v"}):
+            _add_product(total, ops, _PASSED)
+        elif work.reads:  # only prompts expand the latents
+            _add_product(total, ops, _READ)
     if indexed or linear:
         whole = [_latent_prompt(None) - x("prompt_launch")] if indexed else []
         parts = (indexed_parts if indexed else linear_parts)(work.decodes, work.reads, *whole)
         for part, time in parts.items():
             first[part] += time * (x("fullest_group") if part == "cache_time" else 1)
     else:
-        _add_attention(first, split, latent, work)
+        _add_attention(first, MLA_ABSORBED if latent else block, latent, work)
     routed = any(op.function == "dispatch" for op in split.ops)
     if routed:
         _add_routing(second)
     for half in (first, second):
         half["launches_time"] += x("scale_kernels") / 2 * x("kernel_launch")
     first["exchange_time"], second["exchange_time"] = _exchanges(routed, work)
-    if work.exchange != "none":
-        first["exchange_time"] += x("norm_sums") * _norm_sum()
+    if work.exchange != "none":  # queries and keys that are normed over all heads sum their squares
+        first["exchange_time"] += x("norm_sums") * _sum_of(x("pass_tokens") * x("fp32_bits") / 8)
     return first, second
 
 
@@ -209,81 +174,53 @@ def _core(block: Block) -> set[str]:
     return scores | set(attention_core(block))
 
 
-def _norm_sum() -> Expr:
-    """Return the time to sum squares over devices, for queries and keys normed over all heads."""
-    return _sum_of(x("pass_tokens") * x("fp32_bits") / 8)
-
-
 def _sum_of(size: Expr) -> Expr:
     """Return the time of an all-reduce over tensor-parallel devices by the engine's own kernel."""
     own = {x("collective_launch"): x("sum_launch"), x("near_latency"): x("sum_latency")}
     return substituted(collective("all_reduce", size, x("tp"), near_of(x("tp"), S.One)), own, {})
 
 
-def _add_stream(total, op) -> None:
+def _add_stream(total, op: Op) -> None:
     """Add the time of a memory-bound operator; a norm of the residual stream is fused with the sum before it."""
-    elements = _tokenwise(op.args[0].elements)
-    results = x("result_bits") / 8
-    if base(op.args[0].indices[-1]) == "hidden" and op.function.endswith("norm"):
-        moved = elements * (3 * results + x("activation_bits") / 8)
-    elif op.function.endswith("norm"):
-        moved = elements * 2 * results
-    elif base(op.args[0].indices[0]) == "experts":
+    entering = op.args[0]
+    if base(entering.indices[0]) == "experts":
         return  # its memory passes are counted under routing
-    else:
-        moved = elements * (sum(1 for _ in op.args) * results + x("activation_bits") / 8)
+    is_norm, is_residual = op.function.endswith("norm"), base(entering.indices[-1]) == "hidden"
+    read = (3 if is_residual else 1) if is_norm else len(op.args)
+    written = x("result_bits" if is_norm and not is_residual else "activation_bits")
+    moved = _on(_PASSED, entering.elements) * (read * x("result_bits") + written) / 8
     total["streams_time"] += moved / (x("stream_efficiency") * x("hbm_bandwidth"))
     total["launches_time"] += x("kernel_launch")
 
 
-def _add_product(total, ops, weights, rows) -> None:
-    """Add products of tokens and dense weights; products that read the same tokens run as one."""
-    first = ops[0].products[0]
-    columns = sum((_tokenwise(op.products[0].columns) for op in ops), S.Zero)
-    copies, inner = _tokenwise(first.copies), _tokenwise(first.inner)
+def _add_product(total, ops: list[Op], tokens: Mapping) -> None:
+    """Add products of tokens and weights; those that read the same tokens run as one, and experts' as grouped ones."""
+    weights = [t for op in ops for t in op.args if t.is_weight]
+    size = Product(*(_on(tokens, cost) for cost in joined(ops)))
+    if weights[0].is_routed:  # the visited experts, with the rows that they have on the fullest device
+        size = size._replace(rows=x("fullest_share") * x("expert_rows"), copies=x("local_experts"))
+        read = size.copies * size.columns * size.inner * x("expert_bits") / 8
+        _price(total, size, read, ("expert_peak", "expert_efficiency"), "experts_time")
+        return
     wide = any(t.name in _WIDE for t in weights)
-    bits = x("result_bits") if wide else x("weight_bits")
-    read = sum((_tokenwise(t.elements) for t in weights), S.Zero) * bits / 8
-    rates = (x("attention_peak"), x("matmul_bf16")) if wide else (x("peak_flops"), x("matmul_efficiency"))
-    _price(total, (rows, columns, inner, copies), read, rates, "products_time")
+    read = sum(_on(tokens, t.elements) for t in weights) * x("result_bits" if wide else "weight_bits") / 8
+    _price(total, size, read, _IN_16_BITS if wide else ("peak_flops", "matmul_efficiency"))
 
 
-def _price(total, size, read, rates, part) -> None:
+def _price(total, size: Product, read: Expr, rates: tuple[str, str], part: str = "products_time") -> None:
     """Add a product's time: launch, reading weights at stream speed, and the rest under `part`."""
-    rows, columns, inner, copies = size
-    peak, reached = rates
-    moved = copies * rows * (inner * x("activation_bits") + columns * x("result_bits")) / 8 + read
-    half = kernels.inner_half.of(activation_bits=x("result_bits"), peak_flops=peak)
+    peak, reached = map(x, rates)
+    operands = size.inner * x("activation_bits") + size.columns * x("result_bits")
     # grouped products do not share an inner size between cores
     kernel = kernels.matmul_time if part == "experts_time" else kernels.matmul_time_split
-    whole = kernel.of(
-        rows=rows,
-        columns=columns,
-        inner=inner,
-        copies=copies,
-        traffic=moved,
-        peak_flops=peak,
-        matmul_efficiency=reached,
-        inner_half=half,
-        kernel_launch=S.Zero,
-    )
-    streamed = read / (x("stream_efficiency") * x("hbm_bandwidth"))
+    half = kernels.inner_half.of(activation_bits=x("result_bits"), peak_flops=peak)
+    known = dict(size._asdict(), traffic=size.copies * size.rows * operands / 8 + read, kernel_launch=S.Zero)
+    total[part] += kernel.of(**known, peak_flops=peak, matmul_efficiency=reached, inner_half=half)
     total["launches_time"] += x("kernel_launch")
-    if part == "experts_time":
-        total[part] += whole
-    else:
+    if part != "experts_time":
+        streamed = read / (x("stream_efficiency") * x("hbm_bandwidth"))
         total["weights_time"] += streamed
-        total[part] += whole - streamed
-
-
-def _add_experts(total, ops) -> None:
-    """Add the grouped products of the visited experts, with the rows they have on the fullest device."""
-    columns = sum((op.products[0].columns for op in ops), S.Zero)
-    inner, copies = ops[0].products[0].inner, x("local_experts")
-    read = copies * columns * inner * x("expert_bits") / 8
-    rates = x("expert_peak"), x("expert_efficiency")
-    rows = x("fullest_share") * x("expert_rows")
-    _price(total, (rows, columns, inner, copies), read, rates, "experts_time")
+        total[part] -= streamed
 
 
 def _add_routing(total) -> None:
@@ -299,17 +236,16 @@ def _exchanges(routed: bool, work: Work) -> tuple[Expr, Expr]:
     """Return the communication times after attention and after the feed-forward: all-reduces or token exchanges."""
     if work.exchange == "none":
         return S.Zero, S.Zero
-    whole = _bytes("hidden")
-    half = _sum_of(whole)
+    half = _sum_of(_SENT)
     if not routed or work.exchange == "all_reduce":
         return half, half
     ways = x("tp") * x("attention_dp")
     if work.exchange == "gather":
-        everywhere = whole * x("attention_dp")
+        everywhere = _SENT * x("attention_dp")
         kinds = ("all_gather", "reduce_scatter")
         there, back = (collective(kind, everywhere, ways, near_of(ways, S.One)) for kind in kinds)
     else:
-        sent, near = x("fullest_share") * whole / x("tp") * x("visited_devices"), near_of(x("ep"), S.One)
+        sent, near = x("fullest_share") * _SENT / x("tp") * x("visited_devices"), near_of(x("ep"), S.One)
         sizes = sent * x("activation_bits") / x("result_bits"), sent
         there, back = (collective("all_to_all", size, x("ep"), near) for size in sizes)
     return half + there, back
@@ -320,113 +256,101 @@ def _exchanges(routed: bool, work: Work) -> tuple[Expr, Expr]:
 
 def _add_attention(total, block: Block, latent: bool, work: Work) -> None:
     """Add attention, averaged over layers with a sliding window and layers with the whole context."""
+    split = on_device(cached(block))
     windows = x("window_layers") / x("layers")
     for share, within in ((1 - windows, None), (windows, x("window"))):
         if work.decodes:
-            time = (_latent_read if latent else _grouped_read)(within)
+            time = _decoded(split, latent, within)
             total["cache_time"] += share * x("fullest_group") * (time - x("read_launch"))
             total["launches_time"] += share * x("read_launch")
         if work.reads:
-            time = (_latent_prompt if latent else _grouped_prompt)(within)
+            time = _latent_prompt(within) if latent else _grouped_prompt(split, within)
             total["reading_time"] += share * (time - x("prompt_launch"))
             total["launches_time"] += share * x("prompt_launch")
-    if latent and work.decodes:  # queries are projected to the latent width and results out of it, in 16 bits
-        heads, rows = x("heads") / x("tp"), x("device_batch")
-        for inner, columns in ((x("nope_dim"), x("kv_rank")), (x("kv_rank"), x("v_dim"))):
-            read = heads * inner * columns * x("result_bits") / 8
-            rates = x("attention_peak"), x("matmul_bf16")
-            _price(total, (rows, columns, inner, heads), read, rates, "products_time")
+    if latent and work.decodes:  # queries are projected to the latent width, and results out of it
+        for name in ("q_absorbed", "mix"):
+            _add_product(total, [split[name]], {x("batch"): x("device_batch"), x("seq"): S.One})
 
 
-def _attended(within: Expr | None) -> Expr:
-    return Min(x("context"), within, evaluate=False) if within is not None else x("context")
+def _moved(ops: list[Op], tokens: Mapping) -> Expr:
+    """Return the bytes that lines of the listing move as one kernel, with activations in the width of results."""
+    inner = frozenset(t.name for op in ops[:-1] for t in op.outs)
+    return _on({**tokens, x("activation_bits"): x("result_bits")}, Kernel("", tuple(ops), inner).traffic)
 
 
-def _grouped_read(within) -> Expr:
-    heads, kv_heads = x("heads") / x("tp"), Max(1, x("kv_heads") / x("tp"), evaluate=False)
-    shape = dict(batch=x("device_batch"), heads=heads, seq=S.One, context=_attended(within))
-    bits = dict(query_bits=x("result_bits"), activation_bits=x("result_bits"))
-    flops = 4 * x("device_batch") * _attended(within) * heads * x("head_dim")
-    return _read(kv_heads, least_traffic.of(**shape, **bits, kv_heads=kv_heads), flops)
-
-
-def _latent_read(within) -> Expr:
-    shape = dict(batch=x("device_batch"), seq=S.One, context=_attended(within))
-    bits = dict(query_bits=x("result_bits"), activation_bits=x("result_bits"))
-    width = pair_width_absorbed.of(heads=x("heads") / x("tp"))
-    pairs = full_pairs.of(seq=S.One, context=_attended(within))
-    flops = attention_flops.of(batch=x("device_batch"), pairs=pairs, pair_width=width)
-    return _read(S.One, absorbed_traffic.of(**shape, **bits, heads=x("heads") / x("tp")), flops)
-
-
-def _read(kv_heads, traffic, flops) -> Expr:
-    return decode_kernel_time.of(
+def _decoded(block: Block, latent: bool, within: Expr | None) -> Expr:
+    """Return the time in which decoding sequences attend to their caches, from the lines of a cached block."""
+    ops = [block[name] for name in attention_core(block)]
+    context = x("context") if within is None else Min(x("context"), within, evaluate=False)
+    tokens = {x("batch"): x("device_batch"), x("seq"): S.One, x("context"): context}
+    return fused.decode_kernel_time.of(
         launch_time=x("read_launch"),
         batch=x("device_batch"),
-        kv_heads=kv_heads,
-        traffic=traffic,
+        kv_heads=S.One if latent else Max(1, x("kv_heads") / x("tp"), evaluate=False),
+        traffic=_moved(ops, tokens),
         bandwidth_efficiency=x("read_efficiency"),
-        flops=flops,
+        flops=_on(tokens, sum(op.flops for op in ops)),
         peak_flops=x("attention_peak"),
     )
 
 
-def _pairs(within) -> Expr:
+def _pairs(within: Expr | None) -> Expr:
     """Return query-key pairs of a chunk: all earlier tokens, and the causal triangle within the chunk."""
     if within is None:
-        return tiled_pairs.of(seq=x("read_chunk"), context=x("past") + x("read_chunk"))
+        return fused.tiled_pairs.of(seq=x("read_chunk"), context=x("past") + x("read_chunk"))
     return x("read_chunk") * Min(within, x("past") + x("read_chunk") / 2, evaluate=False)
 
 
-def _prompt(heads, head_dim, append, traffic, within) -> Expr:
-    return prefill_kernel_time.of(
+def _prompt(head_dim: Expr, append: Expr, traffic: Expr, within: Expr | None) -> Expr:
+    return fused.prefill_kernel_time.of(
         launch_time=x("prompt_launch"),
         append_traffic=append,
         traffic=traffic,
         bandwidth_efficiency=x("prompt_efficiency"),
-        busy_pairs=x("prompts") * heads * _pairs(within),
+        busy_pairs=x("prompts") * x("heads") / x("tp") * _pairs(within),
         head_dim=head_dim,
         peak_flops=x("attention_peak"),
     )
 
 
-def _grouped_prompt(within) -> Expr:
-    heads, kv_heads = x("heads") / x("tp"), Max(1, x("kv_heads") / x("tp"), evaluate=False)
-    shape = dict(batch=x("prompts"), heads=heads, kv_heads=kv_heads, seq=x("read_chunk"))
+def _grouped_prompt(block: Block, within: Expr | None) -> Expr:
+    """Return the time in which prompts are cached and attended to. Queries pass the first kernel rotated or not."""
+    ops = [block[name] for name in attention_core(block)]
+    heads = dict(heads=x("heads") / x("tp"), kv_heads=Max(1, x("kv_heads") / x("tp"), evaluate=False))
     bits = dict(query_bits=x("result_bits"), activation_bits=x("result_bits"))
-    attended = x("past") + x("read_chunk")
-    moved = least_traffic.of(**shape, **bits, context=attended)
-    return _prompt(heads, x("head_dim"), append_traffic.of(**shape, **bits), moved, within)
+    appended = fused.append_traffic.of(batch=x("prompts"), seq=x("read_chunk"), **heads, **bits)
+    return _prompt(x("head_dim"), appended, _moved(ops, _READ), within)
 
 
-def _latent_prompt(within) -> Expr:
+def _latent_prompt(within: Expr | None) -> Expr:
+    """Return the time in which prompts are cached and attended to with latents expanded, as TensorRT-LLM does."""
     heads = x("heads") / x("tp")
-    shape = dict(batch=x("prompts"), heads=heads, seq=x("read_chunk"))
-    width = pair_width_latent.of(heads=S.One)
-    appended = latent_append_traffic.of(**shape, activation_bits=x("result_bits"))
+    shape = dict(batch=x("prompts"), heads=heads, seq=x("read_chunk"), activation_bits=x("result_bits"))
     keys = x("nope_dim") + x("rope_dim") + x("v_dim")
     moved = x("prompts") * heads * (x("past") + 2 * x("read_chunk")) * keys * x("result_bits") / 8
-    return _prompt(heads, width / 2, appended, moved, within)
+    return _prompt(pair_width_latent.of(heads=S.One) / 2, fused.latent_append_traffic.of(**shape), moved, within)
 
 
-# The head
+# Outside the blocks
 
 
-def _head(work: Work) -> dict[str, Expr]:
-    """Add the embedding lookup, the last norm, one token's logits per sequence, and the gather of the largest."""
+def beside_blocks(work: Work) -> dict[str, Expr]:
+    """Return the parts of a step's time outside the blocks: what pipeline stages send, and the head.
+
+    The head looks embeddings up, norms, makes one token's logits per sequence, and gathers the largest.
+    """
     total: dict[str, Expr] = defaultdict(lambda: S.Zero)
     split = shard(HEAD, "tp", "vocab")
     drawn = (x("device_batch") if work.decodes else S.Zero) + (x("prompts") if work.reads else S.Zero)
     logits = split["fp32_logits"]
-    size = logits.products[0]
     weight = next(t for t in logits.args if t.is_weight)
-    read = weight.elements * x("result_bits") / 8
-    rates = x("attention_peak"), x("matmul_bf16")
-    _price(total, (drawn, size.columns, size.inner, S.One), read, rates, "products_time")
+    _price(total, logits.products[0]._replace(rows=drawn), weight.elements * x("result_bits") / 8, _IN_16_BITS)
     vocabulary = drawn * x("vocab") / x("tp")
-    moved = 2 * _bytes("hidden") + drawn * x("hidden") * x("result_bits") / 4 + 2 * vocabulary * x("fp32_bits") / 8
+    moved = 2 * _SENT + drawn * x("hidden") * x("result_bits") / 4 + 2 * vocabulary * x("fp32_bits") / 8
     total["streams_time"] += moved / (x("stream_efficiency") * x("hbm_bandwidth"))
     total["launches_time"] += 3 * x("kernel_launch")
-    gathered = drawn * x("vocab") * x("result_bits") / 8
-    total["exchange_time"] += collective("all_gather", gathered, x("tp"), near_of(x("tp"), S.One))
+    if work.exchange != "none":
+        gathered = drawn * x("vocab") * x("result_bits") / 8
+        sent = (x("pp") - 1) * collective("send", _SENT, Integer(2), _inside())
+        total["exchange_time"] += collective("all_gather", gathered, x("tp"), near_of(x("tp"), S.One)) + sent
     return total

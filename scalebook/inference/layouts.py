@@ -1,28 +1,17 @@
 """Layouts of a service: ways to split a model over devices that serve a rate within targets, and their cost.
 
 A layout says how many devices share a copy of the model, how they split it, and how many copies there are. The number
-of users follows: by Little's law, those who wait for an answer at the given rate, or the most users that the targets
-allow.
-
->>> from scalebook.inference.serving import serve
->>> from scalebook.search import search
->>> from scalebook.tables import accelerators, models
->>> found = search(serve, models.llama3_70b, [accelerators.h100, accelerators.h200], devices=64, rate=50, prompt=1000,
-...                output=300, tpot="30 ms", progress=False)
->>> best = found.best[0]
->>> best.device, best.tp, best.replicas, best.row.users, best.row.tpot <= 0.03
-('NVIDIA H200 SXM', 4.0, 7.0, 433.0, True)
+of users follows: those who wait at the given rate, by Little's law, or the most that the targets allow.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from scalebook.inference.capacity import LONG, valued
-from scalebook.inference.rules import COUNTS, RULES, reason
 from scalebook.language import Row, Sheet, show
 from scalebook.language.row import quantity
 from scalebook.language.rules import not_whole
@@ -30,17 +19,9 @@ from scalebook.search import search
 from scalebook.search.space import Space
 
 __all__ = [
-    "MOST_DEVICES",
-    "TARGETS",
-    "Layouts",
-    "first_whole",
-    "most_users",
-    "part",
-    "posed",
-    "refuse_no_rate",
-    "users_at_rate",
-    "users_for",
-]
+    "MOST_DEVICES", "TARGETS", "Layouts", "first_whole", "most_users", "part", "posed", "refuse_no_rate",
+    "users_at_rate", "users_for",
+]  # fmt: skip
 
 TARGETS = ("tpot", "ttft")
 MOST_DEVICES = 100_000  # each number of copies is a layout; a larger number is a typing mistake
@@ -49,11 +30,9 @@ MOST_DEVICES = 100_000  # each number of copies is a layout; a larger number is 
 def first_whole(f: Callable, most: np.ndarray) -> np.ndarray:
     """Return the smallest whole number from 1 to `most` that makes a rising function reach zero, else `most` + 1.
 
-    `f(numbers, rows)` returns an array of values, where `rows` are the places of the numbers in `most`. The search
-    works best if f is nearly straight, as times are in the number of users. A line through the ends of the remaining
-    interval predicts the root; an end that does not move counts half (the Illinois method). Steps to a neighbour and
-    bisection, in turn, limit the number of steps if f jumps. Rows that are solved are not evaluated again. If a
-    function falls somewhere, the result is a crossing, but not always the first.
+    `f(numbers, rows)` returns an array of values, where `rows` are the places of the numbers in `most`. The Illinois
+    method, neighbours and bisection take turns. If f falls somewhere, the result is a crossing, but not always the
+    first.
 
     >>> first_whole(lambda x, rows: x - np.array([2.5, 700.0, 1e6])[rows], np.array([1000.0, 1000.0, 1000.0]))
     array([   3.,  700., 1001.])
@@ -119,8 +98,8 @@ def most_users(at: Callable, shape: tuple, targets: Mapping[str, float]) -> np.n
 class Layouts:
     """The space that a search of `serve` goes through: the most devices, the targets, and a request rate if given.
 
-    By default the search covers tensor parallelism and copies of the model. For a model with experts it also covers
-    expert parallelism and attention data parallelism. The number of users follows unless it is given.
+    The default axes are tensor parallelism and copies, and for experts also expert parallelism and attention data
+    parallelism. The number of users follows unless it is given.
     """
 
     serve: Any
@@ -138,22 +117,17 @@ class Layouts:
     def space(self) -> Space:
         limits = [f"{n} <= {x!r} s" for n, x in self.targets] + ["request_rate >= rate"] * self.has_rate
         own = self.serve.space
-        return Space(
+        return replace(
+            own,
             axes=("million_cost" if self.is_priced else "devices", "tpot"),
-            words=own.words,
             usual=self._usual,
             letters=own.letters | {"replicas": 1},
-            rules=RULES,
             limits=tuple(limits),
-            reason=reason,
-            is_signed=True,
-            wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None,
             within=lambda problem: () if self.devices is None else (self._is_within,),
             idle={"exchange": lambda tp, attention_dp: tp * attention_dp > 1},
             solve=None if self.has_users else ("users", ("max_users", "request_rate"), self._users),
             is_front=not self.has_users,
             shown=("devices", "users", "ttft"),
-            remark=own.remark,
         )
 
     @property
@@ -260,10 +234,7 @@ def _users_of(serve, knowns: tuple, letters: Mapping, find: Callable) -> float:
 
 
 def users_for(serve, knowns: tuple, letters: Mapping) -> float:
-    """Return the users of one service who produce the request rate `rate`.
-
-    Raises ValueError, with the highest possible rate, if the rate is too high.
-    """
+    """Return the users of one service who produce the request rate `rate`. Raises ValueError if it is too high."""
     users = _users_of(serve, knowns, letters, users_at_rate)
     row = serve.priced(*knowns, **letters, users=users)
     if row.request_rate < row.rate:

@@ -1,66 +1,28 @@
 """Attention operators as serving engines run them; each sheet is completed by a device's row and a shape.
 
-An operator for prompts takes in the projections, rotates queries and keys by their positions, writes the cache, and
-attends. An operator for decoding reads the cache for one new token of each sequence. The default efficiencies are
-TensorRT-LLM's on the H100. A device's row, or a library that it runs, may have cells of its own (`read_launch_grouped`
-and so on).
+Operators for prompts rotate queries and keys, write the cache and attend; those for decoding read the cache. The
+default efficiencies are TensorRT-LLM's on the H100; a device's row, or a library that it runs, may have its own.
 
->>> from scalebook.tables import accelerators, models
->>> h200 = accelerators.h200.at("bf16")
+>>> from scalebook.tables import accelerators
 >>> shape = dict(batch=64, heads=32, kv_heads=8, head_dim=128, context=8192, kv_bits=16)
->>> round(1e6 * decode_attention(h200, **shape).kernel_time)
+>>> round(1e6 * decode_attention(accelerators.h200.at("bf16"), **shape).kernel_time)
 630
->>> prompt = dict(batch=1, heads=32, kv_heads=8, head_dim=128, seq=8192, kv_bits=16)
->>> round(1e6 * prompt_attention(h200, **prompt).kernel_time)
-1075
->>> round(1e6 * latent_decode_attention(models.deepseek_v3, h200, batch=64, context=8192, kv_bits=16).kernel_time)
-170
 """
 
 from sympy import Max, Min, ceiling, floor
 
-from scalebook.attention.arithmetic import (
-    attention_flops,
-    full_pairs,
-    pair_width_absorbed,
-    pair_width_grouped,
-    prefill_context,
-)
-from scalebook.attention.kernels import (
-    absorbed_traffic,
-    append_traffic,
-    busy_pairs,
-    decode_kernel_time,
-    kernel_flops,
-    latent_append_traffic,
-    least_traffic,
-    prefill_kernel_time,
-    sixteen_bits,
-    tiled_pairs,
-)
-from scalebook.language import Sheet, constant, formula
+from scalebook.attention import arithmetic
+from scalebook.attention import kernels as fused
+from scalebook.inference import assumptions
+from scalebook.language import Formula, Sheet, constant, formula
 from scalebook.machine.kernels import one_core
-
-from .assumptions import (
-    one_tile,
-    prompt_efficiency,
-    prompt_launch,
-    read_efficiency_grouped,
-    read_efficiency_latent,
-    read_item_grouped,
-    read_item_latent,
-    read_launch_grouped,
-    read_launch_latent,
-    score_arithmetic,
-)
 
 __all__ = [
     "decode_attention", "decode_attention_by_cores", "decode_time_by_cores", "flash_attention", "flash_kernel_time",
     "grouped_decode_time", "grouped_item", "grouped_prompt_time", "grouped_read_launch", "grouped_read_share",
-    "latent_append_quantized",
-    "latent_decode_attention", "latent_decode_time", "latent_item", "latent_prompt_attention", "latent_prompt_time",
-    "latent_prompt_traffic", "latent_read_launch", "latent_read_share", "one_new_token", "prompt_attention",
-    "queries_as_they_come", "resident_when_repeated",
+    "latent_append_quantized", "latent_decode_attention", "latent_decode_time", "latent_item",
+    "latent_prompt_attention", "latent_prompt_time", "latent_prompt_traffic", "latent_read_launch", "latent_read_share",
+    "one_new_token", "prompt_attention", "queries_as_they_come", "resident_when_repeated",
 ]  # fmt: skip
 
 _HERE = "aiconfigurator"
@@ -84,52 +46,27 @@ def queries_as_they_come(activation_bits):
     return activation_bits
 
 
-grouped_read_launch = constant(
-    "grouped_read_launch", "read_launch_grouped", read_launch_grouped.rhs, _HERE,
-    "Default launch time of attention to cached keys and values: TensorRT-LLM's on the H100.",
-)  # fmt: skip
+def _of_kind(name: str, default: Formula) -> Formula:
+    """Return a step's default under the letter that a device's row has for one kind of cache."""
+    letter = f"{default.letter}_{name.partition('_')[0]}"
+    return constant(name, letter, default.rhs, _HERE, default.__doc__.partition("\n")[0])
 
-grouped_read_share = constant(
-    "grouped_read_share", "read_efficiency_grouped", read_efficiency_grouped.rhs, _HERE,
-    "Default share of the bandwidth that reads of cached keys and values reach: TensorRT-LLM's on the H100.",
-)  # fmt: skip
 
-grouped_item = constant(
-    "grouped_item", "item_time_grouped", read_item_grouped.rhs, _HERE,
-    "Default minimum time a core spends on one sequence and one key-value head: TensorRT-LLM's on the H100.",
-)  # fmt: skip
-
-latent_read_launch = constant(
-    "latent_read_launch", "read_launch_latent", read_launch_latent.rhs, _HERE,
-    "Default launch time of absorbed attention to cached latents: TensorRT-LLM's on the H100.",
-)  # fmt: skip
-
-latent_read_share = constant(
-    "latent_read_share", "read_efficiency_latent", read_efficiency_latent.rhs, _HERE,
-    "Default share of the bandwidth that reads of cached latents reach: TensorRT-LLM's on the H100.",
-)  # fmt: skip
-
-latent_item = constant(
-    "latent_item", "item_time_latent", read_item_latent.rhs, _HERE,
-    "Default minimum time a core spends on one sequence of cached latents: TensorRT-LLM's on the H100.",
-)  # fmt: skip
+grouped_read_launch = _of_kind("grouped_read_launch", assumptions.read_launch_grouped)
+grouped_read_share = _of_kind("grouped_read_share", assumptions.read_efficiency_grouped)
+grouped_item = _of_kind("grouped_item", assumptions.read_item_grouped)
+latent_read_launch = _of_kind("latent_read_launch", assumptions.read_launch_latent)
+latent_read_share = _of_kind("latent_read_share", assumptions.read_efficiency_latent)
+latent_item = _of_kind("latent_item", assumptions.read_item_latent)
 
 # Keys and values of grouped heads
 
 
-@formula("kernel_time", "shah2024 §3", _HERE, given=[append_traffic, least_traffic, busy_pairs])
+@formula("kernel_time", "shah2024 §3", _HERE, given=[fused.append_traffic, fused.least_traffic, fused.busy_pairs])
 def grouped_prompt_time(
-    prompt_launch,
-    append_traffic,
-    traffic,
-    hbm_bandwidth,
-    prompt_efficiency,
-    busy_pairs,
-    head_dim,
-    peak_flops,
-    score_flops,
-    peak_vector,
-):
+    prompt_launch, append_traffic, traffic, hbm_bandwidth, prompt_efficiency, busy_pairs, head_dim, peak_flops,
+    score_flops, peak_vector,
+):  # fmt: skip
     """Time of an engine's prompt attention: `prefill_kernel_time` with its own launch time and bandwidth share.
 
     >>> 1e3 * grouped_prompt_time(prompt_launch="15 us", append_traffic="1 kB", traffic="1 kB",
@@ -137,22 +74,14 @@ def grouped_prompt_time(
     ...     peak_flops="989.4 TFLOP/s", score_flops=26, peak_vector="66.9 TFLOP/s")
     0.92112...
     """
-    return prefill_kernel_time.of(launch_time=prompt_launch, bandwidth_efficiency=prompt_efficiency)
+    return fused.prefill_kernel_time.of(launch_time=prompt_launch, bandwidth_efficiency=prompt_efficiency)
 
 
-@formula("kernel_time", "dao2022 §3.2", _HERE, given=[least_traffic])
+@formula("kernel_time", "dao2022 §3.2", _HERE, given=[fused.least_traffic])
 def grouped_decode_time(
-    read_launch_grouped,
-    batch,
-    kv_heads,
-    cores,
-    item_time_grouped,
-    traffic,
-    hbm_bandwidth,
-    read_efficiency_grouped,
-    flops,
-    peak_flops,
-):
+    read_launch_grouped, batch, kv_heads, cores, item_time_grouped, traffic, hbm_bandwidth, read_efficiency_grouped,
+    flops, peak_flops,
+):  # fmt: skip
     """Time of an engine's decode attention: `decode_kernel_time` with its own launch time and bandwidth share.
 
     >>> 1e6 * grouped_decode_time(read_launch_grouped="8 us", batch=64, kv_heads=8, cores=132,
@@ -161,17 +90,17 @@ def grouped_decode_time(
     ...     peak_flops="989.4 TFLOP/s")
     381.134328...
     """
-    return decode_kernel_time.of(
+    return fused.decode_kernel_time.of(
         launch_time=read_launch_grouped, item_time=item_time_grouped, bandwidth_efficiency=read_efficiency_grouped
     )
 
 
-@formula("resident_share", "trtllm-dispatch", given=[least_traffic])
+@formula("resident_share", "trtllm-dispatch", given=[fused.least_traffic])
 def resident_when_repeated(traffic, l2_capacity):
     """Share of keys and values still in the L2 cache if the same call is repeated, as in benchmarks.
 
-    If they fit, all of them are. If they are a quarter larger than the cache, none is, since lines are evicted before
-    they are read again. In a service other kernels run in between: there give `resident_share=0`.
+    If they fit, all of them are; if they are a quarter larger than the cache, none is. In a service other kernels run
+    in between: give `resident_share=0`.
 
     >>> [resident_when_repeated(traffic=x, l2_capacity="96 MiB") for x in ("30 MB", "1 GB")]
     [1.0, 0.0]
@@ -179,40 +108,21 @@ def resident_when_repeated(traffic, l2_capacity):
     return Max(0, Min(1, 5 - 4 * traffic / l2_capacity, evaluate=False), evaluate=False)
 
 
-@formula("kernel_time", "dao2022 §3.2", "trtllm-dispatch", given=[least_traffic])
+@formula("kernel_time", "dao2022 §3.2", "trtllm-dispatch", given=[fused.least_traffic])
 def decode_time_by_cores(
-    read_launch_grouped,
-    batch,
-    kv_heads,
-    context,
-    head_dim,
-    kv_bits,
-    cores,
-    item_time_grouped,
-    core_bandwidth,
-    split_tokens,
-    join_time,
-    traffic,
-    resident_share,
-    hbm_bandwidth,
-    read_efficiency_grouped,
-    flops,
-    peak_flops,
-):
+    read_launch_grouped, batch, kv_heads, context, head_dim, kv_bits, cores, item_time_grouped, core_bandwidth,
+    split_tokens, join_time, traffic, resident_share, hbm_bandwidth, read_efficiency_grouped, flops, peak_flops,
+):  # fmt: skip
     """Time of decode attention if each core works on one sequence's key-value head at a time.
 
-    An item takes a start-up time, and its bytes at the bandwidth of one core. If there are fewer items than cores,
-    several cores share an item, each with at least `split_tokens` of its tokens, and their results are joined. Reading
-    from memory what the L2 cache does not hold may take longer.
+    If there are fewer items than cores, several cores share an item, each with at least `split_tokens` of its tokens,
+    and their results are joined.
 
-    >>> known = dict(read_launch_grouped="6 us", kv_heads=1, head_dim=128, kv_bits=8, cores=142,
-    ...     item_time_grouped="3 us",
-    ...     core_bandwidth="16 GB/s", join_time="3 us", traffic="17 MB", resident_share=1, hbm_bandwidth="864 GB/s",
-    ...     read_efficiency_grouped=0.8, flops="1 GFLOP", peak_flops="362 TFLOP/s")
-    >>> 1e6 * decode_time_by_cores(known, batch=8, context=8192, split_tokens=1e9)
-    140.072
-    >>> 1e6 * decode_time_by_cores(known, batch=8, context=8192, split_tokens=512)
-    20.192
+    >>> known = dict(read_launch_grouped="6 us", kv_heads=1, head_dim=128, kv_bits=8, cores=142, traffic="17 MB",
+    ...     item_time_grouped="3 us", core_bandwidth="16 GB/s", join_time="3 us", resident_share=1, flops="1 GFLOP",
+    ...     hbm_bandwidth="864 GB/s", read_efficiency_grouped=0.8, peak_flops="362 TFLOP/s")
+    >>> [1e6 * decode_time_by_cores(known, batch=8, context=8192, split_tokens=x) for x in (1e9, 512)]
+    [140.072, 20.192]
     """
     items = batch * kv_heads
     cores_each = Min(floor(cores / items), ceiling(context / split_tokens), evaluate=False)
@@ -224,23 +134,12 @@ def decode_time_by_cores(
     return read_launch_grouped + Max(worked, read, flops / peak_flops, evaluate=False) + joined
 
 
-@formula("kernel_time", "shah2024 §3", given=[least_traffic])
+@formula("kernel_time", "shah2024 §3", given=[fused.least_traffic])
 def flash_kernel_time(
-    read_launch_grouped,
-    batch,
-    heads,
-    pairs,
-    head_dim,
-    peak_flops,
-    score_flops,
-    peak_vector,
-    traffic,
-    hbm_bandwidth,
+    read_launch_grouped, batch, heads, pairs, head_dim, peak_flops, score_flops, peak_vector, traffic, hbm_bandwidth,
     read_efficiency_grouped,
-):
-    """Time of fused attention without a cache to write: the larger of arithmetic and memory traffic.
-
-    Arithmetic is the products at the peak, followed by the softmax.
+):  # fmt: skip
+    """Time of fused attention without a cache to write: products and softmax, or memory traffic if that takes longer.
 
     >>> 1e6 * flash_kernel_time(read_launch_grouped="8 us", batch=1, heads=8, pairs=1e8, head_dim=128,
     ...     peak_flops="989.4 TFLOP/s", score_flops=18.6, peak_vector="66.9 TFLOP/s", traffic="1 GB",
@@ -257,9 +156,7 @@ def flash_kernel_time(
 
 @formula("append_traffic", "deepseek2024-v2 §2.1", "trtllm-dispatch")
 def latent_append_quantized(batch, seq, heads, kv_rank, nope_dim, rope_dim, v_dim, kv_bits, activation_bits):
-    """Bytes moved to append latents to the cache: `latent_append_traffic`, plus quantization for an 8-bit cache.
-
-    With an 8-bit cache, queries, keys and values are also read and written in 8 bits.
+    """Bytes moved to append latents to the cache; for an 8-bit cache, queries, keys and values are also quantized.
 
     >>> shape = dict(batch=1, heads=128, kv_rank=512, nope_dim=128, rope_dim=64, v_dim=128, seq=8192)
     >>> latent_append_quantized(shape, kv_bits=8, activation_bits=16) / 1e6
@@ -268,14 +165,12 @@ def latent_append_quantized(batch, seq, heads, kv_rank, nope_dim, rope_dim, v_di
     width = 2 * (nope_dim + rope_dim) + v_dim
     quantized = Min(1, activation_bits / kv_bits - 1, evaluate=False)
     moved = batch * seq * heads * width * (activation_bits + kv_bits) / 8
-    return latent_append_traffic.of() + quantized * moved
+    return fused.latent_append_traffic.of() + quantized * moved
 
 
 @formula("traffic", "deepseek2024-v2 §2.1")
 def latent_prompt_traffic(batch, seq, heads, nope_dim, rope_dim, v_dim, kv_bits, activation_bits):
-    """Bytes moved by prompt attention with latents expanded.
-
-    Each head reads queries, keys and values in the width of the cache, and writes its results.
+    """Bytes moved by prompt attention with latents expanded; each head reads its own queries, keys and values.
 
     >>> shape = dict(batch=1, heads=128, nope_dim=128, rope_dim=64, v_dim=128, seq=8192)
     >>> latent_prompt_traffic(shape, kv_bits=16, activation_bits=16) / 1e6
@@ -287,19 +182,9 @@ def latent_prompt_traffic(batch, seq, heads, nope_dim, rope_dim, v_dim, kv_bits,
 
 @formula("kernel_time", "deepseek2024-v2 §2.1", _HERE, given=[latent_append_quantized, latent_prompt_traffic])
 def latent_prompt_time(
-    prompt_launch,
-    append_traffic,
-    traffic,
-    hbm_bandwidth,
-    prompt_efficiency,
-    busy_pairs,
-    nope_dim,
-    rope_dim,
-    v_dim,
-    peak_flops,
-    score_flops,
-    peak_vector,
-):
+    prompt_launch, append_traffic, traffic, hbm_bandwidth, prompt_efficiency, busy_pairs, nope_dim, rope_dim, v_dim,
+    peak_flops, score_flops, peak_vector,
+):  # fmt: skip
     """Time of prompt attention with latents expanded: `grouped_prompt_time` with half of a pair's width per head.
 
     >>> 1e3 * latent_prompt_time(prompt_launch="15 us", append_traffic="1 kB", traffic="1 kB",
@@ -308,31 +193,24 @@ def latent_prompt_time(
     1.05049...
     """
     width = (nope_dim + rope_dim + v_dim) / 2
-    return prefill_kernel_time.of(launch_time=prompt_launch, bandwidth_efficiency=prompt_efficiency, head_dim=width)
+    return fused.prefill_kernel_time.of(
+        launch_time=prompt_launch, bandwidth_efficiency=prompt_efficiency, head_dim=width
+    )
 
 
-@formula("kernel_time", "deepseek2024-v2 §2.1", _HERE, given=[absorbed_traffic])
+@formula("kernel_time", "deepseek2024-v2 §2.1", _HERE, given=[fused.absorbed_traffic])
 def latent_decode_time(
-    read_launch_latent,
-    batch,
-    cores,
-    item_time_latent,
-    traffic,
-    hbm_bandwidth,
-    read_efficiency_latent,
-    flops,
+    read_launch_latent, batch, cores, item_time_latent, traffic, hbm_bandwidth, read_efficiency_latent, flops,
     peak_flops,
-):
+):  # fmt: skip
     """Time of absorbed attention over cached latents: `decode_kernel_time` with one work item per sequence.
-
-    All heads read the same latents, so a sequence cannot be split by heads.
 
     >>> 1e6 * latent_decode_time(read_launch_latent="13 us", batch=64, cores=132, item_time_latent="5.6 us",
     ...     traffic="1 GB", hbm_bandwidth="3.35 TB/s", read_efficiency_latent=0.8, flops="8 GFLOP",
     ...     peak_flops="989.4 TFLOP/s")
     386.134328...
     """
-    return decode_kernel_time.of(
+    return fused.decode_kernel_time.of(
         launch_time=read_launch_latent,
         kv_heads=1,
         item_time=item_time_latent,
@@ -341,16 +219,20 @@ def latent_decode_time(
 
 
 _PROMPT = (
-    prefill_context, one_tile, one_core, sixteen_bits, tiled_pairs, busy_pairs, prompt_launch, prompt_efficiency,
-    score_arithmetic,
+    arithmetic.prefill_context, assumptions.one_tile, one_core, fused.sixteen_bits, fused.tiled_pairs,
+    fused.busy_pairs, assumptions.prompt_launch, assumptions.prompt_efficiency, assumptions.score_arithmetic,
 )  # fmt: skip
-_DECODED = (one_new_token, one_core, sixteen_bits, queries_as_they_come, full_pairs, attention_flops, kernel_flops)
+_DECODED = (
+    one_new_token, one_core, fused.sixteen_bits, queries_as_they_come, arithmetic.full_pairs,
+    arithmetic.attention_flops, fused.kernel_flops,
+)  # fmt: skip
+_READ = (fused.least_traffic, grouped_read_launch, grouped_read_share)
+_GROUPED = (*_DECODED, arithmetic.pair_width_grouped, *_READ, grouped_item)
 
 prompt_attention = Sheet(
-    "prompt_attention", *_PROMPT, queries_as_they_come, append_traffic, least_traffic, grouped_prompt_time,
+    "prompt_attention", *_PROMPT, queries_as_they_come, fused.append_traffic, fused.least_traffic, grouped_prompt_time,
     doc="An engine's operator of causal attention over prompts: the cache written, and attention.",
 )  # fmt: skip
-_GROUPED = (*_DECODED, pair_width_grouped, least_traffic, grouped_read_launch, grouped_read_share, grouped_item)
 decode_attention = Sheet(
     "decode_attention", *_GROUPED, grouped_decode_time,
     doc="An engine's operator of attention to cached keys and values, for one new token of each sequence.",
@@ -364,12 +246,12 @@ latent_prompt_attention = Sheet(
     doc="An engine's operator of latent attention over prompts, with the latents expanded for each head.",
 )  # fmt: skip
 latent_decode_attention = Sheet(
-    "latent_decode_attention", *_DECODED, pair_width_absorbed, absorbed_traffic, latent_read_launch, latent_read_share,
-    latent_item, latent_decode_time,
+    "latent_decode_attention", *_DECODED, arithmetic.pair_width_absorbed, fused.absorbed_traffic, latent_read_launch,
+    latent_read_share, latent_item, latent_decode_time,
     doc="An engine's operator of absorbed attention to cached latents, for one new token of each sequence.",
 )  # fmt: skip
 flash_attention = Sheet(
-    "flash_attention", prefill_context, one_tile, tiled_pairs, sixteen_bits, queries_as_they_come, least_traffic,
-    grouped_read_launch, grouped_read_share, score_arithmetic, flash_kernel_time,
+    "flash_attention", arithmetic.prefill_context, assumptions.one_tile, fused.tiled_pairs, fused.sixteen_bits,
+    queries_as_they_come, *_READ, assumptions.score_arithmetic, flash_kernel_time,
     doc="A fused causal attention kernel by itself. Without a mask, give pairs: the square of the length.",
 )  # fmt: skip

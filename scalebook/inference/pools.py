@@ -1,18 +1,7 @@
 """Search for two pools: one layout reads prompts, another decodes, on devices of one kind or of two.
 
-Each pool has a layout of its own. The prefill pool only has to meet the target for the first token, the decode pool the
-target for the tokens after it. All pairs of layouts are compared, since the cache transfer depends on both.
-
->>> from scalebook.inference.serving import serve
->>> from scalebook.tables import accelerators, models
->>> found = serve.apart(models.llama3_70b, accelerators.h200.at("fp8"), devices=64, rate=20, prompt=4000, output=300,
-...                     tpot="20 ms", ttft="1 s")
->>> found
-18 devices: ttft 926.9 ms, tpot 16.81 ms, 6.592 $ for a million tokens
-<BLANKLINE>
-pool     device                  devices  tp  ep  attention_dp  replicas
-prefill  NVIDIA H200 SXM at fp8  14       2   1   1             7
-decode   NVIDIA H200 SXM at fp8  4        4   1   1             1
+The prefill pool has to meet only the target for the first token, the decode pool only the target for the tokens after
+it. All pairs of layouts are compared, since the cache transfer depends on both.
 """
 
 from collections.abc import Iterator, Mapping
@@ -132,10 +121,7 @@ class _Layouts:
         return {"time": self.at("chunks_of_prompt", groups) * self.at("mixed_time", groups), "groups": groups}
 
     def writing(self, rate: float, output: float, tpot: float | None) -> dict[str, np.ndarray]:
-        """Return the fewest copies that meet the target for `tpot`, and the step time then.
-
-        An answer is in progress for one step per token, and Little's law gives the answers in progress.
-        """
+        """Return the fewest copies that meet the target for `tpot`, and the step time then, by Little's law."""
 
         def at(letter, users, places=None):
             return self.at(letter, users, places)
@@ -175,10 +161,10 @@ def _lists(letters: Mapping, known: Mapping, devices: float) -> Iterator:
 def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **letters) -> Apart:
     """Find the cheapest two pools that serve a rate within targets, with at most `devices` devices in all.
 
-    If devices have no price, the fewest devices win. Each device of a list is tried for each pool. Prompts arrive at
-    random, and each group of prefill devices is a queue of its own (M/D/1), with the highest load that `ttft` allows,
-    or with `load`. Caches are sent whole over the network of the narrower group, or over `link_bandwidth`. Raises
-    ValueError, with the nearest targets that can be met, if no two pools do.
+    Each device of a list is tried for each pool; without prices, the fewest devices win. Each group of prefill devices
+    is a queue of its own (M/D/1), with the highest load that `ttft` allows, or with `load`. Caches are sent whole over
+    the network of the narrower group, or over `link_bandwidth`. Raises ValueError, with the nearest targets that can be
+    met, if no two pools do.
     """
     asked = {"devices": devices, "rate": rate, "ttft": ttft, "tpot": tpot, "load": load}
     if "link_bandwidth" in letters:
@@ -230,9 +216,7 @@ def _joined(layouts: list[_Layouts], found: list[dict]) -> dict[str, np.ndarray]
 
 
 def _pairs(read: Mapping, write: Mapping, asked: Mapping, known: Mapping) -> tuple[int, int, float]:
-    """Return the best prefill and decode layouts and the number of prefill copies.  Raises ValueError if there are
-    none.
-    """
+    """Return the best prefill and decode layouts and the prefill copies. Raises ValueError if there are none."""
     r, w = ({n: x[:, None] for n, x in read.items()}, {n: x[None, :] for n, x in write.items()})
     rate, ttft, most = asked["rate"], asked["ttft"], asked["devices"]
     if not write["fits"].any():

@@ -1,20 +1,13 @@
-"""Prefix caching: keys and values of common prompt beginnings are kept and not computed again.
-
-The hit rate depends on the prefixes that are requested and on the ones that are kept. If requests for prefixes are
-independent and the least recently used prefix is evicted first, `lru_hit_share` finds it as the root of an equation. It
-has no closed form.
-"""
+"""Prefix caching: keys and values of common prompt beginnings are kept and not computed again."""
 
 from numbers import Integral, Real
 
 import numpy as np
 
-from scalebook.language import Sheet, formula
+from scalebook.language import formula
 from scalebook.language.notation import quoted
 
-__all__ = [
-    "computed_rate", "lru_hit_share", "prefix_caching", "prompt_time_prefix", "prompt_time_prefix_attention", "zipf",
-]  # fmt: skip
+__all__ = ["computed_rate", "lru_hit_share", "prompt_time_prefix", "zipf"]
 
 
 @formula("computed_rate", "deepseek2025-inference")
@@ -29,33 +22,12 @@ def computed_rate(prompt_rate, hit_share):
 
 @formula("prompt_time", "kwon2023")
 def prompt_time_prefix(whole_prompt_time, hit_share):
-    """Time to read a prompt with cache hits, assuming that cached tokens take no time.
-
-    Attention of the new tokens to the cached ones is left out.
+    """Time to read a prompt with cache hits; attention of the new tokens to the cached ones is left out.
 
     >>> prompt_time_prefix(whole_prompt_time="30 ms", hit_share=0.5)
     0.015
     """
     return whole_prompt_time * (1 - hit_share)
-
-
-@formula("prompt_time", "kwon2023")
-def prompt_time_prefix_attention(whole_prompt_time, hit_share, attention_share):
-    """Time to read a prompt with cache hits, including attention of new tokens to cached ones.
-
-    With a hit rate h, (1 - h) of the products and (1 - h²) of the attention pairs are left. `attention_share` is the
-    share of attention in the time of the whole prompt.
-
-    >>> prompt_time_prefix_attention(whole_prompt_time="30 ms", hit_share=0.5, attention_share=0.2)
-    0.0165
-    """
-    return whole_prompt_time * (1 - hit_share) * (1 + attention_share * hit_share)
-
-
-prefix_caching = Sheet(
-    "prefix_caching", computed_rate, prompt_time_prefix,
-    doc="Prompts with prefix-cache hits: the tokens left to compute, and how long that takes.",
-)  # fmt: skip
 
 
 # Cache hits
@@ -79,16 +51,11 @@ def lru_hit_share(shares, held: float) -> float:
     """Return the hit rate of a cache with least-recently-used eviction, by Che's approximation.
 
     `shares` says how often each item is requested; requests are independent and items equally large. `held` is how many
-    items fit. An item is a hit if it was requested within the time in which `held` other items are requested. That time
-    is assumed to be the same for all items; it is the root of an equation, found by bisection. Raises ValueError if the
-    arguments describe no such cache.
+    items fit. An item is a hit if it was requested within the time in which `held` other items are, which is the same
+    for all items and found by bisection. Raises ValueError if the arguments describe no such cache.
 
     >>> round(lru_hit_share([0.25] * 4, held=2), 9)  # equal items: the share that is held
     0.5
-    >>> lru_hit_share([0.5, 0.5], held=3)
-    Traceback (most recent call last):
-        ...
-    ValueError: a cache holds more than none and fewer than all of 2 items, not 3; with all held everything is found
     """
     try:
         shares = np.asarray(shares, float)

@@ -1,14 +1,11 @@
 """Prompts of a service: how many a step reads, how long reading takes, and what it delays.
 
-The formulas were compared with `simulate_serving` for 1 to 256 users whose lengths differ by a fifth. Prompts had 1,024
-to 65,536 tokens, read at once or in chunks, and answers 32 or 256 tokens, from few prompts to more than the steps can
-read. Whole answers are 0 to 7 % too long, times per output token 0 to 9 % too long, and first tokens between 23 % too
-early and 16 % too late.
-
-Two cases are worse. First, if a step reads many short prompts, each prompt of a burst is charged a step of its own: the
-first tokens of 256 users come 1.4 times too late if a step reads 16 prompts, and 3.5 times with prompts of 128 tokens.
-Second, for two users whose prompts take more steps to read than their answers have (40 and 32), first tokens come a
-fifth too late and times per token are a quarter too short.
+Compared with `simulate_serving` for 1 to 256 users, prompts of 1,024 to 65,536 tokens, answers of 32 or 256 and lengths
+that differ by a fifth, whole answers are 0 to 7 % too long, times per output token 0 to 9 % too long, and first tokens
+between 23 % too early and 16 % too late. Two cases are worse. If a step reads many short prompts, each prompt of a
+burst is charged a step of its own: the first tokens of 256 users come 1.4 times too late with 16 prompts a step, 3.5
+times with prompts of 128 tokens. For two users whose prompts take more steps (40) than their answers (32), first tokens
+come a fifth too late and times per token are a quarter too short.
 """
 
 from sympy import Max, Min, S, ceiling
@@ -34,13 +31,8 @@ def steps_of_prompt(prompt, chunk_tokens):
 
 @formula("prompts_together", "agrawal2024 §4.2", "little1961")
 def prompts_of_step(batch, output, pp, prompt, chunk_tokens):
-    """Prompts read together in one step, if more than one sequence ends with a step.
+    """Prompts read together in one step: as many as sequences end with a step, up to its token limit; at least one.
 
-    A sequence decodes for `output - 1` steps, so that fraction of the other sequences ends with each step. The step
-    reads as many new prompts, up to its token limit.
-
-    >>> prompts_of_step(batch=64, output=300, pp=1, prompt=1000, chunk_tokens=8192)
-    1.0
     >>> [prompts_of_step(batch=601, output=101, pp=1, prompt=p, chunk_tokens=8192) for p in (100, 4096)]
     [6.0, 2.0]
     """
@@ -50,10 +42,7 @@ def prompts_of_step(batch, output, pp, prompt, chunk_tokens):
 
 @formula("prompt_time", "agrawal2024 §3", given=[steps_of_prompt])
 def prompt_time_beside(chunks_of_prompt, mixed_time, pass_time, prompts_together, pp):
-    """Time that reading a prompt adds to the steps it shares with decoding sequences.
-
-    Prompts read together share the added time. Pipeline stages work on different sequences, so each sequence waits only
-    for one stage.
+    """Time that reading a prompt adds to its steps; prompts read together share it, and each waits for one stage.
 
     >>> part = dict(chunks_of_prompt=2, mixed_time="50 ms", pass_time="10 ms", prompts_together=1)
     >>> prompt_time_beside(part, pp=1), prompt_time_beside(part, pp=2)
@@ -64,11 +53,10 @@ def prompt_time_beside(chunks_of_prompt, mixed_time, pass_time, prompts_together
 
 @formula("wait_steps", "yu2022")
 def wait_half_step(batch):
-    """Steps that a request waits before the engine looks for new requests: half a step on average.
+    """Steps that a request waits before the engine looks for new requests: half a step, or none for a single user.
 
-    A single user, whose last answer has ended, finds no step running. If an engine looks every k steps, requests wait
-    for k/2 (SGLang's scheduler_recv_interval). If it waits for more requests to arrive, add the steps that it waits
-    (TensorRT-LLM's batch_wait_timeout_iters).
+    If an engine looks every k steps, requests wait for k/2 (SGLang's scheduler_recv_interval). If it waits for more
+    requests, add the steps that it waits (TensorRT-LLM's batch_wait_timeout_iters).
 
     >>> wait_half_step(batch=64), wait_half_step(batch=1)
     (0.5, 0.0)
@@ -83,11 +71,8 @@ def ttft_served(queue_time, chunks_of_prompt, mixed_time, pass_time, first_overh
     An engine may gather `first_tokens` tokens before it sends any.
 
     >>> alone = dict(queue_time=0, chunks_of_prompt=1, mixed_time="40 ms", pass_time="10 ms", first_overhead="5 ms")
-    >>> alone |= dict(batch=64)
-    >>> ttft_served(alone, first_tokens=1), ttft_served(alone, first_tokens=10)
-    (0.05, 0.14)
-    >>> ttft_served(alone, first_tokens=1, wait_steps=15)
-    0.195
+    >>> ttft_served(alone, batch=64, first_tokens=1), ttft_served(alone, first_tokens=1, wait_steps=15)
+    (0.05, 0.195)
     """
     steps = first_tokens - 1 + wait_steps
     return first_overhead + queue_time + chunks_of_prompt * mixed_time + steps * pass_time
@@ -95,15 +80,10 @@ def ttft_served(queue_time, chunks_of_prompt, mixed_time, pass_time, first_overh
 
 @formula("prompts_beside", "agrawal2024 §4.2")
 def prompts_of_answer(output, pp, prompt, chunk_tokens):
-    """Prompts that can be read during the decode steps of one answer.
+    """Prompts that can be read during the decode steps of one answer: several short ones a step, or chunks.
 
-    A step reads several short prompts, or a chunk of a long one. Tokens that the last chunk of a prompt leaves free in
-    a step go to the next prompt.
-
-    >>> prompts_of_answer(output=201, pp=1, prompt=16384, chunk_tokens=8192)
-    100.0
-    >>> [prompts_of_answer(output=201, pp=1, prompt=x, chunk_tokens=8192) for x in (1024, 20480)]
-    [1600.0, 80.0]
+    >>> [prompts_of_answer(output=201, pp=1, prompt=x, chunk_tokens=8192) for x in (1024, 16384, 20480)]
+    [1600.0, 100.0, 80.0]
     """
     return Max(1, output - 1, evaluate=False) * pp * chunk_tokens / prompt
 
@@ -112,8 +92,7 @@ def prompts_of_answer(output, pp, prompt, chunk_tokens):
 def prompts_ahead_out_of_step(batch, output, pp, chunks_of_prompt, prompts_together, prompts_beside):
     """Prompts read before one's own, for users who send requests at different times.
 
-    These are half of the users whose answers end with the same step, or all the prompts that the steps of an answer
-    cannot read, if that is more.
+    They are half of those that end with the same step, or all that the steps of an answer cannot read, if more.
 
     >>> part = dict(output=201, pp=1, chunks_of_prompt=1, prompts_together=1, prompts_beside=200)
     >>> [prompts_ahead_out_of_step(part, batch=b) for b in (1, 2, 101, 401)]
@@ -127,13 +106,8 @@ def prompts_ahead_out_of_step(batch, output, pp, chunks_of_prompt, prompts_toget
 
 @formula("prompts_met", "little1961")
 def prompts_met_out_of_step(batch, prompts_together, prompts_ahead):
-    """Share of the other users' prompts that are read while one's own answer is decoded.
+    """Share of the other users' prompts that are read while one's own answer is decoded, not before or with it.
 
-    Each other user sends one prompt during a request. It is read before one's own prompt, together with it, or while
-    one decodes, so a request meets every other user's prompt once.
-
-    >>> prompts_met_out_of_step(batch=65, prompts_together=1, prompts_ahead=0.5)
-    0.9921875
     >>> prompts_met_out_of_step(batch=65, prompts_together=9, prompts_ahead=4)
     0.8125
     """
@@ -145,9 +119,8 @@ def prompts_met_out_of_step(batch, prompts_together, prompts_ahead):
 def queue_time_of_group(batch, generations, prompts_ahead, chunks_of_prompt, mixed_time, prompts_together, pp):
     """Mean queueing time in a benchmark with a fixed number of users: one burst at the start, then users out of step.
 
-    Each prompt of the burst is charged a step of its own, although short prompts share one. So if a step may read
-    several prompts and many users begin at once, first tokens come too late: by a factor of three for 256 users with
-    prompts of 128 tokens.
+    Each prompt of the burst is charged a step of its own, although short prompts share one, so first tokens may come
+    too late: by a factor of three for 256 users with prompts of 128 tokens.
 
     >>> queue = dict(batch=65, generations=10, mixed_time="40 ms", chunks_of_prompt=1, prompts_together=1, pp=1)
     >>> round(queue_time_of_group(queue, prompts_ahead=0.5, output=201), 3)

@@ -1,21 +1,9 @@
 """Queueing formulas of serving: latency and load of one server that reads prompts and writes answers.
 
-A server works in steps. A step with `batch` sequences takes `base_time + batch * added_time` and gives each of them a
-token. A prompt is read between two steps: that takes `prompt_time`, gives its request the first token, and delays all
-others. `tpot` is the time per output token without the first one, which `ttft` includes, so the two add up to
-`end_to_end`.
-
-In an open loop requests arrive at their own times, `rate` per second. In a closed loop each of `users` users sends the
-next request when the last is answered. Memory is assumed to hold every sequence: a batch limited by memory
-(`max_batch`) is not modelled here.
-
->>> server = dict(base_time="10 ms", added_time="50 us", prompt_time="30 ms", output=200)
->>> row = open_loop(server, rate=8, tpot_target="20 ms")
->>> round(row.tpot * 1e3, 2), round(row.ttft * 1e3, 1), round(row.batch, 1), row.capacity
-(14.71, 40.3, 23.5, 12.5)
->>> row = closed_loop(server, users=32)
->>> round(row.tpot * 1e3, 2), round(row.ttft * 1e3, 1), round(row.rate, 2)
-(16.26, 32.3, 9.79)
+A step with `batch` sequences takes `base_time + batch * added_time` and gives each of them a token. A prompt is read
+between two steps in `prompt_time`, which gives its request the first token. In an open loop requests arrive at their
+own times, `rate` per second; in a closed loop each of `users` users sends the next request when the last is answered.
+Memory is assumed to hold every sequence.
 """
 
 from sympy import Max, S
@@ -23,11 +11,10 @@ from sympy import Max, S
 from scalebook.language import Sheet, formula
 
 __all__ = [
-    "batch_closed", "batch_open", "batch_together", "capacity_open", "closed_loop", "device_rate_served", "end_to_end",
-    "end_to_end_closed", "half_price_batch", "headroom", "littles_law", "load_open", "load_together", "met_batch",
-    "open_loop", "prompt_load", "queue_time_burst", "queue_time_closed", "queue_time_open",
-    "queue_time_prompts", "rate_closed", "response_time_together", "token_time_linear", "tpot_from_ends", "tpot_open",
-    "tpot_open_beside", "tpot_open_swinging", "ttft", "ttft_beside", "user_rate",
+    "batch_closed", "batch_open", "capacity_open", "closed_loop", "device_rate_served", "end_to_end",
+    "end_to_end_closed", "half_price_batch", "headroom", "littles_law", "load_open", "open_loop", "prompt_load",
+    "queue_time_closed", "queue_time_open", "queue_time_prompts", "rate_closed", "token_time_linear", "tpot_from_ends",
+    "tpot_open", "tpot_open_beside", "ttft", "ttft_beside", "user_rate",
 ]  # fmt: skip
 
 # Conditions that several formulas share
@@ -55,9 +42,7 @@ def token_time_linear(base_time, added_time, batch):
 
 @formula("half_price_batch", "yu2022")
 def half_price_batch(base_time, added_time):
-    """Batch whose step takes twice the time that its sequences alone would add.
-
-    A token then costs twice as much as with an endless batch.
+    """Batch whose step takes twice the time that its sequences alone would add, so a token costs twice the least.
 
     >>> half_price_batch(base_time="10 ms", added_time="50 us")
     200.0
@@ -99,8 +84,6 @@ def tpot_from_ends(end_to_end, ttft, output):
 def littles_law(rate, end_to_end):
     """Requests in the system, by Little's law: the arrival rate times the time that a request stays.
 
-    It holds in any order of service.
-
     >>> littles_law(rate=8, end_to_end="3 s")
     24.0
     """
@@ -119,9 +102,7 @@ def user_rate(tpot):
 
 @formula("device_rate", "little1961")
 def device_rate_served(rate, output, devices):
-    """Output tokens per second and device of a server that keeps up with its requests.
-
-    The server writes as many tokens as requests ask for; `devices` share one server.
+    """Output tokens per second and device, if `devices` share one server that keeps up with its requests.
 
     >>> device_rate_served(rate=8, output=200, devices=4)
     400.0
@@ -136,8 +117,8 @@ def device_rate_served(rate, output, devices):
 def load_open(rate, output, added_time, prompt_time):
     """Load of an open loop: the work per second that requests add, their prompts and their share of the steps.
 
-    The fixed part of a step does not count as load: if the server gets busier, more sequences share it. The first token
-    is counted as a step although the prompt gives it, which overstates the load by one token in `output`.
+    The fixed part of a step does not count, since more sequences share it if the server gets busier. The first token is
+    counted as a step although the prompt gives it, which overstates the load by one token in `output`.
 
     >>> load_open(rate=8, output=200, added_time="50 us", prompt_time="30 ms")
     0.32
@@ -149,37 +130,14 @@ def load_open(rate, output, added_time, prompt_time):
 def tpot_open(base_time, load):
     """Mean time per output token in an open loop: the fixed time of a step over the share of time left for it.
 
-    Prompts leave `1 - rate * prompt_time` of the time for steps, so a token takes `token_time` over that. By Little's
-    law `rate * output * tpot` sequences are in the batch; this is the solution of the two equations. It uses the mean
-    batch: simulated answers of 200 tokens are within 4 % of it up to a load of 0.8 with prompts of 30 ms. Long prompts
-    are further off, because answers begin just after long steps: with 300 ms it is 18 % too short at a load of 0.7.
+    It uses the mean batch: simulated answers of 200 tokens are within 4 % of it up to a load of 0.8 with prompts of 30
+    ms. With long prompts, answers begin just after long steps: with 300 ms it is 18 % too short at a load of 0.7.
 
     >>> server = dict(base_time="10 ms", added_time="50 us", output=200, prompt_time="30 ms")
     >>> [round(tpot_open(server, rate=x) * 1e3, 2) for x in (2, 8, 16)]
     [10.87, 14.71, 27.78]
-    >>> tpot_open(server, rate=30)
-    Traceback (most recent call last):
-        ...
-    scalebook.language.domain.OutsideDomain: tpot_open holds for a load below 1,
-    not at added_time=50 µs, output=200, prompt_time=30 ms, rate=30 request/s
     """
     return base_time / (1 - load)
-
-
-@formula("tpot", "cohen1979", given=[load_open], domain=SPARE_TIME)
-def tpot_open_swinging(base_time, added_time, prompt_time, output, load):
-    """Mean time per output token in an open loop whose batch fluctuates.
-
-    A request finds the other sequences there and adds to the load itself. The formula is exact if each sequence slows
-    all others slightly all the time. A step's rate is then shared, and the number of sequences has a negative binomial
-    distribution, whatever the lengths. Prompts are treated as spread over the answer, so it is slightly too high if
-    they come first.
-
-    >>> server = dict(base_time="10 ms", added_time="50 us", output=200, prompt_time="30 ms")
-    >>> [round(tpot_open_swinging(server, rate=x) * 1e3, 2) for x in (2, 8, 16)]
-    [11.09, 15.0, 28.33]
-    """
-    return (base_time + added_time + prompt_time / output) / (1 - load)
 
 
 @formula("prompt_load", "kleinrock1975")
@@ -201,9 +159,7 @@ def _excess(prompt_time, prompt_load):
 def tpot_open_beside(base_time, added_time, prompt_time, output, load, prompt_load):
     """Mean time per output token in an open loop whose steps read prompts and decode together.
 
-    It also holds for long prompts. A request finds the mean batch and adds itself; prompts that arrived while its own
-    was read are read before its second token. It is within 5 % of simulated means up to a load of 0.7, for prompts as
-    long as 30 steps.
+    It is within 5 % of simulated means up to a load of 0.7, for prompts as long as 30 steps.
 
     >>> server = dict(base_time="10 ms", added_time="50 us", output=200)
     >>> [round(tpot_open_beside(server, prompt_time=p, rate=8) * 1e3, 2) for p in ("3 ms", "30 ms", "60 ms")]
@@ -215,9 +171,7 @@ def tpot_open_beside(base_time, added_time, prompt_time, output, load, prompt_lo
 
 @formula("ttft", "kleinrock1975", given=[tpot_open_beside, prompt_load], domain=READABLE)
 def ttft_beside(tpot, prompt_time, prompt_load):
-    """Time to first token if prompts are read in steps that also decode.
-
-    It is half of the step that a request meets on arrival, and then the step that reads its prompt.
+    """Time to first token if prompts are read in steps that also decode: half of the step met, then one's own.
 
     >>> server = dict(base_time="10 ms", added_time="50 us", output=200, prompt_time="30 ms")
     >>> round(ttft_beside(server, rate=8) * 1e3, 1)
@@ -240,8 +194,6 @@ def batch_open(rate, output, tpot):
 @formula("capacity", "kleinrock1975", domain=TARGET_ABOVE_BASE)
 def capacity_open(base_time, added_time, prompt_time, output, tpot_target):
     """Highest request rate that lets an open loop meet a target for the time per output token.
-
-    A target of twice `base_time` allows a load of one half.
 
     >>> capacity_open(base_time="10 ms", added_time="50 us", prompt_time="30 ms", output=200, tpot_target="20 ms")
     12.5
@@ -273,9 +225,8 @@ def queue_time_prompts(prompt_time, prompt_load):
 def queue_time_open(prompt_time, prompt_load, token_time):
     """Mean waiting time of prompts on a server that runs decode steps when no prompt waits.
 
-    It is the M/D/1 queue plus half a step, exactly so if steps are equally long. All waiting prompts are read before
-    the next step; to the queue of prompts, decode steps are vacations of the server. If prompts are read together with
-    a step, as in `simulate_serving`, the first token comes at least that step later.
+    It is the M/D/1 queue plus half a step, exactly so if steps are equally long. If prompts are read together with a
+    step, as in `simulate_serving`, the first token comes at least that step later.
 
     >>> round(queue_time_open(rate=8, prompt_time="30 ms", token_time="11.2 ms") * 1e3, 2)
     10.34
@@ -305,10 +256,7 @@ def batch_closed(users):
 
 @formula("end_to_end", "little1961", domain=SOME_USER)
 def end_to_end_closed(users, output, token_time, prompt_time):
-    """Time from one request of a user to the next: the steps of an answer, and one prompt of every user.
-
-    While one user's prompt is read, all others wait, before their first token or after it. So the total is the same
-    whether users are in step or not; only its division into `ttft` and `tpot` differs.
+    """Time from one request of a user to the next, in step or not: an answer's steps, and one prompt of every user.
 
     >>> end_to_end_closed(users=32, output=200, token_time="11.6 ms", prompt_time="30 ms")
     3.2684
@@ -330,9 +278,7 @@ def rate_closed(users, end_to_end):
 def queue_time_closed(users, output, prompt_time):
     """Mean waiting time of a prompt in a closed loop with users out of step.
 
-    Half of the users whose answers end with the same step are read first. Answers of different lengths bring users out
-    of step over time. Each other user then ends with a given step once in `output - 1`; a single-token answer ends with
-    every step.
+    Half of those whose answers end with the same step are read first; single-token answers end with every step.
 
     >>> round(queue_time_closed(users=32, output=200, prompt_time="30 ms") * 1e3, 2)
     2.34
@@ -340,73 +286,8 @@ def queue_time_closed(users, output, prompt_time):
     return (users - 1) / Max(1, output - 1, evaluate=False) * prompt_time / 2
 
 
-@formula("queue_time", "kleinrock1975", domain=SOME_USER)
-def queue_time_burst(users, prompt_time):
-    """Mean waiting time if all users start at once, as a benchmark begins: half of the others are read first.
-
-    If answers are equally long, users stay in step.
-
-    >>> queue_time_burst(users=32, prompt_time="30 ms")
-    0.465
-    """
-    return (users - 1) * prompt_time / 2
-
-
 closed_loop = Sheet(
     "closed_loop", batch_closed, token_time_linear, end_to_end_closed, queue_time_closed, ttft, tpot_from_ends,
     rate_closed, user_rate, device_rate_served, half_price_batch,
     doc="Users who each send the next request when the last is answered: latency and throughput.",
 )  # fmt: skip
-
-
-# Dynamic batching: all waiting requests make the next batch, answered as one (embeddings, rankings, prefill pools)
-
-
-@formula("load", "inoue2019")
-def load_together(rate, added_time):
-    """Load with dynamic batching: the work per second that requests add to batches.
-
-    The rest of the time goes to the fixed part of each batch.
-
-    >>> load_together(rate=0.6, added_time=1)
-    0.6
-    """
-    return rate * added_time
-
-
-@formula("batch", "inoue2019", given=[load_together], domain=SPARE_TIME)
-def batch_together(rate, base_time, load):
-    """Lower bound of the mean batch: one, or the requests that arrive while as many are served.
-
-    >>> batch_together(rate=0.6, base_time=5, added_time=1)
-    7.5
-    """
-    return Max(1, rate * base_time / (1 - load), evaluate=False)
-
-
-@formula("met_batch", "inoue2019", given=[load_together, batch_together], domain=SPARE_TIME)
-def met_batch(rate, base_time, load, batch):
-    """Mean size of the batch that a request is served in: the mean square over the mean.
-
-    Large batches serve more requests, so a request is more likely to be in one. A batch is the arrivals during the last
-    one, or one request, so their means and mean squares are equal.
-
-    >>> round(met_batch(rate=0.6, base_time=5, added_time=1), 2)
-    9.06
-    """
-    came = rate * base_time
-    return (1 + 2 * load * came + came**2 / batch) / (1 - load**2)
-
-
-@formula("response_time", "inoue2019", "little1961", given=[load_together, batch_together, met_batch])
-def response_time_together(rate, base_time, added_time, load, batch, met_batch):
-    """Mean response time with dynamic batching: waiting and service.
-
-    It is exact for the true mean batch; with the lower bound it is Inoue's upper bound, too large by a few per cent. By
-    Little's law it is the time for which all requests of a batch are served and later arrivals wait, over the number of
-    requests.
-
-    >>> round(response_time_together(rate=0.6, base_time=5, added_time=1), 2)
-    20.78
-    """
-    return added_time * met_batch * (1 + load / 2) + base_time * (1 + load) + rate * base_time**2 / (2 * batch)

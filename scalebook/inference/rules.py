@@ -1,10 +1,4 @@
-"""Rules that say which ways of serving can run; each has a sentence for the error message.
-
->>> check({"tp": 7, "heads": 64})
-Traceback (most recent call last):
-    ...
-ValueError: tp=7 does not divide the 64 heads: tp=1, 2, 4, 8, 16, 32 or 64 would do
-"""
+"""Rules that say which ways of serving can run; each has a sentence for the error message."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -111,9 +105,7 @@ def _derived(values: Mapping) -> dict:
 
 
 def reach(known: Mapping[str, Any]) -> float:
-    """Return how many devices the known networks can join.
-
-    Within its scale-up domain a device needs no other network.
+    """Return how many devices the known networks can join: one, a scale-up domain, or any number.
 
     >>> reach({}), reach({"scaleup_bandwidth": 3e11, "scaleup_size": 2})
     (1.0, 2)

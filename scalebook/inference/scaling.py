@@ -1,13 +1,8 @@
 """More devices per token, or more copies of the model: gains and losses of tensor parallelism.
 
 Over `tp` devices, each reads its part of the model in less time, but each further device makes every all-reduce slower.
-The step is shortest at the point where both effects balance; there, half of what the devices could do is already lost.
-Further copies of the model share the requests instead. They lose nothing to each other except load balance.
-
->>> from scalebook.tables import accelerators, models
->>> row = scaling_up(models.llama3_70b, accelerators.h100, weight_bits=16, tp=8)
->>> round(row.best_tp, 1), round(row.least_token_time * 1e3, 2), round(row.token_time * 1e3, 2)
-(12.7, 6.3, 7.0)
+The step is shortest where both effects balance; there, half of what the devices could do is lost. Further copies of the
+model share the requests instead, and lose only load balance.
 """
 
 from sympy import log, sqrt
@@ -31,12 +26,9 @@ _SMALL = {"steps that more than one device can shorten": lambda latency_floor, w
 
 @formula("way_time", "patarasuk2009", "pope2022 §3.2")
 def way_time_ring(layers, near_latency):
-    """Time that one further device adds to a step by hops of ring all-reduces.
+    """Time that one further device adds to a step: two ring all-reduces in every block, each passing it twice.
 
-    Every block has two all-reduces; a ring passes each device twice.
-
-    >>> from scalebook.tables import accelerators, models
-    >>> round(way_time_ring(models.llama3_70b, accelerators.h100) * 1e3, 4)
+    >>> round(way_time_ring(layers=80, near_latency="0.81 us") * 1e3, 4)
     0.2592
     """
     return 2 * layers * 2 * near_latency
@@ -44,9 +36,7 @@ def way_time_ring(layers, near_latency):
 
 @formula("token_time", "erdil2025", given=[latency_floor, way_time_ring])
 def token_time_ring(latency_floor, tp, way_time):
-    """Time of a step on tensor-parallel devices with ring all-reduces: reading the weights, and the hops.
-
-    The bytes on the links are few and left out.
+    """Time of a step with ring all-reduces: reading the weights, and the hops; the bytes on the links are left out.
 
     >>> round(token_time_ring(latency_floor="42.1 ms", tp=8, way_time="0.2592 ms") * 1e3, 2)
     7.08
@@ -56,10 +46,7 @@ def token_time_ring(latency_floor, tp, way_time):
 
 @formula("best_tp", "erdil2025", given=[latency_floor, way_time_ring])
 def best_tp_ring(latency_floor, way_time):
-    """Number of tensor-parallel devices with the shortest step, for ring all-reduces.
-
-    There a further device adds the same hop time that it saves in reading. It grows with the square root of the model's
-    size. Doubling the devices shortens the step as long as there are fewer than this over √2.
+    """Number of tensor-parallel devices with the shortest step for ring all-reduces; doubling pays below it over √2.
 
     >>> round(best_tp_ring(latency_floor="42.1 ms", way_time="0.2592 ms"), 1)
     12.7
@@ -102,12 +89,9 @@ def scaling_efficiency(latency_floor, tp, token_time):
 
 @formula("doubling_time", "thakur2005", "pope2022 §3.2")
 def doubling_time_tree(layers, near_latency):
-    """Time that doubling the devices adds to a step by hops of tree all-reduces.
+    """Time that doubling the devices adds to a step: two tree all-reduces in every block, up and down one more level.
 
-    Every block has two all-reduces; a message goes up and down the tree, which is one level deeper.
-
-    >>> from scalebook.tables import accelerators, models
-    >>> round(doubling_time_tree(models.llama3_70b, accelerators.h100) * 1e3, 4)
+    >>> round(doubling_time_tree(layers=80, near_latency="0.81 us") * 1e3, 4)
     0.2592
     """
     return 2 * layers * 2 * near_latency
@@ -125,9 +109,7 @@ def token_time_tree(latency_floor, tp, doubling_time):
 
 @formula("best_tp", "thakur2005", "erdil2025", given=[latency_floor, doubling_time_tree])
 def best_tp_tree(latency_floor, doubling_time):
-    """Number of tensor-parallel devices with the shortest step, for tree all-reduces.
-
-    It is proportional to the model's size and seldom reached within a scale-up domain.
+    """Number of tensor-parallel devices with the shortest step, for tree all-reduces; seldom within a scale-up domain.
 
     >>> round(best_tp_tree(latency_floor="42.1 ms", doubling_time="0.2592 ms"))
     113
@@ -160,10 +142,7 @@ _ENOUGH = {"no more replicas than devices": lambda devices, replicas: replicas <
 
 @formula("token_time", "erdil2025", given=[latency_floor, way_time_ring], domain=_ENOUGH)
 def token_time_replicas(latency_floor, way_time, added_time, users, devices, replicas):
-    """Time of a step of one of several copies that share devices and users evenly.
-
-    A copy reads its weights with fewer devices and has fewer hops. Each user adds `added_time` of one device. This part
-    is the same with any number of copies, since users and devices are divided by the same number.
+    """Time of a step of one of several copies that share devices and users evenly, each `added_time` of a device.
 
     >>> known = dict(latency_floor="42.1 ms", way_time="0.2592 ms", added_time="50 us", users=256, devices=64)
     >>> [round(token_time_replicas(known, replicas=x) * 1e3, 2) for x in (1, 4, 8)]
@@ -175,10 +154,7 @@ def token_time_replicas(latency_floor, way_time, added_time, users, devices, rep
 
 @formula("best_replicas", "erdil2025", given=[latency_floor, way_time_ring])
 def best_replicas(devices, latency_floor, way_time):
-    """Number of copies with the shortest step: as many as get the best number of devices each.
-
-    It depends neither on the number of users nor on the time that each adds. All users are in every step, so it also
-    gives the most tokens per second. Each copy must fit in its devices' memory.
+    """Number of copies, as far as they fit in memory, with the shortest step: each with the best number of devices.
 
     >>> round(best_replicas(devices=64, latency_floor="42.1 ms", way_time="0.2592 ms"), 1)
     5.0
@@ -190,8 +166,7 @@ def best_replicas(devices, latency_floor, way_time):
 def replica_imbalance(users, replicas):
     """Load of the fullest copy over the mean, if requests go to copies at random and independently.
 
-    Loads are nearly normal; their variance is the mean, less one copy's share of it. This is the limit for many copies
-    and users, 1 % too high for 8 copies with 64 users each. If requests go to the least loaded copy it is about 1.
+    The limit for many copies and users: 1 % too high for 8 copies with 64 users each.
 
     >>> round(replica_imbalance(users=512, replicas=8), 2)
     1.18

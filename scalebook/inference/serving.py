@@ -1,12 +1,7 @@
 """Serving: latency and throughput of a model on devices, from the kernels of a step to the price of a token.
 
 Each user sends the next request when the last is answered. Sequences decode together. A prompt is read in chunks, each
-in a mixed step together with the decoding sequences. Such a step is longer, which delays the decoding sequences.
-
->>> from scalebook.tables import accelerators, models
->>> row = serve(models.llama3_70b, accelerators.h200.at("fp8"), tp=8, users=64, prompt=1024, output=1024)
->>> round(row.tpot * 1e3, 1), round(row.ttft * 1e3)
-(12.0, 172)
+in a mixed step together with the decoding sequences, which it delays.
 """
 
 from collections.abc import Mapping
@@ -18,18 +13,16 @@ from sympy import Max, Min
 from scalebook.block import Block
 from scalebook.inference import bill, experts, prompts, queues, serving_memory, trust
 from scalebook.inference.batches import offline, static
-from scalebook.inference.capacity import LONG, Capacity, capacity
+from scalebook.inference.capacity import LONG, capacity
 from scalebook.inference.kernels import PARTS, Work, substituted
 from scalebook.inference.layouts import posed, refuse_no_rate, users_for
-from scalebook.inference.pools import Apart, apart
+from scalebook.inference.pools import apart
 from scalebook.inference.rules import reason
 from scalebook.inference.step import Step, step_formulas, tokens_of
 from scalebook.inference.two_batch_overlap import parts_of_step
 from scalebook.language import Formula, Row, Sheet, formula, show, symbol
 
-__all__ = [
-    "Serve", "ServeSheet", "fullest_as_said", "mixed_formulas", "serve", "serve_sheet", "while_reading",
-]  # fmt: skip
+__all__ = ["Serve", "ServeSheet", "fullest_as_said", "mixed_formulas", "serve", "serve_sheet", "while_reading"]
 
 _SOURCES = ("agrawal2024 §4", "pope2022 §3")
 
@@ -68,9 +61,8 @@ def token_time_step(pass_time):
 def end_to_end_group(batch, output, token_time, prompt_time, prompts_met, ttft):
     """Time of a whole answer: the first token, a step for each further token, and the prompts read meanwhile.
 
-    If sequences end at times of their own, a sequence meets the prompts of all other users. If equal-length sequences
-    start together and no one decodes until every prompt has been read, the first sequence waits for all the other
-    prompts and the last waits for none. On average a sequence waits for half of them.
+    A sequence meets the prompts of all other users, or of half of them if equal ones start together and no one decodes
+    before all prompts are read.
 
     >>> group = dict(batch=64, output=201, token_time="10 ms", prompt_time="30 ms", ttft="100 ms")
     >>> end_to_end_group(group, prompts_met=1), end_to_end_group(group, prompts_met=0.5)
@@ -127,9 +119,7 @@ _WHILE_READING = {
 
 @cache
 def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str, overlap: str = "none") -> tuple[Formula, ...]:
-    """Return the formulas of a mixed step, which reads a chunk of a prompt, or several short prompts, and decodes.
-
-    On average a chunk attends to half of its prompt.
+    """Return the formulas of a step that decodes and reads a chunk of a prompt, or several short prompts.
 
     >>> from scalebook.block import LLAMA
     >>> [f.letter for f in mixed_formulas(LLAMA, None, "all_reduce")]
@@ -144,14 +134,7 @@ def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str, overla
         _SOURCES,
         "A part of a prompt is read beside all others.",
     )
-    chain = (
-        experts.layer_tokens,
-        experts.experts_touched,
-        experts.local_experts,
-        experts.assigned_tokens,
-        experts.expert_rows,
-    )
-    found = (while_reading(f, work.passes) for f in (whole, tokens_of(work), *(chain if moe else ())))
+    found = (while_reading(f, work.passes) for f in (whole, tokens_of(work), *(experts.VISITED if moe else ())))
     return (*found, *([fullest_as_said] if moe else []))
 
 
@@ -186,9 +169,7 @@ def while_reading(f: Formula, passes: int = 1) -> Formula:
 
 @formula("mixed_fullest", "raab1998 theorem 1")
 def fullest_as_said(fullest_share):
-    """Load of the fullest device in mixed steps, if it is given: the same as in decode steps.
-
-    If a formula computes it, it is larger with fewer tokens.
+    """Load of the fullest device in mixed steps, if it is given: as in decode steps. A formula makes it larger.
 
     >>> fullest_as_said(fullest_share=1.25)
     1.25
@@ -231,9 +212,9 @@ class Serve(Step):
     """Call it like a sheet: `serve(model, device, tp=8, users=64, prompt=1024, output=1024, engine="vllm")`.
 
     Each of `users` sends the next request when the last is answered. The default engine is "ideal". With a `rate`
-    instead of `users`, the users are those who wait for an answer at that rate (Little's law), and the bill is for that
-    rate. Next to each answer is a range that holds eight of ten public measurements (`tpot_low`, `tpot_high`). Raises
-    ValueError, saying what would do, if the weights or the users' caches do not fit, and whatever a step raises.
+    instead of `users`, the users are those who wait for an answer at that rate, and the bill is for that rate. Next to
+    each answer is a range that holds eight of ten public measurements (`tpot_low`, `tpot_high`). Raises ValueError,
+    saying what would do, if the weights or the users' caches do not fit, and whatever a step raises.
     """
 
     usual = Step.usual | {"replicas": 1, "generations": 10}
@@ -251,13 +232,8 @@ class Serve(Step):
         sheet, rows, left = super().plan(knowns, letters, may_be_one)
         return (_at_rate(sheet) if "rate" in left else sheet), rows, left
 
-    def posed(self, cases: list[tuple], letters: Mapping) -> tuple:
-        """Return the search for a rate, for targets or for a device limit: see `scalebook.inference.layouts`."""
-        return posed(self, cases, letters)
-
-    def apart(self, *knowns, **letters) -> Apart:
-        """Find the cheapest two pools, one for prefill and one for decode: see `scalebook.inference.pools`."""
-        return apart(self, *knowns, **letters)
+    # functions of other modules that take a service first
+    posed, apart, offline, static, capacity = posed, apart, offline, static, capacity
 
     def __call__(self, *knowns, **letters) -> Row:
         if targets := [x for x in self.finds if x in letters]:
@@ -291,18 +267,6 @@ class Serve(Step):
         here = {n: known[n] for n in memory.inputs if n in known}
         if len(here) == len(memory.inputs) and all(np.ndim(x) == 0 for x in here.values()):
             refuse_what_does_not_fit(memory, known | {n: float(x) for n, x in here.items()})
-
-    def offline(self, *knowns, **letters) -> Row:
-        """Serve requests of one length that are all present at the start: see `scalebook.inference.batches`."""
-        return offline(self, *knowns, **letters)
-
-    def static(self, *knowns, **letters) -> Row:
-        """Serve one static batch, read together and decoded together: see `scalebook.inference.batches`."""
-        return static(self, *knowns, **letters)
-
-    def capacity(self, *knowns, **letters) -> Capacity:
-        """Find the most requests per second within the targets `ttft` and `tpot`: see `capacity`."""
-        return capacity(self, *knowns, **letters)
 
 
 @cache

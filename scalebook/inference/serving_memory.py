@@ -1,12 +1,8 @@
-"""Memory of a serving device: weights, users' caches, and what the engine keeps for itself.
-
->>> weights_on_device(LLAMA, None).free_symbols >= {symbol("tp"), symbol("weight_bits")}
-True
-"""
+"""Memory of a serving device: weights, users' caches, and what the engine keeps for itself."""
 
 from functools import cache
 
-from sympy import Expr, Max, Rational, S, floor
+from sympy import Max, Rational, S, floor
 
 from scalebook.block import LLAMA, Block, Hybrid  # noqa: F401  (the first stands in an example)
 from scalebook.inference.kernels import counted, on_device, whole_heads
@@ -16,31 +12,25 @@ from scalebook.memory.serving import linear_memory, sliding_window
 __all__ = [
     "cache_room", "cache_room_in_gib", "cache_share_usual", "cached_tokens", "cached_tokens_windows", "filled_serving",
     "filled_states", "held_weights", "max_users", "max_users_states", "memory_formulas", "sequence_state",
-    "token_cache_grouped", "token_cache_hybrid", "token_cache_indexed", "token_cache_latent", "weights_on_device",
-    "workspace_usual",
+    "token_cache_grouped", "token_cache_hybrid", "token_cache_indexed", "token_cache_latent", "workspace_usual",
 ]  # fmt: skip
 
 
 @cache
-def weights_on_device(dense: Block | None, moe: Block | None) -> Expr:
-    """Return the bytes of weights on a device: its part of a stage's blocks, and of both embeddings in 16 bits."""
+def held_weights(dense: Block | None, moe: Block | None) -> Formula:
+    """Return a device's weights as a formula: its part of a stage's blocks, and of both embeddings in 16 bits.
+
+    >>> held_weights(LLAMA, None).letter
+    'held_weights'
+    """
     x, total = symbol, S.Zero
     for block, count in counted(dense, moe):
         for weight in on_device(block).weights:
             bits = x("expert_bits") / x("ep") if weight.is_routed else x("weight_bits")
             total += count / x("pp") * whole_heads(weight.elements) * bits / 8
-    return total + x("embeddings") * x("vocab") * x("hidden") / x("tp") * x("result_bits") / 8
-
-
-@cache
-def held_weights(dense: Block | None, moe: Block | None) -> Formula:
-    """Return the weights on a device as a formula of a sheet.
-
-    >>> held_weights(LLAMA, None).letter
-    'held_weights'
-    """
+    total += x("embeddings") * x("vocab") * x("hidden") / x("tp") * x("result_bits") / 8
     said = "Weights of a device's part of the blocks, and of the embeddings."
-    return Formula("held_weights_listed", "held_weights", weights_on_device(dense, moe), ("pope2022 §3.3",), said)
+    return Formula("held_weights_listed", "held_weights", total, ("pope2022 §3.3",), said)
 
 
 @formula("token_cache", "pope2022 §3.3")
@@ -55,9 +45,7 @@ def token_cache_grouped(layers, kv_heads, head_dim, tp, pp, kv_bits):
 
 @formula("token_cache", "deepseek2024-v2 §2.1")
 def token_cache_latent(layers, kv_rank, rope_dim, pp, kv_bits):
-    """Bytes of latents per token on a device.
-
-    All heads share one latent, so every device that attends for a sequence holds all of it.
+    """Bytes of latents per token on a device, which holds all of the latent that all heads share.
 
     >>> token_cache_latent(layers=61, kv_rank=512, rope_dim=64, pp=1, kv_bits=16)
     70272.0
@@ -67,9 +55,7 @@ def token_cache_latent(layers, kv_rank, rope_dim, pp, kv_bits):
 
 @formula("token_cache", "deepseek2025-v32 §2.1")
 def token_cache_indexed(layers, kv_rank, rope_dim, index_dim, pp, kv_bits, index_bits):
-    """Bytes of latents and indexer keys per token on a device.
-
-    All heads of the indexer share one key, which every device that attends holds.
+    """Bytes of latents and indexer keys per token on a device; all heads share one latent and one key.
 
     >>> token_cache_indexed(layers=78, kv_rank=512, rope_dim=64, index_dim=128, pp=1, kv_bits=16, index_bits=8.25)
     100152.0
@@ -121,9 +107,7 @@ cache_share_usual = constant(
 
 @formula("cached_tokens", "kwon2023", "beltagy2020 §3.1")
 def cached_tokens_windows(prompt, output, layers, window, window_layers):
-    """Cached tokens of a sequence, averaged over layers with and without a sliding window.
-
-    Sliding layers keep no more than a window, in engines with a separate cache pool for each kind of layer.
+    """Cached tokens of a sequence, averaged over layers with and without a sliding window, each kind with its own pool.
 
     >>> cached_tokens_windows(prompt=8000, output=1000, layers=36, window=128, window_layers=18)
     4314.0
@@ -144,9 +128,7 @@ def cache_room(hbm_capacity, cache_share, held_weights, workspace):
 
 @formula("cache_room", "kwon2023", given=[cache_share_usual])
 def cache_room_in_gib(hbm_capacity, cache_share, held_weights, workspace):
-    """Room for caches if the device holds GiB where its maker prints GB, as drivers report of most devices.
-
-    `filled` stays the share of the memory that the maker prints.
+    """Room for caches if the device holds GiB where its maker prints GB; `filled` stays the share that is printed.
 
     >>> cache_room_in_gib(hbm_capacity="80 GB", cache_share=0.9, held_weights="60 GB", workspace="2 GB")
     15309411328.0

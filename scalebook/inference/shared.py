@@ -1,25 +1,13 @@
-"""Memory-bound decoding on tensor-parallel devices: what each device holds and reads for a token.
+"""Memory-bound decoding on tensor-parallel devices, each with a part of every matrix and of the caches.
 
-Each device has a part of every matrix. It also has a part of the caches, as long as there are enough heads.
 Communication between devices is left out, so times are lower bounds.
-
->>> from scalebook.tables import accelerators, models
->>> row = sharing(models.llama3_70b, accelerators.h100, tp=8, batch=64, context=8192, weight_bits=16, kv_bits=16)
->>> row.max_batch, round(row.cache_batch, 1), round(row.token_time * 1e3, 2)
-(185.0, 51.8, 11.6)
 """
 
 from sympy import Max, Min, floor
 
 from scalebook.inference.tokens import CHANGES, decode_flops, decode_rate, read_params, token_time
 from scalebook.language import Sheet, formula
-from scalebook.memory.serving import (
-    full_attention,
-    kv_cache,
-    kv_cache_per_token,
-    sliding_window,
-    weight_memory,
-)
+from scalebook.memory.serving import full_attention, kv_cache, kv_cache_per_token, sliding_window, weight_memory
 from scalebook.tables.shapes import cache_heads_grouped, used_params
 
 __all__ = [
@@ -64,13 +52,11 @@ def max_batch_shared(hbm_capacity, weight_memory, tp, cache_ways, cached, kv_cac
 
 @formula("cache_batch", "pope2022 §2.1", given=[used_params, cache_ways, *_PER_TOKEN])
 def cache_batch(used_params, weight_bits, tp, cache_ways, cached, kv_cache_per_token):
-    """Sequences whose caches take as long to read as a dense model's weights.
+    """Sequences whose caches take as long to read as a dense model's weights: throughput is half of its limit.
 
-    Throughput is then half of what any batch could reach.
-
-    >>> from scalebook.tables import models
-    >>> round(cache_batch(models.llama3_70b, tp=8, context=8192, weight_bits=16, kv_bits=16), 1)
-    51.8
+    >>> known = dict(cached=8192, kv_cache_per_token=327_680, tp=8, cache_ways=8)
+    >>> round(cache_batch(known, used_params=70e9, weight_bits=16), 1)
+    52.2
     """
     return used_params * weight_bits / 8 / tp / (cached * kv_cache_per_token / cache_ways)
 
@@ -79,9 +65,8 @@ def cache_batch(used_params, weight_bits, tp, cache_ways, cached, kv_cache_per_t
 def full_read_time(hbm_capacity, hbm_bandwidth):
     """Time to read a device's whole memory once: the longest time per token that memory can cause.
 
-    >>> from scalebook.tables import accelerators
-    >>> round(full_read_time(accelerators.h100) * 1e3, 1)
-    23.9
+    >>> full_read_time(hbm_capacity="80 GB", hbm_bandwidth="3.2 TB/s")
+    0.025
     """
     return hbm_capacity / hbm_bandwidth
 

@@ -39,19 +39,15 @@ def simulate_serving(
     A step decodes all running sequences and reads up to `chunk` prompt tokens, first come, first served. It takes
     `base_time + batch * added_time + tokens read * prompt_time / prompt`, or what `step(batch, tokens read)` returns.
     Lengths are `prompt` and `output`, or drawn uniformly between `shortest` times these and these. A share `hits` of
-    each prompt is in the prefix cache and not read, except its last token. At most `max_batch` requests are read and
-    decoded at once. Each reserves its whole prompt (hits included) and its output in a cache of `cache_limit` tokens. A
-    request that does not fit waits, and so do all requests after it; no sequence is ever preempted.
+    each prompt is in the prefix cache and not read, except its last token. At most `max_batch` requests run at once.
+    Each reserves its prompt and its output in a cache of `cache_limit` tokens. A request that does not fit waits, and
+    so do all after it; none is preempted.
 
-    All users start together. `requests` is the number sent in all, by default 10 per user, or 1,000 at a rate. The
-    first `warmup` requests count in no result. A rate beyond the capacity is allowed: waits then grow with `requests`.
-    The same seed draws the same requests for every engine. `step` is called once for many equal steps. Raises
-    ValueError for requests that cannot be served.
+    All users start together. `requests` is the number sent in all, by default 10 per user, or 1,000 at a rate; the
+    first `warmup` count in no result. The same seed draws the same requests for every engine. `step` is called once for
+    many equal steps. Raises ValueError for requests that cannot be served.
 
     >>> engine = dict(base_time="10 ms", added_time="50 us", prompt_time="30 ms")
-    >>> run = simulate_serving(prompt=1000, output=200, rate=8, warmup=200, **engine)
-    >>> {name: round(x, 4) for name, x in run.statistics("tpot").items()}
-    {'mean': 0.0145, 'p50': 0.0145, 'p95': 0.0161, 'p99': 0.0167}
     >>> simulate_serving(prompt=1000, output=1000, users=256, **engine)
     2560 requests at 8394 token/s: mean ttft 0.6656 s, end to end 30.48 s
     """

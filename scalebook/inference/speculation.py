@@ -1,12 +1,7 @@
 """Speculative decoding: a step checks several drafted tokens at once.
 
 The step gives the drafts before the first wrong one, and one more token. With a small batch a step is bound by memory,
-so checking some more tokens costs little. With larger batches it costs more, and from `speculation_batch` on drafts do
-not pay.
-
->>> row = speculating(acceptance=0.8, drafted=5, draft_cost=0.05, base_time="10 ms", added_time="50 us", batch=16)
->>> round(row.step_tokens, 2), round(row.speculation_gain, 2), round(row.speculation_batch), round(row.tpot * 1e3, 2)
-(3.69, 2.15, 128, 5.01)
+so checking costs little; from `speculation_batch` on drafts do not pay.
 """
 
 from scalebook.inference.queues import token_time_linear
@@ -14,31 +9,18 @@ from scalebook.language import Sheet, formula
 
 __all__ = [
     "speculating", "speculation_batch", "speculation_gain_free", "speculation_gain_linear", "step_tokens",
-    "step_tokens_two", "tpot_speculative",
+    "tpot_speculative",
 ]  # fmt: skip
 
 
 @formula("step_tokens", "leviathan2022 §3.1", domain={"an acceptance below 1": lambda acceptance: acceptance < 1})
 def step_tokens(acceptance, drafted):
-    """Expected tokens of a step that checks `drafted` drafts, each accepted with the same probability.
-
-    It is a geometric series up to the first rejected draft. The step always gives one token of its own, in place of the
-    rejected draft or after the last one. At an acceptance of 1 it would be `drafted + 1`.
+    """Expected tokens of a step that checks `drafted` drafts, each accepted with one probability, and one of its own.
 
     >>> round(step_tokens(acceptance=0.8, drafted=5), 2)
     3.69
     """
     return (1 - acceptance ** (drafted + 1)) / (1 - acceptance)
-
-
-@formula("step_tokens", "deepseek2024-v3 §5.4.3")
-def step_tokens_two(acceptance):
-    """Expected tokens of a step with one draft, as in multi-token prediction with one more token.
-
-    >>> step_tokens_two(acceptance=0.85), step_tokens_two(acceptance=0.9)  # a rate of 1.8 times was reported for these
-    (1.85, 1.9)
-    """
-    return 1 + acceptance
 
 
 @formula("speculation_gain", "leviathan2022 §3.3", given=[step_tokens])
@@ -55,8 +37,7 @@ def speculation_gain_free(step_tokens, drafted, draft_cost):
 def speculation_gain_linear(step_tokens, drafted, draft_cost, base_time, added_time, batch):
     """Speed-up if each draft adds as much to a step as a sequence does.
 
-    This holds if a sequence adds mostly arithmetic. If it adds mostly cache reads, drafts share one read of the cache,
-    and the speed-up is higher.
+    If a sequence adds mostly cache reads, which drafts share, the speed-up is higher.
 
     >>> known = dict(acceptance=0.8, drafted=5, draft_cost=0.05, base_time="10 ms", added_time="50 us")
     >>> [round(speculation_gain_linear(known, batch=x), 2) for x in (1, 16, 128, 1024)]

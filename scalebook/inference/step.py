@@ -1,10 +1,4 @@
-"""A serving step on devices that share a model: decoding sequences, prompts that are read, or both.
-
->>> from scalebook.tables import accelerators, models
->>> row = decode_step(models.llama3_70b, accelerators.h200.at("fp8"), tp=8, batch=64, context=4096)
->>> round(row.pass_time * 1e3, 1), abs(sum(row[part] for part in PARTS) + row.engine_time - row.pass_time) < 1e-12
-(11.0, True)
-"""
+"""A serving step on devices that share a model: decoding sequences, prompts that are read, or both."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -59,9 +53,7 @@ _SOURCES = ("pope2022 §3", "aiconfigurator")
 
 @formula("device_batch", "huang2019 §2.3")
 def device_batch(batch, pp):
-    """Sequences in one pipeline stage at a time; stages work on different sequences.
-
-    With fewer sequences than stages, some stages are idle.
+    """Sequences in one pipeline stage at a time; with fewer sequences than stages, some stages are idle.
 
     >>> device_batch(batch=64, pp=2), device_batch(batch=1, pp=2)
     (32.0, 1.0)
@@ -111,17 +103,9 @@ def engine_time(step_overhead, layer_overhead, layers):
 
 @formula("pass_time", "pope2022 §3")
 def pass_time(
-    weights_time,
-    products_time,
-    cache_time,
-    reading_time,
-    experts_time,
-    routing_time,
-    streams_time,
-    exchange_time,
-    launches_time,
-    engine_time,
-):
+    weights_time, products_time, cache_time, reading_time, experts_time, routing_time, streams_time, exchange_time,
+    launches_time, engine_time,
+):  # fmt: skip
     """Time of a step: the sum of its parts, since kernels and messages wait for each other.
 
     >>> parts = dict.fromkeys(PARTS, "1 ms")
@@ -137,10 +121,6 @@ _TOKENS = {
     "prefill": (read_tokens, halves.read_tokens_half),
     "mixed": (mixed_tokens, halves.mixed_tokens_half),
 }
-_EXPERTS = (
-    experts.layer_tokens, experts.experts_touched, experts.local_experts, experts.assigned_tokens, experts.expert_rows,
-    experts.devices_touched,
-)  # fmt: skip
 
 
 def tokens_of(work: Work) -> Formula:
@@ -170,7 +150,7 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
         pass_time,
         tokens_of(work),
         *([device_batch if work.passes == 1 else halves.device_batch_half] if work.decodes else []),
-        *(_EXPERTS if moe else ()),
+        *((*experts.VISITED, experts.devices_touched) if moe else ()),
         *kind,
         *assumptions.ASSUMED,
         *kernels.DEFAULT_FORMULAS,
@@ -181,9 +161,7 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
 
 @cache
 def step_sheet(dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
-    """Return the sheet of a step for a model's blocks; `using` replaces its formulas.
-
-    By itself it reads caches as the H100 does. Also pass `read_by(kind, device)` to read them as another device does.
+    """Return the sheet of a step for a model's blocks; it reads caches as the H100 does without a `read_by` row.
 
     >>> from scalebook.block import LLAMA
     >>> step_sheet(LLAMA, None, Work("decode")).formulas["pass_time"].inputs[:2]
@@ -223,12 +201,11 @@ class Step:
     """Call it like a sheet: `decode_step(model, device, tp=8, batch=64, context=4096)`.
 
     The model's row decides the blocks. The device's precision sets the widths of weights, caches, activations and
-    experts unless they are given; caches and activations may be wider. Besides letters, a step takes three words.
-    `exchange` says how tokens reach experts: "all_reduce" if every device of a group has all tokens, "all_to_all" if
-    tokens are sent (the default with attention_dp), or "gather". `overlap` says whether messages are hidden: "none", or
-    "half_batches" for two-batch overlap. `engine` is a row of `tables.engines`, or its name. A single device needs no
-    network. Raises ValueError with one sentence for a layout that cannot run (`scalebook.inference.rules`), and
-    TypeError if something is missing.
+    experts unless they are given. `exchange` says how tokens reach experts: "all_reduce" if every device of a group has
+    all tokens, "all_to_all" if tokens are sent (the default with attention_dp), or "gather". `overlap` says whether
+    messages are hidden: "none", or "half_batches" for two-batch overlap. `engine` is a row of `tables.engines`, or its
+    name. Raises ValueError with one sentence for a layout that cannot run (`scalebook.inference.rules`), and TypeError
+    if something is missing.
     """
 
     usual = DEFAULT_LETTERS
@@ -247,10 +224,7 @@ class Step:
         return step_sheet(dense, moe, work, *more)
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
-        """Return the sheet for a search: its letters are searched, so no term is left out because of their value.
-
-        If no network is known, a rule leaves only single devices, and their sheet needs none.
-        """
+        """Return the sheet for a search: its letters are searched, so no term is left out because of their value."""
         known = {n: x for row in (*knowns, letters) if isinstance(row, Mapping) for n, x in row.items()}
         return self.plan(knowns, letters, may_be_one=np.all(reach(known) == 1))
 

@@ -1,10 +1,4 @@
-"""A decode step on one device: bytes read, FLOPs, time, and whether memory or arithmetic limits it.
-
->>> from scalebook.tables import accelerators, models
->>> row = decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16)
->>> round(row.token_time * 1e3, 2), round(row.idle_fraction, 3)
-(4.8, 0.996)
-"""
+"""A decode step on one device: bytes read, FLOPs, time, and whether memory or arithmetic limits it."""
 
 from functools import cache
 
@@ -31,9 +25,9 @@ from scalebook.tables.shapes import (
 
 __all__ = [
     "CHANGES", "decode_flops", "decode_intensity", "decode_intensity_gqa", "decode_intensity_mha",
-    "decode_intensity_mla", "decode_intensity_mqa", "decode_rate", "decode_traffic", "decoding", "latency_floor",
-    "read_params", "ridge_batch", "ridge_context", "token_time", "token_time_engine", "token_time_fitting",
-    "token_time_loads", "token_time_overhead", "token_time_sums",
+    "decode_intensity_mla", "decode_rate", "decode_traffic", "decoding", "latency_floor", "read_params", "ridge_batch",
+    "ridge_context", "token_time", "token_time_engine", "token_time_fitting", "token_time_loads", "token_time_overhead",
+    "token_time_sums",
 ]  # fmt: skip
 
 
@@ -43,9 +37,6 @@ __all__ = [
 @formula("read_params", "memory-bottlenecks", given=[used_params])
 def read_params(used_params, params, active_params, routed_share, batch):
     """Parameters that a step reads; the more sequences in the batch, the more experts they visit.
-
-    Each token visits a random share of the experts. A routed expert stays unread with probability (1 - share)^batch. At
-    batch 1, the idle experts hold (params - active_params). A dense model has no idle experts.
 
     >>> read_params(used_params=37e9, active_params=37e9, params=671e9, routed_share=8 / 256, batch=1)
     37000000000.0
@@ -79,10 +70,7 @@ def decode_flops(batch, used_params, layers, attention_width, cached):
     given=[kv_width_grouped, kv_width_latent, attention_width_grouped, attention_width_latent],
 )
 def decode_intensity(attention_width, kv_width, kv_bits):
-    """FLOPs per byte of attention in decoding.
-
-    Each cached value is read once and used in one multiply-add per head that shares it. Batch and context cancel,
-    because every sequence has a cache of its own.
+    """FLOPs per byte of attention in decoding, whatever the batch and the context.
 
     >>> from scalebook.tables import models
     >>> decode_intensity(models.llama2_7b, kv_bits=16), decode_intensity(models.llama3_70b, kv_bits=16)
@@ -106,16 +94,6 @@ def decode_intensity_mha(heads, kv_bits):
     return _grouped()(kv_heads=heads).rhs
 
 
-@formula("decode_intensity", "shazeer2019 §3")
-def decode_intensity_mqa(heads, kv_bits):
-    """FLOPs per byte of multi-query attention in decoding, where all heads share one key and value.
-
-    >>> decode_intensity_mqa(heads=48, kv_bits=16)
-    48.0
-    """
-    return _grouped()(kv_heads=1).rhs
-
-
 @formula("decode_intensity", "ainslie2023 §2.2")
 def decode_intensity_gqa(heads, kv_heads, kv_bits):
     """FLOPs per byte of grouped-query attention in decoding, where a group of heads shares one key and value.
@@ -129,8 +107,6 @@ def decode_intensity_gqa(heads, kv_heads, kv_bits):
 @formula("decode_intensity", "deepseek2024-v2 §2.1")
 def decode_intensity_mla(heads, kv_rank, rope_dim, kv_bits):
     """FLOPs per byte of multi-head latent attention in decoding, with the projections absorbed.
-
-    All heads read one latent, as keys and as values.
 
     >>> round(decode_intensity_mla(heads=128, kv_rank=512, rope_dim=64, kv_bits=16), 1)
     241.8
@@ -176,8 +152,6 @@ def token_time_fitting(compute_time, memory_time):
 def token_time_overhead(memory_time, bandwidth_efficiency, layers, block_overhead):
     """Time of a memory-bound step as measured: traffic at the achieved bandwidth, and an overhead per block.
 
-    Each block launches about the same kernels whatever its size, so the overhead grows with the number of layers.
-
     >>> token_time_overhead(memory_time="5 ms", bandwidth_efficiency=0.8, layers=32, block_overhead="50 us")
     0.00785
     """
@@ -188,8 +162,8 @@ def token_time_overhead(memory_time, bandwidth_efficiency, layers, block_overhea
 def token_time_engine(memory_time, bandwidth_efficiency, readers, layers, block_overhead, turns, turn_time):
     """Time of a memory-bound step of an engine: achieved bandwidth, an overhead per block, and turns of devices.
 
-    With several devices, either `readers` devices read at once, each its part of every matrix. Or each device has
-    layers of its own, and a token passes from one to the next in `turns` turns.
+    Either `readers` devices read at once, each its part of every matrix; or each device has layers of its own, and a
+    token passes from one to the next in `turns` turns.
 
     >>> from scalebook.tables import engines, models
     >>> one = dict(batch=1, context=64, weight_bits=4.54, kv_bits=16, readers=1, turns=0, hbm_bandwidth="1.008 TB/s")
@@ -203,10 +177,7 @@ def token_time_engine(memory_time, bandwidth_efficiency, readers, layers, block_
 def token_time_loads(
     memory_time, bandwidth_efficiency, load_rate, hbm_bandwidth, readers, layers, block_overhead, turns, turn_time
 ):
-    """Time of a memory-bound step of an engine, if cores limit the bandwidth.
-
-    A core has only a certain number of loads in flight, so the cores together may ask for less than the memory can
-    deliver. Otherwise as `token_time_engine`.
+    """Time of a memory-bound step as `token_time_engine`, if the loads that cores have in flight limit the bandwidth.
 
     >>> from scalebook.tables import accelerators, engines, models
     >>> one = dict(batch=1, context=64, weight_bits=4.54, kv_bits=16, readers=1, turns=0)
@@ -247,8 +218,6 @@ def decode_rate(batch, token_time):
 def latency_floor(used_params, weight_bits, hbm_bandwidth):
     """Lower bound of the time per token: the weights that one token uses, at full bandwidth.
 
-    No batch, cache or kernel gets below it.
-
     >>> latency_floor(used_params=70e9, weight_bits=16, hbm_bandwidth="3.35 TB/s")
     0.041791044776119404
     """
@@ -259,9 +228,8 @@ def latency_floor(used_params, weight_bits, hbm_bandwidth):
 def ridge_batch(ridge_intensity, weight_bits):
     """Batch for which reading a dense model's weights takes as long as multiplying by them; caches are left out.
 
-    >>> from scalebook.tables import accelerators
-    >>> round(ridge_batch(accelerators.h100, weight_bits=16))
-    295
+    >>> ridge_batch(ridge_intensity=295, weight_bits=8)
+    147.5
     """
     return ridge_intensity * weight_bits / 16
 
@@ -269,8 +237,6 @@ def ridge_batch(ridge_intensity, weight_bits):
 @formula("ridge_context", "memory-bottlenecks", given=[used_params, ridge_intensity, kv_cache_per_token])
 def ridge_context(used_params, ridge_intensity, kv_cache_per_token, layers, attention_width):
     """Context beyond which reading the caches takes longer than all arithmetic, however large the batch.
-
-    Both times grow in proportion to the batch, so beyond this context batching never makes decoding compute-bound.
 
     >>> from scalebook.tables import accelerators, models
     >>> round(ridge_context(models.llama2_7b, accelerators.h100, kv_bits=16))

@@ -1,8 +1,4 @@
-"""Prediction intervals of serving: the range that eight of ten public measurements lie in.
-
->>> tpot_ends.low(tpot="10 ms", band_low=0.9)
-0.009
-"""
+"""Prediction intervals of serving: the range that eight of ten public measurements lie in."""
 
 from typing import NamedTuple
 

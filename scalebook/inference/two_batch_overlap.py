@@ -50,9 +50,8 @@ def mixed_tokens_half(device_batch, prompts, read_chunk):
 def exposed_messages(attention_stretch, attention_messages, experts_stretch, experts_messages):
     """Time in a block during which a message is not hidden by the other half's computation.
 
-    Each message travels while the other half computes. The messages after attention overlap with the other half's
-    attention for one half, and with its experts for the other half; so do the messages after the experts. If a message
-    takes longer than the computation it overlaps with, the rest of it is exposed.
+    The messages after attention and those after the experts each meet the other half's attention once and its experts
+    once.
 
     >>> exposed_messages(attention_stretch="3 ms", attention_messages="1 ms", experts_stretch="1 ms",
     ...                  experts_messages="2 ms")
@@ -76,9 +75,7 @@ def alternating_time(attention_stretch, experts_stretch, exposed_messages):
 
 @formula("alternating_end", _HERE)
 def alternating_end(attention_stretch, experts_messages):
-    """Extra time at the ends of a step, where nothing overlaps.
-
-    Before the first message only the first half attends; after all computation only the last message travels.
+    """Extra time at the ends of a step: the first half's attention alone, or the last message alone.
 
     >>> alternating_end(attention_stretch="2 ms", experts_messages="1 ms")
     0.001
@@ -104,9 +101,7 @@ def slowing_by_cores(cores, exchange_cores):
 
 @cache
 def parts_of_step(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work: Work) -> dict[str, Expr]:
-    """Return the parts of a step's time by name.
-
-    With half batches, computing counts both halves, and messages count only where they are not hidden.
+    """Return the parts of a step's time by name; with half batches, messages count only where they are not hidden.
 
     >>> len(parts_of_step(LLAMA, None, Work("decode", overlap="half_batches")))
     9
