@@ -18,6 +18,7 @@ from scalebook.tables import accelerators, libraries, models
 
 from .every import every
 from .refits import fitted_rows, off
+from .support import cases
 
 NEEDED = ("hidden", "heads", "kv_heads", "head_dim", "ffn", "gating")
 DENSE = [key for key, row in models.items() if all(x in row for x in NEEDED)]
@@ -247,24 +248,7 @@ def test_a_token_of_latent_attention_by_hand(tmp_path, name):
 
 
 PYTHON = libraries.kernels_from_python_h20
-INFERSIM = {
-    "128 heads share the products": (
-        dict(kind="mha", phase="decode", head_config="256-2-128", batch_size=64, kv_len=8192),
-        4 * 64 * 256 * 8192 * 128 / (0.6 * 148e12),  # nothing was measured of the H20's products: 0.6 of the peak
-    ),
-    "the keys are read": (
-        dict(kind="mha", phase="decode", head_config="32-8-128", batch_size=64, kv_len=8192),
-        64 * 2 * (2 * 8192 * 8 * 128 + 2 * 32 * 128) / (PYTHON.read_efficiency_grouped * 4e12),
-    ),
-    "latents": (
-        dict(kind="mla", phase="decode", head_config="128-512-64", batch_size=64, kv_len=8192),
-        2 * 64 * 128 * 8192 * (576 + 512) / (0.6 * 148e12),
-    ),
-    "a prompt of latents": (
-        dict(kind="mla", phase="prefill", head_config="128-128-64", seq_len=1024),
-        128 * 36 * 128**2 * (2 * 320 / 148e12 + libraries.flash_attention.score_flops / 44e12),
-    ),
-}
+INFERSIM = cases("kernels on an H20 by hand", globals())
 
 
 @pytest.mark.parametrize("case", INFERSIM)

@@ -45,6 +45,7 @@ from scalebook.tables import models, shapes
 from scalebook.tables.shapes import used_params
 
 from .every import every
+from .support import cases
 
 BLOCKS = {
     "GPT": GPT, "LLAMA": LLAMA, "MOE": MOE, "MLA": MLA, "MLA_ABSORBED": MLA_ABSORBED, "MLA_MOE": MLA_MOE,
@@ -68,23 +69,7 @@ def megatron(expr):
 
 
 # Korthikanti et al. 2022 (arXiv:2205.05198): equations 1, 2 and 4, and section 5 with and without splitting.
-SAVED = [
-    ((), s * b * h * (34 + 5 * a * s / h)),
-    ((tensor_parallel,), s * b * h * (10 + 24 / t + 5 * a * s / (h * t))),
-    ((tensor_parallel, sequence_parallel), s * b * h / t * (34 + 5 * a * s / h)),
-    ((selective,), 34 * s * b * h),
-    ((tensor_parallel, sequence_parallel, selective), 34 * s * b * h / t),
-    ((selective, tensor_parallel, sequence_parallel), 34 * s * b * h / t),
-    ((tensor_parallel, selective), s * b * h * (10 + 24 / t)),
-    ((full,), 2 * s * b * h),
-    ((tensor_parallel, full), 2 * s * b * h),
-    ((tensor_parallel, sequence_parallel, full), 2 * s * b * h / t),
-    # FlashAttention keeps one fp32 number a row instead of 5as/h.
-    ((flash,), s * b * h * (34 + 4 * a / h)),
-    ((tensor_parallel, sequence_parallel, flash), s * b * h / t * (34 + 4 * a / h)),
-    ((flash, full), 2 * s * b * h),
-    ((context_parallel,), s * b * h / symbol("cp") * (34 + 5 * a * s / h)),
-]
+SAVED = [*cases("what blocks save, as published", globals()).values()]
 
 
 @pytest.mark.parametrize(
@@ -272,14 +257,7 @@ def test_context_parallelism_gathers_keys_and_values():
 
 # --- Calculon, operation by operation
 
-CALCULON = {  # GPT-3 175B, tensor_par 8, micro-batch 1, float16: FLOPs, bytes (calculon-ai/calculon at caa4b11)
-    "h1": (226492416, 100712448), "q": (77309411328, 94371840), "k": (77309411328, 94371840),
-    "v": (77309411328, 94371840), "scores": (12884901888, 113246208), "probs": (251658240, 201326592),
-    "dropped": (50331648, 251658240), "mix": (12884901888, 113246208), "attended_partial": (77309411328, 94371840),
-    "a": (25165824, 125829120), "x2": (25165824, 150994944), "h2": (226492416, 100712448),
-    "up": (309237645312, 226492416), "active": (100663296, 50331648), "down_partial": (309237645312, 226492416),
-    "f": (25165824, 125829120), "y": (25165824, 150994944),
-}  # fmt: skip
+CALCULON = cases("operations as Calculon costs them", globals())
 GPT3_175B = {
     b: 1,
     s: 2048,

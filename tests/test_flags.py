@@ -18,6 +18,7 @@ from scalebook.training import overlap, training_step
 from scalebook.training.strategy import Strategy
 
 from .every import every
+from .support import cases
 
 assert overlap  # whose formulas the table names
 EVERY = [y for flags_of in frameworks().values() for y in flags_of.values()]
@@ -176,10 +177,7 @@ def test_what_torchtitan_does_where_nothing_is_said():
     assert said.knowns["recompute"] == "none" and said.knowns["batch"] == 2 and not said.notes
 
 
-@pytest.mark.parametrize(("layers", "each", "ends", "chunks"), [
-    (126, 8, None, 4), (126, 16, None, 2), (32, 4, (0, 0), 2), (32, 4, None, None), (30, 4, (0, 2), 2),
-    (80, 0, None, None),
-])  # fmt: skip
+@pytest.mark.parametrize(("layers", "each", "ends", "chunks"), cases("chunks of torchtitan", globals()).values())
 def test_torchtitan_counts_embedding_and_head(layers, each, ends, chunks):
     """As it cuts stages: ceil((layers + first + last) / layers per stage), over the devices of the pipeline."""
     given = dict(pipeline_parallel_degree=4, pipeline_parallel_schedule="Interleaved1F1B")

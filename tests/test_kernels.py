@@ -35,6 +35,7 @@ from scalebook.training.step import training_step
 
 from .every import every
 from .refits import fitted_rows, off, predicted_with
+from .support import cases
 
 LISTINGS = ["GPT", "LLAMA", "MOE", "MLA", "MLA_MOE", "MLA_ABSORBED", "HEAD"]
 SIZES = st.integers(1, 40_000)
@@ -352,16 +353,7 @@ def test_a_step_on_the_mi300x_is_slower_than_the_best_product_that_amd_published
 
 # Rows an expert, columns, inner size; what the forward product, that of the inputs' gradient and that of the weights'
 # (in 32 bits) reach of a B200's peak, as SimuMax's system description lists them.
-GROUPED = [
-    (154, 3072, 5120, 0.200, 0.195, 0.094),
-    (128, 4096, 7168, 0.208, 0.226, 0.077),
-    (616, 3072, 5120, 0.462, 0.321, 0.258),
-    (512, 7168, 2048, 0.427, 0.294, 0.215),
-    (1232, 3072, 5120, 0.513, 0.422, 0.328),
-    (1024, 4096, 7168, 0.457, 0.435, 0.289),
-    (2460, 5120, 1536, 0.496, 0.489, 0.403),
-    (9832, 3072, 5120, 0.475, 0.476, 0.419),
-]  # fmt: skip
+GROUPED = [*cases("products of experts on a B200", globals()).values()]
 
 
 def grouped_share(rows, columns, inner, gradient=False):

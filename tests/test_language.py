@@ -157,12 +157,7 @@ def test_months(month):
     assert show(parse(f"2024-{month:02d}", "year"), "year") == f"2024-{month:02d}"
 
 
-EDGES = [
-    0, 1, 999.95, 999.949, 999.95e3, 999949, 1e6, 999999.9, 123456, 1234567, 1234.5, 12345, 0.5, 0.00099995, 1e-3,
-    1e-13, 5e-324, 1e-12, 9.9995e-13, 1e15, 1e18, 9.9995e17, 1e20, 1e21, 1e22, 9.9995e21, 1e24, 1.7e308, 119.95, 120,
-    120.05, 7199, 7200, 172800, 59.5, 0.1 + 0.2, 2.0005, 1.0005, 10.005, 2**53, 2**53 + 2, -1, -1234.5, -0.00012345,
-    8e12, 3.35e12,
-]  # fmt: skip
+EDGES = cases("numbers that are hard to show", globals())["all"]
 
 
 def samples():
@@ -183,12 +178,7 @@ def test_a_page_writes_numbers_as_python_does(unit):
         assert not wrong, wrong[:5]
 
 
-@pytest.mark.parametrize(("value", "unit", "text"), [
-    (1234.5, "", "1,235"), (0, "B", "0 B"), (999.95e3, "B", "1 MB"), (1e21, "B", "1,000 EB"), (1e-13, "s", "0.1 ps"),
-    (1e-16, "s", "1×10⁻¹⁶ s"), (119, "s", "119 s"), (120, "s", "2 min"), (3.35e12, "B/s", "3.35 TB/s"),
-    (295.3432, "FLOP/B", "295.3 FLOP/B"), (123456, "", "123,456"), (6.738e9, "", "6.738 billion"),
-    (16, "bit", "16 bit"), (700, "W", "700 W"), (1e-7, "", "1×10⁻⁷"),
-])  # fmt: skip
+@pytest.mark.parametrize(("value", "unit", "text"), cases("numbers as they are shown", globals()).values())
 def test_shown(value, unit, text):
     assert show(value, unit) == text
 
@@ -582,19 +572,7 @@ a, b, c = sympy.symbols("a b c", positive=True)
 
 @pytest.mark.parametrize(
     "expr",
-    [
-        a - b * (a - c) / 3,
-        -a / (2 * b) - (-b) ** 2 - sympy.sqrt(c),
-        1 / sympy.sqrt(a + b) - a ** (-c) + a**-3 / (b * c**2),
-        (a**b) ** 2 - (a / b) ** c,
-        2 ** (a / 3) - sympy.pi * sympy.log(2) / 7,
-        sympy.Piecewise((a / b, sympy.And(a > b, b < 3)), (sympy.log(a), a > c), (-c, True)),
-        sympy.Piecewise((1 / (a - b), sympy.Or(a >= 5, b <= 1)), (sympy.Min(a, -b, c), True)) * 2,
-        sympy.Max(a, b - c, 2 - a) + sympy.ceiling(a / b) - sympy.floor(b / c) * sympy.exp(-a),
-        sympy.Mod(sympy.ceiling(a), 3) * b - sympy.Mod(b, c) + sympy.Abs(a - b),
-        sympy.sin(a - b) * sympy.atan(c) + (a - b) ** 2,  # what no formula of the package uses
-        sympy.Float("0.1") * a - sympy.Rational(-2, 3) * b,
-    ],
+    cases("expressions that are written as code", globals()).values(),
     ids=str,
 )
 def test_what_is_written_is_what_sympy_says(expr):

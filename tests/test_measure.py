@@ -36,6 +36,8 @@ from scalebook.shell.named import read
 from scalebook.tables import accelerators, models
 from scalebook.training import training_step
 
+from .support import cases
+
 TINY = Shape(layers=1, hidden=16, heads=2, ffn=24, vocab=32)
 CELLS = [
     "hbm_capacity", "hbm_bandwidth", "stream_efficiency", "kernel_launch", "cores", "peak_fp32", "matmul_fp32",
@@ -335,16 +337,7 @@ def test_frameworks_are_asked_for_by_name():
 # Files
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ("", "has no stanza"), ("[a", "mine.toml: "), ("a = 1", "stands before the first stanza"),
-    ('[a]\nname = "A"', "lacks hbm_capacity, hbm_bandwidth, a peak"),
-    ('[a]\nsource = "scalebook-measure"\nhbm_capacity = "8 GB"\nhbm_bandwidth = "9 GB/s"', "lacks a peak"),
-    ('[a]\nsource = "scalebook-measure"\npeak_fp32 = "1 TFLOP/s"\nhbm_capacity = "8 GB"', "lacks hbm_bandwidth"),
-    ('[a]\nsource = "scalebook-measure"\npeak_fp32 = "1 TB/s"', "with the unit FLOP/s"),
-    ('[a]\nsource = "scalebook-measure"\npeak_fp23 = "1 TFLOP/s"', "did you mean 'peak_fp32'"),
-    ('[a]\nsource = "my own"\npeak_fp32 = "1 TFLOP/s"', "is not among the sources"),
-    ('[a]\nsource = "scalebook-measure"\ncores = {value = 2, low = 3, high = 4}', "lies between them"),
-])  # fmt: skip
+@pytest.mark.parametrize(("text", "words"), cases("files of a reader's own device", globals()).values())
 def test_a_broken_row_says_what_would_do(tmp_path, text, words):
     path = tmp_path / "mine.toml"
     path.write_text(text, "utf-8")

@@ -13,14 +13,10 @@ from scalebook.training.profile import profile
 from scalebook.training.step import training_step
 from scalebook.training.strategy import Strategy
 
+from .support import cases
+
 A100, H100 = accelerators.a100.at("bf16"), accelerators.h100.at("bf16")
-STEPS = {
-    "GPT": (models.megatron_175b, A100, dict(tp=8, pp=8, dp=1, microbatches=64, chunks=3, seq=2048,
-                                             recompute="selective", attention="unfused")),
-    "Llama": (models.llama3_8b, H100, dict(tp=2, dp=4, global_batch=64, seq=8192, recompute="full")),
-    "experts": (models.mixtral_8x7b, H100, dict(tp=2, ep=4, dp=8, global_batch=64, seq=4096)),
-    "8 bits": (models.llama3_70b, accelerators.gb200.at("fp8"), dict(tp=4, dp=8, global_batch=64, seq=8192)),
-}  # fmt: skip
+STEPS = cases("steps that are profiled", globals())
 
 
 @pytest.mark.parametrize("rates", ["measured", "ideal"])

@@ -27,29 +27,10 @@ from scalebook.inference.serving import serve_sheet
 from scalebook.tables import accelerators, engines, models
 
 from .every import every
-from .support import agree, sound
+from .support import agree, cases, sound
 
 H100, H200, B200 = (accelerators[x].at("fp8") for x in ("h100", "h200", "b200"))
-CASES = {
-    "llama": (models.llama3_70b, H200, dict(tp=8)),
-    "pairs of devices": (models.llama3_70b, accelerators.h100.at("bf16"), dict(tp=2, pp=2)),
-    "deepseek": (models.deepseek_v3, B200, dict(tp=8)),
-    "deepseek, experts apart": (models.deepseek_v3, B200, dict(tp=1, attention_dp=8, ep=8)),
-    "gathered": (models.deepseek_v3, B200, dict(tp=1, attention_dp=8, ep=8, exchange="gather")),
-    "windows": (models.gpt_oss_120b, accelerators.h100.at("bf16"), dict(tp=4, expert_bits=4.25)),
-    "picked keys": (models.glm_5, H200, dict(tp=8)),
-    "picked keys, experts apart": (models.deepseek_v3_2, B200, dict(tp=1, attention_dp=8, ep=8)),
-    "states": (models.qwen3_5_397b, H200, dict(tp=8)),
-    "states, half batches": (models.qwen3_5_397b, H200, dict(tp=8, overlap="half_batches")),
-    "half batches": (models.deepseek_v3, B200, dict(tp=1, attention_dp=8, ep=8, overlap="half_batches")),
-    "half batches gathered": (
-        models.deepseek_v3,
-        B200,
-        dict(tp=2, attention_dp=4, ep=8, exchange="gather", overlap="half_batches"),
-    ),
-    "half batches of a dense model": (models.llama3_70b, H200, dict(tp=8, overlap="half_batches")),
-    "mesh": (models.llama3_70b, accelerators.mi300x.at("fp8"), dict(tp=8)),
-}
+CASES = cases("steps of serving", globals())
 STEPS = {
     "decode": (decode_step, dict(batch=32, context=4096)),
     "prefill": (prefill_step, dict(read_chunk=2048, past=2048)),

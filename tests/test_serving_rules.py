@@ -99,13 +99,7 @@ def test_arrays_name_the_first_that_cannot_run():
     assert reason({"tp": 8, "heads": 64, "ep": 8, "experts": 8, "attention_dp": 1}) is None
 
 
-@pytest.mark.parametrize(("step", "letters"), [
-    (decode_step, dict(tp=8, batch=1, context=4096)),
-    (decode_step, dict(tp=8, pp=2, batch=3, context=4096)),
-    (mixed_step, dict(tp=8, batch=1, context=4096, read_chunk=512)),
-    (serve, dict(tp=8, users=1, prompt=1024, output=256)),
-    (serve, dict(tp=8, replicas=4, users=7, prompt=1024, output=256)),
-])  # fmt: skip
+@pytest.mark.parametrize(("step", "letters"), cases("steps too small for half batches", globals()).values())
 def test_half_batches_need_two_sequences(step, letters):
     assert "are too few for its pp=" in refused(step, DENSE, H200, **letters, overlap="half_batches")
     fewer = {n: 16 if n in ("batch", "users") else x for n, x in letters.items()}

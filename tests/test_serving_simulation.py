@@ -12,7 +12,7 @@ from scalebook.inference import decode_step, mixed_step, open_loop, prefill_step
 from scalebook.inference.arrivals import drawn, exponential, uniform
 from scalebook.tables import accelerators, models
 
-from .support import ROOT, JavaScript
+from .support import ROOT, JavaScript, cases
 
 PAGE = JavaScript((ROOT / "inference" / "simulation.js").read_text("utf-8").replace("export ", ""))
 ENGINE = dict(prompt=1000, output=200, base_time=10e-3, added_time=50e-6, prompt_time=30e-3)
@@ -301,13 +301,7 @@ def a_step(prompt, output):
 
 # Prompts, answers, users and what a step may read: alone, some together, prompts in parts, more than steps can read,
 # and prompts whose last part leaves room in a step.
-LOADS = [
-    (1024, 256, 1, 16384), (1024, 256, 8, 2048), (1024, 256, 64, 2048), (1024, 32, 8, 2048), (1024, 32, 256, 2048),
-    (4096, 256, 8, 16384), (4096, 256, 64, 2048), (4096, 256, 64, 16384), (4096, 256, 256, 2048),
-    (16384, 256, 8, 2048), (16384, 256, 64, 2048), (16384, 32, 8, 2048), (16384, 32, 64, 2048), (16384, 32, 64, 16384),
-    (65536, 128, 8, 2048), (3000, 32, 64, 2048), (20000, 200, 100, 8192), (20000, 200, 128, 8192),
-    (40000, 16, 8, 16384),
-]  # fmt: skip
+LOADS = [*cases("services that are simulated", globals()).values()]
 
 
 @pytest.mark.parametrize(("prompt", "output", "users", "chunk"), LOADS)

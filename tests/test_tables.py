@@ -143,13 +143,7 @@ def test_a_mistake_stops_the_load(tmp_path, stanza, words):
         assert word in str(refused.value)
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ("[a]\ncores = 4\n", "mine.toml, [a], cores: no source, neither of the cell nor of the stanza"),
-    ("[a]\ncores = \n", "mine.toml: "),
-    ("cores = 4\n", "mine.toml: cores = 4 stands before the first stanza"),
-    ("[a]\nsource = 5\ncores = 4\n", "mine.toml, [a], source: text belongs here, not 5"),
-    ("[a]\ncores = 4\nsource = 5\n", "mine.toml, [a], cores, source: text belongs here, not 5"),
-])  # fmt: skip
+@pytest.mark.parametrize(("text", "words"), cases("a table that is wrong", globals()).values())
 def test_other_mistakes(tmp_path, text, words):
     (path := tmp_path / "mine.toml").write_text(text, "utf-8")
     with pytest.raises(ValueError) as refused:
@@ -167,15 +161,7 @@ def swapped(key, **cells):
 
 @pytest.mark.parametrize(
     ("letter", "value", "said"),
-    [
-        ("hbm_bandwidth", 3.35e15, r"3.35 PB/s is 144 times the most that any other row has, 23.3 TB/s"),
-        ("hbm_bandwidth", 3.35e9, r"3.35 GB/s is 131 times less than any other row has, 440.2 GB/s"),
-        ("hbm_capacity", 80e12, "the most that any other row has"),
-        ("peak_bf16", 989.4e15, "the most that any other row has"),
-        ("scaleup_bandwidth", 450e6, "less than any other row has"),
-        ("tdp", 700e3, "the most that any other row has"),
-        ("kernel_launch", 2.5e-3, "the most that any other row has"),
-    ],
+    cases("cells a thousand times beyond their peers", globals()).values(),
 )
 def test_a_device_a_thousand_times_beyond_all_others_is_refused(letter, value, said):
     with pytest.raises(ValueError, match=rf"accelerators.toml, \[h100\], {letter}: .*{said}"):
@@ -240,13 +226,7 @@ def test_a_format_of_16_bit_products_runs_in_bf16(key):
 
 @pytest.mark.parametrize(
     ("key", "cached"),
-    [
-        ("minimax_m2_5", 248 * 1024),  # as summaries of its architecture print it
-        ("qwen3_5_397b", 15 * 2 * 2 * 256 * 2),  # only every fourth of 60 blocks caches
-        ("glm_5", 78 * (512 + 64 + 128) * 2),  # latent, rotary key and the indexer's key
-        ("gptj_6b", 28 * 2 * 4096 * 2),
-        ("falcon_180b", 80 * 2 * 8 * 64 * 2),
-    ],
+    cases("the cache of a token by hand", globals()).values(),
 )
 def test_the_cache_of_a_token_in_16_bits(key, cached):
     assert kv_cache_per_token(models[key], kv_bits=16) == cached

@@ -21,21 +21,14 @@ from scalebook.training.profile import profile
 from scalebook.training.step import DEFAULT_LETTERS, memory_sheet, training_sheet, training_step
 from scalebook.training.strategy import CHOICES, Strategy
 
-from .support import agree, sound
+from .support import agree, cases, sound
 
 PARTS = (
     "step_forward", "step_backward", "step_again", "step_head", "optimizer_time", "bubble_time", "tp_exposed",
     "cp_exposed", "ep_exposed", "pp_exposed", "dp_exposed", "offload_exposed", "host_exposed",
 )  # fmt: skip
 GPT3 = dict(tp=8, pp=8, dp=1, microbatches=64, chunks=3, seq=2048, attention="unfused")
-STRATEGIES = [
-    Strategy(), Strategy(recompute="full", sequence_parallel=False, sharding="replicated", schedule="gpipe"),
-    Strategy(recompute="selective", attention="unfused", sharding="zero2", schedule="zb_h1"),
-    Strategy(sharding="zero3", context_exchange="all_to_all", offload=True), Strategy(sharding="hybrid",
-    quantized=True), Strategy(schedule="interleaved"), Strategy(schedule="zb_h2"), Strategy(schedule="zb_v"),
-    Strategy(schedule="dualpipe"), Strategy(optimizer="muon_distributed", sharding="hybrid", offload=True),
-    Strategy(optimizer="muon_layer_sharded", sharding="zero3"), Strategy(optimizer="sgd", kernels="ideal"),
-]  # fmt: skip
+STRATEGIES = [*cases("strategies of every kind", globals()).values()]
 SHEETS = [  # made by the tests that ask: each worker reads this file, and one runs it
     *((LLAMA, None, s) for s in STRATEGIES), (GPT, None, STRATEGIES[1]), (None, MOE, Strategy()),
     (LLAMA, MOE, Strategy(optimizer="muon", schedule="dualpipe")),
@@ -52,20 +45,7 @@ def test_python_numpy_and_javascript_agree_on_a_whole_step(asked):
     assert list(agree(training_sheet(*asked), 8, rel=1e-9))
 
 
-RUNS = [
-    (models.gpt3_175b, A100, GPT3 | dict(recompute="full", sequence_parallel=False)),
-    (
-        models.llama3_405b,
-        accelerators.gb200.at("fp8"),
-        dict(tp=4, pp=8, cp=2, dp=4, chunks=8, global_batch=128, seq=8192),
-    ),
-    (models.deepseek_v3, H100, dict(tp=1, pp=4, dp=32, ep=32, microbatches=16, seq=4096, sharding="zero3")),
-    (
-        models.megatron_1t,
-        H100,
-        dict(tp=8, pp=8, dp=2, microbatches=32, seq=2048, weight_offload=1, activation_offload=0.5),
-    ),
-]
+RUNS = [*cases("steps whose parts are summed", globals()).values()]
 
 
 @pytest.mark.parametrize(("model", "device", "letters"), RUNS, ids=lambda x: getattr(x, "name", ""))
