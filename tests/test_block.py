@@ -9,26 +9,11 @@ from hypothesis import strategies as st
 from sympy import Add, Rational, expand, factor_terms
 
 import scalebook
+from scalebook.block import models as blocks
 from scalebook.block.backward import backward, recomputation
 from scalebook.block.hybrids import state_core
 from scalebook.block.listing import Block, parse
-from scalebook.block.models import (
-    EMBEDDING,
-    GPT,
-    HEAD,
-    LLAMA,
-    MLA,
-    MLA_ABSORBED,
-    MLA_MOE,
-    MLA_MOE_ABSORBED,
-    MOE,
-    block,
-    blocks_of,
-    model_active_params,
-    model_params,
-    parameters,
-    served_blocks,
-)
+from scalebook.block.models import GPT, HEAD, LLAMA, MLA, MOE, block, blocks_of, model_active_params, model_params
 from scalebook.block.operations import RULES
 from scalebook.block.sharding import context_parallel, expert_parallel, sequence_parallel, shard, tensor_parallel
 from scalebook.block.transformations import (
@@ -48,8 +33,8 @@ from .every import every
 from .support import cases
 
 BLOCKS = {
-    "GPT": GPT, "LLAMA": LLAMA, "MOE": MOE, "MLA": MLA, "MLA_ABSORBED": MLA_ABSORBED, "MLA_MOE": MLA_MOE,
-    "MLA_MOE_ABSORBED": MLA_MOE_ABSORBED, "MLA, plain queries": block("latent, plain queries", "gated"),
+    "GPT": GPT, "LLAMA": LLAMA, "MOE": MOE, "MLA": MLA, "MLA_ABSORBED": blocks.MLA_ABSORBED, "MLA_MOE": blocks.MLA_MOE,
+    "MLA_MOE_ABSORBED": blocks.MLA_MOE_ABSORBED, "MLA, plain queries": block("latent, plain queries", "gated"),
     "absorbed, plain queries": block("latent, plain queries, absorbed", "gated"), "plain": block("grouped", "plain"),
     "plain experts": block("grouped", "plain experts"), "gated experts": block("grouped", "gated experts"),
 }  # fmt: skip
@@ -93,7 +78,7 @@ def test_first_stage_of_a_pipeline():
     assert expand(in_flight * per_block - s * b * h * L / t * (34 + 5 * a * s / h)) == 0
     assert expand(in_flight * kept - 34 * s * b * h * L / t) == 0
     assert expand(interleaved * per_block - s * b * h * L / t * (1 + (p - 1) / (p * m)) * (34 + 5 * a * s / h)) == 0
-    assert expand(p * megatron(shard(EMBEDDING, "tp", "seq").saved) - s * b * h * p / t) == 0
+    assert expand(p * megatron(shard(blocks.EMBEDDING, "tp", "seq").saved) - s * b * h * p / t) == 0
     assert expand(megatron(HEAD.then(tensor_parallel, sequence_parallel).saved) - 4 * s * b * h / t * (1 + V / h)) == 0
 
 
@@ -323,7 +308,7 @@ def test_absorbing_changes_the_work_but_not_the_model(expanded, absorbed):
 
 def test_a_fused_latent_is_read_once():
     n, width = symbol("context"), symbol("kv_bits") / 8
-    reads = expand(MLA_ABSORBED.then(cached, flash).traffic).coeff(n)
+    reads = expand(blocks.MLA_ABSORBED.then(cached, flash).traffic).coeff(n)
     assert expand(reads - b * (symbol("kv_rank") + symbol("rope_dim")) * width) == 0
 
 
@@ -433,7 +418,7 @@ def test_linear_attention_is_listed_where_it_serves_and_not_where_it_trains():
     said = r"Qwen3\.5 397B-A17B has linear attention in some blocks, whose training has no listing"
     with pytest.raises(ValueError, match=said):
         blocks_of(models.qwen3_5_397b)
-    dense, moe = served_blocks(models.qwen3_5_397b)
+    dense, moe = blocks.served_blocks(models.qwen3_5_397b)
     assert dense is None and {"linear_key_heads", "kv_heads"} <= {*moe.indices}
 
 
@@ -502,7 +487,7 @@ def test_biases():
 
 def test_parameters_are_symbolic():
     """12 h^2 a layer, and the familiar 13 h of biases and norms."""
-    count = parameters(GPT).subs({symbol("kv_heads"): a, symbol("ffn"): 4 * h}).subs(symbol("head_dim"), h / a)
+    count = blocks.parameters(GPT).subs({symbol("kv_heads"): a, symbol("ffn"): 4 * h}).subs(symbol("head_dim"), h / a)
     rest = {symbol("embeddings"): 1, symbol("learned_positions"): s}
     assert expand(count.subs(rest) - L * (12 * h**2 + 13 * h) - (V + s) * h - 2 * h) == 0
 
@@ -587,7 +572,7 @@ def test_a_listing_reads_back(name):
 def test_blocks_of_a_model():
     assert blocks_of(MODELS["gpt3_175b"]) == (GPT, None)
     assert blocks_of(MODELS["llama3_8b"]) == (LLAMA, None)
-    assert blocks_of(MODELS["deepseek_v3"]) == (MLA, MLA_MOE)
+    assert blocks_of(MODELS["deepseek_v3"]) == (MLA, blocks.MLA_MOE)
     assert blocks_of(MODELS["mixtral_8x7b"]) == (None, block("grouped", "gated experts"))
 
 

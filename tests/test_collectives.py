@@ -10,17 +10,10 @@ from hypothesis import strategies as st
 
 from scalebook.language import symbol
 from scalebook.language.domain import OutsideDomain
+from scalebook.machine import collective_rates as rates
 from scalebook.machine import collective_schedules as schedules
 from scalebook.machine import collectives
-from scalebook.machine.collective_rates import (
-    bus_bandwidth,
-    bus_bandwidth_reduce,
-    chunked_message,
-    group_share,
-    group_share_mesh,
-    group_share_torus,
-    message_chunks,
-)
+from scalebook.machine.collective_rates import bus_bandwidth_reduce, chunked_message, group_share, message_chunks
 from scalebook.machine.collectives import KINDS, all_reduce, all_reduce_hierarchical, all_reduce_ring, collective
 from scalebook.machine.topologies import fat_tree_devices, mesh_all_reduce, switch_hops, torus_all_reduce
 from scalebook.measurements import CONFRONTATIONS, confront
@@ -421,7 +414,7 @@ def test_the_best_number_of_chunks_is_best_and_gives_the_root(size):
 
 
 def test_bus_bandwidth_of_a_perfect_ring_is_that_of_its_links():
-    for f, bus in ((schedules.ring_all_gather, bus_bandwidth), (schedules.ring_all_reduce, bus_bandwidth_reduce)):
+    for f, bus in ((schedules.ring_all_gather, rates.bus_bandwidth), (schedules.ring_all_reduce, bus_bandwidth_reduce)):
         time = f(collective_bytes=BYTES, ways=8, link_bandwidth=RATE, link_latency=1e-20)
         assert bus(collective_bytes=BYTES, ways=8, collective_time=time) == pytest.approx(RATE)
 
@@ -445,14 +438,14 @@ def test_a_group_of_a_mesh_uses_the_links_between_its_members():
     for peers in (3, 7):
         for ways in range(2, peers + 2):
             used = sum(other < ways for other in range(1, peers + 1))
-            assert group_share_mesh(near_ways=ways, mesh_peers=peers) == pytest.approx(used / peers)
+            assert rates.group_share_mesh(near_ways=ways, mesh_peers=peers) == pytest.approx(used / peers)
 
 
 @pytest.mark.parametrize(("sides", "ways"), [((2, 1, 1), 2), ((2, 2, 1), 4), ((2, 2, 2), 8), ((4, 4, 4), 64)])
 def test_a_box_of_a_torus_has_the_neighbours_that_the_formula_counts(sides, ways):
     """A side of two has one neighbour that way, a side of four that closes has two."""
     neighbours = sum({1: 0, 2: 1, 4: 2}[side] for side in sides)
-    assert group_share_torus(near_ways=ways, torus_neighbours=6) == pytest.approx(neighbours / 6)
+    assert rates.group_share_torus(near_ways=ways, torus_neighbours=6) == pytest.approx(neighbours / 6)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,16 +3,8 @@
 import numpy as np
 import pytest
 
-from scalebook.memory import (
-    largest_number_ieee,
-    least_number_subnormal,
-    loss_scale_least,
-    loss_scale_most,
-    number_range,
-    rounding_noise,
-    unit_roundoff_nearest,
-    weight_bits_scaled,
-)
+from scalebook import memory
+from scalebook.memory import loss_scale_least, number_range, rounding_noise, unit_roundoff_nearest, weight_bits_scaled
 from scalebook.tables import precisions
 
 
@@ -82,8 +74,8 @@ def test_a_scaled_gradient_arrives_and_an_unscaled_one_is_zero():
     bits = dict(exponent_bits=5, mantissa_bits=10)
     scale = loss_scale_least(bits, least_gradient=2**-27)
     assert scale == 8 and np.float16(2**-27) == 0 != np.float16(scale * 2**-27)
-    most = loss_scale_most(bits, largest_gradient=2)
+    most = memory.loss_scale_most(bits, largest_gradient=2)
     with np.errstate(over="ignore"):
         assert np.isfinite(np.float16(most * 2)) and np.isinf(np.float16(most * 2 * 1.01))
     assert loss_scale_least(precisions.bf16, least_gradient=2**-27) < 2**-100
-    assert largest_number_ieee(**bits) / least_number_subnormal(**bits) == 65504 * 2**24
+    assert memory.largest_number_ieee(**bits) / memory.least_number_subnormal(**bits) == 65504 * 2**24

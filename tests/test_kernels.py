@@ -9,24 +9,9 @@ import scalebook.block.models as blocks
 from scalebook.block.backward import backward
 from scalebook.block.sharding import context_parallel, expert_parallel, sequence_parallel, tensor_parallel
 from scalebook.language.notation import symbol
+from scalebook.machine import kernels
 from scalebook.machine.datasheet import best_found
-from scalebook.machine.kernels import (
-    grouped_hidden,
-    matmul_share,
-    matmul_time,
-    matmul_time_grouped,
-    matmul_time_ideal,
-    matmul_time_split,
-    matrix_product,
-    product_traffic,
-    stream_time,
-    stream_time_ideal,
-    tiles,
-    typical_matmul_efficiency,
-    typical_stream_efficiency,
-    waiting_product,
-    waves,
-)
+from scalebook.machine.kernels import matmul_time, matmul_time_ideal, matrix_product, tiles, typical_matmul_efficiency
 from scalebook.machine.operators import cycled_operator, linear_operator
 from scalebook.machine.tiles import aligned_share
 from scalebook.measurements import confront
@@ -115,7 +100,7 @@ def test_a_larger_product_never_takes_less(rows, columns, inner, grown):
 def test_tiles_and_waves_are_counted_one_by_one(rows, columns, copies, high, wide):
     found = tiles(rows=rows, columns=columns, copies=copies, tile_rows=high, tile_columns=wide)
     assert found == copies * len(range(0, rows, high)) * len(range(0, columns, wide))
-    assert waves(tiles=found, cores=132) == -(-found // 132)
+    assert kernels.waves(tiles=found, cores=132) == -(-found // 132)
 
 
 def test_time_jumps_where_a_wave_is_full():
@@ -137,7 +122,7 @@ def test_a_large_deep_product_reaches_the_measured_share_and_a_shallow_one_half_
 
 def test_ideal_is_the_limit_without_losses_away_from_the_ridge():
     shape = dict(rows=640, columns=1280, inner=999, copies=3, peak_flops=1e15)
-    shape["traffic"] = product_traffic(shape, **BITS)
+    shape["traffic"] = kernels.product_traffic(shape, **BITS)
     lossless = dict(
         tile_rows=1, tile_columns=1, cores=1, matmul_efficiency=1, inner_half=1e-9, stream_efficiency=1, kernel_launch=0
     )
@@ -145,7 +130,7 @@ def test_ideal_is_the_limit_without_losses_away_from_the_ridge():
         known = shape | {"hbm_bandwidth": bandwidth}
         assert matmul_time(known, **lossless) == pytest.approx(matmul_time_ideal(known), rel=1e-6)
     stream = dict(traffic=1e9, hbm_bandwidth=2e12)
-    assert stream_time(stream, stream_efficiency=1, kernel_launch=0) == stream_time_ideal(stream)
+    assert kernels.stream_time(stream, stream_efficiency=1, kernel_launch=0) == kernels.stream_time_ideal(stream)
 
 
 @given(st.floats(1e9, 1e16))
@@ -156,8 +141,8 @@ def test_arithmetic_and_traffic_hide_one_another_in_part(bandwidth):
         matmul_efficiency=0.8, inner_half=100, traffic=1e9, hbm_bandwidth=bandwidth, stream_efficiency=0.8,
     )  # fmt: skip
     arithmetic = matmul_time(known | {"traffic": 1e-9}, kernel_launch=0)
-    streamed = stream_time(known, kernel_launch=0)
-    for kernel, split in ((matmul_time, {}), (matmul_time_split, {"split_time": 3e-6, "split_step": 5e-8})):
+    streamed = kernels.stream_time(known, kernel_launch=0)
+    for kernel, split in ((matmul_time, {}), (kernels.matmul_time_split, {"split_time": 3e-6, "split_step": 5e-8})):
         found = kernel(known, kernel_launch=0, **split)
         assert max(arithmetic, streamed) * (1 - 1e-12) <= found < arithmetic + streamed
         assert found <= 2**0.25 * max(arithmetic, streamed) * (1 + 1e-12)
@@ -174,7 +159,7 @@ def test_the_roofline_is_one_swap():
 
 def test_the_share_is_the_arithmetic_over_the_peak():
     row = run()
-    assert matmul_share(row) == pytest.approx(2 * 4096**3 / row.matmul_time / H100.peak_flops)
+    assert kernels.matmul_share(row) == pytest.approx(2 * 4096**3 / row.matmul_time / H100.peak_flops)
 
 
 # The table
@@ -220,7 +205,7 @@ def test_what_is_typical_is_about_the_median_of_what_was_measured():
         assert f"{value:.2f}" in said
     own = [row for row in accelerators.values() if len(row.kin) == 1]
     streams = [row["stream_efficiency"] for row in own if "stream_efficiency" in row]
-    assert typical_stream_efficiency() == pytest.approx(np.median(streams), rel=0.05)
+    assert kernels.typical_stream_efficiency() == pytest.approx(np.median(streams), rel=0.05)
 
 
 # The calibration
@@ -289,8 +274,8 @@ def test_split_and_wait():
     known = dict(rows=16, columns=2048, inner=7168, copies=1) | BITS
     mi355x = {**accelerators.mi355x.at("bf16")}
     plain = matrix_product(mi355x, known).matmul_time
-    assert waiting_product(mi355x, known, inner_wait=0).matmul_time == pytest.approx(plain)
-    assert waiting_product(mi355x, known, inner_wait=2e-9).matmul_time > plain
+    assert kernels.waiting_product(mi355x, known, inner_wait=0).matmul_time == pytest.approx(plain)
+    assert kernels.waiting_product(mi355x, known, inner_wait=2e-9).matmul_time > plain
 
 
 def test_the_mi300x_in_16_bits_rests_on_all_its_large_products():
@@ -362,9 +347,9 @@ def grouped_share(rows, columns, inner, gradient=False):
     sizes = (
         dict(rows=rows, columns=columns, inner=inner) if not gradient else dict(rows=columns, columns=inner, inner=rows)
     )
-    time = matmul_time_grouped(
+    time = kernels.matmul_time_grouped(
         accelerators.b200, **sizes, copies=64, traffic=64 * bits / 8, matmul_efficiency=0.52, tile_rows=64,
-        tile_columns=64, grouped_hidden=grouped_hidden(),
+        tile_columns=64, grouped_hidden=kernels.grouped_hidden(),
     )  # fmt: skip
     return 2 * 64 * rows * columns * inner / (time * accelerators.b200.peak_bf16)
 
@@ -387,13 +372,14 @@ SMALL = dict(
     copies=1, tile_rows=64, tile_columns=64, cores=108, peak_flops=312e12, matmul_efficiency=0.84, inner_half=40,
     hbm_bandwidth=2e12, stream_efficiency=0.75, kernel_launch=3e-6,
 )  # fmt: skip
+SPLIT = dict(split_time=2e-6, split_step=5e-8)
 
 
 @pytest.mark.parametrize("inner", [1024, 12288, 65536])
 @pytest.mark.parametrize("columns", [64, 256, 2048, 65536])
 def test_splitting_never_costs_and_needs_idle_cores(columns, inner):
     sizes = dict(rows=2, columns=columns, inner=inner, traffic=2 * columns * inner)
-    whole, split = matmul_time(SMALL, **sizes), matmul_time_split(SMALL, **sizes, split_time=2e-6, split_step=5e-8)
+    whole, split = matmul_time(SMALL, **sizes), kernels.matmul_time_split(SMALL, SPLIT, **sizes)
     assert split <= whole * (1 + 1e-9)
     if columns / 64 > 54:  # more tiles than half of the cores: nothing to split among
         assert split == pytest.approx(whole, rel=1e-12)
@@ -401,4 +387,4 @@ def test_splitting_never_costs_and_needs_idle_cores(columns, inner):
 
 def test_the_worst_of_small_products_is_split():
     sizes = dict(rows=2, columns=256, inner=12288, traffic=2 * 256 * 12288)
-    assert matmul_time_split(SMALL, **sizes, split_time=2e-6, split_step=5e-8) < 0.5 * matmul_time(SMALL, **sizes)
+    assert kernels.matmul_time_split(SMALL, SPLIT, **sizes) < 0.5 * matmul_time(SMALL, **sizes)

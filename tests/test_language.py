@@ -12,34 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as some
 from sympy import Max, Min, Piecewise, ceiling
 
+from scalebook import language
 from scalebook.inference.tokens import decode_rate, latency_floor, token_time, token_time_overhead
-from scalebook.language import (
-    FORMULAS,
-    NOTATION,
-    Cell,
-    Formula,
-    OutsideDomain,
-    Row,
-    Sheet,
-    code,
-    formula,
-    letter,
-    parse,
-    show,
-    symbol,
-    tex,
-)
+from scalebook.language import FORMULAS, NOTATION, Formula, OutsideDomain, code, formula, letter, parse, show, symbol
 from scalebook.language.notation import OTHERS, nearest
 from scalebook.language.units import check, dimension, show_tex
 from scalebook.machine.roofline import compute_time, memory_time, ridge_intensity, roofline, roofline_time
-from scalebook.memory.serving import (
-    full_attention,
-    kv_cache,
-    kv_cache_per_token,
-    max_batch,
-    sliding_window,
-    weight_memory,
-)
+from scalebook.memory import serving
+from scalebook.memory.serving import full_attention, kv_cache, kv_cache_per_token, max_batch, weight_memory
 from scalebook.tables import Table, accelerators, models
 
 from .every import every
@@ -80,7 +60,7 @@ def test_entering_letters():
     with pytest.raises(LookupError, match="no letter is called 'hiden'; did you mean 'hidden'"):
         symbol("hiden")
     assert nearest("H100", ["h100"]) == "did you mean 'h100'?"
-    assert tex(hidden / layers) == r"\frac{h}{L}"
+    assert language.tex(hidden / layers) == r"\frac{h}{L}"
 
 
 def test_text_is_never_run(tmp_path):
@@ -91,7 +71,7 @@ def test_text_is_never_run(tmp_path):
         lambda: stated("flops", payload).rhs,
         lambda: stated("flops", lambda: payload).rhs,
         lambda: attention_peak.of(peak_bf16=payload),
-        lambda: tex(payload),
+        lambda: language.tex(payload),
         lambda: letter(f"batch={payload}", "", "nothing"),
         lambda: letter("lambda", "", "nothing"),
         lambda: ridge_intensity(peak_flops=payload),
@@ -111,9 +91,9 @@ def test_text_is_never_run(tmp_path):
 
 def test_what_a_page_shows_is_text():
     evil = "<script>alert(1)</script>"
-    sheet = Sheet(evil, Formula("f", "flops", 2 * batch, [evil], evil))
+    sheet = language.Sheet(evil, Formula("f", "flops", 2 * batch, [evil], evil))
     row = sheet(batch=2)
-    table = Table(evil, {evil: Row(evil, {"layers": Cell(3.0, evil, evil, evil)})})
+    table = Table(evil, {evil: language.Row(evil, {"layers": language.Cell(3.0, evil, evil, evil)})})
     for shown in (sheet, row, row.why("flops"), table, table[evil], sheet.formulas["flops"]):
         assert "<script>" not in shown._repr_html_()
 
@@ -401,7 +381,7 @@ def test_solved_for_a_number_it_asks_no_whole_groups_but_enough(grouped, between
 
 
 def test_a_sheet_and_its_page_have_no_value_where_a_formula_does_not_hold(grouped):
-    sheet = Sheet("s", grouped, REST)
+    sheet = language.Sheet("s", grouped, REST)
     assert sheet.domain == {"bubble": grouped.domain}
     row = sheet(pp=4, microbatches=9, chunks=1)
     with pytest.raises(AttributeError, match="idle_fraction of s has no value here: grouped holds for groups of pp"):
@@ -426,7 +406,7 @@ def test_through_assumptions():
     assert repr(kv_cache.solve("context")) == "context = kv_cache/(batch*kv_cache_per_token)"
     model, known = models.gpt_oss_120b, {"batch": 3, "kv_bits": 16}
     assert 0 < model.window_layers < model.layers
-    for assumed in ([], [full_attention], [sliding_window]):
+    for assumed in ([], [full_attention], [serving.sliding_window]):
         for f in (kv_cache, kv_cache.compose(kv_cache_per_token)):
             size = f(model, *assumed, context=100_000, **known)
             assert f.solve("context")(model, *assumed, kv_cache=size, **known) == pytest.approx(100_000)

@@ -3,16 +3,9 @@
 import numpy as np
 import pytest
 
+from scalebook import runs
 from scalebook.language import OutsideDomain
-from scalebook.runs import (
-    half_site_bandwidth,
-    site_bytes_ring,
-    site_exchange_ring,
-    sites_gain,
-    sites_lost_overlapped,
-    sites_lost_waiting,
-    training_apart,
-)
+from scalebook.runs import site_bytes_ring, sites_gain, sites_lost_overlapped, sites_lost_waiting, training_apart
 from scalebook.tables import accelerators, frameworks, models
 from scalebook.training import training_step
 
@@ -32,7 +25,7 @@ def test_a_training_step_over_slow_links_says_the_same(sites, port, latency):
     slow = dict(scaleout_bandwidth=port, far_latency=latency, far_efficiency=1, near_latency=0, collective_launch=0)
     run = training_step(models.llama3_8b, H100, frameworks.plain, tp=8, seq=8192, microbatches=16, dp=sites, **slow)
     sent = site_bytes_ring(params=models.llama3_8b.params, exchange_bits=24, sites=sites)
-    said = site_exchange_ring(site_bytes=sent, site_bandwidth=8 * port, sites=sites, site_latency=latency)
+    said = runs.site_exchange_ring(site_bytes=sent, site_bandwidth=8 * port, sites=sites, site_latency=latency)
     assert run.dp_exposed == pytest.approx(said, rel=0.005)
 
 
@@ -94,4 +87,4 @@ def test_more_of_anything_helps():
 
 def test_no_bandwidth_makes_up_for_the_way():
     with pytest.raises(OutsideDomain, match="steps that take longer than the way round the ring"):
-        half_site_bandwidth(site_bytes=1e9, local_steps=1, step_time=0.01, sites=2, site_latency=0.005)
+        runs.half_site_bandwidth(site_bytes=1e9, local_steps=1, step_time=0.01, sites=2, site_latency=0.005)

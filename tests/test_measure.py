@@ -11,25 +11,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from scalebook.measure import (
-    OWN,
-    Jax,
-    Measurement,
-    NumPy,
-    Sample,
-    Shape,
-    Torch,
-    adam,
-    backend,
-    cells_of,
-    decode,
-    measure,
-    plan,
-    stored,
-    timed,
-    train,
-    turns,
-)
+import scalebook.measure as package
+from scalebook.measure import OWN, NumPy, Sample, Shape, Torch, adam, cells_of, measure, plan, stored, train, turns
 from scalebook.measure.__main__ import main
 from scalebook.measure.clock import _calls
 from scalebook.shell.named import read
@@ -49,7 +32,7 @@ CELLS = [
 
 
 def row(kind, seconds, m=0, n=0, k=0, traffic=0.0, precision="fp32"):
-    return Measurement(kind, precision, m, n, k, int(m > 0), traffic, Sample(tuple(seconds)))
+    return package.Measurement(kind, precision, m, n, k, int(m > 0), traffic, Sample(tuple(seconds)))
 
 
 def product(m, n, k, rate, slower=(1.0, 1.25, 2.0)):
@@ -249,7 +232,7 @@ def test_decoding_says_what_the_whole_sequence_does(tiny):
     keys, values = ([np.zeros((1, shape.heads, n, width)) for _ in range(shape.layers)] for _ in range(2))
     for i, token in enumerate(tokens):
         short = [[x[:, :, : i + 1] for x in cache] for cache in (keys, values)]
-        made = decode(np, w, *short, np.array([token]), shape.heads, turns(np, 1, width, i))
+        made = package.decode(np, w, *short, np.array([token]), shape.heads, turns(np, 1, width, i))
     assert np.allclose(made[0], whole(w, tokens, shape)[-1])
 
 
@@ -320,13 +303,13 @@ def test_the_way_through_pytorch(monkeypatch):
     assert [x.name for x in plan(on, quick=True)] == ["products in fp32", "streams", "launches", "attention", "a file"]
     for probe in plan(on, quick=True)[2:]:
         assert all(min(x.sample.seconds) > 0 for x in probe.run(times=1))
-    assert len(timed(on, TINY, TINY, seq=8, times=1)) == 7
+    assert len(package.timed(on, TINY, TINY, seq=8, times=1)) == 7
 
 
 def test_frameworks_are_asked_for_by_name():
-    for name, kind in [("torch", Torch), ("jax", Jax)]:
+    for name, kind in [("torch", Torch), ("jax", package.Jax)]:
         try:
-            assert isinstance(backend(name), kind)
+            assert isinstance(package.backend(name), kind)
         except LookupError as error:
             assert str(error) == f"{name} is not installed here: pip install {name}, or measure with 'numpy'"
     for other in ("cupy", ["numpy"], 5):

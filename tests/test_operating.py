@@ -3,14 +3,9 @@
 import numpy as np
 import pytest
 
+from scalebook import runs
 from scalebook.inference import any_slow
-from scalebook.runs import (
-    checkpoint_interval_daly,
-    lost_share_at_best,
-    lost_share_tiers,
-    lost_share_with_restarts,
-    operating,
-)
+from scalebook.runs import checkpoint_interval_daly, lost_share_tiers, lost_share_with_restarts, operating
 from scalebook.tables import models, precisions
 
 
@@ -29,7 +24,7 @@ def test_the_sheet_of_a_run():
 def test_near_copies_that_are_free_leave_the_root_of_the_far_failures(share):
     known = dict(checkpoint_time=60, mtbf=11_135)
     tiers = lost_share_tiers(known, near_checkpoint_time=1e-12, near_failures=share)
-    assert tiers == pytest.approx((1 - share) ** 0.5 * lost_share_at_best(known), rel=1e-4)
+    assert tiers == pytest.approx((1 - share) ** 0.5 * runs.lost_share_at_best(known), rel=1e-4)
 
 
 def test_restarts_come_on_top():

@@ -7,21 +7,9 @@ from math import comb
 import numpy as np
 import pytest
 
+from scalebook import inference
 from scalebook.block import LLAMA, MLA_ABSORBED, MLA_MOE, MOE, blocks_of, served_blocks
-from scalebook.inference import (
-    PARTS,
-    decode_step,
-    decoding,
-    devices_touched,
-    experts_touched,
-    fullest_share,
-    mixed_step,
-    prefill_step,
-    serve,
-    simulate_serving,
-    step_sheet,
-    visited_by_shares,
-)
+from scalebook.inference import decode_step, decoding, devices_touched, mixed_step, prefill_step, serve, step_sheet
 from scalebook.inference.kernels import Work
 from scalebook.inference.serving import serve_sheet
 from scalebook.tables import accelerators, engines, models
@@ -59,7 +47,7 @@ def test_parts_sum_to_a_step(case, phase):
     model, device, layout = CASES[case]
     step, asked = STEPS[phase]
     row = step(model, device, **layout, **asked)
-    parts = [row[part] for part in PARTS]
+    parts = [row[part] for part in inference.PARTS]
     assert sum(parts) + row.engine_time == pytest.approx(row.pass_time, rel=1e-12)
     assert all(x >= 0 for x in parts) and row.weights_time > 0
     assert (row.cache_time > 0) == (phase != "prefill") and (row.reading_time > 0) == (phase != "decode")
@@ -117,7 +105,7 @@ def test_users_out_of_step_are_those_of_a_simulation(users, prompt, output):
             return prefill_step(model, H200, **asked, **read).pass_time
         return mixed_step(model, H200, **asked, **read, **decoded).pass_time
 
-    run = simulate_serving(
+    run = inference.simulate_serving(
         prompt=prompt * 5 // 4, output=output * 5 // 4, users=users, step=step, requests=users * 30, warmup=users * 10,
         shortest=0.6,
     )  # fmt: skip
@@ -197,11 +185,11 @@ def drawn(tokens, experts, top_k, rng):
 def test_experts_touched(experts, top_k, tokens):
     rng = np.random.default_rng(0)
     seen = np.mean([len(np.unique(drawn(tokens, experts, top_k, rng))) for _ in range(300)])
-    said = experts_touched(experts=experts, top_k=top_k, layer_tokens=tokens)
+    said = inference.experts_touched(experts=experts, top_k=top_k, layer_tokens=tokens)
     assert said == pytest.approx(seen, rel=0.01)
-    assert visited_by_shares([top_k / experts] * experts, tokens) == pytest.approx(said)
+    assert inference.visited_by_shares([top_k / experts] * experts, tokens) == pytest.approx(said)
     skewed = np.r_[np.full(experts // 2, 1.5), np.full(experts - experts // 2, 0.5)] * top_k / experts
-    assert visited_by_shares(skewed, tokens) < said  # a crowd leaves others idle
+    assert inference.visited_by_shares(skewed, tokens) < said  # a crowd leaves others idle
 
 
 def devices_visited(experts, top_k, devices):
@@ -229,5 +217,5 @@ def test_the_fullest_device_is_at_most_as_full_as_said(ep, tokens):
     rng, experts = np.random.default_rng(1), 288 if ep == 144 else 256
     loads = [np.bincount(drawn(tokens, experts, 8, rng).ravel() * ep // experts, minlength=ep) for _ in range(20)]
     seen = np.mean([x.max() / x.mean() for x in loads])
-    said = fullest_share(ep=ep, assigned_tokens=tokens * 8 / ep)
+    said = inference.fullest_share(ep=ep, assigned_tokens=tokens * 8 / ep)
     assert seen - 0.01 <= said <= seen * 1.15

@@ -7,92 +7,19 @@ import numpy as np
 import pytest
 import sympy
 
-from scalebook.inference.bill import (
-    device_rate_alone,
-    least_million_cost_alone,
-    million_cost,
-    million_cost_alone,
-    speed_cost,
-)
-from scalebook.inference.disaggregation import (
-    batch_under_target,
-    cache_rate,
-    capacity_disaggregated,
-    disaggregating,
-    disaggregation_bound,
-    disaggregation_gain,
-    handover_by_layers,
-    handover_whole,
-)
-from scalebook.inference.prefix import (
-    computed_rate,
-    lru_hit_share,
-    prompt_time_prefix,
-    prompt_time_prefix_attention,
-    zipf,
-)
+from scalebook import runs
+from scalebook.inference import bill, disaggregation, prefix, queues, scaling, speculation, tail
+from scalebook.inference.bill import least_million_cost_alone, million_cost, million_cost_alone, speed_cost
+from scalebook.inference.disaggregation import cache_rate, disaggregating, disaggregation_bound, disaggregation_gain
+from scalebook.inference.prefix import computed_rate, prompt_time_prefix, prompt_time_prefix_attention, zipf
 from scalebook.inference.prompts import prompts_ahead_out_of_step, queue_time_of_group
-from scalebook.inference.queues import (
-    capacity_open,
-    closed_loop,
-    half_price_batch,
-    littles_law,
-    load_open,
-    met_batch,
-    open_loop,
-    queue_time_burst,
-    queue_time_prompts,
-    response_time_together,
-    tpot_open,
-    tpot_open_beside,
-    tpot_open_swinging,
-    ttft_beside,
-)
-from scalebook.inference.scaling import (
-    best_replicas,
-    best_tp_ring,
-    best_tp_tree,
-    idle_tp_ring,
-    least_token_time_ring,
-    least_token_time_tree,
-    replica_imbalance,
-    scaling_efficiency,
-    scaling_up,
-    token_time_replicas,
-    token_time_ring,
-    token_time_tree,
-)
+from scalebook.inference.queues import capacity_open, closed_loop, half_price_batch, open_loop, response_time_together
+from scalebook.inference.scaling import best_tp_ring, scaling_efficiency, token_time_replicas, token_time_ring
 from scalebook.inference.simulation import simulate_serving
-from scalebook.inference.speculation import (
-    speculating,
-    speculation_batch,
-    speculation_gain_free,
-    speculation_gain_linear,
-    step_tokens,
-    step_tokens_two,
-)
-from scalebook.inference.tail import (
-    gamma_function,
-    mean_of_largest,
-    slowest_exponential,
-    slowest_normal,
-    slowest_pareto,
-    slowest_shifted,
-    traded_bandwidth,
-    waiting,
-)
+from scalebook.inference.speculation import speculating, speculation_gain_free, speculation_gain_linear, step_tokens
+from scalebook.inference.tail import mean_of_largest, slowest_exponential, slowest_normal, slowest_pareto, waiting
 from scalebook.language import symbol
-from scalebook.runs import (
-    checkpoint_interval_daly,
-    checkpoint_interval_far,
-    checkpoint_interval_young,
-    checkpointing,
-    goodput,
-    lost_share,
-    lost_share_at_best,
-    lost_share_tiers,
-    near_checkpoint_interval,
-)
+from scalebook.runs import checkpointing, goodput, lost_share, lost_share_at_best, near_checkpoint_interval
 from scalebook.tables import accelerators, models
 
 SERVER = {"base_time": 0.010, "added_time": 50e-6, "prompt_time": 0.030, "output": 200}
@@ -152,8 +79,8 @@ def test_prompts_beside_steps_are_within_5_percent_of_a_simulation(name, load):
     server = {x: BESIDE[name][x] for x in ("base_time", "added_time", "prompt_time", "output")}
     rate = load / (server["output"] * server["added_time"] + server["prompt_time"])
     run = simulate_serving(prompt=1000, rate=rate, requests=20_000, warmup=2_000, chunk=2**20, **server)
-    assert tpot_open_beside(server, rate=rate) == pytest.approx(run.tpot.mean(), rel=0.05)
-    assert ttft_beside(server, rate=rate) == pytest.approx(run.ttft.mean(), rel=0.05)
+    assert queues.tpot_open_beside(server, rate=rate) == pytest.approx(run.tpot.mean(), rel=0.05)
+    assert queues.ttft_beside(server, rate=rate) == pytest.approx(run.ttft.mean(), rel=0.05)
 
 
 @pytest.mark.parametrize(("rate", "said"), [(2, 10.87), (8, 14.71), (16, 27.78)])
@@ -162,7 +89,7 @@ def test_tokens_of_an_open_loop(rate, said):
     assert row.tpot * 1e3 == pytest.approx(said, abs=0.005)
     seen = served(**TIMES, waiting=at_random(rate, 10_000 + 2_500 * rate, 200, seed=3))[1_000:-1_000]
     assert tpots(seen) == pytest.approx(row.tpot, rel=0.03) and tpots(seen) > row.tpot
-    assert tpots(seen) == pytest.approx(tpot_open_swinging(SERVER, rate=rate), rel=0.03)
+    assert tpots(seen) == pytest.approx(queues.tpot_open_swinging(SERVER, rate=rate), rel=0.03)
     assert (seen[:, 1] - seen[:, 0]).mean() == pytest.approx(row.ttft, rel=0.04)
     assert (seen[:, 2] - seen[:, 0]).mean() == pytest.approx(row.end_to_end, rel=0.03)
 
@@ -173,18 +100,18 @@ def test_prompts_alone_are_an_md1_queue():
         now += gap
         waited += max(0.0, free - now)
         free = max(free, now) + 0.030
-    assert queue_time_prompts(prompt_time=0.030, rate=20) == pytest.approx(0.0225)
+    assert queues.queue_time_prompts(prompt_time=0.030, rate=20) == pytest.approx(0.0225)
     assert waited / 100_000 == pytest.approx(0.0225, rel=0.03)
 
 
 def test_capacity_is_the_rate_that_meets_the_target():
-    solved = tpot_open.solve("rate")
+    solved = queues.tpot_open.solve("rate")
     for target in (0.011, 0.02, 0.1):
         known = {**TIMES, "output": 200}
         assert solved(known, tpot=target) == pytest.approx(capacity_open(known, tpot_target=target), rel=1e-12)
         row = open_loop(known, tpot_target=target, rate=0.999999 * capacity_open(known, tpot_target=target))
         assert row.tpot == pytest.approx(target, rel=1e-4) and row.headroom == pytest.approx(1e-6)
-    assert load_open(SERVER, rate=12.5) == 0.5 and half_price_batch(
+    assert queues.load_open(SERVER, rate=12.5) == 0.5 and half_price_batch(
         **{x: TIMES[x] for x in ("base_time", "added_time")}
     )
 
@@ -211,7 +138,7 @@ def test_equal_answers_stay_in_step():
     )
     arrival, first, last, _ = seen.T
     assert last - arrival == pytest.approx(np.full(320, closed.end_to_end))
-    queue = queue_time_burst(users=32, prompt_time=0.03)
+    queue = queues.queue_time_burst(users=32, prompt_time=0.03)
     assert (first - arrival).mean() == pytest.approx(queue + 0.03)
     assert tpots(seen) == pytest.approx(closed_loop(SERVER, users=32, queue_time=queue).tpot)
 
@@ -227,7 +154,7 @@ def test_users_out_of_step(users):
     assert (last - arrival).mean() == pytest.approx(closed_loop(known).end_to_end, rel=0.02)
     assert tpots(seen) == pytest.approx(closed_loop(known).tpot, rel=0.02)
     assert (first - arrival).mean() == pytest.approx(closed_loop(known).ttft, rel=0.06)
-    assert littles_law(closed) == pytest.approx(users)
+    assert queues.littles_law(closed) == pytest.approx(users)
 
 
 def test_a_benchmark_begins_with_a_burst():
@@ -270,10 +197,8 @@ def test_batch_service(rate, said):
 def test_batch_service_as_it_was_published():
     r, a, t = map(symbol, ["rate", "added_time", "base_time"])
     published = 3 * t / (2 * (1 - r * a)) + a / 2 * (r * a + 2) / (1 - r**2 * a**2)
-    least = r * t / (1 - r * a)
-    assert (
-        response_time_together.compose(met_batch).rhs.subs({symbol("load"): r * a, symbol("batch"): least}) - published
-    ).simplify() == 0
+    at = {symbol("load"): r * a, symbol("batch"): r * t / (1 - r * a)}
+    assert (response_time_together.compose(queues.met_batch).rhs.subs(at) - published).simplify() == 0
     assert response_time_together(rate=1e-9, base_time=5, added_time=1) == pytest.approx(6)  # alone: exact too
 
 
@@ -285,12 +210,12 @@ def test_batch_service_as_it_was_published():
 def test_what_two_pools_gain(target, prompt_time):
     known = {**SERVER, "prompt_time": prompt_time, "tpot_target": target}
     gain = disaggregation_gain(known)
-    assert gain == pytest.approx(capacity_disaggregated(known) / capacity_open(known))
+    assert gain == pytest.approx(disaggregation.capacity_disaggregated(known) / capacity_open(known))
     assert 1 < gain < disaggregation_bound(known)
     row = disaggregating(known, rate=100, load=1.0)  # both pools busy all the time take what the capacity says
     assert 100 / (row.prefill_devices + row.decode_devices) == pytest.approx(row.capacity)
     assert row.prefill_devices / row.decode_devices == pytest.approx(row.pool_ratio)
-    assert row.batch == batch_under_target(known) and row.tpot == pytest.approx(target)
+    assert row.batch == disaggregation.batch_under_target(known) and row.tpot == pytest.approx(target)
 
 
 def test_caches_that_are_sent():
@@ -298,8 +223,8 @@ def test_caches_that_are_sent():
     assert cache_rate(models.llama3_70b, kv_bits=16, prompt_rate=1) == 327_680
     known = dict(prompt=1000, kv_cache_per_token=327_680, prompt_time=0.03)
     least = cache_rate(known)
-    assert handover_whole(known, link_bandwidth=least) == pytest.approx(0.03)
-    assert handover_by_layers(known, link_bandwidth=least, layers=80) == pytest.approx(0.03 / 80)
+    assert disaggregation.handover_whole(known, link_bandwidth=least) == pytest.approx(0.03)
+    assert disaggregation.handover_by_layers(known, link_bandwidth=least, layers=80) == pytest.approx(0.03 / 80)
 
 
 # Speculation
@@ -319,14 +244,14 @@ def test_the_gain_of_drafts():
     assert step_tokens(acceptance=0.8, drafted=5) == pytest.approx(3.689, abs=5e-4)
     assert speculation_gain_free(DRAFT) == pytest.approx(2.95, abs=0.005)
     assert speculation_gain_linear(DRAFT, STEP, batch=1e-9) == pytest.approx(speculation_gain_free(DRAFT))
-    assert (step_tokens(drafted=1).rhs - step_tokens_two.rhs).simplify() == 0
+    assert (step_tokens(drafted=1).rhs - speculation.step_tokens_two.rhs).simplify() == 0
     assert speculating(DRAFT, STEP, batch=16).tpot == pytest.approx(
         0.0108 / speculation_gain_linear(DRAFT, STEP, batch=16)
     )
 
 
 def test_the_batch_at_which_drafts_stop_paying():
-    batch = speculation_batch(DRAFT, STEP)
+    batch = speculation.speculation_batch(DRAFT, STEP)
     assert speculation_gain_linear(DRAFT, STEP, batch=batch) == pytest.approx(1)
     solved = speculation_gain_linear.solve("batch")
     assert solved(DRAFT, STEP, speculation_gain=1) == pytest.approx(batch)
@@ -351,7 +276,7 @@ def lru(shares, held, requests=60_000, seed=0):
 @pytest.mark.parametrize(("items", "skew", "held"), [(2000, 0.8, 100), (2000, 0.8, 1000), (2000, 1.2, 50), (20, 1, 5)])
 def test_what_a_cache_of_prefixes_finds(items, skew, held):
     shares = zipf(items, skew)
-    assert lru(shares, held) == pytest.approx(lru_hit_share(shares, held), abs=0.012)
+    assert lru(shares, held) == pytest.approx(prefix.lru_hit_share(shares, held), abs=0.012)
 
 
 def test_prompts_with_prefixes():
@@ -381,7 +306,7 @@ def simulated_largest(draw, ways):
         (lambda rng, n: rng.exponential(1, n), lambda n: slowest_exponential(mean_delay=1, ways=n), 1e-4),
         (
             lambda rng, n: 5 + rng.exponential(1, n),
-            lambda n: slowest_shifted(least_delay=5, mean_delay=6, ways=n),
+            lambda n: tail.slowest_shifted(least_delay=5, mean_delay=6, ways=n),
             1e-4,
         ),
         (lambda rng, n: 1 + rng.pareto(3, n), lambda n: slowest_pareto(least_delay=1, tail_exponent=3, ways=n), 4e-3),
@@ -412,13 +337,13 @@ def test_the_slowest_of_a_group_exactly(ways, said, excess):
 
 @pytest.mark.parametrize("x", [0.01, 0.3, 1, 2.5, 20])
 def test_the_gamma_function(x):
-    assert float(gamma_function(sympy.Float(x))) == pytest.approx(math.gamma(x), rel=1e-6)
+    assert float(tail.gamma_function(sympy.Float(x))) == pytest.approx(math.gamma(x), rel=1e-6)
 
 
 def test_what_less_waiting_is_worth():
     known = {"traffic": 16.5e9, "hbm_bandwidth": 3.3e12}
     now, then = (waiting(layers=80, ways=8, mean_delay=x).waiting_time for x in (2e-6, 1e-6))
-    bandwidth = traded_bandwidth(known, saved_waiting=now - then)
+    bandwidth = tail.traded_bandwidth(known, saved_waiting=now - then)
     assert 16.5e9 / bandwidth + then == pytest.approx(16.5e9 / 3.3e12 + now)
 
 
@@ -452,7 +377,7 @@ def worked(checkpoint_time, checkpoint_interval, restart_time, mtbf, segments=20
 @pytest.mark.parametrize("writing", [10, 60, 900])
 def test_goodput(writing):
     known = {"checkpoint_time": writing, "restart_time": 300, "mtbf": 11_135}
-    daly, young = (f(known) for f in (checkpoint_interval_daly, checkpoint_interval_young))
+    daly, young = (f(known) for f in (runs.checkpoint_interval_daly, runs.checkpoint_interval_young))
     assert worked(**known, checkpoint_interval=daly) == pytest.approx(
         goodput(known, checkpoint_interval=daly), rel=0.01
     )
@@ -463,9 +388,9 @@ def test_goodput(writing):
 
 def test_two_tiers_of_checkpoints():
     known = {"checkpoint_time": 60, "near_checkpoint_time": 2, "near_failures": 0.9, "mtbf": 11_135}
-    near, far = near_checkpoint_interval(known), checkpoint_interval_far(known)
+    near, far = near_checkpoint_interval(known), runs.checkpoint_interval_far(known)
     loss = 2 / near + 0.9 * near / 2 / 11_135 + 60 / far + 0.1 * far / 2 / 11_135
-    assert lost_share_tiers(known) == pytest.approx(loss) and loss < lost_share_at_best(known) / 2
+    assert runs.lost_share_tiers(known) == pytest.approx(loss) and loss < lost_share_at_best(known) / 2
 
 
 # More devices, or more copies
@@ -474,14 +399,14 @@ RING = {"latency_floor": 0.0421, "way_time": 160 * 2 * 0.81e-6}
 
 
 def test_where_more_devices_stop_helping():
-    row = scaling_up(models.llama3_70b, accelerators.h100, weight_bits=16, tp=8)
+    row = scaling.scaling_up(models.llama3_70b, accelerators.h100, weight_bits=16, tp=8)
     assert row.way_time == pytest.approx(160 * 2 * 0.81e-6) and row.best_tp == pytest.approx(12.7, abs=0.05)
     assert best_tp_ring(RING) == pytest.approx(12.7, abs=0.05)
     ways = np.geomspace(1, 200, 5001)
     times = token_time_ring(RING, tp=ways)
-    assert times.min() == pytest.approx(least_token_time_ring(RING), rel=1e-6)
+    assert times.min() == pytest.approx(scaling.least_token_time_ring(RING), rel=1e-6)
     assert ways[times.argmin()] == pytest.approx(best_tp_ring(RING), rel=1e-2)
-    assert token_time_ring(RING, tp=idle_tp_ring(RING)) == pytest.approx(RING["latency_floor"])
+    assert token_time_ring(RING, tp=scaling.idle_tp_ring(RING)) == pytest.approx(RING["latency_floor"])
     assert scaling_efficiency(RING, tp=1) == 1 and scaling_efficiency(RING, tp=best_tp_ring(RING)) == pytest.approx(
         0.52, abs=5e-3
     )
@@ -492,9 +417,9 @@ def test_where_more_devices_stop_helping():
 def test_where_a_tree_stops_helping():
     tree = {"latency_floor": 0.0421, "doubling_time": RING["way_time"]}
     ways = np.geomspace(1, 2000, 5001)
-    times = token_time_tree(tree, tp=ways)
-    assert times.min() == pytest.approx(least_token_time_tree(tree), rel=1e-6)
-    assert ways[times.argmin()] == pytest.approx(best_tp_tree(tree), rel=1e-2)
+    times = scaling.token_time_tree(tree, tp=ways)
+    assert times.min() == pytest.approx(scaling.least_token_time_tree(tree), rel=1e-6)
+    assert ways[times.argmin()] == pytest.approx(scaling.best_tp_tree(tree), rel=1e-2)
 
 
 @pytest.mark.parametrize("users", [1, 500])
@@ -502,8 +427,8 @@ def test_copies_with_their_best_number_of_devices(users):
     known = {**RING, "added_time": 1e-4, "users": users, "devices": 64}
     copies = np.linspace(1, 64, 6301)
     times = token_time_replicas(known, replicas=copies)
-    assert copies[times.argmin()] == pytest.approx(best_replicas(known), abs=0.02)
-    assert best_replicas(known) * best_tp_ring(RING) == pytest.approx(64)
+    assert copies[times.argmin()] == pytest.approx(scaling.best_replicas(known), abs=0.02)
+    assert scaling.best_replicas(known) * best_tp_ring(RING) == pytest.approx(64)
 
 
 def test_copies_have_a_device_each():
@@ -515,7 +440,7 @@ def test_copies_have_a_device_each():
 def test_imbalance_of_copies(replicas, each):
     loads = np.random.default_rng(0).multinomial(replicas * each, np.full(replicas, 1 / replicas), 20_000)
     simulated = loads.max(axis=1).mean() / each
-    assert replica_imbalance(users=replicas * each, replicas=replicas) == pytest.approx(simulated, rel=0.012)
+    assert scaling.replica_imbalance(users=replicas * each, replicas=replicas) == pytest.approx(simulated, rel=0.012)
 
 
 # The bill
@@ -527,7 +452,7 @@ def test_speed_against_cost(tpot):
     batch = (tpot - 0.01) / 50e-6
     by_hand = 8 * 2 / 3600 * tpot / batch * 1e6  # a step's price over its batch
     assert million_cost_alone(known) == pytest.approx(by_hand)
-    assert million_cost(price_hour=2, device_rate=device_rate_alone(known)) == pytest.approx(by_hand)
+    assert million_cost(price_hour=2, device_rate=bill.device_rate_alone(known)) == pytest.approx(by_hand)
     assert by_hand > least_million_cost_alone(known)
     served = speed_cost({**SERVER, **known}, tdp=700)
     rate = capacity_open(SERVER, tpot_target=tpot)

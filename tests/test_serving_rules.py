@@ -3,15 +3,8 @@
 import numpy as np
 import pytest
 
-from scalebook.inference import (
-    assumptions,
-    decode_step,
-    fullest_group,
-    fullest_share,
-    mixed_step,
-    prefill_step,
-    serve,
-)
+from scalebook import inference
+from scalebook.inference import assumptions, decode_step, fullest_share, mixed_step, prefill_step, serve
 from scalebook.inference.rules import RULES, check, reason
 from scalebook.search import search
 from scalebook.tables import accelerators, engines, models
@@ -239,5 +232,5 @@ def test_the_fullest_group_is_no_fuller_than_said():
     rng = np.random.default_rng(0)
     for groups, each in ((2, 4), (8, 16), (32, 8), (32, 64)):
         found = rng.multinomial(groups * each, [1 / groups] * groups, size=4000).max(axis=1).mean() / each
-        assert found < fullest_group(attention_dp=groups, batch=each) < 1.5 * found
+        assert found < inference.fullest_group(attention_dp=groups, batch=each) < 1.5 * found
     assert "there is one" in refused(decode_step, DENSE, H200, **{**STEPS[decode_step], "fullest_group": 2})

@@ -5,18 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from scalebook.machine.systolic import (
-    array_cycles,
-    array_cycles_in_turn,
-    array_efficiency,
-    array_tiles,
-    attention_efficiency_arrays,
-    attention_efficiency_arrays_latent,
-    execute,
-    load_fast,
-    peak_of_arrays,
-    systolic,
-)
+from scalebook.machine import systolic as arrays
+from scalebook.machine.systolic import array_cycles, array_cycles_in_turn, array_efficiency, execute, systolic
 from scalebook.tables import accelerators, models
 from scalebook.training import training_step
 from scalebook.training.assumptions import attended_tiles, attended_tiles_chunks, attended_tiles_windows
@@ -35,7 +25,7 @@ def test_the_array_is_run(side, rows, load, sizes):
     assert (product == left @ weight).all()
     known = dict(rows=rows, inner=inner, columns=columns, array_side=side)
     assert len(busy) == array_cycles(known, load_cycles=load or side)
-    assert busy.sum() == array_tiles(known) * rows * side**2  # zeros take as long as numbers
+    assert busy.sum() == arrays.array_tiles(known) * rows * side**2  # zeros take as long as numbers
     asked = array_efficiency(known, load_cycles=load or side)
     assert asked == pytest.approx(rows * inner * columns / busy.size)
 
@@ -57,10 +47,8 @@ def test_many_tiles_in_turn_take_longer():
 @pytest.mark.parametrize("rows", [1, 63, 64, 65, 512])
 def test_many_tiles_cost_what_aws_states_of_trainium(rows):
     """A multiplication by a whole tile takes max(min(64, columns of the tile), rows) cycles, one after the other."""
-    one, two = (
-        array_cycles(rows=rows, inner=128 * n, columns=128, array_side=128, load_cycles=load_fast(array_side=128))
-        for n in (100, 101)
-    )
+    known = dict(rows=rows, columns=128, array_side=128, load_cycles=arrays.load_fast(array_side=128))
+    one, two = (array_cycles(known, inner=128 * n) for n in (100, 101))
     assert two - one == max(64, rows)
 
 
@@ -74,7 +62,7 @@ def test_long_and_whole_is_full_and_short_is_not():
 @pytest.mark.parametrize("key", ARRAYS)
 def test_peaks_ask_for_a_clock_that_a_chip_may_have(key):
     """Of what is published arrays and sides fit the peak: but of the v6e, as its note says."""
-    clock = peak_of_arrays.solve("clock")(ARRAYS[key].at("bf16"))
+    clock = arrays.peak_of_arrays.solve("clock")(ARRAYS[key].at("bf16"))
     assert 0.9e9 < clock < 3e9 or (key == "tpu_v6e" and "3.5 GHz" in ARRAYS[key].cells["arrays"].note)
 
 
@@ -137,6 +125,6 @@ def test_arrays_of_others_keep_the_usual_share():
 def test_latent_attention_fills_arrays_by_two_widths():
     """Scores and mixes take turns, each at its own rate: the harmonic mean by their arithmetic."""
     known = dict(attention_whole=0.7, array_side=256)
-    keys, values = (attention_efficiency_arrays(known, head_dim=x) for x in (192, 128))
-    found = attention_efficiency_arrays_latent(known, nope_dim=128, rope_dim=64, v_dim=128)
+    keys, values = (arrays.attention_efficiency_arrays(known, head_dim=x) for x in (192, 128))
+    found = arrays.attention_efficiency_arrays_latent(known, nope_dim=128, rope_dim=64, v_dim=128)
     assert found == pytest.approx(320 / (192 / keys + 128 / values))

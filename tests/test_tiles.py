@@ -6,17 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalebook.language.domain import OutsideDomain
+from scalebook.machine import tiles as tiling
 from scalebook.machine.kernels import matrix_product, tiles, waves
-from scalebook.machine.tiles import (
-    fill,
-    least_wave_efficiency,
-    padded_vocab,
-    shapes,
-    sharded_columns,
-    tile_efficiency,
-    wave_efficiency,
-    whole_waves_columns,
-)
+from scalebook.machine.tiles import fill, padded_vocab, shapes, sharded_columns, tile_efficiency, wave_efficiency
 from scalebook.tables import accelerators
 
 SIZES = st.integers(1, 40_000)
@@ -36,7 +28,7 @@ def test_no_share_exceeds_one_and_both_are_the_fill(rows, columns, high, wide, c
 @given(st.integers(1, 10**6), CORES)
 def test_no_wave_but_the_last_is_short(count, cores):
     rounds = waves(tiles=count, cores=cores)
-    assert wave_efficiency(tiles=count, cores=cores) > least_wave_efficiency(waves=rounds)
+    assert wave_efficiency(tiles=count, cores=cores) > tiling.least_wave_efficiency(waves=rounds)
     assert wave_efficiency(tiles=rounds * cores, cores=cores) == 1
 
 
@@ -52,7 +44,7 @@ def test_the_fill_is_what_kernels_lose():
 @pytest.mark.parametrize("key, columns", [("h100", 8448), ("b200", 9472), ("mi300x", 4864), ("mi355x", 4096)])
 def test_the_width_that_fills_a_device(key, columns):
     size = dict(rows=4096, tile_rows=256, tile_columns=256, cores=accelerators[key].cores)
-    found = [whole_waves_columns(size, waves=n) for n in range(1, 33)]
+    found = [tiling.whole_waves_columns(size, waves=n) for n in range(1, 33)]
     assert columns in found and fill(size, columns=columns, copies=1) == 1
     assert (fill(size, columns=8192, copies=1) == 1) == (key == "mi355x")  # of these, a power of two of cores
 
