@@ -71,12 +71,6 @@ def test_pairs_are_counted(new, past, window, tile):
     assert attention_io.tiled_pairs(seq=new, query_tile=tile) == whole
 
 
-def test_the_share_without_a_context_is_that_of_a_whole_sequence():
-    row = models.llama3_8b
-    assert attention_share(row, batch=1, seq=4096) == attention_share(row, batch=1, seq=4096, context=4096)
-    assert attention_share(row, batch=1, seq=4096) == pytest.approx(attention_share(row, batch=7, seq=4096))
-
-
 @every(DENSE)
 def test_at_the_crossover_half_is_attention(key):
     row = models[key]
@@ -87,17 +81,6 @@ def test_at_the_crossover_half_is_attention(key):
     pairs = attention.attention_flops(row, known)
     assert pairs == pytest.approx(attention.projection_flops(row, batch=1, seq=near))
     assert near < tokens
-
-
-@given(seq=st.integers(16, 10**7), key=st.sampled_from(DENSE))
-def test_twice_the_length_costs_two_to_four_times(seq, key):
-    row = models[key]
-    once, twice = (layer_flops(row, batch=1, seq=x) for x in (seq, 2 * seq))
-    assert twice / once == pytest.approx(attention.doubling_growth(row, batch=1, seq=seq))
-    assert 2 < twice / once < 4
-    once, twice = (layer_flops(row, attention.causal_pairs, batch=1, seq=x) for x in (seq, 2 * seq))
-    causal = attention.doubling_growth(row, attention.causal_pairs, batch=1, seq=seq)
-    assert twice / once == pytest.approx(causal, rel=2 / seq)
 
 
 def test_decoding_step_by_step_is_the_prefill():
@@ -119,21 +102,6 @@ def test_traffic_is_counted_by_tiles(tiles, tile, dim, heads):
 def test_unfused_traffic_is_that_of_the_listing():
     core = sum(k.traffic for k in LLAMA.kernels if k.name in ("scores", "probs", "mix"))
     assert sympy.simplify(core - attention_io.unfused_traffic.rhs) == 0
-
-
-@given(sram=st.floats(1e4, 1e6), dim=st.sampled_from([64, 128, 256]), bits=st.sampled_from([8, 16, 32]))
-def test_traffic_follows_the_order_of_the_paper(sram, dim, bits):
-    """n²d²/M, halved when the memory on the chip doubles, as long as the tile is short beside the sequence."""
-    knowns = dict(batch=1, heads=1, head_dim=dim, seq=1e9, context=1e9, activation_bits=bits)
-    small, large = (attention_io.flash_traffic(knowns, sram_capacity=x) for x in (sram, 2 * sram))
-    assert small / large == pytest.approx(2, rel=1e-3)
-    assert small == pytest.approx(8e18 * dim**2 * (bits / 8) ** 2 / sram, rel=1e-3)
-
-
-@given(sram=st.floats(1e4, 1e6), dim=st.sampled_from([64, 128, 256]), bits=st.sampled_from([8, 16, 32]))
-def test_the_largest_tile_fills_the_memory(sram, dim, bits):
-    tile = attention_io.query_tile(sram_capacity=sram, head_dim=dim, activation_bits=bits)
-    assert attention_io.tile_memory(query_tile=tile, head_dim=dim, activation_bits=bits) == pytest.approx(sram)
 
 
 def test_a_tile_that_does_not_fit_is_warned_of():
@@ -171,13 +139,6 @@ def test_absorbed_attention_is_the_fused_kernel_of_its_listing():
     statistic = symbol("fp32_bits") / 8 * symbol("batch") * symbol("heads") * symbol("seq")
     sixteen = {symbol(x): 16 for x in ("activation_bits", "query_bits")}
     assert sympy.simplify((kernel.traffic - statistic - attention_io.absorbed_traffic.rhs).subs(sixteen)) == 0
-
-
-def test_the_linear_kinds_are_linear():
-    for f in (attention.linear_attention_flops, attention.taylor_attention_flops):
-        assert sympy.degree(sympy.expand(f.rhs), symbol("seq")) == 1
-    one = attention.taylor_attention_flops(batch=1, seq=10, heads=2, head_dim=64, order=1)
-    assert one == 4 * 10 * 2 * 64 * 65
 
 
 PROMPT = dict(

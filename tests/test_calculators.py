@@ -166,18 +166,9 @@ def test_state_is_read_set_and_observed():
     calc.choose(device="h200", precision="fp8")
     assert seen[-1] == ridge_intensity(accelerators.h200.at("fp8"))
     assert calc.state == {"device": "h200", "precision": "fp8"}
-    for wrong, error, words in [
-        ({"device": "h10"}, LookupError, "device has no 'h10' to offer; did you mean"),
-        ({"precision": "fp4"}, LookupError, "precision has no 'fp4'"),
-        ({"batch": 3}, TypeError, "'batch' is no control here"),
-    ]:
-        with pytest.raises(error, match=words):
-            calc.choose(**wrong)
     sized = calculator(ridge_intensity, hbm_bandwidth=(1e12, 8e12), peak_flops=1e15)
     sized.choose(hbm_bandwidth="3.5 TB/s")
     assert sized.state == {"hbm_bandwidth": 3.5e12}
-    with pytest.raises(ValueError, match="hbm_bandwidth must be positive"):
-        sized.choose(hbm_bandwidth=-1)
 
 
 @pytest.mark.parametrize(("text", "unit", "value"), cases("what is typed", globals()).values())

@@ -9,14 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalebook.language import symbol
-from scalebook.language.domain import OutsideDomain
 from scalebook.machine import collective_rates as rates
 from scalebook.machine import collective_schedules as schedules
 from scalebook.machine import collectives
-from scalebook.machine.collective_rates import bus_bandwidth_reduce, chunked_message, group_share, message_chunks
+from scalebook.machine.collective_rates import chunked_message, group_share, message_chunks
 from scalebook.machine.collectives import KINDS, all_reduce, all_reduce_hierarchical, all_reduce_ring, collective
 from scalebook.machine.topologies import fat_tree_devices, mesh_all_reduce, switch_hops, torus_all_reduce
-from scalebook.measurements import CONFRONTATIONS, confront
+from scalebook.measurements import confront
 from scalebook.measurements.calls import row_of
 from scalebook.measurements.rows import SYSTEMS
 from scalebook.measurements.sets import stanzas
@@ -378,11 +377,6 @@ def test_a_tier_that_is_not_used_does_not_matter(f, ways, size):
     assert f(H100, **outside, **near) == f(H100, **outside)
 
 
-def test_near_devices_are_part_of_the_group():
-    with pytest.raises(OutsideDomain, match="no more devices near each other than take part"):
-        all_reduce(H100, collective_bytes="1 GB", ways=4, near_ways=8)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_with_expressions_is_its_formula(kind):
     at = {"traffic": 3e8, "shards": 32.0, "tp": 4.0}
@@ -411,12 +405,6 @@ def test_the_best_number_of_chunks_is_best_and_gives_the_root(size):
     )
     if count > 1:
         assert best == pytest.approx(size / 4e11 + 2 * np.sqrt(2.5e-6 * size / 4e11))
-
-
-def test_bus_bandwidth_of_a_perfect_ring_is_that_of_its_links():
-    for f, bus in ((schedules.ring_all_gather, rates.bus_bandwidth), (schedules.ring_all_reduce, bus_bandwidth_reduce)):
-        time = f(collective_bytes=BYTES, ways=8, link_bandwidth=RATE, link_latency=1e-20)
-        assert bus(collective_bytes=BYTES, ways=8, collective_time=time) == pytest.approx(RATE)
 
 
 # Links of a mesh and of a torus
@@ -462,15 +450,6 @@ def test_a_message_takes_one_link_however_large_the_group():
     known = dict(collective_bytes="1 GB", near_ways=8, ways=8)
     pair = KINDS["send"](accelerators.mi300x, collective_bytes="1 GB", ways=2, near_ways=2)
     assert KINDS["send"](accelerators.mi300x, known) == pair
-
-
-def test_swapped_for_a_switch_a_pair_of_mi300x_would_have_five_times_what_was_measured():
-    """47.7 GB/s of bus bandwidth, one link of 64 GB/s at three quarters; the old model gave all seven."""
-    known = dict(collective_bytes=4 * 2**30, ways=2, near_ways=2)
-    mesh, switch = (all_reduce(accelerators.mi300x, known, mesh_peers=peers) for peers in (7, 1))
-    bus = [bus_bandwidth_reduce(collective_bytes=4 * 2**30, ways=2, collective_time=t) / 1e9 for t in (mesh, switch)]
-    assert bus[0] == pytest.approx(47.7, rel=0.05)
-    assert bus[1] > 5 * 47.7
 
 
 def test_the_cells_of_the_mi300x_are_near_the_best():
@@ -541,22 +520,6 @@ def test_the_hop_of_the_fabric_and_the_launches_are_what_their_rows_say():
         assert accelerators[device].sum_launch == pytest.approx(np.median(took), rel=0.03)
 
 
-def test_original_columns_are_read(tmp_path):
-    """A file with the columns of the published table, of which the package keeps some."""
-    path = tmp_path / "more.csv"
-    path.write_text(
-        "row_id,system,device,dir_version,op_name,nccl_dtype,num_gpus,message_size,size_bytes,latency_us,"
-        "latency_us_min,latency_us_max,repeats,algbw_gbs,busbw_gbs\n"
-        "x-1,h100_sxm,NVIDIA H100,2.27.3,all_gather,half,4,1,134217728,345,345,345,1,0,0\n"
-        "x-2,l40s,NVIDIA L40S,2.27.3,all_gather,half,4,1,134217728,345,345,345,1,0,0\n",
-        encoding="utf-8",
-    )
-    result = CONFRONTATIONS["collectives"](path)
-    assert len(result.rows) == 1
-    assert abs(result.errors[0]) < 0.15
-    assert sum(result.left_out.values()) == 1
-
-
 def test_what_engines_wait_for_is_what_their_rows_say():
     """The share of an engine, what a further device adds, and the rates, on the rows that they are said to rest on."""
     custom = confront("custom_allreduce")
@@ -590,21 +553,6 @@ def test_what_engines_wait_for_is_what_their_rows_say():
             if r["system"] == "h100_sxm"
         ]
         assert rate == pytest.approx(np.median(reached), rel=0.05)
-
-
-def test_one_shot_waits_less_and_two_shots_read_less():
-    known = dict(link_bandwidth="250 GB/s", link_latency="4 us")
-    for size in (1e3, 1e8):
-        one, two = (
-            f(known, collective_bytes=size, ways=8)
-            for f in (schedules.one_shot_all_reduce, schedules.two_shot_all_reduce)
-        )
-        assert (one < two) == (size < 1e6)
-    pair = [
-        f(known, collective_bytes="1 MB", ways=2)
-        for f in (schedules.one_shot_all_reduce, schedules.two_shot_all_reduce)
-    ]
-    assert pair[1] - pair[0] == pytest.approx(4e-6)  # two devices read as much either way
 
 
 def test_the_start_from_a_graph_is_where_the_calibration_puts_it():

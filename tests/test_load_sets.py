@@ -135,11 +135,6 @@ def test_a_limit_for_tokens_takes_the_largest_batch_that_keeps_to_it():
     assert run.full_batch < serve.offline(*DENSE, **asked, tpot_p99="40 ms", tpot_tail=1.2).full_batch
 
 
-def test_engines_of_one_user_serve_nobody():
-    with pytest.raises(ValueError, match="runs one sequence at a time"):
-        serve(*DENSE, users=1, prompt=100, output=100, engine="llama_cpp_2024")
-
-
 def test_what_grows_with_a_batch_on_the_mi300x_goes_with_bytes_that_are_summed_not_with_sequences():
     """With a time a sequence and block in its place, fitted on the same rows, the wider model is further off."""
     result, stanza = confront("batch_decode_mi300x"), sets.stanzas()["batch_decode_mi300x"]

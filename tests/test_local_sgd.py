@@ -1,11 +1,9 @@
 """Training at several sites: closed forms beside the training step, beside executed rounds, and what must be true."""
 
-import numpy as np
 import pytest
 
 from scalebook import runs
-from scalebook.language import OutsideDomain
-from scalebook.runs import site_bytes_ring, sites_gain, sites_lost_overlapped, sites_lost_waiting, training_apart
+from scalebook.runs import site_bytes_ring, sites_lost_overlapped, sites_lost_waiting, training_apart
 from scalebook.tables import accelerators, frameworks, models
 from scalebook.training import training_step
 
@@ -59,32 +57,3 @@ def test_half_is_lost_at_that_bandwidth(sites, local_steps):
     assert again.sites_lost == pytest.approx(0.5) and again.sites_gain == pytest.approx(sites / 2)
     lost = sites_lost_overlapped(again)
     assert lost == pytest.approx(0, abs=1e-9)  # the same link loses nothing where exchanges run beside steps
-
-
-def test_steps_apart_divide_what_is_sent():
-    """So many steps between exchanges are worth as much as so many times the bandwidth, but for the latency."""
-    for steps in (10, 100):
-        seldom = apart(local_steps=steps, site_distance=0)
-        wide = apart(site_bandwidth=10e9 * steps, site_distance=0)
-        assert seldom.sites_lost == pytest.approx(wide.sites_lost)
-
-
-def test_solved_for_the_steps():
-    """The steps that lose a given share follow from the exchange and the step alone."""
-    row = apart()
-    steps = sites_lost_waiting.solve("local_steps")
-    found = steps(sites_lost=0.1, site_exchange=row.site_exchange, step_time=row.step_time)
-    assert found == pytest.approx(9 * row.site_exchange / row.step_time)
-
-
-def test_more_of_anything_helps():
-    for better in (dict(site_bandwidth=2e10), dict(local_steps=2), dict(exchange_bits=8), dict(site_distance=1)):
-        assert apart(**better).sites_lost < apart().sites_lost
-    shares = sites_lost_overlapped(site_exchange=10, step_time=1, local_steps=np.arange(1, 20))
-    assert (np.diff(shares) <= 0).all() and shares[-1] == 0
-    assert sites_gain(sites=2, sites_lost=0.5) == 1
-
-
-def test_no_bandwidth_makes_up_for_the_way():
-    with pytest.raises(OutsideDomain, match="steps that take longer than the way round the ring"):
-        runs.half_site_bandwidth(site_bytes=1e9, local_steps=1, step_time=0.01, sites=2, site_latency=0.005)

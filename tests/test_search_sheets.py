@@ -213,8 +213,6 @@ def test_an_array_of_words_is_a_list_of_them():
     assert {
         x.sharding for x in search(training_step, models.llama3_8b, H100, **SMALL, sharding=words, best=1000).best
     } == {*words.tolist()}
-    with pytest.raises(ValueError, match="sharding is 'zero1'"):
-        training_step(models.llama3_8b, H100, sharding=words, dp=8, microbatches=1)
 
 
 # How many
@@ -229,8 +227,6 @@ def test_a_search_that_would_not_end_is_refused_with_its_size():
     said = r"would price about 8,000,000,000 strategies, and most=1e\+09 .*tp_overlap \(2,000 values\).*most=2e\+10"
     with pytest.raises(ValueError, match=said):
         search(training_step, models.llama3_8b, H100, **SMALL, **known, **shares)
-    with pytest.raises(ValueError, match=r"would price 1,116 strategies, and most=100 "):
-        search(training_step, models.llama3_8b, H100, **SMALL, most=100)
     ways = dict.fromkeys(("tp", "cp", "pp"), range(1, 2001))  # of these few divide the devices
     assert search(training_step, models.llama3_8b, H100, **SMALL, **ways).count > 868
 
@@ -358,8 +354,3 @@ def test_interrupted_it_keeps_what_had_come_back(monkeypatch, halves):
     with ThreadPoolExecutor(1) as pool:
         part = search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
     assert part.is_whole and part.count == whole().count
-
-
-def test_beyond_the_best_it_says_how_to_keep_more():
-    with pytest.raises(IndexError, match=r"^10 strategies are here; best=... keeps more"):
-        whole().best[10]

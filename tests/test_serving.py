@@ -155,22 +155,12 @@ def test_a_long_prompt_is_read_in_several_steps():
     assert long.prompt_time == pytest.approx(short.prompt_time, rel=0.1)
 
 
-def test_what_does_not_fit_has_no_time_but_a_sentence():
-    said = r"680\.1 GB of weights are 85\.01 GB on each of 8 devices of 80 GB, of which .* tp=16 would hold them"
-    with pytest.raises(ValueError, match=said):
-        serve(models.deepseek_v3, H100, tp=8, users=64, prompt=1024, output=1024)
-    with pytest.raises(ValueError, match=r"caches of 6,400 users at 1,536 tokens do not fit: \d+ fit"):
-        serve(models.llama3_70b, H100, tp=2, users=6400, prompt=1024, output=1024)
-
-
 def test_capacity_is_the_last_number_of_users_within_targets():
     asked = dict(tp=8, prompt=1000, output=300)
     most = serve.capacity(models.llama3_70b, H200, **asked, ttft=1, tpot="20 ms")
     assert most.binds == "tpot" and most.row.tpot <= 0.02 and most.rate == most.row.request_rate
     over = serve(models.llama3_70b, H200, **asked, users=most.users + 1, generations=10**6)
     assert over.tpot > 0.02
-    with pytest.raises(ValueError, match=r"tpot=1 ms is met by no user: one alone has 7\.\d+ ms"):
-        serve.capacity(models.llama3_70b, H200, **asked, tpot="1 ms")
 
 
 # Experts, by simulation

@@ -1,26 +1,22 @@
 """The closed forms of serving: against numbers that were published, against each other, and against simulations."""
 
 import heapq
-import math
 
 import numpy as np
 import pytest
-import sympy
 
 from scalebook import runs
-from scalebook.inference import bill, disaggregation, prefix, queues, scaling, speculation, tail
-from scalebook.inference.bill import least_million_cost_alone, million_cost, million_cost_alone, speed_cost
-from scalebook.inference.disaggregation import cache_rate, disaggregating, disaggregation_bound, disaggregation_gain
-from scalebook.inference.prefix import computed_rate, prompt_time_prefix, prompt_time_prefix_attention, zipf
+from scalebook.inference import prefix, queues, scaling
+from scalebook.inference.prefix import zipf
 from scalebook.inference.prompts import prompts_ahead_out_of_step, queue_time_of_group
-from scalebook.inference.queues import capacity_open, closed_loop, half_price_batch, open_loop, response_time_together
-from scalebook.inference.scaling import best_tp_ring, scaling_efficiency, token_time_replicas, token_time_ring
+from scalebook.inference.queues import closed_loop, open_loop, response_time_together
+from scalebook.inference.scaling import best_tp_ring, token_time_replicas
 from scalebook.inference.simulation import simulate_serving
-from scalebook.inference.speculation import speculating, speculation_gain_free, speculation_gain_linear, step_tokens
-from scalebook.inference.tail import mean_of_largest, slowest_exponential, slowest_normal, slowest_pareto, waiting
+from scalebook.inference.speculation import step_tokens
 from scalebook.language import symbol
-from scalebook.runs import checkpointing, goodput, lost_share, lost_share_at_best, near_checkpoint_interval
-from scalebook.tables import accelerators, models
+from scalebook.runs import goodput
+
+from .support import cases
 
 SERVER = {"base_time": 0.010, "added_time": 50e-6, "prompt_time": 0.030, "output": 200}
 
@@ -104,23 +100,6 @@ def test_prompts_alone_are_an_md1_queue():
     assert waited / 100_000 == pytest.approx(0.0225, rel=0.03)
 
 
-def test_capacity_is_the_rate_that_meets_the_target():
-    solved = queues.tpot_open.solve("rate")
-    for target in (0.011, 0.02, 0.1):
-        known = {**TIMES, "output": 200}
-        assert solved(known, tpot=target) == pytest.approx(capacity_open(known, tpot_target=target), rel=1e-12)
-        row = open_loop(known, tpot_target=target, rate=0.999999 * capacity_open(known, tpot_target=target))
-        assert row.tpot == pytest.approx(target, rel=1e-4) and row.headroom == pytest.approx(1e-6)
-    assert queues.load_open(SERVER, rate=12.5) == 0.5 and half_price_batch(
-        **{x: TIMES[x] for x in ("base_time", "added_time")}
-    )
-
-
-def test_at_the_half_price_batch_a_token_costs_twice_the_least():
-    batch = half_price_batch(base_time=0.01, added_time=50e-6)
-    assert (0.01 + 50e-6 * batch) / batch == pytest.approx(2 * 50e-6)
-
-
 def test_a_sheet_says_why_a_letter_has_no_value():
     row = open_loop(SERVER, rate=30, tpot_target=0.009)
     assert not {"tpot", "ttft", "batch", "capacity", "headroom"} & row.keys()
@@ -202,35 +181,7 @@ def test_batch_service_as_it_was_published():
     assert response_time_together(rate=1e-9, base_time=5, added_time=1) == pytest.approx(6)  # alone: exact too
 
 
-# Two pools
-
-
-@pytest.mark.parametrize("target", [0.011, 0.02, 0.1])
-@pytest.mark.parametrize("prompt_time", [0.001, 0.03, 10.0])
-def test_what_two_pools_gain(target, prompt_time):
-    known = {**SERVER, "prompt_time": prompt_time, "tpot_target": target}
-    gain = disaggregation_gain(known)
-    assert gain == pytest.approx(disaggregation.capacity_disaggregated(known) / capacity_open(known))
-    assert 1 < gain < disaggregation_bound(known)
-    row = disaggregating(known, rate=100, load=1.0)  # both pools busy all the time take what the capacity says
-    assert 100 / (row.prefill_devices + row.decode_devices) == pytest.approx(row.capacity)
-    assert row.prefill_devices / row.decode_devices == pytest.approx(row.pool_ratio)
-    assert row.batch == disaggregation.batch_under_target(known) and row.tpot == pytest.approx(target)
-
-
-def test_caches_that_are_sent():
-    assert cache_rate(models.deepseek_v3, kv_bits=16, prompt_rate=7839) == 70_272 * 7839  # 0.55 GB/s
-    assert cache_rate(models.llama3_70b, kv_bits=16, prompt_rate=1) == 327_680
-    known = dict(prompt=1000, kv_cache_per_token=327_680, prompt_time=0.03)
-    least = cache_rate(known)
-    assert disaggregation.handover_whole(known, link_bandwidth=least) == pytest.approx(0.03)
-    assert disaggregation.handover_by_layers(known, link_bandwidth=least, layers=80) == pytest.approx(0.03 / 80)
-
-
 # Speculation
-
-DRAFT = {"acceptance": 0.8, "drafted": 5, "draft_cost": 0.05}
-STEP = {"base_time": 0.01, "added_time": 50e-6}
 
 
 @pytest.mark.parametrize(("acceptance", "drafted"), [(0.8, 5), (0.5, 1), (0.95, 16)])
@@ -238,23 +189,6 @@ def test_tokens_of_a_step(acceptance, drafted):
     accepted = np.random.default_rng(0).random((200_000, drafted)) < acceptance
     simulated = 1 + accepted.cumprod(axis=1).sum(axis=1).mean()
     assert simulated == pytest.approx(step_tokens(acceptance=acceptance, drafted=drafted), rel=0.01)
-
-
-def test_the_gain_of_drafts():
-    assert step_tokens(acceptance=0.8, drafted=5) == pytest.approx(3.689, abs=5e-4)
-    assert speculation_gain_free(DRAFT) == pytest.approx(2.95, abs=0.005)
-    assert speculation_gain_linear(DRAFT, STEP, batch=1e-9) == pytest.approx(speculation_gain_free(DRAFT))
-    assert (step_tokens(drafted=1).rhs - speculation.step_tokens_two.rhs).simplify() == 0
-    assert speculating(DRAFT, STEP, batch=16).tpot == pytest.approx(
-        0.0108 / speculation_gain_linear(DRAFT, STEP, batch=16)
-    )
-
-
-def test_the_batch_at_which_drafts_stop_paying():
-    batch = speculation.speculation_batch(DRAFT, STEP)
-    assert speculation_gain_linear(DRAFT, STEP, batch=batch) == pytest.approx(1)
-    solved = speculation_gain_linear.solve("batch")
-    assert solved(DRAFT, STEP, speculation_gain=1) == pytest.approx(batch)
 
 
 # Prefixes
@@ -279,16 +213,6 @@ def test_what_a_cache_of_prefixes_finds(items, skew, held):
     assert lru(shares, held) == pytest.approx(prefix.lru_hit_share(shares, held), abs=0.012)
 
 
-def test_prompts_with_prefixes():
-    assert computed_rate(prompt_rate=73_700, hit_share=0.563) == pytest.approx(32_200, rel=1e-3)
-    kept = {"whole_prompt_time": 0.03, "hit_share": 0.6}
-    assert prompt_time_prefix(kept) == pytest.approx(0.012) == prompt_time_prefix_attention(kept, attention_share=0)
-    assert prompt_time_prefix_attention(kept, attention_share=1) == pytest.approx(0.03 * (1 - 0.6**2))
-    known = {x: SERVER[x] for x in ("base_time", "added_time", "output")}
-    row = open_loop.using(prompt_time_prefix)(known, kept, rate=8, tpot_target=0.02)
-    assert row.capacity == pytest.approx(0.5 / (0.01 + 0.012))
-
-
 # Tails
 
 
@@ -302,63 +226,14 @@ def simulated_largest(draw, ways):
 @pytest.mark.parametrize("ways", [2, 8, 72, 2048])
 @pytest.mark.parametrize(
     ("draw", "form", "slack"),
-    [
-        (lambda rng, n: rng.exponential(1, n), lambda n: slowest_exponential(mean_delay=1, ways=n), 1e-4),
-        (
-            lambda rng, n: 5 + rng.exponential(1, n),
-            lambda n: tail.slowest_shifted(least_delay=5, mean_delay=6, ways=n),
-            1e-4,
-        ),
-        (lambda rng, n: 1 + rng.pareto(3, n), lambda n: slowest_pareto(least_delay=1, tail_exponent=3, ways=n), 4e-3),
-        (
-            lambda rng, n: 10 + rng.standard_normal(n),
-            lambda n: slowest_normal(mean_delay=10, delay_spread=1, ways=n),
-            0.02,
-        ),
-        (lambda rng, n: rng.lognormal(0, 0.5, n), lambda n: mean_of_largest(lambda z: np.exp(0.5 * z), n), 1e-6),
-        (lambda rng, n: rng.standard_normal(n), lambda n: mean_of_largest(lambda z: z, n), 1e-6),
-    ],
+    cases("the slowest of a group", globals()).values(),
 )
 def test_the_slowest_of_a_group(draw, form, slack, ways):
     mean, error = simulated_largest(draw, ways)
     assert form(ways) == pytest.approx(mean, rel=slack, abs=4.5 * error)
 
 
-@pytest.mark.parametrize(("ways", "said", "excess"), [(8, 2.718, 0.07), (72, 4.861, 0.025), (16_384, 10.28, 0.006)])
-def test_the_slowest_of_a_group_exactly(ways, said, excess):
-    harmonic = sum(1 / k for k in range(1, ways + 1))
-    assert slowest_exponential(mean_delay=1, ways=ways) == pytest.approx(harmonic, rel=1e-7)
-    assert harmonic == pytest.approx(said, rel=5e-4)
-    limit, exact = slowest_normal(mean_delay=1, delay_spread=1, ways=ways) - 1, mean_of_largest(lambda z: z, ways)
-    assert exact < limit < (1 + excess) * exact
-    law = math.exp(math.lgamma(ways + 1) + math.lgamma(0.5) - math.lgamma(ways + 0.5))
-    assert slowest_pareto(least_delay=1, tail_exponent=2, ways=ways) == pytest.approx(law, rel=3e-4)
-
-
-@pytest.mark.parametrize("x", [0.01, 0.3, 1, 2.5, 20])
-def test_the_gamma_function(x):
-    assert float(tail.gamma_function(sympy.Float(x))) == pytest.approx(math.gamma(x), rel=1e-6)
-
-
-def test_what_less_waiting_is_worth():
-    known = {"traffic": 16.5e9, "hbm_bandwidth": 3.3e12}
-    now, then = (waiting(layers=80, ways=8, mean_delay=x).waiting_time for x in (2e-6, 1e-6))
-    bandwidth = tail.traded_bandwidth(known, saved_waiting=now - then)
-    assert 16.5e9 / bandwidth + then == pytest.approx(16.5e9 / 3.3e12 + now)
-
-
 # Checkpoints
-
-LLAMA = {"interruptions": 419, "run_time": 54 * 86400}
-
-
-def test_checkpoints_of_a_long_run():
-    row = checkpointing(LLAMA, checkpoint_time=60, restart_time=0)
-    assert row.mtbf / 3600 == pytest.approx(3.09, abs=0.005)
-    assert row.checkpoint_interval / 60 == pytest.approx(19.3, abs=0.05)
-    assert row.lost_share == pytest.approx(0.104, abs=5e-4) and row.lost_share == pytest.approx(lost_share_at_best(row))
-    for other in (0.8, 1.25):
-        assert lost_share(row, checkpoint_interval=other * row.checkpoint_interval) > row.lost_share
 
 
 def worked(checkpoint_time, checkpoint_interval, restart_time, mtbf, segments=20_000):
@@ -386,40 +261,9 @@ def test_goodput(writing):
     assert goodput(known, checkpoint_interval=daly) == pytest.approx(grid.max(), rel=1e-4)
 
 
-def test_two_tiers_of_checkpoints():
-    known = {"checkpoint_time": 60, "near_checkpoint_time": 2, "near_failures": 0.9, "mtbf": 11_135}
-    near, far = near_checkpoint_interval(known), runs.checkpoint_interval_far(known)
-    loss = 2 / near + 0.9 * near / 2 / 11_135 + 60 / far + 0.1 * far / 2 / 11_135
-    assert runs.lost_share_tiers(known) == pytest.approx(loss) and loss < lost_share_at_best(known) / 2
-
-
 # More devices, or more copies
 
 RING = {"latency_floor": 0.0421, "way_time": 160 * 2 * 0.81e-6}
-
-
-def test_where_more_devices_stop_helping():
-    row = scaling.scaling_up(models.llama3_70b, accelerators.h100, weight_bits=16, tp=8)
-    assert row.way_time == pytest.approx(160 * 2 * 0.81e-6) and row.best_tp == pytest.approx(12.7, abs=0.05)
-    assert best_tp_ring(RING) == pytest.approx(12.7, abs=0.05)
-    ways = np.geomspace(1, 200, 5001)
-    times = token_time_ring(RING, tp=ways)
-    assert times.min() == pytest.approx(scaling.least_token_time_ring(RING), rel=1e-6)
-    assert ways[times.argmin()] == pytest.approx(best_tp_ring(RING), rel=1e-2)
-    assert token_time_ring(RING, tp=scaling.idle_tp_ring(RING)) == pytest.approx(RING["latency_floor"])
-    assert scaling_efficiency(RING, tp=1) == 1 and scaling_efficiency(RING, tp=best_tp_ring(RING)) == pytest.approx(
-        0.52, abs=5e-3
-    )
-    turn = best_tp_ring(RING) / 2**0.5
-    assert token_time_ring(RING, tp=turn) == pytest.approx(token_time_ring(RING, tp=2 * turn))
-
-
-def test_where_a_tree_stops_helping():
-    tree = {"latency_floor": 0.0421, "doubling_time": RING["way_time"]}
-    ways = np.geomspace(1, 2000, 5001)
-    times = scaling.token_time_tree(tree, tp=ways)
-    assert times.min() == pytest.approx(scaling.least_token_time_tree(tree), rel=1e-6)
-    assert ways[times.argmin()] == pytest.approx(scaling.best_tp_tree(tree), rel=1e-2)
 
 
 @pytest.mark.parametrize("users", [1, 500])
@@ -431,40 +275,8 @@ def test_copies_with_their_best_number_of_devices(users):
     assert scaling.best_replicas(known) * best_tp_ring(RING) == pytest.approx(64)
 
 
-def test_copies_have_a_device_each():
-    known = {**RING, "added_time": 1e-4, "users": 100, "devices": 64}
-    assert token_time_replicas(known, replicas=64) == pytest.approx(RING["latency_floor"] + 1e-4 * 100 / 64)
-
-
 @pytest.mark.parametrize(("replicas", "each"), [(8, 64), (64, 64), (16, 1000)])
 def test_imbalance_of_copies(replicas, each):
     loads = np.random.default_rng(0).multinomial(replicas * each, np.full(replicas, 1 / replicas), 20_000)
     simulated = loads.max(axis=1).mean() / each
     assert scaling.replica_imbalance(users=replicas * each, replicas=replicas) == pytest.approx(simulated, rel=0.012)
-
-
-# The bill
-
-
-@pytest.mark.parametrize("tpot", [0.0101, 0.02, 1.0])
-def test_speed_against_cost(tpot):
-    known = {"base_time": 0.01, "added_time": 50e-6, "devices": 8, "price_hour": 2, "tpot": tpot}
-    batch = (tpot - 0.01) / 50e-6
-    by_hand = 8 * 2 / 3600 * tpot / batch * 1e6  # a step's price over its batch
-    assert million_cost_alone(known) == pytest.approx(by_hand)
-    assert million_cost(price_hour=2, device_rate=bill.device_rate_alone(known)) == pytest.approx(by_hand)
-    assert by_hand > least_million_cost_alone(known)
-    served = speed_cost({**SERVER, **known}, tdp=700)
-    rate = capacity_open(SERVER, tpot_target=tpot)
-    assert served.device_rate == pytest.approx(rate * 200 / 8)
-    assert served.million_cost == pytest.approx(8 * 2 / 3600 / (rate * 200) * 1e6)
-    assert served.token_energy == pytest.approx(8 * 700 / (rate * 200))
-
-
-def test_the_hyperbola_has_two_asymptotes():
-    known = {"base_time": 0.01, "added_time": 50e-6, "devices": 1, "price_hour": 2}
-    least = least_million_cost_alone(known)
-    assert million_cost_alone(known, tpot=0.02) == pytest.approx(2 * least)
-    assert million_cost_alone(known, tpot=1e6) == pytest.approx(least)
-    solved = million_cost_alone.solve("tpot")
-    assert solved(known, million_cost=2 * least) == pytest.approx(0.02)

@@ -87,8 +87,6 @@ def test_rules_say_the_same_of_arrays(rule):
 
 def test_arrays_name_the_first_that_cannot_run():
     check({"tp": np.array([1.0, 2]), "heads": 64})
-    with pytest.raises(ValueError, match="in 2 of 6 rows, the first: tp=5 does not divide the 8 heads"):
-        check({"tp": np.array([[1.0], [2], [5]]), "heads": np.array([8.0, 16])})
     assert reason({"tp": 8, "heads": 64, "ep": 8, "experts": 8, "attention_dp": 1}) is None
 
 

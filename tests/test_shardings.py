@@ -199,11 +199,6 @@ def test_every_sharding_is_a_word_with_a_source(name):
     assert repr(sharding) == name and {*sharding.keeps} <= {"weight", "gradient", "optimizer"}
 
 
-def test_a_name_is_given_once():
-    with pytest.raises(ValueError, match="a sharding is called 'zero1' already"):
-        Sharding("zero1", "", {}, ())
-
-
 def test_hpz_trades_memory_for_links():
     """A second copy of the weights in a group spares the backward pass the way to all."""
     at = {symbol(x): n for x, n in dict(shards=64, routed_shards=1, shard_group=8, weight_bits=16, params=70e9).items()}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scalebook.machine import systolic as arrays
-from scalebook.machine.systolic import array_cycles, array_cycles_in_turn, array_efficiency, execute, systolic
+from scalebook.machine.systolic import array_cycles, array_cycles_in_turn, array_efficiency, execute
 from scalebook.tables import accelerators, models
 from scalebook.training import training_step
 from scalebook.training.assumptions import attended_tiles, attended_tiles_chunks, attended_tiles_windows
@@ -39,24 +39,12 @@ def test_one_tile_is_that_of_scale_sim(side):
         assert len(busy) == 3 * side + rows - 2 == array_cycles(known) == array_cycles_in_turn(known)
 
 
-def test_many_tiles_in_turn_take_longer():
-    known = dict(rows=np.array([8, 128, 4096]), inner=4096, columns=4096, array_side=128)
-    assert (array_cycles(known) < array_cycles_in_turn(known)).all()
-
-
 @pytest.mark.parametrize("rows", [1, 63, 64, 65, 512])
 def test_many_tiles_cost_what_aws_states_of_trainium(rows):
     """A multiplication by a whole tile takes max(min(64, columns of the tile), rows) cycles, one after the other."""
     known = dict(rows=rows, columns=128, array_side=128, load_cycles=arrays.load_fast(array_side=128))
     one, two = (array_cycles(known, inner=128 * n) for n in (100, 101))
     assert two - one == max(64, rows)
-
-
-def test_long_and_whole_is_full_and_short_is_not():
-    sizes = dict(inner=8192, columns=8192, array_side=128)
-    shares = systolic(sizes, rows=np.array([1, 32, 64, 128, 8192])).array_efficiency
-    assert shares[-1] > 0.999 and (np.diff(shares) > 0).all()
-    assert shares[:3] == pytest.approx(np.array([1, 32, 64]) / 128, rel=0.01)
 
 
 @pytest.mark.parametrize("key", ARRAYS)

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalebook.language.domain import OutsideDomain
 from scalebook.machine import tiles as tiling
-from scalebook.machine.kernels import matrix_product, tiles, waves
-from scalebook.machine.tiles import fill, padded_vocab, shapes, sharded_columns, tile_efficiency, wave_efficiency
+from scalebook.machine.kernels import matrix_product
+from scalebook.machine.tiles import fill, shapes, sharded_columns, tile_efficiency, wave_efficiency
 from scalebook.tables import accelerators
 
 SIZES = st.integers(1, 40_000)
@@ -23,13 +22,6 @@ def test_no_share_exceeds_one_and_both_are_the_fill(rows, columns, high, wide, c
     assert 0 < by_tiles <= 1 and 0 < by_waves <= 1
     assert fill(size, copies=1, cores=cores) == pytest.approx(by_tiles * by_waves)
     assert (by_tiles == 1) == (rows % high == 0 and columns % wide == 0)
-
-
-@given(st.integers(1, 10**6), CORES)
-def test_no_wave_but_the_last_is_short(count, cores):
-    rounds = waves(tiles=count, cores=cores)
-    assert wave_efficiency(tiles=count, cores=cores) > tiling.least_wave_efficiency(waves=rounds)
-    assert wave_efficiency(tiles=rounds * cores, cores=cores) == 1
 
 
 def test_the_fill_is_what_kernels_lose():
@@ -51,15 +43,5 @@ def test_the_width_that_fills_a_device(key, columns):
 
 def test_a_power_of_two_splits_evenly_and_another_is_refused():
     assert all(sharded_columns(weight_columns=8192, tp=2**n) == 2 ** (13 - n) for n in range(14))
-    with pytest.raises(OutsideDomain, match="columns that each device has as many of, not at tp=8, weight_columns=3,7"):
-        sharded_columns(weight_columns=3700, tp=8)
     assert shapes(weight_columns=np.array([3700, 3712]), tp=4, rows=256, copies=1, tile_rows=64, tile_columns=64,
                   cores=8).columns.tolist() == [925, 928]  # fmt: skip
-
-
-@given(SIZES, st.sampled_from([64, 128]), st.sampled_from([1, 2, 4, 8, 16]))
-def test_a_vocabulary_is_padded_by_less_than_one_multiple(vocab, multiple, tp):
-    found = padded_vocab(vocab=vocab, pad_multiple=multiple, tp=tp)
-    assert found % (multiple * tp) == 0 and 0 <= found - vocab < multiple * tp
-    wide = dict(rows=1, copies=1, tile_rows=1, tile_columns=multiple)
-    assert tiles(wide, columns=found) == tiles(wide, columns=vocab) + (found - vocab) // multiple
