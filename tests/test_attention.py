@@ -17,7 +17,6 @@ from scalebook.measurements import confront
 from scalebook.tables import accelerators, libraries, models
 
 from .every import every
-from .refits import fitted_rows, off
 from .support import cases
 
 NEEDED = ("hidden", "heads", "kv_heads", "head_dim", "ffn", "gating")
@@ -220,24 +219,3 @@ def test_kernels_on_an_h20_by_hand(tmp_path, case):
     )
     predicted = one_row(tmp_path, "attention_infersim", **whole | row)
     assert predicted == pytest.approx(1e6 * (PYTHON.read_launch_grouped + seconds))
-
-
-def test_what_infersim_times_is_where_the_calibration_puts_it():
-    """One start for all kernels and devices, and the share of the bandwidth for each device."""
-    kinds = {"mha": "grouped", "mla": "latent"}
-    found = [
-        (gpu, kinds[kind], fitted_rows("attention_infersim", gpu=gpu.upper(), kind=kind))
-        for gpu in ("h20", "h800") for kind in kinds
-    ]  # fmt: skip
-
-    def error(letter="read_launch", by=1, gpus=("h20", "h800")):
-        return sum(
-            len(rows) * off("attention_infersim", rows, times, **{
-                f"{letter}_{kind}": by * libraries[f"kernels_from_python_{gpu}"][f"{letter}_{kind}"]
-            })
-            for gpu, kind, (rows, times) in found if gpu in gpus
-        )  # fmt: skip
-
-    assert all(error() < error("read_launch", by) for by in (0.85, 1.2))
-    for gpu in ("h20", "h800"):
-        assert all(error(gpus=[gpu]) < error("read_efficiency", by, [gpu]) for by in (0.9, 1.06))

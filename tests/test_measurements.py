@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -197,30 +196,6 @@ def test_nothing_is_faster_than_the_floor():
     assert (rates.measured < rates.predicted).all()
     assert (times.measured > times.predicted).all()
     assert (rates.measured / rates.predicted).max() == pytest.approx(0.87, abs=0.01)
-
-
-@pytest.mark.parametrize(
-    ("letter", "device", "steps"),
-    [("attention_whole", "tpu_", 0.1), ("grouped_whole", "tpu_", 0.05), ("training_efficiency", "tpu_v6e", 0.05)],
-)
-def test_what_tpus_reach_is_best_for_the_rows_it_names(letter, device, steps):
-    """Further up or down by a step, the rows it was calibrated on are further off."""
-    kept, stanza = confront("tpu_training"), stanzas()["tpu_training"]
-    rows = [row for row, fitted in zip(kept.rows, kept.fitted, strict=True) if fitted]
-
-    def priced(call, moved):
-        key, precision = next(x[1:3] for x in call.rows if x[0] == "accelerators")
-        is_asked = key.startswith(device) and (device == "tpu_" or precision == "bf16")
-        tpu, given = accelerators[key].at(precision), call.letters
-        if letter == "grouped_whole":
-            is_asked &= "etp" in given and "capacity_factor" not in given
-        return replace(call, letters={letter: tpu[letter] + moved} | dict(given) if is_asked else given).value
-
-    def error(moved):
-        found = np.array([priced(stanza.call(row), moved) for row in rows])
-        return np.abs(found / kept.measured[kept.fitted] - 1).mean()
-
-    assert error(0) < min(error(-steps), error(steps))
 
 
 def test_every_file_has_its_source_and_licence():
