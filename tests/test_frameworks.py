@@ -43,22 +43,6 @@ def test_libraries_name_devices_of_the_table():
         assert {*row.words["devices"].split()} <= {*accelerators}
 
 
-def test_a_letter_of_the_call_stands_before_a_framework_and_a_framework_before_the_device():
-    mine = Framework("mine", frameworks.torchtitan.cells, frameworks.torchtitan.words)
-    run = training_step(models.llama3_8b, H100, mine, dp=8, global_batch=64, seq=8192)
-    assert run.element_passes == 1 and run.attention_reached == pytest.approx(0.31, abs=0.01)  # 61 % by the device
-    assert run.attention_backward == 1 and run.why("library_rate").cell.source.startswith("llm-foundry")
-    given = training_step(models.llama3_8b, H100, mine, dp=8, global_batch=64, seq=8192, element_passes=2, dp_overlap=0)
-    assert given.element_passes == 2 and given.dp_overlap == 0
-    assert given.library_rate == run.library_rate
-
-
-def test_a_release_is_like_another_and_says_what_differs():
-    assert frameworks.nemo_24_03.tp_pieces == frameworks.nemo.tp_pieces == 1
-    assert frameworks.torchtitan_compile.words["blocks"] == "fused" != frameworks.torchtitan.words["blocks"]
-    assert frameworks.torchtitan_async.kin == ("torchtitan_async", "torchtitan_compile", "torchtitan")
-
-
 def test_a_cluster_stands_before_the_device():
     device = accelerators.h100.at("bf16").on(clusters.hf_h100)
     assert device.far_efficiency == clusters.hf_h100.far_efficiency and device.peak_flops == 989.4e12

@@ -22,6 +22,8 @@ from scalebook.search.problem import about, layouts, word_combinations
 from scalebook.tables import accelerators, models
 from scalebook.training.step import training_step
 
+from .test_search import front
+
 H100 = accelerators.h100.at("bf16")
 SMALL = dict(devices=64, global_batch=64, seq=4096)
 BATCHES = [1, 2, 4, 16, 64, 256]
@@ -59,17 +61,8 @@ def test_a_sheet_is_searched_as_pricing_one_by_one_does(case, aim, name, against
     assert [x.values[name] for x in found.best] == pytest.approx(
         sorted((r[name] for _, r in rows), key=lambda x: sign * x), rel=1e-12
     )
-    front = {
-        (r[name], r[against])
-        for _, r in rows
-        if not any(
-            (sign * o[name], o[against]) != (sign * r[name], r[against])
-            and sign * o[name] <= sign * r[name]
-            and o[against] <= r[against]
-            for _, o in rows
-        )
-    }
-    assert sorted(x.values[name] for x in found.pareto) == pytest.approx(sorted(x for x, _ in front), rel=1e-12)
+    best = [sign * x for x, _ in front((sign * r[name], r[against]) for _, r in rows)]
+    assert sorted(x.values[name] for x in found.pareto) == pytest.approx(sorted(best), rel=1e-12)
     for one in found.best[:: len(found.best) // 5]:
         assert one.row[name] == pytest.approx(one.values[name], rel=1e-12)
         assert one.call.startswith(f"{sheet.name}(..., ") and f"batch={one.batch:g}" in one.call
@@ -82,11 +75,8 @@ def test_a_sheet_is_searched_as_pricing_one_by_one_does(case, aim, name, against
 def test_the_largest_batch_within_a_time():
     known = dict(context=8192, kv_bits=16, tp=[2, 4, 8], weight_bits=[16, 8, 4], batch=list(range(1, 201, 9)))
     found = search(sharing, models.llama3_70b, H100, **known, maximize="batch", subject_to="token_time <= 15 ms")
-    fits = [
-        own
-        for own, row in one_by_one(sharing, models.llama3_70b, known, ("token_time",))
-        if row.token_time <= 0.015 and row.device_memory <= H100.hbm_capacity
-    ]
+    priced = one_by_one(sharing, models.llama3_70b, known, ("token_time",))
+    fits = [own for own, row in priced if row.token_time <= 0.015 and row.device_memory <= H100.hbm_capacity]
     assert found.best[0].batch == max(own["batch"] for own in fits) < 199 and found.fitting == len(fits)
     assert (
         found.pareto[0].letters == found.best[0].letters and len(found.pareto) == 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scalebook.display.serving import queue_curve, request_timeline
-from scalebook.inference import decode_step, mixed_step, open_loop, prefill_step, serve, simulate_serving
+from scalebook.inference import decode_step, mixed_step, prefill_step, serve, simulate_serving
 from scalebook.inference.arrivals import drawn, exponential, uniform
 from scalebook.tables import accelerators, models
 
@@ -260,19 +260,6 @@ def test_a_timeline_shows_each_part_of_a_request():
     assert np.add(waits, reads) == pytest.approx(run.ttft[30:]) and len(decodes) == 30
 
 
-@pytest.mark.parametrize(
-    ("prompt_time", "load", "error"), [(0.03, 0.5, -0.017), (0.3, 0.5, -0.099), (0.3, 0.7, -0.183)]
-)
-def test_where_the_closed_form_of_an_open_loop_ends(prompt_time, load, error):
-    """It is too short for long prompts; and a first token that is read beside a step comes a step later at least."""
-    server = dict(base_time=0.010, added_time=50e-6, prompt_time=prompt_time, output=200)
-    rate = load / (200 * 50e-6 + prompt_time)
-    run = simulate_serving(prompt=1000, rate=rate, requests=20_000, warmup=3000, chunk=64_000, **server)
-    said = open_loop(server, rate=rate)
-    assert said.tpot / run.tpot.mean() - 1 == pytest.approx(error, abs=0.02)
-    assert run.ttft.mean() > said.ttft + said.token_time
-
-
 def a_step(prompt, output):
     """Seconds of a step of Llama 70B on eight H100, of sequences that decode and prompt tokens that are read."""
     layout = (models.llama3_70b, accelerators.h100.at("fp8")), dict(tp=8, context=prompt + output / 2)
@@ -306,14 +293,3 @@ def test_a_service_is_what_its_simulation_finds(prompt, output, users, chunk):
     mean = {x: run.statistics(x)["mean"] for x in ("ttft", "tpot", "end_to_end")}
     assert 0.97 < row.end_to_end / mean["end_to_end"] < 1.08 and 0.97 < row.tpot / mean["tpot"] < 1.08
     assert 0.8 < row.ttft / mean["ttft"] < 1.15
-
-
-def test_short_prompts_that_begin_at_once_are_charged_a_step_each():
-    """The range in which first tokens are too late, and the rest is as simulated."""
-    asked = dict(users=256, prompt=128, output=256)
-    row = serve(models.llama3_70b, accelerators.h100.at("fp8"), tp=8, **asked)
-    run = simulate_serving(prompt=142, output=284, shortest=0.8, users=256, chunk=8192, step=a_step(128, 256))
-    assert 3 < row.ttft / run.statistics("ttft")["mean"] < 4
-    assert 1 < row.tpot / run.statistics("tpot")["mean"] < 1.06
-    later = serve(models.llama3_70b, accelerators.h100.at("fp8"), tp=8, **asked, generations=1000)
-    assert later.ttft < row.ttft / 4
