@@ -169,18 +169,6 @@ def test_a_gathering_ring_takes_what_its_formula_says(ways):
     assert list(run.sent.values()) == pytest.approx([BYTES * (ways - 1) / ways] * ways)
 
 
-@pytest.mark.parametrize("ways", WAYS)
-def test_a_scattering_ring_and_an_all_reduce_take_what_their_formulas_say(ways):
-    sums = {j: sum(ways * i + j for i in range(ways)) for j in range(ways)}
-    run = Network(scatter_ring(ways))
-    assert {j: x for held in run.results.values() for j, x in held.items()} == sums
-    assert run.time == pytest.approx(schedules.ring_reduce_scatter(LINK, ways=ways))
-    run = Network(scatter_ring(ways, then_gather=True))
-    assert all(held == sums for held in run.results.values())
-    assert run.time == pytest.approx(schedules.ring_all_reduce(LINK, ways=ways))
-    assert list(run.sent.values()) == pytest.approx([2 * BYTES * (ways - 1) / ways] * ways)
-
-
 def mesh(ways):
     """To each peer over a link of its own: part j of device i is worth ways * i + j."""
 
@@ -201,14 +189,32 @@ def mesh(ways):
     return [program] * ways
 
 
+def sums_of(ways):
+    """Of each part what all devices have of it."""
+    return {j: sum(ways * i + j for i in range(ways)) for j in range(ways)}
+
+
 @pytest.mark.parametrize("ways", WAYS)
-def test_a_mesh_takes_what_its_formula_says(ways):
-    """Each link has its share of what the device can send."""
-    run = Network(mesh(ways), rate=RATE / (ways - 1))
-    assert all(
-        held == {j: sum(ways * i + j for i in range(ways)) for j in range(ways)} for held in run.results.values()
-    )
-    assert run.time == pytest.approx(mesh_all_reduce(LINK, ways=ways))
+def test_a_scattering_ring_takes_what_its_formula_says(ways):
+    run = Network(scatter_ring(ways))
+    assert {j: x for held in run.results.values() for j, x in held.items()} == sums_of(ways)
+    assert run.time == pytest.approx(schedules.ring_reduce_scatter(LINK, ways=ways))
+
+
+SUMS = {  # programs, and how many ways a device may send at once: each link then has its share
+    "ring": (lambda ways: scatter_ring(ways, then_gather=True), schedules.ring_all_reduce, lambda ways: 1),
+    "mesh": (mesh, mesh_all_reduce, lambda ways: ways - 1),
+    "halving": (halving, schedules.halving_all_reduce, lambda ways: 1),
+}
+
+
+@pytest.mark.parametrize(("name", "ways"), [(x, n) for x in SUMS for n in WAYS if x != "halving" or n & (n - 1) == 0])
+def test_an_all_reduce_takes_what_its_formula_says(name, ways):
+    program, formula, links = SUMS[name]
+    run = Network(program(ways), rate=RATE / links(ways))
+    assert all(held == sums_of(ways) for held in run.results.values())
+    assert run.time == pytest.approx(formula(LINK, ways=ways))
+    assert sum(run.sent.values()) == pytest.approx(2 * BYTES * (ways - 1))
 
 
 @pytest.mark.parametrize(("side", "dimensions"), [(2, 1), (8, 1), (4, 2), (4, 3), (3, 4)])
@@ -233,16 +239,6 @@ def test_a_fat_tree_joins_as_many_devices_as_its_formula_says(radix, tiers):
         pod *= radix // 2
     assert fat_tree_devices(switch_radix=radix, switch_tiers=tiers) == radix * pod
     assert switch_hops(switch_tiers=tiers) == len([*range(tiers), *range(tiers - 1)])
-
-
-@pytest.mark.parametrize("ways", [2, 4, 8, 16])
-def test_halving_and_doubling_take_what_their_formula_says(ways):
-    run = Network(halving(ways))
-    assert all(
-        held == {j: sum(ways * i + j for i in range(ways)) for j in range(ways)} for held in run.results.values()
-    )
-    assert run.time == pytest.approx(schedules.halving_all_reduce(LINK, ways=ways))
-    assert list(run.sent.values()) == pytest.approx([2 * BYTES * (ways - 1) / ways] * ways)
 
 
 @pytest.mark.parametrize("ways", [2, 4, 8, 16, 32])
@@ -288,8 +284,7 @@ def test_a_switch_that_sums_is_sent_each_buffer_once_and_each_sum_once(ways):
     run = Network([device] * ways + [the_switch])
     own = {k: v for k, v in run.sent.items() if k[0] != switch}
     assert list(own.values()) == pytest.approx([(ways + 1) / ways * BYTES] * ways)
-    assert all(run.results[i] == run.results[0] for i in range(ways))
-    assert run.results[0] == {j: sum(ways * i + j for i in range(ways)) for j in range(ways)}
+    assert all(run.results[i] == sums_of(ways) for i in range(ways))
 
 
 @pytest.mark.parametrize("ways", WAYS)

@@ -103,23 +103,6 @@ def test_tiles_and_waves_are_counted_one_by_one(rows, columns, copies, high, wid
     assert kernels.waves(tiles=found, cores=132) == -(-found // 132)
 
 
-def test_time_jumps_where_a_wave_is_full():
-    at = np.arange(64 * 10, 64 * 40, 64)
-    streamed = dict(hbm_bandwidth=1e15)  # in next to no time
-    steps = np.diff(run(rows=at, columns=64 * 132, inner=65536, **streamed).matmul_time)  # 132 tiles: a wave
-    assert steps == pytest.approx(steps[0], rel=1e-9)
-    full, one_more = (run(rows=64 * 33, columns=n, inner=65536, **streamed) for n in (64 * 4, 64 * 4 + 1))
-    assert (full.waves, one_more.waves) == (1, 2)
-    assert one_more.matmul_time > 1.9 * full.matmul_time
-
-
-def test_a_large_deep_product_reaches_the_measured_share_and_a_shallow_one_half_of_it():
-    large = run(rows=2**16, columns=2**16, inner=2**20)
-    assert large.matmul_share == pytest.approx(H100.matmul_efficiency, rel=2e-3)
-    shallow = run(rows=2**17, columns=2**17, inner=large.inner_half, hbm_bandwidth=1e16, inner_half=large.inner_half)
-    assert shallow.matmul_share == pytest.approx(H100.matmul_efficiency / 2, rel=2e-2)
-
-
 def test_ideal_is_the_limit_without_losses_away_from_the_ridge():
     shape = dict(rows=640, columns=1280, inner=999, copies=3, peak_flops=1e15)
     shape["traffic"] = kernels.product_traffic(shape, **BITS)
@@ -149,17 +132,6 @@ def test_arithmetic_and_traffic_hide_one_another_in_part(bandwidth):
     ridge = bandwidth * streamed / arithmetic
     at = matmul_time(known | {"hbm_bandwidth": ridge}, kernel_launch=0)
     assert at == pytest.approx(2**0.25 * arithmetic, rel=1e-9)
-
-
-def test_the_roofline_is_one_swap():
-    ideal = matrix_product.using(matmul_time_ideal)(H100, rows=8192, columns=8192, inner=8192, copies=1, **BITS)
-    assert ideal.matmul_share == pytest.approx(1)
-    assert ideal.matmul_time < run(rows=8192, columns=8192, inner=8192).matmul_time
-
-
-def test_the_share_is_the_arithmetic_over_the_peak():
-    row = run()
-    assert kernels.matmul_share(row) == pytest.approx(2 * 4096**3 / row.matmul_time / H100.peak_flops)
 
 
 # The table
@@ -269,15 +241,6 @@ def test_hipblaslt_in_training_is_what_steps_take():
         assert device.running("hipblaslt_training").matmul_efficiency == device.training_efficiency
 
 
-def test_split_and_wait():
-    """Without a wait the product is that of other devices; with one it never takes less."""
-    known = dict(rows=16, columns=2048, inner=7168, copies=1) | BITS
-    mi355x = {**accelerators.mi355x.at("bf16")}
-    plain = matrix_product(mi355x, known).matmul_time
-    assert kernels.waiting_product(mi355x, known, inner_wait=0).matmul_time == pytest.approx(plain)
-    assert kernels.waiting_product(mi355x, known, inner_wait=2e-9).matmul_time > plain
-
-
 def test_the_mi300x_in_16_bits_rests_on_all_its_large_products():
     """Those of AITER, and the best that AMD found, taken as they are."""
     best, found = fitted_rows("gemm_best", device="mi300x")
@@ -360,12 +323,6 @@ def test_products_of_experts_reach_what_was_measured_on_a_b200():
         found = grouped_share(rows, columns, inner), grouped_share(rows, inner, columns)
         errors += np.divide([*found, grouped_share(rows, columns, inner, True)], [forward, back, weights]).tolist()
     assert np.mean(np.abs(np.array(errors) - 1)) < 0.14
-
-
-@pytest.mark.parametrize("tokens", [64, 512, 4096])
-def test_products_of_experts_gain_with_rows_and_lose_going_back(tokens):
-    assert grouped_share(tokens, 4096, 7168) < grouped_share(2 * tokens, 4096, 7168)
-    assert grouped_share(tokens, 4096, 7168, True) < grouped_share(tokens, 4096, 7168)
 
 
 SMALL = dict(

@@ -37,16 +37,20 @@ NAMES = list(CONFRONTATIONS)
 TOO_FAST = cases("values faster than any device", globals())
 
 
+def written(folder, rows):
+    with (path := folder / "other.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
 @pytest.mark.parametrize("name", TOO_FAST)
 def test_a_row_faster_than_the_peak_of_its_device_is_refused_by_its_name(name, tmp_path):
     own, measured = confront(name), CONFRONTATIONS[name].measured
     rows = [dict(row) for row in own.rows[:3]]
     rows[1] |= {measured: TOO_FAST[name], "row_id": "too_fast"}
-    path = tmp_path / "other.csv"
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    path = written(tmp_path, rows)
     found = confront(name, path)
     assert len(found.rows) == 2 and "too_fast" not in {row["row_id"] for row in found.rows}
     assert [reason for reason in found.left_out if "faster than the peak" in reason and "too_fast" in reason]
@@ -61,11 +65,7 @@ def test_no_row_of_ours_is_faster_than_the_peak_of_its_device_unless_it_is_refus
 def test_an_empty_cell_of_one_table_leaves_a_row_out_and_no_batch_grows(tmp_path):
     rows = [dict(row) for row in confront("nemo_long_context_without").rows[-2:]]
     rows[0]["tflops_gpu_best_without_cp"] = ""
-    path = tmp_path / "other.csv"
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    path = written(tmp_path, rows)
     found = confront("nemo_long_context_without", path)
     assert len(found.rows) == 1 and list(found.left_out) == ["without a figure: the table's cell is empty"]
     assert len(confront("nemo_long_context", path).rows) == 2

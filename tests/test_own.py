@@ -123,20 +123,6 @@ def test_the_command(tmp_path, capsys):
     assert main(["training_step", "--csv", str(tmp_path / "mine.csv")]) == told
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
-    (["training_step"], "training_step is held against measurements of your own: give them by --csv FILE"),
-    (["trainig_step", "--csv", "x"], "did you mean 'training_step'"),
-    (["training_step", "--csv", "none.csv"], "cannot read 'none.csv'"),
-    (["batch1_floor", "--measured", "tok_s"], "--measured goes with measurements of your own"),
-    (["--measured", "tok_s"], "--measured goes with measurements of your own"),
-    (["training_step", "--csv", "x", "--measured", "x"], "no letter is called 'x'"),
-])  # fmt: skip
-def test_the_command_says_what_is_wrong(arguments, said, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    assert stopped.value.code == 2 and said in capsys.readouterr().err
-
-
 CELLS = ["", "x", "0", "-1", "nan", "inf", "1e999", "1e300", "1e-300", "0.5", "3", "true", "TRUE", "٣", "a,b", "\x00",
          "80 GB", "1_0", '"',
          "gb200", "mixtral_8x7b", "full", "zero3", "1f1b", "interleaved", "90 %", "5 s", "fp8"]  # fmt: skip

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from scalebook import training
-from scalebook.block import GPT, LLAMA
+from scalebook.block import LLAMA
 from scalebook.tables import accelerators, models
-from scalebook.training import DEFAULT_LETTERS, rerun_blocks_needed, rerun_sheet, segment_memory_kept, training_step
+from scalebook.training import DEFAULT_LETTERS, rerun_blocks_needed, rerun_sheet, segment_memory_kept
 from scalebook.training.profile import profile
 
 H100 = accelerators.h100
@@ -55,15 +55,6 @@ def test_both_ends_are_those_of_the_step(words):
     assert rerun_blocks_needed(known, activation_room=none.activation_memory) == 0
 
 
-@pytest.mark.parametrize("model", ["llama3_70b", "gpt3_175b"])
-def test_all_blocks_run_again_are_a_third_more(model):
-    whole = dict(recompute="full", unread_rerun=1)
-    run = training_step(models[model], H100.at("bf16"), tp=8, dp=8, microbatches=8, seq=2048, **whole)
-    assert run.again_flops / (3 * run.block_flops) == pytest.approx(
-        training.again_share_of_blocks(rerun_blocks=7, stage_blocks=7)
-    )
-
-
 @pytest.mark.parametrize("flying", [1, 4])
 @pytest.mark.parametrize("whole", [1, 2, 16.75])
 def test_the_best_spacing_is_the_best_of_all(flying, whole):
@@ -99,14 +90,6 @@ def test_gradients_cost_most_what_the_share_says(bits):
     assert 0 <= times[1] / times[2] - 1 < one - two < 0.06
 
 
-def test_what_is_done_once_is_diluted():
-    runs = [training_step(models.llama3_70b, H100.at("bf16"), **LAYOUT | dict(global_batch=n)) for n in (1024, 4096)]
-    shares = [training.exchange_share_accumulated(run) for run in runs]
-    assert shares[0] / shares[1] == pytest.approx(4)
-    solved = training.exchange_share_accumulated.solve("microbatches")
-    assert solved(runs[0], exchange_share=shares[1]) == pytest.approx(128)
-
-
 @pytest.mark.parametrize("columns", [1024, 4096, 16384])
 def test_a_narrow_product_gains_what_kernels_say(columns):
     """Beside the kernels of the step, with the writing of results and their starts; within a few per cent."""
@@ -118,15 +101,6 @@ def test_a_narrow_product_gains_what_kernels_say(columns):
     cast = stream_time(H100, traffic=8192 * 8192 * (16 + 2 * 8) / 8)
     said = training.part_gain_cast(H100.at("fp8"), columns=columns, activation_bits=16, quantized_bits=8)
     assert said == pytest.approx(wide / (narrow + cast), rel=0.05)
-
-
-def test_the_listing_of_gpt_runs_its_core_again_for_little():
-    assert "probs" in GPT.saved_tensors  # what selective recomputation drops
-    run = training_step(
-        models.gpt3_175b, accelerators.a100.at("bf16"), tp=8, dp=1, microbatches=1, seq=2048, attention="unfused",
-        recompute="selective", unread_rerun=1,
-    )  # fmt: skip
-    assert run.again_flops / (3 * run.block_flops) == pytest.approx(2048 / (18 * 12288 + 3 * 2048), rel=1e-6)
 
 
 @pytest.mark.parametrize(("batch", "again"), [(1, 0), (2, 0), (4, 7), (8, 14)])

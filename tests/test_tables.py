@@ -117,17 +117,6 @@ def test_choosing_rows():
     assert accelerators.get("h10") is None and SOURCES.get("nobody2000") is None
 
 
-def test_html_is_escaped(tmp_path):
-    path = tmp_path / "odd.toml"
-    path.write_text(
-        '[a]\nname = "<b>&"\nsource = "williams2009 <i>"\ncores = {value = 4, note = "x < \\"y\\" & z"}\n', "utf-8"
-    )
-    row = (table := Table.load(path)).a
-    for page in (table._repr_html_(), row._repr_html_(), row.why("cores")._repr_html_()):
-        assert "<b>" not in page and "<i>" not in page and '"y"' not in page
-        assert "&lt;" in page
-
-
 @pytest.mark.parametrize(("stanza", "words"), cases("a cell that is wrong", globals()).values())
 def test_a_mistake_stops_the_load(tmp_path, stanza, words):
     path = tmp_path / "mine.toml"
