@@ -26,13 +26,9 @@ DEEPSEEK = dict(pp=16, ep=64, dp=128, batch=1, global_batch=15360, seq=4096, sch
 @pytest.mark.parametrize("key", [x for x in frameworks if x not in ENDS])
 def test_a_framework_prices_a_step_and_every_cell_has_a_source(key):
     row = frameworks[key]
-    run = training_step(models.llama3_8b, accelerators.h100.at("bf16"), row, tp=2, dp=8, global_batch=64, seq=8192)
-    assert (
-        run.step_time
-        == training_step(
-            models.llama3_8b, accelerators.h100.at("bf16"), framework=key, tp=2, dp=8, global_batch=64, seq=8192
-        ).step_time
-    )
+    asked = dict(tp=2, dp=8, global_batch=64, seq=8192)
+    run = training_step(models.llama3_8b, H100, row, **asked)
+    assert run.step_time == training_step(models.llama3_8b, H100, framework=key, **asked).step_time
     assert run.between is None and all(x.source for x in row.cells.values())
     assert {*row.words} <= {"libraries", *WORDS}
     assert {*row.words.get("libraries", "").split()} <= {x.words["library"] for x in libraries.values()}

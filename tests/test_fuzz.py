@@ -295,11 +295,8 @@ def searches(rng, folder):
         devices=8, global_batch=16, seq=4096, tp=[1, 2], pp=1, batch=1, recompute=["none"], sharding=["zero1"],
         schedule="1f1b", progress=False,
     )  # fmt: skip
-    given = mutated(
-        rng,
-        given,
-        ["best", "choices", "lift", "subject_to", "minimize", "against", "executor", *CHOICES, *training_letters()],
-    )
+    names = ["best", "choices", "lift", "subject_to", "minimize", "against", "executor", *CHOICES, *training_letters()]
+    given = mutated(rng, given, names)
     sheet = rng.choice([training_step] * 9 + [odd(rng), roofline, Strategies(library.systems["a100_80g"])])
     yield "search", (sheet, known, given), lambda: search(sheet, *known, **given)
 

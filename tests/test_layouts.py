@@ -31,11 +31,8 @@ def one_by_one(model, devices, asked):
     powers = [2**x for x in range(int(np.log2(most)) + 1)]
     has_experts = model.experts > 0 if "experts" in model else False
     lists = {"tp": powers, "replicas": range(1, most + 1)}
-    lists |= (
-        {"ep": powers, "attention_dp": powers, "exchange": ["all_reduce", "all_to_all", "gather"]}
-        if has_experts
-        else {}
-    )
+    if has_experts:
+        lists |= {"ep": powers, "attention_dp": powers, "exchange": ["all_reduce", "all_to_all", "gather"]}
     lists |= {n: asked.pop(n) for n in lists if n in asked}
     limit = {n: float(str(x).removesuffix(" ms").removesuffix(" h")) * (1e-3 if "ms" in str(x) else 3600)
              for n, x in (("tpot", tpot), ("ttft", ttft))}  # fmt: skip

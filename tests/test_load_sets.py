@@ -107,10 +107,8 @@ def test_what_grows_with_a_batch_on_the_mi300x_goes_with_bytes_that_are_summed_n
         return predicted_with("batch_decode_mi300x", result.rows, **letters) / result.measured
 
     read = seconds(block_overhead=0, own_sum_rate=1e30)
-    blocks, summed = (
-        seconds(block_overhead=1, own_sum_rate=1e30) - read,
-        seconds(block_overhead=0, own_sum_rate=1) - read,
-    )
+    blocks = seconds(block_overhead=1, own_sum_rate=1e30) - read
+    summed = seconds(block_overhead=0, own_sum_rate=1) - read
     off = {}
     for name, growing in (("bytes", summed), ("sequences", blocks * [float(row["batch"]) for row in result.rows])):
         parts = np.stack([blocks, growing], axis=1)

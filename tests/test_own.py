@@ -45,10 +45,8 @@ def test_each_row_is_the_call_it_names():
 def test_rows_without_a_price_are_listed_and_none_is_dropped():
     result = own(HEAD + ROWS + BAD)
     assert [x for x, _ in result.unpriced] == ["d", "e"]
-    assert (
-        "tp=7 does not divide the 64 heads" in result.unpriced[0][1]
-        and result.unpriced[1][1] == "step_time was not measured"
-    )
+    assert "tp=7 does not divide the 64 heads" in result.unpriced[0][1]
+    assert result.unpriced[1][1] == "step_time was not measured"
     assert len(result.rows) + sum(result.left_out.values()) == 5
     assert all(why in repr(result) and why in result._repr_html_() for _, why in result.unpriced)
 

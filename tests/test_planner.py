@@ -142,10 +142,8 @@ def test_ranges_are_the_intervals_of_the_package(page, job, model, device, preci
     rows = models[model], accelerators[device].at(precision)
     if job == "train":
         state["letters"] |= dict(devices=math.prod(layout[x] for x in ("tp", "pp", "cp", "dp")))
-        words, letters = (
-            dict(schedule=schedule, sharding="zero1", recompute="none"),
-            ("step_time", "mfu", "memory", "train_time"),
-        )
+        words = dict(schedule=schedule, sharding="zero1", recompute="none")
+        letters = ("step_time", "mfu", "memory", "train_time")
         row = training_step(*rows, **state["letters"], **{x: y for x, y in layout.items() if x != "dp"}, **words)
     else:
         words, letters = {}, ("ttft", "tpot", "device_rate")

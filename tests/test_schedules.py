@@ -81,11 +81,8 @@ def broken(schedule, pp, microbatches, chunks, times, scale=1):
     if max(run.in_flight) > max(said) or any(a > b for a, b in zip(run.in_flight, said, strict=True)):
         return f"held is {said}, and the order keeps {run.in_flight}"
     if not holds(schedule.bubble, letters):
-        return (
-            ""
-            if run.bubble > exactly(schedule.bubble, **letters)
-            else "its bubble is right where it is said not to hold"
-        )
+        is_more = run.bubble > exactly(schedule.bubble, **letters)
+        return "" if is_more else "its bubble is right where it is said not to hold"
     if max(run.in_flight) != max(said):
         return f"held is {said}, and the order keeps {run.in_flight}"
     if slow.in_flight != run.in_flight or slow.messages != run.messages:

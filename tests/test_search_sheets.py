@@ -106,12 +106,8 @@ def test_what_a_formula_has_no_value_for_is_left_out_and_counted():
 @pytest.mark.parametrize("axes", [1, 4096])
 def test_strategies_without_a_value_do_not_count_as_priced(axes, monkeypatch):
     monkeypatch.setattr("scalebook.search.problem._AXES", axes)
-    few = Formula(
-        "few",
-        "token_time",
-        symbol("memory_time"),
-        domain=(Condition("few", symbol("batch") * symbol("context") <= 65536),),
-    )
+    domain = (Condition("few", symbol("batch") * symbol("context") <= 65536),)
+    few = Formula("few", "token_time", symbol("memory_time"), domain=domain)
     known = dict(batch=BATCHES, context=[1024, 8192], kv_bits=16, weight_bits=[8, 16])
     found = search(decoding, few, models.llama3_8b, H100, **known, minimize="token_time", best=100)
     assert found.count == found.fitting == len(found.best) == 24 - found.rejected["few holds for few"] == 16
@@ -137,10 +133,8 @@ def test_rows_give_way_to_letters_that_are_searched():
         block_overhead="10 us", minimize="token_time", against="hbm_bandwidth",
     )  # fmt: skip
     for one in found.best:
-        assert (
-            one.row.token_time == pytest.approx(one.token_time, rel=1e-12)
-            and one.row.hbm_bandwidth == one.hbm_bandwidth
-        )
+        assert one.row.token_time == pytest.approx(one.token_time, rel=1e-12)
+        assert one.row.hbm_bandwidth == one.hbm_bandwidth
     assert {x.hbm_bandwidth for x in found.pareto} == {1e12, 3e12}
 
 
@@ -277,11 +271,8 @@ def test_a_part_that_fails_costs_no_other(halves):
         part = search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
     assert not part.is_whole and 0 < part.count < whole().count and part.best[0].step_time
     assert part.note.startswith("the best so far, OSError: no space left: 1 of 2 parts, about 5")
-    assert (
-        part.note.endswith("strategies, were not priced")
-        and part.note in repr(part)
-        and "no space" in part._repr_html_()
-    )
+    assert part.note.endswith("strategies, were not priced")
+    assert part.note in repr(part) and "no space" in part._repr_html_()
     with Some(0, OSError("no space left")) as pool, pytest.raises(OSError, match="no space left"):
         search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
 

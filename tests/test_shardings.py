@@ -97,11 +97,8 @@ def test_what_is_kept_and_what_is_elsewhere_make_the_state(name, devices, group)
     """A copy of every part lies on those that it is dealt out to, once."""
     at = {symbol(x): n for x, n in dict(shards=devices, routed_shards=devices, shard_group=group).items()}
     for what in ("weight", "gradient", "optimizer"):
-        kept = float(
-            bytes_of(what, SHARDINGS[name], sympy.Integer(PIECES), sympy.S.Zero)
-            .subs(at)
-            .subs(symbol(f"{what}_bits"), 8)
-        )
+        cost = bytes_of(what, SHARDINGS[name], sympy.Integer(PIECES), sympy.S.Zero)
+        kept = float(cost.subs(at | {symbol(f"{what}_bits"): 8}))
         ways = [{"one": 1, "group": min(group, devices), "all": devices}[x] for x in SHARDINGS[name].parts(what)]
         assert kept == pytest.approx(sum(PIECES / n for n in ways))
         elsewhere = sum(PIECES - PIECES / n for n in ways)

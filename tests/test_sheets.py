@@ -116,12 +116,8 @@ def test_why_goes_down_to_the_tables():
 
 
 def test_a_letter_without_a_value_says_so_and_stops_no_other():
-    sheet = Sheet(
-        "s",
-        equation("intensity", "flops / (batch - 1)"),
-        equation("kv_cache", "2 * intensity"),
-        equation("traffic", "flops"),
-    )
+    equations = dict(intensity="flops / (batch - 1)", kv_cache="2 * intensity", traffic="flops")
+    sheet = Sheet("s", *(equation(letter, text) for letter, text in equations.items()))
     for batch, value in [(1, "nan"), ([1, 2], "inf")]:
         row = sheet(flops=1, batch=batch)
         assert "intensity" not in row and "kv_cache" not in row and np.all(row.traffic == 1)
