@@ -17,7 +17,7 @@ from scalebook.measurements import confront
 from scalebook.tables import accelerators, libraries, models
 
 from .every import every
-from .refits import fitted_rows, off
+from .support import cases
 
 NEEDED = ("hidden", "heads", "kv_heads", "head_dim", "ffn", "gating")
 DENSE = [key for key, row in models.items() if all(x in row for x in NEEDED)]
@@ -70,12 +70,6 @@ def test_pairs_are_counted(new, past, window, tile):
     assert attention_io.tiled_pairs(seq=new, query_tile=tile) == whole
 
 
-def test_the_share_without_a_context_is_that_of_a_whole_sequence():
-    row = models.llama3_8b
-    assert attention_share(row, batch=1, seq=4096) == attention_share(row, batch=1, seq=4096, context=4096)
-    assert attention_share(row, batch=1, seq=4096) == pytest.approx(attention_share(row, batch=7, seq=4096))
-
-
 @every(DENSE)
 def test_at_the_crossover_half_is_attention(key):
     row = models[key]
@@ -86,17 +80,6 @@ def test_at_the_crossover_half_is_attention(key):
     pairs = attention.attention_flops(row, known)
     assert pairs == pytest.approx(attention.projection_flops(row, batch=1, seq=near))
     assert near < tokens
-
-
-@given(seq=st.integers(16, 10**7), key=st.sampled_from(DENSE))
-def test_twice_the_length_costs_two_to_four_times(seq, key):
-    row = models[key]
-    once, twice = (layer_flops(row, batch=1, seq=x) for x in (seq, 2 * seq))
-    assert twice / once == pytest.approx(attention.doubling_growth(row, batch=1, seq=seq))
-    assert 2 < twice / once < 4
-    once, twice = (layer_flops(row, attention.causal_pairs, batch=1, seq=x) for x in (seq, 2 * seq))
-    causal = attention.doubling_growth(row, attention.causal_pairs, batch=1, seq=seq)
-    assert twice / once == pytest.approx(causal, rel=2 / seq)
 
 
 def test_decoding_step_by_step_is_the_prefill():
@@ -118,21 +101,6 @@ def test_traffic_is_counted_by_tiles(tiles, tile, dim, heads):
 def test_unfused_traffic_is_that_of_the_listing():
     core = sum(k.traffic for k in LLAMA.kernels if k.name in ("scores", "probs", "mix"))
     assert sympy.simplify(core - attention_io.unfused_traffic.rhs) == 0
-
-
-@given(sram=st.floats(1e4, 1e6), dim=st.sampled_from([64, 128, 256]), bits=st.sampled_from([8, 16, 32]))
-def test_traffic_follows_the_order_of_the_paper(sram, dim, bits):
-    """n²d²/M, halved when the memory on the chip doubles, as long as the tile is short beside the sequence."""
-    knowns = dict(batch=1, heads=1, head_dim=dim, seq=1e9, context=1e9, activation_bits=bits)
-    small, large = (attention_io.flash_traffic(knowns, sram_capacity=x) for x in (sram, 2 * sram))
-    assert small / large == pytest.approx(2, rel=1e-3)
-    assert small == pytest.approx(8e18 * dim**2 * (bits / 8) ** 2 / sram, rel=1e-3)
-
-
-@given(sram=st.floats(1e4, 1e6), dim=st.sampled_from([64, 128, 256]), bits=st.sampled_from([8, 16, 32]))
-def test_the_largest_tile_fills_the_memory(sram, dim, bits):
-    tile = attention_io.query_tile(sram_capacity=sram, head_dim=dim, activation_bits=bits)
-    assert attention_io.tile_memory(query_tile=tile, head_dim=dim, activation_bits=bits) == pytest.approx(sram)
 
 
 def test_a_tile_that_does_not_fit_is_warned_of():
@@ -170,13 +138,6 @@ def test_absorbed_attention_is_the_fused_kernel_of_its_listing():
     statistic = symbol("fp32_bits") / 8 * symbol("batch") * symbol("heads") * symbol("seq")
     sixteen = {symbol(x): 16 for x in ("activation_bits", "query_bits")}
     assert sympy.simplify((kernel.traffic - statistic - attention_io.absorbed_traffic.rhs).subs(sixteen)) == 0
-
-
-def test_the_linear_kinds_are_linear():
-    for f in (attention.linear_attention_flops, attention.taylor_attention_flops):
-        assert sympy.degree(sympy.expand(f.rhs), symbol("seq")) == 1
-    one = attention.taylor_attention_flops(batch=1, seq=10, heads=2, head_dim=64, order=1)
-    assert one == 4 * 10 * 2 * 64 * 65
 
 
 PROMPT = dict(
@@ -247,24 +208,7 @@ def test_a_token_of_latent_attention_by_hand(tmp_path, name):
 
 
 PYTHON = libraries.kernels_from_python_h20
-INFERSIM = {
-    "128 heads share the products": (
-        dict(kind="mha", phase="decode", head_config="256-2-128", batch_size=64, kv_len=8192),
-        4 * 64 * 256 * 8192 * 128 / (0.6 * 148e12),  # nothing was measured of the H20's products: 0.6 of the peak
-    ),
-    "the keys are read": (
-        dict(kind="mha", phase="decode", head_config="32-8-128", batch_size=64, kv_len=8192),
-        64 * 2 * (2 * 8192 * 8 * 128 + 2 * 32 * 128) / (PYTHON.read_efficiency_grouped * 4e12),
-    ),
-    "latents": (
-        dict(kind="mla", phase="decode", head_config="128-512-64", batch_size=64, kv_len=8192),
-        2 * 64 * 128 * 8192 * (576 + 512) / (0.6 * 148e12),
-    ),
-    "a prompt of latents": (
-        dict(kind="mla", phase="prefill", head_config="128-128-64", seq_len=1024),
-        128 * 36 * 128**2 * (2 * 320 / 148e12 + libraries.flash_attention.score_flops / 44e12),
-    ),
-}
+INFERSIM = cases("kernels on an H20 by hand", globals())
 
 
 @pytest.mark.parametrize("case", INFERSIM)
@@ -275,24 +219,3 @@ def test_kernels_on_an_h20_by_hand(tmp_path, case):
     )
     predicted = one_row(tmp_path, "attention_infersim", **whole | row)
     assert predicted == pytest.approx(1e6 * (PYTHON.read_launch_grouped + seconds))
-
-
-def test_what_infersim_times_is_where_the_calibration_puts_it():
-    """One start for all kernels and devices, and the share of the bandwidth for each device."""
-    kinds = {"mha": "grouped", "mla": "latent"}
-    found = [
-        (gpu, kinds[kind], fitted_rows("attention_infersim", gpu=gpu.upper(), kind=kind))
-        for gpu in ("h20", "h800") for kind in kinds
-    ]  # fmt: skip
-
-    def error(letter="read_launch", by=1, gpus=("h20", "h800")):
-        return sum(
-            len(rows) * off("attention_infersim", rows, times, **{
-                f"{letter}_{kind}": by * libraries[f"kernels_from_python_{gpu}"][f"{letter}_{kind}"]
-            })
-            for gpu, kind, (rows, times) in found if gpu in gpus
-        )  # fmt: skip
-
-    assert all(error() < error("read_launch", by) for by in (0.85, 1.2))
-    for gpu in ("h20", "h800"):
-        assert all(error(gpus=[gpu]) < error("read_efficiency", by, [gpu]) for by in (0.9, 1.06))

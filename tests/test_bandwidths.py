@@ -141,18 +141,10 @@ def test_with_the_bandwidth_it_needs_a_steps_own_exchange_leaves_a_bucket_and_no
 @pytest.mark.parametrize("sharding", ["zero2", "zero3", "hybrid"])
 def test_a_micro_batch_passes_one_of_the_two_stages_that_a_device_of_dualpipe_holds(sharding):
     """So that it moves about as much as in a pipeline where a device holds one."""
-    letters = dict(
-        tp=8,
-        pp=8,
-        dp=8,
-        microbatches=16,
-        seq=4096,
-        sharding=sharding,
-        far_latency=0,
-        near_latency=0,
-        collective_launch=0,
-        chunk_time=0,
-    ) | ({"shard_group": 4} if sharding == "hybrid" else {})
+    letters = dict(tp=8, pp=8, dp=8, microbatches=16, seq=4096, sharding=sharding) | dict(
+        far_latency=0, near_latency=0, collective_launch=0, chunk_time=0
+    )
+    letters |= {"shard_group": 4} if sharding == "hybrid" else {}
     one, two = (training_step(models.llama3_70b, H100, **letters, schedule=x) for x in ("1f1b", "dualpipe"))
     assert two.dp_reduce / one.dp_reduce == pytest.approx(1, rel=0.25)
 
@@ -165,12 +157,8 @@ def test_where_nothing_is_gathered_the_forward_pass_hides_nothing():
 def test_what_stands_at_the_ends_of_the_model_is_where_a_schedule_puts_it():
     letters = dict(pp=4, dp=4, microbatches=16, seq=2048)
     one, v, both = (training_step(models.gpt3_13b, H100, **letters, schedule=x) for x in ("1f1b", "zb_v", "dualpipe"))
-    ends = (
-        one.head_forward
-        + one.head_backward
-        + one.embedding_time
-        - (one.stage_blocks - one.last_blocks) * (one.block_forward + one.block_backward)
-    )
+    fewer = (one.stage_blocks - one.last_blocks) * (one.block_forward + one.block_backward)
+    ends = one.head_forward + one.head_backward + one.embedding_time - fewer
     assert v.step_head == pytest.approx(max(0, 16 * ends)) and both.step_head == pytest.approx(max(0, 8 * ends))
     matrix = one.vocab * one.hidden  # tied: a device with both ends holds it once
     assert v.dense_params - v.stage_blocks * v.block_params == pytest.approx(matrix)

@@ -9,48 +9,32 @@ from hypothesis import strategies as st
 from sympy import Add, Rational, expand, factor_terms
 
 import scalebook
-from scalebook.block import (
-    EMBEDDING,
-    GPT,
-    HEAD,
-    LLAMA,
-    MLA,
-    MLA_ABSORBED,
-    MLA_MOE,
-    MLA_MOE_ABSORBED,
-    MOE,
-    Block,
-    backward,
-    block,
-    blocks_of,
+from scalebook.block import models as blocks
+from scalebook.block.backward import backward, recomputation
+from scalebook.block.hybrids import state_core
+from scalebook.block.listing import Block, parse
+from scalebook.block.models import GPT, HEAD, LLAMA, MLA, MOE, block, blocks_of, model_active_params, model_params
+from scalebook.block.operations import RULES
+from scalebook.block.sharding import context_parallel, expert_parallel, sequence_parallel, shard, tensor_parallel
+from scalebook.block.transformations import (
+    biased,
     cached,
-    context_parallel,
-    expert_parallel,
     flash,
     full,
-    model_active_params,
-    model_params,
-    parameters,
-    parse,
     recompute,
     selective,
-    sequence_parallel,
-    served_blocks,
-    shard,
-    state_core,
-    tensor_parallel,
     unbiased,
-)  # fmt: skip
-from scalebook.block.operations import RULES
+)
 from scalebook.language.notation import symbol
 from scalebook.tables import models, shapes
 from scalebook.tables.shapes import used_params
 
 from .every import every
+from .support import cases
 
 BLOCKS = {
-    "GPT": GPT, "LLAMA": LLAMA, "MOE": MOE, "MLA": MLA, "MLA_ABSORBED": MLA_ABSORBED, "MLA_MOE": MLA_MOE,
-    "MLA_MOE_ABSORBED": MLA_MOE_ABSORBED, "MLA, plain queries": block("latent, plain queries", "gated"),
+    "GPT": GPT, "LLAMA": LLAMA, "MOE": MOE, "MLA": MLA, "MLA_ABSORBED": blocks.MLA_ABSORBED, "MLA_MOE": blocks.MLA_MOE,
+    "MLA_MOE_ABSORBED": blocks.MLA_MOE_ABSORBED, "MLA, plain queries": block("latent, plain queries", "gated"),
     "absorbed, plain queries": block("latent, plain queries, absorbed", "gated"), "plain": block("grouped", "plain"),
     "plain experts": block("grouped", "plain experts"), "gated experts": block("grouped", "gated experts"),
 }  # fmt: skip
@@ -70,23 +54,7 @@ def megatron(expr):
 
 
 # Korthikanti et al. 2022 (arXiv:2205.05198): equations 1, 2 and 4, and section 5 with and without splitting.
-SAVED = [
-    ((), s * b * h * (34 + 5 * a * s / h)),
-    ((tensor_parallel,), s * b * h * (10 + 24 / t + 5 * a * s / (h * t))),
-    ((tensor_parallel, sequence_parallel), s * b * h / t * (34 + 5 * a * s / h)),
-    ((selective,), 34 * s * b * h),
-    ((tensor_parallel, sequence_parallel, selective), 34 * s * b * h / t),
-    ((selective, tensor_parallel, sequence_parallel), 34 * s * b * h / t),
-    ((tensor_parallel, selective), s * b * h * (10 + 24 / t)),
-    ((full,), 2 * s * b * h),
-    ((tensor_parallel, full), 2 * s * b * h),
-    ((tensor_parallel, sequence_parallel, full), 2 * s * b * h / t),
-    # FlashAttention keeps one fp32 number a row instead of 5as/h.
-    ((flash,), s * b * h * (34 + 4 * a / h)),
-    ((tensor_parallel, sequence_parallel, flash), s * b * h / t * (34 + 4 * a / h)),
-    ((flash, full), 2 * s * b * h),
-    ((context_parallel,), s * b * h / symbol("cp") * (34 + 5 * a * s / h)),
-]
+SAVED = [*cases("what blocks save, as published", globals()).values()]
 
 
 @pytest.mark.parametrize(
@@ -94,12 +62,6 @@ SAVED = [
 )
 def test_saved_activations(transformations, published):
     assert megatron(GPT.then(*transformations).saved) == expand(published)
-
-
-def test_saved_by_tensor():
-    """The masks and the outputs of softmax and its dropout make the 5as/h, not some other mixture."""
-    core = {name: megatron(x) for name, x in GPT.saved_tensors.items() if name in ("probs", "dropped", "mask1")}
-    assert core == {"probs": 2 * a * s**2 * b, "dropped": 2 * a * s**2 * b, "mask1": a * s**2 * b}
 
 
 def test_first_stage_of_a_pipeline():
@@ -110,7 +72,7 @@ def test_first_stage_of_a_pipeline():
     assert expand(in_flight * per_block - s * b * h * L / t * (34 + 5 * a * s / h)) == 0
     assert expand(in_flight * kept - 34 * s * b * h * L / t) == 0
     assert expand(interleaved * per_block - s * b * h * L / t * (1 + (p - 1) / (p * m)) * (34 + 5 * a * s / h)) == 0
-    assert expand(p * megatron(shard(EMBEDDING, "tp", "seq").saved) - s * b * h * p / t) == 0
+    assert expand(p * megatron(shard(blocks.EMBEDDING, "tp", "seq").saved) - s * b * h * p / t) == 0
     assert expand(megatron(HEAD.then(tensor_parallel, sequence_parallel).saved) - 4 * s * b * h / t * (1 + V / h)) == 0
 
 
@@ -279,25 +241,9 @@ def test_context_parallelism_gathers_keys_and_values():
 
 # --- Calculon, operation by operation
 
-CALCULON = {  # GPT-3 175B, tensor_par 8, micro-batch 1, float16: FLOPs, bytes (calculon-ai/calculon at caa4b11)
-    "h1": (226492416, 100712448), "q": (77309411328, 94371840), "k": (77309411328, 94371840),
-    "v": (77309411328, 94371840), "scores": (12884901888, 113246208), "probs": (251658240, 201326592),
-    "dropped": (50331648, 251658240), "mix": (12884901888, 113246208), "attended_partial": (77309411328, 94371840),
-    "a": (25165824, 125829120), "x2": (25165824, 150994944), "h2": (226492416, 100712448),
-    "up": (309237645312, 226492416), "active": (100663296, 50331648), "down_partial": (309237645312, 226492416),
-    "f": (25165824, 125829120), "y": (25165824, 150994944),
-}  # fmt: skip
-GPT3_175B = {
-    b: 1,
-    s: 2048,
-    symbol("context"): 2048,
-    h: 12288,
-    a: 96,
-    symbol("kv_heads"): 96,
-    symbol("head_dim"): 128,
-    symbol("ffn"): 49152,
-    t: 8,
-} | BITS
+CALCULON = cases("operations as Calculon costs them", globals())
+SHAPE = dict(batch=1, seq=2048, context=2048, hidden=12288, heads=96, kv_heads=96, head_dim=128, ffn=49152, tp=8)
+GPT3_175B = {symbol(name): value for name, value in SHAPE.items()} | BITS
 
 
 @pytest.mark.parametrize("name", CALCULON)
@@ -329,9 +275,8 @@ def test_decoding_reads_weights_and_cache():
     moved = decode.traffic.subs({s: 1, b: 1})
     large = expand(moved.subs(BITS) - 2 * LLAMA.params - decode.cache.subs({b: 1} | BITS))
     assert not large.has(n)  # what remains are activations
-    assert large.subs({h: 4096, a: 32, kv: 8, d: 128, symbol("ffn"): 14336}) < 0.01 * 2 * LLAMA.params.subs(
-        {h: 4096, a: 32, kv: 8, d: 128, symbol("ffn"): 14336}
-    )
+    shape = {h: 4096, a: 32, kv: 8, d: 128, symbol("ffn"): 14336}
+    assert large.subs(shape) < 0.01 * 2 * LLAMA.params.subs(shape)
 
 
 def test_unfused_decoding_also_moves_the_scores():
@@ -352,7 +297,7 @@ def test_absorbing_changes_the_work_but_not_the_model(expanded, absorbed):
 
 def test_a_fused_latent_is_read_once():
     n, width = symbol("context"), symbol("kv_bits") / 8
-    reads = expand(MLA_ABSORBED.then(cached, flash).traffic).coeff(n)
+    reads = expand(blocks.MLA_ABSORBED.then(cached, flash).traffic).coeff(n)
     assert expand(reads - b * (symbol("kv_rank") + symbol("rope_dim")) * width) == 0
 
 
@@ -378,18 +323,9 @@ MODELS = {
 ROUNDED = "the publisher rounds"
 SIZE_IN_NAME = "the poster names sizes after a count with heads of multiples of 32, rounded"
 R_MATRIX = "relative positions (Transformer-XL): one more hidden x hidden matrix a layer"
-DIFFER = {  # by more than 0.5 %, and how far at most
-    "gpt3_13b": (0.012, ROUNDED), "megatron_1_7b": (0.029, ROUNDED), "megatron_3_6b": (0.011, ROUNDED),
-    "megatron_1t": (0.009, ROUNDED), "opt_1_3b": (0.013, ROUNDED), "opt_6_7b": (0.007, ROUNDED),
-    "opt_13b": (0.012, ROUNDED), "llama1_7b": (0.006, ROUNDED), "qwen2_5_32b": (0.009, ROUNDED),
-    "qwen3_0_6b": (0.007, ROUNDED), "qwen3_1_7b": (0.013, ROUNDED), "qwen3_4b": (0.006, ROUNDED),
-    "kimi_k2": (0.014, ROUNDED), "glam": (0.04, ROUNDED + ", and the dense blocks have gates the row leaves out"),
-    "chinchilla_70b": (0.077, R_MATRIX), "gopher_280b": (0.079, R_MATRIX),
-    "minimax_m2_5": (0.006, ROUNDED),
-    "falcon_180b": (0.009, "the published count has the shared embedding twice, as the checkpoint stores it"),
-    "llama4_scout": (0.012, "the published count includes the vision encoder"),
-    **{key: (0.072, SIZE_IN_NAME) for key in MODELS if key.startswith("poster_")},
-}  # fmt: skip
+# By more than 0.5 %, and how far at most.
+DIFFER = cases("parameters that differ from what is published", globals())
+DIFFER |= {key: (0.072, SIZE_IN_NAME) for key in MODELS if key.startswith("poster_")}
 COUNTED = [key for key, row in MODELS.items() if "embeddings" in row]  # Switch-C's embeddings are not published
 
 
@@ -428,10 +364,7 @@ def test_active_parameters_as_published(key):
     assert abs(model_active_params(row) / row["active_params"] - 1) < limit, reason
 
 
-USED_DIFFER = {
-    "chinchilla_70b": (0.083, R_MATRIX), "gopher_280b": (0.085, R_MATRIX), "glam": (0.098, GATES),
-    "poster_1t": (0.077, SIZE_IN_NAME), "poster_18t": (0.044, SIZE_IN_NAME),
-}  # fmt: skip
+USED_DIFFER = cases("parameters used that differ from the shape", globals())
 
 
 @every(COUNTED)
@@ -459,10 +392,7 @@ def test_active_parameters_as_named_leave_embeddings_out(key, beside):
 
 
 def test_linear_attention_is_listed_where_it_serves_and_not_where_it_trains():
-    said = r"Qwen3\.5 397B-A17B has linear attention in some blocks, whose training has no listing"
-    with pytest.raises(ValueError, match=said):
-        blocks_of(models.qwen3_5_397b)
-    dense, moe = served_blocks(models.qwen3_5_397b)
+    dense, moe = blocks.served_blocks(models.qwen3_5_397b)
     assert dense is None and {"linear_key_heads", "kv_heads"} <= {*moe.indices}
 
 
@@ -516,49 +446,25 @@ def test_blocks_of_a_hybrid_are_counted_by_kind():
 
 
 def test_biases():
-    assert (
-        expand(
-            GPT.params
-            - unbiased(GPT).params
-            - (2 * h + symbol("ffn") + symbol("head_dim") * (a + 2 * symbol("kv_heads")))
-        )
-        == 0
-    )
+    heads = symbol("head_dim") * (a + 2 * symbol("kv_heads"))
+    assert expand(GPT.params - unbiased(GPT).params - (2 * h + symbol("ffn") + heads)) == 0
+    qwen = biased(LLAMA, "q", "k", "v")
+    assert expand(qwen.params - LLAMA.params - heads) == 0
+    assert expand(qwen.flops - LLAMA.flops) == 0 and unbiased(qwen).params == LLAMA.params
 
 
 def test_parameters_are_symbolic():
     """12 h^2 a layer, and the familiar 13 h of biases and norms."""
-    count = parameters(GPT).subs({symbol("kv_heads"): a, symbol("ffn"): 4 * h}).subs(symbol("head_dim"), h / a)
+    count = blocks.parameters(GPT).subs({symbol("kv_heads"): a, symbol("ffn"): 4 * h}).subs(symbol("head_dim"), h / a)
     rest = {symbol("embeddings"): 1, symbol("learned_positions"): s}
     assert expand(count.subs(rest) - L * (12 * h**2 + 13 * h) - (V + s) * h - 2 * h) == 0
 
 
 # --- Properties over random sizes
 
-SIZES = st.fixed_dictionaries(
-    {
-        name: st.integers(1, 9)
-        for name in [
-            "batch",
-            "seq",
-            "kv_heads",
-            "head_dim",
-            "ffn",
-            "hidden",
-            "tp",
-            "cp",
-            "q_rank",
-            "kv_rank",
-            "rope_dim",
-            "nope_dim",
-            "v_dim",
-            "top_k",
-            "expert_ffn",
-            "shared_experts",
-            "shared_ffn",
-        ]
-    }
-)
+SIZED = """batch seq kv_heads head_dim ffn hidden tp cp q_rank kv_rank rope_dim nope_dim v_dim top_k expert_ffn
+    shared_experts shared_ffn"""
+SIZES = st.fixed_dictionaries({name: st.integers(1, 9) for name in SIZED.split()})
 
 
 def number(expr, sizes):
@@ -613,7 +519,7 @@ def test_a_listing_reads_back(name):
 def test_blocks_of_a_model():
     assert blocks_of(MODELS["gpt3_175b"]) == (GPT, None)
     assert blocks_of(MODELS["llama3_8b"]) == (LLAMA, None)
-    assert blocks_of(MODELS["deepseek_v3"]) == (MLA, MLA_MOE)
+    assert blocks_of(MODELS["deepseek_v3"]) == (MLA, blocks.MLA_MOE)
     assert blocks_of(MODELS["mixtral_8x7b"]) == (None, block("grouped", "gated experts"))
 
 

@@ -18,6 +18,8 @@ from scalebook.search import search
 from scalebook.search.arguments import problem_of
 from scalebook.search.problem import about, counts, distinct, layouts, slabs, word_combinations
 
+from .support import cases
+
 H100, A100 = library.systems["h100_80g_nvl8"], library.systems["a100_80g"]
 SMALL = dict(devices=16, global_batch=8)
 MODEL = application(library.models["gpt3-1.3B"])
@@ -41,17 +43,9 @@ def size(problem):
     return there + sum(left_out.values())
 
 
-@pytest.mark.parametrize("model, machine, devices, batch, fused, strategies", [
-    ("turing-530B", A100, 5128, 2520, [True], 10_944),
-    ("turing-530B", A100, 4096, 4096, [True], 128_288),
-    ("megatron-22B", A100, 64, 64, [True], 2_393_240),
-    ("megatron-1T", A100, 4096, 4096, [True], 7_276_848),
-    ("megatron-1T", H100, 4096, 4096, [True, False], 14_553_696),
-    ("megatron-1T", A100, 4096, 3072, [True], 10_295_264),
-    ("gpt3-175B", A100, 4096, 4096, [True], 7_126_368),
-    ("gpt3-175B", A100, 1024, 1536, [True], 11_698_528),
-    ("poster-11T", library.systems["h100_80g_nvl32_mem2_1TiB_100GBps"], 4096, 3072, [True, False], 46_622_656),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "model, machine, devices, batch, fused, strategies", cases("spaces that Calculon counts", globals()).values()
+)
 def test_as_many_strategies_as_calculon_counts(model, machine, devices, batch, fused, strategies):
     assert size(problem(model, machine, devices, batch, fused=fused)) == strategies
 
@@ -139,11 +133,9 @@ def sample(model, machine, devices, batch, fitting, others):
     return [*kept[0], *kept[1]], sum(seen)
 
 
-@pytest.mark.parametrize("model, machine, devices, batch, fitting, others", [
-    ("gpt3-1.3B", H100, 16, 12, 20, 8), ("gpt3-13B", A100, 32, 32, 15, 5),
-    ("gpt3-1.3B", library.systems["h100_80g_nvl8_nomem2"], 64, 64, 15, 4),
-    ("turing-530B", library.systems["h100_80g_nvl32_mem2_1TiB_100GBps"], 320, 300, 15, 4),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "model, machine, devices, batch, fitting, others", cases("spaces of Calculon that are sampled", globals()).values()
+)
 def test_random_strategies_are_priced_and_refused_as_calculon_does(model, machine, devices, batch, fitting, others):
     strategies, number = sample(model, machine, devices, batch, fitting, others)
     assert number == size(problem(model, machine, devices, batch))

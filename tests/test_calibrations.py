@@ -24,7 +24,7 @@ from .refits import fitted_rows, predicted_with
 
 with (Path(__file__).parent / "calibrations.csv").open(encoding="utf-8", newline="") as file:
     LINES = list(csv.DictReader(file))
-KNOWN = dict(accelerators=tables.accelerators, libraries=tables.libraries, exposed_write=exposed_write)
+KNOWN = {x: getattr(tables, x) for x in ("accelerators", "clusters", "libraries")} | dict(exposed_write=exposed_write)
 
 
 def number(text):

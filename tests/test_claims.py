@@ -142,10 +142,8 @@ def test_the_page_counts_by_verdict_and_article(pages):
     assert heads == [*(x.short for x in articles.values()), "all"]
     for verdict in VERDICTS:
         kind = verdict.replace(" ", "-")
-        assert (
-            page.count(f'<div class="sb-claim" data-article="isaev2023" data-verdict="{kind}">')
-            == (counts["isaev2023"][verdict])
-        )
+        own = page.count(f'<div class="sb-claim" data-article="isaev2023" data-verdict="{kind}">')
+        assert own == counts["isaev2023"][verdict]
         assert f'<a href="#verdict={kind}">{counts.total[verdict]}</a>' in page
         assert f'<option value="{kind}">{verdict}</option>' in page
     assert f'<a href="#article=isaev2023&amp;verdict=wrong">{counts["isaev2023"]["wrong"]}</a>' in page

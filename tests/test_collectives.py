@@ -9,24 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalebook.language import symbol
-from scalebook.language.domain import OutsideDomain
+from scalebook.machine import collective_rates as rates
 from scalebook.machine import collective_schedules as schedules
 from scalebook.machine import collectives
-from scalebook.machine.collective_rates import (
-    bus_bandwidth,
-    bus_bandwidth_reduce,
-    chunked_message,
-    group_share,
-    message_chunks,
-)
+from scalebook.machine.collective_rates import chunked_message, group_share, message_chunks
 from scalebook.machine.collectives import KINDS, all_reduce, all_reduce_hierarchical, all_reduce_ring, collective
 from scalebook.machine.topologies import fat_tree_devices, mesh_all_reduce, switch_hops, torus_all_reduce
-from scalebook.measurements import CONFRONTATIONS, confront
-from scalebook.measurements.calls import row_of
+from scalebook.measurements import confront
 from scalebook.measurements.rows import SYSTEMS
-from scalebook.measurements.sets import stanzas
-from scalebook.shell.named import find
-from scalebook.tables import accelerators, clusters, libraries
+from scalebook.tables import accelerators, libraries
 
 H100 = accelerators.h100
 BYTES, RATE, HOP = 3e6, 1e9, 1e-6
@@ -175,18 +166,6 @@ def test_a_gathering_ring_takes_what_its_formula_says(ways):
     assert list(run.sent.values()) == pytest.approx([BYTES * (ways - 1) / ways] * ways)
 
 
-@pytest.mark.parametrize("ways", WAYS)
-def test_a_scattering_ring_and_an_all_reduce_take_what_their_formulas_say(ways):
-    sums = {j: sum(ways * i + j for i in range(ways)) for j in range(ways)}
-    run = Network(scatter_ring(ways))
-    assert {j: x for held in run.results.values() for j, x in held.items()} == sums
-    assert run.time == pytest.approx(schedules.ring_reduce_scatter(LINK, ways=ways))
-    run = Network(scatter_ring(ways, then_gather=True))
-    assert all(held == sums for held in run.results.values())
-    assert run.time == pytest.approx(schedules.ring_all_reduce(LINK, ways=ways))
-    assert list(run.sent.values()) == pytest.approx([2 * BYTES * (ways - 1) / ways] * ways)
-
-
 def mesh(ways):
     """To each peer over a link of its own: part j of device i is worth ways * i + j."""
 
@@ -207,14 +186,32 @@ def mesh(ways):
     return [program] * ways
 
 
+def sums_of(ways):
+    """Of each part what all devices have of it."""
+    return {j: sum(ways * i + j for i in range(ways)) for j in range(ways)}
+
+
 @pytest.mark.parametrize("ways", WAYS)
-def test_a_mesh_takes_what_its_formula_says(ways):
-    """Each link has its share of what the device can send."""
-    run = Network(mesh(ways), rate=RATE / (ways - 1))
-    assert all(
-        held == {j: sum(ways * i + j for i in range(ways)) for j in range(ways)} for held in run.results.values()
-    )
-    assert run.time == pytest.approx(mesh_all_reduce(LINK, ways=ways))
+def test_a_scattering_ring_takes_what_its_formula_says(ways):
+    run = Network(scatter_ring(ways))
+    assert {j: x for held in run.results.values() for j, x in held.items()} == sums_of(ways)
+    assert run.time == pytest.approx(schedules.ring_reduce_scatter(LINK, ways=ways))
+
+
+SUMS = {  # programs, and how many ways a device may send at once: each link then has its share
+    "ring": (lambda ways: scatter_ring(ways, then_gather=True), schedules.ring_all_reduce, lambda ways: 1),
+    "mesh": (mesh, mesh_all_reduce, lambda ways: ways - 1),
+    "halving": (halving, schedules.halving_all_reduce, lambda ways: 1),
+}
+
+
+@pytest.mark.parametrize(("name", "ways"), [(x, n) for x in SUMS for n in WAYS if x != "halving" or n & (n - 1) == 0])
+def test_an_all_reduce_takes_what_its_formula_says(name, ways):
+    program, formula, links = SUMS[name]
+    run = Network(program(ways), rate=RATE / links(ways))
+    assert all(held == sums_of(ways) for held in run.results.values())
+    assert run.time == pytest.approx(formula(LINK, ways=ways))
+    assert sum(run.sent.values()) == pytest.approx(2 * BYTES * (ways - 1))
 
 
 @pytest.mark.parametrize(("side", "dimensions"), [(2, 1), (8, 1), (4, 2), (4, 3), (3, 4)])
@@ -239,16 +236,6 @@ def test_a_fat_tree_joins_as_many_devices_as_its_formula_says(radix, tiers):
         pod *= radix // 2
     assert fat_tree_devices(switch_radix=radix, switch_tiers=tiers) == radix * pod
     assert switch_hops(switch_tiers=tiers) == len([*range(tiers), *range(tiers - 1)])
-
-
-@pytest.mark.parametrize("ways", [2, 4, 8, 16])
-def test_halving_and_doubling_take_what_their_formula_says(ways):
-    run = Network(halving(ways))
-    assert all(
-        held == {j: sum(ways * i + j for i in range(ways)) for j in range(ways)} for held in run.results.values()
-    )
-    assert run.time == pytest.approx(schedules.halving_all_reduce(LINK, ways=ways))
-    assert list(run.sent.values()) == pytest.approx([2 * BYTES * (ways - 1) / ways] * ways)
 
 
 @pytest.mark.parametrize("ways", [2, 4, 8, 16, 32])
@@ -294,8 +281,7 @@ def test_a_switch_that_sums_is_sent_each_buffer_once_and_each_sum_once(ways):
     run = Network([device] * ways + [the_switch])
     own = {k: v for k, v in run.sent.items() if k[0] != switch}
     assert list(own.values()) == pytest.approx([(ways + 1) / ways * BYTES] * ways)
-    assert all(run.results[i] == run.results[0] for i in range(ways))
-    assert run.results[0] == {j: sum(ways * i + j for i in range(ways)) for j in range(ways)}
+    assert all(run.results[i] == sums_of(ways) for i in range(ways))
 
 
 @pytest.mark.parametrize("ways", WAYS)
@@ -380,11 +366,6 @@ def test_a_tier_that_is_not_used_does_not_matter(f, ways, size):
     assert f(H100, **outside, **near) == f(H100, **outside)
 
 
-def test_near_devices_are_part_of_the_group():
-    with pytest.raises(OutsideDomain, match="no more devices near each other than take part"):
-        all_reduce(H100, collective_bytes="1 GB", ways=4, near_ways=8)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_with_expressions_is_its_formula(kind):
     at = {"traffic": 3e8, "shards": 32.0, "tp": 4.0}
@@ -415,12 +396,6 @@ def test_the_best_number_of_chunks_is_best_and_gives_the_root(size):
         assert best == pytest.approx(size / 4e11 + 2 * np.sqrt(2.5e-6 * size / 4e11))
 
 
-def test_bus_bandwidth_of_a_perfect_ring_is_that_of_its_links():
-    for f, bus in ((schedules.ring_all_gather, bus_bandwidth), (schedules.ring_all_reduce, bus_bandwidth_reduce)):
-        time = f(collective_bytes=BYTES, ways=8, link_bandwidth=RATE, link_latency=1e-20)
-        assert bus(collective_bytes=BYTES, ways=8, collective_time=time) == pytest.approx(RATE)
-
-
 # Links of a mesh and of a torus
 
 FABRICS = [accelerators[x] for x in ("h100", "mi300x", "gaudi2", "tpu_v5p", "tpu_v5e", "inferentia2")]
@@ -440,14 +415,14 @@ def test_a_group_of_a_mesh_uses_the_links_between_its_members():
     for peers in (3, 7):
         for ways in range(2, peers + 2):
             used = sum(other < ways for other in range(1, peers + 1))
-            assert group_share(near_ways=ways, mesh_peers=peers) == pytest.approx(used / peers)
+            assert rates.group_share_mesh(near_ways=ways, mesh_peers=peers) == pytest.approx(used / peers)
 
 
 @pytest.mark.parametrize(("sides", "ways"), [((2, 1, 1), 2), ((2, 2, 1), 4), ((2, 2, 2), 8), ((4, 4, 4), 64)])
 def test_a_box_of_a_torus_has_the_neighbours_that_the_formula_counts(sides, ways):
     """A side of two has one neighbour that way, a side of four that closes has two."""
     neighbours = sum({1: 0, 2: 1, 4: 2}[side] for side in sides)
-    assert group_share(near_ways=ways, torus_neighbours=6) == pytest.approx(neighbours / 6)
+    assert rates.group_share_torus(near_ways=ways, torus_neighbours=6) == pytest.approx(neighbours / 6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -466,73 +441,10 @@ def test_a_message_takes_one_link_however_large_the_group():
     assert KINDS["send"](accelerators.mi300x, known) == pair
 
 
-def test_swapped_for_a_switch_a_pair_of_mi300x_would_have_five_times_what_was_measured():
-    """47.7 GB/s of bus bandwidth, one link of 64 GB/s at three quarters; the old model gave all seven."""
-    known = dict(collective_bytes=4 * 2**30, ways=2, near_ways=2)
-    mesh, switch = (all_reduce(accelerators.mi300x, known, mesh_peers=peers) for peers in (7, 1))
-    bus = [bus_bandwidth_reduce(collective_bytes=4 * 2**30, ways=2, collective_time=t) / 1e9 for t in (mesh, switch)]
-    assert bus[0] == pytest.approx(47.7, rel=0.05)
-    assert bus[1] > 5 * 47.7
-
-
-def test_the_cells_of_the_mi300x_are_near_the_best():
-    result = confront("collectives_fabric")
-    rows = [r for r, fitted in zip(result.rows, result.fitted, strict=True) if fitted and not r["mode"]]
-
-    def off(change):
-        found = []
-        for row in rows:
-            changed = {x: accelerators.mi300x[x] * by for x, by in change.items()}
-            time = all_reduce(
-                accelerators.mi300x, **changed, collective_bytes=float(row["size_bytes"]), ways=8, near_ways=8
-            )
-            found.append(np.log(time * 1e6 / float(row["time_us"])))
-        return np.mean(np.abs(found))
-
-    for letter, by in (("near_efficiency", 1.04), ("near_latency", 1.15), ("collective_launch", 1.15)):
-        assert off({}) < min(off({letter: by}), off({letter: 1 / by})), letter
-
-
 # What was calibrated
 
 
-def _off(rows, change):
-    """Mean |log| of predicted over measured NCCL times, with letters of the device changed."""
-    found = []
-    for row in rows:
-        call = stanzas()["collectives"].call(row)
-        device, kind = row_of(call.rows[0]), find(call.thing)
-        changed = {x: device[x] * by for x, by in change.items() if x in kind.inputs}
-        found.append(np.log(kind(device, **changed, **call.letters) * 1e6 / float(row["latency_us"])))
-    return np.mean(np.abs(found))
-
-
-@pytest.mark.parametrize("system", ["a100_sxm", "h100_sxm", "b300_sxm"])
-def test_the_calibrated_shares_and_hops_are_near_the_best(system):
-    result = confront("collectives")
-    rows = [r for r, fitted in zip(result.rows, result.fitted, strict=True) if fitted and r["system"] == system][::2]
-    now = _off(rows, {})
-    for letter in ("near_efficiency", "near_latency", "collective_launch", "chunk_time"):  # the last one is of all
-        for by in (0.9, 1.1):
-            assert _off(rows, {letter: by}) > now * (0.95 if letter == "chunk_time" else 0.98), (letter, by)
-
-
-def test_the_hop_of_the_fabric_and_the_launches_are_what_their_rows_say():
-    published = confront("collectives_published").rows
-    rows = [r for r in published if r["nodes"] == "4" and 2**18 <= float(r["size_bytes"]) <= 2**21]
-    start, b200 = libraries.pytorch_benchmark.issue_time, accelerators.b200
-    hops = []
-    for row in rows:
-        known = dict(collective_bytes=float(row["size_bytes"]), ways=32, near_ways=8)
-        took = 2 * 31 / 32 * float(row["size_bytes"]) / float(row["busbw_gbs"]) / 1e9
-        hops.append((took - start - all_reduce(b200, **known, far_latency=0)) / 4)
-    assert np.mean(hops) == pytest.approx(clusters.aws_p6.far_latency, rel=0.05)
-    starts = []
-    for row in (r for r in published if "H200" in r["system"] and float(r["size_bytes"]) < 2**20):
-        known = dict(collective_bytes=float(row["size_bytes"]), ways=8, near_ways=8)
-        took = 2 * 7 / 8 * float(row["size_bytes"]) / float(row["busbw_gbs"]) / 1e9
-        starts.append(took - all_reduce(accelerators.h200, known))
-    assert np.mean(starts) == pytest.approx(start, rel=0.1)
+def test_what_a_sum_takes_to_start_is_what_two_devices_take():
     custom = confront("custom_allreduce")
     for system, device in SYSTEMS.items():
         took = [
@@ -543,85 +455,17 @@ def test_the_hop_of_the_fabric_and_the_launches_are_what_their_rows_say():
         assert accelerators[device].sum_launch == pytest.approx(np.median(took), rel=0.03)
 
 
-def test_original_columns_are_read(tmp_path):
-    """A file with the columns of the published table, of which the package keeps some."""
-    path = tmp_path / "more.csv"
-    path.write_text(
-        "row_id,system,device,dir_version,op_name,nccl_dtype,num_gpus,message_size,size_bytes,latency_us,"
-        "latency_us_min,latency_us_max,repeats,algbw_gbs,busbw_gbs\n"
-        "x-1,h100_sxm,NVIDIA H100,2.27.3,all_gather,half,4,1,134217728,345,345,345,1,0,0\n"
-        "x-2,l40s,NVIDIA L40S,2.27.3,all_gather,half,4,1,134217728,345,345,345,1,0,0\n",
-        encoding="utf-8",
-    )
-    result = CONFRONTATIONS["collectives"](path)
-    assert len(result.rows) == 1
-    assert abs(result.errors[0]) < 0.15
-    assert sum(result.left_out.values()) == 1
-
-
-def test_what_engines_wait_for_is_what_their_rows_say():
-    """The share of an engine, what a further device adds, and the rates, on the rows that they are said to rest on."""
-    custom = confront("custom_allreduce")
-    rows = [r for r, fitted in zip(custom.rows, custom.fitted, strict=True) if fitted]
-    small = [r for r in rows if float(r["size_bytes"]) <= 2**14]
-
-    def median(picked, over=lambda r: 1):
-        return np.median([float(r["latency_us"]) / 1e6 / over(r) for r in picked])
-
-    own_of = {"TRTLLM": libraries.trtllm_sums, "vLLM": libraries.vllm_sums, "SGLang": libraries.sglang_sums}
-    for engines in (("TRTLLM",), ("vLLM", "SGLang")):
-        pairs = [r for r in small if r["num_gpus"] == "2" and r["framework"] in engines]
-        share = median(pairs, lambda r: accelerators[SYSTEMS[r["system"]]].sum_launch)
-        assert [own_of[x].sum_share for x in engines] == [pytest.approx(share, rel=0.02)] * len(engines)
-    own = [r for r in small if r["system"] == "h100_sxm"]
-    of = {
-        (x, ways): median([r for r in own if r["framework"] == x and r["num_gpus"] == ways])
-        for x in own_of
-        for ways in "28"
-    }
-    added = [(of[x, "8"] - of[x, "2"]) / 6 for x in own_of]
-    assert [x.sum_peer for x in own_of.values()] == 3 * [pytest.approx(np.median(added), rel=0.1)]
-    pushed, in_flight = libraries.trtllm_sums.sum_reach * 450e9, libraries.vllm_sums.sum_rate
-    for engines, rate in ((("TRTLLM",), pushed), (("vLLM", "SGLang"), in_flight)):
-        pairs = [
-            r for r in rows if r["framework"] in engines and r["num_gpus"] == "2" and float(r["size_bytes"]) >= 2**19
-        ]
-        reached = [
-            float(r["size_bytes"]) / (float(r["latency_us"]) / 1e6 - of[r["framework"], "2"])
-            for r in pairs
-            if r["system"] == "h100_sxm"
-        ]
-        assert rate == pytest.approx(np.median(reached), rel=0.05)
-
-
-def test_one_shot_waits_less_and_two_shots_read_less():
-    known = dict(link_bandwidth="250 GB/s", link_latency="4 us")
-    for size in (1e3, 1e8):
-        one, two = (
-            f(known, collective_bytes=size, ways=8)
-            for f in (schedules.one_shot_all_reduce, schedules.two_shot_all_reduce)
-        )
-        assert (one < two) == (size < 1e6)
-    pair = [
-        f(known, collective_bytes="1 MB", ways=2)
-        for f in (schedules.one_shot_all_reduce, schedules.two_shot_all_reduce)
-    ]
-    assert pair[1] - pair[0] == pytest.approx(4e-6)  # two devices read as much either way
-
-
-def test_the_start_from_a_graph_is_where_the_calibration_puts_it():
-    result = confront("collectives_fabric")
-    rows = [r for r, fitted in zip(result.rows, result.fitted, strict=True) if fitted and r["mode"] == "graph"]
-
-    def off(launch):
-        times = [
-            1e6
-            * all_reduce(
-                accelerators.mi300x, collective_launch=launch, collective_bytes=float(r["size_bytes"]), ways=8,
-                near_ways=8,
-            )
-            for r in rows
-        ]  # fmt: skip
-        return np.mean(np.abs(np.log(times / np.array([float(r["time_us"]) for r in rows]))))
-
-    assert len(rows) >= 3 and off(libraries.graph_launch.collective_launch) < min(off(0.5e-6), off(1.3e-6))
+def test_what_a_further_device_adds_is_what_rows_say():
+    """The median over engines, on the H100."""
+    custom, added = confront("custom_allreduce"), []
+    own = [r for r, fitted in zip(custom.rows, custom.fitted, strict=True) if fitted and r["system"] == "h100_sxm"]
+    for engine, sums in dict(TRTLLM="trtllm_sums", vLLM="vllm_sums", SGLang="sglang_sums").items():
+        two, eight = (
+            np.median([
+                float(r["latency_us"]) / 1e6 for r in own
+                if (r["framework"], r["num_gpus"]) == (engine, ways) and float(r["size_bytes"]) <= 2**14
+            ])
+            for ways in "28"
+        )  # fmt: skip
+        added.append((eight - two) / 6 / libraries[sums].sum_peer)
+    assert np.median(added) == pytest.approx(1, rel=0.1)

@@ -6,16 +6,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from scalebook.runs import compression, half_site_bandwidth, site_bytes_ring, stragglers
+from scalebook.runs import compression, stragglers
 
 from .every import every
-
-
-@pytest.mark.parametrize(("rows", "columns", "rank"), [(4096, 4096, 8), (4096, 14336, 32), (64, 576, 2)])
-def test_thin_matrices_are_counted(rows, columns, rank):
-    left, right = np.zeros((rows, rank)), np.zeros((columns, rank))
-    said = compression.compression_rank(gradient_rows=rows, gradient_columns=columns, gradient_rank=rank)
-    assert said == pytest.approx(rows * columns / (left.size + right.size))
 
 
 def test_the_ratios_of_powersgd_follow_from_its_shapes():
@@ -27,31 +20,6 @@ def test_the_ratios_of_powersgd_follow_from_its_shapes():
         for x, y in matrices:
             sent += x * y / compression.compression_rank(gradient_rows=x, gradient_columns=y, gradient_rank=rank)
         assert round(whole / sent) == printed
-
-
-def test_compressed_bits_are_those_of_the_exchange():
-    ratio = 32 / 8
-    assert compression.exchange_bits_compressed(gradient_bits=32, compression=ratio) == 8
-    known = dict(params=8e9, sites=16)
-    full, less = (site_bytes_ring(known, exchange_bits=x) for x in (32, 8))
-    needed = [half_site_bandwidth(site_bytes=x, local_steps=10, step_time=4, sites=16, site_latency=0)
-              for x in (full, less)]  # fmt: skip
-    assert needed[0] == pytest.approx(ratio * needed[1])
-
-
-@pytest.mark.parametrize("ratio", [20, 500])
-def test_gathered_entries_meet_a_ring(ratio):
-    """Bytes that a device sends, in gradients: (n - 1) times its own in a gather, 2 (n - 1)/n of all in a ring."""
-    ways = int(compression.top_ways_gathered(compression=ratio))
-    assert (ways - 1) / ratio == pytest.approx(2 * (ways - 1) / ways)
-
-
-def test_where_compression_pays():
-    known = dict(ways=16, compression=64, hbm_bandwidth=3.35e12)
-    even = compression.paying_bandwidth_ring(known)
-    own = compression.compression_time_passes(params=8e9, gradient_bits=32, hbm_bandwidth=3.35e12)
-    sent = 2 * 15 / 16 * 8e9 * 4
-    assert sent / even == pytest.approx(sent / 64 / even + own)
 
 
 @pytest.mark.parametrize("workers", [1, 4, 32])

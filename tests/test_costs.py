@@ -2,17 +2,8 @@
 
 import pytest
 
-from scalebook.runs.costs import (
-    carbon_of_run,
-    device_hours_of_arithmetic,
-    mfu_of_hours,
-    power_hour_of_device,
-    price_hour_owned,
-    run_costs,
-    run_energy_of_hours,
-    train_cost_of_hours,
-    train_time_of_hours,
-)
+from scalebook.runs import costs
+from scalebook.runs.costs import carbon_of_run, device_hours_of_arithmetic, mfu_of_hours, price_hour_owned, run_costs
 from scalebook.tables import accelerators, models, ranges, runs
 
 PUBLISHED = [*runs]
@@ -38,7 +29,7 @@ def tokens(row):
 
 @pytest.mark.parametrize("key", [x for x in PUBLISHED if "run_energy" in runs[x]])
 def test_published_electricity_follows(key):
-    assert run_energy_of_hours(runs[key]) == pytest.approx(runs[key].run_energy, rel=0.003)
+    assert costs.run_energy_of_hours(runs[key]) == pytest.approx(runs[key].run_energy, rel=0.003)
 
 
 @pytest.mark.parametrize("key", [x for x in PUBLISHED if "run_energy" in runs[x]])
@@ -54,11 +45,11 @@ def test_cards_that_give_no_grid_use_the_mean_of_the_united_states(key):
 
 
 def test_what_deepseek_counts():
-    assert train_cost_of_hours(runs.deepseek_v3) == runs.deepseek_v3.train_cost
+    assert costs.train_cost_of_hours(runs.deepseek_v3) == runs.deepseek_v3.train_cost
 
 
 def test_gpt3_took_as_long_as_published():
-    assert train_time_of_hours(runs.gpt3_175b) / 86400 == pytest.approx(14.8)
+    assert costs.train_time_of_hours(runs.gpt3_175b) / 86400 == pytest.approx(14.8)
 
 
 @pytest.mark.parametrize(("name", "key"), [("cheap", "llama1_65b"), ("usual", "llama3_405b"), ("dear", "gpt3_175b")])
@@ -74,7 +65,7 @@ def test_a_range_is_in_order(letter):
 
 def test_owned_is_cheaper_than_listed_and_electricity_is_the_small_part():
     prices = [price_hour_owned(ranges[x], **OWNED) for x in ranges]
-    power = [power_hour_of_device(ranges[x], tdp=OWNED["tdp"]) for x in ranges]
+    power = [costs.power_hour_of_device(ranges[x], tdp=OWNED["tdp"]) for x in ranges]
     assert all(mine < ranges[x].price_hour for mine, x in zip(prices, ranges, strict=True)) and prices == sorted(prices)
     assert all(x < 0.16 * mine for x, mine in zip(power, prices, strict=True))
 

@@ -8,7 +8,6 @@ from scalebook.claims.arithmetic import peak_of_cores, rack_flops, rack_links
 from scalebook.language.units import parse
 from scalebook.machine.datasheet import (
     data_sheet,
-    pair_bandwidth,
     printed_flops,
     printed_links,
 )
@@ -45,19 +44,6 @@ def test_what_is_left_is_less(key):
     row = data_sheet(accelerators[key], sparsity_gain=1, directions=1, printed_devices=1)
     assert 0.3 < row.usable_share < 0.9 and row.usable_bandwidth < accelerators[key].hbm_bandwidth
     assert row.usable_links < row.printed_links and row.pair_bandwidth <= row.printed_links
-
-
-def test_the_share_does_not_ask_how_many_are_printed():
-    shares = {
-        round(data_sheet(accelerators.h100, sparsity_gain=g, directions=1, printed_devices=n).usable_share * g, 12)
-        for g in (1, 2)
-        for n in (1, 8, 256)
-    }
-    assert len(shares) == 1
-
-
-def test_a_pair_in_a_mesh_has_one_link():
-    assert pair_bandwidth(accelerators.mi300x) == 64e9 and pair_bandwidth(accelerators.h100) == 450e9
 
 
 # Operations of one AMD core in a clock in 16 bits, as the white paper of CDNA 3 has them.

@@ -1,5 +1,8 @@
 """What becomes of a cost if one letter is doubled: twice the context-parallel ways halve what is sent."""
 
+import csv
+from pathlib import Path
+
 import pytest
 
 from scalebook.inference.step import decode_step, prefill_step
@@ -9,79 +12,36 @@ from scalebook.training import training_step
 from scalebook.training.block_costs import _near
 from scalebook.training.contention import dp_contention_shared
 
-from .test_worked_numbers import LIMITS, NETWORK, SERVED, TRAINED
+from .test_worked_numbers import LIMITS, NETWORK, SERVED, TRAINED, letters_of
 
 AT = dict(tp=2, cp=2, pp=2, dp=4, seq=8192, microbatches=16)
-WIDE = dict(scaleup_size=1024)  # one domain for all
-HALF, SAME, TWICE = 0.5, 1, 2
-TRAINING = [  # letter, what is doubled, what becomes of it, other letters and words
-    *[("transfer_time", x, y, {}) for x, y in dict(cp=HALF, tp=HALF, seq=TWICE, batch=TWICE, dp=SAME).items()],
-    *[("saved_activations", x, y, {}) for x, y in dict(cp=HALF, tp=HALF, batch=TWICE).items()],
-    *[("logits_memory", x, y, dict(stage=2)) for x, y in dict(cp=HALF, tp=HALF, batch=TWICE).items()],
-    *[("embedding_time", x, y, WIDE) for x, y in dict(cp=HALF, seq=TWICE).items()],
-    *[("weight_gradient_compute", x, y, {}) for x, y in dict(cp=HALF, tp=HALF, batch=TWICE, dp=SAME).items()],
-    *[("head_forward", x, y, {}) for x, y in dict(cp=HALF, tp=HALF).items()],
-    *[("model_flops", x, y, {}) for x, y in dict(cp=SAME, tp=SAME, pp=SAME, dp=TWICE, microbatches=TWICE).items()],
-    *[("pp_scaleup_time", x, y, WIDE) for x, y in dict(cp=HALF, tp=HALF, chunks=TWICE, microbatches=SAME).items()],
-    *[("cp_forward", x, y, WIDE) for x, y in dict(tp=HALF, batch=TWICE).items()],
-    *[("weight_memory", "dp", y, dict(sharding=x)) for x, y in dict(zero1=SAME, zero2=SAME, zero3=HALF).items()],
-    *[("gradient_memory", "dp", y, dict(sharding=x)) for x, y in dict(zero1=SAME, zero2=HALF, zero3=HALF).items()],
-    *[("optimizer_memory", "dp", y, dict(sharding=x)) for x, y in dict(replicated=SAME, zero1=HALF).items()],
-    *[
-        (letter, "microbatches", y, WIDE | dict(sharding=x))
-        for letter, each in dict(dp_reduce=("zero2", "zero3"), dp_gather=("zero3", "zero3_hpz")).items()
-        for x in ("zero1", "zero2", "zero3", "zero3_hpz")
-        for y in [TWICE if x in each or x == "zero3_hpz" else SAME]
-    ],
-]
-EXPERTS = [
-    *[("weight_gradient_compute", x, y, {}) for x, y in dict(cp=HALF, tp=HALF, batch=TWICE).items()],
-    *[("saved_activations", x, y, {}) for x, y in dict(cp=HALF, batch=TWICE).items()],
-    *[("ep_forward", x, y, WIDE) for x, y in dict(cp=HALF, tp=HALF, batch=TWICE).items()],
-    ("block_routed_params", "ep", HALF, {}),
-]
-SERVING = [
-    *[("cache_time", x, y, "memory") for x, y in dict(batch=TWICE, tp=HALF).items()],
-    *[("cache_time", x, y, "arithmetic") for x, y in dict(batch=TWICE, context=TWICE, tp=HALF).items()],
-    *[("weights_time", x, y, "memory") for x, y in dict(batch=SAME, context=SAME, tp=HALF).items()],
-    *[("products_time", x, y, "arithmetic") for x, y in dict(batch=TWICE, tp=HALF).items()],
-]
+with Path(__file__).with_name("derivatives.csv").open(newline="", encoding="utf-8") as file:
+    ROWS = list(csv.DictReader(file))
 
 
-def doubled(call, rows, letters, letter, at):
-    """A letter of a call, after another has been doubled, over the letter before."""
-    before, after = (call(*rows, **letters | {at: letters.get(at, 1) * n})[letter] for n in (1, 2))
-    return after / before
+def served(step, model, letters, limit):
+    """The letters of a step of serving that nothing but one limit of an H100 binds."""
+    sheet = step.plan((model, accelerators.h100), letters)[0]
+    return letters | {x: y for x, y in SERVED.items() if x in sheet.letters} | NETWORK | LIMITS[limit]
 
 
-@pytest.mark.parametrize(("letter", "at", "ratio", "more"), TRAINING)
-def test_a_training_step_of_a_dense_model(letter, at, ratio, more):
-    letters = NETWORK | LIMITS["arithmetic"] | TRAINED | AT | more
-    found = doubled(training_step, (models.llama3_8b, accelerators.h100), letters, letter, at)
-    assert found == pytest.approx(ratio, rel=1e-9)
-
-
-@pytest.mark.parametrize(("letter", "at", "ratio", "more"), EXPERTS)
-def test_a_training_step_with_experts(letter, at, ratio, more):
-    letters = NETWORK | LIMITS["arithmetic"] | TRAINED | AT | dict(ep=2, sent_share=1) | more
-    found = doubled(training_step, (models.mixtral_8x7b, accelerators.h100), letters, letter, at)
-    assert found == pytest.approx(ratio, rel=1e-9)
-
-
-@pytest.mark.parametrize(("letter", "at", "ratio", "limit"), SERVING)
-def test_a_decode_step(letter, at, ratio, limit):
-    letters = dict(tp=2, batch=16, context=4096)
-    sheet = decode_step.plan((models.llama3_70b, accelerators.h100), letters)[0]
-    letters |= {x: y for x, y in SERVED.items() if x in sheet.letters} | NETWORK | LIMITS[limit]
-    assert doubled(decode_step, (models.llama3_70b, accelerators.h100), letters, letter, at) == pytest.approx(ratio)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['letter']}: {row['doubled']}, {row['letters']}")
+def test_what_a_doubled_letter_does(row):
+    """The letter after another has been doubled, over the letter before."""
+    model, letters = models[row["model"]], letters_of(row["letters"])
+    if row["call"] == "training_step":
+        call, letters = training_step, NETWORK | LIMITS[row["bound_by"]] | TRAINED | AT | letters
+    else:
+        call, letters = decode_step, served(decode_step, model, letters, row["bound_by"])
+    at = row["doubled"]
+    one, two = (call(model, accelerators.h100, **letters | {at: letters.get(at, 1) * n})[row["letter"]] for n in (1, 2))
+    assert two / one == pytest.approx(float(row["ratio"]), rel=1e-9)
 
 
 def test_a_prompt_of_twice_the_chunks_past_attends_to_twice_as_many():
     """The growth of attention from one chunk to the next is the same, in layers with and without windows."""
     for model in (models.llama3_70b, models.gemma3_27b, models.deepseek_v3):
-        letters = dict(tp=2, prompts=1, read_chunk=128)
-        sheet = prefill_step.plan((model, accelerators.h100), letters)[0]
-        letters |= {x: y for x, y in SERVED.items() if x in sheet.letters} | NETWORK | LIMITS["arithmetic"]
+        letters = served(prefill_step, model, dict(tp=2, prompts=1, read_chunk=128), "arithmetic")
         at = [prefill_step(model, accelerators.h100, **letters, past=x).reading_time for x in (0, 128, 256)]
         assert at[2] - at[1] == pytest.approx(at[1] - at[0])
 

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from scalebook.book.drawings.schematic import LEAST, PHONE, SIZE, text_width
 
-from scalebook import flags
+from scalebook import flags, inference, runs, tables
 from scalebook.display.figures import COLOURS
 from scalebook.display.steps import TIME
-from scalebook.inference import next_generation
 from scalebook.inference.step import decode_step
 from scalebook.machine.tiles import tile_efficiency
 from scalebook.machine.topologies import fat_tree_devices, switch_hops
 from scalebook.pipeline import SCHEDULES, simulate
 from scalebook.runs.costs import run_costs
-from scalebook.runs.local_sgd import training_apart
-from scalebook.tables import accelerators, links, models, precisions, ranges
+from scalebook.tables import accelerators, models, ranges
 from scalebook.training import training_step
+
+from .support import cases
 
 FILES = ("mechanisms", "recompute", "attention", "run", "cluster", "serving", "fleet", "machine", "steps")
 MODULES = {x: import_module(f"scalebook.book.drawings.{x}") for x in FILES}
@@ -60,34 +60,8 @@ def costs(which="usual"):
 
 
 # What a drawing is given where it is given something.
-GIVEN = {
-    "kept_and_run_again": lambda: dict(model=models.gpt3_175b, seq=2048),
-    "block_tensors": lambda: dict(model=models.llama3_8b, weight_bits=16, kv_bits=16, context=8192),
-    "tiers": lambda: dict(device=accelerators.h100, link=links.pcie5),
-    "pipeline_phases": lambda: dict(run=simulate("1f1b", pp=4, microbatches=6)),
-    "prefill_decode_pools": lambda: dict(
-        model=models.llama3_70b, prompt=1024, prompt_time=30e-3, kv_bits=16, link_bandwidth=50e9
-    ),
-    "two_walls": lambda: dict(layers=126, message_time=16e-6, batch_tokens=16e6, ridge_tokens=591),
-    "node_and_ports": lambda: dict(device=accelerators.h100),
-    "kernels_of_block": lambda: dict(model=models.llama3_70b, device=accelerators.h200.at("fp8")),
-    "weights_fetched": lambda: dict(model=models.poster_96t, tp=64),
-    "headline_factors": lambda: dict(device=accelerators.gb200.at("fp4"), printed_devices=72),
-    "state_and_memory": lambda: dict(model=models.llama3_70b, device=accelerators.h100),
-    "score_tiles": lambda: dict(model=models.llama3_8b, device=accelerators.h100, seq=8192),
-    "waiting_for_last": lambda: (PIECES,),
-    "shared_tiles": lambda: (900, 700, 256, 128, 10),
-    "next_device": lambda: (
-        {"read": next_generation(reading_share=0.4, computing_share=0.01, bandwidth_ratio=2.39, flops_ratio=2.27)},
-        "H100", "B200",
-    ),
-    "two_sites": lambda: (training_apart(models.llama3_70b, H100, SITES, batch_tokens=2**23, local_steps=1), H100),
-    "steps_and_sums": lambda: dict(step_time=4, site_exchange=4.8),
-    "chain_of_costs": lambda: (costs(),),
-    "flags_of_a_step": lambda: (*flagged(), SHOWN),
-    "time_of_a_step": lambda: (megatron(),),
-    "deep_and_wide": lambda: (1e12,),
-}  # fmt: skip
+NAMES = dict(globals(), inference=inference, runs=runs, tables=tables)
+GIVEN = cases("what a drawing is given", NAMES)
 
 
 def drawn(name, **more):
@@ -139,22 +113,7 @@ def has_the_colours_of_the_vocabulary_in_both_schemes(scene):
 
 
 # What drawings say.  Korthikanti et al. print 34 bytes a token and unit of width, 5 a s / h for the scores, and 2.
-DESCRIBED = [
-    ("zero_stages", dict(devices=8, gradient_bits=16), r"([\d.]+) B a parameter", ["16", "5.5", "3.75", "2"]),
-    ("kept_and_run_again", dict(seq=2048), r"\d+ B", ["114 B", "34 B", "2 B"]),
-    ("kept_and_run_again", dict(seq=8192), r"\d+ B", ["354 B", "34 B", "2 B"]),
-    ("headline_factors", {}, r"[\d.]+ \w+/s",
-     ["20 PFLOP/s", "10 PFLOP/s", "1.8 TB/s", "900 GB/s", "1.44 EFLOP/s", "10 PFLOP/s"]),
-    ("state_and_memory", dict(optimizer_bits=96), r"([\d.]+ B) each", ["2 B", "18 B"]),
-    ("state_and_memory", dict(optimizer_bits=48), r"([\d.]+ B) each", ["2 B", "12 B"]),
-    ("steps_and_sums", dict(compression=8, local_steps=20), r"(\d+) % lost", ["55", "13", "6"]),
-    ("one_scale", {}, r"= (\S+) bits a value", [f"{precisions.nvfp4.weight_bits:g}"]),
-    ("two_of_four", dict(element_bits=8), "5 bits instead of 8", ["5 bits instead of 8"]),
-    ("cache_holders", dict(tp=4, heads=(1,)), "weights: 1/4 of them|a latent: all of it",
-     ["weights: 1/4 of them", "a latent: all of it"]),
-    ("flags_of_a_step", {}, f"{SHOWN[0]}; chunks = 5; bubble_interleaved|{SHOWN[-1]}; no letter",
-     [f"{SHOWN[0]}; chunks = 5; bubble_interleaved", f"{SHOWN[-1]}; no letter"]),
-]  # fmt: skip
+DESCRIBED = [*cases("what a drawing says", NAMES).values()]
 
 
 @pytest.mark.parametrize(("name", "given", "pattern", "found"), DESCRIBED)

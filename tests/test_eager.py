@@ -15,6 +15,8 @@ from scalebook.language import symbol
 from scalebook.tables import accelerators, frameworks, models
 from scalebook.training import training_step
 
+from .support import cases
+
 H100 = accelerators.h100.at("bf16")
 BITS = dict(activation_bits=16, fp32_bits=32, mask_bits=8, weight_bits=16, gradient_bits=32, batch=1)
 SHAPE = dict(hidden=1024, ffn=3584, heads=8, kv_heads=2, head_dim=128, vocab=64, layers=4)
@@ -32,14 +34,7 @@ def kept(model=None, framework=frameworks.torchtitan, seq=512, **words):
 
 
 # Counted with saved-tensor hooks on transformers 5.23 and PyTorch 2.13, at shapes that the measured file lacks.
-COUNTED = [
-    (dict(SHAPE), dict(), 50216),
-    (dict(SHAPE), dict(attention="unfused"), 77832),
-    (dict(SHAPE), dict(blocks="autocast"), 60456),
-    (dict(SHAPE), dict(attention="unfused", blocks="autocast"), 88072),
-    (dict(SHAPE), dict(recompute="full"), 2048),
-    (dict(SHAPE), dict(recompute="full", blocks="autocast"), 4096),
-]
+COUNTED = [*cases("what autograd keeps", globals()).values()]
 
 
 @pytest.mark.parametrize(("shape", "words", "expected"), COUNTED)
@@ -136,8 +131,6 @@ def test_a_word_takes_the_place_of_a_frameworks():
         models.llama3_8b, H100, frameworks.torchtitan, seq=8192, global_batch=16, dp=8, blocks="fused"
     )
     assert fused.activation_memory < 0.75 * run.activation_memory and fused.step_time < run.step_time
-    with pytest.raises(ValueError, match="blocks is 'fused', 'eager' or 'autocast'"):
-        training_step(models.llama3_8b, H100, blocks="egaer", seq=8192, global_batch=8)
 
 
 def test_the_family_follows_from_the_models_row():

@@ -3,15 +3,7 @@
 import numpy as np
 import pytest
 
-from scalebook.memory import (
-    largest_number_ieee,
-    least_number_subnormal,
-    loss_scale_least,
-    number_range,
-    rounding_noise,
-    unit_roundoff_nearest,
-    weight_bits_scaled,
-)
+from scalebook.memory import number_range, rounding_noise, weight_bits_scaled
 from scalebook.tables import precisions
 
 
@@ -69,17 +61,3 @@ def test_the_narrowest_formats_by_all_their_numbers(key, top):
     every = _numbers(int(row.exponent_bits), int(row.mantissa_bits), top)
     assert max(every) == row.largest_number == number_range(row).largest_number
     assert min(every) == number_range(row).least_number
-
-
-def test_an_update_within_the_roundoff_is_lost_and_one_beyond_is_not():
-    half = unit_roundoff_nearest(mantissa_bits=10)
-    one = np.float16(1)
-    assert one + np.float16(half * 0.99) == one != one + np.float16(half * 1.01)
-
-
-def test_a_scaled_gradient_arrives_and_an_unscaled_one_is_zero():
-    bits = dict(exponent_bits=5, mantissa_bits=10)
-    scale = loss_scale_least(bits, least_gradient=2**-27)
-    assert scale == 8 and np.float16(2**-27) == 0 != np.float16(scale * 2**-27)
-    assert loss_scale_least(precisions.bf16, least_gradient=2**-27) < 2**-100
-    assert largest_number_ieee(**bits) / least_number_subnormal(**bits) == 65504 * 2**24

@@ -76,13 +76,13 @@ def point(rng, f):
     return {n: float(x[0]) for n, x in draw(f.inputs, 1, seed=rng.randrange(1000)).items()}
 
 
-def formulas(rng, record):
+def formulas(rng, folder):
     f = rng.choice(closed())
     letters, knowns = mutated(rng, point(rng, f), LETTERS), [odd(rng)] if rng.random() < 0.2 else []
-    record(f.name, (knowns, letters), lambda: f(*knowns, **letters))
+    yield f.name, (knowns, letters), lambda: f(*knowns, **letters)
 
 
-def _methods(rng):
+def methods(rng, folder):
     f = rng.choice([*closed()[:40], kv_cache, max_batch, roofline_time, weight_memory, ridge_intensity])
     name, letters = rng.choice(f.inputs), mutated(rng, point(rng, f), LETTERS)
     other, strange = rng.choice(closed()), odd(rng)
@@ -96,18 +96,11 @@ def _methods(rng):
     yield "worked", (f.name, letters), lambda: f.worked(**letters)
     yield "of", (f.name, of), lambda: f.of(**of)
     yield "of", (f.name, strange), lambda: f.of(**{quoted(unknown)[:50]: symbol("batch")})
-    yield (
-        "Formula",
-        (strange, between),
-        lambda: Formula("f", rng.choice(["flops", strange]), rng.choice([strange, symbol("batch")])),
-    )
+    own, rhs = rng.choice(["flops", strange]), rng.choice([strange, symbol("batch")])
+    yield "Formula", (strange, between), lambda: Formula("f", own, rhs)
 
 
-def methods(rng, record):
-    record(*rng.choice(list(_methods(rng))))
-
-
-def _words(rng):
+def words(rng, folder):
     """Notation and units."""
     value, name, unit = odd(rng), rng.choice(LETTERS), rng.choice([x.unit for x in NOTATION.values()])
     number = rng.choice([1.0, 3e9, value])
@@ -126,11 +119,7 @@ def _words(rng):
     yield "letter", (value, odd_unit), lambda: letter("hidden", odd_unit, value)
 
 
-def words(rng, record):
-    record(*rng.choice(list(_words(rng))))
-
-
-def _sheets(rng):
+def sheets(rng, folder):
     sheet = rng.choice([*SHEETS, roofline, decoding])
     strange, name = odd(rng), rng.choice(list(sheet.formulas))
     letters = mutated(
@@ -149,11 +138,7 @@ def _sheets(rng):
     yield "row", (sheet.name, strange), lambda: roofline(flops=1e9, peak_flops=1e12)[strange]
 
 
-def sheets(rng, record):
-    record(*rng.choice(list(_sheets(rng))))
-
-
-def _tables(rng):
+def tables(rng, folder):
     table = rng.choice([accelerators, links, models, precisions, engines, ranges, runs])
     row, strange = rng.choice(list(table.values())), odd(rng)
     yield "key", strange, lambda: table[strange]
@@ -171,50 +156,34 @@ def _tables(rng):
     yield "at", strange, lambda: device.at(strange)
 
 
-def tables(rng, record):
-    record(*rng.choice(list(_tables(rng))))
-
-
-def configs(rng, record, folder):
+def configs(rng, folder):
     config = mutated(
         rng, copy.deepcopy(CONFIGS[rng.choice(list(CONFIGS))]), ["num_hidden_layers", "text_config", "layer_types"]
     )
     what = rng.random()
     if what < 0.75:
-        record("config", config, lambda: models.read(config))
+        yield "config", config, lambda: models.read(config)
     elif what < 0.8:
         strange = odd(rng)
-        record("config", strange, lambda: models.read(strange))
+        yield "config", strange, lambda: models.read(strange)
     else:
         path = broken(rng, folder, CONFIGS[rng.choice(list(CONFIGS))])
-        record("config file", path.read_bytes()[:300], lambda: models.read(path))
+        yield "config file", path.read_bytes()[:300], lambda: models.read(path)
 
 
 def broken(rng, folder, document):
     """A JSON file that was cut, spoiled or nested."""
     text = json.dumps(document).encode()
     at = rng.randrange(len(text))
-    text = rng.choice(
-        [
-            text[:at],
-            text[:at] + b"\xff" + text[at:],
-            b"[" * 100_000,
-            text[:at] + b"9" * 5000 + text[at:],
-            b"",
-            b"[]",
-            b"1e999",
-            b'{"a":' * 50_000,
-            text.replace(b'": ', b'": -', 1),
-            text.replace(b"1", b"NaN"),
-            text.decode().encode("utf-16"),
-        ]
-    )
+    spoiled = [text[:at], text[:at] + b"\xff" + text[at:], b"[" * 100_000, text[:at] + b"9" * 5000 + text[at:], b""]
+    spoiled += [b"[]", b"1e999", b'{"a":' * 50_000, text.replace(b'": ', b'": -', 1), text.replace(b"1", b"NaN")]
+    text = rng.choice([*spoiled, text.decode().encode("utf-16")])
     path = folder / "config.json"
     path.write_bytes(text)
     return path
 
 
-def _documents(rng, folder):
+def documents(rng, folder):
     model = mutated(rng, library.models[rng.choice(list(library.models))])
     given = mutated(rng, library.example)
     raw = json.loads(Path(measurements.__file__).parents[1].joinpath("calculon/systems.json").read_text("utf-8"))
@@ -227,24 +196,10 @@ def _documents(rng, folder):
     yield "application", model, lambda: calculon_step(model, library.example, library.systems["h100_80g_nvl8"])
     for _ in range(4):
         yield "system", machine, lambda: calculon_step(shape, library.example, system(machine))
-    yield (
-        "calculon_step",
-        strange,
-        lambda: calculon_step(
-            *rng.choice(
-                [
-                    (strange, library.example, library.systems["a100_80g"]),
-                    (shape, strange, library.systems["a100_80g"]),
-                    (shape, library.example, strange),
-                ]
-            )
-        ),
-    )
+    right = [shape, library.example, library.systems["a100_80g"]]
+    wrong = rng.choice([[strange, *right[1:]], [right[0], strange, right[2]], [*right[:2], strange]])
+    yield "calculon_step", strange, lambda: calculon_step(*wrong)
     yield "file", "", lambda: execution(broken(rng, folder, library.example))
-
-
-def documents(rng, record, folder):
-    record(*rng.choice(list(_documents(rng, folder))))
 
 
 WORDS = ["", "x", "0", "-1", "nan", "inf", "1e999", "99999999999999999999", "0.5", "1e-300", "0x10", "1_0", "None",
@@ -254,7 +209,7 @@ SLOW = ("calculon_mended", "megatron_bridge", "llm_foundry")  # each row makes a
 READ = {}
 
 
-def tables_of_measurements(rng, record, folder):
+def tables_of_measurements(rng, folder):
     name = rng.choice([x for x in CONFRONTATIONS if x not in SLOW])
     own = Path(measurements.__file__).parent / CONFRONTATIONS[name].file
     if own not in READ:
@@ -274,25 +229,14 @@ def tables_of_measurements(rng, record, folder):
     text = path.read_bytes()
     at = rng.randrange(len(text))
     if what > 0.9:
-        path.write_bytes(
-            rng.choice(
-                [
-                    text[:at],
-                    text[:at] + b"\xff\xfe" + text[at:],
-                    text[:at] + b'"' + text[at:],
-                    b"",
-                    b"\x1f\x8b\x00",
-                    text[:at] + b"," * 40 + text[at:],
-                    text + b"a" * 200_000,
-                    text[:at] + b"\n" + text[at:],
-                ]
-            )
-        )
+        odd_bytes = (b"\xff\xfe", b'"', b"," * 40, b"\n")
+        spoiled = [text[:at] + x + text[at:] for x in odd_bytes]
+        path.write_bytes(rng.choice([text[:at], b"", b"\x1f\x8b\x00", text + b"a" * 200_000, *spoiled]))
     if 0.88 < what < 0.9:
         (path := folder / "other.csv.gz").write_bytes(text)
     if 0.87 < what < 0.88:
         path = odd(rng)
-    record(f"confront {name}", text[-400:], lambda: confront(name, path))
+    yield f"confront {name}", text[-400:], lambda: confront(name, path)
 
 
 def _knowns(rng):
@@ -306,17 +250,17 @@ def _knowns(rng):
     return model, device
 
 
-def steps(rng, record):
+def steps(rng, folder):
     known, free = _knowns(rng), [*CHOICES, *training_letters()]
     letters = mutated(rng, {**STEP, "recompute": rng.choice(["none", "full"])}, free)
-    record("training_step", (known, letters), lambda: training_step(*known, **letters))
+    yield "training_step", (known, letters), lambda: training_step(*known, **letters)
 
 
-def services(rng, record):
+def services(rng, folder):
     known, step = _knowns(rng), rng.choice(list(SERVED))
     free = ["engine", "exchange", "ep", "etp", "attention_dp", "pp", "replicas", "past", "prompts", *training_letters()]
     letters = mutated(rng, SERVED[step], free)
-    record(step.name, (known, letters), lambda: step(*known, **letters))
+    yield step.name, (known, letters), lambda: step(*known, **letters)
 
 
 def training_letters():
@@ -327,24 +271,13 @@ def training_letters():
     ]  # fmt: skip
 
 
-def simulations(rng, record):
+def simulations(rng, folder):
     name = rng.choice(list(SCHEDULES))
     given = dict(schedule=name, pp=4, microbatches=8) | ({"chunks": 2} if name == "interleaved" else {})
     given = mutated(
         rng, given, ["forward_time", "input_gradient_time", "weight_gradient_time", "transfer_time", "scale", "chunks"]
     )
-    record("simulate", given, lambda: simulate(**given))
-
-
-def many(trial, number, seed, *more):
-    record = Record()
-    for i in range(number):
-        trial(random.Random(1_000_003 * seed + i), record, *more)
-    return record
-
-
-CALLED = [(formulas, 700), (methods, 500), (words, 1000), (sheets, 400), (tables, 400), (steps, 60), (services, 120)]
-CALLED += [(simulations, 200)]
+    yield "simulate", given, lambda: simulate(**given)
 
 
 @pytest.fixture(autouse=True)
@@ -356,36 +289,19 @@ def no_letter_stays():
     NOTATION.update(known)
 
 
-@pytest.mark.parametrize(("trial", "number"), CALLED)
-def test_what_is_called(trial, number):
-    many(trial, number, 1).check(number)
-
-
-@pytest.mark.parametrize(("trial", "number"), [(configs, 400), (documents, 150), (tables_of_measurements, 60)])
-def test_what_is_read(trial, number, tmp_path):
-    many(trial, number, 2, tmp_path).check(number)
-
-
-def searches(rng, record):
+def searches(rng, folder):
     known = _knowns(rng)
     given = dict(
         devices=8, global_batch=16, seq=4096, tp=[1, 2], pp=1, batch=1, recompute=["none"], sharding=["zero1"],
         schedule="1f1b", progress=False,
     )  # fmt: skip
-    given = mutated(
-        rng,
-        given,
-        ["best", "choices", "lift", "subject_to", "minimize", "against", "executor", *CHOICES, *training_letters()],
-    )
+    names = ["best", "choices", "lift", "subject_to", "minimize", "against", "executor", *CHOICES, *training_letters()]
+    given = mutated(rng, given, names)
     sheet = rng.choice([training_step] * 9 + [odd(rng), roofline, Strategies(library.systems["a100_80g"])])
-    record("search", (sheet, known, given), lambda: search(sheet, *known, **given))
+    yield "search", (sheet, known, given), lambda: search(sheet, *known, **given)
 
 
-def test_search():
-    many(searches, 120, 3).check(120)
-
-
-def calculators(rng, record):
+def calculators(rng, folder):
     given = dict(
         answer="token_time", also=["kv_cache"], curve=["batch"], start={"batch": 8}, precision=["bf16"], warn=[],
         batch=(1, 64), context=[1024, 2048], model=models[["llama3_8b", "llama2_7b"]],
@@ -393,8 +309,19 @@ def calculators(rng, record):
     )  # fmt: skip
     given = mutated(rng, given, LETTERS)
     sheet = decoding if rng.random() < 0.95 else odd(rng)
-    record("calculator", (sheet, given), lambda: calculator(sheet, **given).spec and None)
+    yield "calculator", (sheet, given), lambda: calculator(sheet, **given).spec and None
 
 
-def test_calculators():
-    many(calculators, 150, 4).check(150)
+TRIED = [(formulas, 700, 1), (methods, 500, 1), (words, 1000, 1), (sheets, 400, 1), (tables, 400, 1), (steps, 60, 1)]
+TRIED += [(services, 120, 1), (simulations, 200, 1), (configs, 400, 2), (documents, 150, 2)]
+TRIED += [(tables_of_measurements, 60, 2), (searches, 120, 3), (calculators, 150, 4)]
+
+
+@pytest.mark.parametrize(("trial", "number", "seed"), TRIED)
+def test_it_is_answered(trial, number, seed, tmp_path):
+    """A trial draws an input; of those that offer several, one is tried."""
+    record = Record()
+    for i in range(number):
+        rng = random.Random(1_000_003 * seed + i)
+        record(*rng.choice(list(trial(rng, tmp_path))))
+    record.check(number)

@@ -1,15 +1,14 @@
 """Devices that share a model: what each holds and reads, against the listing, the search by hand and the limits."""
 
-import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scalebook import inference, memory
 from scalebook.block import LLAMA, MLA_ABSORBED, cached, tensor_parallel
 from scalebook.inference import shared
 from scalebook.language import symbol
-from scalebook.tables import accelerators, models, shapes
+from scalebook.tables import accelerators, models
 
 from .every import every
 
@@ -65,36 +64,6 @@ def test_one_device_alone_is_the_chapter_before(device, row, context):
         assert one[letter] == pytest.approx(alone[letter], rel=1e-12)
     assert ("token_time" in one) == ("token_time" in alone) == fits
     assert one.device_memory == pytest.approx(alone.decode_memory, rel=1e-12)
-
-
-@given(devices, dense, ways, st.integers(100, 10**5))
-def test_the_batch_of_equal_reading_gives_half_of_the_limit(device, row, tp, context):
-    known = dict(tp=tp, context=context, **KNOWN)
-    half = shared.cache_batch(row, **known)
-    assume(half >= 1)
-    times = shared.memory_time_shared(row, device, batch=np.array([half, half * 1e9]), **known)
-    rate, limit = np.array([half, half * 1e9]) / times
-    assert rate / limit == pytest.approx(0.5, rel=1e-6)
-
-
-@given(devices, dense, ways, st.integers(100, 10**5))
-def test_a_full_memory_takes_its_capacity_over_its_bandwidth(device, row, tp, context):
-    known = dict(tp=tp, context=context, **KNOWN)
-    free = device.hbm_capacity - shared.device_memory(row, batch=1e-9, **known)
-    assume(free > 0)
-    batch = free / (shared.device_memory(row, batch=1, **known) - shared.device_memory(row, batch=1e-9, **known))
-    assume(batch >= 1)
-    embedding = (row.embeddings - 1) * row.vocab * row.hidden * KNOWN["weight_bits"] / 8 / tp  # held, not read
-    time = shared.memory_time_shared(row, device, batch=batch, **known)
-    expected = shared.full_read_time(device) - embedding / device.hbm_bandwidth
-    assert time == pytest.approx(expected, rel=2e-3)  # published counts of parameters are rounded
-
-
-@given(devices, st.sampled_from(DENSE + LATENT), ways)
-def test_solved_for_the_devices_and_put_back(device, row, tp):
-    target = shared.latency_floor_shared(row, device, tp=tp, weight_bits=8)
-    found = shared.latency_floor_shared.compose(shapes.used_params).solve("tp")
-    assert found(row, device, latency_floor=target, weight_bits=8) == pytest.approx(tp)
 
 
 def test_what_does_not_fit_has_no_time_but_the_smallest_change_that_would_do():

@@ -9,23 +9,9 @@ import scalebook.block.models as blocks
 from scalebook.block.backward import backward
 from scalebook.block.sharding import context_parallel, expert_parallel, sequence_parallel, tensor_parallel
 from scalebook.language.notation import symbol
+from scalebook.machine import kernels
 from scalebook.machine.datasheet import best_found
-from scalebook.machine.kernels import (
-    grouped_hidden,
-    matmul_share,
-    matmul_time,
-    matmul_time_grouped,
-    matmul_time_ideal,
-    matmul_time_split,
-    matrix_product,
-    product_traffic,
-    stream_time,
-    tiles,
-    typical_matmul_efficiency,
-    typical_stream_efficiency,
-    waiting_product,
-    waves,
-)
+from scalebook.machine.kernels import matmul_time, matmul_time_ideal, matrix_product, tiles, typical_matmul_efficiency
 from scalebook.machine.operators import cycled_operator, linear_operator
 from scalebook.machine.tiles import aligned_share
 from scalebook.measurements import confront
@@ -34,6 +20,7 @@ from scalebook.training.step import training_step
 
 from .every import every
 from .refits import fitted_rows, off, predicted_with
+from .support import cases
 
 LISTINGS = ["GPT", "LLAMA", "MOE", "MLA", "MLA_MOE", "MLA_ABSORBED", "HEAD"]
 SIZES = st.integers(1, 40_000)
@@ -113,29 +100,12 @@ def test_a_larger_product_never_takes_less(rows, columns, inner, grown):
 def test_tiles_and_waves_are_counted_one_by_one(rows, columns, copies, high, wide):
     found = tiles(rows=rows, columns=columns, copies=copies, tile_rows=high, tile_columns=wide)
     assert found == copies * len(range(0, rows, high)) * len(range(0, columns, wide))
-    assert waves(tiles=found, cores=132) == -(-found // 132)
-
-
-def test_time_jumps_where_a_wave_is_full():
-    at = np.arange(64 * 10, 64 * 40, 64)
-    streamed = dict(hbm_bandwidth=1e15)  # in next to no time
-    steps = np.diff(run(rows=at, columns=64 * 132, inner=65536, **streamed).matmul_time)  # 132 tiles: a wave
-    assert steps == pytest.approx(steps[0], rel=1e-9)
-    full, one_more = (run(rows=64 * 33, columns=n, inner=65536, **streamed) for n in (64 * 4, 64 * 4 + 1))
-    assert (full.waves, one_more.waves) == (1, 2)
-    assert one_more.matmul_time > 1.9 * full.matmul_time
-
-
-def test_a_large_deep_product_reaches_the_measured_share_and_a_shallow_one_half_of_it():
-    large = run(rows=2**16, columns=2**16, inner=2**20)
-    assert large.matmul_share == pytest.approx(H100.matmul_efficiency, rel=2e-3)
-    shallow = run(rows=2**17, columns=2**17, inner=large.inner_half, hbm_bandwidth=1e16, inner_half=large.inner_half)
-    assert shallow.matmul_share == pytest.approx(H100.matmul_efficiency / 2, rel=2e-2)
+    assert kernels.waves(tiles=found, cores=132) == -(-found // 132)
 
 
 def test_ideal_is_the_limit_without_losses_away_from_the_ridge():
     shape = dict(rows=640, columns=1280, inner=999, copies=3, peak_flops=1e15)
-    shape["traffic"] = product_traffic(shape, **BITS)
+    shape["traffic"] = kernels.product_traffic(shape, **BITS)
     lossless = dict(
         tile_rows=1, tile_columns=1, cores=1, matmul_efficiency=1, inner_half=1e-9, stream_efficiency=1, kernel_launch=0
     )
@@ -143,7 +113,7 @@ def test_ideal_is_the_limit_without_losses_away_from_the_ridge():
         known = shape | {"hbm_bandwidth": bandwidth}
         assert matmul_time(known, **lossless) == pytest.approx(matmul_time_ideal(known), rel=1e-6)
     stream = dict(traffic=1e9, hbm_bandwidth=2e12)
-    assert stream_time(stream, stream_efficiency=1, kernel_launch=0) == 1e9 / 2e12
+    assert kernels.stream_time(stream, stream_efficiency=1, kernel_launch=0) == kernels.stream_time_ideal(stream)
 
 
 @given(st.floats(1e9, 1e16))
@@ -154,25 +124,14 @@ def test_arithmetic_and_traffic_hide_one_another_in_part(bandwidth):
         matmul_efficiency=0.8, inner_half=100, traffic=1e9, hbm_bandwidth=bandwidth, stream_efficiency=0.8,
     )  # fmt: skip
     arithmetic = matmul_time(known | {"traffic": 1e-9}, kernel_launch=0)
-    streamed = stream_time(known, kernel_launch=0)
-    for kernel, split in ((matmul_time, {}), (matmul_time_split, {"split_time": 3e-6, "split_step": 5e-8})):
+    streamed = kernels.stream_time(known, kernel_launch=0)
+    for kernel, split in ((matmul_time, {}), (kernels.matmul_time_split, {"split_time": 3e-6, "split_step": 5e-8})):
         found = kernel(known, kernel_launch=0, **split)
         assert max(arithmetic, streamed) * (1 - 1e-12) <= found < arithmetic + streamed
         assert found <= 2**0.25 * max(arithmetic, streamed) * (1 + 1e-12)
     ridge = bandwidth * streamed / arithmetic
     at = matmul_time(known | {"hbm_bandwidth": ridge}, kernel_launch=0)
     assert at == pytest.approx(2**0.25 * arithmetic, rel=1e-9)
-
-
-def test_the_roofline_is_one_swap():
-    ideal = matrix_product.using(matmul_time_ideal)(H100, rows=8192, columns=8192, inner=8192, copies=1, **BITS)
-    assert ideal.matmul_share == pytest.approx(1)
-    assert ideal.matmul_time < run(rows=8192, columns=8192, inner=8192).matmul_time
-
-
-def test_the_share_is_the_arithmetic_over_the_peak():
-    row = run()
-    assert matmul_share(row) == pytest.approx(2 * 4096**3 / row.matmul_time / H100.peak_flops)
 
 
 # The table
@@ -218,7 +177,7 @@ def test_what_is_typical_is_about_the_median_of_what_was_measured():
         assert f"{value:.2f}" in said
     own = [row for row in accelerators.values() if len(row.kin) == 1]
     streams = [row["stream_efficiency"] for row in own if "stream_efficiency" in row]
-    assert typical_stream_efficiency() == pytest.approx(np.median(streams), rel=0.05)
+    assert kernels.typical_stream_efficiency() == pytest.approx(np.median(streams), rel=0.05)
 
 
 # The calibration
@@ -282,15 +241,6 @@ def test_hipblaslt_in_training_is_what_steps_take():
         assert device.running("hipblaslt_training").matmul_efficiency == device.training_efficiency
 
 
-def test_split_and_wait():
-    """Without a wait the product is that of other devices; with one it never takes less."""
-    known = dict(rows=16, columns=2048, inner=7168, copies=1) | BITS
-    mi355x = {**accelerators.mi355x.at("bf16")}
-    plain = matrix_product(mi355x, known).matmul_time
-    assert waiting_product(mi355x, known, inner_wait=0).matmul_time == pytest.approx(plain)
-    assert waiting_product(mi355x, known, inner_wait=2e-9).matmul_time > plain
-
-
 def test_the_mi300x_in_16_bits_rests_on_all_its_large_products():
     """Those of AITER, and the best that AMD found, taken as they are."""
     best, found = fitted_rows("gemm_best", device="mi300x")
@@ -351,16 +301,7 @@ def test_a_step_on_the_mi300x_is_slower_than_the_best_product_that_amd_published
 
 # Rows an expert, columns, inner size; what the forward product, that of the inputs' gradient and that of the weights'
 # (in 32 bits) reach of a B200's peak, as SimuMax's system description lists them.
-GROUPED = [
-    (154, 3072, 5120, 0.200, 0.195, 0.094),
-    (128, 4096, 7168, 0.208, 0.226, 0.077),
-    (616, 3072, 5120, 0.462, 0.321, 0.258),
-    (512, 7168, 2048, 0.427, 0.294, 0.215),
-    (1232, 3072, 5120, 0.513, 0.422, 0.328),
-    (1024, 4096, 7168, 0.457, 0.435, 0.289),
-    (2460, 5120, 1536, 0.496, 0.489, 0.403),
-    (9832, 3072, 5120, 0.475, 0.476, 0.419),
-]  # fmt: skip
+GROUPED = [*cases("products of experts on a B200", globals()).values()]
 
 
 def grouped_share(rows, columns, inner, gradient=False):
@@ -369,9 +310,9 @@ def grouped_share(rows, columns, inner, gradient=False):
     sizes = (
         dict(rows=rows, columns=columns, inner=inner) if not gradient else dict(rows=columns, columns=inner, inner=rows)
     )
-    time = matmul_time_grouped(
+    time = kernels.matmul_time_grouped(
         accelerators.b200, **sizes, copies=64, traffic=64 * bits / 8, matmul_efficiency=0.52, tile_rows=64,
-        tile_columns=64, grouped_hidden=grouped_hidden(),
+        tile_columns=64, grouped_hidden=kernels.grouped_hidden(),
     )  # fmt: skip
     return 2 * 64 * rows * columns * inner / (time * accelerators.b200.peak_bf16)
 
@@ -384,23 +325,18 @@ def test_products_of_experts_reach_what_was_measured_on_a_b200():
     assert np.mean(np.abs(np.array(errors) - 1)) < 0.14
 
 
-@pytest.mark.parametrize("tokens", [64, 512, 4096])
-def test_products_of_experts_gain_with_rows_and_lose_going_back(tokens):
-    assert grouped_share(tokens, 4096, 7168) < grouped_share(2 * tokens, 4096, 7168)
-    assert grouped_share(tokens, 4096, 7168, True) < grouped_share(tokens, 4096, 7168)
-
-
 SMALL = dict(
     copies=1, tile_rows=64, tile_columns=64, cores=108, peak_flops=312e12, matmul_efficiency=0.84, inner_half=40,
     hbm_bandwidth=2e12, stream_efficiency=0.75, kernel_launch=3e-6,
 )  # fmt: skip
+SPLIT = dict(split_time=2e-6, split_step=5e-8)
 
 
 @pytest.mark.parametrize("inner", [1024, 12288, 65536])
 @pytest.mark.parametrize("columns", [64, 256, 2048, 65536])
 def test_splitting_never_costs_and_needs_idle_cores(columns, inner):
     sizes = dict(rows=2, columns=columns, inner=inner, traffic=2 * columns * inner)
-    whole, split = matmul_time(SMALL, **sizes), matmul_time_split(SMALL, **sizes, split_time=2e-6, split_step=5e-8)
+    whole, split = matmul_time(SMALL, **sizes), kernels.matmul_time_split(SMALL, SPLIT, **sizes)
     assert split <= whole * (1 + 1e-9)
     if columns / 64 > 54:  # more tiles than half of the cores: nothing to split among
         assert split == pytest.approx(whole, rel=1e-12)
@@ -408,4 +344,4 @@ def test_splitting_never_costs_and_needs_idle_cores(columns, inner):
 
 def test_the_worst_of_small_products_is_split():
     sizes = dict(rows=2, columns=256, inner=12288, traffic=2 * 256 * 12288)
-    assert matmul_time_split(SMALL, **sizes, split_time=2e-6, split_step=5e-8) < 0.5 * matmul_time(SMALL, **sizes)
+    assert kernels.matmul_time_split(SMALL, SPLIT, **sizes) < 0.5 * matmul_time(SMALL, **sizes)

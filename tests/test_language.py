@@ -12,34 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as some
 from sympy import Max, Min, Piecewise, ceiling
 
+from scalebook import language
 from scalebook.inference.tokens import decode_rate, latency_floor, token_time, token_time_overhead
-from scalebook.language import (
-    FORMULAS,
-    NOTATION,
-    Cell,
-    Formula,
-    OutsideDomain,
-    Row,
-    Sheet,
-    code,
-    formula,
-    letter,
-    parse,
-    show,
-    symbol,
-    tex,
-)
+from scalebook.language import FORMULAS, NOTATION, Formula, OutsideDomain, code, formula, letter, parse, show, symbol
 from scalebook.language.notation import OTHERS, nearest
-from scalebook.language.units import check, dimension, show_tex
+from scalebook.language.units import dimension, show_tex
 from scalebook.machine.roofline import compute_time, memory_time, ridge_intensity, roofline, roofline_time
-from scalebook.memory.serving import (
-    full_attention,
-    kv_cache,
-    kv_cache_per_token,
-    max_batch,
-    sliding_window,
-    weight_memory,
-)
+from scalebook.memory import serving
+from scalebook.memory.serving import full_attention, kv_cache, kv_cache_per_token, max_batch, weight_memory
 from scalebook.tables import Table, accelerators, models
 
 from .every import every
@@ -75,12 +55,8 @@ def test_no_two_letters_print_alike():
 
 def test_entering_letters():
     assert letter("hidden", "", NOTATION["hidden"].meaning, "h", whole=True) == hidden
-    with pytest.raises(ValueError, match="'hidden' already means 'width of the residual stream'"):
-        letter("hidden", "B", "something else")
-    with pytest.raises(LookupError, match="no letter is called 'hiden'; did you mean 'hidden'"):
-        symbol("hiden")
     assert nearest("H100", ["h100"]) == "did you mean 'h100'?"
-    assert tex(hidden / layers) == r"\frac{h}{L}"
+    assert language.tex(hidden / layers) == r"\frac{h}{L}"
 
 
 def test_text_is_never_run(tmp_path):
@@ -91,7 +67,7 @@ def test_text_is_never_run(tmp_path):
         lambda: stated("flops", payload).rhs,
         lambda: stated("flops", lambda: payload).rhs,
         lambda: attention_peak.of(peak_bf16=payload),
-        lambda: tex(payload),
+        lambda: language.tex(payload),
         lambda: letter(f"batch={payload}", "", "nothing"),
         lambda: letter("lambda", "", "nothing"),
         lambda: ridge_intensity(peak_flops=payload),
@@ -111,9 +87,9 @@ def test_text_is_never_run(tmp_path):
 
 def test_what_a_page_shows_is_text():
     evil = "<script>alert(1)</script>"
-    sheet = Sheet(evil, Formula("f", "flops", 2 * batch, [evil], evil))
+    sheet = language.Sheet(evil, Formula("f", "flops", 2 * batch, [evil], evil))
     row = sheet(batch=2)
-    table = Table(evil, {evil: Row(evil, {"layers": Cell(3.0, evil, evil, evil)})})
+    table = Table(evil, {evil: language.Row(evil, {"layers": language.Cell(3.0, evil, evil, evil)})})
     for shown in (sheet, row, row.why("flops"), table, table[evil], sheet.formulas["flops"]):
         assert "<script>" not in shown._repr_html_()
 
@@ -157,12 +133,7 @@ def test_months(month):
     assert show(parse(f"2024-{month:02d}", "year"), "year") == f"2024-{month:02d}"
 
 
-EDGES = [
-    0, 1, 999.95, 999.949, 999.95e3, 999949, 1e6, 999999.9, 123456, 1234567, 1234.5, 12345, 0.5, 0.00099995, 1e-3,
-    1e-13, 5e-324, 1e-12, 9.9995e-13, 1e15, 1e18, 9.9995e17, 1e20, 1e21, 1e22, 9.9995e21, 1e24, 1.7e308, 119.95, 120,
-    120.05, 7199, 7200, 172800, 59.5, 0.1 + 0.2, 2.0005, 1.0005, 10.005, 2**53, 2**53 + 2, -1, -1234.5, -0.00012345,
-    8e12, 3.35e12,
-]  # fmt: skip
+EDGES = cases("numbers that are hard to show", globals())["all"]
 
 
 def samples():
@@ -183,29 +154,9 @@ def test_a_page_writes_numbers_as_python_does(unit):
         assert not wrong, wrong[:5]
 
 
-@pytest.mark.parametrize(("value", "unit", "text"), [
-    (1234.5, "", "1,235"), (0, "B", "0 B"), (999.95e3, "B", "1 MB"), (1e21, "B", "1,000 EB"), (1e-13, "s", "0.1 ps"),
-    (1e-16, "s", "1×10⁻¹⁶ s"), (119, "s", "119 s"), (120, "s", "2 min"), (3.35e12, "B/s", "3.35 TB/s"),
-    (295.3432, "FLOP/B", "295.3 FLOP/B"), (123456, "", "123,456"), (6.738e9, "", "6.738 billion"),
-    (16, "bit", "16 bit"), (700, "W", "700 W"), (1e-7, "", "1×10⁻⁷"),
-])  # fmt: skip
+@pytest.mark.parametrize(("value", "unit", "text"), cases("numbers as they are shown", globals()).values())
 def test_shown(value, unit, text):
     assert show(value, unit) == text
-
-
-def test_wrong_units_are_found():
-    for rhs in (
-        flops + traffic,
-        Max(flops, traffic),
-        Piecewise((traffic, flops > traffic), (traffic / 2, True)),
-        ceiling(traffic),
-    ):
-        with pytest.raises(ValueError, match="f does not have the unit of traffic, B"):
-            check(stated("traffic", rhs))
-    with pytest.raises(ValueError, match="cannot be checked"):
-        check(stated("traffic", traffic * sympy.sqrt(-1 - batch)))
-    with pytest.raises(ValueError, match="'furlong' is not a unit"):
-        dimension("furlong")
 
 
 # Calling with what you know
@@ -216,11 +167,8 @@ KERNEL = {"flops": 2e12, "traffic": 4e9, "peak_flops": 1e15, "hbm_bandwidth": 2e
 
 
 def test_numbers_rows_keywords_strings_and_results():
-    assert (
-        ridge_intensity(H100)
-        == ridge_intensity(peak_flops="989.4 TFLOP/s", hbm_bandwidth="3.35 TB/s")
-        == 989.4e12 / 3.35e12
-    )
+    said = ridge_intensity(peak_flops="989.4 TFLOP/s", hbm_bandwidth="3.35 TB/s")
+    assert ridge_intensity(H100) == said == 989.4e12 / 3.35e12
     assert ridge_intensity(H100, peak_flops=1e15) == 1e15 / 3.35e12
     assert ridge_intensity({"peak_flops": "1 PFLOP/s"}, hbm_bandwidth=np.int64(10**12)) == 1000
     assert memory_time(roofline(**KERNEL)) == 0.002
@@ -407,7 +355,7 @@ def test_solved_for_a_number_it_asks_no_whole_groups_but_enough(grouped, between
 
 
 def test_a_sheet_and_its_page_have_no_value_where_a_formula_does_not_hold(grouped):
-    sheet = Sheet("s", grouped, REST)
+    sheet = language.Sheet("s", grouped, REST)
     assert sheet.domain == {"bubble": grouped.domain}
     row = sheet(pp=4, microbatches=9, chunks=1)
     with pytest.raises(AttributeError, match="idle_fraction of s has no value here: grouped holds for groups of pp"):
@@ -432,7 +380,7 @@ def test_through_assumptions():
     assert repr(kv_cache.solve("context")) == "context = kv_cache/(batch*kv_cache_per_token)"
     model, known = models.gpt_oss_120b, {"batch": 3, "kv_bits": 16}
     assert 0 < model.window_layers < model.layers
-    for assumed in ([], [full_attention], [sliding_window]):
+    for assumed in ([], [full_attention], [serving.sliding_window]):
         for f in (kv_cache, kv_cache.compose(kv_cache_per_token)):
             size = f(model, *assumed, context=100_000, **known)
             assert f.solve("context")(model, *assumed, kv_cache=size, **known) == pytest.approx(100_000)
@@ -446,15 +394,8 @@ def test_several_branches_are_searched_and_narrowed():
     f = parabola.solve("batch")
     assert f.method == "numeric" and "found numerically" in repr(f) and "b" in f.latex
     assert f(flops=16) == pytest.approx(7)
-    with pytest.raises(
-        ValueError, match=r"2 values of batch between .* give flops = 1 FLOP; narrow it with solve\('batch', between="
-    ):
-        f(flops=1)
     assert parabola.solve("batch", between=(3, 10))(flops=1) == pytest.approx(4)
     assert parabola.solve("batch", between=(0.5, 3))(flops=1) == pytest.approx(2)
-
-
-MAX = stated("roofline_time", Max(symbol("compute_time"), symbol("memory_time")))
 
 
 def test_numeric():
@@ -464,12 +405,8 @@ def test_numeric():
     assert roofline_time.solve("flops")({**KERNEL, "roofline_time": 0.004}) == pytest.approx(4e12)
     steps = stated("microbatches", ceiling(batch / 8))
     assert steps.solve("batch")(microbatches=3) == pytest.approx(16, abs=1e-6)
-    with pytest.raises(ValueError, match=r"no batch between .* gives microbatches = 2.5"):
-        steps.solve("batch")(microbatches=2.5)
     bent = stated("flops", Piecewise((batch, batch < 10), (batch * 3, True)))
     assert bent.solve("batch")(flops=60) == pytest.approx(20)
-    with pytest.raises(ValueError, match=r"no batch between .* gives flops = 20 FLOP"):
-        bent.solve("batch")(flops=20)
     assert float(Min(batch, 5).subs({batch: stated("flops", Min(batch, 5)).solve("batch")(flops=4)})) == pytest.approx(
         4
     )
@@ -483,11 +420,8 @@ def test_numeric_with_rows_and_assumptions():
     f = max_batch.solve("cached")
     composed = f.compose(weight_memory)
     given_ = {"hbm_capacity": 80e9, "kv_cache_per_token": 131072, "max_batch": 59, "params": 8e9, "weight_bits": 16}
-    assert (
-        composed(**given_)
-        == f(weight_memory, **given_)
-        == f(weight_memory=16e9, **{k: given_[k] for k in list(given_)[:3]})
-    )
+    few = {k: given_[k] for k in list(given_)[:3]}
+    assert composed(**given_) == f(weight_memory, **given_) == f(weight_memory=16e9, **few)
     assert "= 59" in repr(composed.worked(**given_))
     assert f.solve("max_batch") is f.formula
 
@@ -505,17 +439,10 @@ def test_numeric_inverse_gives_back(x, y):
 
 def test_worked():
     text = repr(weight_memory.worked(params=7e9, weight_bits=4))
-    assert text.split("\n") == [
-        "weight_memory = params*weight_bits/8",
-        "              = (7 billion)*(4 bit)/8",
-        "              = 3.5 GB",
-    ]
+    below = "\n              = "
+    assert text == f"weight_memory = params*weight_bits/8{below}(7 billion)*(4 bit)/8{below}3.5 GB"
     page = weight_memory.worked(params=7e9, weight_bits=4)._repr_latex_()
     assert page.startswith("$$") and page.endswith("$$") and "⟦" not in page and r"3.5\,\mathrm{GB}" in page
-    with pytest.raises(TypeError, match="weight_memory needs params to be worked out"):
-        weight_memory.worked(weight_bits=4)
-    with pytest.raises(TypeError, match="at one point"):
-        weight_memory.worked(params=[1, 2], weight_bits=4)
     assert ridge_intensity.worked(H100).value == ridge_intensity(H100)
 
 
@@ -543,31 +470,10 @@ def test_values_that_are_refused(value, error, words):
 
 
 def test_a_share_lies_between_0_and_1():
-    knowns = dict(memory_time=1, layers=1, block_overhead=1)
-    assert token_time_overhead(**knowns, bandwidth_efficiency="90 %") == token_time_overhead(
-        **knowns, bandwidth_efficiency=0.9
-    )
-    assert token_time_overhead(**knowns, bandwidth_efficiency=1 + 1e-12) == token_time_overhead(
-        **knowns, bandwidth_efficiency=1
-    )
-    with pytest.raises(ValueError, match=r"between 0 and 1, not 1\.0000001"):
-        token_time_overhead(**knowns, bandwidth_efficiency=1.0000001)
-    for value in (90, 1.01, -0.1):
-        with pytest.raises(ValueError, match="bandwidth_efficiency must be between 0 and 1"):
-            token_time_overhead(**knowns, bandwidth_efficiency=value)
-
-
-@given(
-    some.dictionaries(
-        some.sampled_from(["peak_flops", "hbm_bandwidth"]), some.floats(allow_nan=True, allow_infinity=True), min_size=2
-    )
-)
-def test_nothing_is_nan_or_infinite(values):
-    try:
-        result = ridge_intensity(**values)
-    except ValueError:
-        return
-    assert math.isfinite(result) and result > 0
+    for said, value in (("90 %", 0.9), (1 + 1e-12, 1)):
+        one, two = (token_time_overhead(memory_time=1, layers=1, block_overhead=1, bandwidth_efficiency=x)
+                    for x in (said, value))  # fmt: skip
+        assert one == two
 
 
 # Code
@@ -578,19 +484,7 @@ a, b, c = sympy.symbols("a b c", positive=True)
 
 @pytest.mark.parametrize(
     "expr",
-    [
-        a - b * (a - c) / 3,
-        -a / (2 * b) - (-b) ** 2 - sympy.sqrt(c),
-        1 / sympy.sqrt(a + b) - a ** (-c) + a**-3 / (b * c**2),
-        (a**b) ** 2 - (a / b) ** c,
-        2 ** (a / 3) - sympy.pi * sympy.log(2) / 7,
-        sympy.Piecewise((a / b, sympy.And(a > b, b < 3)), (sympy.log(a), a > c), (-c, True)),
-        sympy.Piecewise((1 / (a - b), sympy.Or(a >= 5, b <= 1)), (sympy.Min(a, -b, c), True)) * 2,
-        sympy.Max(a, b - c, 2 - a) + sympy.ceiling(a / b) - sympy.floor(b / c) * sympy.exp(-a),
-        sympy.Mod(sympy.ceiling(a), 3) * b - sympy.Mod(b, c) + sympy.Abs(a - b),
-        sympy.sin(a - b) * sympy.atan(c) + (a - b) ** 2,  # what no formula of the package uses
-        sympy.Float("0.1") * a - sympy.Rational(-2, 3) * b,
-    ],
+    cases("expressions that are written as code", globals()).values(),
     ids=str,
 )
 def test_what_is_written_is_what_sympy_says(expr):
@@ -621,7 +515,3 @@ def test_what_others_call_a_letter_is_no_letter_and_leads_to_one():
         assert name in NOTATION and other not in NOTATION
         with pytest.raises(LookupError, match=f"no letter is called '{other}'; here it is '{name}'"):
             NOTATION[other]
-    with pytest.raises(
-        LookupError, match=r"no letter is called 'precision'; a device is at one, as accelerators.h100.at"
-    ):
-        NOTATION["precision"]

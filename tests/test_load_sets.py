@@ -1,51 +1,15 @@
 """Batches, full load and decoding by traffic: what was calibrated on the rows it names, and rows by hand."""
 
-import dataclasses
-import re
-
 import numpy as np
 import pytest
 
 from scalebook.inference import decode_step, mixed_step, prefill_step, serve
-from scalebook.measurements import confront, sets
+from scalebook.measurements import confront
 from scalebook.tables import accelerators, engines, models
 
+from .refits import predicted_with
+
 DENSE = models.llama2_70b, accelerators.h200.at("fp8")
-
-
-def moved(call, **letters):
-    """A call with other letters, which stand before the cells of its rows."""
-    if isinstance(call, sets.Sum):
-        return dataclasses.replace(call, terms=tuple(moved(x, **letters) for x in call.terms))
-    return dataclasses.replace(call, letters=dict(call.letters) | letters)
-
-
-def errors(name, picked, **letters):
-    """Relative errors over the calibrated rows whose call is found by a pattern."""
-    result, stanza = confront(name), sets.stanzas()[name]
-    found = []
-    for row, measured, is_fitted in zip(result.rows, result.measured, result.fitted, strict=True):
-        call = stanza.call(row)
-        if is_fitted and re.search(picked, call.text):
-            found.append(moved(call, **letters).value / measured - 1)
-    return np.array(found)
-
-
-@pytest.mark.parametrize("engine", ["llama_cpp_2023", "llama_cpp_2024", "llama_cpp_2025", "exllamav2", "mlc_llm"])
-def test_blocks_of_engines_of_one_user_fit_the_geforce_cards(engine):
-    """A delay of each engine, one share of the bandwidth and one turn were fitted together, in squares of times."""
-    picked, cell = rf"engine\(.*engines\.{engine},", engines[engine].block_overhead
-
-    def off(**letters):
-        return ((1 / (1 + errors("batch1_decode", picked, **letters)) - 1) ** 2).mean()
-
-    assert off() < min(off(block_overhead=x * cell) for x in (0.85, 1.15))
-    for letter, step in (("bandwidth_efficiency", 0.01), ("turn_time", 0.1)):
-        whole = r"engine\(.*engines\.(?!.*(metal|sharing))"
-        own, value = errors("batch1_decode", whole), engines[engine][letter]
-        for x in (1 - step, 1 + step):
-            other = errors("batch1_decode", whole, **{letter: x * value})
-            assert ((1 / (1 + own) - 1) ** 2).mean() < ((1 / (1 + other) - 1) ** 2).mean()
 
 
 def test_what_is_missing_in_old_runtimes_is_no_time_of_a_sequence():
@@ -135,23 +99,16 @@ def test_a_limit_for_tokens_takes_the_largest_batch_that_keeps_to_it():
     assert run.full_batch < serve.offline(*DENSE, **asked, tpot_p99="40 ms", tpot_tail=1.2).full_batch
 
 
-def test_engines_of_one_user_serve_nobody():
-    with pytest.raises(ValueError, match="runs one sequence at a time"):
-        serve(*DENSE, users=1, prompt=100, output=100, engine="llama_cpp_2024")
-
-
 def test_what_grows_with_a_batch_on_the_mi300x_goes_with_bytes_that_are_summed_not_with_sequences():
     """With a time a sequence and block in its place, fitted on the same rows, the wider model is further off."""
-    result, stanza = confront("batch_decode_mi300x"), sets.stanzas()["batch_decode_mi300x"]
+    result = confront("batch_decode_mi300x")
 
     def seconds(**letters):
-        return np.array([moved(stanza.call(row), **letters).value for row in result.rows]) / result.measured
+        return predicted_with("batch_decode_mi300x", result.rows, **letters) / result.measured
 
     read = seconds(block_overhead=0, own_sum_rate=1e30)
-    blocks, summed = (
-        seconds(block_overhead=1, own_sum_rate=1e30) - read,
-        seconds(block_overhead=0, own_sum_rate=1) - read,
-    )
+    blocks = seconds(block_overhead=1, own_sum_rate=1e30) - read
+    summed = seconds(block_overhead=0, own_sum_rate=1) - read
     off = {}
     for name, growing in (("bytes", summed), ("sequences", blocks * [float(row["batch"]) for row in result.rows])):
         parts = np.stack([blocks, growing], axis=1)

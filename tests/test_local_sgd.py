@@ -2,15 +2,8 @@
 
 import pytest
 
-from scalebook.language import OutsideDomain
-from scalebook.runs import (
-    half_site_bandwidth,
-    site_bytes_ring,
-    site_exchange_ring,
-    sites_gain,
-    sites_lost_waiting,
-    training_apart,
-)
+from scalebook import runs
+from scalebook.runs import site_bytes_ring, sites_lost_overlapped, sites_lost_waiting, training_apart
 from scalebook.tables import accelerators, frameworks, models
 from scalebook.training import training_step
 
@@ -30,8 +23,30 @@ def test_a_training_step_over_slow_links_says_the_same(sites, port, latency):
     slow = dict(scaleout_bandwidth=port, far_latency=latency, far_efficiency=1, near_latency=0, collective_launch=0)
     run = training_step(models.llama3_8b, H100, frameworks.plain, tp=8, seq=8192, microbatches=16, dp=sites, **slow)
     sent = site_bytes_ring(params=models.llama3_8b.params, exchange_bits=24, sites=sites)
-    said = site_exchange_ring(site_bytes=sent, site_bandwidth=8 * port, sites=sites, site_latency=latency)
+    said = runs.site_exchange_ring(site_bytes=sent, site_bandwidth=8 * port, sites=sites, site_latency=latency)
     assert run.dp_exposed == pytest.approx(said, rel=0.005)
+
+
+def executed(exchange, steps, overlapped, rounds=2000):
+    """The share of the time that a site waits: a round of steps, then an exchange, with or without going on."""
+    now = waited = done = 0.0
+    for _ in range(rounds):
+        now += steps
+        if overlapped:  # the exchange before must be done before the next can begin
+            waited += max(0.0, done - now)
+            now = max(now, done)
+            done = now + exchange
+        else:
+            waited += exchange
+            now += exchange
+    return waited / now
+
+
+@pytest.mark.parametrize("steps", [1, 5, 20, 100])
+def test_rounds_executed(steps):
+    known = dict(site_exchange=30, local_steps=steps, step_time=2)
+    assert sites_lost_waiting(known) == pytest.approx(executed(30, 2 * steps, False))
+    assert sites_lost_overlapped(known) == pytest.approx(executed(30, 2 * steps, True), abs=1e-3)
 
 
 @pytest.mark.parametrize("local_steps", [1, 10, 500])
@@ -40,30 +55,5 @@ def test_half_is_lost_at_that_bandwidth(sites, local_steps):
     row = apart(sites=sites, local_steps=local_steps)
     again = apart(sites=sites, local_steps=local_steps, site_bandwidth=row.half_site_bandwidth)
     assert again.sites_lost == pytest.approx(0.5) and again.sites_gain == pytest.approx(sites / 2)
-
-
-def test_steps_apart_divide_what_is_sent():
-    """So many steps between exchanges are worth as much as so many times the bandwidth, but for the latency."""
-    for steps in (10, 100):
-        seldom = apart(local_steps=steps, site_distance=0)
-        wide = apart(site_bandwidth=10e9 * steps, site_distance=0)
-        assert seldom.sites_lost == pytest.approx(wide.sites_lost)
-
-
-def test_solved_for_the_steps():
-    """The steps that lose a given share follow from the exchange and the step alone."""
-    row = apart()
-    steps = sites_lost_waiting.solve("local_steps")
-    found = steps(sites_lost=0.1, site_exchange=row.site_exchange, step_time=row.step_time)
-    assert found == pytest.approx(9 * row.site_exchange / row.step_time)
-
-
-def test_more_of_anything_helps():
-    for better in (dict(site_bandwidth=2e10), dict(local_steps=2), dict(exchange_bits=8), dict(site_distance=1)):
-        assert apart(**better).sites_lost < apart().sites_lost
-    assert sites_gain(sites=2, sites_lost=0.5) == 1
-
-
-def test_no_bandwidth_makes_up_for_the_way():
-    with pytest.raises(OutsideDomain, match="steps that take longer than the way round the ring"):
-        half_site_bandwidth(site_bytes=1e9, local_steps=1, step_time=0.01, sites=2, site_latency=0.005)
+    lost = sites_lost_overlapped(again)
+    assert lost == pytest.approx(0, abs=1e-9)  # the same link loses nothing where exchanges run beside steps

@@ -11,30 +11,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from scalebook.measure import (
-    OWN,
-    Jax,
-    Measurement,
-    NumPy,
-    Sample,
-    Shape,
-    Torch,
-    adam,
-    backend,
-    cells_of,
-    decode,
-    measure,
-    plan,
-    stored,
-    timed,
-    train,
-    turns,
-)
+import scalebook.measure as package
+from scalebook.measure import OWN, NumPy, Sample, Shape, Torch, adam, cells_of, measure, plan, stored, train, turns
 from scalebook.measure.__main__ import main
 from scalebook.measure.clock import _calls
 from scalebook.shell.named import read
 from scalebook.tables import accelerators, models
 from scalebook.training import training_step
+
+from .support import cases
 
 TINY = Shape(layers=1, hidden=16, heads=2, ffn=24, vocab=32)
 CELLS = [
@@ -47,7 +32,7 @@ CELLS = [
 
 
 def row(kind, seconds, m=0, n=0, k=0, traffic=0.0, precision="fp32"):
-    return Measurement(kind, precision, m, n, k, int(m > 0), traffic, Sample(tuple(seconds)))
+    return package.Measurement(kind, precision, m, n, k, int(m > 0), traffic, Sample(tuple(seconds)))
 
 
 def product(m, n, k, rate, slower=(1.0, 1.25, 2.0)):
@@ -247,7 +232,7 @@ def test_decoding_says_what_the_whole_sequence_does(tiny):
     keys, values = ([np.zeros((1, shape.heads, n, width)) for _ in range(shape.layers)] for _ in range(2))
     for i, token in enumerate(tokens):
         short = [[x[:, :, : i + 1] for x in cache] for cache in (keys, values)]
-        made = decode(np, w, *short, np.array([token]), shape.heads, turns(np, 1, width, i))
+        made = package.decode(np, w, *short, np.array([token]), shape.heads, turns(np, 1, width, i))
     assert np.allclose(made[0], whole(w, tokens, shape)[-1])
 
 
@@ -318,33 +303,21 @@ def test_the_way_through_pytorch(monkeypatch):
     assert [x.name for x in plan(on, quick=True)] == ["products in fp32", "streams", "launches", "attention", "a file"]
     for probe in plan(on, quick=True)[2:]:
         assert all(min(x.sample.seconds) > 0 for x in probe.run(times=1))
-    assert len(timed(on, TINY, TINY, seq=8, times=1)) == 7
+    assert len(package.timed(on, TINY, TINY, seq=8, times=1)) == 7
 
 
 def test_frameworks_are_asked_for_by_name():
-    for name, kind in [("torch", Torch), ("jax", Jax)]:
+    for name, kind in [("torch", Torch), ("jax", package.Jax)]:
         try:
-            assert isinstance(backend(name), kind)
+            assert isinstance(package.backend(name), kind)
         except LookupError as error:
             assert str(error) == f"{name} is not installed here: pip install {name}, or measure with 'numpy'"
-    for other in ("cupy", ["numpy"], 5):
-        with pytest.raises(LookupError, match=r"'numpy', 'torch' or 'jax', not with ('cupy'|\['numpy'\]|5)"):
-            measure(on=other)
 
 
 # Files
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ("", "has no stanza"), ("[a", "mine.toml: "), ("a = 1", "stands before the first stanza"),
-    ('[a]\nname = "A"', "lacks hbm_capacity, hbm_bandwidth, a peak"),
-    ('[a]\nsource = "scalebook-measure"\nhbm_capacity = "8 GB"\nhbm_bandwidth = "9 GB/s"', "lacks a peak"),
-    ('[a]\nsource = "scalebook-measure"\npeak_fp32 = "1 TFLOP/s"\nhbm_capacity = "8 GB"', "lacks hbm_bandwidth"),
-    ('[a]\nsource = "scalebook-measure"\npeak_fp32 = "1 TB/s"', "with the unit FLOP/s"),
-    ('[a]\nsource = "scalebook-measure"\npeak_fp23 = "1 TFLOP/s"', "did you mean 'peak_fp32'"),
-    ('[a]\nsource = "my own"\npeak_fp32 = "1 TFLOP/s"', "is not among the sources"),
-    ('[a]\nsource = "scalebook-measure"\ncores = {value = 2, low = 3, high = 4}', "lies between them"),
-])  # fmt: skip
+@pytest.mark.parametrize(("text", "words"), cases("files of a reader's own device", globals()).values())
 def test_a_broken_row_says_what_would_do(tmp_path, text, words):
     path = tmp_path / "mine.toml"
     path.write_text(text, "utf-8")
@@ -353,25 +326,12 @@ def test_a_broken_row_says_what_would_do(tmp_path, text, words):
 
 
 def test_files_that_are_none(tmp_path):
-    with pytest.raises(ValueError, match=r"could not be read: .*--save FILE` writes one"):
-        accelerators.read(tmp_path / "none.toml")
-    with pytest.raises(ValueError, match="could not be read"):
-        accelerators.read(str(tmp_path))
     (tmp_path / "odd.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError, match="no text in UTF-8"):
         accelerators.read(tmp_path / "odd.toml")
-    with pytest.raises(TypeError, match="the path of a TOML file, not from 5"):
-        accelerators.read(5)
-    with pytest.raises(ValueError, match="could not be read"):
-        stored(tmp_path / "none.toml")
-    for call in (stored, stored().save):
-        with pytest.raises(TypeError, match="a row lies in a TOML file, whose path is"):
-            call(5)
     (tmp_path / "odd.json").write_text("[]", "utf-8")
     with pytest.raises(ValueError, match="holds no measurements"):
         stored(tmp_path / "odd.toml")
-    with pytest.raises(ValueError, match=r"saved in a TOML file, such as my\.toml, not in 'my\.csv'"):
-        stored().save("my.csv")
 
 
 def test_a_machine_called_as_a_device_of_the_table_is_its_own(tmp_path):

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 
 from scalebook.inference import any_slow
-from scalebook.runs import (
-    checkpoint_interval_daly,
-    lost_share_at_best,
-    lost_share_tiers,
-    operating,
-)
+from scalebook.runs import checkpoint_interval_daly, operating
 from scalebook.tables import models, precisions
 
 
@@ -22,13 +17,6 @@ def test_the_sheet_of_a_run():
     assert row.checkpoint_time == pytest.approx(2.435, abs=1e-3)
     assert row.checkpoint_interval == checkpoint_interval_daly(row)
     assert 0.9 < row.goodput < 0.91, "Llama 3's makers report more than 90 %"
-
-
-@pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
-def test_near_copies_that_are_free_leave_the_root_of_the_far_failures(share):
-    known = dict(checkpoint_time=60, mtbf=11_135)
-    tiers = lost_share_tiers(known, near_checkpoint_time=1e-12, near_failures=share)
-    assert tiers == pytest.approx((1 - share) ** 0.5 * lost_share_at_best(known), rel=1e-4)
 
 
 def test_some_host_is_slow():

@@ -38,25 +38,6 @@ def test_no_other_number_of_buckets_leaves_less(share, start):
     assert best <= others.min() * (1 + 1e-9)
 
 
-@given(st.floats(1e2, 1e5), st.floats(1e5, 1e8), st.floats(10, 1e5))
-def test_the_best_batch_stands_at_the_wall(hiding_tokens, critical_batch, devices):
-    def training(batch_tokens):
-        steps = overlap.train_steps(min_steps=1e5, critical_batch=critical_batch, batch_tokens=batch_tokens)
-        return steps * np.maximum(batch_tokens / devices, hiding_tokens)
-
-    at_wall = devices * hiding_tokens
-    assert training(at_wall) <= training(at_wall * np.geomspace(1e-3, 1e3, 101)).min() * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("near_ways", [1, 2, 4, 8])
-def test_more_of_the_state_shared_costs_no_fewer_tokens_than_zero1(near_ways):
-    link = overlap.group_rate(H100, near_ways=near_ways)
-    known = dict(flops_efficiency=0.6, link_achieved=link)
-    plain = overlap.hiding_replicated(H100, known, gradient_bits=32)
-    one, three = (f(H100, known, **BITS) for f in (overlap.hiding_zero1, overlap.hiding_zero3))
-    assert one < three < plain
-
-
 @pytest.mark.parametrize("model", ["llama3_8b", "llama3_70b", "llama3_405b"])
 def test_the_sheet_of_a_step_waits_below_and_not_above_whatever_the_size(model):
     link = overlap.group_rate(H100, near_ways=8)

@@ -45,10 +45,8 @@ def test_each_row_is_the_call_it_names():
 def test_rows_without_a_price_are_listed_and_none_is_dropped():
     result = own(HEAD + ROWS + BAD)
     assert [x for x, _ in result.unpriced] == ["d", "e"]
-    assert (
-        "tp=7 does not divide the 64 heads" in result.unpriced[0][1]
-        and result.unpriced[1][1] == "step_time was not measured"
-    )
+    assert "tp=7 does not divide the 64 heads" in result.unpriced[0][1]
+    assert result.unpriced[1][1] == "step_time was not measured"
     assert len(result.rows) + sum(result.left_out.values()) == 5
     assert all(why in repr(result) and why in result._repr_html_() for _, why in result.unpriced)
 
@@ -121,20 +119,6 @@ def test_the_command(tmp_path, capsys):
     told = main(["training_step", "--csv", str(tmp_path / "mine.csv"), "--measured", "step_time"])
     assert told.startswith("training_step: ") and told.count("tp=7") == 1 and told.count("worst rows") == 1
     assert main(["training_step", "--csv", str(tmp_path / "mine.csv")]) == told
-
-
-@pytest.mark.parametrize(("arguments", "said"), [
-    (["training_step"], "training_step is held against measurements of your own: give them by --csv FILE"),
-    (["trainig_step", "--csv", "x"], "did you mean 'training_step'"),
-    (["training_step", "--csv", "none.csv"], "cannot read 'none.csv'"),
-    (["batch1_floor", "--measured", "tok_s"], "--measured goes with measurements of your own"),
-    (["--measured", "tok_s"], "--measured goes with measurements of your own"),
-    (["training_step", "--csv", "x", "--measured", "x"], "no letter is called 'x'"),
-])  # fmt: skip
-def test_the_command_says_what_is_wrong(arguments, said, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    assert stopped.value.code == 2 and said in capsys.readouterr().err
 
 
 CELLS = ["", "x", "0", "-1", "nan", "inf", "1e999", "1e300", "1e-300", "0.5", "3", "true", "TRUE", "٣", "a,b", "\x00",

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scalebook import pipeline
 from scalebook.display.gantt import gantt
 from scalebook.display.live_gantt import SIZES, live_gantt
-from scalebook.language import OutsideDomain, Sheet, symbol
+from scalebook.language import Sheet, symbol
 from scalebook.measurements import confront
 from scalebook.pipeline import stages
 from scalebook.pipeline.schedules import SCHEDULES
@@ -24,7 +24,7 @@ from .support import TIMES, TIMES_OF, JavaScript, exactly
 
 CHART = live_gantt()
 BROWSER = JavaScript(CHART._esm.replace("export default", "const live =").replace("export ", ""))
-STAGES, ROUNDS = st.integers(1, 8), st.integers(1, 4)
+STAGES = st.integers(1, 8)
 quick = settings(max_examples=40)
 
 
@@ -43,41 +43,8 @@ def test_dualpipe_is_as_published_where_the_times_are_as_its_report_has_them():
 # The domain of each formula: elsewhere it is refused, and nothing runs there or more is idle than it would say.
 
 
-@quick
-@given(st.sampled_from(["zb_h1", "zb_h2"]), st.integers(2, 8), st.data(), TIMES)
-def test_too_few_micro_batches_idle_longer_than_the_formula_and_at_most_as_1f1b(name, pp, data, times):
-    enough = pp if name == "zb_h1" else 2 * pp - 1
-    run = simulate(name, pp, data.draw(st.integers(1, enough - 1)), **times)
-    assert closed(name, run, times) < run.bubble <= closed("1f1b", run, times)
-    with pytest.raises(OutsideDomain, match=f"bubble_{name} holds for at least .*, not at microbatches="):
-        getattr(pipeline, f"bubble_{name}")(pp=pp, microbatches=run.microbatches, **times)
-
-
-@settings(max_examples=200)
-@given(st.sampled_from(["interleaved", "zb_v", "dualpipe"]), st.integers(1, 8), st.integers(1, 40), TIMES)
-def test_a_formula_holds_where_its_order_runs(name, pp, microbatches, times):
-    chunks = 3 if name == "interleaved" else None
-    bubble = getattr(pipeline, f"bubble_{name}")
-    letters = dict(pp=pp, microbatches=microbatches, chunks=3, **times)
-    knowns = {x: letters[x] for x in bubble.inputs}
-    try:
-        executed = simulate(name, pp, microbatches, chunks, **times).bubble
-    except ValueError:
-        with pytest.raises(OutsideDomain, match=f"bubble_{name} holds for .* not at .*=(?:{pp}|{microbatches})$"):
-            bubble(knowns)
-        sent = getattr(stages, f"messages_{name}")
-        with pytest.raises(OutsideDomain):
-            sent({x: letters[x] for x in sent.inputs})
-    else:
-        assert float(executed) <= bubble(knowns) * (1 + 1e-12) + 1e-15
-
-
 def test_an_array_names_the_rows_that_do_not_hold():
     knowns = dict(pp=8, forward_time=1, input_gradient_time=1, weight_gradient_time=1)
-    with pytest.raises(
-        OutsideDomain, match="at least as many micro-batches as stages, not in 2 of 4 rows, the first at microbatches=4"
-    ):
-        pipeline.bubble_zb_h1(microbatches=[8, 4, 7, 64], **knowns)
     sheet = Sheet("split", pipeline.bubble_zb_h1, pipeline.pipeline_idle)
     assert "in 2 of 4 rows" in sheet(microbatches=[8, 4, 7, 64], **knowns).missing["idle_fraction"]
     [enough] = sheet.domain["bubble"]
@@ -85,12 +52,7 @@ def test_an_array_names_the_rows_that_do_not_hold():
 
 
 def test_solving_for_micro_batches_stays_where_the_formula_holds():
-    times = dict(forward_time=10, input_gradient_time=11, weight_gradient_time=9)
     assert pipeline.bubble_interleaved.solve("microbatches")(pp=8, chunks=4, bubble=0.05) == pytest.approx(35)
-    with pytest.raises(
-        OutsideDomain, match="bubble_zb_h2 holds for at least 2 × stages − 1 micro-batches, not at microbatches=14"
-    ):
-        pipeline.bubble_zb_h2.solve("microbatches")(pp=8, bubble=0.05, **times)
 
 
 def test_the_passes_of_a_stage_are_those_of_the_block():

@@ -28,7 +28,7 @@ from scalebook.training.rules import reason
 
 from .browser import open_page, script
 from .browser import serve as web
-from .support import ROOT
+from .support import ROOT, cases
 from .test_huggingface import CONFIGS
 
 NEAR = 1e-9
@@ -49,25 +49,8 @@ def near(a, b):
 
 # Answers
 
-TRAINED = [
-    ("llama3_8b", "h100", "bf16", dict(recompute="none", sharding="zero1", schedule="1f1b")),
-    ("llama3_405b", "b200", "fp8", dict(recompute="full", sharding="zero3", schedule="interleaved")),
-    ("deepseek_v3", "gb200", "fp8", dict(recompute="none", sharding="zero2", schedule="zb_h1")),
-    ("gpt3_175b", "a100", "bf16",
-     dict(recompute="selective", attention="unfused", sharding="replicated", schedule="gpipe")),
-    ("llama3_70b", "h200", "bf16",
-     dict(recompute="none", context_exchange="all_to_all", sharding="hybrid", schedule="zb_v")),
-    ("mixtral_8x7b", "h100", "bf16",
-     dict(recompute="full", attention="unfused", sharding="zero1", schedule="dualpipe")),
-    ("gpt_oss_120b", "tpu_v7", "bf16", dict(recompute="full", sharding="zero3", schedule="1f1b")),
-    ("deepseek_v3", "tpu_v7", "fp8", dict(recompute="none", sharding="zero1", schedule="1f1b")),
-    ("llama3_8b", "h100", "tf32", dict(recompute="none", sharding="zero2", schedule="1f1b")),
-]  # fmt: skip
-SERVED = [
-    ("llama3_70b", "h200", "fp8", "vllm"), ("gpt_oss_120b", "mi300x", "bf16", "ideal"),
-    ("llama3_70b", "gb300", "fp8", "sglang"), ("deepseek_v3", "b300", "fp8", "ideal"),
-    ("llama3_8b", "l40s", "fp8", "vllm"),
-]  # fmt: skip
+TRAINED = [*cases("steps of the planner", globals()).values()]
+SERVED = [*cases("services of the planner", globals()).values()]
 
 
 def drawn(rng, model, words):
@@ -112,11 +95,7 @@ def test_a_training_step_is_the_same_in_the_page(page, model, device, precision,
     assert held(page, "train", model, device, precision, several, call, **words) > 15
 
 
-FRAMED = [  # blocks run step by step by their family's code, fused ones, and those of a library of 2021
-    ("llama3_70b", "h100", "bf16", "torchtitan"), ("gemma2_27b", "a100", "bf16", "llm_foundry"),
-    ("qwen3_30b_a3b", "h200", "fp8", "deepspeed_zero3"), ("mixtral_8x7b", "h100", "bf16", "torchtitan"),
-    ("deepseek_v3", "h100", "fp8", "nemo"), ("gpt3_175b", "a100", "bf16", "deepspeed_zero3_2021"),
-]  # fmt: skip
+FRAMED = [*cases("frameworks of the planner", globals()).values()]
 
 
 @pytest.mark.parametrize(("model", "device", "precision", "framework"), FRAMED)
@@ -135,11 +114,7 @@ def test_a_framework_s_step_is_the_same_in_the_page(page, model, device, precisi
             assert all(near(found["values"][x], step[x]) for x in ("step_time", "memory", "mfu")), plan
 
 
-@pytest.mark.parametrize(("change", "says"), [
-    (dict(precision="fp8", words=dict(attention="unfused")), "in 16 bits only"),
-    (dict(framework="torchtitan", words=dict(attention="unfused")), "torchtitan, eager runs the steps of a block one"),
-    (dict(framework="torchtitan", words=dict(context_exchange="all_to_all")), "gathered context"),
-])  # fmt: skip
+@pytest.mark.parametrize(("change", "says"), cases("blocks that the planner lacks", globals()).values())
 def test_blocks_that_the_page_lacks_are_named(page, change, says):
     plan = SEARCHED[0] | dict(words={}, layout=dict(letters={}, words={})) | change
     assert says in page("tried", plan)["error"]
@@ -157,12 +132,7 @@ def test_a_service_is_the_same_in_the_page(page, model, device, precision, engin
     assert held(page, "serve", model, device, precision, several, call, engine=engine) > 40
 
 
-RANGED = [
-    ("train", "llama3_405b", "h100", "bf16", dict(tp=8, pp=16, cp=2, dp=4, batch=1, chunks=4), "interleaved"),
-    ("train", "deepseek_v3", "gb200", "fp8", dict(tp=2, pp=8, cp=1, ep=16, dp=16, batch=1, chunks=1), "1f1b"),
-    ("serve", "deepseek_v3", "b200", "fp8", dict(tp=2, pp=1, ep=8, attention_dp=4, replicas=1), ""),
-    ("serve", "llama3_70b", "h200", "bf16", dict(tp=4, pp=1, ep=1, attention_dp=1, replicas=2), ""),
-]
+RANGED = [*cases("ranges of the planner", globals()).values()]
 
 
 @pytest.mark.parametrize(("job", "model", "device", "precision", "layout", "schedule"), RANGED)
@@ -172,10 +142,8 @@ def test_ranges_are_the_intervals_of_the_package(page, job, model, device, preci
     rows = models[model], accelerators[device].at(precision)
     if job == "train":
         state["letters"] |= dict(devices=math.prod(layout[x] for x in ("tp", "pp", "cp", "dp")))
-        words, letters = (
-            dict(schedule=schedule, sharding="zero1", recompute="none"),
-            ("step_time", "mfu", "memory", "train_time"),
-        )
+        words = dict(schedule=schedule, sharding="zero1", recompute="none")
+        letters = ("step_time", "mfu", "memory", "train_time")
         row = training_step(*rows, **state["letters"], **{x: y for x, y in layout.items() if x != "dp"}, **words)
     else:
         words, letters = {}, ("ttft", "tpot", "device_rate")
@@ -192,14 +160,7 @@ def test_ranges_are_the_intervals_of_the_package(page, job, model, device, preci
 
 # Searches
 
-SEARCHED = [
-    dict(job="train", model="llama3_8b", device="h100", precision="bf16",
-         letters=dict(devices=64, global_batch=256, seq=8192)),
-    dict(job="train", model="gpt3_175b", device="a100", precision="bf16",
-         letters=dict(devices=96, global_batch=192, seq=2048)),
-    dict(job="serve", model="llama3_70b", device="h200", precision="fp8", engine="vllm",
-         targets=dict(ttft=1, tpot=0.03), letters=dict(devices=8, users=64, prompt=1024, output=1024)),
-]  # fmt: skip
+SEARCHED = [*cases("searches of the planner", globals()).values()]
 ASKED = [  # at a rate, not by users
     dict(job="serve", model=model, device=device, precision="fp8", engine=engine, targets=targets,
          letters=dict(devices=devices, rate=rate, prompt=prompt, output=300))
@@ -435,10 +396,7 @@ def test_a_device_is_read_from_its_cells(page):
 
 @pytest.mark.parametrize(
     ("text", "unit", "like", "value"),
-    [("50", "s", 0.03, 0.05), ("2", "s", 1, 2), ("60", "s", 3e6, 60 * 86400), ("60 days", "s", 0.1, 60 * 86400),
-     ("2 weeks", "s", 1, 14 * 86400), ("4", "B/s", 3.35e12, 4e12), ("80", "%", 0.75, 0.8), ("0.8", "%", 0.75, 0.8),
-     ("12,000", "token", 1e13, 12_000), ("2 thousand", "", 64, 2000),
-     ("fast", "s", 1, None), ("3 km", "B/s", 1e9, None)],
+    cases("numbers typed into the planner", globals()).values(),
 )  # fmt: skip
 def test_a_bare_number_is_in_the_unit_that_is_shown(page, text, unit, like, value):
     found = page("read", [text, unit, like])

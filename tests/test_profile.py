@@ -1,26 +1,20 @@
 """The kernels of a step: that they add up to its parts, and what ideal kernels would take."""
 
-import numpy as np
 import pytest
 
 from scalebook.block import GPT, LLAMA, backward
 from scalebook.block.work import work
 from scalebook.language import Formula
 from scalebook.machine import kernels
-from scalebook.measurements import confront
 from scalebook.tables import accelerators, models
 from scalebook.training.profile import profile
 from scalebook.training.step import training_step
 from scalebook.training.strategy import Strategy
 
+from .support import cases
+
 A100, H100 = accelerators.a100.at("bf16"), accelerators.h100.at("bf16")
-STEPS = {
-    "GPT": (models.megatron_175b, A100, dict(tp=8, pp=8, dp=1, microbatches=64, chunks=3, seq=2048,
-                                             recompute="selective", attention="unfused")),
-    "Llama": (models.llama3_8b, H100, dict(tp=2, dp=4, global_batch=64, seq=8192, recompute="full")),
-    "experts": (models.mixtral_8x7b, H100, dict(tp=2, ep=4, dp=8, global_batch=64, seq=4096)),
-    "8 bits": (models.llama3_70b, accelerators.gb200.at("fp8"), dict(tp=4, dp=8, global_batch=64, seq=8192)),
-}  # fmt: skip
+STEPS = cases("steps that are profiled", globals())
 
 
 @pytest.mark.parametrize("rates", ["measured", "ideal"])
@@ -67,18 +61,3 @@ def test_the_ideal_time_of_a_product_is_the_formula_for_it(block):
         )
         said = kernels.matmul_time_ideal(H100, rows=flops / 2, columns=1, inner=1, copies=1, traffic=traffic)
         assert ideal == pytest.approx(said, rel=1e-12)
-
-
-def test_calculon_says_what_its_authors_published():
-    result = confront("korthikanti_calculon")
-    published = np.array([float(row["calculon_s"]) for row in result.rows])
-    assert len(published) == 8
-    assert np.abs(result.predicted - published).max() < 0.006
-    assert result.summary["mean"] == pytest.approx(0.0365, abs=1e-4)
-    assert result.summary["worst"] == pytest.approx(0.0887, abs=1e-4)
-
-
-def test_all_of_table_5_is_closer_than_calculon():
-    ours, theirs = confront("korthikanti_seconds").summary, confront("korthikanti_calculon").summary
-    assert ours["mean"] < 0.031 and ours["worst"] < 0.08
-    assert ours["mean"] < theirs["mean"] and ours["worst"] < theirs["worst"]

@@ -50,75 +50,46 @@ def one_by_one():
     for values in itertools.product(*CHOICES.values()):
         own = dict(zip(CHOICES, values, strict=True))
         dp = 64 / (own["tp"] * own["pp"])
-        live = {
-            "tp": own["tp"] > 1,
-            "pp": own["pp"] > 1,
-            "dp": dp > 1,
-            "room": math.ceil(32 / own["pp"]) >= 3,
-        }
-        idle = {
-            "tp": ("tp_overlap", "sequence_parallel"),
-            "pp": ("schedule", "chunks"),
-            "dp": ("dp_overlap", "sharding"),
-            "room": ("activation_offload", "optimizer_offload"),
-        }
+        live = dict(tp=own["tp"] > 1, pp=own["pp"] > 1, dp=dp > 1, room=math.ceil(32 / own["pp"]) >= 3)
+        idle = dict(tp=("tp_overlap", "sequence_parallel"), pp=("schedule", "chunks"), dp=("dp_overlap", "sharding"))
+        idle |= dict(room=("activation_offload", "optimizer_offload"))
         repeats = any(own[x] != CHOICES[x][0] for way, names in idle.items() if not live[way] for x in names)
         if not repeats and (own["schedule"], own["chunks"]) != ("interleaved", 1) and dp == int(dp):
             yield own | {"dp": dp}
 
 
-def front(priced):
-    """Time and memory of those that none is better than in both, rounding aside."""
-    less, points = 1 - 1e-9, sorted({(t, m) for t, m, _ in priced}, key=lambda x: (x[1], x[0]))
+def front(points):
+    """Those of pairs that none is better than in both, rounding aside: less is better."""
     fastest = math.inf
-    for time, memory in points:
-        if time < fastest * less:
+    for time, memory in sorted(points, key=lambda x: x[::-1]):
+        if time < fastest * (1 - 1e-9 * np.sign(fastest)):
             fastest = time
             yield time, memory
 
 
 def test_it_finds_what_pricing_one_by_one_finds(found):
-    priced, out = [], Counter()
-    groups = {}
+    priced, out, groups = [], Counter(), {}
     for own in one_by_one():
-        words = tuple(own[x] for x in ("recompute", "sharding", "sequence_parallel", "schedule"))
-        groups.setdefault(words, []).append(own)
-    for (recompute, sharding, sp, schedule), members in groups.items():
-        words = dict(recompute=recompute, sharding=sharding, sequence_parallel=sp, schedule=schedule)
-        fine = [
-            m for m in members if not reason({**models.llama3_8b, **H100, **SMALL, **m, **words, "attention": "flash"})
-        ]
+        words = {x: own[x] for x in ("recompute", "sharding", "sequence_parallel", "schedule")}
+        groups.setdefault(tuple(words.items()), []).append(own | {"microbatches": 64 / (own["dp"] * own["batch"])})
+    known = {**models.llama3_8b, **H100, **SMALL, "attention": "flash"}
+    for words, members in groups.items():
+        asked = SMALL | dict(words) | {"offload": True}
+        sheet = training_step.plan((models.llama3_8b, H100), asked | members[0]).sheet
+        fine = [m for m in members if not reason({**known, **m}, sheet)]
         if not fine:
             continue
-        letters = {n: np.array([m[n] for m in fine], float) for n in fine[0] if n not in words}
-        sheet, knowns, given_ = training_step.sheet(
-            (models.llama3_8b, H100), {**SMALL, **letters, **words, "offload": True}
-        )
-        holds = np.ones(len(fine), bool)
-        known = {"microbatches": 64 / (letters["dp"] * letters["batch"]), **letters}
-        for conditions in sheet.domain.values():
-            for x in conditions:
-                holds &= x.holds(known)
-        fine = [m for m, ok in zip(fine, holds, strict=True) if ok]
-        if not fine:
-            continue
-        letters = {n: np.array([m[n] for m in fine], float) for n in letters}
-        sheet, knowns, given_ = training_step.sheet(
-            (models.llama3_8b, H100), {**SMALL, **letters, **words, "offload": True}
-        )
-        row = sheet(*knowns, **given_)
+        letters = {n: np.array([m[n] for m in fine], float) for n in fine[0].keys() - {x for x, _ in words}}
+        row = training_step(models.llama3_8b, H100, **asked | letters)
         times, near, far = (np.broadcast_to(row[x], len(fine)) for x in ("step_time", "memory", "offload_memory"))
-        for m, time, memory, away in zip(fine, times, near, far, strict=True):
-            if memory > 24e9:
-                out["memory <= hbm_capacity"] += 1
-            elif away > 6e9:
-                out["offload_memory <= host_capacity"] += 1
-            else:
-                priced.append((time, memory, m))
+        out["memory <= hbm_capacity"] += (near > 24e9).sum()
+        out["offload_memory <= host_capacity"] += ((near <= 24e9) & (far > 6e9)).sum()
+        fits = (near <= 24e9) & (far <= 6e9)
+        priced += zip(times[fits], near[fits], strict=True)
     assert found.fitting == len(priced)
     assert found.count == len(priced) + sum(out.values())
     assert {n: found.rejected.get(n, 0) for n in out} == dict(out)
-    times = sorted(x[0] for x in priced)
+    times = sorted(time for time, _ in priced)
     assert [x.step_time for x in found.best] == pytest.approx(times[:50], rel=1e-9)
     assert sorted(x.memory for x in found.pareto) == pytest.approx(sorted(m for _, m in front(priced)), rel=1e-9)
     assert found.best[0].step_time == pytest.approx(min(x.step_time for x in found.pareto), rel=1e-12)
@@ -130,8 +101,6 @@ def test_a_strategy_found_is_a_row_of_the_sheet(found, place):
     assert one.row.step_time == pytest.approx(one.step_time, rel=1e-12)
     assert one.row.memory == pytest.approx(one.memory, rel=1e-12)
     assert one.tp == one.letters["tp"] and one.sharding in CHOICES["sharding"] and "training_step(..., " in one.call
-    with pytest.raises(AttributeError, match="its `row` has the rest"):
-        one.mfu  # noqa: B018
 
 
 def same(a, b):
@@ -339,13 +308,9 @@ def test_a_plan_evaluates_as_formulas_do(expr, rows, axis):
     own = {"tp": np.array([r[0] for r in rows], float), "pp": np.array([r[1] for r in rows], float)}
     plan = Plan(["tp", "pp"], {"dp": tuple(axis)})
     place = plan.add(expr, plan.letters)
-    got = Block(Evaluated(plan, own, len(rows)), np.arange(len(rows))).value(place)
-    tp, pp, dp = (
-        np.array([[r[0] for r in rows]], float),
-        np.array([[r[1] for r in rows]], float),
-        np.array([[x] for x in axis], float),
-    )
-    known = dict(zip(("tp", "pp", "dp"), np.broadcast_arrays(tp, pp, dp), strict=True))
+    got = Evaluated(plan, own, len(rows)).spread(place, np.arange(len(rows)))
+    arrays = np.broadcast_arrays(*own.values(), np.array(axis, float)[:, None])
+    known = dict(zip(("tp", "pp", "dp"), arrays, strict=True))
     expected = f.numpy(*(known[n] for n in f.inputs)) if f.inputs else float(expr)
     shape = len(axis), len(rows)
     np.testing.assert_allclose(np.broadcast_to(got, shape), np.broadcast_to(expected, shape), rtol=1e-13)
@@ -356,14 +321,9 @@ def test_an_operation_that_is_not_known_is_named():
         program(sympy.sin(x))
 
 
-@given(st.integers(1, 100_000))
+@given(st.integers(1, 5000))
 def test_divisors(number):
-    found = divisors(number)
-    assert (
-        list(found) == [x for x in range(1, number + 1) if number % x == 0]
-        if number < 2000
-        else all(number % x == 0 for x in found)
-    )
+    assert list(divisors(number)) == [x for x in range(1, number + 1) if number % x == 0]
 
 
 # The kernel's own account of a process since its start: getrusage would count the worker that started it.

@@ -75,10 +75,6 @@ def test_all_devices_at_once():
 def test_what_lacks_an_input_says_so():
     row = roofline(flops=1e12, peak_flops=1e15)
     assert row.compute_time == 1e-3 and "memory_time" not in row
-    with pytest.raises(AttributeError, match=r"memory_time of roofline needs hbm_bandwidth \(memory .*\), traffic"):
-        _ = row.memory_time
-    with pytest.raises(KeyError, match="did you mean 'compute_time'"):
-        row["compute_tme"]
 
 
 def test_a_given_letter_keeps_its_value():
@@ -90,8 +86,6 @@ def test_using_swaps_and_calls_take_formulas_too():
     row = decoding.using(full_attention)(models.gpt_oss_120b, accelerators.h200, **GIVEN)
     assert row.cached == 8192 and decoding(models.gpt_oss_120b, accelerators.h200, **GIVEN).cached < 8192
     assert decoding(full_attention, models.gpt_oss_120b, accelerators.h200, **GIVEN).memory_time == row.memory_time
-    with pytest.raises(ValueError, match="roofline does not use bubble, which idle gives"):
-        roofline.using(equation("bubble", "1 / pp", "idle"))
 
 
 def test_only():
@@ -122,12 +116,8 @@ def test_why_goes_down_to_the_tables():
 
 
 def test_a_letter_without_a_value_says_so_and_stops_no_other():
-    sheet = Sheet(
-        "s",
-        equation("intensity", "flops / (batch - 1)"),
-        equation("kv_cache", "2 * intensity"),
-        equation("traffic", "flops"),
-    )
+    equations = dict(intensity="flops / (batch - 1)", kv_cache="2 * intensity", traffic="flops")
+    sheet = Sheet("s", *(equation(letter, text) for letter, text in equations.items()))
     for batch, value in [(1, "nan"), ([1, 2], "inf")]:
         row = sheet(flops=1, batch=batch)
         assert "intensity" not in row and "kv_cache" not in row and np.all(row.traffic == 1)

@@ -18,15 +18,11 @@ from scalebook.shell.named import find, things
 from .fuzz import Record
 from .support import ROOT, SHEETS, STATED, cases
 from .test_huggingface import CONFIGS
+from .test_serving_rules import STEPS
 
 DECODING = ["decoding", "llama3_8b", "h100", "batch=1", "context=8192", "weight_bits=16", "kv_bits=16"]
 SERVE = ["serve", "llama3_70b", "h200", "tp=8", "users=64", "prompt=1024", "output=1024"]
 STEP = ["training_step", "llama3_70b", "h100", "tp=8", "pp=4", "dp=8", "global_batch=512", "seq=8192"]
-STEPS = {
-    decode_step: dict(tp=8, batch=64, context=4096),
-    prefill_step: dict(tp=8, read_chunk=4096),
-    mixed_step: dict(tp=8, batch=64, context=4096, read_chunk=512),
-}
 
 
 def run(*arguments, **more):
@@ -77,19 +73,13 @@ def test_the_commands_of_the_readme_are_the_examples():
 
 
 def test_a_row_and_its_parts():
-    told, row = (
-        main(STEP),
-        training_step(models.llama3_70b, accelerators.h100, tp=8, pp=4, dp=8, global_batch=512, seq=8192),
-    )
+    told = main(STEP)
+    row = training_step(models.llama3_70b, accelerators.h100, tp=8, pp=4, dp=8, global_batch=512, seq=8192)
     assert told.startswith(repr(row))
     parts = told.partition("\nstep_time ")[2].partition("\n\n")[0]
     assert f"{show(row.step_time, 's')}  is the sum of" in parts
-    assert (
-        f"step_backward        {show(row.step_backward, 's')}   {row.step_backward / row.step_time:.1%}".replace(
-            "%", " %"
-        )
-        in parts
-    )
+    share = f"{100 * row.step_backward / row.step_time:.1f} %"
+    assert f"step_backward        {show(row.step_backward, 's')}   {share}" in parts
     assert "cp_exposed" not in parts and "\ntrain_memory " in told
 
 
@@ -109,7 +99,8 @@ def test_serving_and_its_steps():
     row = serve(model, device, **asked, engine="vllm")
     told = main([*SERVE, "precision=fp8", "engine=vllm"])
     assert told.startswith(repr(row)) and f"\npass_time {show(row.pass_time, 's'):>20}  is the sum of" in told
-    for step, asked in STEPS.items():
+    for step in (decode_step, prefill_step, mixed_step):
+        asked = STEPS[step]
         said = [f"{n}={x}" for n, x in asked.items()]
         told = main([step.name, "llama3_70b", "h200", "precision=fp8", "exchange=gather", *said])
         assert told.startswith(repr(step(model, device, **asked, exchange="gather")))
@@ -128,10 +119,8 @@ def test_a_service_is_searched():
 
 def test_a_formula():
     assert main(["ridge_intensity", "peak_flops=1e15", "hbm_bandwidth=4 TB/s"]).endswith("= 250 FLOP/B")
-    assert (
-        main(["weight_memory"])
-        == "weight_memory = params*weight_bits/8\nAll the weights, whether a token uses them or not."
-    )
+    told = main(["weight_memory"])
+    assert told == "weight_memory = params*weight_bits/8\nAll the weights, whether a token uses them or not."
 
 
 def test_a_search_is_that_of_the_package():
@@ -175,11 +164,8 @@ def test_what_is_wrong_is_said(arguments, said, capsys):
 def test_as_a_command():
     right, wrong = run(*DECODING, capture_output=True), run("decodin", capture_output=True)
     assert right.returncode == 0 and right.stdout.strip() == main(DECODING) and not right.stderr
-    assert (
-        wrong.returncode == 2
-        and not wrong.stdout
-        and wrong.stderr == "nothing to call is named 'decodin'; did you mean 'decoding'?\n"
-    )
+    assert wrong.returncode == 2 and not wrong.stdout
+    assert wrong.stderr == "nothing to call is named 'decodin'; did you mean 'decoding'?\n"
 
 
 def test_it_ends_quietly_when_its_reader_has_gone():

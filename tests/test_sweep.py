@@ -10,7 +10,6 @@ from dask.distributed import Client, LocalCluster
 
 from scalebook.calculon import Strategies, application, library
 from scalebook.calculon.sizes import EACH, MODELS, SYSTEMS, at_sizes, kept, written
-from scalebook.inference.tokens import decoding
 from scalebook.search import search, sweep
 from scalebook.search.arguments import problem_of
 from scalebook.search.plan import Block, Evaluated
@@ -112,35 +111,6 @@ def test_interrupted_it_gives_the_sizes_so_far(monkeypatch):
     with Interrupted(1) as pool:
         part = sweep(MACHINE, MODEL, devices=SIZES[:4], executor=pool, **ASKED)
     assert not part.is_whole and "interrupted: 2 of 4 were not priced" in repr(part) and len(part.values) == 2
-
-
-@pytest.mark.parametrize(
-    "things, asked, error, said",
-    [
-        ((MACHINE, MODEL), dict(devices=[]), ValueError, "devices has no values to sweep"),
-        ((MACHINE, MODEL), dict(devices=8), TypeError, "goes over several sizes, as in .*, not devices=8"),
-        ((MACHINE, MODEL), dict(devices="8"), TypeError, "goes over several sizes"),
-        ((MACHINE, MODEL), dict(devices=np.array(8)), TypeError, "goes over several sizes"),
-        ((MACHINE, MODEL), dict(devices=[8, [16]]), TypeError, r"\[16\] in it is a list again"),
-        ((MACHINE, MODEL), dict(devices=[8.5]), ValueError, "devices=8 or 9 would do"),
-        ((MACHINE, MODEL), dict(devices=[8], executor=3), TypeError, "executor is of concurrent.futures' kind"),
-        (
-            (decoding, models.llama3_8b, accelerators.h100),
-            dict(devices=[8], minimize="token_time", batch=[1, 2]),
-            TypeError,
-            "decoding has none: search it instead",
-        ),
-    ],
-)
-def test_a_call_that_makes_no_sense_is_answered(things, asked, error, said):
-    known = dict(global_batch=8, progress=False) if things[0] is MACHINE else dict(progress=False)
-    with pytest.raises(error, match=said):
-        sweep(*things, **known, **asked)
-
-
-def test_where_nothing_fits_it_says_so():
-    with pytest.raises(ValueError, match="no strategy can run at any of the 2 sizes"):
-        sweep(MACHINE, application(library.models["megatron-1T"]), devices=[1, 2], **ASKED)
 
 
 def test_where_rules_allow_no_row_of_some_words_the_others_are_priced():

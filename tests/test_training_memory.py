@@ -1,7 +1,6 @@
 """The memory of training: against the published closed forms, as sums over stages, and what was calibrated."""
 
 import csv
-import itertools
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +11,11 @@ from hypothesis import strategies as st
 import scalebook.measurements
 import scalebook.memory.state as memory
 from scalebook import pipeline
-from scalebook.block import GPT, LLAMA, parameters
+from scalebook.block import LLAMA, parameters
 from scalebook.language import symbol
 from scalebook.measurements import confront
 from scalebook.measurements import training_memory as measured
-from scalebook.measurements.columns import nanotron_stages
-from scalebook.pipeline.simulation import simulate
+from scalebook.measurements.training_layouts import nanotron_stages
 from scalebook.tables import accelerators, frameworks, libraries, models
 from scalebook.training import memory_sheet, training_step
 
@@ -34,78 +32,6 @@ def saved(block, letters, **words):
     return f(**{x: letters[x] for x in f.inputs})
 
 
-def test_published_closed_forms():
-    """Korthikanti et al. 2022, table 2, in units of sbh."""
-    for a, s, t in itertools.product([1, 7, 64], [1, 24, 2048], [1, 2, 8]):
-        letters = USUAL | dict(
-            batch=3,
-            seq=s,
-            hidden=a * 128,
-            ffn=512 * a,
-            heads=a * t,
-            kv_heads=a * t,
-            head_dim=128 / t,
-            mask_bits=8,
-            tp=t,
-        )
-        scores = 5 * t * a * s / (a * 128)
-        for words, expected in [
-            (dict(sequence_parallel=False), 10 + (24 + scores) / t),
-            (dict(), (34 + scores) / t),
-            (dict(recompute="selective", sequence_parallel=False), 10 + 24 / t),
-            (dict(recompute="selective"), 34 / t),
-            (dict(recompute="full", sequence_parallel=False), 2),
-            (dict(recompute="full"), 2 / t),
-        ]:
-            found = saved(GPT, letters, attention="unfused", **words)
-            assert found / (3 * s * a * 128) == pytest.approx(expected), words
-
-
-def test_fused_attention_keeps_a_number_a_row_and_head():
-    letters = USUAL | dict(models.llama3_8b, seq=8192, tp=8)
-    run_again = saved(LLAMA, letters, attention="unfused", recompute="selective")
-    assert run_again / 2**20 == 136
-    assert saved(LLAMA, letters) - run_again == 8192 * models.llama3_8b.heads * 4 / 8
-
-
-@given(st.integers(1, 32), st.integers(1, 64), st.integers(2, 6))
-def test_what_a_stage_holds(pp, m, chunks):
-    held = [pipeline.held_1f1b(microbatches=m, pp=pp, stage=i) for i in range(1, pp + 1)]
-    assert held == sorted(held, reverse=True) and held[-1] == 1 and max(held) == min(m, pp)
-    assert max(held) <= pipeline.held_gpipe(microbatches=m)
-    first = pipeline.held_interleaved(microbatches=10**6, pp=pp, stage=1, chunks=chunks)
-    assert first / pp == pytest.approx(1 + (pp - 1) / (pp * chunks))  # Korthikanti et al. §4.2.3
-
-
-@pytest.mark.parametrize("schedule", ["1f1b", "interleaved"])
-@given(st.integers(1, 6), st.integers(1, 8), st.integers(2, 4))
-def test_held_is_what_running_ahead_leaves(schedule, pp, rounds, chunks):
-    """Warm-up forward passes, then one forward and one backward in turn: count what is open."""
-    chunks = chunks if schedule == "interleaved" else 1
-    total = rounds * pp * chunks
-    for stage in range(1, pp + 1):
-        ahead = pp - stage if chunks == 1 else 2 * (pp - stage) + (chunks - 1) * pp
-        ahead = min(ahead, total)
-        most = min(ahead + 1, total)
-        letters = dict(microbatches=rounds * pp, pp=pp, stage=stage)
-        formula = pipeline.held_1f1b(**letters) if chunks == 1 else pipeline.held_interleaved(**letters, chunks=chunks)
-        assert formula * chunks == pytest.approx(most)
-
-
-@given(st.integers(1, 5), st.integers(1, 3), st.integers(1, 4))
-def test_held_is_what_the_executed_schedule_keeps(pp, rounds, chunks):
-    letters = dict(pp=pp, microbatches=rounds * pp)
-    stages = range(1, pp + 1)
-    plain = [pipeline.held_1f1b(**letters, stage=i) for i in stages]
-    assert plain == simulate("1f1b", **letters).in_flight
-    assert plain == [pipeline.held_chunks(**letters, stage=i, chunks=1) for i in stages]
-    run = simulate("interleaved", **letters, chunks=chunks)
-    interleaved = [pipeline.held_interleaved(**letters, stage=i, chunks=chunks) for i in stages]
-    assert interleaved == pytest.approx([float(x) for x in run.in_flight])
-    if chunks > 1:
-        assert interleaved == [pipeline.held_chunks(**letters, stage=i, chunks=chunks) for i in stages]
-
-
 @given(
     st.integers(1, 32), st.sampled_from(list(models[["llama2_7b", "llama3_8b", "llama3_70b", "llama3_405b"]].values()))
 )
@@ -120,14 +46,6 @@ def test_the_stages_hold_the_model_once(pp, row):
     )
     assert blocks.sum() == row.layers
     assert np.sum(held.weight_memory) / 2 == pytest.approx(whole - row.hidden, rel=1e-12)
-
-
-@given(st.floats(1, 64), st.floats(1, 64), st.floats(1, 96), ways)
-def test_each_zero_stage_holds_less(w, g, o, dp):
-    bits = dict(weight_bits=w, gradient_bits=g, optimizer_bits=o)
-    found = [memory.replicated(**bits), *(f(**bits, dp=dp) for f in (memory.zero1, memory.zero2, memory.zero3))]
-    assert all(less <= more * (1 + 1e-12) for more, less in itertools.pairwise(found))
-    assert found[-1] == pytest.approx(found[0] / dp)
 
 
 def test_the_first_stage_is_the_fullest_unless_the_logits_are():
@@ -147,13 +65,6 @@ def test_whole_blocks_make_the_second_stage_the_fullest():
     rows = HELD(models.llama3_405b, accelerators.h100, **knowns, **shape)
     assert rows.train_memory.argmax() == 1 and rows.train_memory[1] == pytest.approx(87.89e9, rel=1e-4)
     assert (rows.filled > 1).nonzero()[0].tolist() == [0, 1, 2]
-
-
-def test_the_wall_and_its_inverse():
-    shared = memory.wall_params(accelerators.h100, devices=1024, **MIXED)
-    assert memory.least_devices(accelerators.h100, params=shared, **MIXED) == pytest.approx(1024)
-    repeated = memory.wall_params_replicated(accelerators.h100, tp=8, pp=8, dp=16, **MIXED)
-    assert repeated < shared and memory.wall_params_replicated(accelerators.h100, tp=8, pp=128, dp=1, **MIXED) == shared
 
 
 @given(st.sampled_from(["h100", "mi325x", "gb200"]), st.sampled_from([1, 8, 64]), st.integers(512, 10**5))
@@ -231,13 +142,6 @@ class TestFrozen:
     def of(self, **letters):
         known = dict(seq=4096, tp=2, pp=2, dp=2, microbatches=8)
         return training_step(models.llama2_70b, accelerators.h100.at("bf16"), **known | letters)
-
-    def test_adapters_are_those_of_attention(self):
-        run, m = self.of(trained="lora", lora_rank=8), models.llama2_70b
-        kv = m.kv_heads * m.head_dim
-        into, back = (m.hidden + m.hidden / 2) + 2 * (m.hidden + kv / 2), m.hidden / 2 + m.hidden
-        assert run.adapter_params == pytest.approx(8 * (into + back))
-        assert run.adapter_params == pytest.approx(self.of(trained="lora", lora_rank=16).adapter_params / 2)
 
     def test_gradients_and_optimizer_state_are_of_adapters_alone(self):
         whole, run = self.of(), self.of(trained="lora")

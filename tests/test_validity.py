@@ -58,11 +58,6 @@ def test_the_first_row_outside_a_domain():
     said = r"in 2 of 5 rows, the first: bubble_interleaved .* not at microbatches=4, pp=16: microbatches=16, 32"
     with pytest.raises(ValueError, match=said):
         check(values | {"batch": np.array([1, 2, 32, 4, 64])}, sheet)
-    with pytest.raises(ValueError, match=r"in 1 of 3 rows, the first: .*microbatches=24, pp=16"):
-        training_step(
-            models.megatron_1t, accelerators.h100.at("bf16"), tp=8, pp=16, dp=1, microbatches=np.array([16, 24, 32]),
-            chunks=2, seq=2048,
-        )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalebook.language.domain import OutsideDomain
 from scalebook.machine.collectives import all_reduce
 from scalebook.runs import walls
 from scalebook.tables import accelerators
@@ -22,14 +21,6 @@ def test_a_message_is_an_all_reduce_of_no_bytes(tp):
     nothing = all_reduce(H100, collective_bytes=1e-9, ways=tp, near_ways=near)
     start = H100.collective_launch if tp == 1 else 0  # a group of one sends nothing
     assert walls.message_of_group(H100, tp=tp) == pytest.approx(nothing + start, rel=1e-3)
-
-
-@given(st.floats(1e5, 1e9), st.floats(1e5, 1e8), st.integers(10, 500), st.floats(1e-6, 1e-3))
-def test_at_the_wall_of_latency_steps_fill_the_time(batch, time, layers, message):
-    known = dict(batch_tokens=batch, run_time=time, layers=layers, message_time=message)
-    run = walls.latency_wall(known)
-    tokens = 20 * walls.optimal_params(run_flops=run)
-    assert tokens / batch * 4 * layers * message == pytest.approx(time)
 
 
 @pytest.mark.parametrize("key", ["h100", "h200", "mi300x", "gb200", "tpu_v5p", "tpu_v6e"])
@@ -70,30 +61,3 @@ def test_more_of_anything_but_depth_and_delay_is_no_smaller_a_run(key, power, fa
         assert all(more[x] >= base[x] * (1 - 1e-9) for x in WALLS)
     deeper = walls.largest_run(device, BASE | {"layers": round(126 * factor)}, BITS, batch_power=power)
     assert deeper.latency_wall <= base.latency_wall and deeper.bandwidth_wall <= base.bandwidth_wall
-
-
-def test_within_a_domain_the_peak_cancels():
-    runs = [walls.largest_run(H100, BASE, BITS, peak_flops=peak).domain_wall for peak in (1e14, 5e14, 1e15)]
-    assert runs == pytest.approx([3 * 8 * 16e6 * QUARTER * 3.35e12 / (2 * (2 + 4))] * 3)
-
-
-def test_at_its_own_width_the_wall_is_that_of_the_width():
-    row = walls.largest_run(H100, BASE, BITS)
-    hidden = walls.hidden_of_run(run_flops=row.bandwidth_wall, layers=126)
-    wide = walls.tp_of_network(row, hidden=hidden, activation_bits=16, peak_flops=H100.peak_flops)
-    assert wide * row.wall_groups * H100.peak_flops * QUARTER == pytest.approx(row.bandwidth_wall)
-
-
-@pytest.mark.parametrize("power", [0, 0.24, 0.4])
-def test_a_batch_that_grows_is_that_of_the_wall(power):
-    row = walls.largest_run(H100, BASE, BITS, batch_power=power)
-    for wall, letter in (("grown_latency_wall", "latency_wall"), ("grown_bandwidth_wall", "bandwidth_wall")):
-        batch = walls.batch_of_run(base_batch=16e6, base_flops=3.8e25, run_flops=row[wall], batch_power=power)
-        again = walls.largest_run(H100, BASE | {"batch_tokens": batch}, BITS)
-        assert again[letter] == pytest.approx(row[wall])
-
-
-@pytest.mark.parametrize("power", [0.5, 0.6])
-def test_batches_that_grow_as_fast_as_data_have_no_wall_of_latency(power):
-    with pytest.raises(OutsideDomain, match="a power of the batch below 1/2"):
-        walls.latency_wall_grown(latency_wall=1e32, base_flops=1e25, batch_power=power)

@@ -25,6 +25,8 @@ from scalebook.training.block_costs import _MEANINGS
 from scalebook.training.memory import _SAID
 from scalebook.training.step import DEFAULT_LETTERS
 
+from .support import cases
+
 with Path(__file__).with_name("worked_numbers.csv").open(newline="", encoding="utf-8") as file:
     ROWS = list(csv.DictReader(file))
 
@@ -102,45 +104,7 @@ def test_every_cost_has_a_worked_number():
 # those of Calculon's source (calculon-ai/calculon at caa4b11, layers.py), which says no more.
 SIGMOID, SILU = "exp add divide", "exp add divide multiply"
 SLOPE = "1-s *g +1 *s"  # of silu, beside its sigmoid s: s (1 + g (1 - s))
-FLOPS = {
-    "layernorm": ("inputs", 9, 21),
-    "softmax": ("outputs", 5, 8),
-    "drop": ("mask", 1, 1),
-    "gelu": ("inputs", 8, 13),
-    "add": ("", 1, 0),
-    "rmsnorm": ("inputs", "square sum *r *gain", "d*gain *x sum x*k subtract *r for-gain:x*r *d sum"),
-    "swiglu": ("inputs", f"{SILU} *up", f"{SIGMOID} silu:g*s d_up:d*silu d*up slope:1-s *silu +s d_gate:*"),
-    "geglu": ("inputs", [8, "*up"], [13, "d*up d_up:*"]),
-    "rope": (
-        "",
-        "half-of-six half-of-six half-of-six",
-        "half-of-six half-of-six half-of-six",
-    ),  # 4 multiplies, 2 adds a pair
-    "sum": ("", "add", ""),
-    "topk": ("inputs", 5, 8),  # a softmax
-    "route": ("outputs", 5, 8),
-    "dispatch": ("", "", ""),
-    "combine": ("inputs", "*weight sum", "d_down:d*weight d_weight:d*down sum"),
-    "cross_entropy": ("inputs", "max subtract exp sum divide", "subtract exp divide"),
-    "append": ("", "", ""),
-    "relu": ("inputs", "compare", "compare"),
-    "gate": ("inputs", f"negate {SIGMOID} *mix", f"negate {SIGMOID} d_mix:d*s d*mix 1-s *s d_open:*"),
-    "pick": ("", "", ""),
-    "conv": (
-        "inputs",
-        ["* + " * 4, f"negate {SILU}"],
-        ["d_x:* + " * 4, "d_W:* + " * 4, f"negate {SIGMOID} {SLOPE} *d"],
-    ),
-    "cast": ("", "", ""),
-    "constant": ("", "once", "once"),
-    "repeat": ("", "", ""),
-    "mean_square": ("inputs", "square sum", "*2/size *d"),
-    "scale": ("inputs", "*", "d_x:d*r d_r:d*x sum"),
-    "times": ("inputs", "*", "d_a:d*b d_b:d*a"),
-    "power": ("inputs", "* *", "square *3 *d"),
-    "tanh": ("outputs", "tanh", "square 1-t *d"),
-    "silu": ("inputs", SILU, f"{SIGMOID} {SLOPE} *d"),
-}
+FLOPS = cases("functions of a block", globals())
 ASSUMED = {"delta"}  # estimated; its backward pass is twice its forward pass
 
 
@@ -165,21 +129,7 @@ def test_every_function_has_a_rule_by_hand():
 
 
 # What a line's backward pass computes, moves and needs, in tensors as large as its result `n` and weights of `hidden`.
-BACKWARD = [
-    # d_z and x are read, and d_x written; the gain is read, and its gradient written
-    (
-        "z[batch seq hidden] = rmsnorm(x[batch seq hidden], Gain[hidden])",
-        9,
-        "3*n*activation + hidden*(weight+gradient)",
-        1,
-    ),
-    # d_z and z are read, and d_x written
-    ("z[batch seq hidden] = softmax(x[batch seq hidden])", 8, "3*n*activation", 1),
-    # d_z, u and g are read, d_u and d_g written
-    ("z[batch seq hidden] = swiglu(u[batch seq hidden], g[batch seq hidden])", 10, "5*n*activation", 2),
-    # the gradient turns back, and nothing is kept
-    ("z[batch seq hidden] = rope(x[batch seq hidden])", 3, "2*n*activation", 0),
-]
+BACKWARD = [*cases("backward passes of a line", globals()).values()]
 
 
 @pytest.mark.parametrize(("line", "flops", "moved", "kept"), BACKWARD, ids=[x[0] for x in BACKWARD])
