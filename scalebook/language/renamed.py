@@ -24,6 +24,7 @@ __all__ = ["MODULES", "NAMES", "renamed", "resolved"]
 
 # Old names are deleted here, and nowhere else, with the next release.
 MODULES = {
+    "scalebook.block.hybrids": "scalebook.block.models",
     "scalebook.calculon.reached": "scalebook.calculon.rows",
     "scalebook.display.drawings": "scalebook.book.drawings.mechanisms",
     "scalebook.display.drawings_attention": "scalebook.book.drawings.attention",
