@@ -10,14 +10,12 @@ from sympy import Add, Rational, expand, factor_terms
 
 import scalebook
 from scalebook.block import models as blocks
-from scalebook.block.backward import backward, recomputation
-from scalebook.block.hybrids import state_core
+from scalebook.block.backward import backward
 from scalebook.block.listing import Block, parse
 from scalebook.block.models import GPT, HEAD, LLAMA, MLA, MOE, block, blocks_of, model_active_params, model_params
 from scalebook.block.operations import RULES
 from scalebook.block.sharding import context_parallel, expert_parallel, sequence_parallel, shard, tensor_parallel
 from scalebook.block.transformations import (
-    biased,
     cached,
     flash,
     full,
@@ -417,7 +415,7 @@ def test_listed_attention_has_the_parameters_of_its_formula(key, kind, plain, f)
 def test_a_state_takes_three_products_a_token():
     row = dict(models.qwen3_5_397b)
     linear = block("linear", "gated")
-    core = sum(linear[x].flops for x in state_core(linear))
+    core = sum(linear[x].flops for x in blocks.state_core(linear))
     each = values(core, row | {"batch": 1, "seq": 1})
     assert each == 6 * row["linear_value_heads"] * row["linear_key_dim"] * row["linear_value_dim"]
     stored = values(linear["fp32_next"].outs[0].elements, row | {"batch": 1})
@@ -448,9 +446,6 @@ def test_blocks_of_a_hybrid_are_counted_by_kind():
 def test_biases():
     heads = symbol("head_dim") * (a + 2 * symbol("kv_heads"))
     assert expand(GPT.params - unbiased(GPT).params - (2 * h + symbol("ffn") + heads)) == 0
-    qwen = biased(LLAMA, "q", "k", "v")
-    assert expand(qwen.params - LLAMA.params - heads) == 0
-    assert expand(qwen.flops - LLAMA.flops) == 0 and unbiased(qwen).params == LLAMA.params
 
 
 def test_parameters_are_symbolic():

@@ -415,14 +415,14 @@ def test_a_group_of_a_mesh_uses_the_links_between_its_members():
     for peers in (3, 7):
         for ways in range(2, peers + 2):
             used = sum(other < ways for other in range(1, peers + 1))
-            assert rates.group_share_mesh(near_ways=ways, mesh_peers=peers) == pytest.approx(used / peers)
+            assert rates.group_share(near_ways=ways, mesh_peers=peers) == pytest.approx(used / peers)
 
 
 @pytest.mark.parametrize(("sides", "ways"), [((2, 1, 1), 2), ((2, 2, 1), 4), ((2, 2, 2), 8), ((4, 4, 4), 64)])
 def test_a_box_of_a_torus_has_the_neighbours_that_the_formula_counts(sides, ways):
     """A side of two has one neighbour that way, a side of four that closes has two."""
     neighbours = sum({1: 0, 2: 1, 4: 2}[side] for side in sides)
-    assert rates.group_share_torus(near_ways=ways, torus_neighbours=6) == pytest.approx(neighbours / 6)
+    assert rates.group_share(near_ways=ways, torus_neighbours=6) == pytest.approx(neighbours / 6)
 
 
 @pytest.mark.parametrize("kind", KINDS)

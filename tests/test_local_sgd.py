@@ -3,7 +3,7 @@
 import pytest
 
 from scalebook import runs
-from scalebook.runs import site_bytes_ring, sites_lost_overlapped, sites_lost_waiting, training_apart
+from scalebook.runs import site_bytes_ring, training_apart
 from scalebook.tables import accelerators, frameworks, models
 from scalebook.training import training_step
 
@@ -27,33 +27,9 @@ def test_a_training_step_over_slow_links_says_the_same(sites, port, latency):
     assert run.dp_exposed == pytest.approx(said, rel=0.005)
 
 
-def executed(exchange, steps, overlapped, rounds=2000):
-    """The share of the time that a site waits: a round of steps, then an exchange, with or without going on."""
-    now = waited = done = 0.0
-    for _ in range(rounds):
-        now += steps
-        if overlapped:  # the exchange before must be done before the next can begin
-            waited += max(0.0, done - now)
-            now = max(now, done)
-            done = now + exchange
-        else:
-            waited += exchange
-            now += exchange
-    return waited / now
-
-
-@pytest.mark.parametrize("steps", [1, 5, 20, 100])
-def test_rounds_executed(steps):
-    known = dict(site_exchange=30, local_steps=steps, step_time=2)
-    assert sites_lost_waiting(known) == pytest.approx(executed(30, 2 * steps, False))
-    assert sites_lost_overlapped(known) == pytest.approx(executed(30, 2 * steps, True), abs=1e-3)
-
-
 @pytest.mark.parametrize("local_steps", [1, 10, 500])
 @pytest.mark.parametrize("sites", [2, 8])
 def test_half_is_lost_at_that_bandwidth(sites, local_steps):
     row = apart(sites=sites, local_steps=local_steps)
     again = apart(sites=sites, local_steps=local_steps, site_bandwidth=row.half_site_bandwidth)
     assert again.sites_lost == pytest.approx(0.5) and again.sites_gain == pytest.approx(sites / 2)
-    lost = sites_lost_overlapped(again)
-    assert lost == pytest.approx(0, abs=1e-9)  # the same link loses nothing where exchanges run beside steps

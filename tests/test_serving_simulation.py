@@ -6,8 +6,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scalebook.book.drawings.queues import queue_curve, request_timeline
 
-from scalebook.display.serving import queue_curve, request_timeline
 from scalebook.inference import decode_step, mixed_step, prefill_step, serve, simulate_serving
 from scalebook.inference.arrivals import drawn, exponential, uniform
 from scalebook.tables import accelerators, models

@@ -15,7 +15,7 @@ from scalebook.block import LLAMA, parameters
 from scalebook.language import symbol
 from scalebook.measurements import confront
 from scalebook.measurements import training_memory as measured
-from scalebook.measurements.training_layouts import nanotron_stages
+from scalebook.measurements.columns import nanotron_stages
 from scalebook.tables import accelerators, frameworks, libraries, models
 from scalebook.training import memory_sheet, training_step
 

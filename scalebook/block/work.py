@@ -16,8 +16,8 @@ from scalebook.language import symbol
 from scalebook.machine import kernels
 
 __all__ = [
-    "PHASES", "Work", "both_passes", "joined", "launched", "phase_of", "product_time", "stream", "tensors_of", "trained",
-    "work",
+    "PHASES", "Work", "both_passes", "joined", "launched", "phase_of", "product_time", "stream", "tensors_of",
+    "trained", "work",
 ]  # fmt: skip
 
 

@@ -32,7 +32,7 @@ def sharded_columns(weight_columns, tp):
 
 @formula("padded_vocab", "narayanan2021 §5")
 def padded_vocab(vocab, pad_multiple, tp):
-    """Vocabulary padded with unused entries until each device has a multiple of `pad_multiple` (GPT-2's, by Megatron):
+    """Vocabulary padded with unused entries until each device has a multiple of `pad_multiple` (here GPT-2, Megatron).
 
     >>> padded_vocab(vocab=50257, pad_multiple=128, tp=8)
     51200.0
