@@ -17,7 +17,7 @@ from scalebook.shell.sentences import say
 from . import CONFRONTATIONS, Result, confront
 from .__main__ import main
 from .evidence import FAMILIES, are_kin, rows_of, whole
-from .serving import yardsticks
+from .serving import yardstick, yardsticks
 
 __all__ = ["FIGURES", "TOLERANCE", "peers", "record", "recorded", "worse", "worse_than_recorded", "write"]
 
@@ -73,22 +73,16 @@ def worse_than_recorded(name: str) -> list[str]:
     ]
 
 
-def _errors(ratios: np.ndarray) -> dict:
-    off = np.abs(ratios - 1)
-    return {"rows": len(off), "median": _rounded(float(np.median(off))), "p90": _rounded(float(np.quantile(off, 0.9)))}
-
-
 def peers() -> list[dict]:
     """Return the errors of other models' predictions and of ours, on the same rows."""
     found = []
     for name, what in (("serving_tpot", "time per output token"), ("serving_ttft", "time to the first token")):
         ours, theirs, *_ = yardsticks(confront(name))
-        for who, x in (("scalebook", ours), (theirs.name, theirs)):
-            found.append({"what": what, "who": who, **{k: _rounded(v) for k, v in x._asdict().items() if k != "name"}})
+        found += [(what, ours._replace(name="scalebook")), (what, theirs)]
     for who, name in (("scalebook", "korthikanti_seconds"), ("Calculon", "korthikanti_calculon")):
         result = confront(name)
-        found.append({"what": "step of Megatron-LM on A100", "who": who, **_errors(result.predicted / result.measured)})
-    return found
+        found.append(("step of Megatron-LM on A100", yardstick(who, result.predicted / result.measured)))
+    return [{"what": what} | _named("who", x) for what, x in found]
 
 
 def _family(name: str, covered) -> dict:
@@ -112,9 +106,9 @@ def _family(name: str, covered) -> dict:
     }
 
 
-def _covered(named: str, covered) -> dict:
-    """Return the coverage of one set or device as a dict; `named` is the key for its name."""
-    return {named: covered.name} | {k: _rounded(x) for k, x in covered._asdict().items() if k != "name"}
+def _named(key: str, figures) -> dict:
+    """Return figures of one set, device or model as a dict, with its name under `key`."""
+    return {key: figures.name} | {k: _rounded(x) for k, x in figures._asdict().items() if k != "name"}
 
 
 def record() -> dict:
@@ -126,8 +120,8 @@ def record() -> dict:
     return {
         "families": [_family(name, covered) for name, covered in families.items() if covered],
         "sets": {name: _set(confront(name)) for name in CONFRONTATIONS},
-        "coverage": [_covered("name", x) for x in coverage()],
-        "devices": [_covered("device", x) for x in coverage_of_devices()],
+        "coverage": [_named("name", x) for x in coverage()],
+        "devices": [_named("device", x) for x in coverage_of_devices()],
         "peers": peers(),
     }
 

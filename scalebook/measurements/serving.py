@@ -17,7 +17,7 @@ import numpy as np
 from .confrontation import Result
 from .sets import stanzas
 
-__all__ = ["Run", "Yardstick", "run_of", "served_rows", "yardsticks"]
+__all__ = ["Run", "Yardstick", "run_of", "served_rows", "yardstick", "yardsticks"]
 
 # Two runs that agree in these columns differ only in the engine, its version and the date.
 _RUN = (
@@ -66,7 +66,8 @@ class Yardstick(NamedTuple):
     p90: float
 
 
-def _yardstick(name: str, ratios) -> Yardstick:
+def yardstick(name: str, ratios) -> Yardstick:
+    """Return the errors of predicted over measured values."""
     errors = np.abs(np.asarray(ratios, float) - 1)
     return Yardstick(name, len(errors), float(np.median(errors)), float(np.quantile(errors, 0.9)))
 
@@ -112,4 +113,4 @@ def yardsticks(result: Result) -> list[Yardstick]:
         found["floor: the weights of a token, read"] = result.roofline / result.measured
     found["the same run, measured again"] = _ratios_of_repeats(again.values())
     found["another engine"] = _ratios_of_repeats(x.values() for x in others.values())
-    return [_yardstick(*x) for x in found.items()]
+    return [yardstick(*x) for x in found.items()]

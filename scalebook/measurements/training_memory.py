@@ -5,6 +5,7 @@ import numpy as np
 from scalebook.tables import accelerators, frameworks
 from scalebook.training import training_step
 
+from . import confront
 from .calls import row_of
 from .columns import nanotron_stages
 from .rows import number
@@ -28,7 +29,7 @@ _SHAPE = ("hidden", "ffn", "heads", "kv_heads", "head_dim", "vocab", "embeddings
 
 def calculon(name: str) -> np.ndarray:
     """Return Calculon's relative errors on the rows of korthikanti_memory.csv that the set `name` confronts."""
-    result, found = stanzas()[name].confrontation()(), []
+    result, found = confront(name), []
     for row in result.rows:
         state, kept = CALCULON[row["model"]]
         held = kept[_MODES.index(row["mode"])]
