@@ -72,6 +72,6 @@ Schedule(
     exposed=stages.pp_exposed_v, chunks=2, ends="first", is_exact=lambda f, b, w: w <= min(f, b),
 )  # fmt: skip
 Schedule(
-    "dualpipe", "deepseek2024-v3 table 2", bubbles.bubble_dualpipe, stages.held_dualpipe, stages.messages_loop,
+    "dualpipe", "deepseek2024-v3 table 2", bubbles.bubble_dualpipe, stages.held_dualpipe, stages.messages_dualpipe,
     orders.dualpipe, ends="both", is_exact=lambda f, b, w: b <= f,
 )  # fmt: skip

@@ -4,12 +4,12 @@ from sympy import Le, Min, Piecewise, Rational
 
 from scalebook.attention.arithmetic import attention_flops, causal_pairs, pair_width_grouped, prefill_context
 from scalebook.language import Sheet, formula
-from scalebook.pipeline.bubbles import EVEN_STAGES, FILLED_TWICE, GROUPS, bubble_1f1b_transfers, pipeline_idle
+from scalebook.pipeline.bubbles import EVEN_STAGES, FILLED_TWICE, GROUPS, PAIRS, bubble_1f1b_transfers, pipeline_idle
 from scalebook.tables.shapes import used_params
 
 __all__ = [
     "held_1f1b", "held_chunks", "held_dualpipe", "held_gpipe", "held_interleaved", "held_zb_h1", "held_zb_h2",
-    "held_zb_v", "messages_interleaved", "messages_loop", "messages_zb_v", "pipeline_latency",
+    "held_zb_v", "messages_dualpipe", "messages_interleaved", "messages_loop", "messages_zb_v", "pipeline_latency",
     "pipeline_traffic", "pipelining", "pp_exposed", "pp_exposed_v", "stage_forward", "stage_input_gradient",
     "stage_transfer", "stage_weight_gradient", "staleness_pipedream", "versions_pipedream",
 ]  # fmt: skip
@@ -126,7 +126,7 @@ def staleness_pipedream(pp, stage):
 
 @formula("messages", "narayanan2021 §2.2.1")
 def messages_loop(pp, microbatches):
-    """Messages per step of GPipe, 1F1B, ZB-H1, ZB-H2 and DualPipe: a micro-batch crosses each stage boundary twice.
+    """Messages per step of GPipe, 1F1B, ZB-H1 and ZB-H2: each micro-batch crosses each stage boundary twice.
 
     >>> messages_loop(pp=8, microbatches=32)
     448.0
@@ -152,6 +152,16 @@ def messages_zb_v(pp, microbatches):
     896.0
     """
     return 4 * microbatches * (pp - 1)
+
+
+@formula("messages", "deepseek2024-v3 table 2", domain=PAIRS)
+def messages_dualpipe(pp, microbatches):
+    """Messages per step of DualPipe: as many as 1F1B, in both directions. Summing the two copies' gradients is extra.
+
+    >>> messages_dualpipe(pp=8, microbatches=32)
+    448.0
+    """
+    return 2 * microbatches * (pp - 1)
 
 
 @formula("pipeline_traffic", "narayanan2021 §3.2", given=[messages_interleaved, messages_loop])
