@@ -7,6 +7,8 @@ QUICK := scalebook/language scalebook/tables scalebook/block scalebook/search/re
 .DEFAULT_GOAL := help
 .PHONY: help lab test package interpreters setup site notebooks bench confront mutations lint constraints clean
 export JUPYTER_PLATFORM_DIRS := 1
+# With SymPy's own cache of 1,000 expressions, much is worked out twice.
+export SYMPY_CACHE_SIZE := 20000
 # uv trusts what the machine does, as pip does; the second name is an older uv's.
 export UV_SYSTEM_CERTS := 1
 export UV_NATIVE_TLS := 1
@@ -20,11 +22,11 @@ lab: setup ## open the book in JupyterLab
 	$(BIN)/jupyter trust notebooks/*.ipynb notebooks/*/*.ipynb > /dev/null
 	$(BIN)/python -m tools.lab --LabApp.news_url=None notebooks/start.ipynb $(if $(filter 0,$(shell id -u)),--allow-root)
 
-# The site is built by its first test, beside others (tests/conftest.py says in which order).  Three workers for two
-# cores: one often waits while its kernel or its browser works.
+# The site is built meanwhile (tests/conftest.py says in which order tests run).  Three workers for two cores: one often
+# waits while its kernel or its browser works.
 test: setup book/js/node_modules/ready ## run every test: formulas, tables, notebooks, the site and JupyterLab in a browser
 	rm -rf $(SITE)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --nbval notebooks tests scalebook book/drawings book/planner README.md
+	$(BIN)/python -m pytest --forks 3 --nbval notebooks tests scalebook book/drawings book/planner README.md
 
 package: setup ## build the sdist and the wheel into dist, and try both away from the checkout
 	$(BIN)/python -m pip install -q uv

@@ -1,5 +1,6 @@
 """What every test and doctest shares."""
 
+import contextlib
 import sys
 
 import pytest
@@ -7,7 +8,22 @@ from nbval.kernel import RunningKernel
 
 from tools.kernels import fork_kernels
 
-fork_kernels()
+pytest_plugins = ["tools.forks"]
+
+
+def pytest_configure(config):
+    """Kernels of notebooks are forked from this process; where all tests run, they begin with every set confronted."""
+    if config.getoption("nbval"):
+        fork_kernels(confront_all if config.getoption("forks") else lambda: None)
+
+
+def confront_all():
+    """Confront every set, once for all tests and chapters."""
+    from scalebook.measurements import CONFRONTATIONS, confront
+
+    for name in CONFRONTATIONS:
+        with contextlib.suppress(Exception):  # the set's own test says what is wrong
+            confront(name)
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 """A browser and the built site, shared by the tests that need them."""
 
 import contextlib
+import os
 import subprocess
 from pathlib import Path
 from zlib import crc32
@@ -24,19 +25,12 @@ SITE = ROOT / "book" / "_build" / "html"
 # A worker takes a file at a time.  These are taken in so many parts, for each takes longer than a worker's share.
 PARTS = {"tests/test_site.py": 3, "tests/test_language.py": 2}
 
-# These are taken by one worker, one after the other: a process that has confronted a set keeps it for all of them.
-SHARED = {
-    f"tests/test_{x}.py": "measured sets"
-    for x in ("measurements", "sets", "intervals", "frameworks", "measured_serving", "training_coverage")
-}
-
-# What takes longest goes first, so that no core waits at the end for the last of them: the site is built by one worker
-# while the others run what does not need it.
+# What takes longest goes first, so that no core waits at the end for the last of them, and what needs the site after
+# what does not: it is built meanwhile.
 LONGEST = (
-    "tests/test_site.py 0",
-    "measured sets",
     "notebooks/",
     "tests/test_language.py",
+    "tests/test_measured_serving.py",
     "tests/test_visit.py",
     "tests/test_site.py",
     "tests/test_access.py",
@@ -46,35 +40,22 @@ LONGEST = (
 )
 
 
-def part_of(nodeid):
-    """What a worker takes at a time: a test's file, one of its parts, or the files with which it shares work."""
-    file, _, name = nodeid.partition("::")
-    if file in PARTS:
-        return f"{file} {crc32(name.encode()) % PARTS[file]}"
-    return SHARED.get(file, file)
-
-
-@pytest.hookimpl(optionalhook=True)  # there may be no xdist
-def pytest_xdist_make_scheduler(config, log):
-    """Files of `--dist loadfile`, but for `PARTS` and `SHARED`."""
-    from xdist.scheduler import LoadFileScheduling
-
-    class Parts(LoadFileScheduling):
-        def _split_scope(self, nodeid):
-            return part_of(nodeid)
-
-    return Parts(config, log) if config.getvalue("dist") == "loadfile" else None
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    """Where all tests run, a process of its own builds the site while the others are prepared."""
+    if config.getoption("forks") and "tests" in config.args and not os.fork():
+        with contextlib.suppress(Exception):  # the fixture `site` builds it again, and says what is wrong
+            build()
+        os._exit(0)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
     """Parts in the order of `LONGEST`, and then as they come."""
-
-    def place(item):
-        part = part_of(item.nodeid)
-        return next((i for i, x in enumerate(LONGEST) if part.startswith(x)), len(LONGEST))
-
-    items.sort(key=place)
+    for item in items:
+        file, _, name = item.nodeid.partition("::")
+        item.part = f"{file} {crc32(name.encode()) % PARTS[file]}" if file in PARTS else file
+    items.sort(key=lambda item: next((i for i, x in enumerate(LONGEST) if item.part.startswith(x)), len(LONGEST)))
 
 
 @pytest.fixture(scope="session")
@@ -85,21 +66,31 @@ def chromium():
 
 @pytest.fixture(scope="session")
 def planned():
-    """The planner's data as text: one worker makes it, which takes half a minute, and others read what it has kept."""
+    """The planner's data as text: one process makes it, which takes half a minute, and others read what it has kept."""
+    return plan()
+
+
+def plan():
     from scalebook.book.planner.data import planner_json  # not before a test asks for it
 
     with alone("planning"):
         return planner_json()
 
 
-@pytest.fixture(scope="session")
-def site(planned):
-    """The folder of the site, built if it is not there: by one worker, while those that ask for it too wait."""
+def build():
+    """Build the site if it is not there, while those that ask for it too wait; the process that ran, if one did."""
+    plan()
     with alone():
         if not (SITE / "scalebook.zip").exists():  # which is packed last
-            made = subprocess.run(["make", "site"], cwd=ROOT, capture_output=True, text=True)
-            if made.returncode:
-                pytest.fail(f"`make site` failed:\n{made.stdout[-3000:]}{made.stderr[-3000:]}", pytrace=False)
+            return subprocess.run(["make", "site"], cwd=ROOT, capture_output=True, text=True)
+    return None
+
+
+@pytest.fixture(scope="session")
+def site():
+    """The folder of the site."""
+    if (made := build()) and made.returncode:
+        pytest.fail(f"`make site` failed:\n{made.stdout[-3000:]}{made.stderr[-3000:]}", pytrace=False)
     return SITE
 
 

@@ -5,6 +5,7 @@ import importlib
 import json
 import pkgutil
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -75,8 +76,14 @@ class JavaScript:
     """An engine that has run `source`; call it with an expression."""
 
     def __init__(self, source=""):
-        self.context = MiniRacer()
-        self.context.eval(source)
+        self.source = source
+
+    @cached_property
+    def context(self):
+        """Made by the first call: an engine has threads, and no process with threads is forked well."""
+        context = MiniRacer()
+        context.eval(self.source)
+        return context
 
     def __call__(self, expression):
         return json.loads(self.context.eval(f"JSON.stringify({expression})"))

@@ -4,13 +4,19 @@ A chapter runs in a kernel of its own, and each would spend two seconds on the s
 them, and each kernel is forked from it: from then on it is as alone as any other.
 """
 
-import multiprocessing
+import contextlib
 import os
+import pickle
+import select
 import signal
+import socket
 import sys
+import tempfile
 import time
-from types import ModuleType
-from unittest.mock import patch
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 
 from jupyter_client.provisioning import local_provisioner
 
@@ -34,18 +40,24 @@ class Forked:
 
     stdin = stdout = stderr = None
 
-    def __init__(self, process):
-        self.process, self.pid = process, process.pid
+    def __init__(self, pid):
+        self.pid = pid
 
     def poll(self):
-        return self.process.exitcode
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return 0
+        return None
 
     def wait(self, timeout=None):
-        self.process.join(timeout)
-        return self.process.exitcode
+        end = None if timeout is None else time.monotonic() + timeout
+        while self.poll() is None and (end is None or time.monotonic() < end):
+            time.sleep(0.01)
+        return self.poll()
 
     def send_signal(self, number):
-        if self.process.is_alive():
+        if self.poll() is None:
             os.kill(self.pid, number)
 
     def terminate(self):
@@ -62,25 +74,76 @@ def _kernel(arguments, folder, environment):
     import matplotlib
     from ipykernel import kernelapp
 
+    for kind in (DeprecationWarning, PendingDeprecationWarning):  # pytest shows them wherever they come from
+        warnings.simplefilter("ignore", kind)
+    warnings.filterwarnings("default", category=DeprecationWarning, module="__main__")
     matplotlib.rcParams["backend"] = INLINE
     sys.argv = [kernelapp.__file__, *arguments, f"--IPKernelApp.parent_handle={os.getppid()}"]  # it ends when that does
     kernelapp.launch_new_instance()
 
 
-def fork_kernels() -> None:
-    """From now on this process forks its kernels, where the system can; else they are started as they were."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
+def _reap(*_):
+    """Forget the kernels that have ended, which are otherwise still there to be asked for."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _nursery(listener, alive):
+    """Fork a kernel for each process that connects, until all that could have gone."""
+    with open(os.devnull, "w") as nothing:  # what Jupyter says of its kernels is no output of a test
+        os.dup2(nothing.fileno(), 1)
+        os.dup2(nothing.fileno(), 2)
+    signal.signal(signal.SIGCHLD, _reap)
+    while alive not in select.select([listener, alive], [], [])[0]:
+        caller, _ = listener.accept()
+        with caller, caller.makefile("rwb") as said:
+            asked = pickle.load(said)
+            if pid := os.fork():
+                pickle.dump(pid, said)
+                continue
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        listener.close()
+        os.close(alive)
+        _kernel(*asked)
         return
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(IMPORTED)
+
+
+def fork_kernels(prepare: Callable[[], object] = lambda: None) -> None:
+    """From now on this process, and those forked from it, fork their kernels from a copy of it as it is after `prepare`.
+
+    Where the system cannot fork, kernels are started as they were.
+    """
+    if not hasattr(os, "fork"):
+        return
+    for name in IMPORTED:
+        import_module(name)
+    prepare()
+    address = str(Path(tempfile.mkdtemp(prefix="kernels-")) / "socket")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address)
+    listener.listen()
+    alive, ours = os.pipe()  # `ours` is closed when the last process that may ask for a kernel has ended
+    if not os.fork():
+        os.close(ours)
+        try:
+            _nursery(listener, alive)
+        finally:
+            os._exit(0)
+    listener.close()
+    os.close(alive)
 
     def launch(command, cwd=None, env=None, **_):
-        arguments = command[command.index("-f") :]
-        process = context.Process(target=_kernel, args=(arguments, cwd or os.getcwd(), dict(env or {})), daemon=True)
-        with patch.dict(sys.modules, {"__main__": ModuleType("__main__")}):  # else each kernel would import ours
-            process.start()
-        while process.is_alive() and os.getpgid(process.pid) != process.pid:
+        asked = command[command.index("-f") :], cwd or os.getcwd(), dict(env or {})
+        with socket.socket(socket.AF_UNIX) as nursery:
+            nursery.connect(address)
+            with nursery.makefile("rwb") as said:
+                pickle.dump(asked, said)
+                said.flush()
+                pid = pickle.load(said)
+        forked = Forked(pid)
+        while forked.poll() is None and os.getpgid(pid) != pid:
             time.sleep(0.001)
-        return Forked(process)
+        return forked
 
     local_provisioner.launch_kernel = launch
