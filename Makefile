@@ -44,7 +44,7 @@ interpreters: ## run doctests and quick tests on the other Pythons at hand
 	  echo "Python $$v"; tried=1; \
 	  "$$py" -m venv .venv-others/$$v && .venv-others/$$v/bin/python -m pip install -q uv \
 	  && .venv-others/$$v/bin/uv pip install -q --python .venv-others/$$v/bin/python -c constraints.txt -e '.[book,test]' \
-	  && .venv-others/$$v/bin/python -m pytest -q -n 2 -k "not gives_it_back" $(QUICK) || exit 1; \
+	  && .venv-others/$$v/bin/python -m pytest -q --forks 2 -k "not gives_it_back" $(QUICK) || exit 1; \
 	done; [ -n "$$tried" ] || echo "no other Python is at hand"
 
 setup: .venv/ready ## create .venv with everything the other targets need

@@ -30,7 +30,7 @@ BROUGHT = {
 }  # fmt: skip
 DISTRIBUTIONS = {
     "IPython": "ipython", "PIL": "pillow", "yaml": "pyyaml", "py_mini_racer": "mini-racer",
-    "mpl_toolkits": "matplotlib", "xdist": "pytest-xdist",
+    "mpl_toolkits": "matplotlib",
 }  # fmt: skip
 
 

@@ -1,7 +1,6 @@
 """Confrontations of serving: a row of each kind by hand, and what the fitted numbers rest on."""
 
 import dataclasses
-from functools import cache
 
 import numpy as np
 import pytest
@@ -24,19 +23,17 @@ from scalebook.tables import accelerators, engines, models
 
 from .support import cases
 
-known = cache(confront)
-
 
 def row(name, **wanted):
     """The first row of a confrontation that says all this, and its prediction."""
-    result = known(name)
+    result = confront(name)
     place = next(i for i, r in enumerate(result.rows) if all(r[n] == x for n, x in wanted.items()))
     return result.rows[place], result.predicted[place]
 
 
 def fitted(name):
     """The rows that a constant was fitted on, and what was measured."""
-    result = known(name)
+    result = confront(name)
     return [r for r, x in zip(result.rows, result.fitted, strict=True) if x], result.measured[result.fitted]
 
 
@@ -50,7 +47,7 @@ def least(error, values):
 
 def test_how_long_devices_wait_in_a_sum():
     """On half of the curves; 0.8 to 1.1 us do equally, and without any wait predictions are too fast."""
-    result = known("serving_tpot")
+    result = confront("serving_tpot")
     rows = [r for r, x in zip(result.rows, result.fitted, strict=True) if x][::6]
     measured = np.array([float(r["silicon_tpot_ms"]) for r in rows])
     waits = np.array([0, 0.5, 1, 1.5]) * 1e-6
@@ -71,7 +68,7 @@ def test_one_user_of_a_card_with_few_flops_for_its_bandwidth_reads():
 
 def test_stages_of_a_pipeline_wait_for_a_stage():
     """RTX PRO 6000: a pipeline of two writes as much of each device as one device, but for what room gives."""
-    result = known("trtllm_max_load")
+    result = confront("trtllm_max_load")
     over = result.predicted / result.measured
     of = [(r["gpu"], r["model"], r["parallel"]) for r in result.rows]
     one, two = (np.median(over[[x == ("RTX-PRO-6000-SE", "Llama-3.3-70B", f"TP1,PP{n}") for x in of]]) for n in (1, 2))
@@ -140,7 +137,7 @@ def test_first_tokens_wait_until_sglang_looks_for_requests():
             jumps.append((run[8] / run[4], run[16] / run[8]))
     before, there = np.median(jumps, axis=0)
     assert len(jumps) > 8 and before < 1.25 and there > 1.4
-    result = known("serving_ttft")
+    result = confront("serving_ttft")
     half = 1e3 * served_rows(result.rows, "ttft", wait_steps=0.5)["ttft"]
     without = np.abs(half / result.measured - 1)[~result.fitted]
     assert np.median(without) > result.summary["median"] + 0.02
@@ -148,12 +145,12 @@ def test_first_tokens_wait_until_sglang_looks_for_requests():
 
 def test_first_tokens_of_kernels_that_were_compiled_meanwhile():
     """Later than waiting for everybody: three times as late with 16 users as with 32, of the same run."""
-    reason = next(x for x in known("serving_ttft").left_out if x.endswith("compiled meanwhile"))
-    assert 30 <= known("serving_ttft").left_out[reason] <= 50
-    rows = {r["row_id"]: r for r in known("serving_tpot").rows}
+    reason = next(x for x in confront("serving_ttft").left_out if x.endswith("compiled meanwhile"))
+    assert 30 <= confront("serving_ttft").left_out[reason] <= 50
+    rows = {r["row_id"]: r for r in confront("serving_tpot").rows}
     few, many = (float(rows[x]["silicon_ttft_ms"]) for x in ("e2e-000588", "e2e-000577"))
     assert few > 3 * many
-    held = {r["row_id"] for r in known("serving_ttft").rows}
+    held = {r["row_id"] for r in confront("serving_ttft").rows}
     assert "e2e-000588" not in held and "e2e-000577" in held
 
 
@@ -162,7 +159,7 @@ def test_first_tokens_of_kernels_that_were_compiled_meanwhile():
 )
 def test_ranges_hold_what_they_say(name, low, high):
     """Eight of ten runs of the half that they were fitted on, and 77 to 83 % of the others."""
-    result = known(name)
+    result = confront(name)
     over = result.measured / result.predicted
     inside = (over >= low()) & (over <= high())
     assert inside[result.fitted].mean() == pytest.approx(0.8, abs=0.02)
@@ -171,7 +168,7 @@ def test_ranges_hold_what_they_say(name, low, high):
 
 @pytest.mark.parametrize("name", ["serving_tpot", "serving_ttft"])
 def test_nearer_than_the_tool_of_the_devices_maker_and_not_than_a_second_measurement(name):
-    found = {x.name: x for x in yardsticks(known(name))}
+    found = {x.name: x for x in yardsticks(confront(name))}
     ours, peer, again = (
         found[x] for x in ("sum of the kernels", "AIConfigurator 0.12", "the same run, measured again")
     )
@@ -184,7 +181,7 @@ def test_nearer_than_the_tool_of_the_devices_maker_and_not_than_a_second_measure
 @pytest.mark.parametrize(("tpot", "met"), [(0.01, 0.87), (0.02, 0.9), (0.033, 0.91)])
 def test_layouts_chosen_by_prediction_meet_their_target(tpot, met):
     """Nearly always at the edge of the range; with little margin, half of the choices are the best measured."""
-    result = known("serving_tpot")
+    result = confront("serving_tpot")
     near, edge = choices(result, tpot, margin=1.05), choices(result, tpot, margin=band_high())
     assert near.met >= met and near.kept_median > 0.98 and near.kept_p10 > 0.55
     assert edge.met >= 0.9 and edge.searches <= near.searches
@@ -194,7 +191,7 @@ def test_layouts_chosen_by_prediction_meet_their_target(tpot, met):
 @pytest.mark.parametrize("tpot", [0.01, 0.02, 0.033])
 def test_a_margin_with_which_eight_in_ten_runs_meet_their_target_is_as_good_as_knowing(tpot):
     """It meets targets nearly nine times in ten, answers more searches than the edge of the range, and keeps more."""
-    result = known("serving_tpot")
+    result = confront("serving_tpot")
     margin = likely_margin(result, chance=0.8)
     assert 1.05 < margin < band_high()
     asked = (choices, margin), (choices_of_knowing, margin), (choices, band_high())
@@ -206,9 +203,9 @@ def test_a_margin_with_which_eight_in_ten_runs_meet_their_target_is_as_good_as_k
 
 @pytest.mark.parametrize("tpot", [0.01, 0.02, 0.033])
 @pytest.mark.parametrize("margin", [1.12, 1.28])
-def test_a_margin_costs_as_much_where_times_are_known(tpot, margin):
+def test_a_margin_costs_as_much_where_times_are_confront(tpot, margin):
     """At the edge of the range nobody keeps four fifths in nine searches of ten: users were measured in doublings."""
-    result = known("serving_tpot")
+    result = confront("serving_tpot")
     ours, best = (f(result, tpot, margin) for f in (choices, choices_of_knowing))
     assert best.met == 1
     assert ours.kept_p10 > best.kept_p10 - 0.2
@@ -219,7 +216,7 @@ def test_a_margin_costs_as_much_where_times_are_known(tpot, margin):
 def test_the_next_number_of_users_is_far_away():
     """Why a margin costs so much: half of the users write a third less; with twice, a token takes a quarter longer."""
     runs, longer, fewer = {}, [], []
-    for row in known("serving_end_to_end").rows:
+    for row in confront("serving_end_to_end").rows:
         run = tuple(row[x] for x in _SEARCH + _LAYOUT)
         runs.setdefault(run, {})[run_of(row).users] = float(row["silicon_tpot_ms"]), float(row["end_to_end_ms"])
     for run in runs.values():
@@ -234,14 +231,14 @@ def test_the_next_number_of_users_is_far_away():
 @pytest.mark.parametrize("tpot", [0.01, 0.02, 0.033])
 def test_a_layout_chosen_by_prediction_keeps_four_fifths_of_the_best(tpot):
     """In nine searches of ten, with users let in as it turns out; rules by the number of devices keep far less."""
-    ours, most, fewest = layouts(known("serving_tpot"), tpot).values()
+    ours, most, fewest = layouts(confront("serving_tpot"), tpot).values()
     assert ours.able > 0.9 and ours.kept_median == 1 and ours.kept_p10 > 0.8
     assert most.kept_p10 < 0.3
     assert fewest.kept_p10 < ours.kept_p10 - 0.15 and fewest.able < ours.able
 
 
 def test_a_choice_among_measured_runs_that_were_predicted_perfectly_is_the_best():
-    result = known("serving_tpot")
+    result = confront("serving_tpot")
     perfect = dataclasses.replace(result, predicted=result.measured)
     assert choices(perfect, 0.02, margin=1).met == 1
     found = layouts(perfect, 0.02)["predicted"]
@@ -251,7 +248,7 @@ def test_a_choice_among_measured_runs_that_were_predicted_perfectly_is_the_best(
 
 def test_wide_groups_lie_between_hidden_messages_and_uneven_experts():
     """Five between messages hidden and waited for; two of prompts beyond, where experts are not balanced as well."""
-    waited, halves, uneven = known("wide_ep"), known("wide_ep_halves"), known("wide_ep_unbalanced")
+    waited, halves, uneven = confront("wide_ep"), confront("wide_ep_halves"), confront("wide_ep_unbalanced")
     assert len(waited.rows) == 7
     assert (uneven.predicted < waited.measured).all() and (waited.measured < halves.predicted).all()
     slow = {("DeepSeek production", "prefill"), ("RTP-LLM", "prefill")}
@@ -266,13 +263,13 @@ def test_wide_groups_lie_between_hidden_messages_and_uneven_experts():
 @pytest.mark.parametrize(("phase", "times"), [("prefill", 1.49), ("decode", 2.54)])
 def test_uneven_experts_are_as_slow_as_without_a_balancer(phase, times):
     """Those of SGLang's own report, on 32 and 72 H100."""
-    slower = known("wide_ep").predicted / known("wide_ep_unbalanced").predicted
-    here = [r["engine"] == "SGLang" and r["phase"] == phase for r in known("wide_ep").rows]
+    slower = confront("wide_ep").predicted / confront("wide_ep_unbalanced").predicted
+    here = [r["engine"] == "SGLang" and r["phase"] == phase for r in confront("wide_ep").rows]
     assert slower[here] == pytest.approx([times], rel=0.01)
 
 
 def test_a_profile_of_half_batches_is_priced_so():
-    result, many = known("infersim"), 0
+    result, many = confront("infersim"), 0
     assert result.summary["mean"] < 0.08
     for row, measured in zip(result.rows, result.measured, strict=True):
         call = stanzas()["infersim"].call(row)
@@ -304,11 +301,11 @@ def test_what_scripts_and_checkpoints_say_is_in_the_call(changed, said, rows):
 
 def test_medians_that_describe_a_user():
     """All rows of GLM-5 but one, under half of MiniMax-M2.5's."""
-    groups = {name: group["rows"] for name, group in known("h200_slo").groups.items()}
+    groups = {name: group["rows"] for name, group in confront("h200_slo").groups.items()}
     assert groups == {"GLM-5-FP8": 41, "MiniMax-M2.5": 16}
-    assert known("h200_slo").groups["GLM-5-FP8"]["median"] < 0.13
-    assert known("h200_slo").groups["GLM-5-FP8"]["p90"] < 0.265
-    row, found = known("h200_slo").rows[0], known("h200_slo").predicted[0]
+    assert confront("h200_slo").groups["GLM-5-FP8"]["median"] < 0.13
+    assert confront("h200_slo").groups["GLM-5-FP8"]["p90"] < 0.265
+    row, found = confront("h200_slo").rows[0], confront("h200_slo").predicted[0]
     asked = dict(tp=8, ep=1, prompt=10240, output=128, users=16, kv_bits=16, engine="vllm")
     assert (row["isl"], row["concurrency"]) == ("10240", "16")
     assert found == pytest.approx(serve(models.glm_5, accelerators.h200.at("fp8"), **asked).tpot)

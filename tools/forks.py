@@ -1,7 +1,8 @@
 """A pytest plugin: `pytest --forks 3` collects the tests once and runs them in three processes forked from there.
 
 Each worker begins with every import, table and confrontation of the process that collected, so that nothing is
-prepared twice.  A worker takes a batch at a time: the tests of one file, or what `part_of` of an item's file says.
+prepared twice.  A worker takes a batch at a time: the tests of one file, or those with the same `part`.  Where the
+system cannot fork, this process runs all tests.
 """
 
 import gc
@@ -54,10 +55,12 @@ class Forks:
             workers.append(worker)
         try:
             self._listen(session, links, iter(range(len(todo))))
+        except BaseException:
+            for worker in workers:
+                worker.terminate()
+            raise
         finally:
             for worker in workers:
-                if session.shouldfail or session.shouldstop:
-                    worker.terminate()
                 worker.join()
         return True
 
@@ -69,7 +72,8 @@ class Forks:
                 try:
                     kind, said = link.recv()
                 except EOFError:
-                    raise session.Failed(f"a worker died in {links[link]}") from None
+                    session.shouldfail = f"a worker died in {links[link]}"
+                    break
                 if kind == "next":
                     link.send(next(places, None))
                 elif kind == "begins":
@@ -81,8 +85,7 @@ class Forks:
                         hook.pytest_runtest_logfinish(nodeid=report.nodeid, location=report.location)
                 else:
                     last = links.pop(link)
-                    if said:
-                        raise session.Failed(f"a worker ended after {last}:\n{said}")
+                    session.shouldfail = session.shouldfail or (said and f"a worker ended after {last}:\n{said}")
             if session.shouldfail:
                 raise session.Failed(session.shouldfail)
             if session.shouldstop:

@@ -110,7 +110,7 @@ def _nursery(listener, alive):
 
 
 def fork_kernels(prepare: Callable[[], object] = lambda: None) -> None:
-    """From now on this process, and those forked from it, fork their kernels from a copy of it as it is after `prepare`.
+    """Fork the kernels of this process, and of those forked from it, from a copy of it as it is after `prepare`.
 
     Where the system cannot fork, kernels are started as they were.
     """

@@ -91,8 +91,9 @@ def _arguments(text: str) -> dict:
     text = re.sub(r"(^|\s)#.*$", "", text, flags=re.M)
     values = dict(_ASSIGNED.findall(text))
     text = re.sub(r"\$\{?(\w+)\}?", lambda x: values.get(x[1], x[0]), text.replace("\\\n", " "))
+    text = re.sub(r"[()]", " ", text)
     try:
-        tokens = shlex.split(re.sub(r"[()]", " ", text))
+        tokens = shlex.split(text) if re.search(r"[\"'\\]", text) else re.findall(r"[^ \t\r\n]+", text)
     except ValueError as error:
         raise ValueError(f"this is no argument list: {error}") from None
     tokens = [x for token in tokens for x in (token.split() if token.lstrip().startswith("--") else [token])]
