@@ -24,7 +24,6 @@ __all__ = ["fork_kernels"]
 
 # What asks for its kernel when it is imported (widgets, the formats of figures) is left to the chapter.
 IMPORTED = [
-    "ipykernel.kernelapp",
     "matplotlib.pyplot",
     "scalebook.training",
     "scalebook.inference",
@@ -32,6 +31,7 @@ IMPORTED = [
     "scalebook.search",
     "sympy.physics.units",  # simplifying asks for it
 ]
+_forked = False  # whether this process, or one that it was forked from, has called `fork_kernels`
 INLINE = "module://matplotlib_inline.backend_inline"  # kernels say it by a variable, too late for what is imported
 
 
@@ -94,6 +94,7 @@ def _nursery(listener, alive):
     with open(os.devnull, "w") as nothing:  # what Jupyter says of its kernels is no output of a test
         os.dup2(nothing.fileno(), 1)
         os.dup2(nothing.fileno(), 2)
+    import_module("ipykernel.kernelapp")  # where it is imported, tqdm draws bars for notebooks
     signal.signal(signal.SIGCHLD, _reap)
     while alive not in select.select([listener, alive], [], [])[0]:
         caller, _ = listener.accept()
@@ -112,10 +113,12 @@ def _nursery(listener, alive):
 def fork_kernels(prepare: Callable[[], object] = lambda: None) -> None:
     """Fork the kernels of this process, and of those forked from it, from a copy of it as it is after `prepare`.
 
-    Where the system cannot fork, kernels are started as they were.
+    The first call counts. Where the system cannot fork, kernels are started as they were.
     """
-    if not hasattr(os, "fork"):
+    global _forked
+    if _forked or not hasattr(os, "fork"):
         return
+    _forked = True
     for name in IMPORTED:
         import_module(name)
     prepare()
@@ -123,9 +126,11 @@ def fork_kernels(prepare: Callable[[], object] = lambda: None) -> None:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
     listener.listen()
-    alive, ours = os.pipe()  # `ours` is closed when the last process that may ask for a kernel has ended
+    alive, _ours = os.pipe()  # `_ours` is closed when the last process that may ask for a kernel has ended
     if not os.fork():
-        os.close(ours)
+        low, high = sorted((listener.fileno(), alive))  # who keeps a browser's pipe open keeps the browser waiting
+        for first, last in ((3, low), (low + 1, high), (high + 1, os.sysconf("SC_OPEN_MAX"))):
+            os.closerange(first, last)
         try:
             _nursery(listener, alive)
         finally:
