@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scalebook import runs
-from scalebook.inference import prefix, queues, scaling
+from scalebook.inference import prefix, queues, scaling, tail
 from scalebook.inference.prefix import zipf
 from scalebook.inference.prompts import prompts_ahead_out_of_step, queue_time_of_group
 from scalebook.inference.queues import closed_loop, open_loop
@@ -190,7 +190,7 @@ def simulated_largest(draw, ways):
 @pytest.mark.parametrize("ways", [2, 8, 72, 2048])
 @pytest.mark.parametrize(
     ("draw", "form", "slack"),
-    cases("the slowest of a group", globals()).values(),
+    cases("the slowest of a group", {"tail": tail, "np": np}).values(),
 )
 def test_the_slowest_of_a_group(draw, form, slack, ways):
     mean, error = simulated_largest(draw, ways)

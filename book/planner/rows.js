@@ -38,9 +38,7 @@ function planRows(engine, words) {
     when_used: ({ slides }) => (config, block) => typed(config, "use_sliding_window", "boolean", false) && rule(slides)(config, block),
     upper: () => (config, block) => block >= count(config, "max_window_layers", 28, 0),
     even: () => (config, block) => block % 2 === 0,
-    all_but_sixth: () => (config, block) => (block + 1) % count(config, "sliding_window_pattern", 6) !== 0,
-    all_but_fourth: () => (config, block) => (block + 1) % count(config, "no_rope_layer_interval", 4) !== 0,
-    all_but_full: () => (config, block) => (block + 1) % count(config, "full_attention_interval", 4) !== 0,
+    all_but: ({ field, default: usual }) => (config, block) => (block + 1) % count(config, field, usual) !== 0,
     after_dense: ({ first }) => (config, block) => block >= count(config, "first_k_dense_replace", first, 0) && block % count(config, "moe_layer_freq", 1) === 0,
     sparse_step: () => (config, block) => !typed(config, "mlp_only_layers", "list", []).includes(block) && (block + 1) % count(config, "decoder_sparse_step", 1) === 0,
     interleaved: () => (config, block) => {

@@ -104,6 +104,7 @@ def blocks(function: Callable, values: dict[str, np.ndarray | float]) -> list[np
     """Evaluate a vector function block by block, and return one array per output.  Raises as `broadcast`."""
     shape = broadcast(values)
     size = math.prod(shape)
+    values = {n: np.float64(x) if type(x) is float else x for n, x in values.items()}  # which overflow to infinity
     with np.errstate(all="ignore"):
         if size <= 2 * BLOCK:
             return [np.array(np.broadcast_to(x, shape), float) for x in function(*values.values())]

@@ -146,7 +146,8 @@ def _check_columns(thing, where, rows, measured):
     known = {*NOTATION, *words(thing), *_ROWS, *_IDS}
     if measured not in rows[0]:
         raise ValueError(f"{where} lacks the column {measured}, which is what was measured; measured= names another")
-    if strange := next((x for x in rows[0] if x not in known), None):
+    strange = next((x for x in rows[0] if x not in known), None)
+    if strange is not None:
         kinds = f"a letter, a word of {thing.name}" if words(thing) else "a letter"
         said = f"is neither {kinds} nor {either(_ROWS)}; {nearest(strange, known)}"
         raise ValueError(f"{where}: the column {quoted(strange)} {said}")
