@@ -126,11 +126,9 @@ def fork_kernels(prepare: Callable[[], object] = lambda: None) -> None:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
     listener.listen()
-    alive, _ours = os.pipe()  # `_ours` is closed when the last process that may ask for a kernel has ended
+    alive, ours = os.pipe()  # `ours` is closed when the last process that may ask for a kernel has ended
     if not os.fork():
-        low, high = sorted((listener.fileno(), alive))  # who keeps a browser's pipe open keeps the browser waiting
-        for first, last in ((3, low), (low + 1, high), (high + 1, os.sysconf("SC_OPEN_MAX"))):
-            os.closerange(first, last)
+        os.close(ours)
         try:
             _nursery(listener, alive)
         finally:
