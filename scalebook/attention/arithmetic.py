@@ -7,7 +7,7 @@
 
 from sympy import Min, floor
 
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, same
 
 __all__ = [
     "attention_flops", "attention_share", "causal_pairs", "chunk_pairs", "doubling_growth", "ffn_flops", "full_pairs",
@@ -20,14 +20,10 @@ __all__ = [
 # Query-key pairs
 
 
-@formula("context", "vaswani2017 §3.2")
-def prefill_context(seq):
-    """Default context in training and prefill: the tokens themselves.
-
-    >>> prefill_context(seq=4096)
-    4096.0
-    """
-    return seq
+prefill_context = same(
+    "prefill_context", "context", "seq", "vaswani2017 §3.2",
+    "Default context in training and prefill: the tokens themselves.",
+)  # fmt: skip
 
 
 @formula("pairs", "vaswani2017 §3.2", given=[prefill_context])

@@ -3,7 +3,7 @@
 from sympy import Max, Piecewise, Rational, ceiling
 
 from scalebook.attention.arithmetic import window_pairs
-from scalebook.language import constant, formula
+from scalebook.language import constant, formula, same
 
 __all__ = [
     "dense_tokens_picked", "head_tile_hopper", "index_bits_block", "index_flops", "index_kernel_time",
@@ -48,24 +48,16 @@ def index_kernel_time(
     return Max(computed, traffic / (bandwidth_efficiency * hbm_bandwidth), evaluate=False)
 
 
-@formula("index_peak", _HERE)
-def index_peak_fp8(peak_fp8):
-    """Peak FLOP/s of the indexer, which multiplies in 8 bits whatever the precision of the other products.
-
-    >>> index_peak_fp8(peak_fp8="1978.9 TFLOP/s")
-    1978900000000000.0
-    """
-    return peak_fp8
+index_peak_fp8 = same(
+    "index_peak_fp8", "index_peak", "peak_fp8", _HERE,
+    "Peak FLOP/s of the indexer, which multiplies in 8 bits whatever the precision of the other products.",
+)  # fmt: skip
 
 
-@formula("index_peak", _HERE)
-def index_peak_same(peak_flops):
-    """Peak FLOP/s of the indexer on devices without 8-bit products, where it multiplies at the peak of other products.
-
-    >>> index_peak_same(peak_flops="312 TFLOP/s")
-    312000000000000.0
-    """
-    return peak_flops
+index_peak_same = same(
+    "index_peak_same", "index_peak", "peak_flops", _HERE,
+    "Peak FLOP/s of the indexer on devices without 8-bit products, where it multiplies at the peak of other products.",
+)  # fmt: skip
 
 
 index_bits_block = constant(
@@ -85,14 +77,10 @@ def picked_pairs(seq, context, index_tokens):
     return whole - past
 
 
-@formula("dense_tokens", "sglang-short")
-def dense_tokens_picked(index_tokens):
-    """Prompt length up to which SGLang runs dense latent attention and skips the indexer. For vLLM of 2026 give 0.
-
-    >>> dense_tokens_picked(index_tokens=2048)
-    2048.0
-    """
-    return index_tokens
+dense_tokens_picked = same(
+    "dense_tokens_picked", "dense_tokens", "index_tokens", "sglang-short",
+    "Prompt length up to which SGLang runs dense latent attention and skips the indexer. For vLLM of 2026 give 0.",
+)  # fmt: skip
 
 
 head_tile_hopper = constant(

@@ -17,7 +17,7 @@ from scalebook.attention.sparse import (
     sparse_efficiency,
     tiled_heads,
 )
-from scalebook.language import Row, constant, formula
+from scalebook.language import Row, constant, formula, same
 from scalebook.language.row import Cell, quantity
 
 __all__ = [
@@ -108,24 +108,16 @@ def result_bits(activation_bits, fp32_bits):
     return Max(fp32_bits / 2, activation_bits)
 
 
-@formula("expert_peak", "deepseek2024-v3 §3.3")
-def expert_peak_same(peak_flops):
-    """Default peak FLOP/s of expert products: experts multiply in the same precision as all other products.
-
-    >>> expert_peak_same(peak_flops="1 PFLOP/s")
-    1000000000000000.0
-    """
-    return peak_flops
+expert_peak_same = same(
+    "expert_peak_same", "expert_peak", "peak_flops", "deepseek2024-v3 §3.3",
+    "Default peak FLOP/s of expert products: experts multiply in the same precision as all other products.",
+)  # fmt: skip
 
 
-@formula("expert_efficiency", _EXPERTS)
-def expert_efficiency_same(matmul_efficiency):
-    """Default share of the peak that expert products reach: the same as other products.
-
-    >>> expert_efficiency_same(matmul_efficiency=0.7)
-    0.7
-    """
-    return matmul_efficiency
+expert_efficiency_same = same(
+    "expert_efficiency_same", "expert_efficiency", "matmul_efficiency", _EXPERTS,
+    "Default share of the peak that expert products reach: the same as other products.",
+)  # fmt: skip
 
 
 @formula("etp", "deepseek2024-v3 §3.4")
@@ -161,24 +153,16 @@ no_norm_sums = constant(
 )  # fmt: skip
 
 
-@formula("sum_launch", "aiconfigurator-nccl")
-def sum_launch_collective(collective_launch):
-    """Default launch time of an engine's own all-reduce, if it was not measured: the library's `collective_launch`.
-
-    >>> sum_launch_collective(collective_launch="7 us")
-    7e-06
-    """
-    return collective_launch
+sum_launch_collective = same(
+    "sum_launch_collective", "sum_launch", "collective_launch", "aiconfigurator-nccl",
+    "Default launch time of an engine's own all-reduce, if it was not measured: the library's `collective_launch`.",
+)  # fmt: skip
 
 
-@formula("sum_latency", "aiconfigurator-nccl")
-def sum_latency_near(near_latency):
-    """Default hop latency of an engine's own all-reduce, if it was not measured: the `near_latency` of a ring.
-
-    >>> sum_latency_near(near_latency="1 us")
-    1e-06
-    """
-    return near_latency
+sum_latency_near = same(
+    "sum_latency_near", "sum_latency", "near_latency", "aiconfigurator-nccl",
+    "Default hop latency of an engine's own all-reduce, if it was not measured: the `near_latency` of a ring.",
+)  # fmt: skip
 
 
 def kind_read(model: Mapping) -> str:

@@ -5,7 +5,7 @@ full, but every prompt's cache has to be sent between them.
 """
 
 from scalebook.inference.queues import TARGET_ABOVE_BASE, end_to_end, token_time_linear
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, same
 from scalebook.memory.serving import kv_cache_per_token
 
 __all__ = [
@@ -29,14 +29,9 @@ def batch_under_target(tpot_target, base_time, added_time):
     return (tpot_target - base_time) / added_time
 
 
-@formula("tpot", "zhong2024")
-def tpot_alone(token_time):
-    """Time per output token if no prompt delays decoding: one step.
-
-    >>> tpot_alone(token_time="20 ms")
-    0.02
-    """
-    return token_time
+tpot_alone = same(
+    "tpot_alone", "tpot", "token_time", "zhong2024", "Time per output token if no prompt delays decoding: one step."
+)
 
 
 @formula("prefill_devices", "zhong2024")

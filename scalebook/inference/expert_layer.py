@@ -5,7 +5,7 @@ Efficiencies come from the device's row, or from a library's cells for experts (
 
 from sympy import Max, Min, Piecewise, ceiling, floor
 
-from scalebook.language import Sheet, constant, formula, symbol
+from scalebook.language import Sheet, constant, formula, same, symbol
 from scalebook.machine import kernels
 
 from .assumptions import assigned_passes, routing_time_least
@@ -30,24 +30,16 @@ results_in_sixteen = constant(
 )  # fmt: skip
 
 
-@formula("expert_stream_efficiency", _EXPERTS)
-def expert_stream_same(stream_efficiency):
-    """Default bandwidth share of expert weights, if it was not measured: the same as for other streams.
-
-    >>> expert_stream_same(stream_efficiency=0.8)
-    0.8
-    """
-    return stream_efficiency
+expert_stream_same = same(
+    "expert_stream_same", "expert_stream_efficiency", "stream_efficiency", _EXPERTS,
+    "Default bandwidth share of expert weights, if it was not measured: the same as for other streams.",
+)  # fmt: skip
 
 
-@formula("gather_bits", _EXPERTS)
-def gather_bits_same(activation_bits):
-    """Default width of gathered tokens: the width of the product's inputs, since tokens are quantized before copying.
-
-    >>> gather_bits_same(activation_bits=8)
-    8.0
-    """
-    return activation_bits
+gather_bits_same = same(
+    "gather_bits_same", "gather_bits", "activation_bits", _EXPERTS,
+    "Default width of gathered tokens: the width of the product's inputs, since tokens are quantized before copying.",
+)  # fmt: skip
 
 
 no_scale_time = constant(
@@ -56,14 +48,10 @@ no_scale_time = constant(
 )  # fmt: skip
 
 
-@formula("block_rows", "nvidia-matmul-guide §3.1")
-def block_rows_tile(tile_rows):
-    """Default block height: the rows of a tile, so that each expert's rows fill whole tiles.
-
-    >>> block_rows_tile(tile_rows=64)
-    64.0
-    """
-    return tile_rows
+block_rows_tile = same(
+    "block_rows_tile", "block_rows", "tile_rows", "nvidia-matmul-guide §3.1",
+    "Default block height: the rows of a tile, so that each expert's rows fill whole tiles.",
+)  # fmt: skip
 
 
 @formula("block_rows", "deepgemm")

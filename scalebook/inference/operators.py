@@ -14,7 +14,7 @@ from sympy import Max, Min, ceiling, floor
 from scalebook.attention import arithmetic
 from scalebook.attention import kernels as fused
 from scalebook.inference import assumptions
-from scalebook.language import Formula, Sheet, constant, formula
+from scalebook.language import Formula, Sheet, constant, formula, same
 from scalebook.machine.kernels import one_core
 
 __all__ = [
@@ -36,14 +36,10 @@ one_new_token = constant(
 )  # fmt: skip
 
 
-@formula("query_bits", "shah2024 §3")
-def queries_as_they_come(activation_bits):
-    """Default width of queries: the width of the projections; some kernels quantize them.
-
-    >>> queries_as_they_come(activation_bits=16)
-    16.0
-    """
-    return activation_bits
+queries_as_they_come = same(
+    "queries_as_they_come", "query_bits", "activation_bits", "shah2024 §3",
+    "Default width of queries: the width of the projections; some kernels quantize them.",
+)  # fmt: skip
 
 
 def _of_kind(name: str, default: Formula) -> Formula:

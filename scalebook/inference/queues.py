@@ -8,7 +8,7 @@ Memory is assumed to hold every sequence.
 
 from sympy import Max, S
 
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, same
 
 __all__ = [
     "batch_closed", "batch_open", "capacity_open", "closed_loop", "device_rate_served", "end_to_end",
@@ -244,14 +244,10 @@ open_loop = Sheet(
 # A closed loop: each user sends the next request when the last is answered
 
 
-@formula("batch", "yu2022")
-def batch_closed(users):
-    """Sequences in a step of a closed loop: one for every user, since prompts are read between steps.
-
-    >>> batch_closed(users=32)
-    32.0
-    """
-    return users
+batch_closed = same(
+    "batch_closed", "batch", "users", "yu2022",
+    "Sequences in a step of a closed loop: one for every user, since prompts are read between steps.",
+)  # fmt: skip
 
 
 @formula("end_to_end", "little1961", domain=SOME_USER)

@@ -20,7 +20,7 @@ from scalebook.inference.pools import apart
 from scalebook.inference.rules import reason
 from scalebook.inference.step import Step, step_formulas, tokens_of
 from scalebook.inference.two_batch_overlap import parts_of_step
-from scalebook.language import Formula, Row, Sheet, formula, show, symbol
+from scalebook.language import Formula, Row, Sheet, formula, same, show, symbol
 
 __all__ = ["Serve", "ServeSheet", "fullest_as_said", "mixed_formulas", "serve", "serve_sheet", "while_reading"]
 
@@ -167,14 +167,10 @@ def while_reading(f: Formula, passes: int = 1) -> Formula:
     return Formula(name, letter, substituted(substituted(f.rhs, given, {}), letters, {}), f.sources, f.__doc__)
 
 
-@formula("mixed_fullest", "raab1998 theorem 1")
-def fullest_as_said(fullest_share):
-    """Load of the fullest device in mixed steps, if it is given: as in decode steps. A formula makes it larger.
-
-    >>> fullest_as_said(fullest_share=1.25)
-    1.25
-    """
-    return fullest_share
+fullest_as_said = same(
+    "fullest_as_said", "mixed_fullest", "fullest_share", "raab1998 theorem 1",
+    "Load of the fullest device in mixed steps, if it is given: as in decode steps. A formula makes it larger.",
+)  # fmt: skip
 
 
 class ServeSheet(Sheet):

@@ -1,7 +1,8 @@
 """The language of the book: letters, formulas, sheets, rows and units."""
 
+from .defaults import constant, same
 from .domain import OutsideDomain
-from .formula import FORMULAS, Formula, constant, formula
+from .formula import FORMULAS, Formula, formula
 from .notation import NOTATION, letter, symbol, tex
 from .row import Cell, Row
 from .sheet import Sheet
@@ -12,5 +13,5 @@ LETTERS = frozenset(NOTATION)  # the book's own; NOTATION holds those that a cha
 
 __all__ = [
     "FORMULAS", "LETTERS", "NOTATION", "SOURCES", "Cell", "Formula", "OutsideDomain", "Row", "Sheet", "cite",
-    "constant", "formula", "letter", "parse", "show", "symbol", "tex",
+    "constant", "formula", "letter", "parse", "same", "show", "symbol", "tex",
 ]  # fmt: skip

@@ -16,7 +16,6 @@ hbm_bandwidth = 1000000000000000/ridge_intensity
 import html
 import inspect
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from itertools import chain
@@ -33,7 +32,7 @@ from .row import fitting, gather, quantity
 from .units import show, words_in
 from .worked import Worked
 
-__all__ = ["FORMULAS", "Formula", "constant", "formula"]
+__all__ = ["FORMULAS", "Formula", "entered", "formula"]
 
 FORMULAS: dict[str, "Formula"] = {}
 
@@ -349,29 +348,12 @@ def formula(
 
         doc, made = inspect.getdoc(function), function.__code__
         new = Formula(function.__name__, letter, lambda: called(function), sources, doc, given, holds)
-        return _entered(new, function, function.__module__, (made.co_filename, made.co_firstlineno))
+        return entered(new, function, function.__module__, (made.co_filename, made.co_firstlineno))
 
     return enter
 
 
-def constant(
-    name: str, letter: str, value: int | str | sympy.Expr, sources: str | tuple[str, ...], meaning: str
-) -> Formula:
-    """Return a formula without inputs, such as a default value, under the name of its variable.
-
-    `value` is an integer, an exact decimal as text, or a SymPy number.
-
-    >>> constant("whole", "stream_efficiency", "0.5", "williams2009", "Half of the bandwidth.")()
-    0.5
-    """
-    rhs = sympy.Rational(value) if isinstance(value, str) else sympy.sympify(value)
-    new = Formula(name, letter, rhs, (sources,) if isinstance(sources, str) else sources, meaning)
-    new.__doc__ = f"{meaning}\n\n>>> {name}()\n{float(rhs)}"
-    caller = sys._getframe(1)
-    return _entered(new, lambda: rhs, caller.f_globals["__name__"], (caller.f_code.co_filename, caller.f_lineno))
-
-
-def _entered(new: Formula, function: Callable, module: str, place: tuple[str, int]) -> Formula:
+def entered(new: Formula, function: Callable, module: str, place: tuple[str, int]) -> Formula:
     """Return the formula, registered by its name, with the function, module, file and line that define it."""
     new.__wrapped__, new.__module__, new.place = function, module, place
     old = FORMULAS.get(new.name, new)

@@ -2,7 +2,7 @@
 
 from sympy import And, Ge, Gt, Min, Piecewise
 
-from scalebook.language import formula
+from scalebook.language import formula, same
 from scalebook.machine.collective_rates import FABRIC
 from scalebook.machine.collective_schedules import one_shot_all_reduce, two_shot_all_reduce
 from scalebook.machine.collectives import all_reduce
@@ -10,24 +10,16 @@ from scalebook.machine.collectives import all_reduce
 __all__ = ["engine_all_reduce", "sum_rate_of_links", "sum_reach_near"]
 
 
-@formula("sum_reach", "vllm-custom-all-reduce")
-def sum_reach_near(near_efficiency):
-    """Default link efficiency of an engine's own all-reduce: that of collectives.
-
-    >>> sum_reach_near(near_efficiency=0.883)
-    0.883
-    """
-    return near_efficiency
+sum_reach_near = same(
+    "sum_reach_near", "sum_reach", "near_efficiency", "vllm-custom-all-reduce",
+    "Default link efficiency of an engine's own all-reduce: that of collectives.",
+)  # fmt: skip
 
 
-@formula("sum_rate", "vllm-custom-all-reduce")
-def sum_rate_of_links(scaleup_bandwidth):
-    """Default rate limit of an engine's own all-reduce: the bandwidth of the links.
-
-    >>> sum_rate_of_links(scaleup_bandwidth="450 GB/s") / 1e9
-    450.0
-    """
-    return scaleup_bandwidth
+sum_rate_of_links = same(
+    "sum_rate_of_links", "sum_rate", "scaleup_bandwidth", "vllm-custom-all-reduce",
+    "Default rate limit of an engine's own all-reduce: the bandwidth of the links.",
+)  # fmt: skip
 
 
 def _is_left_to_library(collective_bytes, library_bytes):

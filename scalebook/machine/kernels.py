@@ -8,7 +8,7 @@ are nearly as long. Clocks and instruction overhead are covered by one measured 
 
 from sympy import Max, Min, Pow, Rational, ceiling, floor, sqrt
 
-from scalebook.language import Sheet, constant, formula
+from scalebook.language import Sheet, constant, formula, same
 from scalebook.language.renamed import renamed
 
 __all__ = [
@@ -57,14 +57,10 @@ typical_stream_efficiency = constant(
 )  # fmt: skip
 
 
-@formula("attention_peak", "dao2022 §3.1")
-def attention_peak_same(peak_flops):
-    """Peak FLOP/s of attention: the same as for other products.
-
-    >>> attention_peak_same(peak_flops="312 TFLOP/s")
-    312000000000000.0
-    """
-    return peak_flops
+attention_peak_same = same(
+    "attention_peak_same", "attention_peak", "peak_flops", "dao2022 §3.1",
+    "Peak FLOP/s of attention: the same as for other products.",
+)  # fmt: skip
 
 
 @formula("attention_peak", "deepseek2024-v3 §3.3.1")
@@ -77,14 +73,10 @@ def attention_peak_bf16(peak_bf16, peak_flops):
     return Min(peak_bf16, peak_flops, evaluate=False)
 
 
-@formula("matmul_bf16", "deepseek2024-v3 §3.3.1")
-def wide_efficiency(matmul_efficiency):
-    """Default efficiency of 16-bit products if they were not measured: the same share as other products.
-
-    >>> wide_efficiency(matmul_efficiency=0.7)
-    0.7
-    """
-    return matmul_efficiency
+wide_efficiency = same(
+    "wide_efficiency", "matmul_bf16", "matmul_efficiency", "deepseek2024-v3 §3.3.1",
+    "Default efficiency of 16-bit products if they were not measured: the same share as other products.",
+)  # fmt: skip
 
 
 @formula("tiles", _TILES)

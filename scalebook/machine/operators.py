@@ -10,7 +10,7 @@ How long the second takes depends on the engine and the format more than on the 
 
 from sympy import Ge, Le, Max, Piecewise, ceiling
 
-from scalebook.language import Sheet, constant, formula
+from scalebook.language import Sheet, constant, formula, same
 
 from .datasheet import best_found
 from .kernels import (
@@ -46,14 +46,10 @@ wide_activations = constant(
 )  # fmt: skip
 
 
-@formula("weight_bits", _MEASURED)
-def same_bits(activation_bits):
-    """Default width of weights, the same as the width of the activations.
-
-    >>> same_bits(activation_bits=8)
-    8.0
-    """
-    return activation_bits
+same_bits = same(
+    "same_bits", "weight_bits", "activation_bits", _MEASURED,
+    "Default width of weights, the same as the width of the activations.",
+)  # fmt: skip
 
 
 results_of_16_bits = constant(

@@ -7,7 +7,7 @@ it; sums run down and leave at the bottom. A weight matrix larger than the array
 import numpy as np
 from sympy import Max, Min, ceiling
 
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, same
 
 from .roofline import ridge_intensity
 
@@ -28,14 +28,10 @@ def array_tiles(inner, columns, array_side):
     return ceiling(inner / array_side) * ceiling(columns / array_side)
 
 
-@formula("load_cycles", "samajdar2020")
-def load_by_rows(array_side):
-    """Cycles to load a tile of weights that enters at the top, one row per cycle.
-
-    >>> load_by_rows(array_side=128)
-    128.0
-    """
-    return array_side
+load_by_rows = same(
+    "load_by_rows", "load_cycles", "array_side", "samajdar2020",
+    "Cycles to load a tile of weights that enters at the top, one row per cycle.",
+)  # fmt: skip
 
 
 @formula("load_cycles", "aws-nki-matmul")

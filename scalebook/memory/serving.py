@@ -2,7 +2,7 @@
 
 from sympy import Max, Min, floor
 
-from scalebook.language import formula
+from scalebook.language import formula, same
 from scalebook.tables.shapes import kv_width_grouped, kv_width_latent
 
 __all__ = [
@@ -33,14 +33,10 @@ def kv_cache_per_token(layers, kv_width, kv_bits):
     return layers * kv_width * kv_bits / 8
 
 
-@formula("cached", "vaswani2017 §3.2")
-def full_attention(context):
-    """Cached tokens if every layer keeps every token of the context.
-
-    >>> full_attention(context=8192)
-    8192.0
-    """
-    return context
+full_attention = same(
+    "full_attention", "cached", "context", "vaswani2017 §3.2",
+    "Cached tokens if every layer keeps every token of the context.",
+)  # fmt: skip
 
 
 @formula("cached", "beltagy2020 §3.1")

@@ -5,7 +5,7 @@ Some formulas refuse few micro-batches: then call `scalebook.pipeline.simulation
 
 from sympy import Eq, Max, Min, Mod, ceiling
 
-from scalebook.language import formula
+from scalebook.language import formula, same
 
 __all__ = [
     "bubble_1f1b", "bubble_1f1b_transfers", "bubble_dualpipe", "bubble_gpipe", "bubble_interleaved", "bubble_zb_h1",
@@ -17,24 +17,16 @@ __all__ = [
 # Equal times: an explicit assumption
 
 
-@formula("input_gradient_time", "kaplan2020 §2.1")
-def equal_input_gradient(forward_time):
-    """Time of the input gradient if it equals the forward pass: a matrix product and this gradient take equal FLOPs.
-
-    >>> equal_input_gradient(forward_time="20 ms")
-    0.02
-    """
-    return forward_time
+equal_input_gradient = same(
+    "equal_input_gradient", "input_gradient_time", "forward_time", "kaplan2020 §2.1",
+    "Time of the input gradient if it equals the forward pass: a matrix product and this gradient take equal FLOPs.",
+)  # fmt: skip
 
 
-@formula("weight_gradient_time", "kaplan2020 §2.1")
-def equal_weight_gradient(forward_time):
-    """Time of the weight gradient if it equals the forward pass: a matrix product and this gradient take equal FLOPs.
-
-    >>> equal_weight_gradient(forward_time="20 ms")
-    0.02
-    """
-    return forward_time
+equal_weight_gradient = same(
+    "equal_weight_gradient", "weight_gradient_time", "forward_time", "kaplan2020 §2.1",
+    "Time of the weight gradient if it equals the forward pass: a matrix product and this gradient take equal FLOPs.",
+)  # fmt: skip
 
 
 # Limits of the schedules: the fewest micro-batches, or the size of their groups

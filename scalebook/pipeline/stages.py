@@ -3,7 +3,7 @@
 from sympy import Le, Min, Piecewise, Rational
 
 from scalebook.attention.arithmetic import attention_flops, causal_pairs, pair_width_grouped, prefill_context
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, same
 from scalebook.pipeline.bubbles import EVEN_STAGES, FILLED_TWICE, GROUPS, PAIRS, bubble_1f1b_transfers, pipeline_idle
 from scalebook.tables.shapes import used_params
 
@@ -18,14 +18,10 @@ __all__ = [
 # Kept
 
 
-@formula("held_microbatches", "huang2019 §2.3")
-def held_gpipe(microbatches):
-    """Micro-batches that a stage of GPipe holds: all of them, because all forward passes run first.
-
-    >>> held_gpipe(microbatches=32)
-    32.0
-    """
-    return microbatches
+held_gpipe = same(
+    "held_gpipe", "held_microbatches", "microbatches", "huang2019 §2.3",
+    "Micro-batches that a stage of GPipe holds: all of them, because all forward passes run first.",
+)  # fmt: skip
 
 
 @formula("held_microbatches", "narayanan2021 §2.2.1")

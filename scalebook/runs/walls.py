@@ -7,7 +7,7 @@ only so many devices can share a step's tokens before data takes longer to move 
 
 from sympy import Max, Min, Rational, log, sqrt
 
-from scalebook.language import Sheet, constant, formula
+from scalebook.language import Sheet, constant, formula, same
 from scalebook.machine.collective_rates import FABRIC
 from scalebook.training.overlap import group_rate
 
@@ -146,14 +146,10 @@ def tp_of_network(hidden, link_achieved, activation_bits, peak_flops):
     return 9 * hidden * link_achieved / (activation_bits / 8 * peak_flops)
 
 
-@formula("near_ways", _HERE)
-def whole_domain(scaleup_size):
-    """Devices of a collective in each scale-up domain, if groups fill whole domains and use the ports of all devices.
-
-    >>> whole_domain(scaleup_size=8)
-    8.0
-    """
-    return scaleup_size
+whole_domain = same(
+    "whole_domain", "near_ways", "scaleup_size", _HERE,
+    "Devices of a collective in each scale-up domain, if groups fill whole domains and use the ports of all devices.",
+)  # fmt: skip
 
 
 two_microbatches = constant(

@@ -1,6 +1,6 @@
 """Letters that follow from a model's shape alone; a row of `models` has each from the formula that fits the model."""
 
-from scalebook.language import formula
+from scalebook.language import formula, same
 
 __all__ = [
     "attention_width_grouped", "attention_width_hybrid", "attention_width_latent", "cache_heads_grouped",
@@ -127,14 +127,10 @@ def routed_share(top_k, experts):
     return top_k / experts
 
 
-@formula("cache_heads", "shazeer2019 §3")
-def cache_heads_grouped(kv_heads):
-    """Heads over which a cache can be split across devices; a latent cache cannot be split.
-
-    >>> cache_heads_grouped(kv_heads=8)
-    8.0
-    """
-    return kv_heads
+cache_heads_grouped = same(
+    "cache_heads_grouped", "cache_heads", "kv_heads", "shazeer2019 §3",
+    "Heads over which a cache can be split across devices; a latent cache cannot be split.",
+)  # fmt: skip
 
 
 @formula("used_params", "austin2025 ch. 7")

@@ -6,7 +6,7 @@ A device's own cell, or a value given in a call, takes precedence over these.
 from sympy import Max, Min, ceiling
 
 from scalebook.attention.arithmetic import causal_pairs, chunk_pairs, window_pairs
-from scalebook.language import constant, formula
+from scalebook.language import constant, formula, same
 from scalebook.machine.collective_rates import FABRIC
 from scalebook.machine.kernels import grouped_hidden
 
@@ -24,24 +24,16 @@ sustained_rate = constant(
 )  # fmt: skip
 
 
-@formula("training_efficiency", "aiconfigurator-gemm")
-def training_efficiency_alone(matmul_efficiency):
-    """Efficiency of products in training, equal to their efficiency alone if the device has no cell for training.
-
-    >>> training_efficiency_alone(matmul_efficiency=0.7)
-    0.7
-    """
-    return matmul_efficiency
+training_efficiency_alone = same(
+    "training_efficiency_alone", "training_efficiency", "matmul_efficiency", "aiconfigurator-gemm",
+    "Efficiency of products in training, equal to their efficiency alone if the device has no cell for training.",
+)  # fmt: skip
 
 
-@formula("grouped_efficiency", "simumax-b200")
-def grouped_efficiency_same(training_efficiency):
-    """Efficiency of the experts' products, equal to other products'. A B200 measures 0.52 and 0.50.
-
-    >>> grouped_efficiency_same(training_efficiency=0.6)
-    0.6
-    """
-    return training_efficiency
+grouped_efficiency_same = same(
+    "grouped_efficiency_same", "grouped_efficiency", "training_efficiency", "simumax-b200",
+    "Efficiency of the experts' products, equal to other products'. A B200 measures 0.52 and 0.50.",
+)  # fmt: skip
 
 
 @formula("grouped_efficiency", "maxtext")
@@ -54,14 +46,10 @@ def grouped_efficiency_padded(training_efficiency, capacity_factor):
     return training_efficiency / capacity_factor
 
 
-@formula("training_bf16", "deepseek2024-v3 §3.3.1")
-def training_wide_alone(matmul_bf16):
-    """Efficiency in training of products that stay in 16 bits when others are narrower: the same as alone.
-
-    >>> training_wide_alone(matmul_bf16=0.7)
-    0.7
-    """
-    return matmul_bf16
+training_wide_alone = same(
+    "training_wide_alone", "training_bf16", "matmul_bf16", "deepseek2024-v3 §3.3.1",
+    "Efficiency in training of products that stay in 16 bits when others are narrower: the same as alone.",
+)  # fmt: skip
 
 
 collective_cores = constant(
@@ -171,14 +159,10 @@ one_port = constant(
 )  # fmt: skip
 
 
-@formula("visited_experts", "shazeer2017 §2.1")
-def every_expert(experts):
-    """Experts that a micro-batch visits: in training, all of them.
-
-    >>> every_expert(experts=256)
-    256.0
-    """
-    return experts
+every_expert = same(
+    "every_expert", "visited_experts", "experts", "shazeer2017 §2.1",
+    "Experts that a micro-batch visits: in training, all of them.",
+)  # fmt: skip
 
 
 host_efficiency = constant(
@@ -188,14 +172,10 @@ host_efficiency = constant(
 )  # fmt: skip
 
 
-@formula("etp", "liu2025-folding")
-def expert_ways_same(tp):
-    """Ways that split experts' widths by default: the same as for the rest of the block.
-
-    >>> expert_ways_same(tp=8)
-    8.0
-    """
-    return tp
+expert_ways_same = same(
+    "expert_ways_same", "etp", "tp", "liu2025-folding",
+    "Ways that split experts' widths by default: the same as for the rest of the block.",
+)  # fmt: skip
 
 
 MEASURED = (

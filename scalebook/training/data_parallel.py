@@ -8,7 +8,7 @@ from functools import cache
 
 from sympy import Expr, Max, Min, S
 
-from scalebook.language import Formula, formula, symbol
+from scalebook.language import Formula, formula, same, symbol
 from scalebook.machine.collectives import collective, near_of, port_times
 from scalebook.training.parts import with_waits
 from scalebook.training.shardings import SHARDINGS, Exchange, Sharding
@@ -46,14 +46,10 @@ def routed_shards(shards, tp, etp, ep):
     return shards * tp / (etp * ep)
 
 
-@formula("reduce_bits", "narayanan2021 §5.1")
-def reduce_bits_gradient(gradient_bits):
-    """Bits per summed gradient: gradients are summed in the precision in which they are stored.
-
-    >>> reduce_bits_gradient(gradient_bits=32)
-    32.0
-    """
-    return gradient_bits
+reduce_bits_gradient = same(
+    "reduce_bits_gradient", "reduce_bits", "gradient_bits", "narayanan2021 §5.1",
+    "Bits per summed gradient: gradients are summed in the precision in which they are stored.",
+)  # fmt: skip
 
 
 @formula("dp_passes", "data-parallelism")
@@ -68,14 +64,10 @@ def dp_passes_once(pp, chunks):
     return (1 + pp * (chunks - 1)) / chunks
 
 
-@formula("dp_passes", "zero2020 §7.2")
-def dp_passes_all(microbatches):
-    """Passes of a stage that can hide collectives that every micro-batch repeats: all passes of the step.
-
-    >>> dp_passes_all(microbatches=10)
-    10.0
-    """
-    return microbatches
+dp_passes_all = same(
+    "dp_passes_all", "dp_passes", "microbatches", "zero2020 §7.2",
+    "Passes of a stage that can hide collectives that every micro-batch repeats: all passes of the step.",
+)  # fmt: skip
 
 
 @formula("dp_window", "narayanan2021 §2.2")

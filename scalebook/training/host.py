@@ -12,7 +12,7 @@ from sympy import Expr, Gt, Max, Min, Piecewise, Rational, Symbol, floor
 from sympy.core.relational import Relational
 
 from scalebook.inference.tail import any_slow
-from scalebook.language import Formula, constant, formula, symbol
+from scalebook.language import Formula, constant, formula, same, symbol
 from scalebook.language.renamed import renamed
 from scalebook.pipeline.schedules import Schedule
 
@@ -55,24 +55,16 @@ def sustained_reached_library(sustained_rate, library_rate):
     return sustained_rate * library_rate
 
 
-@formula("attention_short", "flash-attention-figures")
-def attention_same_short(attention_efficiency):
-    """Attention efficiency of a framework without an attention library of its own: the device's best.
-
-    >>> attention_same_short(attention_efficiency=0.6)
-    0.6
-    """
-    return attention_efficiency
+attention_same_short = same(
+    "attention_same_short", "attention_short", "attention_efficiency", "flash-attention-figures",
+    "Attention efficiency of a framework without an attention library of its own: the device's best.",
+)  # fmt: skip
 
 
-@formula("attention_long", "flash-attention-figures")
-def attention_same_long(attention_short):
-    """Attention efficiency for long sequences, the same as for short ones by default.
-
-    >>> attention_same_long(attention_short=0.6)
-    0.6
-    """
-    return attention_short
+attention_same_long = same(
+    "attention_same_long", "attention_long", "attention_short", "flash-attention-figures",
+    "Attention efficiency for long sequences, the same as for short ones by default.",
+)  # fmt: skip
 
 
 @formula("attention_reached", "flash-attention-figures")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from scalebook.language import Row, formula
+from scalebook.language import Row, formula, same
 from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
 from scalebook.training.assumptions import host_efficiency
 
@@ -14,14 +14,10 @@ __all__ = [
 ]  # fmt: skip
 
 
-@formula("seq", "korthikanti2022 §6")
-def longest_sequence(max_context):
-    """Default sequence length: the longest that the model was built for.
-
-    >>> longest_sequence(max_context=2048)
-    2048.0
-    """
-    return max_context
+longest_sequence = same(
+    "longest_sequence", "seq", "max_context", "korthikanti2022 §6",
+    "Default sequence length: the longest that the model was built for.",
+)  # fmt: skip
 
 
 @formula("microbatches", "narayanan2021 §2.2")
