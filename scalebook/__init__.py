@@ -1,4 +1,4 @@
-"""Scaling large language models, derived.
+"""Formulas for the memory, time and cost of large language models, each with a source and a checked derivation.
 
 >>> import scalebook
 >>> row = scalebook.decoding(scalebook.models.llama3_8b, scalebook.accelerators.h100, batch=1, context=8192,

@@ -1,4 +1,4 @@
-"""`python -m scalebook NAME [ROW ...] [LETTER=VALUE ...]` calls a sheet or a formula by its name with what is known.
+"""`python -m scalebook NAME [ROW ...] [LETTER=VALUE ...]` evaluates a sheet or formula with the rows and values given.
 
 >>> print(main(["decoding", "llama3_8b", "h100", "batch=1", "context=8192", "weight_bits=16", "kv_bits=16"]))
 decoding

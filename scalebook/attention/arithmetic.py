@@ -59,7 +59,7 @@ def window_pairs(seq, window):
 
 @formula("pairs", "huggingface-configs meta-llama/Llama-4-Scout-17B-16E")
 def chunk_pairs(seq, window):
-    """Query-key pairs with attention chunks of `window` tokens: each token meets itself and earlier ones of its chunk.
+    """Query-key pairs with attention chunks of `window` tokens: each attends to itself and earlier ones of its chunk.
 
     >>> chunk_pairs(seq=4096, window=1024)
     2099200.0
@@ -74,7 +74,7 @@ def chunk_pairs(seq, window):
 
 @formula("pair_width", "vaswani2017 §3.2.2")
 def pair_width_grouped(heads, head_dim):
-    """Multiply-adds per query-key pair: each query head with a key and with a value, however many heads share them.
+    """Multiply-adds per query-key pair: each query head multiplies a key and a value, even if heads share them.
 
     >>> pair_width_grouped(heads=32, head_dim=128)
     8192.0
@@ -200,7 +200,7 @@ def doubling_growth(attention_share):
 
 @formula("crossover", "kaplan2020 table 1")
 def projection_crossover(hidden, heads, kv_heads):
-    """Sequence length whose scores and values cost as much as the projections (twice as many with a causal mask).
+    """Sequence length at which scores and values cost as much as the projections. A causal mask doubles it.
 
     >>> projection_crossover(hidden=4096, heads=32, kv_heads=8)
     5120.0
@@ -210,7 +210,7 @@ def projection_crossover(hidden, heads, kv_heads):
 
 @formula("crossover", "kaplan2020 table 1")
 def layer_crossover(hidden, heads, kv_heads, head_dim, ffn, gating):
-    """Sequence length whose scores and values cost as much as the rest of the block (twice as many with a causal mask).
+    """Sequence length at which scores and values cost as much as the rest of the block. A causal mask doubles it.
 
     >>> layer_crossover(hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, gating=1)
     26624.0

@@ -169,7 +169,7 @@ def tiled_pairs(seq, context, query_tile):
 
 @formula("busy_pairs", "dao2022 §3.2", given=[tiled_pairs])
 def busy_pairs(batch, heads, pairs, cores, context, query_tile):
-    """Query-key pairs that set the time of causal attention: all, or if more the longest (last) tile on every core.
+    """Query-key pairs that set the time of causal attention: all, or one longest (last) tile per core if that is more.
 
     >>> busy_pairs(batch=1, heads=8, seq=512, context=512, cores=132, query_tile=128)
     8650752.0
@@ -182,7 +182,7 @@ def prefill_kernel_time(
     launch_time, append_traffic, traffic, hbm_bandwidth, bandwidth_efficiency, busy_pairs, head_dim, peak_flops,
     score_flops, peak_vector,
 ):  # fmt: skip
-    """Time of prompt attention: write the cache, then products at the peak and, after them, softmax on vector units.
+    """Time of prompt attention: write the cache, run the matrix products at peak, then the softmax on vector units.
 
     >>> rates = dict(hbm_bandwidth="3.35 TB/s", bandwidth_efficiency=0.6, peak_flops=989.4e12, peak_vector=66.9e12)
     >>> sizes = dict(launch_time="15 us", append_traffic="1 kB", traffic="1 kB", head_dim=128, score_flops=26)

@@ -96,7 +96,7 @@ class _Eager:
         return out
 
     def step(self, function: str, first: Tensor, *others: Tensor, name: str, wide: bool | None = None) -> Tensor:
-        """Add a step with the shape of its first operand, in 32 bits if any operand is, unless `wide` is given."""
+        """Add a step shaped like its first operand: 32-bit if `wide`, or by default if any operand is 32-bit."""
         wide = any(t.is_fp32 for t in (first, *others)) if wide is None else wide
         name = name.removeprefix("fp32_")
         return self.emit(replace(first, name=f"fp32_{name}" if wide else name), function, first, *others)

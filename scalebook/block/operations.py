@@ -88,7 +88,7 @@ RULES = {
 
 @cache
 def size(index: str) -> Expr:
-    """Return the size of an index on one device: `seq/tp` is seq/tp, `group_size` is heads/kv_heads."""
+    """Return the length of an index on one device as an expression, such as heads/kv_heads for `group_size`."""
     base, *marks = re.split(r"(?=[/*])", index)
     known = DERIVED[base] if base in DERIVED else symbol(base)
     return Mul(known, *(symbol(m[1:]) if m[0] == "*" else 1 / symbol(m[1:]) for m in marks))
@@ -114,7 +114,7 @@ _BITS = {  # an activation's gradient is as wide as the activation
 
 @dataclass(frozen=True)
 class Tensor:
-    """A name and its indices."""
+    """A tensor of a block: its name and its indices, such as `seq/tp`."""
 
     name: str
     indices: tuple[str, ...]
@@ -186,7 +186,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Op:
-    """One line: `outs = function(args) over ways`, or a sum of contractions when there is no function.
+    """One line of a block: `outs = function(args) over ways`, or without a function a sum of contractions.
 
     `kernel` names the fused kernel it belongs to, and `again` the group that the backward pass recomputes. The result
     of a gather that is `held` is kept for the backward pass; otherwise the backward pass gathers again.

@@ -114,9 +114,9 @@ def _gather(block: Block, op: Op, ops: list[Op], gathered: dict, way: str, wante
 
 
 def context_parallel(block: Block, way: str = "cp") -> Block:
-    """Split the sequence. Keys and values are all-gathered before attention (Llama 3 report §3.3.2), and not saved.
+    """Split the sequence. Keys and values are all-gathered before attention (Llama 3 report §3.3.2).
 
-    Weight gradients then need a sum over these devices too, which data parallelism does together with its own.
+    The gathered copies are not saved. Data parallelism sums the weight gradients over the context-parallel devices too.
 
     >>> print(context_parallel(LLAMA)["v_all"])
     v_all[batch context kv_heads head_dim] = all_gather(v[batch context/cp kv_heads head_dim]) over cp

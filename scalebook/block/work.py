@@ -23,7 +23,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Work:
-    """One kernel as the time model sees it: a matrix product, fused attention or a memory stream, in seconds.
+    """One kernel of the time model: a matrix product, fused attention or a memory stream. `time` is in seconds.
 
     `rate` is the peak rate that applies to all of its FLOPs.
     """

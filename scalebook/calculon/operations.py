@@ -1,7 +1,7 @@
 """Calculon's charges for each operation of a block, read from the block's listing.
 
 The listing is GPT without biases, sharded as in `scalebook.block`. Two kinds of operations are added: forks, where
-several operations read a tensor and its gradients are summed, and the exchanges around what tensor parallelism splits.
+several operations read a tensor and its gradients are summed, and exchanges before and after tensor-parallel parts.
 """
 
 from dataclasses import dataclass, field, replace
@@ -174,7 +174,7 @@ class _Account:
         return not self.gathers_again(tensor) or ("dropped_input" in self.mended and not shard)
 
     def enter(self, op: Op):
-        """Add what precedes a line: an exchange, if an all-reduce leaves the input unchanged, and forks."""
+        """Add the forks before an operation, and an exchange if only the backward pass has an all-reduce there."""
         passing = not self.tiled and not self.choices.sequence_parallel and self.enters(op)
         if passing and f"{op.args[0].name} passed" not in self.seen:
             self.seen.add(f"{op.args[0].name} passed")

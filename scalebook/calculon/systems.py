@@ -22,14 +22,14 @@ _OPS = ("p2p", "reduce_scatter", "all_gather", "all_reduce")
 
 
 class Engine(NamedTuple):
-    """The matrix or vector unit at one data type: peak FLOP/s, and the shares of the peak reached by size."""
+    """The matrix or vector unit at one data type: peak FLOP/s, and the share of it reached at each operation size."""
 
     peak: float
     steps: Steps
 
 
 class Memory(NamedTuple):
-    """One memory tier: bytes, bytes a second, and the shares of that bandwidth reached by size."""
+    """One memory tier: capacity in bytes, bandwidth in bytes a second, and the share reached at each transfer size."""
 
     capacity: float
     bandwidth: float
@@ -99,7 +99,7 @@ class System:
     networks: tuple[Network, ...]
 
     def tables(self, given: Execution) -> Tables:
-        """Return the parts of the machine that an execution's formulas contain.
+        """Return the step tables and network factors that the formulas of one execution contain.
 
         Raises ValueError for a network or data type that the machine lacks.
         """
@@ -110,7 +110,7 @@ class System:
         return self._tables(given.datatype, [ops[tier] for tier in given.choices.tiers])
 
     def all_tables(self, datatype: str) -> Tables:
-        """Return the tables with all networks at once. Letters select the network of each parallel dimension."""
+        """Return the tables with the factors of all networks. Letters select the network of each parallel dimension."""
         return self._tables(datatype, [tuple(x.ops for x in self.networks)] * 3)
 
     def _tables(self, datatype, networks):
@@ -125,7 +125,7 @@ class System:
         return Tables(self.mode, *engines, self.near.steps, self.far.steps, links)
 
     def letters(self, datatype: str) -> dict[str, float]:
-        """Return its peaks at a data type (FLOP/s), its memories (bytes), and their bandwidths (bytes a second)."""
+        """Return the machine's peaks at a data type (FLOP/s), memory sizes (bytes) and bandwidths (bytes a second)."""
         return {
             "peak_flops": self.matrix[datatype].peak,
             "peak_vector": self.vector[datatype].peak,
@@ -136,7 +136,7 @@ class System:
         }
 
     def row(self, given: Execution) -> Row:
-        """Return its letters for an execution, including the network of each parallel dimension."""
+        """Return the machine's letters for an execution, including the network of each parallel dimension."""
         values = self.letters(given.datatype)
         for way, tier in zip(WAYS.values(), given.choices.tiers, strict=True):
             network = self.networks[tier]

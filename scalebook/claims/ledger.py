@@ -138,7 +138,7 @@ def _left_cell(text: str) -> Markup:
 
 
 class Judged:
-    """Claims as a table: the sentence, the verdict, and what holds."""
+    """A table of claims: each article's sentence, the verdict on it, and the correction."""
 
     def __init__(self, found: Iterable[Claim]):
         self.claims = tuple(found)
@@ -230,13 +230,13 @@ class Claims(ByKey):
         return found
 
     def of(self, article: str) -> dict[str, Claim]:
-        """Return the claims of one article, in its order."""
+        """Return the claims of one article by key, in the article's order."""
         if article not in ARTICLES:
             raise KeyError(f"no article is called {quoted(article)}; {nearest(article, ARTICLES)}")
         return {key: x for key, x in self.items() if x.article == article}
 
     def judged_in(self, chapter: str) -> Judged:
-        """Return the table of the claims that a chapter judges, by the name of its file.
+        """Return the table of the claims that a chapter judges. `chapter` is the name of its file.
 
         Raises ValueError, as `verdicts` does, if the numbers lead to another verdict.
         """

@@ -65,7 +65,7 @@ def merge(data: dict, more: dict) -> None:
 
 
 class Described:
-    """A choice, expanded: the `spec` for the browser, the `options` of each control, and the `start` state.
+    """A calculator's choice, expanded: `spec` for the browser, `options` of each control, and the `start` state.
 
     A state maps each menu to a row's key, the precision to its name, and each slider to a number. The spec refers to
     formulas and rows by name, and `data` holds them: the site stores it once for all its pages. Raises TypeError or

@@ -41,7 +41,7 @@ def cut(row, letters, by_precision):
 
 
 def is_priced_otherwise(letters: Mapping, stated: Collection[str], inputs: Collection[str]) -> bool:
-    """Return True if a row has cells for which the package has other formulas than this calculator uses."""
+    """Return True if the package would use other formulas than this calculator because of a cell in this row."""
     return any(x in letters and y in stated and x not in inputs for x, y in DECIDED_BY_ROWS.items())
 
 
@@ -58,7 +58,7 @@ def as_read(row: dict, read: Mapping[str, str]) -> dict:
 
 
 def cells_for(row: dict, letters: Iterable[str], read: Mapping[str, str]) -> list[str]:
-    """Return the cells that hold these letters; a row has a cell for each kind of cache."""
+    """Return the cells that hold these letters. Some letters have one cell for each kind of cache."""
     return [read[x] if read.get(x) in row["letters"] else x for x in letters]
 
 

@@ -193,9 +193,9 @@ def _joined(table: Flags, set_by: Mapping[str, Mapping]) -> dict[str, Any]:
 def write(strategy, framework: str = "megatron", layers: int | None = None, **letters) -> str:
     """Write a strategy in a framework's own format: an argument list, a JSON or a TOML.
 
-    `strategy` is letters and words, a `Strategy`, a search result, or what `read` returned. What the model's code sets,
-    and not flags, is left out. The text is read back as a check: raises ValueError naming any letter or word that the
-    framework has no flag for.
+    `strategy` is letters and words, a `Strategy`, a search result, or what `read` returned. Anything that the
+    model's code sets, without a flag, is left out. The text is read back as a check: raises ValueError naming any
+    letter or word that the framework has no flag for.
 
     >>> write(dict(tp=8, sequence_parallel=True, sharding="zero1"))
     '--tensor-model-parallel-size 8 --sequence-parallel --use-distributed-optimizer'

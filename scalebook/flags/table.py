@@ -46,13 +46,13 @@ class Flag:
         return f"--{self.flag}" if self.framework == "megatron" else self.flag
 
     def formulas(self) -> list[str]:
-        """Return the first formula that each of its letters enters. For a schedule, return its bubble."""
+        """Return, for each letter that the flag sets, the first formula that uses it; for a schedule, its bubble."""
         schedules = [SCHEDULES[x["schedule"]] for x in self.means.values() if "schedule" in x]
         first = _table()[0]
         return list(dict.fromkeys([*(x.bubble.name for x in schedules), *(first[x] for x in self.names if x in first)]))
 
     def says(self, value) -> Mapping[str, Any]:
-        """Return what one of its values sets by itself. Raises ValueError for a value that it does not have."""
+        """Return what one value of the flag sets by itself. Raises ValueError for a value that the flag cannot have."""
         if self.letter:
             found = number(self.shown, value)
             if self.letter in COUNTS and not_whole(self.letter, found):
@@ -75,7 +75,7 @@ def text_of(value) -> str:
 
 
 def number(flag: str, value) -> float:
-    """Return a count or a share as a number, whole ones as int. Raises ValueError, naming the flag, otherwise."""
+    """Return a count or a share, as an int if it is whole. Raises ValueError, naming the flag, for anything else."""
     try:
         found = float("nan") if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -141,7 +141,7 @@ def _table() -> tuple[dict[str, str], dict[str, Flags]]:
 
 
 def first_formulas() -> dict[str, str]:
-    """Return, for each letter or word, the first formula that it enters."""
+    """Return, for each letter or word, the name of the first formula that uses it."""
     return _table()[0]
 
 

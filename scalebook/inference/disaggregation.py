@@ -78,7 +78,7 @@ def capacity_disaggregated(base_time, added_time, prompt_time, output, tpot_targ
 
 @formula("disaggregation_gain", "zhong2024", domain=TARGET_ABOVE_BASE)
 def disaggregation_gain(base_time, added_time, prompt_time, output, tpot_target):
-    """Requests per second under a target with two pools, over those with one pool of as many devices.
+    """Ratio of request rates that meet a `tpot` target: two pools over one pool with as many devices.
 
     Both pools are assumed to be as fast as the single one. Rounding to whole devices and sending caches are left out.
 
@@ -92,7 +92,7 @@ def disaggregation_gain(base_time, added_time, prompt_time, output, tpot_target)
 
 @formula("disaggregation_bound", "zhong2024", domain=TARGET_ABOVE_BASE)
 def disaggregation_bound(base_time, tpot_target):
-    """Upper bound of the gain from disaggregation, reached if prompts were all the work.
+    """Upper bound of the gain from disaggregation, reached if the work were prompts alone.
 
     >>> disaggregation_bound(base_time="10 ms", tpot_target="20 ms")
     2.0

@@ -21,7 +21,7 @@ _READ = 9  # in prefill: the first two, query and key norms, six for a chunk's p
 
 
 def indexed_parts(decodes: bool, reads: bool, whole: Expr) -> dict[str, Expr]:
-    """Return the parts of a layer's time for sparse attention to latents; short prompts attend to all, in `whole`."""
+    """Return a layer's time by part for sparse latent attention. Up to `dense_tokens`, prompts take time `whole`."""
     total: dict[str, Expr] = {}
     if decodes:
         shape = dict(batch=x("device_batch"), seq=S.One, context=x("context"))

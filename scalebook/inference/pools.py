@@ -116,12 +116,12 @@ class _Layouts:
         return evaluated(part(self.sheet, letter).formulas, columns, self.known, size)[letter]
 
     def reading(self) -> dict[str, np.ndarray]:
-        """Return the time to read a prompt in every attention group of a copy at once, with nothing decoded."""
+        """Return the time to read one prompt in every attention group of a copy at once, while nothing is decoded."""
         groups = self.columns["attention_dp"]
         return {"time": self.at("chunks_of_prompt", groups) * self.at("mixed_time", groups), "groups": groups}
 
     def writing(self, rate: float, output: float, tpot: float | None) -> dict[str, np.ndarray]:
-        """Return the fewest copies that meet the target for `tpot`, and the step time then, by Little's law."""
+        """Return the fewest copies of each layout that meet the `tpot` target, by Little's law, and their step time."""
 
         def at(letter, users, places=None):
             return self.at(letter, users, places)

@@ -252,7 +252,7 @@ batch_closed = same(
 
 @formula("end_to_end", "little1961", domain=SOME_USER)
 def end_to_end_closed(users, output, token_time, prompt_time):
-    """Time from one request of a user to the next, in step or not: an answer's steps, and one prompt of every user.
+    """Time from a user's request to the next, in step with others or not: an answer's steps and one prompt per user.
 
     >>> end_to_end_closed(users=32, output=200, token_time="11.6 ms", prompt_time="30 ms")
     3.2684

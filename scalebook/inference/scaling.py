@@ -26,7 +26,7 @@ _SMALL = {"steps that more than one device can shorten": lambda latency_floor, w
 
 @formula("way_time", "patarasuk2009", "pope2022 §3.2")
 def way_time_ring(layers, near_latency):
-    """Time that one further device adds to a step: two ring all-reduces in every block, each passing it twice.
+    """Time that one further device adds to a step: two hops in each of the two ring all-reduces of a block.
 
     >>> round(way_time_ring(layers=80, near_latency="0.81 us") * 1e3, 4)
     0.2592

@@ -50,7 +50,7 @@ class Ends(NamedTuple):
 
 
 class Spreads(Mapping):
-    """The `Ends` of formula results, by letter.  They are read from a file on first use."""
+    """The 10 % and 90 % ends of formula results, by letter.  They are read from a file on first use."""
 
     def __init__(self):
         self._path, self._lock, self._stanzas = None, RLock(), {}

@@ -67,7 +67,7 @@ def _shortened(text: str) -> str:
 
 
 def word(name, kind: str = "a letter") -> str:
-    """Return a name as a string; of a symbol, its name.  Raises TypeError for anything that is not text."""
+    """Return a name, or the name of a symbol, as a string.  Raises TypeError for anything else."""
     if isinstance(name, sympy.Symbol):
         return name.name
     if not isinstance(name, str):

@@ -39,7 +39,7 @@ def ring_reduce_scatter(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", _RING)
 def ring_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
-    """Time of a ring all-reduce, a reduce-scatter and an all-gather. It sends the fewest bytes, over the most hops.
+    """Time of a ring all-reduce: a reduce-scatter, then an all-gather. It sends the fewest bytes over the most hops.
 
     >>> ring_all_reduce(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us")
     0.000154

@@ -196,7 +196,7 @@ def send(
     collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency,
     near_latency, scaleout_bandwidth, far_efficiency, far_latency, collective_launch,
 ):  # fmt: skip
-    """Time to send a message to the next device of a group, over the slowest link to a neighbour; chunks cost nothing.
+    """Time to send a message to the next device of a group, over the slowest link to a neighbour, without chunk time.
 
     >>> from scalebook.tables import accelerators
     >>> round(send(accelerators.h100, collective_bytes="1 GB", ways=2, near_ways=1) * 1e3, 1)

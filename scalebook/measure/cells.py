@@ -33,7 +33,7 @@ class Found(NamedTuple):
 
 
 def cells_of(rows: Sequence[Measurement], memory: float, cores: int, devices: int = 1) -> dict[str, Found]:
-    """Return the cells of a device from its measurements. Raises ValueError if there are no products or no streams."""
+    """Return a device's cells; `memory` is in bytes. Raises ValueError if no products or no streams were measured."""
     products, streams = ([x for x in rows if x.kind in kinds] for kinds in (("product",), _TENSORS))
     if not products or not streams:
         raise ValueError("a device's row needs products and streams: measure both")

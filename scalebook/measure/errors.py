@@ -34,14 +34,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Confronted:
-    """The lines of errors, the models they are for, and the device."""
+    """The comparison of predicted and timed steps on one device: a line for each step, and what was timed."""
 
     device: str
     said: list[str]
     lines: list[Line] = field(default_factory=list)
 
     def __getitem__(self, letter: str) -> Line:
-        """Return the line of a letter. Raises LookupError, naming those there are, if it has none."""
+        """Return the line of a letter. Raises LookupError, naming the letters that were timed, for any other."""
         found = {line.letter: line for line in self.lines}
         if letter not in found:
             raise LookupError(f"no time of {letter} was taken, only of {', '.join(found)}")

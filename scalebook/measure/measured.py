@@ -185,9 +185,9 @@ def _is_a_record(path):
 
 
 def stored(path=OWN) -> Measured:
-    """Read the measurements that `save` wrote with a TOML file; the default file is for a machine of ours.
+    """Read the measurements that `save` wrote next to a TOML file. The default file describes one of our machines.
 
-    Raises ValueError for a file that is not there or is none of these.
+    Raises ValueError for a file that is missing or that `save` did not write.
 
     >>> stored().library
     'NumPy'

@@ -1,4 +1,4 @@
-"""Columns that follow from others by more than a stanza can say: layouts by name, stages, drawn loads, pass times.
+"""Columns that code computes from other columns: layouts from names, pipeline stages, random loads, pass times.
 
 A stanza names such a function in `complete` or `readings`, as `columns:FUNCTION`, and says in `why` what it is for.
 """

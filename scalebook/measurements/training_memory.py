@@ -1,4 +1,4 @@
-"""Calculon's memory figures on the rows of our sets, and which of nanotron's runs are predicted to fit."""
+"""Errors of Calculon's memory figures on our sets of measurements, and which nanotron runs are predicted to fit."""
 
 import numpy as np
 

@@ -19,7 +19,7 @@ __all__ = [
 
 @formula("state_bits", "zero2020 §3.1")
 def replicated(weight_bits, gradient_bits, optimizer_bits):
-    """State per parameter without ZeRO: every data-parallel device holds all of it.
+    """Training state per parameter and device without ZeRO: every data-parallel device holds all of it.
 
     >>> replicated(weight_bits=16, gradient_bits=16, optimizer_bits=96) / 8
     16.0
@@ -29,7 +29,7 @@ def replicated(weight_bits, gradient_bits, optimizer_bits):
 
 @formula("state_bits", "zero2020 §5.1")
 def zero1(weight_bits, gradient_bits, optimizer_bits, dp):
-    """ZeRO stage 1, the distributed optimizer: data-parallel devices shard the optimizer state.
+    """State per parameter and device with ZeRO stage 1 (distributed optimizer), which shards only optimizer state.
 
     >>> zero1(weight_bits=16, gradient_bits=32, optimizer_bits=96, dp=8) / 8
     7.5
@@ -39,7 +39,7 @@ def zero1(weight_bits, gradient_bits, optimizer_bits, dp):
 
 @formula("state_bits", "zero2020 §5.2")
 def zero2(weight_bits, gradient_bits, optimizer_bits, dp):
-    """ZeRO stage 2: data-parallel devices shard gradients and optimizer state.
+    """State per parameter and device with ZeRO stage 2, which shards gradients and optimizer state.
 
     >>> zero2(weight_bits=16, gradient_bits=16, optimizer_bits=96, dp=8) / 8
     3.75
@@ -49,7 +49,7 @@ def zero2(weight_bits, gradient_bits, optimizer_bits, dp):
 
 @formula("state_bits", "zero2020 §5.3")
 def zero3(weight_bits, gradient_bits, optimizer_bits, dp):
-    """ZeRO stage 3, fully sharded data parallelism: data-parallel devices shard weights, gradients and optimizer state.
+    """State per parameter and device with ZeRO stage 3 (fully sharded data parallelism), which shards all state.
 
     >>> zero3(weight_bits=16, gradient_bits=16, optimizer_bits=96, dp=8) / 8
     2.0

@@ -51,7 +51,7 @@ def block_params_shape(hidden, heads, kv_heads, head_dim, ffn):
 
 @formula("block_active_params", "isaev2023-calculon §2")
 def block_active_params_shape(hidden, heads, kv_heads, head_dim, ffn):
-    """Active parameters of a dense block whose feed-forward layer has no gate: all of its six matrices.
+    """Active parameters of a dense block without a gate in its feed-forward layer: all six matrices.
 
     >>> block_active_params_shape(hidden=12288, heads=96, kv_heads=96, head_dim=128, ffn=49152) / 1e9
     1.811939328

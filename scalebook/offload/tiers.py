@@ -27,7 +27,7 @@ _BLOCK = [block_weights, saved_activations_kept, block_states, block_forward, bl
 
 @formula("near_blocks", "rajbhandari2021 §6.2", given=[block_weights, block_forward])
 def near_blocks_weights(block_weights, block_forward, link_bandwidth, link_latency):
-    """Near places if only weights are offloaded: the block that computes, and the blocks that arrive meanwhile.
+    """Device buffers for blocks if only weights are offloaded: for the block that computes and blocks that arrive.
 
     >>> at = dict(block_weights="0.5 GB", block_forward="6 ms", link_bandwidth="100 GB/s")
     >>> near_blocks_weights(at, link_latency="10 us"), near_blocks_weights(at, link_latency="2 ms")
@@ -42,7 +42,7 @@ def near_blocks_mix(
     weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
     block_forward, block_backward, link_bandwidth, link_latency,
 ):  # fmt: skip
-    """Near places that keep any of equal blocks from waiting for one: the larger need of the two passes.
+    """Device buffers with which no block waits for a buffer, if blocks are equal: the larger need of the two passes.
 
     >>> at = dict(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights=5, saved_activations=1)
     >>> at |= dict(block_states=2, block_forward=6, block_backward=12, link_bandwidth=1)
@@ -64,7 +64,7 @@ def near_states_in_place(
     weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
     block_backward, link_bandwidth, link_latency,
 ):  # fmt: skip
-    """Near places for optimizer state that is updated in place: one state arrives, one is updated, and one leaves.
+    """Device buffers for optimizer state that is updated in place: one state arrives, one is updated, and one leaves.
 
     >>> at = dict(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights=5, saved_activations=1)
     >>> near_states_in_place(at, block_states=2, block_backward=9, link_bandwidth=1, link_latency=0.1)
@@ -111,9 +111,9 @@ def near_memory(
     weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states, layers, pp,
     held_microbatches, near_blocks, near_states,
 ):  # fmt: skip
-    """Bytes in device memory: everything that is not offloaded, plus a few blocks of what is.
+    """Bytes in device memory: everything that is not offloaded, plus device buffers for a few offloaded blocks.
 
-    Unequal blocks need more places. The work space of a block is extra.
+    Blocks of unequal size need more buffers. The work space of a block is extra.
 
     >>> at = dict(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights=5, saved_activations=1)
     >>> near_memory(at, block_states=2, layers=128, pp=8, held_microbatches=8.875, near_blocks=2, near_states=3)

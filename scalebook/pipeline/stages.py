@@ -79,7 +79,7 @@ def held_zb_h2(microbatches, pp):
 
 @formula("held_microbatches", "qi2024 §6")
 def held_zb_v(microbatches, pp):
-    """Micro-batches that each device of ZB-V holds: as many as 1F1B's first device, and a chunk more in our order.
+    """Micro-batches that each device of ZB-V holds: half of one (a chunk) more than 1F1B's first device, in our order.
 
     >>> held_zb_v(microbatches=32, pp=8)
     8.5

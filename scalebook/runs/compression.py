@@ -113,7 +113,7 @@ def staleness_workers(ways):
 
 @formula("stable_rate", "yang2019-pipemare")
 def stable_rate_delayed(staleness):
-    """Largest stable learning rate of descent on a quadratic with late gradients: 2 for fresh ones.
+    """Largest stable learning rate of descent on a quadratic with late gradients, times its curvature: 2 without delay.
 
     >>> stable_rate_delayed(staleness=0), stable_rate_delayed(staleness=7).__round__(3)
     (2.0, 0.209)

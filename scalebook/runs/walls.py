@@ -89,7 +89,7 @@ def batch_of_run(base_batch, base_flops, run_flops, batch_power):
 
 @formula("message_time", "nccl §tuning.cc", "patarasuk2009")
 def message_of_group(tp, scaleup_size, near_latency, far_latency, collective_launch):
-    """Latency of a sum: launch, hops of a ring in the scale-up domain and back, and hops of a tree between domains.
+    """Latency of an all-reduce: launch, ring hops in the scale-up domain, tree hops between domains (both twice).
 
     >>> at = dict(scaleup_size=8, near_latency="1 us", far_latency="5 us", collective_launch="2 us")
     >>> message_of_group(at, tp=8).__round__(9)

@@ -44,7 +44,7 @@ def run(problem: Problem, combinations: list, parts: list, executor, says: str, 
 
 
 def gathered(calls: list[tuple], executor: Executor | None, says: str, progress: bool | None, counted: Callable):
-    """Run calls, here or in an executor.  Return results, and why others did not come back; if none did, raise that."""
+    """Run calls, here or in an executor.  Return results and why any are missing; if all are, raise the first error."""
     from tqdm.auto import tqdm
 
     done: dict[Future, Any] = {}

@@ -59,7 +59,7 @@ class Plan:
         return len(self.bits) - 1
 
     def constant(self, value: float | np.generic) -> int:
-        """Return the place of a number or a truth value, and enter it if it is new."""
+        """Return the place of a number or truth value in the plan. A new value is added first."""
         value = np.float64(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
         key = (value.dtype.kind, value.tobytes())
         if key not in self._constants:

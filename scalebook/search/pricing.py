@@ -115,7 +115,7 @@ def _idle(knowns, formulas, sheet) -> str:
 
 
 def price(problem: Problem, combinations: list[tuple[int, dict]], places: range) -> Priced:
-    """Run one task: price combinations of words, with their places, on the rows at some places."""
+    """Run one task: price numbered combinations of words at each of the layout rows in `places`."""
     found, rejected = EMPTY, Counter()
 
     def reject(name, rows, numbers):

@@ -89,7 +89,7 @@ class Problem:
         return 0.0 if name in self.space.offloads and 0.0 in values else values[0]
 
     def offloads(self, letters: Mapping[str, tuple]) -> bool:
-        """Return True if any of these values, or a known one, offloads something."""
+        """Return True if any of the letters' values, or a value that is fixed in the search, offloads something."""
         return any(x for n in self.space.offloads for x in (*letters.get(n, ()), self.fixed.get(n, 0)))
 
     @property

@@ -108,7 +108,7 @@ def _spread(key, cells):
 
 
 def efficiencies_of(device: str) -> dict[str, Row]:
-    """Return the training efficiency of products on a device, by precision: rows of the table `efficiencies`.
+    """Return the training efficiency of matrix products on a device, by precision: rows of the table `efficiencies`.
 
     >>> efficiencies_of("b200")["bf16"].efficiency_typical
     0.6
@@ -209,7 +209,7 @@ def _shaped(name, norm, attention, family, letters) -> Row:
 
 
 class Accelerators(Table):
-    """The table of accelerators, which can also read devices that it does not have."""
+    """The table of accelerators. It can also read a device of your own from a TOML file."""
 
     def read(self, path, key: str | None = None) -> Device:
         """Read a device's row from a TOML file with a stanza like the table's, as `python -m scalebook.measure` writes.

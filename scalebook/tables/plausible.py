@@ -28,7 +28,7 @@ def beyond(letter: str, value: float, others: Iterable[float], is_low: bool = Fa
 
 
 def refuse_outliers(file: str, rows: Mapping[str, Row]) -> None:
-    """Raise ValueError for a cell that is `MOST` times beyond the rows that its row is not like."""
+    """Raise ValueError for a cell that is more than `MOST` times beyond all rows outside its row's family."""
     columns: dict[str, list[tuple[float, str]]] = {}
     for key, row in rows.items():
         for letter, cell in row.cells.items():

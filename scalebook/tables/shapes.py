@@ -31,7 +31,7 @@ def kv_width_latent(kv_rank, rope_dim):
 
 @formula("kv_width", "qwen3-next")
 def kv_width_hybrid(kv_heads, head_dim, layers, linear_layers):
-    """Cached values per token, averaged over layers, if some have linear attention, which keeps a `linear_state`.
+    """Cached values per token, averaged over layers, if some layers have linear attention (a `linear_state`).
 
     >>> kv_width_hybrid(kv_heads=2, head_dim=256, layers=60, linear_layers=45)
     256.0
@@ -51,7 +51,7 @@ def kv_width_indexed(kv_rank, rope_dim, index_dim):
 
 @formula("attention_width", "vaswani2017 §3.2")
 def attention_width_grouped(heads, head_dim):
-    """Multiply-adds per query-key pair: every query head with a key and then with a value.
+    """Multiply-adds per query-key pair: each query head multiplies a key and a value.
 
     >>> attention_width_grouped(heads=32, head_dim=128)
     8192.0
@@ -61,7 +61,7 @@ def attention_width_grouped(heads, head_dim):
 
 @formula("attention_width", "qwen3-next")
 def attention_width_hybrid(heads, head_dim, layers, linear_layers):
-    """Multiply-adds per query-key pair, averaged over layers, if some have linear attention.
+    """Multiply-adds per query-key pair, averaged over layers, if some layers have linear attention.
 
     >>> attention_width_hybrid(heads=32, head_dim=256, layers=60, linear_layers=45)
     4096.0

@@ -99,7 +99,7 @@ class Device(Row):
 
 
 class Engine(Row):
-    """A serving program; its word `exchange` is how tokens reach experts with attention data parallelism."""
+    """A serving program. Its word `exchange` says how attention data parallelism sends tokens to experts."""
 
 
 class Framework(Row):

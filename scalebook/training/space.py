@@ -65,7 +65,7 @@ def _schedules(problem: "Problem") -> tuple[Callable, ...]:
 
 
 def fewer_chunks(problem: "Problem", new: Mapping, changed: Mapping) -> dict:
-    """After a change of stages, return the most chunks that divide a stage if the present number does not."""
+    """If a new `pp` makes stages that `chunks` does not divide, return the largest smaller choice that does."""
     if "pp" not in changed:
         return {}
     stage, choices = -(-problem.values["layers"] // new["pp"]), problem.letters.get("chunks", ())
