@@ -120,7 +120,8 @@ def test_a_service_is_searched():
 def test_a_formula():
     assert main(["ridge_intensity", "peak_flops=1e15", "hbm_bandwidth=4 TB/s"]).endswith("= 250 FLOP/B")
     told = main(["weight_memory"])
-    assert told == "weight_memory = params*weight_bits/8\nAll the weights, whether a token uses them or not."
+    said = "Memory of all the weights, including weights that a token does not use."
+    assert told == f"weight_memory = params*weight_bits/8\n{said}"
 
 
 def test_a_search_is_that_of_the_package():

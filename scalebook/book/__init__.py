@@ -1,7 +1,7 @@
 """What only the book needs: drawings of its chapters, and its planner. It stands in the repository, not in the wheel.
 
-`scalebook.book.drawings` is the folder `book/drawings`, and `scalebook.book.planner` is `book/planner`. Both are found
-beside the package in a clone of the repository. Where only the package is installed, an import raises ImportError.
+`scalebook.book.drawings` is the folder `book/drawings`, and `scalebook.book.planner` is `book/planner`. A clone of the
+repository has both next to the package. Where only the package is installed, an import raises ImportError.
 
 >>> from scalebook.book import drawings
 >>> drawings.ring(4).title

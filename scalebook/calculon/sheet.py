@@ -93,7 +93,7 @@ def _concerned(choices: Choices, mended: Iterable[str]) -> frozenset[str]:
 
 
 def _rest(choices, tables, mended) -> list[Formula]:
-    """Return all formulas except those of the block. Of several formulas of a letter, the last counts."""
+    """Return all formulas except those of the block. If a letter has several formulas, the last one counts."""
     found = [*_shared(), *_sends(choices, mended), *_memory(choices, tables)]
     found += _training(choices, tables, mended) if choices.training else _inference()
     left_out = () if choices.training else _TRAINED

@@ -154,7 +154,7 @@ class Judged:
 
 
 class ByKey(Mapping):
-    """Things by key, read on first use.  Subclasses say what one is `called`, and how all are read.
+    """Things by key, read on first use.  Subclasses give the name of an entry (`called`) and read all entries.
 
     An unknown key raises KeyError, naming the nearest.
     """

@@ -24,7 +24,7 @@ _MOST = 12  # at most this many answers are unfolded
 def answers(row: Row) -> list[str]:
     """Return the letters that a reader most likely wants, in each group the one computed last first.
 
-    Times and memory that have parts come first, then letters with a low and a high end, then those that none uses.
+    Times and memory that have parts come first, then letters with two ends, then letters that no other letter uses.
     """
     used = {n for cell in row.cells.values() for n in cell.inputs}
     ends = [n for n, cell in row.cells.items() if cell.formula and n not in used]

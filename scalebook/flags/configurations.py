@@ -43,7 +43,7 @@ _PAGE = "../../book/reference/formulas.html"  # base of links to chapters
 
 @dataclass(frozen=True, repr=False)
 class Setup:
-    """A configuration that was read: letters and words of a step (`knowns`), and those of the model (`shape`).
+    """A configuration that was read: letters and words of a step (`knowns`), and letters of the model (`shape`).
 
     `said` maps each flag to what it sets by itself. `notes` explain settings that have no letter. `without` lists flags
     that affect no price, and `unknown` flags that the table lacks, each with the nearest that it has.

@@ -44,7 +44,7 @@ def valued(row: Row, letter: str):
 def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     """Find the largest number of users that a service can have in steady state within its targets, by bisection.
 
-    Without a target, memory limits the users. Raises ValueError if not even one user meets a target, with the nearest
+    If no target is given, memory is the limit. Raises ValueError if not even one user meets a target, with the nearest
     value that can be met, and whatever `serve` raises.
     """
     targets = {"ttft": ttft, "tpot": tpot}

@@ -194,7 +194,7 @@ def _add_stream(total, op: Op) -> None:
 
 
 def _add_product(total, ops: list[Op], tokens: Mapping) -> None:
-    """Add products of tokens and weights; those that read the same tokens run as one, and experts' as grouped ones."""
+    """Add products of tokens and weights; products of the same tokens run as one, and experts' products are grouped."""
     weights = [t for op in ops for t in op.args if t.is_weight]
     size = Product(*(_on(tokens, cost) for cost in joined(ops)))
     if weights[0].is_routed:  # the visited experts, with the rows that they have on the fullest device

@@ -126,7 +126,7 @@ class Cause(NamedTuple):
 class Interval:
     """A value and its prediction interval at `level`: numbers, or arrays if the row has arrays.
 
-    `ranked` lists the causes, those that move the value most first.
+    `ranked` lists the causes, strongest first.
     """
 
     letter: str

@@ -84,7 +84,7 @@ def listed(words, kind: str = "a letter") -> list:
 
 
 def no_attribute(sentence: str) -> AttributeError:
-    """Return an AttributeError with exactly this message: without a name, Python 3.12 would append a hint."""
+    """Return an AttributeError with exactly this message: if it had no name, Python 3.12 would append a hint."""
     return AttributeError(sentence, name="", obj=None)
 
 

@@ -23,9 +23,9 @@ class Backend:
     """The NumPy backend, and the base class of the others.
 
     A timed operation (`product`, `copy`, `add`, ...) is returned as a function without arguments, so that one-time
-    preparation, such as memory for the result, is not timed.  Backends with `has_host` also have `host_copies(size)`,
-    copies of so many bytes to the device and back.  Those with several `devices` have `all_gather(size)`, whose result
-    has so many bytes on every device.
+    preparation, such as memory for the result, is not timed. Backends with `has_host` also have `host_copies(size)`:
+    copies of `size` bytes to the device and back. Those with several `devices` have `all_gather(size)`, whose result
+    has `size` bytes on every device.
     """
 
     name = "NumPy"

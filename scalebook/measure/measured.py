@@ -35,7 +35,7 @@ _HELD_UP = 0.1  # share of disturbed kernels that is reported; on an idle machin
 class Measured:
     """All measurements of one machine, and its names.
 
-    `rows` are times of single kernels, from which `device` follows, and `times` are steps of a small transformer.
+    `rows` are times of single kernels, and `device` follows from them; `times` are steps of a small transformer.
     `note` says what is missing if the measurement was interrupted.
     """
 
@@ -119,8 +119,8 @@ def measure(quick: bool = False, on: str | Backend | None = None, progress: bool
 
     `quick` takes a second or two and says less, because its sizes fit in caches. `on` is "numpy", "torch", "jax" or a
     backend; the default is a framework that sees an accelerator, or NumPy. `progress` shows or hides a progress bar; by
-    default it is shown on a terminal. If you interrupt it after the first measurement, it returns what it has, and
-    `note` says what is missing.
+    default it is shown on a terminal. If you interrupt it after the first measurement, it returns the measurements so
+    far, and `note` says what is missing.
 
     Raises LookupError for an unknown framework, or one that is not installed.
     """

@@ -1,6 +1,6 @@
 """Columns that code computes from other columns: layouts from names, pipeline stages, random loads, pass times.
 
-A stanza names such a function in `complete` or `readings`, as `columns:FUNCTION`, and says in `why` what it is for.
+A stanza names such a function in `complete` or `readings`, as `columns:FUNCTION`, and says the reason in `why`.
 """
 
 import re

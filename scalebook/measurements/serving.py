@@ -84,7 +84,7 @@ def _ratios_of_repeats(groups) -> list[float]:
 
 
 def yardsticks(result: Result) -> list[Yardstick]:
-    """Return errors to compare those of `serving_tpot` or `serving_ttft` with.
+    """Return errors with which to compare `serving_tpot` or `serving_ttft`.
 
     First come our errors and AIConfigurator's, on the rows that it can predict. The last but one yardstick is the
     difference between runs of one engine and layout that were measured twice, with other versions or on other days. The

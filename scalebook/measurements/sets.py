@@ -364,7 +364,7 @@ def _named(text: str) -> Callable:
 
 
 def stanzas(bound: bool = False) -> dict[str, Stanza]:
-    """Return all sets that are data, by name; or files of lower bounds, above which a measurement is no error.
+    """Return all sets that are data, by name; or the files of lower bounds: above one, no measurement is an error.
 
     >>> "mlperf_training" in stanzas(), list(stanzas(bound=True))
     (True, ['amd_thresholds'])

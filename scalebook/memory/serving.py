@@ -13,7 +13,7 @@ __all__ = [
 
 @formula("weight_memory", "austin2025 ch. 4")
 def weight_memory(params, weight_bits):
-    """All the weights, whether a token uses them or not.
+    """Memory of all the weights, including weights that a token does not use.
 
     >>> weight_memory(params=7e9, weight_bits=4)
     3500000000.0

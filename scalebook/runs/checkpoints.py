@@ -37,7 +37,7 @@ def mtbf_of_devices(device_mtbf, devices):
 
 @formula("checkpoint_bytes", "zero2020 §3.1")
 def checkpoint_bytes(params, optimizer_bits):
-    """Bytes of a checkpoint: optimizer state with the master weights, from which the low-precision weights follow.
+    """Bytes of a checkpoint: optimizer state with the master weights; the low-precision weights follow from them.
 
     >>> checkpoint_bytes(params=405e9, optimizer_bits=96) / 1e12
     4.86

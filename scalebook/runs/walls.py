@@ -115,7 +115,7 @@ def latency_wall(batch_tokens, run_time, layers, message_time, tokens_per_param)
 
 @formula("grown_latency_wall", "erdil2024", _HERE, domain=_BELOW)
 def latency_wall_grown(latency_wall, base_flops, batch_power):
-    """Latency wall if the batch grows with the run. From a power of 1/2 on, the number of steps does not grow.
+    """Latency wall if the batch grows with the run. If the power is 1/2 or more, the number of steps does not grow.
 
     >>> f"{latency_wall_grown(latency_wall='1e32 FLOP', base_flops='1e26 FLOP', batch_power=0.25):.0e}"
     '1e+38'

@@ -78,7 +78,7 @@ def _refuse_no_count(best) -> None:
 
 
 def _limits(space: Space, subject_to, lift) -> tuple[Limit, ...]:
-    """Return the limits of the space and of the call, without those that are lifted."""
+    """Return the limits of the space and of the call, except lifted limits."""
     limits = [limit(x) for x in (*space.limits, *subject_to)]
     names = [x.name for x in (*space.rules, *limits)]
     if unknown := next((x for x in lift if x not in names), None):

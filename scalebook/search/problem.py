@@ -99,7 +99,7 @@ class Problem:
 
 
 def word_combinations(problem: Problem) -> list[dict]:
-    """Return the combinations of words in order, without those that repeat another for every layout."""
+    """Return the combinations of words in order, except combinations that repeat another for every layout."""
     found = [dict(zip(problem.words, x, strict=True)) for x in itertools.product(*problem.words.values())]
     return [x for x in found if all(part.any() for part in distinct(problem, x))]
 

@@ -97,7 +97,7 @@ def sweep(
 ) -> Sweep:
     """Search at each number of devices, pricing what does not depend on it only once.
 
-    The best strategies are those of separate searches, to the last digit.  Takes the arguments of `search`, with a row
+    Separate searches find the same best strategies, to the last digit.  Takes the arguments of `search`, with a row
     of one device and a thing that has a layout (a training step, Calculon's strategies), and raises what it raises.
     Every strategy is counted and checked against the limits; only those that could be among the best, by a lower bound
     over the letters on axes (offloads, overlaps), are priced in full.  For Dask, `executor=client.get_executor()`.
@@ -203,7 +203,7 @@ class _Swept:
         own += np.bincount(sizes[rows], numbers, len(own)).astype(np.int64)
 
     def _price(self, pricing, rows, sizes):
-        """Check all strategies against the limits, then fully price those that could be among the best."""
+        """Check all strategies against the limits, then fully price strategies that could be among the best."""
         places, count = _same_limits(pricing, rows)
         fits, left, out = pricing.fitting(Block(pricing.evaluated, rows[firsts(places, count)]))
         for name, numbers in out.items():

@@ -42,7 +42,7 @@ def from_config(config: Mapping | str | PathLike, name: str | None = None) -> di
     """Read the shape from a config.json as a dict of words (name, attention, norm, ...) and letters (layers, ...).
 
     `config` is the path of the file or of its folder, or the parsed dict. If the language model is nested under
-    `text_config`, that part is read. All letters are counts; those that do not apply are left out, as in models.toml,
+    `text_config`, that part is read. All letters are counts; letters that do not apply are left out, as in models.toml,
     and so are `params`, which no configuration states.
 
     Raises TypeError for anything but a path or a dict. Raises ValueError for a missing file, one that is not JSON, an

@@ -3,7 +3,7 @@
 An iteration turns a matrix X of m rows and n columns, m <= n, into a X + (b A + c A A) X, where A = X X^T. Embeddings,
 the head, norms and biases are left to Adam. With replicated state every device does all matrices of its stage. Under
 ZeRO 1 and 2 each device owns whole matrices, as in Megatron-LM's layer-wise optimizer. If sharding or tensor
-parallelism splits a matrix, the optimizer's `mode` says what its devices do. Nothing of this is hidden.
+parallelism splits a matrix, the optimizer's `mode` says what its devices do. None of these times is hidden.
 """
 
 from collections.abc import Callable

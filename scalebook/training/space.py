@@ -50,7 +50,7 @@ def _longest(known: Mapping) -> dict:
 
 
 def _schedules(problem: "Problem") -> tuple[Callable, ...]:
-    """Return conditions that drop equivalent combinations of words, and those that a strategy refuses."""
+    """Return conditions that drop equivalent combinations of words, and combinations that a strategy refuses."""
     words, chunks = problem.words, problem.letters.get("chunks", ())
     none, plain, one = (
         "none" in words.get("recompute", ()),
