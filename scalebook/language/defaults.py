@@ -1,8 +1,4 @@
-"""Formulas in one line: a constant, and a letter that takes the value of another. Most are default values.
-
->>> constant("whole", "stream_efficiency", "0.5", "williams2009", "Half of the bandwidth.")()
-0.5
-"""
+"""Formulas in one line: a constant, and a letter that takes the value of another. Most are default values."""
 
 import sys
 

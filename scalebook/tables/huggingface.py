@@ -234,7 +234,7 @@ def _even(config, block):
 
 
 def _all_but(field: str, default: int):
-    """Return a rule for all blocks but every so many, as the field says."""
+    """Return a rule for all blocks except each n-th, where `field` gives n (`default` if it is missing)."""
     return lambda config, block: (block + 1) % _count(config, field, default) != 0
 
 
