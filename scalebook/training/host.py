@@ -8,7 +8,7 @@ from functools import cache
 from operator import is_
 from types import MappingProxyType
 
-from sympy import Expr, Gt, Max, Min, Piecewise, Rational, Symbol, floor
+from sympy import Expr, Gt, Max, Min, Piecewise, Pow, Rational, Symbol, floor
 from sympy.core.relational import Relational
 
 from scalebook.inference.tail import any_slow
@@ -266,14 +266,15 @@ REACHED = {
 
 def as_run(f: Formula, more: Mapping[str, str] = MappingProxyType({})) -> Formula:
     """Return a formula with kernels' best efficiencies, and the letters in `more`, replaced by the framework's."""
-    reached = tuple((symbol(x), symbol(y)) for x, y in {**REACHED, **more}.items() if x in f.inputs)
-    if not reached:
+    names = {**REACHED, **more}
+    if names.keys().isdisjoint(f.inputs):
         return f
+    reached = tuple((symbol(x), symbol(y)) for x, y in names.items())
     return Formula(f.name, f.letter, _renamed(f.rhs, reached), f.sources, f.__doc__, domain=f.domain)
 
 
 # What SymPy would compare again, for seconds a block, though letters with other names are as large as they were.
-_COMPARED = (Max, Min, Relational, Piecewise)
+_COMPARED = (Max, Min, Relational, Piecewise, Pow)
 
 
 @cache
