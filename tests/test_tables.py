@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from scalebook.language import NOTATION, SOURCES, cite
+from scalebook.language.notation import _group
 from scalebook.language.row import quantity
 from scalebook.language.stanzas import Stanzas
 from scalebook.language.tabular import plain_page
@@ -175,6 +176,12 @@ def test_sources_are_read_stanza_by_stanza_as_in_their_files():
     files_ = [x for x in FOLDER.iterdir() if x.name.startswith("sources")]
     whole = reduce(or_, (tomllib.loads(x.read_text("utf-8")) for x in files_))
     assert len(files_) > 4 and dict(SOURCES) == whole
+
+
+@pytest.mark.parametrize("package", ["scalebook.language", "scalebook.calculon"])
+def test_groups_of_letters_are_read_as_in_their_files(package):
+    text = (files(package) / "letters.toml").read_text("utf-8")
+    assert dict(Stanzas("letters.toml", text, _group)) == tomllib.loads(text)
 
 
 def test_a_row_that_others_are_like_is_compared_with_strangers():

@@ -7,24 +7,24 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 __all__ = ["Stanzas"]
 
-_HEAD = re.compile(r'^\["?([^"\]]+)"?\]$', re.M)
+_HEAD = re.compile(r'^\["?(.+?)"?\]$', re.M)
 
 
 class Stanzas(Mapping):
-    """The stanzas of a file by key, as `tomllib` reads them; nothing stands before the first but comments."""
+    """The stanzas of a file by key, each as `parse` reads it; nothing stands before the first but comments."""
 
-    def __init__(self, name: str, text: str):
-        self.name, self._parsed = name, {}
+    def __init__(self, name: str, text: str, parse: Callable[[str], dict] = tomllib.loads):
+        self.name, self._parse, self._parsed = name, parse, {}
         _, *pieces = _HEAD.split(text)
         self._texts = dict(zip(pieces[::2], pieces[1::2], strict=True))
 
     def __getitem__(self, key):
         if key not in self._parsed:
-            self._parsed[key] = tomllib.loads(self._texts[key])
+            self._parsed[key] = self._parse(self._texts[key])
         return self._parsed[key]
 
     def __iter__(self):
