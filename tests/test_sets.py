@@ -4,17 +4,14 @@ import numpy as np
 import pytest
 
 import scalebook.measurements.sets as sets
-from scalebook import calculon, tables
 from scalebook.inference.step import SERVING
 from scalebook.language import NOTATION, Formula, Sheet
 from scalebook.measurements import CONFRONTATIONS, confront, stanza_keys
-from scalebook.measurements.calls import FUNCTIONS, called
+from scalebook.measurements.calls import called
 from scalebook.measurements.expressions import names
-from scalebook.shell.named import things
 from scalebook.training.strategy import WORDS
 
 TABLES = ("accelerators", "clusters", "engines", "frameworks", "links", "models", "runs")
-PUBLIC = {x: getattr(tables, x) for x in TABLES} | FUNCTIONS | dict(max=max, min=min, calculon=calculon)
 KINDS = (*TABLES, "shape", "formula", "calculon")
 FREE = ("schedule", "chunks", "transfer_time")  # of simulate, which is neither sheet nor formula
 TYPED = 12  # rows of a set whose line is typed: each kind of call, and some more
@@ -23,8 +20,11 @@ NEED_PYTHON = 10  # sets at most that are predicted by code, or by a stanza that
 
 
 def typed(text):
-    """What a line of Python gives, with public names alone."""
-    return float(eval(text, {"__builtins__": {}}, PUBLIC | things()))
+    """What a row's call gives as it is printed: its imports, and the line after them."""
+    *imported, line = text.splitlines()
+    known = {}
+    exec("\n".join(imported), known)
+    return float(eval(line, known))
 
 
 def terms_of(call):

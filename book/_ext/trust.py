@@ -23,8 +23,8 @@ fails and names the set.
 
 **You can type every call.** A row is predicted by a public call: the model, the device, and the framework, engine,
 libraries or cluster that its source names, then the layout and sizes that the row prints.
-`confront("torchtitan").rows[3].call` prints such a line, and typing it gives the same number to the last digit. Below
-each group of sets there is one call of each.
+`print(confront("torchtitan").rows[3].call)` prints such a line under its imports. Typing them gives the same number to
+the last digit. Below each group of sets there is one call of each.
 
 **How to read the tables.** An error is |predicted/measured − 1|. *Bias* is the signed mean; below zero, predictions are
 too small. *One number* is the error of the best single number instead of the model, for example one share of the peak
@@ -162,7 +162,9 @@ def typed(names) -> list[str]:
     calls = [(x, CONFRONTATIONS[x]) for x in names if x in CONFRONTATIONS and CONFRONTATIONS[x].call]
     if not calls:
         return []
-    said = [f"# {x}, row {c.first['row_id']}\n{c.first.call}" for x, c in calls]
+    lines = {x: c.first.call.splitlines() for x, c in calls}
+    imported = sorted({line for *imports, _ in lines.values() for line in imports})
+    said = ["\n".join(imported), *(f"# {x}, row {c.first['row_id']}\n{lines[x][-1]}" for x, c in calls)]
     head = "::::{dropdown} A call of each set: type it, and it gives the row's prediction"
     return [head, "", "```python", "\n\n".join(said), "```", "", "::::", ""]
 

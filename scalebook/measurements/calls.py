@@ -14,13 +14,16 @@ from scalebook.language import Formula, Row, Sheet
 from scalebook.language.row import gather
 from scalebook.pipeline.simulation import simulate
 from scalebook.search.space import searchable
-from scalebook.shell.named import find
+from scalebook.shell.named import find, home, things
 
 from .expressions import Empty, expression, names, written
 
-__all__ = ["Call", "Sum", "called", "is_array", "priced_calls", "results", "row_of", "shown"]
+__all__ = ["Call", "Sum", "called", "imports", "is_array", "priced_calls", "results", "row_of", "shown"]
 
 FUNCTIONS = {"simulate": simulate}  # public functions that are not formulas
+# Modules of what calls name beside sheets and formulas.
+_TABLES = ("accelerators", "clusters", "engines", "frameworks", "links", "models", "runs")
+_HOMES = dict.fromkeys(_TABLES, "scalebook.tables") | {"simulate": "scalebook.pipeline", "calculon": "scalebook"}
 TERMS = ("first", "second", "third")  # names of a sum's terms in its `figure`
 # Letters in which calls of one layout may differ, whatever their sheet.
 _FREE = ("users", "prompt", "output", "batch", "context", "prompts", "read_chunk", "past")
@@ -30,6 +33,19 @@ def called(thing: str):
     """Return what a call names: a sheet, a formula, a method of one (such as `serve.offline`), or a public function."""
     name, *inside = thing.split(".")
     return FUNCTIONS[name] if name in FUNCTIONS else reduce(getattr, inside, find(name))
+
+
+def imports(line: str) -> list[str]:
+    """Return the lines that import the public names of a line of Python.
+
+    >>> imports("training_step(models.llama3_8b, accelerators.h100, dp=8).step_time")
+    ['from scalebook.tables import accelerators, models', 'from scalebook.training import training_step']
+    """
+    found: dict[str, list[str]] = {}
+    for name in sorted(names(line)):
+        if name in _HOMES or name in things():
+            found.setdefault(_HOMES.get(name) or home(name), []).append(name)
+    return [f"from {place} import {', '.join(own)}" for place, own in sorted(found.items())]
 
 
 @lru_cache(4096)

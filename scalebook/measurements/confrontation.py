@@ -22,6 +22,7 @@ from scalebook.language.notation import brief, quoted
 from scalebook.language.tabular import folded, page_table, styled
 from scalebook.tables import cite
 
+from .calls import imports
 from .rows import Measurement, number, read_rows
 
 __all__ = ["Confrontation", "Priced", "Readings", "Result"]
@@ -52,7 +53,7 @@ class Readings(NamedTuple):
 
 
 class Measured(dict):
-    """A row of a set, by column; `call` is the line of Python that gives its prediction."""
+    """A row of a set, by column; `call` is the Python that gives its prediction: imports, and a line after them."""
 
     def __init__(self, row: Measurement, call_of: Callable[[Measurement], str] | None):
         super().__init__(row)
@@ -62,7 +63,8 @@ class Measured(dict):
     def call(self) -> str:
         if self._call_of is None:
             raise AttributeError("this set is predicted by code of its own, not by one public call")
-        return self._call_of(self)
+        line = self._call_of(self)
+        return "\n".join([*imports(line), line])
 
 
 class _Read(dict):

@@ -11,6 +11,7 @@ LookupError: nothing to call is named 'decodin'; did you mean 'decoding'?
 
 import importlib
 import re
+import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -22,7 +23,7 @@ from scalebook.language.row import quantity
 from scalebook.search import Searchable
 from scalebook.search.space import searchable
 
-__all__ = ["FILES", "ROWS", "find", "is_thing", "priced", "read", "row", "things", "value", "words"]
+__all__ = ["FILES", "ROWS", "find", "home", "is_thing", "priced", "read", "row", "things", "value", "words"]
 
 ROWS = {"model": "models", "device": "accelerators", "link": "links", "cluster": "clusters"}  # kind of a row: its table
 FILES = {".toml": "device", ".json": "model"}  # kind of row in a reader's own file, by suffix
@@ -48,6 +49,21 @@ def things() -> Mapping[str, Sheet | Formula | Searchable]:
             found |= {n: x for n, x in own if is_thing(x) and not isinstance(x, Formula)}
     stated = {n: f for n, f in FORMULAS.items() if f.__module__.startswith("scalebook.")}
     return dict(sorted(found.items())) | dict(sorted(stated.items()))
+
+
+@cache
+def home(name: str) -> str:
+    """Return the module that a thing is imported from: the shortest name of those that export it.
+
+    Raises LookupError as `find` does.
+
+    >>> home("training_step"), home("linear_operator")
+    ('scalebook.training', 'scalebook.machine.operators')
+    """
+    thing = find(name)
+    own = [(x, vars(module)) for x, module in [*sys.modules.items()] if x.startswith("scalebook.")]
+    places = [x for x, known in own if known.get(name) is thing and name in known.get("__all__", ())]
+    return min(places, key=lambda x: (x.count("."), len(x)))
 
 
 def find(name: str) -> Sheet | Formula | Searchable:
