@@ -19,7 +19,7 @@ from scalebook.language.notation import either, quoted, word
 from scalebook.language.row import Cell, Row, quantity
 from scalebook.language.sources import SOURCES, cite
 
-from . import shapes
+from . import assumed, shapes
 from .plausible import refuse_faster, refuse_outliers
 from .table import Device, Engine, Framework, Table
 
@@ -273,6 +273,8 @@ def _table(name):
         table = kind.load(files(__name__) / f"{name}.toml", **_TABLES[name])
         if name in ("accelerators", "links", "clusters", "engines", "frameworks"):
             refuse_outliers(f"{name}.toml", table)
+        if name == "accelerators":
+            assumed.complete(table._rows)
         return table._rows
 
     return kind(name, read)

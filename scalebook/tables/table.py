@@ -61,6 +61,16 @@ class Device(Row):
                 cells[f"{kind}_efficiency"] = cells[f"{kind}_{precision}"]
         return self._with(f"{cell.origin} at {precision}", cells, self.words | {"precision": precision})
 
+    @property
+    def published(self) -> "Device":
+        """The device with only the cells that a source states, without what is assumed of it.
+
+        >>> from scalebook.tables import accelerators
+        >>> "tdp" in accelerators.rubin, "tdp" in accelerators.rubin.published
+        (True, False)
+        """
+        return self._with(self.name, {n: x for n, x in self.cells.items() if not x.is_assumed}, self.words)
+
     def on(self, cluster: Row) -> "Device":
         """Return the device in a cluster, a row of `tables.clusters` whose cells take precedence over its own.
 
@@ -166,10 +176,10 @@ class Table(Mapping):
         return len(self._rows)
 
     def having(self, *letters: str) -> "Table":
-        """Return a table of the rows that have all these letters."""
+        """Return a table of the rows whose sources state all these letters; an assumed cell does not count."""
         for name in letters:
             NOTATION[word(name)]
-        return Table(self.name, {k: row for k, row in self.items() if all(x in row for x in letters)})
+        return Table(self.name, {k: row for k, row in self.items() if all(map(row.states, letters))})
 
     @property
     def columns(self) -> Row:
@@ -187,7 +197,7 @@ class Table(Mapping):
         letters = [x for x in dict.fromkeys((*_FIRST, *NOTATION)) if x in found]
         heads = [self.name, *(table_cell(x.replace("_", " "), "th", title=NOTATION[x].meaning) for x in letters)]
         lines = ([_named(key, row), *(_cell(row, x) for x in letters)] for key, row in self.items())
-        said = "<p>Hover over a value, or follow its mark, for the source.</p>"
+        said = "<p>Hover over a value, or follow its mark, for the source. ≈ marks what is assumed.</p>"
         return styled(page_table(heads, lines, kind="sb-facts"), said)
 
 
@@ -207,6 +217,8 @@ def _cell(row, name):
         return table_cell("")
     cell = row.cells[name]
     value, url = show(cell.value, NOTATION[name].unit), ""
+    if cell.is_assumed:
+        return table_cell(f"≈ {value}", title=f"assumed: {cell.note}", data_value=repr(cell.value))
     if cell.formula is None:
         said = f"{cite(cell.source)}{'. Note: ' + cell.note if cell.note else ''}"
         url = SOURCES.get(cell.source.partition(" ")[0], {}).get("url", "")  # a text that is no key has no address
