@@ -17,14 +17,15 @@ from scalebook.language.interval import _STEPS, _draws
 from scalebook.machine import collective_rates, collectives
 from scalebook.machine.kernels import attention_peak_bf16, matrix_product
 from scalebook.memory.serving import weight_memory
-from scalebook.tables import accelerators, models
+from scalebook.tables import Table, accelerators, models
 from scalebook.training import Strategy, assumptions
 
 from .support import live, some_states
 
 PAGE = live()
+PUBLISHED = {k: x.published for k, x in accelerators.items()}
 # A device that says its own network answers by it in Python; a calculator answers by the network that is chosen.
-DEVICES = accelerators[[k for k, x in accelerators.items() if "scaleout_bandwidth" not in x]]
+DEVICES = Table("accelerators", {k: x for k, x in PUBLISHED.items() if "scaleout_bandwidth" not in x})
 
 
 def training_sheet():

@@ -40,17 +40,18 @@ def test_what_cannot_run_is_refused(step, model, letters, said):
 def test_what_is_lacking_is_named(step):
     assert f"{step.name} needs a device's row, such as accelerators.h100" in refused(step, DENSE, **STEPS[step])
     assert f"{step.name} needs a model's row" in refused(step, H200, **STEPS[step])
-    said = refused(step, DENSE, accelerators.rtx_4090, **{**STEPS[step], "weight_bits": 4, "kv_bits": 4})
+    said = refused(step, DENSE, accelerators.rtx_4090.published, **{**STEPS[step], "weight_bits": 4, "kv_bits": 4})
     assert "RTX 4090 has no scaleup_size or scaleout_bandwidth, which devices that share a model need: give" in said
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda x: x.name)
 def test_one_device_needs_no_network(step):
+    card = accelerators.rtx_4090.published
     asked = {**STEPS[step], "tp": 1} | ({"users": 4} if step is serve else {})
-    alone = step(models.llama3_8b, accelerators.rtx_4090, **asked, weight_bits=8)
+    alone = step(models.llama3_8b, card, **asked, weight_bits=8)
     assert alone.pass_time > 0 and alone.exchange_time == 0
     network = dict(scaleup_size=1, scaleout_bandwidth="12.5 GB/s")
-    assert step(models.llama3_8b, accelerators.rtx_4090, **asked, **network, weight_bits=8).pass_time == alone.pass_time
+    assert step(models.llama3_8b, card, **asked, **network, weight_bits=8).pass_time == alone.pass_time
 
 
 def test_an_engine_is_a_row_or_its_name():
@@ -110,11 +111,11 @@ def test_a_prompt_may_be_cut_in_two():
 
 
 def test_within_a_node_no_port_out_of_it_is_asked_for():
-    asked = dict(batch=16, context=2000)
-    whole = decode_step(models.llama3_8b, accelerators.l40s, tp=8, **asked)
-    given = decode_step(models.llama3_8b, accelerators.l40s, tp=8, **asked, scaleout_bandwidth="32 GB/s")
+    asked, device = dict(batch=16, context=2000), accelerators.l40s.published
+    whole = decode_step(models.llama3_8b, device, tp=8, **asked)
+    given = decode_step(models.llama3_8b, device, tp=8, **asked, scaleout_bandwidth="32 GB/s")
     assert whole.pass_time == given.pass_time
-    said = refused(decode_step, models.llama3_8b, accelerators.l40s, tp=8, pp=2, **asked)
+    said = refused(decode_step, models.llama3_8b, device, tp=8, pp=2, **asked)
     assert "NVIDIA L40S has no scaleout_bandwidth, which devices that share a model need" in said
 
 

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from .interval import Interval
 
 __all__ = [
-    "Cell", "Computed", "Row", "Why", "fitting", "gather", "quantity", "refuse_parts", "strays",
+    "ASSUMED", "Cell", "Computed", "Row", "Why", "fitting", "gather", "quantity", "refuse_parts", "strays",
     "with_unit",
 ]  # fmt: skip
 
 Value = float | np.ndarray | sympy.Expr
+ASSUMED = "assumed"  # source of a cell that no data sheet prints
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +56,11 @@ class Cell:
     def letters(self) -> frozenset[str]:
         """All letters that the value was computed from."""
         return frozenset(self.inputs).union(*(c.letters for c in self.inputs.values()))
+
+    @property
+    def is_assumed(self) -> bool:
+        """Whether the value is only what comparable rows have. Anything that is given takes its place."""
+        return self.source == ASSUMED
 
 
 def _what(name: str) -> str:
@@ -182,7 +188,9 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
         new = row.cells if isinstance(row, Row) else {NOTATION[n].name: Cell(quantity(n, v)) for n, v in row.items()}
         for name, cell in new.items():
             old = cells.setdefault(name, cell)
-            if old is not cell and name not in letters and not np.array_equal(old.value, cell.value):
+            if old is not cell and (old.is_assumed or cell.is_assumed):
+                cells[name] = cell if old.is_assumed else old
+            elif old is not cell and name not in letters and not np.array_equal(old.value, cell.value):
                 unit = NOTATION[name].unit
                 said = " and ".join(f"{with_unit(x.value, unit)} by {x.origin}" for x in (old, cell))
                 raise ValueError(f"{name} is given twice, as {said}: say which by {name}=...")
@@ -244,6 +252,10 @@ class Row(Mapping):
 
     def __dir__(self):
         return [*super().__dir__(), *self.cells, *self.words]
+
+    def states(self, name: str) -> bool:
+        """Return True if the row has a letter that is not only assumed."""
+        return name in self and not self.cells[name].is_assumed
 
     def __iter__(self):
         return iter(self.cells)

@@ -21,7 +21,7 @@ from scalebook.language.row import Cell, Row, quantity
 from scalebook.language.sources import SOURCES, cite
 from scalebook.language.stanzas import Stanzas
 
-from . import shapes
+from . import assumed, shapes
 from .plausible import refuse_faster
 from .table import Device, Engine, Framework, Rows, Table
 
@@ -284,7 +284,8 @@ def _table(name):
 
     def read():
         file = f"{name}.toml"
-        return Rows(file, Stanzas(file, (files(__name__) / file).read_text("utf-8")), **_TABLES[name])
+        complete = assumed.complete if name == "accelerators" else None
+        return Rows(file, Stanzas(file, (files(__name__) / file).read_text("utf-8")), complete, **_TABLES[name])
 
     return kind(name, read)
 

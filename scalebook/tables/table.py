@@ -61,6 +61,16 @@ class Device(Row):
                 cells[f"{kind}_efficiency"] = cells[f"{kind}_{precision}"]
         return self._with(f"{cell.origin} at {precision}", cells, self.words | {"precision": precision})
 
+    @property
+    def published(self) -> "Device":
+        """The device with only the cells that a source states, without what is assumed of it.
+
+        >>> from scalebook.tables import accelerators
+        >>> "tdp" in accelerators.rubin, "tdp" in accelerators.rubin.published
+        (True, False)
+        """
+        return self._with(self.name, {n: x for n, x in self.cells.items() if not x.is_assumed}, self.words)
+
     def on(self, cluster: Row) -> "Device":
         """Return the device in a cluster, a row of `tables.clusters` whose cells take precedence over its own.
 
@@ -110,21 +120,33 @@ class Rows(Mapping):
     """The rows of a file by key, each made from its stanza when it is first asked for.
 
     `row` is their class, `words` are entries that are text, and `finish` may add cells that follow from a row's own.
+    `complete` takes a row and a function that returns all rows, and may add cells that follow from the others'.
     """
 
-    def __init__(self, file: str, stanzas: Mapping, row=Row, words: Iterable[str] = (), finish=lambda key, cells: None):
-        self.file, self.stanzas, self._kind, self._words, self._finish = file, stanzas, row, words, finish
-        self._made = {}
+    def __init__(
+        self, file: str, stanzas: Mapping, complete: Callable | None = None, row=Row, words: Iterable[str] = (),
+        finish=lambda key, cells: None,
+    ):  # fmt: skip
+        self.file, self.stanzas, self._complete = file, stanzas, complete
+        self._kind, self._words, self._finish = row, words, finish
+        self._own, self._whole = {}, {}
 
     def __getitem__(self, key):
         with _LOCK:
-            if key not in self._made:
-                kin = _kin(self.file, key, self.stanzas)
-                whole = _inherited([self.stanzas[x] for x in kin], self._words)
-                made = _row(self.file, key, whole, self._kind, self._words, lambda cells: self._finish(kin[-1], cells))
-                made.kin = kin
-                self._made[key] = made
-        return self._made[key]
+            if key not in self._whole:
+                self._whole[key] = made = self._made(key)
+                if self._complete:
+                    self._complete(made, lambda: [self._made(x) for x in self.stanzas])
+        return self._whole[key]
+
+    def _made(self, key):
+        if key not in self._own:
+            kin = _kin(self.file, key, self.stanzas)
+            whole = _inherited([self.stanzas[x] for x in kin], self._words)
+            made = _row(self.file, key, whole, self._kind, self._words, lambda cells: self._finish(kin[-1], cells))
+            made.kin = kin
+            self._own[key] = made
+        return self._own[key]
 
     def __iter__(self):
         return iter(self.stanzas)
@@ -195,10 +217,10 @@ class Table(Mapping):
         return len(self._rows)
 
     def having(self, *letters: str) -> "Table":
-        """Return a table of the rows that have all these letters."""
+        """Return a table of the rows whose sources state all these letters; an assumed cell does not count."""
         for name in letters:
             NOTATION[word(name)]
-        return Table(self.name, {k: row for k, row in self.items() if all(x in row for x in letters)})
+        return Table(self.name, {k: row for k, row in self.items() if all(map(row.states, letters))})
 
     @property
     def columns(self) -> Row:
@@ -216,7 +238,7 @@ class Table(Mapping):
         letters = [x for x in dict.fromkeys((*_FIRST, *NOTATION)) if x in found]
         heads = [self.name, *(table_cell(x.replace("_", " "), "th", title=NOTATION[x].meaning) for x in letters)]
         lines = ([_named(key, row), *(_cell(row, x) for x in letters)] for key, row in self.items())
-        said = "<p>Hover over a value, or follow its mark, for the source.</p>"
+        said = "<p>Hover over a value, or follow its mark, for the source. ≈ marks what is assumed.</p>"
         return styled(page_table(heads, lines, kind="sb-facts"), said)
 
 
@@ -236,6 +258,8 @@ def _cell(row, name):
         return table_cell("")
     cell = row.cells[name]
     value, url = show(cell.value, NOTATION[name].unit), ""
+    if cell.is_assumed:
+        return table_cell(f"≈ {value}", title=f"assumed: {cell.note}", data_value=repr(cell.value))
     if cell.formula is None:
         said = f"{cite(cell.source)}{'. Note: ' + cell.note if cell.note else ''}"
         url = SOURCES.get(cell.source.partition(" ")[0], {}).get("url", "")  # a text that is no key has no address

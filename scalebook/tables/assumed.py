@@ -1,0 +1,59 @@
+"""Cells that no data sheet prints: a range of what comparable devices have, computed from the table of accelerators.
+
+`assumed.toml` says for each letter which devices are compared, and in proportion to what.
+"""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from scalebook.language.notation import NOTATION
+from scalebook.language.row import ASSUMED, Cell, Row
+from scalebook.language.units import show
+
+__all__ = ["complete"]
+
+_TAILS = (0.1, 0.5, 0.9)  # as in a measured cell, eight in ten devices lie between `low` and `high`
+
+
+@cache
+def _rules() -> dict[str, dict]:
+    return tomllib.loads((files(__package__) / "assumed.toml").read_text("utf-8"))
+
+
+def complete(row: Row, everyone: Callable[[], list[Row]]) -> None:
+    """Add to a device the cells that its data sheet leaves out, marked as assumed, with `low` and `high`.
+
+    >>> from scalebook.tables import accelerators
+    >>> cell = accelerators.rubin.cells["price_hour"]
+    >>> cell.is_assumed, cell.low < cell.value < cell.high
+    (True, True)
+    """
+    for letter, rule in _rules().items():
+        if letter in row or rule.get("unless") in row:
+            continue
+        # relatives of a device, and its core or its die, would count it twice
+        known = [x for x in everyone() if x.states(letter) and len(x.kin) == 1 and _is_compared(x, rule)]
+        row.cells[letter] = _assumed(letter, row, rule, known)
+        if letter == "peak_bf16":
+            row.cells["peak_flops"] = replace(row.cells[letter], note=f"bf16; {row.cells[letter].note}")
+
+
+def _is_compared(row: Row, rule: Mapping) -> bool:
+    return row.words.get("fabric", "") in rule.get("fabrics", [row.words.get("fabric", "")])
+
+
+def _assumed(letter: str, row: Row, rule: Mapping, known: list[Row]) -> Cell:
+    base = next((x for x in rule.get("of", ()) if x in row), "")
+    compared = [x for x in known if not base or x.states(base)]
+    shares = [x[letter] / (x[base] if base else 1) for x in compared]
+    low, typical, high = (float(x) * (row[base] if base else 1) for x in np.quantile(shares, _TAILS))
+    by = f", in proportion to {base}" if base else ""
+    ends = " to ".join(show(x, NOTATION[letter].unit) for x in (low, high))
+    note = f"the median of {len(compared)} devices that state it{by}; eight in ten of them give {ends}"
+    origin = next(iter(row.cells.values())).origin
+    return Cell(typical, origin, ASSUMED, note, low=low, high=high)

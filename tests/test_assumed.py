@@ -1,0 +1,58 @@
+"""Every device answers every question: what its data sheet leaves out is a range of what comparable devices have."""
+
+import numpy as np
+import pytest
+
+from scalebook.inference import serve
+from scalebook.tables import accelerators, links, models
+from scalebook.training import training_step
+
+from .every import every
+
+MODEL, REQUEST = models.llama3_8b, dict(prompt=1000, output=100)
+NETWORK = {"scaleup_bandwidth", "scaleup_size", "scaleout_bandwidth", "host_bandwidth"}
+FILLED = NETWORK | {"peak_vector", "price_hour", "tdp"}
+QUESTIONS = {
+    "one device": lambda x: training_step(MODEL, x, global_batch=8, seq=4096).step_time,
+    "sixty-four": lambda x: training_step(MODEL, x, global_batch=64, seq=4096, dp=16, tp=2, pp=2).step_cost,
+    "offload": lambda x: training_step(MODEL, x, global_batch=16, seq=4096, dp=16, optimizer_offload=1).step_time,
+    "a user": lambda x: serve(MODEL, x, users=1, weight_bits=4, kv_bits=8, **REQUEST).tpot,
+    "a bill": lambda x: serve(MODEL, x, users=16, tp=2, pp=2, **REQUEST).million_cost,
+    "capacity": lambda x: serve.capacity(MODEL, x, tpot=0.2, tp=4, **REQUEST).row.million_cost,
+}
+
+
+@every(accelerators)
+def test_no_device_is_without_an_answer(key):
+    for ask in QUESTIONS.values():
+        assert np.isfinite(found := ask(accelerators[key])) and found > 0
+
+
+@every(accelerators)
+def test_an_assumed_cell_is_a_range_and_says_so(key):
+    device, stated = accelerators[key], accelerators[key].published
+    assert set(device) >= FILLED and not any(cell.is_assumed for cell in stated.cells.values())
+    for letter in set(device) - set(stated):
+        cell = device.cells[letter]
+        assert cell.is_assumed and cell.low <= cell.value <= cell.high and cell.low < cell.high
+        assert "assumed" in repr(device.why(letter)) and "eight in ten of them give" in cell.note
+
+
+def test_an_assumption_widens_the_interval_and_gives_way_to_what_is_given():
+    device, asked = accelerators.mi325x, dict(users=16, **REQUEST)
+    open_price = serve(MODEL, device, **asked).interval("million_cost")
+    known = serve(MODEL, device, price_hour=device.price_hour, **asked).interval("million_cost")
+    assert open_price.ranked[0].letter == "price_hour" and open_price.width > 2 * known.width
+    given = serve(MODEL, device, {"price_hour": 3}, **asked)
+    assert given.price_hour == 3 and serve(MODEL, {"price_hour": 3}, device, **asked).price_hour == 3
+
+
+def test_a_table_shows_what_is_assumed_and_having_takes_what_is_published():
+    assert ">≈ " in accelerators[["rubin"]]._repr_html_() and ">≈ " not in accelerators[["h100"]]._repr_html_()
+    assert "rubin" not in accelerators.having("tdp") and "h100" in accelerators.having("tdp")
+    assert len(links.having("link_bandwidth")) == len(links)
+
+
+@pytest.mark.parametrize(("precision", "rate"), [("fp8", 20e15), ("fp4", 40e15)])
+def test_mi455x_has_the_rates_that_its_source_prints(precision, rate):
+    assert accelerators.mi455x.at(precision).peak_flops == rate
