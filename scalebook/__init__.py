@@ -29,12 +29,15 @@ _FIRST = {
     "search": "search", "confront": "measurements", "calculator": "display", "formula": "language", "Sheet": "language",
 }  # fmt: skip
 
-# What a notebook shows of a formula and of a row, and where: the language stands before the display, and asks here.
-_SHOWN = {"coloured_terms": "display.meanings", "row_page": "display.row_page"}
+# What a notebook shows of a formula and of a row, and what an error says of other sheets: the language stands before
+# these rooms, and asks here.
+_SHOWN = {
+    "coloured_terms": "display.meanings", "row_page": "display.row_page", "things_with": "shell.named",
+}  # fmt: skip
 
 
 def _shown_by(name):
-    """Return the function of the display that shows a part of the language: `coloured_terms` or `row_page`."""
+    """Return the function of a later room that the language shows something with, such as `row_page`."""
     from importlib import import_module
 
     return getattr(import_module(f"{__name__}.{_SHOWN[name]}"), name)

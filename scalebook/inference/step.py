@@ -1,7 +1,7 @@
 """A serving step on devices that share a model: decoding sequences, prompts that are read, or both."""
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 import sympy
@@ -22,7 +22,7 @@ from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels
 from scalebook.machine.collective_rates import FABRIC
 from scalebook.search.space import Space
-from scalebook.tables import Device, Engine, KeysWith, engines, precisions
+from scalebook.tables import Device, Engine, KeysWith, accelerators, engines, models, precisions
 
 __all__ = [
     "EXCHANGES", "OVERLAPS", "PARTS", "SERVING", "Step", "decode_step", "engine_time", "mixed_step", "prefill_step",
@@ -219,6 +219,12 @@ class Step:
     def __repr__(self):
         return callable_said(self.name, "model, device, tp=, ...", self.__doc__)
 
+    @cached_property
+    def letters(self) -> frozenset[str]:
+        """All letters and words that this takes or gives of a model with experts, and the cells of engines."""
+        sheet, _, _ = self.plan((models.mixtral_8x7b, accelerators.h100), {"tp": 2.0, "attention_dp": 2.0})
+        return sheet.letters | {*self.usual, *self.space.words, *TERMS}
+
     def sheet_of(self, dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
         """Return the sheet for these blocks."""
         return step_sheet(dense, moe, work, *more)
@@ -262,7 +268,6 @@ class Step:
         dense, moe = served_blocks(model)
         sheet = self.sheet_of(dense, moe, Work(self.phase, exchange, overlap), *more)
         sheet = with_engine_terms(sheet, self.phase, known)
-        letters = {n: x for n, x in letters.items() if n not in TERMS or n in sheet.letters}
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
             sheet, knowns = sheet.using(*swapped), tuple(x for x in knowns if not isinstance(x, Formula))
         overridden = [f for f in sheet.formulas.values() if f.letter in letters]

@@ -24,7 +24,7 @@ import sympy
 from . import code
 from .domain import Condition, OutsideDomain
 from .formula import Formula
-from .notation import NOTATION, either, listed, nearest, quoted, word
+from .notation import NOTATION, either, listed, nearest, quoted, unused, word
 from .row import Computed, Row, fitting, gather
 from .tabular import page_table, styled, table_cell
 from .units import show
@@ -93,7 +93,7 @@ class Sheet:
         for name in letters:
             NOTATION[name]
             if name not in self.letters:
-                raise TypeError(f"{self.name} does not use {name}; {nearest(name, self.letters)}")
+                raise TypeError(unused(self.name, name, self.letters))
         cells = {n: c for n, c in gather(knowns, letters).items() if n in self.letters}
         if symbols := [n for n, c in cells.items() if type(c.value) is not float and isinstance(c.value, sympy.Basic)]:
             how = f"use {self.name}.formula(letter)"

@@ -19,7 +19,7 @@ from types import ModuleType
 
 from scalebook.language.notation import either
 
-from .arguments import each, problem_of
+from .arguments import each, problem_of, refuse_unused, sizes_of
 from .parts import check_executor, run, tasks
 from .pricing import built
 from .problem import Problem, about, layouts, word_combinations
@@ -71,25 +71,38 @@ def search(
     check_executor(executor)
     if isinstance(most, bool) or not isinstance(most, Real) or not most > 0:
         raise TypeError(f"most is a number of strategies, such as most=1e10, not {most!r}")
-    cases = each(knowns)
+    cases, letters = each(knowns, letters)
     if hasattr(sheet, "posed"):
         sheet, letters = sheet.posed([x for x, _ in cases], letters)
     found: list[Search] = []
-    for rows, device in cases:
-        problem = problem_of(sheet, rows, minimize, maximize, against, subject_to, lift, best, letters)
+    lacking: dict[str, TypeError] = {}  # devices whose rows lack a cell
+    questions = [(rows, device, own) for rows, device in cases for own in sizes_of(sheet, letters)]
+    for rows, device, own in questions:
         try:
+            problem = problem_of(sheet, rows, minimize, maximize, against, subject_to, lift, best, own)
+            refuse_unused(problem, own)
             found.append(_searched(problem, most, executor, progress, device))
         except TypeError as error:
-            raise (TypeError(f"{device}: {error}") if device else error) from None
+            lacking.setdefault(device, error)
+            continue
         if found[-1].note:  # the search was interrupted, or its workers failed
             break
+    if not found:
+        device, error = next(iter(lacking.items()))
+        raise (TypeError(f"{device}: {error}") if device else error) from None
     if not any(x.best or x.note for x in found):
         rejected = {n for x in found for n in x.rejected}
-        said = sheet.unmet([x for x, _ in cases], letters, rejected) if hasattr(sheet, "unmet") else ""
+        able = [x for x, device in cases if device not in lacking]
+        said = sheet.unmet(able, letters, rejected) if hasattr(sheet, "unmet") else ""
         why = "; ".join(f"{x.device}: {_nothing(x)}" if x.device else _nothing(x) for x in found)
         remarks = [x.remark for x in found if x.remark]
         raise ValueError("; ".join([said or f"no strategy can run; {why}", *remarks]))
-    return found[0] if len(cases) == 1 else Devices(found, [x for _, x in cases[len(found) :]])
+    if len(questions) == 1:
+        return found[0]
+    without = {n: str(x).partition(": give")[0].removeprefix("this search ") for n, x in lacking.items()}
+    without |= {x.device or f"{x.problem.values['devices']:g}": _nothing(x) for x in found if not x.best and not x.note}
+    done = {*lacking, *(x.device for x in found)}
+    return Devices(found, without, [x for _, x in cases if x not in done])
 
 
 def _searched(problem: Problem, most: float, executor: Executor | None, progress: bool | None, device: str) -> Search:

@@ -4,6 +4,7 @@
 Limit(letter='memory', relation='<=', bound=70000000000.0, name='memory <= 70 GB')
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sized
 from numbers import Integral, Real
@@ -12,14 +13,17 @@ from typing import Any
 import numpy as np
 
 from scalebook.language import NOTATION, Formula, Row
-from scalebook.language.notation import either, nearest, quoted
+from scalebook.language.interval import SPREADS
+from scalebook.language.notation import either, nearest, quoted, unused
 from scalebook.language.row import gather, quantity
+from scalebook.tables import Engine, Framework, Table
 
 from .problem import Limit, Problem
-from .space import Searchable, Space, searchable
+from .space import Searchable, Space, needs, searchable
 
-__all__ = ["each", "limit", "one_number", "problem_of"]
+__all__ = ["each", "limit", "margins", "one_number", "problem_of", "refuse_unused", "sizes_of"]
 
+_ASKED = ("minimize", "maximize", "against", "subject_to", "lift", "best", "most")  # of a search besides letters
 _VALUES = 1_000_000  # values of one letter; more are probably a mistake
 
 
@@ -29,6 +33,7 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
     subject_to = _texts("subject_to", subject_to, "memory <= 70 GB")
     lift = _texts("lift", lift, "tp within scaleup_size")
     letters = {**letters, **more}
+    margin = letters.pop("memory_margin", None)
     thing = searchable(sheet, knowns, letters)
     space = thing.space
     several, fixed = _split(space, letters)
@@ -53,8 +58,26 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
     if given := next((x for x in axes if x in fixed), None):
         how = f"leave it out, or bound it, as in subject_to='{given} <= ...'"
         raise TypeError(f"{given} is what the search finds, and {given}={letters[given]!r} says it: {how}")
-    limits, lifted = _limits(space, subject_to, lift), frozenset(lift)
+    limits, lifted = _limits(space, subject_to, lift, margins(thing, margin)), frozenset(lift)
     return Problem(thing, knowns, fixed, values, words, searched, axes, limits, lifted, int(best), maximize is not None)
+
+
+def refuse_unused(problem: Problem, letters: Mapping) -> None:
+    """Raise TypeError for a letter of the call that no strategy uses.  The space's default value of it is no harm."""
+    space = problem.space
+    ruled = {x for rule in space.rules for x in rule.needs} | {x for f in space.within(problem) for x in needs(f)}
+    known = {"memory_margin", "devices", *space.layout, *space.words, *space.needed, *space.follows, *ruled}
+    left = [n for n, x in letters.items() if n not in known and problem.values.get(n) != space.letters.get(n, "")]
+    rows = tuple(x for x in problem.knowns if not isinstance(x, Formula))
+    told = dict.fromkeys([*problem.letters, *space.layout], 1.0) | problem.fixed
+    told |= {"offload": True} if problem.offloads(problem.letters) else {}
+    used: set[str] = set()
+    for words in itertools.product(*problem.words.values()):
+        if not (left := [x for x in left if x not in used]):
+            return
+        used |= problem.sheet.sheet(rows, told | dict(zip(problem.words, words, strict=True)))[0].letters
+    if left := [x for x in left if x not in used]:
+        raise TypeError(unused(problem.sheet.name, left[0], getattr(problem.sheet, "letters", used)))
 
 
 def _values(space: Space, rows: tuple, several: Mapping, fixed: Mapping) -> tuple[dict, dict]:
@@ -77,27 +100,66 @@ def _refuse_no_count(best) -> None:
         raise ValueError(f"best={best} keeps no strategy: best=1 is the least")
 
 
-def _limits(space: Space, subject_to, lift) -> tuple[Limit, ...]:
-    """Return the limits of the space and of the call, except lifted limits."""
-    limits = [limit(x) for x in (*space.limits, *subject_to)]
+def margins(thing: Searchable, margin=None) -> dict[str, float]:
+    """Return the margin of each letter that the space's own limits leave room above."""
+    if margin is None:
+        return {n: SPREADS[n].high - 1 for n in thing.space.margins}
+    if not thing.space.margins:
+        raise TypeError(f"{thing.name} does not use memory_margin; a search of training_step does")
+    return dict.fromkeys(thing.space.margins, one_number("memory_margin", margin))
+
+
+def _limits(space: Space, subject_to, lift, margins: Mapping[str, float]) -> tuple[Limit, ...]:
+    """Return the limits of the space and of the call, except lifted limits.  Only the space's own keep a margin."""
+    limits = [x._replace(margin=margins.get(x.letter, 0.0)) for x in map(limit, space.limits)]
+    limits += map(limit, subject_to)
     names = [x.name for x in (*space.rules, *limits)]
     if unknown := next((x for x in lift if x not in names), None):
         raise LookupError(f"no rule or limit is called {unknown!r}; {nearest(unknown, names)}")
     return tuple(x for x in limits if x.name not in lift)
 
 
-def each(knowns: tuple) -> list[tuple[tuple, str]]:
-    """Return the known rows once per device of a list among them, with its name; without a list once, with ""."""
-    lists = [i for i, x in enumerate(knowns) if isinstance(x, (list, tuple))]
-    if not lists:
-        return [(knowns, "")]
-    place, *others = lists
-    for x in knowns[place] if not others else ():
-        if not isinstance(x, Row) or "hbm_bandwidth" not in x:
-            raise TypeError(f"a list by position is of devices, such as [accelerators.h100], and {quoted(x)} is none")
-    if others or not knowns[place]:
-        raise TypeError("a search takes one list of devices by position, of one device or more")
-    return [((*knowns[:place], x, *knowns[place + 1 :]), x.name) for x in knowns[place]]
+_KINDS = {Framework: "framework", Engine: "engine"}  # rows that a search takes several of, as a word
+
+
+def each(knowns: tuple, letters: Mapping) -> tuple[list[tuple[tuple, str]], dict]:
+    """Return the known rows once per device of a list or table, with its name (without one once, with ""), and letters.
+
+    A list or table of frameworks, or of engines, becomes the values of their word.
+    """
+    rest, devices, letters = [], None, dict(letters)
+    for x in knowns:
+        if not isinstance(x, list | tuple | Table):
+            rest.append(x)
+            continue
+        rows = list(x.values()) if isinstance(x, Table) else list(x)
+        if kind := next((word for row, word in _KINDS.items() if rows and all(isinstance(y, row) for y in rows)), None):
+            letters[kind] = [y.kin[0] for y in rows if y.is_program or not isinstance(x, Table)]
+            continue
+        for y in rows:
+            if not isinstance(y, Row) or "hbm_bandwidth" not in y:
+                raise TypeError(
+                    "a list by position is of devices, such as [accelerators.h100], of frameworks or of engines, and "
+                    f"{quoted(y)} is none"
+                )
+        if devices is not None or not rows:
+            raise TypeError("a search takes one list of devices by position, of one device or more")
+        devices = rows
+        rest.append(None)
+    if devices is None:
+        return [(tuple(rest), "")], letters
+    return [(tuple(y if x is None else x for x in rest), y.name) for y in devices], letters
+
+
+def sizes_of(thing, letters: dict) -> list[dict]:
+    """Return the letters once for each of several numbers of devices, for a thing whose layout shares them."""
+    many = letters.get("devices")
+    if isinstance(many, str | Real) or not isinstance(many, Iterable) or not getattr(thing, "space", Space()).layout:
+        return [letters]
+    found = list(dict.fromkeys(one_number("devices", x) for x in many))
+    if not found:
+        raise ValueError("devices has no values to search: give at least one")
+    return [{**letters, "devices": x} for x in found]
 
 
 def _texts(name: str, given, example: str) -> tuple[str, ...]:
@@ -114,8 +176,10 @@ def _split(space: Space, letters: Mapping) -> tuple[dict[str, tuple], dict[str, 
     for name, x in letters.items():
         if name in space.elsewhere:
             raise TypeError(space.elsewhere[name])
-        if name not in space.words:
-            NOTATION[name]
+        if name not in space.words and name not in NOTATION:
+            raise LookupError(
+                f"no letter is called {quoted(name)}; {nearest(name, {*NOTATION, *space.words, *_ASKED})}"
+            )
         if isinstance(x, np.ndarray):
             x = x.tolist()
         is_many = isinstance(x, Iterable) and not isinstance(x, (str, Mapping))

@@ -37,6 +37,8 @@ class Found:
         for kind in ("letters", "words", "values"):
             if name in self.__dict__.get(kind, {}):
                 return self.__dict__[kind][name]
+        if "_problem" in self.__dict__ and name in self._problem.fixed:
+            return self._problem.fixed[name]
         raise AttributeError(f"a strategy found has letters, words and values, and no {name!r}; its `row` has the rest")
 
     @property
@@ -147,8 +149,12 @@ class Search:
 
     @property
     def _summary(self) -> str:
-        said = f"{self.count:,} strategies, {self.fitting:,} within all limits"
-        return "; ".join(filter(None, [said, self.remark, self.note]))
+        number = self.fitting + sum(self.rejected.values())
+        said = f"{self.count:,}" if number == self.count else f"{self.count:,} of {number:,}"
+        said = f"{said} strategies{' can run' * (number != self.count)}, {self.fitting:,} within all limits"
+        kept = [x for x in self.problem.limits if x.margin]
+        margins = (f"{x.letter} with a margin of {100 * x.margin:.2g} % (memory_margin)" for x in kept)
+        return "; ".join(filter(None, [said, *margins, self.remark, self.note]))
 
     @property
     def remark(self) -> str:
@@ -170,8 +176,7 @@ class Search:
         devices = ["device"] * any(x._search.device for x in self.best)
         rows = []
         for i, x in enumerate(self.best):
-            values = [show(x.values[n], NOTATION[n].unit) for n in axes]
-            more = [show(x.row[n], NOTATION[n].unit) for n in shown]
+            values, more = _shown(x.values, axes), _shown(x.row, shown)
             chosen = [short(getattr(x, n, "")) for n in names]
             rows.append([str(i + 1), *values, *(x.device for _ in devices), *chosen, *more])
         yield ["", *axes, *devices, *names, *shown], rows, "best"
@@ -184,6 +189,10 @@ class Search:
         return styled(f"<p>{html.escape(self._summary)}</p>", *(page_table(*x) for x in self._tables()))
 
 
+def _shown(values, letters) -> list[str]:
+    return [show(values[n], NOTATION[n].unit) for n in letters]
+
+
 def _order(problem):
     first, second = (problem.axes * 2)[:2]
     sign = -1 if problem.is_rising else 1
@@ -191,14 +200,18 @@ def _order(problem):
 
 
 class Devices(Search):
-    """The joined result of one search on several devices: `searches`.  Each strategy found has a `device`."""
+    """The joined result of one search on several devices: `searches`.  Each strategy found has a `device`.
 
-    def __init__(self, searches: list[Search], left: list[str]):
-        self.searches, self.problem, self.device = searches, searches[0].problem, ""
+    `without` says of each device that is left out why.
+    """
+
+    def __init__(self, searches: list[Search], without: dict[str, str], left: list[str]):
+        self.searches, self.problem, self.device, self.without = searches, searches[0].problem, "", without
         self.count, self.seconds = sum(x.count for x in searches), sum(x.seconds for x in searches)
-        idle = [x.device for x in searches if not x.best and not x.note]
         notes = [f"{x.device}: {x.note}" for x in searches if x.note]
-        notes += [f"none of them on {either(idle)}"] if idle else []
+        if without:
+            brief = [f"{n} ({why})" for n, why in without.items()]
+            notes.append(f"without {'; '.join(brief) if len(brief) <= 3 else f'{len(brief)} devices, named below'}")
         notes += [f"not searched: {', '.join(left)}"] if left else []
         self.note, self.is_whole = "; ".join(notes), not left and all(x.is_whole for x in searches)
         rejected = sum((Counter(x.rejected) for x in searches), Counter())
@@ -216,11 +229,27 @@ class Devices(Search):
 
     @property
     def remark(self):
-        return "; ".join(filter(None, (x.remark for x in self.searches)))
+        said = list(filter(None, (x.remark for x in self.searches)))
+        return "; ".join(said) if len(said) <= 3 else ""  # of more, each stands with its device
+
+    def _tables(self):
+        yield from super()._tables()
+        axes, key = dict.fromkeys(self.problem.axes), _order(self.problem)
+        found = sorted((x for x in self.searches if x.best), key=lambda x: key(x.best[0]))
+        sizes = ["devices"] if "devices" in self._several else []
+        rows = [
+            [x.device, *(f"{x.problem.values[n]:g}" for n in sizes), *_shown(x.best[0].values, axes), x.remark]
+            for x in found
+        ]
+        rows += [[n, *[""] * (len(sizes) + len(axes)), why] for n, why in self.without.items()]
+        yield ["device", *sizes, *axes, "without"], rows, "the best of each device"
 
     @property
     def _several(self):
-        return dict.fromkeys(n for x in self.searches for n in x._several)
+        sizes = {x.problem.values.get("devices") for x in self.searches}
+        return dict.fromkeys(
+            [*(["devices"] if len(sizes) > 1 else []), *(n for x in self.searches for n in x._several)]
+        )
 
 
 class Neighbours:
@@ -255,14 +284,16 @@ class Neighbours:
             found = values[self._objective]
         except (KeyError, ValueError) as error:
             return None, str(error.args[0])
-        for letter, relation, bound, _ in problem.limits:
+        for letter, relation, bound, _, margin in problem.limits:
             own, most = values.get(letter), values.get(bound) if isinstance(bound, str) else bound
             if own is None or most is None:
                 continue
-            if own > most if relation == "<=" else own < most:
+            need = own * (1 + margin)
+            if need > most if relation == "<=" else need < most:
                 unit, than = NOTATION[letter].unit, "above" if relation == "<=" else "below"
                 named = f"{bound} = " if isinstance(bound, str) else ""
-                return None, f"{letter} = {show(own, unit)} is {than} {named}{show(most, unit)}"
+                beside = f" with its margin of {100 * margin:.2g} %" if margin else ""
+                return None, f"{letter} = {show(own, unit)}{beside} is {than} {named}{show(most, unit)}"
         return found, self._parts(sheet, values)
 
     def _parts(self, sheet, values):

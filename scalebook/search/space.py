@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import sympy
 
 from scalebook.language import Formula, Row, Sheet
-from scalebook.language.notation import nearest
+from scalebook.language.notation import unused
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -65,6 +65,8 @@ class Space:
     What is left out:
 
     - `rules` and `limits`: conditions on strategies. `within`: conditions for a strategy to be in the space at all.
+    - `margins`: letters that the space's limits keep below their bound by `memory_margin`, by default the upper end of
+      the letter's interval.
     - `reason`: function of values, a sheet (or None) and the lifted names that says why a strategy is left out.
     - `is_signed`: True if each letter must have a value of its sign, as in a call of a sheet.
     - `idle`: for a letter or word, the condition under which it makes a difference; where it makes none, it keeps its
@@ -95,6 +97,7 @@ class Space:
     offloads: tuple[str, ...] = ()
     rules: tuple[Any, ...] = ()  # each with a name, what it needs, and `of`, whether it holds
     limits: tuple[str, ...] = ()
+    margins: tuple[str, ...] = ()
     reason: Callable[[Mapping, Any, Iterable[str]], str | None] = lambda values, sheet, lifted: None
     is_signed: bool = False
     within: Callable[["Problem"], tuple[Callable, ...]] = lambda problem: ()
@@ -124,7 +127,7 @@ class Searchable(Protocol):
     any of their values).  It returns the Sheet that prices strategies with these words, the rows to call it with, and
     the letters that are not words.  A call returns the Row of one strategy.  For other processes, it must pickle.
 
-    It may have `posed(cases, letters)`, which interprets a call whose letters are not its choices: it returns the thing
+    It may have `letters`, all that it takes.  It may have `posed(cases, letters)`, which interprets a call whose letters are not its choices: it returns the thing
     to search instead, and the remaining letters.  That thing may have `unmet(cases, letters, rejected)`, the sentence
     to raise if nothing was found.  `cases` are the positional rows, once per device.
     """
@@ -161,7 +164,7 @@ class PlainSheet:
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
         """Return the sheet, the rows and the letters.  Raises TypeError for a letter that the sheet does not use."""
         if stray := next((x for x in letters if x not in self._sheet.letters), None):
-            raise TypeError(f"{self.name} does not use {stray}; {nearest(stray, self._sheet.letters)}")
+            raise TypeError(unused(self.name, stray, self._sheet.letters))
         return self._sheet, knowns, dict(letters)
 
     def __call__(self, *knowns, **letters) -> Row:

@@ -23,9 +23,12 @@ from scalebook.language.row import quantity
 from scalebook.search import Searchable
 from scalebook.search.space import searchable
 
-__all__ = ["FILES", "ROWS", "find", "home", "is_thing", "priced", "read", "row", "things", "value", "words"]
+__all__ = [
+    "FILES", "ROWS", "find", "home", "is_thing", "priced", "read", "row", "things", "things_with", "value", "words",
+]  # fmt: skip
 
 ROWS = {"model": "models", "device": "accelerators", "link": "links", "cluster": "clusters"}  # kind of a row: its table
+_FIRST = ("training_step", "serve", "decode_step", "decoding")  # which an error names first
 FILES = {".toml": "device", ".json": "model"}  # kind of row in a reader's own file, by suffix
 # Rooms and files that hold nothing to call.
 _ABOVE = ("calculon", "shell", "measurements", "measure", "display", "book", "__main__.py")
@@ -64,6 +67,22 @@ def home(name: str) -> str:
     own = [(x, vars(module)) for x, module in [*sys.modules.items()] if x.startswith("scalebook.")]
     places = [x for x, known in own if known.get(name) is thing and name in known.get("__all__", ())]
     return min(places, key=lambda x: (x.count("."), len(x)))
+
+
+def things_with(letter: str) -> list[str]:
+    """Name what takes a letter: what a reader asks first, then other sheets, then formulas.
+
+    >>> things_with("hit_share")[:2]
+    ['computed_rate', 'prompt_time_prefix']
+    """
+
+    def place(name):
+        x = things()[name]
+        given = x.inputs if isinstance(x, Sheet | Formula) else x.letters
+        first = _FIRST.index(name) if name in _FIRST else len(_FIRST)
+        return (isinstance(x, Formula), first, name) if letter in given else None
+
+    return [x[-1] for x in sorted(filter(None, map(place, things())))]
 
 
 def find(name: str) -> Sheet | Formula | Searchable:

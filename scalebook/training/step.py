@@ -8,7 +8,7 @@
 """
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels, systolic
 from scalebook.machine.collectives import collective
 from scalebook.pipeline.schedules import SCHEDULES
-from scalebook.tables import precisions
+from scalebook.tables import accelerators, models, precisions
 from scalebook.training import assumptions, host, parts, totals
 from scalebook.training.block_costs import block_formulas
 from scalebook.training.contention import bandwidth_formulas
@@ -248,6 +248,12 @@ class Training:
         from scalebook.training.space import TRAINING  # it searches the sheets of this module
 
         return TRAINING
+
+    @cached_property
+    def letters(self) -> frozenset[str]:
+        """All letters and words that a step with experts takes or gives, and those of other strategies."""
+        sheet, _, _ = self.sheet((models.mixtral_8x7b, accelerators.h100), dict(devices=8, global_batch=8))
+        return sheet.letters | {*DEFAULT_LETTERS, *WORDS, "framework"}
 
     def plan(self, knowns: tuple, letters: dict) -> Planned:
         """Return the sheet for the known rows, the strategy and the blocks. It takes words out of `letters`."""
