@@ -2,7 +2,16 @@
 
 >>> from scalebook import accelerators, models, training_step
 >>> from scalebook.tables import frameworks
->>> print(training_step(models.llama3_70b, accelerators.h100, frameworks.nemo, tp=8, dp=8, global_batch=64, seq=8192))
+>>> training_step(models.llama3_70b, accelerators.h100, frameworks.nemo, tp=8, dp=8, global_batch=64, seq=8192)
+training_step: Llama 3.1 70B, NVIDIA H100 SXM, NeMo and Megatron Bridge since February 2026, 64 devices
+does not fit  89.44 GB of 80 GB on each device; dp=4, pp=2 fits: 62.19 GB, 7.23 s
+step_time     6.938 s, in eight of ten cases between 6.456 s and 7.611 s; MFU 57.46 %
+bound by      time of backward kernels 60.4 %, time of forward kernels 29.0 %, exposed time of ...
+assumed       tp_pieces 100 %, share of tensor-parallel collectives overlapped in pieces (...): 8.098 s at 0 %
+assumed       dp_overlap 100 %, overlapped share of the data-parallel collectives (...): 7.632 s at 0 %
+assumed       training_efficiency 83.7 %, share of the peak that products reach in training (NVIDIA H100 SXM): ...
+speed         75,570 token/s, 1,181 token/s on each device
+more          run.listing has every letter, run.answer.changes all that was tried
 """
 
 import html
@@ -133,7 +142,7 @@ class Answer:
         return [("speed", f"{self._shown('device_rate')} on each device{cost}")]
 
     def __repr__(self):
-        return f"{self.title}\n{self.text('run.listing has every letter, run.why(letter) a formula, run.answer.changes what to try')}"
+        return f"{self.title}\n{self.text('run.listing has every letter, run.answer.changes all that was tried')}"
 
     def _repr_html_(self):
         from scalebook import _shown_by

@@ -4,7 +4,7 @@
 >>> from scalebook.tables import frameworks
 >>> run = training_step(models.llama3_70b, accelerators.h100, frameworks.nemo, tp=8, dp=8, global_batch=64, seq=8192)
 >>> [x.letter for x in assumed(run)]
-['training_efficiency']
+['tp_pieces', 'dp_overlap', 'training_efficiency', 'element_passes']
 """
 
 from collections.abc import Iterator, Mapping

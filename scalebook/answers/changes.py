@@ -4,7 +4,7 @@
 >>> from scalebook.tables import frameworks
 >>> run = training_step(models.llama3_70b, accelerators.h100, frameworks.nemo, tp=8, dp=8, global_batch=64, seq=8192)
 >>> nearest_fit(run).said
-"recompute='full'"
+'dp=4, pp=2'
 """
 
 import itertools
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from scalebook.language import NOTATION, Row
 from scalebook.language.row import with_unit
-from scalebook.tables import Device, Framework, frameworks
+from scalebook.tables import Device, frameworks
 from scalebook.training.strategy import WORDS
 
 from .assumptions import answer_letter
@@ -35,7 +35,7 @@ Candidate = tuple[tuple[Row, ...], dict[str, Any], str]  # rows, letters, and wo
 class Change(NamedTuple):
     """A single change: its words, what to give to `run.call.again`, the result, and its gain.
 
-    The gain is how many more tokens a second a device processes, as a share.  `is_free` says that no hardware is bought.
+    The gain is how many more tokens a second a device processes, as a share.  A free change buys no hardware.
     """
 
     said: str
@@ -141,11 +141,17 @@ def _hardware(run: Row) -> Iterator[Candidate]:
 def nearest_fit(run: Row) -> Change | None:
     """Return the change after which a run fits that costs the least time, or None if it fits or none was found.
 
-    Recomputation and layouts are tried first, then sharding and offload of the optimizer.
+    Recomputation and layouts are tried first, then sharding and offload, and then a shorter sequence if the call gave
+    none.
     """
     if fits(run) is not False:
         return None
-    for candidates in ([*_numbers(run), *_recomputed(run)], _to_fit(run)):
+    shorter = _each(
+        {"seq": x} | more
+        for x, more in itertools.product((8192.0, 4096.0), ({}, {"recompute": "full"}))
+        if "seq" not in run.call.letters
+    )
+    for candidates in ([*_numbers(run), *_recomputed(run)], _to_fit(run), shorter):
         found = list(_tried(run, candidates))
         if found:
             return max(found, key=lambda x: x.gain)

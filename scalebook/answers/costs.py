@@ -94,7 +94,7 @@ def bill(run: Row, **letters) -> Bill | None:
 
 
 def _known(run: Row, letters: Mapping) -> dict[str, Cell]:
-    """Return what the bill needs, from defaults, the rows of the call, the run and the call's letters, in this order."""
+    """Return what the bill needs: defaults, cells of the call's rows, the run's and the letters, the last first."""
     known = {n: row.cells[n] for row, names in _DEFAULTS for n in names}
     known["utilization"] = Cell(1.0, "default", note="a device that is owned is always in use")
     wanted = {*run_bill.inputs, "price_hour", *price_hour_owned.inputs}
