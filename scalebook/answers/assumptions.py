@@ -65,7 +65,18 @@ def short_meaning(letter: str) -> str:
 
 
 def answer_letter(run: Row) -> str:
-    """Return the letter that answers a call: the time of a training step, or the time per output token of a service."""
+    """Return the letter that answers a call: the time of a training step, or the time per output token of a service.
+
+    Raises TypeError for a row of anything else.
+
+    >>> from scalebook import models
+    >>> answer_letter(models.llama3_8b)
+    Traceback (most recent call last):
+        ...
+    TypeError: Llama 3.1 8B is no result of training_step or serve, and only these have an answer
+    """
+    if run.call is None:
+        raise TypeError(f"{run.name} is no result of training_step or serve, and only these have an answer")
     return "step_time" if "step_time" in run else "tpot"
 
 

@@ -48,8 +48,9 @@ class Change(NamedTuple):
     def __str__(self):
         letter = answer_letter(self.run)
         time = f"{letter} {with_unit(self.run[letter], 's')}"
-        share = f"{100 * self.gain:+.0f} %".replace("-", "−")
-        return f"{self.said}: {share} tokens a second and device, {time}"
+        how_many = f"{100 * abs(self.gain):.0f} % {'more' if self.gain > 0 else 'fewer'}"
+        speed = "as many" if abs(self.gain) < LEAST / 2 else how_many
+        return f"{self.said}: {speed} tokens a second and device, {time}"
 
 
 def fits(run: Row) -> bool | None:
