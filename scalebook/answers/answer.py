@@ -81,7 +81,7 @@ class Answer:
 
     @property
     def title(self) -> str:
-        """What was called, with which rows, on how many devices."""
+        """The name of what was called, its rows, and the number of devices."""
         call = self.run.call
         own = [x.name for x in call.knowns if isinstance(x, Row)]
         is_named = any(isinstance(x, Engine) for x in call.knowns)
