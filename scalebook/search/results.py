@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from scalebook.language import NOTATION, Formula, Row
-from scalebook.language.notation import either
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.language.units import show
 
