@@ -28,7 +28,7 @@ _NEEDED = ("section", "quotation", "sha256", "verdict", "correction")
 
 
 def stored(name: str) -> dict:
-    """Read a TOML file of this room."""
+    """Return the contents of a TOML file of this room, given by its name."""
     return tomllib.loads((files(__package__) / f"{name}.toml").read_text("utf-8"))
 
 

@@ -1,6 +1,6 @@
-"""Drawings of the book's chapters: a function each, which returns a scene that a notebook shows.
+"""Drawings of the book's chapters. Each function returns a `Scene`, which a notebook shows as SVG.
 
-`mechanisms` holds those of several chapters, which stand here too; the other modules are each for a few chapters.
+Functions of `mechanisms` serve several chapters and can be imported from here. Other modules serve a few chapters each.
 """
 
 from . import mechanisms

@@ -1,4 +1,4 @@
-"""Attention of one head, drawn with numbers small enough for a pencil.
+"""A drawing of one attention head with numbers small enough to check by hand.
 
 >>> round(result_of("big")[0], 2), round(sum(weights_of("big").values()), 2)
 (3.02, 1.0)
@@ -18,7 +18,7 @@ VALUES = ((4, 0), (0, 4), (1, 1), (1, 0))
 
 
 def weights_of(word: str) -> dict[str, float]:
-    """The weights that a token gives to those before it and to itself: the softmax of its scores."""
+    """Return a token's attention weights for itself and each earlier token, by word: the softmax of its scores."""
     asks = WORDS.index(word)
     scores = [sum(q * k for q, k in zip(QUERIES[asks], key, strict=True)) / sqrt(2) for key in KEYS[: asks + 1]]
     total = sum(map(exp, scores))
@@ -26,7 +26,7 @@ def weights_of(word: str) -> dict[str, float]:
 
 
 def result_of(word: str) -> tuple[float, ...]:
-    """The values of the tokens that it sees, weighted."""
+    """Return a token's attention output: the sum of the values of visible tokens, times their attention weights."""
     return tuple(
         sum(w * v for w, v in zip(weights_of(word).values(), column, strict=False))
         for column in zip(*VALUES, strict=True)
@@ -34,7 +34,7 @@ def result_of(word: str) -> tuple[float, ...]:
 
 
 def attention_weights() -> Scene:
-    """Four tokens, the weight that each gives to each, and what comes of it.
+    """Draw four tokens, the attention weights of each for the tokens that it sees, and each token's attention output.
 
     >>> "big sees ball 0.73, glove 0.18, too 0.04, big 0.04" in attention_weights().description
     True

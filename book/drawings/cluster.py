@@ -1,4 +1,4 @@
-"""Devices together, drawn: walls of a large run, tiers of links, what splits divide, layouts; and weights in few bits.
+"""Drawings of several devices (the walls of a large run, link tiers, splits, layouts), and of low-precision weights.
 
 >>> layouts_of_devices().title
 'Eight devices, laid out in 4 of 10 ways'
@@ -22,7 +22,7 @@ HELD, FAINT = 0.85, 0.4  # shades
 def two_walls(
     layers: float, message_time: float, batch_tokens: float, ridge_tokens: float, stage_microbatches: float = 2
 ) -> Scene:
-    """The two walls of a run: sums that wait for each other, and a batch that is dealt out to groups of devices.
+    """Draw a run's latency wall (all-reduces one after another) and bandwidth wall (a batch split over device groups).
 
     >>> said = two_walls(layers=126, message_time=16e-6, batch_tokens=16e6, ridge_tokens=500).description
     >>> "126 blocks × 4 sums × 16 µs = 8.064 ms a step" in said and "at most 16,000 groups" in said
@@ -59,7 +59,7 @@ def two_walls(
 
 
 def node_and_ports(device: Row) -> Scene:
-    """Two nodes: links to the devices of a node, and ports to all others, as wide as they are fast.
+    """Draw two nodes: the links inside a node and each device's network port, with widths in proportion to bandwidth.
 
     >>> from scalebook.tables import accelerators
     >>> "50 GB/s for each device" in node_and_ports(accelerators.h100).description
@@ -92,7 +92,7 @@ def node_and_ports(device: Row) -> Scene:
 
 
 def split_in_two() -> Scene:
-    """What the first of two devices holds of state and activations, by what is split between them.
+    """Draw how much state and activations the first of two devices holds under each way to split a model in two.
 
     >>> "pipeline, 1F1B: 1/2 of the state, all of the activations" in split_in_two().description
     True
@@ -130,7 +130,7 @@ def split_in_two() -> Scene:
 def layouts_of_devices(
     layouts: Sequence[tuple[int, int, int]] = ((8, 1, 1), (2, 4, 1), (2, 2, 2), (1, 2, 4)),
 ) -> Scene:
-    """The same eight devices as cells of tp × pp × dp: what shares a product, what follows, what is a copy.
+    """Draw eight devices in several layouts, each a (tp, pp, dp): who shares a product, who is a stage, who a copy.
 
     >>> layouts_of_devices([(2, 2, 3)])
     Traceback (most recent call last):
@@ -165,7 +165,7 @@ def layouts_of_devices(
 
 
 def one_scale(element_bits: int = 4, scale_bits: int = 8, block_values: int = 16) -> Scene:
-    """A block of values and their one scale, in proportion to their bits.
+    """Draw a block of quantized values and the scale that they share, with widths in proportion to their bits.
 
     >>> "(16 × 4 + 8) bits / 16 = 4.5 bits a value" in one_scale().description
     True
@@ -188,7 +188,7 @@ def one_scale(element_bits: int = 4, scale_bits: int = 8, block_values: int = 16
 
 
 def two_of_four(element_bits: int = 16, place_bits: int = 2, groups: int = 3) -> Scene:
-    """Weights in groups of four, of which two are left, and what is stored: these, and which they were.
+    """Draw 2:4 sparsity: of every four weights two are kept, and their values and positions are stored.
 
     >>> "9 bits instead of 16" in two_of_four().description
     True

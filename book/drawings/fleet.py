@@ -1,4 +1,4 @@
-"""Mechanisms of a fleet, drawn: who waits for the last, what fills cores, what gets faster, is kept, and crosses.
+"""Drawings of a fleet: stragglers, tiles on cores, a faster device, a prefix cache, and training at two sites.
 
 >>> prefixes_kept().title
 '6 prompts, and room for 2 prefixes'
@@ -18,9 +18,9 @@ WORKS, WAITS = 0.8, 0.4  # shades
 
 
 def waiting_for_last(pieces: Sequence[Sequence[float]]) -> Scene:
-    """The same work of the same devices, which wait for each other behind every piece, and once at the end.
+    """Draw devices that wait for the slowest after every piece of work, and the same devices waiting only at the end.
 
-    pieces: how long each takes on every device.
+    pieces: the times of each piece of work, one for each device.
 
     >>> "behind every piece: done after 4.5" in waiting_for_last([(1, 2), (2.5, 1)]).description
     True
@@ -49,7 +49,7 @@ def waiting_for_last(pieces: Sequence[Sequence[float]]) -> Scene:
 
 
 def _schedule(pieces, often):
-    """What each device does, from when to when: work, or wait; and when all have come."""
+    """Return each period as (device, start, end, whether it works), and the times at which all devices have arrived."""
     bars, sums, now = [], [], [0.0] * len(pieces[0])
     for k, piece in enumerate(pieces):
         for device, takes in enumerate(piece):
@@ -65,7 +65,7 @@ def _schedule(pieces, often):
 def shared_tiles(
     rows: float, columns: float, tile_rows: float, tile_columns: float, cores: int, ways: Sequence[int] = (1, 2, 4)
 ) -> Scene:
-    """A product shared by more and more devices: its tiles in waves, and cores that get none.
+    """Draw a matrix product split over more and more devices (`ways`): its tiles in waves, and cores without a tile.
 
     >>> "2 devices: 48 % filled" in shared_tiles(900, 700, tile_rows=256, tile_columns=128, cores=10).description
     True
@@ -96,14 +96,14 @@ def shared_tiles(
 
 
 def _asked(down, across):
-    """What is asked for of each tile, of a result as high and as wide as so many tiles."""
+    """Return the used share of each tile, for a result that is `down` tiles high and `across` tiles wide."""
     return [min(1, down - y) * min(1, across - x) for y in range(ceil(down)) for x in range(ceil(across))]
 
 
 def next_device(gains: Mapping[str, Row], old: str, new: str) -> Scene:
-    """Steps on a device and on its successor: what is read and what is computed gets shorter, the rest does not.
+    """Draw steps on a device and on its successor: reading and computing take less time, and the rest does not.
 
-    gains: by name, what `next_generation` says of each.
+    gains: rows returned by `next_generation`, by the name of the step.
 
     >>> from scalebook.inference import generation_gain, next_generation
     >>> row = next_generation(reading_share=0.5, computing_share=0.25, bandwidth_ratio=2, flops_ratio=2.5)
@@ -140,7 +140,7 @@ def next_device(gains: Mapping[str, Row], old: str, new: str) -> Scene:
 
 
 def prefixes_kept(asked: str = "ABACAB", held: int = 2) -> Scene:
-    """Prompts that begin with prefixes, and a memory that keeps those that were asked for last.
+    """Draw prompts (a letter of `asked` is a prompt's prefix) and a cache of the `held` most recently used prefixes.
 
     >>> "found: 2 of 6" in prefixes_kept().description
     True
@@ -168,7 +168,7 @@ def prefixes_kept(asked: str = "ABACAB", held: int = 2) -> Scene:
 
 
 def _found(asked, held):
-    """Of each prompt its prefix, whether it was found, and what is kept then, the last asked for first."""
+    """Return each prompt's prefix, whether the cache had it, and the prefixes cached then, most recent first."""
     kept, rows = [], []
     for letter in asked:
         found = letter in kept
@@ -178,9 +178,9 @@ def _found(asked, held):
 
 
 def two_sites(trained: Row, device: Row) -> Scene:
-    """Two sites that train one model, what joins them, and a round of steps and an exchange.
+    """Draw two sites that train one model, the link between them, and a round of local steps with its exchange.
 
-    trained: what `training_apart` says of them.
+    trained: the row that `training_apart` returns for the two sites.
 
     >>> from scalebook.tables import accelerators, models
     >>> from scalebook.runs import training_apart

@@ -1,4 +1,4 @@
-"""Machines, drawn: lines of a data sheet, a memory that fills, an array, tiles of scores, a tree of switches.
+"""Drawings of machines: data-sheet factors, the state of a model, a systolic array, tiled attention, a fat tree.
 
 >>> systolic_array().title
 'A systolic array of side 3'
@@ -23,7 +23,7 @@ RADIX, TIERS = 4, 3  # the smallest tree of switches whose way leads through a m
 
 
 def headline_factors(device: Row, printed_devices: int, sparsity_gain: float = 2, directions: float = 2) -> Scene:
-    """What a data sheet multiplies into a line: products that are skipped, both ways of a link, and all of a rack.
+    """Draw the factors in a data sheet's headline figures: sparsity, both directions of a link, all devices of a rack.
 
     >>> from scalebook.tables import accelerators
     >>> "printed 1.44 EFLOP/s" in headline_factors(accelerators.gb200.at("fp4"), printed_devices=72).description
@@ -58,7 +58,7 @@ def headline_factors(device: Row, printed_devices: int, sparsity_gain: float = 2
 def state_and_memory(
     model: Row, device: Row, weight_bits: float = 16, gradient_bits: float = 32, optimizer_bits: float = 96
 ) -> Scene:
-    """The bytes of one parameter, and the devices that all parameters fill: weights to serve, the state to train.
+    """Draw the bytes per parameter, and the devices that a model fills: its weights to serve, its state to train.
 
     >>> from scalebook.tables import accelerators, models
     >>> "to train, 18 B each: 15.9 devices" in state_and_memory(models.llama3_70b, accelerators.h100).description
@@ -90,7 +90,7 @@ def state_and_memory(
 
 
 def systolic_array(side: int = 3, rows: int = 4) -> Scene:
-    """An array when its first column has just become busy: weights stay, numbers pass to the right, sums go down.
+    """Draw a systolic array just after its first column became busy: weights stay, inputs move right, sums move down.
 
     >>> systolic_array(5)
     Traceback (most recent call last):
@@ -130,7 +130,7 @@ def systolic_array(side: int = 3, rows: int = 4) -> Scene:
 
 
 def score_tiles(model: Row, device: Row, seq: float, activation_bits: float = 16, tiles: int = 4) -> Scene:
-    """The scores of all queries and keys: whole in memory, or a tile at a time beside a core.
+    """Draw attention scores written whole to memory, and computed tile by tile in on-chip memory (FlashAttention).
 
     >>> from scalebook.tables import accelerators, models
     >>> "17.35 GB moved" in score_tiles(models.llama3_8b, accelerators.h100, seq=8192).description
@@ -162,7 +162,7 @@ def score_tiles(model: Row, device: Row, seq: float, activation_bits: float = 16
 
 
 def fat_tree() -> Scene:
-    """The smallest tree of switches in three tiers, and a longest way through it.
+    """Draw the smallest fat tree with three tiers of switches, and one of the longest paths between two devices.
 
     >>> fat_tree().title
     '16 devices under 3 tiers of switches with 4 ports'
@@ -189,14 +189,14 @@ def fat_tree() -> Scene:
 
 
 def _row(scene, count, y):
-    """Boxes beside each other, as wide as there is room, over all of the drawing."""
+    """Draw a row of `count` equal boxes across the whole width of the drawing."""
     pitch = 340 / count
     wide = min(44, pitch - 5)
     return [scene.device((pitch * (k + 0.5) - wide / 2, y), "", size=(wide, 20)) for k in range(count)]
 
 
 def _links(devices, half):
-    """Links of a tree with three tiers: tier, child, its port, parent, its port, and if the longest way takes it."""
+    """Return a three-tier tree's links: tier, child, its port, parent, its port, whether the longest path uses it."""
     ports = [(k + 0.5) / half for k in range(half)]
     switches = devices // half
     last = devices - 1, switches - 1, switches - half  # where the way comes down again; it goes up at the left

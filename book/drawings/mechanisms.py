@@ -1,10 +1,10 @@
-"""Mechanisms of this book, drawn: a function each, which returns a drawing that a notebook shows.
+"""Drawings of mechanisms that several chapters use. Each function returns a `Scene`, which a notebook shows.
 
 >>> from scalebook.book.drawings import ring
 >>> ring(4).title
 'A ring all-reduce of 4 devices'
 
-What stands on a drawing is computed from what it is called with: sizes by formulas, who holds what by executing it.
+All numbers are computed from a function's arguments: sizes by formulas, and who holds what by executing the algorithm.
 """
 
 from itertools import pairwise
@@ -33,7 +33,7 @@ SPLIT, WHOLE = 0.9, 0.45  # shades of a part that a device holds, and of what al
 
 
 def block_tensors(model: Row, weight_bits: float, kv_bits: float, context: float) -> Scene:
-    """The products of Llama's block, and what each reads: weights as long as they are large, one sequence's cache.
+    """Draw the matrix products of a Llama block and what each reads: weights or one sequence's cache, sized by bytes.
 
     >>> from scalebook.tables import models
     >>> "weights, 117.4 MB" in block_tensors(models.llama3_8b, weight_bits=16, kv_bits=16, context=8192).description
@@ -67,7 +67,7 @@ def block_tensors(model: Row, weight_bits: float, kv_bits: float, context: float
 
 
 def splits(ways: int = 2) -> Scene:
-    """A product u = x W split by the columns of W, and by its rows: what each device holds, makes and sends.
+    """Draw a product u = x W split by the columns of W and by its rows: what each device holds, computes and sends.
 
     >>> splits(2).height < 500
     True
@@ -105,7 +105,7 @@ def splits(ways: int = 2) -> Scene:
 
 
 def ring(devices: int = 4) -> Scene:
-    """A ring all-reduce, executed: how many addends each piece holds at its start, midway and when it is done.
+    """Draw an executed ring all-reduce: how many addends each piece holds at the start, midway and at the end.
 
     >>> ring(6)
     Traceback (most recent call last):
@@ -136,7 +136,7 @@ def ring(devices: int = 4) -> Scene:
 
 
 def _round(scene, centre, held, sent):
-    """Devices on a circle, each with its pieces; arrows to the next for what is sent."""
+    """Draw devices on a circle, each with its pieces, and arrows to the next device for the pieces that are sent."""
     n, wide = len(held), 64
     angles = [2 * pi * d / n - pi / 2 for d in range(n)]
     boxes = [
@@ -155,7 +155,7 @@ def _round(scene, centre, held, sent):
 
 
 def tiers(device: Row, link: Row, blocks: int = 7) -> Scene:
-    """Two tiers of memory while blocks are computed: one at work, the next on its way in, the last on its way out.
+    """Draw two memory tiers during offloading: one block computes, the next is copied in, the previous is copied out.
 
     >>> from scalebook.tables import accelerators, links
     >>> "450 GB/s" in tiers(accelerators.gb200, links.nvlink_c2c).description
@@ -191,7 +191,7 @@ def tiers(device: Row, link: Row, blocks: int = 7) -> Scene:
 def zero_stages(
     devices: int = 4, weight_bits: float = 16, gradient_bits: float = 32, optimizer_bits: float = 96
 ) -> Scene:
-    """What each device holds of a model's state under the stages of ZeRO, and bytes a parameter.
+    """Draw what each device holds of a model's state under each stage of ZeRO, with its bytes per parameter.
 
     >>> "7.5 B a parameter" in zero_stages(4, gradient_bits=16, weight_bits=32).description
     True
@@ -225,7 +225,7 @@ def zero_stages(
 
 
 def pipeline_phases(run: Run) -> Scene:
-    """A simulated schedule as it opens, is full and closes: every pass of every device, and what is idle.
+    """Draw a simulated schedule while the pipeline fills, is full and drains: each device's passes and idle time.
 
     >>> from scalebook.pipeline import simulate
     >>> "closing" in pipeline_phases(simulate("1f1b", pp=4, microbatches=6)).description
@@ -261,7 +261,7 @@ def pipeline_phases(run: Run) -> Scene:
 
 
 def experts_exchange(devices: int = 4, experts: int = 8, top_k: int = 2) -> Scene:
-    """Tokens sent to the devices of their experts: who sends to whom, where routers choose evenly.
+    """Draw which device sends tokens to which in expert parallelism, if routers spread tokens evenly over experts.
 
     >>> experts_exchange(4, experts=6)
     Traceback (most recent call last):
@@ -317,7 +317,7 @@ def prefill_decode_pools(
     readers: int = 2,
     writers: int = 3,
 ) -> Scene:
-    """Two pools: devices that read prompts, devices that write answers, and the caches that cross between them.
+    """Draw disaggregated serving: `readers` (prefill devices), `writers` (decode devices), and the caches sent between.
 
     >>> from scalebook.tables import models
     >>> drawn = prefill_decode_pools(models.llama3_70b, 1024, prompt_time=30e-3, kv_bits=16, link_bandwidth=50e9)

@@ -1,4 +1,4 @@
-"""Figures of served requests: what each waited for, and how far closed forms hold."""
+"""Figures of simulated serving: what each request waited for, and up to which load closed forms hold."""
 
 from collections.abc import Callable, Iterable
 

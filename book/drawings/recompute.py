@@ -1,4 +1,4 @@
-"""What a block keeps for its backward pass and what it runs again, drawn as long as it is large."""
+"""A drawing of the activations that a block saves or recomputes, with lengths in proportion to their bytes."""
 
 from scalebook.book.drawings.schematic import Scene
 
@@ -15,7 +15,9 @@ PARTS = {
 
 
 def kept_and_run_again(model: Row, seq: float) -> Scene:
-    """The tensors of a GPT block under three ways of running it: bytes a token and unit of width, arithmetic added.
+    """Draw a GPT block's saved tensors under no, selective and full recomputation, and the share of FLOPs recomputed.
+
+    Bytes are per token and unit of width, in 16-bit precision.
 
     >>> from scalebook.tables import models
     >>> drawn = kept_and_run_again(models.gpt3_175b, seq=2048)

@@ -1,4 +1,4 @@
-"""What stops a long run, drawn: work, checkpoints, a failure, and what is done again.
+"""A drawing of a long run: work, checkpoints, a failure, and repeated work.
 
 >>> checkpoint_timelines().title
 'A failure between checkpoints'
@@ -22,7 +22,7 @@ def checkpoint_timelines(
     failure: float = 2400,
     until: float = 3600,
 ) -> Scene:
-    """The same failure, in seconds from the start, in runs that write checkpoints after intervals of work.
+    """Draw the same failure in runs with different checkpoint intervals. All arguments are in seconds.
 
     >>> "written 5 min, done again 4 min" in checkpoint_timelines().description
     True
@@ -50,7 +50,7 @@ def checkpoint_timelines(
 
 
 def _parts(interval, checkpoint_time, restart_time, failure, until):
-    """Pieces of a run in order: when each starts and ends, what it is, and how much of it lasts."""
+    """Return the pieces of a run in order: each piece's start and end, its kind, and the share of it that is kept."""
     parts, now = [], 0.0
     while now < until:
         for kind, takes in (("arithmetic", interval), ("memory", checkpoint_time)):

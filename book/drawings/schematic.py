@@ -7,8 +7,8 @@
 >>> scene
 Two devices: device 1 holds weights; device 2 holds a part of weights; from device 1 to device 2: second half.
 
-A drawing is 340 units wide and as high as what stands on it.  Arithmetic is blue, memory green, the network orange,
-waiting grey; how dark a part is says how much of it is there.  It follows the page's colours, light or dark.
+A drawing is 340 units wide and as high as its contents.  Arithmetic is blue, memory green, the network orange, waiting
+grey.  A darker part is present to a larger share.  Colours follow the page's light or dark scheme.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Batches, caches, kernels and fetched weights, drawn: who holds what, who waits for whom, and for how long.
+"""Drawings of serving: weights and caches on devices, batches over time, a block's kernels, and fetched weights.
 
 >>> from scalebook.book.drawings.serving import cache_holders
 >>> cache_holders(tp=4).title
@@ -27,7 +27,7 @@ KERNELS = {
 
 
 def cache_holders(tp: int = 4, heads: Sequence[int] = (8, 2, 1)) -> Scene:
-    """Devices that share a model: each has its part of the weights, and of a cache as many parts as there are heads.
+    """Draw the weights and the cache that each of `tp` devices holds, for several numbers of key-value heads (`heads`).
 
     >>> "2 heads: 1/2 of the cache on each" in cache_holders(tp=4).description
     True
@@ -53,7 +53,7 @@ def cache_holders(tp: int = 4, heads: Sequence[int] = (8, 2, 1)) -> Scene:
 
 
 def batch_in_steps(users: int = 5, places: int = 3, steps: int = 9, output: int = 5, seed: int = 0) -> Scene:
-    """Continuous batching, executed: in every step who waits, whose prompt is read, who gets a token.
+    """Draw continuous batching step by step: which requests wait, which are prefilled, and which get a token.
 
     >>> batch_in_steps(steps=2).description.count("waits")
     4
@@ -94,7 +94,7 @@ def batch_in_steps(users: int = 5, places: int = 3, steps: int = 9, output: int 
 
 
 def copies_share_batch(pp: int = 4, microbatches: int = 16, copies: Sequence[int] = (1, 2, 4)) -> Scene:
-    """A batch of so many micro-batches dealt out to ever more copies of a pipeline: one copy of each, on one clock.
+    """Draw one batch split over more and more copies of a 1F1B pipeline: one copy of each, on one time axis.
 
     >>> "4 copies of 4 micro-batches, bubble 75 %" in copies_share_batch().description
     True
@@ -123,7 +123,7 @@ def copies_share_batch(pp: int = 4, microbatches: int = 16, copies: Sequence[int
 
 
 def kernels_of_block(model: Row, device: Row, tp: int = 8, batch: int = 1, context: int = 4096) -> Scene:
-    """The kernels of one block of Llama in a step of decoding, one after another: launched, reading, and added up.
+    """Draw the kernels of one Llama block in a decode step, one after another: launch, reading and all-reduce time.
 
     >>> from scalebook.tables import accelerators, models
     >>> "all-reduce" in kernels_of_block(models.llama3_70b, accelerators.h200.at("fp8")).description
@@ -149,7 +149,7 @@ def kernels_of_block(model: Row, device: Row, tp: int = 8, batch: int = 1, conte
 
 
 def block_pieces(model: Row, device: Row, tp: int, batch: int, context: int) -> list[tuple[str, dict[str, float]]]:
-    """Each kernel's name, and the seconds of its launch, of its reading, of its messages."""
+    """Return each kernel's name, and the seconds that it spends on its launch, on reading and on messages."""
     step = decode_step(model, device, tp=tp, batch=batch, context=context)
     size = _sizes(LLAMA, model)
     rate = step.stream_efficiency * step.hbm_bandwidth * tp
@@ -166,12 +166,12 @@ def block_pieces(model: Row, device: Row, tp: int, batch: int, context: int) -> 
 
 
 def _sizes(block, model):
-    """Elements of each of a block's weights."""
+    """Return the number of elements of each weight of a block, by name."""
     return {x.name: float(x.elements.subs({s: model[s.name] for s in x.elements.free_symbols})) for x in block.weights}
 
 
 def weights_fetched(model: Row, tp: int, devices: int = 4, weight_bits: float = 16) -> Scene:
-    """A block's weights on their way from second tiers: whole to each device, or a part each, gathered by the network.
+    """Draw how a block's weights come from the second tier: whole to every device, or a part each, then all-gathered.
 
     >>> from scalebook.tables import models
     >>> "whole" in weights_fetched(models.poster_96t, tp=64).description

@@ -1,10 +1,10 @@
-"""Steps, drawn: what they wait for, what their time goes into, what a run costs, what a deep model is and a wide one.
+"""Drawings of training steps: gradient sums, the parts of a step, a run's costs, flags, and deep and wide models.
 
 >>> from scalebook.book.drawings.steps import steps_and_sums
 >>> steps_and_sums(step_time=4, site_exchange=4.8).title
 'Steps, and the sums between them'
 
-What stands on a drawing is computed from what it is called with, by the formulas of the package.
+The package's formulas compute all numbers of a drawing from the function's arguments.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ ORDER = {
 
 
 def steps_and_sums(step_time: float, site_exchange: float, compression: float = 4, local_steps: int = 10) -> Scene:
-    """Steps of two replicas that sum their gradients after each, sum fewer bits, or sum after many steps.
+    """Draw steps of two replicas that sum their gradients after every step, compressed, or only after `local_steps`.
 
     >>> "after every 10 steps: 11 % lost" in steps_and_sums(step_time=4, site_exchange=4.8).description
     True
@@ -62,7 +62,7 @@ def steps_and_sums(step_time: float, site_exchange: float, compression: float = 
 
 
 def chain_of_costs(run: Row) -> Scene:
-    """From parameters and tokens to hours of devices, and from these to dollars, electricity and carbon.
+    """Draw how parameters and tokens give a run's device hours, and how these give dollars, electricity and carbon.
 
     >>> from scalebook.tables import accelerators, models, ranges
     >>> from scalebook.runs import run_costs
@@ -98,7 +98,7 @@ def chain_of_costs(run: Row) -> Scene:
 
 
 def flags_of_a_step(setup: Setup, run: Row, shown: Sequence[str]) -> Scene:
-    """Flags of a configuration, the letter that each sets, the formula that this enters first, and the step.
+    """Draw the `shown` flags of a configuration, the letter that each sets, the first formula that uses it, the step.
 
     >>> from scalebook.tables import accelerators, models
     >>> from scalebook.flags import read
@@ -134,7 +134,7 @@ def flags_of_a_step(setup: Setup, run: Row, shown: Sequence[str]) -> Scene:
 
 
 def time_of_a_step(run: Row) -> Scene:
-    """The parts of a training step one after the other, and the messages that run beside one of them.
+    """Draw the parts of a training step one after another, and the collectives that overlap with one of them.
 
     >>> from scalebook.tables import accelerators, models
     >>> from scalebook.training import training_step
@@ -167,13 +167,13 @@ def time_of_a_step(run: Row) -> Scene:
 
 
 def _hidden(run):
-    """Seconds of collectives that fit beside gradients of weights."""
+    """Return the seconds of collectives in a step that overlap with weight gradients."""
     fits = min(run.tp_beside * run.tp_async, run.weight_gradient_compute)
     return run.microbatches * run.stage_blocks * fits
 
 
 def deep_and_wide(params: float, aspects: tuple[float, float] = (50, 400), bars: int = 8) -> Scene:
-    """Two models of as many parameters: stacks of blocks, as wide as the models; the wide one has so many bars.
+    """Draw a deep and a wide model with equal parameters as stacks of bars. `aspects` is width over depth, deep first.
 
     >>> "322 blocks; 16,091 wide" in deep_and_wide(1e12).description
     True

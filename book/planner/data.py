@@ -1,6 +1,6 @@
-"""What the planner's page is made of besides its scripts: formulas, rules, tables, sources and measured runs, as JSON.
+"""The data of the planner's page, as JSON: formulas, rules, tables, sources and measured runs.
 
-Making the formulas takes the better part of a minute, so the JSON is kept in the user's cache, under a digest of the
+Building the formulas takes most of a minute, so the JSON is kept in the user's cache folder, under a digest of the
 package.
 """
 
@@ -57,7 +57,7 @@ BITS = ("weight_bits", "kv_bits", "activation_bits")
 
 
 def planner_data() -> dict:
-    """All of it, made anew."""
+    """Return all data of the planner's page, computed anew, as a dict that can be written as JSON."""
     graph = Graph()
     sheets = dict(train=training(graph), serve=serving(graph), follows=graph.numbers(tables.FOLLOWS))
     said = dict(sheets, **_formulas(graph))
@@ -100,8 +100,8 @@ def planner_data() -> dict:
 
 
 def _formulas(graph) -> dict:
-    """Formulas: their descriptions, which several share (each as its distance from the last), their domains, and all
-    expressions as one text.
+    """Return the formulas: descriptions without repetition (each formula names one by its distance from the last
+    one used), domains, and all expressions as one text.
     """
     said: dict[tuple, int] = {}
     of = []
@@ -114,7 +114,7 @@ def _formulas(graph) -> dict:
 
 
 def _words(said, letters) -> dict:
-    """The letters and the sources that anything here names."""
+    """Return the letters and the sources that any part of the data names."""
     of_formulas = said["formulas"]["said"]
     letters = letters | {x[0] for x in of_formulas}
     tables = [said[x] for x in ("models", "devices", "engines", "frameworks", "libraries")]
@@ -138,15 +138,15 @@ def _title(source) -> str:
 
 
 def _is_read(letter: str, used: set) -> bool:
-    """A page takes peaks and efficiencies at a precision from the cells of that precision."""
+    """Return True if the page reads a letter: a used one, or a peak or efficiency that a precision selects."""
     kind, _, rest = letter.partition("_")
     return rest not in ("flops", "efficiency", *NOT_OFFERED) if kind in BY_PRECISION else letter in used
 
 
 def _rows(table, notes: dict[tuple, int], used: set) -> dict:
-    """Letters, and of each row their values, its name and words; the source that most cells have, and the others'; the
-    ends of those that have some, over the value.  What says where a cell is from has its number in `notes`, "+" for the
-    next that was not met before.  The source "=" is that of most cells."""
+    """Return a table's letters, and each row's values, name, words and cell origins, with interval ends over the value.
+
+    An origin is its number in `notes`, or "+" for the next new one. "=" stands for the row's most common origin."""
     found = {}
     many = Counter(x for row in table.values() for x in row if _is_read(x, used))
     names = [x for x, _ in many.most_common()]
@@ -189,7 +189,7 @@ def _number(x: float):
 
 @cache
 def planner_json() -> str:
-    """The same as text, from the cache where neither the package nor the planner has changed since."""
+    """Return `planner_data` as JSON text, from the user's cache unless the package or the planner has changed."""
     digest = hashlib.sha256()
     for folder in (Path(str(files(scalebook))), Path(__file__).parent):
         for path in sorted(x for x in folder.rglob("*") if x.suffix in (".py", ".toml", ".csv")):

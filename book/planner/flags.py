@@ -1,6 +1,6 @@
-"""A planner's layouts as flags of frameworks: what `scalebook.flags` writes.
+"""Framework flags for the planner's layouts, as templates made from what `scalebook.flags` writes.
 
-Numbers are written as primes that stand for letters and are then taken out, so that no flag is stated twice.
+Each letter is written as its own prime number, which is then replaced by the letter, so no flag is stated twice.
 """
 
 import itertools
@@ -28,9 +28,9 @@ FACTORS = ("precision", "recompute", "sharding", "schedule", *WAYS)
 
 
 def flag_texts(precisions=("bf16", "fp8"), recomputed=CHOICES["recompute"], shardings=SHARDINGS, schedules=SCHEDULES):
-    """By framework, the pieces of its texts in order, each with when it is written; the first piece is the whole text.
+    """Return each framework's flag templates in order, each with the choices for which it is written.
 
-    "When" is a list of boxes: of each factor that counts, the values that it may have.  Pieces are joined by `sign`.
+    The choices are a list of boxes, which map a factor to its values.  `sign` joins the pieces; the first is all text.
 
     >>> found = flag_texts(("bf16",), ("none",), ("zero1", "zero3"), ("1f1b",))["train"]["megatron"]
     >>> found["pieces"][1]
@@ -54,7 +54,7 @@ def flag_texts(precisions=("bf16", "fp8"), recomputed=CHOICES["recompute"], shar
 
 
 def _ordered(texts) -> list[str]:
-    """All pieces in an order that each text keeps; raises ValueError where there is none."""
+    """Return all pieces in an order that agrees with every text. Raises ValueError if there is no such order."""
     after: dict[str, set] = {}
     for pieces in texts:
         for i, piece in enumerate(pieces):
@@ -64,7 +64,7 @@ def _ordered(texts) -> list[str]:
 
 
 def _boxes(where: set, among: set) -> list[dict]:
-    """Products of values that hold just these combinations: one if it can be, else split by a factor's values."""
+    """Return boxes that cover exactly the combinations `where`: one if possible, else split by a factor's values."""
     if not where:
         return []
     values = [list(dict.fromkeys(sorted({x[i] for x in where}, key=str))) for i in range(len(FACTORS))]
@@ -81,7 +81,7 @@ def _boxes(where: set, among: set) -> list[dict]:
 
 
 def _grouped(where: set, i: int) -> list[list]:
-    """The values of a factor, those together that come with the same of all others."""
+    """Return the values of factor `i`, grouped if they occur with the same values of all other factors."""
     rests: dict = {}
     for x in where:
         rests.setdefault(x[i], set()).add(x[:i] + x[i + 1 :])
@@ -92,7 +92,7 @@ def _grouped(where: set, i: int) -> list[list]:
 
 
 def _found(framework, words, ways) -> str:
-    """The flags of a combination, "" where the framework has none for it."""
+    """Return the flags of a combination, or "" if the framework has none for it."""
     chunks = SCHEDULES[words[-1]].chunks
     if (chunks is None) != bool(ways[4]) or (not ways[3] and (ways[4] or words[-1] != "1f1b")):
         return ""
@@ -104,7 +104,7 @@ def _found(framework, words, ways) -> str:
 
 
 def _text(framework, precision, recompute, sharding, schedule, ways) -> str:
-    """The flags of one combination, letters in the place of their numbers."""
+    """Return the flags of one combination, with letters in place of their numbers."""
     numbers = {x: PLACES[x] if is_on else 1 for x, is_on in zip(WAYS, ways, strict=True)}
     said = dict(numbers, batch=PLACES["batch"], recompute=recompute, sharding=sharding, schedule=schedule)
     said |= dict(global_batch=PLACES["global_batch"], seq=PLACES["seq"], precision=precision)

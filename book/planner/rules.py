@@ -1,4 +1,4 @@
-"""The rules of strategies and of configurations as data for a page: traced from the Python that states them.
+"""Rules on strategies and on model configurations as data for the page, traced from the Python that states them.
 
 >>> from scalebook.training.rules import RULES
 >>> rules([x for x in RULES if x.name == "chunks divide a stage"], {})[0]["js"]
@@ -27,7 +27,7 @@ def _text(x) -> str:
 
 
 class Traced:
-    """A letter in a condition: what is done with it is written down as JavaScript.
+    """A letter in a condition. It records every operation on it as JavaScript, in `js`.
 
     >>> tp, heads = Traced("tp"), Traced("heads")
     >>> ((heads % tp == 0) | (tp == 1)).js
@@ -59,7 +59,7 @@ class Traced:
 
 
 def rules(stated: Iterable, words: Mapping[str, Iterable]) -> list[dict]:
-    """Rules with what they need, their sentence, and the condition: for each value of the words it is about."""
+    """Return rules as data: the letters they need, their sentence, and their condition for each value of `words`."""
     found = []
     for rule in stated:
         own = [x for x in rule.needs if x in words]
@@ -74,9 +74,9 @@ def rules(stated: Iterable, words: Mapping[str, Iterable]) -> list[dict]:
 
 
 def configurations() -> dict[str, dict]:
-    """How configurations spell models, by `model_type`: the rules of `scalebook.tables.huggingface`.
+    """Return how a config.json spells a model, by `model_type`: the rules of `scalebook.tables.huggingface` as data.
 
-    A rule that is a function stands as its name with what it was made with.
+    A rule that is a function becomes its name and the arguments that it was made with.
 
     >>> configurations()["gpt2"]["letters"]["ffn"]
     ['or_times', {'factor': 4, 'field': 'n_inner', 'letter': 'hidden'}]

@@ -1,12 +1,12 @@
-"""The formulas of the planner's sheets, each distinct one once, as a graph that a page turns into code or into print.
+"""The formulas of the planner's sheets, without repetition, as one graph that the page turns into code and print.
 
 A node of the graph is a letter, a number, or an operation with the places of its operands.  A formula is a letter,
-the place of its right-hand side and its description; a sheet is a list of formulas.  A training step's sheet is put
-together from four groups: the costs of its blocks (`blocks`, by kind of block, recomputation, kernel of attention,
-exchange of context and width of products); the differences if a framework runs element-wise steps one by one (`eager`,
-by the same and the family of code, if attention is one kernel and context is gathered); the formulas of its words
-(`words`, by sharding, schedule and offload); and single formulas that a row may replace (`swaps`).  To a page a graph
-goes as text, in which only what is used twice has a number.
+the place of its right-hand side and its description; a sheet is a list of formulas.  The page assembles a training
+step's sheet from four groups: the costs of its blocks (`blocks`, by kind of block, recomputation, attention kernel,
+context exchange and precision of products); the changes if a framework runs element-wise steps eagerly (`eager`, by
+the same keys and the model family, for flash attention with gathered context); the formulas of its words (`words`, by
+sharding, schedule and offload); and single formulas that a row may replace (`swaps`).  The graph is sent to the page
+as text, in which only nodes that are used at least twice are numbered.
 
 >>> graph = Graph()
 >>> from scalebook.language import symbol
@@ -61,14 +61,14 @@ SIGNS = "".join(x for x in map(chr, range(33, 127)) if x not in "\"'\\")
 
 
 class Graph:
-    """Nodes, formulas by number, and their numbers by what they say."""
+    """A graph of expressions: `nodes`, each distinct one once, and `formulas`, which refer to nodes by their place."""
 
     def __init__(self):
         self.nodes, self.formulas = [], []
         self._places, self._numbers = {}, {}
 
     def place(self, expr: sympy.Basic) -> int:
-        """Where an expression stands, entered after its parts if it is new."""
+        """Return the place of an expression in `nodes`. A new expression is added after its operands."""
         if expr not in self._places:
             node = self._node(expr)
             self._places[expr] = len(self.nodes)
@@ -93,7 +93,7 @@ class Graph:
         return [_OPERATIONS[expr.func], *map(self.place, parts)]
 
     def number(self, f: Formula) -> int:
-        """The number of a formula, entered if it is new."""
+        """Return the number of a formula in `formulas`. A new formula is added."""
         key = f.letter, f.rhs, f.domain
         if key not in self._numbers:
             self._numbers[key] = len(self.formulas)
@@ -107,11 +107,11 @@ class Graph:
         return self._numbers[key]
 
     def written(self, places: Iterable[int]) -> tuple[str, str]:
-        """The expressions at these places as one text, and the words that its signs stand for.
+        """Return the expressions at these places as one text of signs, and the words that the signs stand for.
 
-        Operations come before what they are of, so that no bracket is needed.  What is used more than once stands where
-        it is used first, and is a number afterwards: two signs, of which the first is one of the first of SIGNS.  Then
-        come signs of words that are used most, then pairs for all others.
+        Operations come before their operands, so that no brackets are needed.  A node that is used several times is
+        written where it is first used, and as its number afterwards: two signs, the first from the beginning of SIGNS.
+        The most frequent words are one sign each, and all others two.
         """
         places = list(places)
         uses = Counter(places)
@@ -153,12 +153,12 @@ class Graph:
         return "".join(code[x] for x in found), " ".join([str(lead), str(alone), *words])
 
     def numbers(self, formulas: Iterable[Formula]) -> str:
-        """The numbers of several in order, as a page reads them."""
+        """Return the numbers of several formulas as text, in the form of `runs`."""
         return runs(map(self.number, formulas))
 
 
 def runs(numbers: Iterable[int]) -> str:
-    """Numbers in order, what follows one another as its first and last.
+    """Return numbers as sorted text, with consecutive numbers as a range.
 
     >>> runs([3, 1, 2, 7])
     '1-3 7'
@@ -173,7 +173,7 @@ def runs(numbers: Iterable[int]) -> str:
 
 
 def _parted(sheets: Mapping[str, set[int]], of) -> dict[str, str]:
-    """Sheets without what all of one group have, and that once under the group's name; `of` says of which each is."""
+    """Return sheets as texts, with formulas common to a group only under the group's name; `of` maps a sheet to it."""
     groups: dict[str, set[int]] = {}
     for key, numbers in sheets.items():
         groups[of(key)] = groups.get(of(key), numbers) & numbers
@@ -181,9 +181,9 @@ def _parted(sheets: Mapping[str, set[int]], of) -> dict[str, str]:
 
 
 def kind_of(row: Mapping, served: bool) -> str:
-    """Which blocks a model's row has, as a word: rows of one kind share their sheets.
+    """Return the kind of a model's blocks as text, such as "grouped gate dense". Rows of one kind share their sheets.
 
-    Where all blocks have experts there are no dense ones: the page counts none of them.
+    A model whose blocks all have experts is "some" too: its number of dense blocks is then zero.
     """
     attention = ("latent" if row["q_rank"] else "plain latent") if "kv_rank" in row else "grouped"
     if served and row.get("index_heads"):
@@ -199,7 +199,7 @@ def kind_of(row: Mapping, served: bool) -> str:
 
 
 def _shapes(served: bool) -> dict[str, Mapping]:
-    """A row of every kind of block: those of the table, and those that configurations may have."""
+    """Return one row for every kind of block, by kind: of the table's models and of those a config.json can have."""
     rows = [row for row in models.values() if served or not row.get("linear_layers")]
     routed = dict(experts=8, layers=4, moe_layers=2, gating=1)
     latent = dict(kv_rank=512, q_rank=1536)
@@ -211,14 +211,14 @@ def _shapes(served: bool) -> dict[str, Mapping]:
 
 
 def _with_dense(row: Mapping) -> Mapping:
-    """A row whose blocks all have experts with dense blocks too, for the listings of its kind."""
+    """Return a row with some dense blocks, even if all blocks of the model have experts, to build its kind's sheets."""
     if not row.get("experts", 0) or row.get("moe_layers", 0) != row["layers"]:
         return row
     return {**row, **getattr(row, "words", {}), "moe_layers": row["layers"] / 2}
 
 
 def families(kind: str) -> list[str]:
-    """Whose code eager blocks of a kind follow: of the table's rows, and Llama's for any other."""
+    """Return the model families whose published code eager blocks of a kind may follow; "llama" is always one."""
     rows = (x for x in models.values() if not x.get("linear_layers") and kind_of(x, False) == kind)
     return sorted({"llama", *(x.words.get("family", "llama") for x in rows)})
 
@@ -230,12 +230,12 @@ _NO_DENSE = Formula(
 
 
 def _block(row: Mapping, **words) -> list[Formula]:
-    """The formulas of what a model's blocks cost, as hosts run them."""
+    """Return the formulas of the costs of a model's blocks, with the letters of a framework's row."""
     return [host.as_run(f) for f in block_formulas(*blocks_of(row), Strategy(**words).of_block)]
 
 
 def training(graph: Graph) -> dict:
-    """What sheets of training steps are put together of."""
+    """Return the groups of formula numbers from which the page assembles a training step's sheet (see above)."""
     blocks, eager, words, numbers = {}, {}, {}, lambda formulas: set(map(graph.number, formulas))
     for kind, row in _shapes(False).items():
         for (recompute, attention, exchange), quantized in itertools.product(KEPT, (False, True)):
@@ -290,7 +290,7 @@ def training(graph: Graph) -> dict:
 
 
 def serving(graph: Graph) -> dict:
-    """The sheets of services, by kind of block and exchange, and what rows decide about."""
+    """Return the sheets of serving by kind of block and token exchange, and the formulas that a row may swap in."""
     sheets = {}
     for kind, row in _shapes(True).items():
         dense, moe = served_blocks(row)

@@ -1,4 +1,4 @@
-"""How far a plan is to be trusted: errors of rows like it, and the public measured services that stand beside it."""
+"""Evidence for the planner's page: prediction errors by family of measurements, and public measured runs."""
 
 import json
 import math
@@ -21,7 +21,7 @@ NOT_MODELLED = {
 
 
 def trust() -> dict:
-    """Of each family of measurements: sets, rows, the median error, and the share that lies in its interval."""
+    """Return each measurement family's number of sets and rows, median error, and share of rows inside the interval."""
     record = json.loads((files("scalebook.measurements") / "record.json").read_text("utf-8"))
     known = {x["name"]: x for x in record["families"]}
     names = ("sets", "rows", "median", "covered")
@@ -30,7 +30,7 @@ def trust() -> dict:
 
 
 def trained() -> list:
-    """Published training steps: model, device, number of devices, precision, and the error of the step's time.
+    """Return published training steps: model, device, number of devices, precision, and error of the predicted time.
 
     >>> trained()[0][:4]
     ['Llama-3.1-405B', 'gb200', 1024, 'fp8']
@@ -51,7 +51,7 @@ def trained() -> list:
 
 
 def _device(text: str) -> str:
-    """The accelerator that a row's words name."""
+    """Return the key of the accelerator that a text names, or ""."""
     words = re.findall(r"[a-z]+\d+\w*", text.lower())
     return next((x for x in accelerators if x in words or x.removesuffix("_sxm") in words), "")
 
@@ -63,8 +63,9 @@ _SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def measured() -> dict:
-    """Public runs of services, by setting: a column each of models, devices, engines, precisions, numbers of devices
-    and lengths, and as texts the users and times in ms of a setting's runs.
+    """Return public serving runs by setting, in columns: model, device, engine, precision, devices, prompt and output.
+
+    `users`, `first` (TTFT) and `each` (TPOT) hold a text per setting. Times in ms are powers of the number in `steps`.
 
     >>> found = measured()
     >>> found["model"][0], found["users"].split()[0][:11], found["each"].split()[0][:9]
@@ -86,7 +87,7 @@ def measured() -> dict:
 
 
 def _changes(numbers: list[int]) -> str:
-    """Whole numbers in order, each as a sign that says by how much it is more than the last, or as itself and ":".
+    """Return whole numbers as text: each is a sign for its difference from the last, or itself and ":" if it is far.
 
     >>> _changes([61, 62, 60, 200])
     '61:bY200:'

@@ -1,6 +1,6 @@
-"""The planner: what a training run or a service needs, asked in a sentence and answered by the package's own formulas.
+"""The planner widget: you describe a training run or a service in one sentence, and the package's formulas answer.
 
-The page evaluates and searches by itself: in JupyterLab as an anywidget, on the site without a kernel.
+The browser evaluates and searches by itself: as an anywidget in JupyterLab, and without a kernel on the site.
 
 >>> planner("serve", model="llama3_70b", device="h200", devices=4, users=32)
 planner: serve llama3_70b on 4 h200
@@ -44,19 +44,19 @@ def _scripts() -> str:
 
 
 def _draws() -> str:
-    """Of the calculators' script what draws causes and orders results."""
+    """Return the part of the calculators' JavaScript that draws the causes of an interval and sorts results."""
     text = (files("scalebook.display") / "live_interval.js").read_text("utf-8")
     end = text.index("\n}\n", text.index("function spreadOf")) + 3
     return text[:end].replace("export ", "")
 
 
 def planner_style() -> str:
-    """The style sheet, of the widget and of the page."""
+    """Return the CSS of the planner, for the widget and for the site's page."""
     return (_HERE / "planner.css").read_text("utf-8") + shades_style(".pl")
 
 
 class Planner(anywidget.AnyWidget):
-    """What `planner` returns; `plan` is what is asked first, as a link has it."""
+    """The widget that `planner` returns. `plan` is the plan that it shows first, in the form of the page's links."""
 
     _esm = _scripts() + (
         "\nexport default { render({ model, el }) { const text = model.get('data'), data = JSON.parse(text);"
@@ -83,11 +83,11 @@ def planner(
     framework: str = "",
     **letters,
 ):
-    """A planner that begins with this plan; models, devices, engines and frameworks by their names in the tables.
+    """Return a planner widget that starts with this plan. Models, devices, engines and frameworks are keys of tables.
 
-    Letters are numbers or texts with a unit ("1 s"); `ttft` and `tpot` of a service are targets, a `rate` stands in the
-    place of its users.  Raises ValueError for a job that is neither "train" nor "serve", LookupError for a name that no
-    table has.
+    Letters are numbers or texts with a unit ("1 s"). For serving, `ttft` and `tpot` are targets, and `rate` (requests
+    per second) replaces `users`.  Raises ValueError for a job that is neither "train" nor "serve", and LookupError for
+    a name that no table has.
 
     >>> planner("server")
     Traceback (most recent call last):
@@ -118,9 +118,10 @@ def planner(
 
 
 def planner_script(small=lambda script: script) -> str:
-    """The same for a page without a kernel, as one classic script: it fills the element `sb-planner`.
+    """Return the planner and its data as one classic script, for a page without a kernel.
 
-    `small` may shorten the scripts, as a bundler does; functions that stand by themselves keep their names.
+    The script fills the element with the id `sb-planner`. `small` may minify the scripts but must keep the names of
+    top-level functions.
     """
     data = (
         planner_json().replace("\\", "\\\\").replace("'", "\\'")

@@ -210,7 +210,7 @@ class Block:
 
 
 def factored(costs: Iterable[Expr]) -> Expr:
-    """Return the sum of products of letters, with common factors in front, as `factor_terms` does in ten times as long.
+    """Return the sum of `costs`, products of letters, with common factors in front. SymPy's factor_terms is slower.
 
     >>> factored([symbol("batch") * symbol("seq") / 2, symbol("seq") * symbol("hidden")])
     seq*(batch + 2*hidden)/2

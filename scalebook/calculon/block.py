@@ -218,7 +218,7 @@ def block_formulas(choices: Choices, tables: Tables, mended: frozenset[str] = fr
 
 
 def of_block(choices: Choices, tables: Tables) -> tuple[Choices, Tables]:
-    """Reset choices and tables that make no difference to a block."""
+    """Return choices and tables with the parts that make no difference to a block reset, so that caches are shared."""
     return replace(choices, **_ELSEWHERE), replace(tables, far=(), networks=tables.networks[:1])
 
 

@@ -45,7 +45,7 @@ def _either(choice, yes: Formula, no: Formula) -> Formula:
 
 
 def by_tier(way: str, values: Sequence) -> Expr:
-    """Select the value of the network that a parallel dimension runs on."""
+    """Return an expression that picks, from one value per network, the value of the network that `way` runs on."""
     *others, last = map(sympify, values)
     if all(x == last for x in others):
         return last

@@ -50,7 +50,7 @@ def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable
 
 
 def priced(model, strategy, machine, *formulas: Formula, mended: Iterable[str] = ()) -> Row:
-    """Compute the same as `calculon_step`, even if the memory is too small."""
+    """Compute Calculon's results for a step like `calculon_step`, but also for one that does not fit in memory."""
     model, strategy, machine = _read(model, strategy, machine)
     refuse(model, strategy, machine)
     tables, letters = machine.tables(strategy), machine.row(strategy)

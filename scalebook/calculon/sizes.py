@@ -27,7 +27,7 @@ _STUDY = {f"{model} on {system}": (model, system) for model, system in itertools
 
 
 def at_sizes(model: str, system: str, devices: Iterable[int], executor=None, progress: bool | None = None) -> Sweep:
-    """Sweep one model on one machine."""
+    """Return a sweep of one model on one system: its best strategy at each number of devices."""
     thing = Strategies(systems[system])
     given = dict(devices=devices, global_batch=BATCH, executor=executor, progress=progress)
     return sweep(thing, application(models[model]), **given)

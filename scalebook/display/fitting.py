@@ -1,4 +1,4 @@
-"""Fit a figure to a phone: choose letters large enough to read there and arrange everything else around them."""
+"""Fit a figure to a phone: choose a text size that can be read there, and arrange everything else around the text."""
 
 from matplotlib.figure import Figure
 from matplotlib.text import Text

@@ -20,7 +20,7 @@ END = "sb-end"  # the name of a line, at its end
 
 
 def arrange(figure, under=0.0):
-    """Arrange the axes with `under` points free below them; make a figure that is too low higher."""
+    """Arrange the axes with `under` points free below them. A figure that is too low becomes higher."""
     for _ in range(6 if (engine := figure.get_layout_engine()) else 0):
         if under:
             engine.set(rect=(0, under / figure.bbox.height, 1, 1 - under / figure.bbox.height))

@@ -319,7 +319,7 @@ class Subject:
 
 
 def subject(name: str) -> Subject:
-    """Return the table of one subject.
+    """Return the table of all frameworks' flags on one subject.
 
     >>> subject("schedule").flags[0].shown
     '--num-virtual-stages-per-pipeline-rank'

@@ -378,5 +378,5 @@ def follow(framework: str, given: Mapping, found: dict, known: Mapping) -> dict[
 
 
 def complete(framework: str, wanted: Mapping, flags: dict, layers: int | None) -> None:
-    """Set the flags that several letters determine together."""
+    """Add to `flags` the flags that several `wanted` letters determine together."""
     _COMPLETE[framework](wanted, flags, layers)

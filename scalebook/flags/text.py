@@ -39,7 +39,7 @@ def guess(source: str | Mapping) -> str:
 
 
 def parsed(source: str | Mapping, framework: str) -> dict:
-    """Return flags with their values. JSON and TOML keys are joined with their sections' names by dots.
+    """Return a configuration's flags and values. JSON and TOML keys are joined with their sections' names by dots.
 
     >>> parsed("TP=8\\ntorchrun train.py --tensor-model-parallel-size $TP --bf16  # all", "megatron")
     {'tensor-model-parallel-size': '8', 'bf16': True}

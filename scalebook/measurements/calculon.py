@@ -117,7 +117,7 @@ def _reported(row, column) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Outputs(Result):
-    """A result that also compares all other outputs of the runs, and says why the others cannot run."""
+    """Calculon's step times with all its other outputs. `refused` says why each of the remaining runs cannot run."""
 
     refused: dict[str, str] = field(default_factory=dict)
 
@@ -144,7 +144,7 @@ class Outputs(Result):
 
     @cached_property
     def quirks(self) -> dict[str, int]:
-        """Number of runs that each quirk affects, priced as Calculon does."""
+        """Number of runs whose step time each quirk affects, if they are priced with all quirks."""
         met = list(map(_choices, self.rows))
         return {name: sum(quirk.concerns(x) for x in met) for name, quirk in QUIRKS.items()}
 
@@ -177,7 +177,7 @@ _OURS = stanzas()["korthikanti_seconds"]
 
 
 def calculon_execution(row) -> dict:
-    """Return the document that Calculon was validated with for a row; our set's stanza reads the layout."""
+    """Return the execution document of Calculon's own validation for a row; the set's stanza reads its layout."""
     said = _OURS.call(_OURS.completed(row)).letters
     whole = said["recompute"] == "full"
     return library.example | {

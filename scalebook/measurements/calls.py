@@ -121,7 +121,7 @@ class Call:
         return self.answered()
 
     def at_peaks(self) -> list[float]:
-        """Return the roofline and the peak, over letters of the result, the rows and the call; NaN if not given."""
+        """Return the values of the call's two `least` expressions, roofline and peak; NaN for one that is empty."""
         known = {n: x for row in map(row_of, self.rows) for n, x in row.items()} | dict(self.letters)
         known |= dict(self.runs[0]) if isinstance(self.runs[0], Row) else {}
         return [float(expression(x, known.__getitem__)) if x else np.nan for x in self.least]
@@ -191,7 +191,7 @@ def _arrays(calls: list[Call], letters: tuple[str, ...], words: dict) -> dict:
 
 
 def results(calls: list[Call]) -> Iterator[tuple[list[int], Call, Row]]:
-    """Yield results of calls with their places and one of the calls: arrays if a sheet prices many at once."""
+    """Yield (places, call, result) for calls that are priced together: the result has an array per letter."""
     if not isinstance(called(calls[0].thing), Sheet | Formula):
         for place, call in enumerate(calls):
             yield [place], call, call.runs[0]

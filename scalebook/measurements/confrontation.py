@@ -87,7 +87,7 @@ class Confrontation:
       leaves them out.
     - `optional` columns may be missing in another file. A row without a `row_id` is known by its `id` or its number.
     - `completed` adds columns that follow from a row's own.
-    - `alike` groups rows that can share one number; in a file of several quantities each has its own.
+    - `alike` names a row's group: rows that one number could predict, such as one quantity of a file with several.
     - `readings` gives predictions for each possible reading of incomplete rows, with their probabilities.
     - `call` gives the line of Python whose value is a row's prediction.
     - `why` says in a sentence why a set needs Python of its own.
@@ -125,7 +125,7 @@ class Confrontation:
 
     @cached_property
     def first(self) -> Measured:
-        """The first row of the package's file that is kept; no row is priced for it."""
+        """The first kept row of the package's file, without pricing any row."""
         rows, _ = read_rows(files("scalebook.measurements") / self.file)
         return next(Measured(row, self.call) for row in map(self.completed, rows) if not self.left_out(row))
 

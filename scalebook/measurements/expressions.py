@@ -128,7 +128,7 @@ class _Written(ast.NodeTransformer):
 
 
 def written(text: str, said: Mapping[str, str]) -> str:
-    """Return an expression as Python, with these names written out.
+    """Return an expression as Python text, with each name replaced by its text in `said`.
 
     >>> written("2 * m * n / total", {"m": "64", "n": "128", "total": "run.matmul_time"})
     '2 * 64 * 128 / run.matmul_time'

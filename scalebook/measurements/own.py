@@ -27,7 +27,7 @@ _MOST = 1e100  # largest prediction over measurement; beyond it even a mean over
 
 @dataclass(frozen=True, eq=False)
 class Own(Result):
-    """The result for a reader's own measurements: `found` has each row's letters; `unpriced`, why not."""
+    """The result for a reader's own measurements. `found` has each priced row; `unpriced`, why others have no price."""
 
     found: list[Row] = field(default_factory=list)
     unpriced: list[tuple[str, str]] = field(default_factory=list)

@@ -58,7 +58,7 @@ def served_rows(rows, *wanted: str, using=(), **letters) -> dict[str, np.ndarray
 
 
 class Yardstick(NamedTuple):
-    """Errors |x/measured - 1| of some rows."""
+    """Median and 90th percentile of |x/measured - 1| over some rows, where x is what `name` says."""
 
     name: str
     rows: int
@@ -84,7 +84,7 @@ def _ratios_of_repeats(groups) -> list[float]:
 
 
 def yardsticks(result: Result) -> list[Yardstick]:
-    """Return errors with which to compare `serving_tpot` or `serving_ttft`.
+    """Return yardsticks for the errors of a result of `serving_tpot` or `serving_ttft`.
 
     First come our errors and AIConfigurator's, on the rows that it can predict. The last but one yardstick is the
     difference between runs of one engine and layout that were measured twice, with other versions or on other days. The

@@ -1,8 +1,8 @@
 """Layouts chosen by prediction and judged by measurement: are targets met, and how much throughput is lost?
 
-A search consists of the measured runs with the same model, device, engine version, precision and lengths. Of the runs
-whose predicted time per output token, times a margin, is within the target, it chooses the one with the highest
-predicted throughput per device. Layouts are also judged alone, because the number of users can be adjusted later.
+A search consists of the measured runs with the same model, device, engine version, precision and lengths. It chooses
+the run with the highest predicted throughput per device, among runs whose predicted time per output token times a
+margin is within the target. Layouts are also judged alone, because the number of users can be adjusted later.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ NEARLY = 1.05  # a target missed by less counts as met: repeated runs differ by 
 class Choices(NamedTuple):
     """Number of searches, the share whose choice met the target, and throughput of these over the best measured one.
 
-    `rule_met` and `rule_kept` are for a rule without a model: the layout with most devices, and its fewest users.
+    `rule_met` and `rule_kept` hold for a choice without predictions: the layout with most devices and its fewest users.
     """
 
     searches: int
@@ -38,7 +38,7 @@ class Choices(NamedTuple):
 class Layouts(NamedTuple):
     """Number of layouts that a rule chose, the share that can meet the target, and the throughput these keep.
 
-    The throughput of a layout is its highest measured one per device within the target, over that of all layouts.
+    A layout's throughput is its highest measured one per device within the target, over the highest of any layout.
     """
 
     chosen: int
@@ -92,7 +92,7 @@ def choices(result: Result, tpot: float, margin: float) -> Choices:
 
 
 def choices_of_knowing(result: Result, tpot: float, margin: float) -> Choices:
-    """Judge choices made from the measurements with the same margin: what the margin alone costs.
+    """Judge choices made from measured instead of predicted times, with the same margin: its cost alone.
 
     Users were measured in steps of two, so a margin often costs half of the throughput.
     """

@@ -364,7 +364,7 @@ def _named(text: str) -> Callable:
 
 
 def stanzas(bound: bool = False) -> dict[str, Stanza]:
-    """Return all sets that are data, by name; or the files of lower bounds: above one, no measurement is an error.
+    """Return all sets that are data, by name; with `bound`, only sets of lower bounds, which measurements may exceed.
 
     >>> "mlperf_training" in stanzas(), list(stanzas(bound=True))
     (True, ['amd_thresholds'])

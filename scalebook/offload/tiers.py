@@ -27,7 +27,7 @@ _BLOCK = [block_weights, saved_activations_kept, block_states, block_forward, bl
 
 @formula("near_blocks", "rajbhandari2021 §6.2", given=[block_weights, block_forward])
 def near_blocks_weights(block_weights, block_forward, link_bandwidth, link_latency):
-    """Device buffers for blocks if only weights are offloaded: for the block that computes and blocks that arrive.
+    """Number of block buffers in device memory if only weights are offloaded: for the block at work and those arriving.
 
     >>> at = dict(block_weights="0.5 GB", block_forward="6 ms", link_bandwidth="100 GB/s")
     >>> near_blocks_weights(at, link_latency="10 us"), near_blocks_weights(at, link_latency="2 ms")
@@ -42,7 +42,7 @@ def near_blocks_mix(
     weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
     block_forward, block_backward, link_bandwidth, link_latency,
 ):  # fmt: skip
-    """Device buffers with which no block waits for a buffer, if blocks are equal: the larger need of the two passes.
+    """Number of block buffers in device memory with which no block waits for one in either pass, if blocks are equal.
 
     >>> at = dict(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights=5, saved_activations=1)
     >>> at |= dict(block_states=2, block_forward=6, block_backward=12, link_bandwidth=1)

@@ -141,7 +141,7 @@ def near_checkpoint_interval(near_checkpoint_time, near_failures, mtbf):
 
 @formula("checkpoint_interval", "moody2010", "young1974")
 def checkpoint_interval_far(checkpoint_time, near_failures, mtbf):
-    """Young's interval for the other, rarer failures, which need a checkpoint in remote storage.
+    """Young's interval for the rarer failures that nearby checkpoints do not survive. They need remote storage.
 
     >>> round(checkpoint_interval_far(checkpoint_time="60 s", near_failures=0.9, mtbf=11_135) / 60, 1)
     60.9
@@ -151,7 +151,7 @@ def checkpoint_interval_far(checkpoint_time, near_failures, mtbf):
 
 @formula("lost_share", "moody2010", "young1974")
 def lost_share_tiers(checkpoint_time, near_checkpoint_time, near_failures, mtbf):
-    """Share of time lost with both tiers at their own intervals. To first order their losses add up.
+    """Share of time lost with nearby and remote checkpoints, each at its own Young interval. Both losses add up.
 
     >>> round(lost_share_tiers(checkpoint_time="60 s", near_checkpoint_time="2 s", near_failures=0.9, mtbf=11_135), 3)
     0.051

@@ -1,8 +1,8 @@
 """How large a training run can be: limits set by message latency and by data movement in a given time.
 
-Latency: steps follow one another, and so do the sums in every block, which take time even without bytes. Bandwidth:
-only so many devices can share a step's tokens before data takes longer to move than to compute with. Both walls assume
-`tokens_per_param` tokens per parameter, and both grow with the batch.
+Latency wall: steps run one after another, and so do the all-reduces in every block, which take time even without bytes.
+Bandwidth wall: if too many devices share a step's tokens, data takes longer to move than to compute with. Both walls
+assume `tokens_per_param` tokens per parameter, and both grow with the batch.
 """
 
 from sympy import Max, Min, Rational, log, sqrt
@@ -173,7 +173,7 @@ def groups_of_batch(batch_tokens, stage_microbatches, ridge_tokens):
 
 @formula("bandwidth_wall", "erdil2024", _HERE, given=_NETWORK)
 def bandwidth_wall(wall_groups, run_time, link_achieved, activation_bits, layers, tokens_per_param):
-    """FLOPs of the largest run, at the width of the model that it trains. Width grows as the fourth root of the FLOPs.
+    """FLOPs of the largest run that bandwidths allow, for the model that it trains. Width grows as FLOPs to the 1/4.
 
     >>> known = dict(run_time="7.776 Ms", layers=126, activation_bits=16, link_achieved="400 GB/s")
     >>> f"{bandwidth_wall(known, wall_groups=16000):.1e}"
@@ -195,7 +195,7 @@ def bandwidth_wall_grown(bandwidth_wall, base_flops, batch_power):
 
 @formula("domain_wall", _HERE)
 def domain_wall(wall_groups, scaleup_size, peak_flops, run_time, bandwidth_wall):
-    """FLOPs of the largest run if each group fills one scale-up domain, and at most what the links allow without that.
+    """FLOPs of the largest run if each tensor-parallel group fills one scale-up domain, at most the bandwidth wall.
 
     >>> known = dict(wall_groups=16000, peak_flops="1 PFLOP/s", run_time="8 Ms", bandwidth_wall="1e28 FLOP")
     >>> domain_wall(known, scaleup_size=8), domain_wall(known, scaleup_size=256)

@@ -85,7 +85,7 @@ def _device(key, cells):
 
 
 def letter_of_kind(letter: str) -> str:
-    """Return the generic letter of a specific cell.
+    """Return the generic letter that a cell for one precision or one kind of cache stands for.
 
     >>> letter_of_kind("matmul_fp8"), letter_of_kind("read_launch_latent")
     ('matmul_efficiency', 'read_launch')

@@ -109,7 +109,7 @@ class Device(Row):
 
 
 class Engine(Row):
-    """A serving program. Its word `exchange` says how attention data parallelism sends tokens to experts."""
+    """A serving engine's row. Its word `exchange` says how attention data parallelism sends tokens to experts."""
 
     @property
     def is_program(self) -> bool:
@@ -118,7 +118,7 @@ class Engine(Row):
 
 
 class Framework(Row):
-    """A training program; its words are defaults of a strategy's words, and its cells defaults of letters."""
+    """A training framework's row. Its words are defaults of a strategy's words, and its cells defaults of letters."""
 
     @property
     def is_program(self) -> bool:
@@ -184,7 +184,7 @@ class Table(Mapping):
 
     @classmethod
     def load(cls, path, **kinds) -> "Table":
-        """Load a TOML file whole, with the choices of `Rows`. Raises ValueError, with its place, for a mistake."""
+        """Load a whole TOML file; `kinds` are keywords of `Rows`. Raises ValueError, with the place, for a mistake."""
         path = Path(path) if isinstance(path, str) else path
         try:
             stanzas = tomllib.loads(path.read_text("utf-8"))
@@ -196,7 +196,7 @@ class Table(Mapping):
         return cls(path.name.removesuffix(".toml"), dict(Rows(path.name, stanzas, **kinds)))
 
     def naming(self, *texts: str) -> list[Row]:
-        """Return the rows whose stanzas contain one of these texts; only these are made."""
+        """Return the rows whose stanzas contain one of these texts. No other row is parsed."""
         return [self[key] for key in self._rows.stanzas.mentioning(*texts)]
 
     def __getitem__(self, key):

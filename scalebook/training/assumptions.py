@@ -71,7 +71,7 @@ attention_backward = constant(
 
 @formula("backward_reached", "jax-splash")
 def backward_reached_tiles(attention_backward, attended_share, attended_back):
-    """Backward rate of attention kernels with tiles of their own, reduced by the masked pairs that those tiles compute.
+    """Rate of attention's backward kernels over its forward kernels, if backward tiles compute other masked pairs.
 
     >>> backward_reached_tiles(attention_backward=0.8, attended_share=0.6, attended_back=0.75)
     0.64
@@ -94,7 +94,7 @@ def _mean_share(pairs, seq, layers, window_layers):
 
 @formula("attended_share", "beltagy2020 §3.1", "dao2022 §3.1")
 def attended_windows(seq, layers, window_layers, window):
-    """Share of query-key pairs, as a mean over all blocks, if some blocks attend to a sliding window.
+    """Share of query-key pairs that attention computes, averaged over all blocks, if some have a sliding window.
 
     >>> attended_windows(seq=8192, layers=36, window_layers=18, window=128).__round__(3)
     0.258
@@ -114,7 +114,7 @@ def attended_tiles(seq, attention_tile):
 
 @formula("attended_share", "jax-splash", "beltagy2020 §3.1")
 def attended_tiles_windows(seq, layers, window_layers, window, attention_tile):
-    """Share of query-key pairs with sliding windows in some blocks and large tiles, computed whole at a window's edges.
+    """Share of query-key pairs that large tiles compute if some blocks have a sliding window: edge tiles count whole.
 
     >>> attended_tiles_windows(seq=8192, layers=36, window_layers=18, window=128, attention_tile=1024).__round__(3)
     0.398
@@ -126,7 +126,7 @@ def attended_tiles_windows(seq, layers, window_layers, window, attention_tile):
 
 @formula("attended_share", "jax-splash", "huggingface-configs meta-llama/Llama-4-Scout-17B-16E")
 def attended_tiles_chunks(seq, layers, window_layers, window, attention_tile):
-    """Share of query-key pairs if some blocks attend within chunks and tiles on the diagonal are computed whole.
+    """Share of query-key pairs that large tiles compute if some blocks attend within chunks: edge tiles count whole.
 
     >>> attended_tiles_chunks(seq=32768, layers=48, window_layers=36, window=8192, attention_tile=2048)
     0.25
@@ -138,7 +138,7 @@ def attended_tiles_chunks(seq, layers, window_layers, window, attention_tile):
 
 @formula("attended_share", "huggingface-configs meta-llama/Llama-4-Scout-17B-16E", "dao2022 §3.1")
 def attended_chunks(seq, layers, window_layers, window):
-    """Share of query-key pairs if some blocks cut the sequence into chunks: a token attends to half a chunk on average.
+    """Share of query-key pairs that attention computes if some blocks attend within chunks, half a chunk on average.
 
     >>> attended_chunks(seq=32768, layers=48, window_layers=36, window=8192).__round__(3)
     0.219

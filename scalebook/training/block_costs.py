@@ -213,9 +213,9 @@ _OF_MODEL = ("block_flops", "again_flops", "block_matrix_flops")
 
 
 def block_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) -> tuple[Formula, ...]:
-    """Return the costs of a model's blocks and of its head as formulas.
+    """Return the costs of a model's blocks and of its head on one device, as formulas.
 
-    A cost is the mean over the dense blocks and those with experts of the stage that has the most of the latter.
+    Each cost is per block: the mean over the blocks of the stage that has the most blocks with experts.
 
     >>> from scalebook.block import LLAMA
     >>> block_formulas(LLAMA, None, Strategy())[0].letter

@@ -1,7 +1,7 @@
 """Bandwidths that a strategy needs, and the contention of its parallel dimensions on the links that they share.
 
-The bandwidth that a dimension needs makes its time equal to the arithmetic that could overlap with it. The other
-dimensions' collectives go on while data-parallel collectives run, so their needs add up.
+A dimension needs the bandwidth at which its collectives take as long as the arithmetic that could hide them. The other
+dimensions' collectives go on while data-parallel collectives run, so the needed bandwidths add up.
 """
 
 from functools import cache
@@ -29,7 +29,7 @@ def dp_contention_shared(
     """Time that hidden data-parallel collectives add to a step by slowing down other collectives on the same links.
 
     Two collectives on one link get half of it each, so one that a block waits for then takes twice as long. Exposed
-    data-parallel collectives meet no other. A collective that uses both tiers waits for the slower one.
+    data-parallel collectives share a link with no others. A collective that uses both tiers waits for the slower one.
 
     >>> others = {f"{x}_{y}": 0 for x in ("tp", "cp", "ep", "pp") for y in ("scaleup_time", "scaleout_time", "overlap")}
     >>> others |= dict(tp_scaleup_beside=0, tp_scaleout_beside=0, tp_beside=1, dp_gather=0, dp_unhidden=0)
@@ -68,7 +68,7 @@ def _arithmetic(way: str, sharding: Sharding):
 
 
 def needed(way: str, tier: str, sharding: Sharding = SHARDINGS["zero1"]) -> Formula:
-    """Return the formula for the bandwidth that one dimension needs on one tier.
+    """Return the formula for the bandwidth that a dimension ("tp", "dp", ...) needs on a tier ("scaleup", "scaleout").
 
     >>> needed("tp", "scaleup").letter
     'tp_scaleup_needed'
@@ -80,7 +80,7 @@ def needed(way: str, tier: str, sharding: Sharding = SHARDINGS["zero1"]) -> Form
 
 @cache
 def bandwidth_formulas(sharding: Sharding, sends: int, chunks, transfer) -> tuple[Formula, ...]:
-    """Return formulas for a step's network demand.
+    """Return formulas for the bandwidth that each dimension and all of them need on each tier, and for contention.
 
     >>> transfer = symbol("traffic"), symbol("pp"), symbol("tp")
     >>> bandwidth_formulas(SHARDINGS["zero1"], 2, symbol("chunks"), transfer)[0].letter

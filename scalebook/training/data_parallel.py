@@ -137,7 +137,7 @@ def _unhidden(dp_reduce, dp_gather, dp_overlap, stage_blocks, collective_cores, 
 def dp_unhidden_all(dp_reduce, dp_gather, dp_window, dp_overlap, stage_blocks, collective_cores):
     """Data-parallel time that is not hidden, if every micro-batch exchanges. Each block is one bucket.
 
-    It is what may not overlap, the cores that the overlapped part takes, and any excess over the arithmetic.
+    It is the sum of the part that may not overlap, the cost of cores used by the rest, and its excess over arithmetic.
 
     >>> dp_unhidden_all(dp_reduce=3, dp_gather=1, dp_window=3.5, dp_overlap=1, stage_blocks=10, collective_cores=0)
     0.5
@@ -148,7 +148,7 @@ def dp_unhidden_all(dp_reduce, dp_gather, dp_window, dp_overlap, stage_blocks, c
 
 @formula("dp_unhidden", "narayanan2021 §2.2", "data-parallelism")
 def dp_unhidden_once(dp_reduce, dp_gather, dp_window, last_window, chunks, dp_overlap, stage_blocks, collective_cores):
-    """Data-parallel time that is not hidden, if exchanges run once per step: chunks queue, and the last may be late.
+    """Data-parallel time that is not hidden, if exchanges run once per step. Chunks wait for the exchange before them.
 
     >>> at = dict(dp_window=25, last_window=4, chunks=4, dp_overlap=1, stage_blocks=48, collective_cores=0)
     >>> dp_unhidden_once(at, dp_reduce=10, dp_gather=5)
@@ -161,7 +161,7 @@ def dp_unhidden_once(dp_reduce, dp_gather, dp_window, last_window, chunks, dp_ov
 
 @formula("dp_exposed", "narayanan2021 §2.2", "interconnects-and-memory-tiers")
 def dp_exposed(dp_unhidden, dp_contention):
-    """Data-parallel time that adds to the step: what is not hidden, and what the hidden rest costs other collectives.
+    """Data-parallel time that adds to the step: the time that is not hidden, and the delay of other collectives.
 
     >>> dp_exposed(dp_unhidden="0.3 s", dp_contention="20 ms")
     0.32
@@ -262,7 +262,7 @@ _OPTIMIZER = {"one": optimizer_time_replicated, "group": optimizer_time_hybrid, 
 def data_parallel_formulas(
     sharding: Sharding = SHARDINGS["zero1"], copies: int = 1, offload: bool = False
 ) -> tuple[Formula, ...]:
-    """Return the formulas of a step's data-parallel time, by sharding and by the stages that a device holds (`copies`).
+    """Return the formulas of a step's data-parallel time, for a sharding and a number of stages per device (`copies`).
 
     >>> [f.letter for f in data_parallel_formulas(SHARDINGS["zero3"])][:2]
     ['dp_reduce', 'dp_gather']

@@ -28,7 +28,7 @@ _TAKEN_UP = ("layers", "moe_layers")  # for blocks that predict further tokens
 
 
 def framework_of(knowns: tuple, letters: Mapping) -> Framework | None:
-    """Return the framework that a call names, or None. Raises TypeError for anything else, and if two are named."""
+    """Return the framework that a call's rows or letters name, or None. Raises TypeError for no row, or for two."""
     rows = [x for x in knowns if isinstance(x, Framework)]
     said = letters.get("framework")
     if isinstance(said, Framework):
@@ -96,7 +96,7 @@ def words_of(framework: Framework) -> dict:
 
 
 class Between:
-    """The fast and slow ends of a call that names no framework. `call` prices it again with other rows or letters."""
+    """The fast and slow ends of a training step whose call names no framework. `call` repeats it with other inputs."""
 
     def __init__(self, call: Callable[..., Row]):
         self._call = call
@@ -107,7 +107,7 @@ class Between:
         return self._call(frameworks[FASTEST]), self._call(frameworks[SLOWEST])
 
     def causes(self, letter: str) -> list[tuple[str, str, float, float]]:
-        """Return each assumption's letter and meaning, and the results if only it is at its fast and its slow end."""
+        """Return each assumption's letter, meaning, and the values of `letter` with only it at its two ends."""
         found = []
         middle = frameworks[UNNAMED]
         for names, meaning in _ASSUMED.items():

@@ -131,9 +131,9 @@ overlap_of_two = constant(
 
 @formula("sent_share", "megatron-bridge", "deepseek2024-v3 §3.2.2")
 def sent_once(ep, scaleup_size, top_k):
-    """Share of a token's copies for experts that is really sent: one to each place that holds any of its experts.
+    """Share of a token's `top_k` copies that are sent, if each place that holds any of its experts gets only one copy.
 
-    Places are devices, or whole scale-up domains if experts are spread over several.
+    A place is a device, or a whole scale-up domain if experts are spread over several domains.
 
     >>> sent_once(ep=8, scaleup_size=8, top_k=8).__round__(2), sent_once(ep=32, scaleup_size=8, top_k=8).__round__(2)
     (0.66, 0.45)
@@ -213,7 +213,7 @@ def host_exposed(
     bubble_time, tp_exposed, cp_exposed, ep_exposed, pp_exposed, dp_exposed, offload_exposed, optimizer_time,
     stall_exposed,
 ):  # fmt: skip
-    """Time that hosts add to a step: waits in every block, or else launches that nothing hides, plus stalls.
+    """Time that hosts add to a step: waits in every block, or the launch time that no kernel hides, plus stalls.
 
     >>> kernels = dict(step_forward=4, step_backward=8, step_again=0, step_head=0, bubble_time=1.5, optimizer_time=0.1)
     >>> waits = {f"{x}_exposed": 0 for x in "tp cp ep pp dp offload stall".split()} | dict(block_wait=0, eager_time=0)
@@ -264,7 +264,7 @@ REACHED = {
 
 
 def as_run(f: Formula, more: Mapping[str, str] = MappingProxyType({})) -> Formula:
-    """Return a formula with kernels' best efficiencies, and the letters in `more`, replaced by the framework's."""
+    """Return a formula whose best-case efficiencies, and letters in `more`, are replaced by letters of a framework."""
     names = {**REACHED, **more}
     if names.keys().isdisjoint(f.inputs):
         return f
@@ -276,14 +276,14 @@ _KEPT = (Max, Min, Relational, Piecewise, Pow)
 
 
 def overlap_of(schedule: Schedule) -> Formula:
-    """Return the formula for the hidden share of a schedule's transfers, by the chunks that a device holds."""
+    """Return the formula for the share of a schedule's stage-to-stage transfers that compute hides."""
     if schedule.chunks is None:
         return overlap_of_chunks
     return overlap_of_two if schedule.chunks * schedule.copies > 1 else overlap_of_one
 
 
 def of_framework(has_experts: bool, schedule: Schedule, used: set[str]) -> list[Formula]:
-    """Return the formulas that use the letters of a framework's row, for these blocks and this schedule."""
+    """Return the formulas that use a framework's letters. `used` has the inputs of the step's other formulas."""
     return [
         *FRAMEWORK,
         overlap_of(schedule),

@@ -20,7 +20,7 @@ _SOURCE = ("zero2020 §5", "korthikanti2022 §4", "isaev2023-calculon §2")
 
 @formula("stage", "korthikanti2022 §4.2.3")
 def fullest_stage(first_memory, last_memory, pp):
-    """Memory of the fullest stage. The first stage holds the most micro-batches, and the last holds the logits.
+    """Number of the fullest stage: 1, which holds the most micro-batches, or `pp`, the last, which holds the logits.
 
     >>> fullest_stage(first_memory="60 GB", last_memory="50 GB", pp=8)
     1.0
@@ -89,7 +89,7 @@ def bytes_of(
 
 @cache
 def sharing(shards: str, among: str) -> Expr:
-    """Return the number of devices that share one copy, out of all that hold the same weights.
+    """Return the number of devices that share one copy: 1 if `among` is "one", a "group" of them, or "all" `shards`.
 
     >>> sharing("shards", "group"), sharing("shards", "one")
     (Min(shard_group, shards), 1)
@@ -209,7 +209,7 @@ def memory_formulas(
     sharding: Sharding = SHARDINGS["zero1"], schedule: Schedule = SCHEDULES["1f1b"], offload: bool = False, is_frozen:
     bool = False, optimizer: Optimizer = OPTIMIZERS["adam"],
 ) -> tuple[Formula, ...]:  # fmt: skip
-    """Return the formulas of memory by kind at a given `stage`, and of the fuller of the first and the last.
+    """Return the formulas of memory by kind at a given `stage`, and of the fuller of the first and the last stage.
 
     >>> [f.letter for f in memory_formulas(SHARDINGS["zero3"])][:3]
     ['weight_memory', 'gradient_memory', 'optimizer_memory']

@@ -38,7 +38,7 @@ def newton_schulz_flops(rows, columns, newton_steps):
 
 
 class Matrix(NamedTuple):
-    """A weight matrix of a block: its two sides, undivided, and its copies on one device, one for each expert.
+    """A weight matrix of a block: its two full sides, and its copies on one device (one for each expert).
 
     `way` names the ways that divide the side `split` ("tp" or "etp"). It is empty if a device holds the whole matrix.
     `params` counts the parameters that one device holds of all copies.
@@ -55,7 +55,7 @@ class Matrix(NamedTuple):
 
 @cache
 def matrices(block: Block, strategy: Strategy) -> tuple[Matrix, ...]:
-    """Return the matrices of a block, one for each weight that multiplies something: queries, keys, values, ...
+    """Return the weight matrices of a block: of queries, keys, values, and so on.
 
     >>> from scalebook.block import LLAMA
     >>> [m.name for m in matrices(LLAMA, Strategy())]
@@ -216,7 +216,7 @@ _SAID = {
 
 @cache
 def muon_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) -> tuple[Formula, ...]:
-    """Return the formulas of Muon's matrices: their parameters, FLOPs, time and exchange on one device in one step.
+    """Return the formulas of Muon's update on one device in one step: parameters, FLOPs, time and exchange time.
 
     >>> from scalebook.block import LLAMA
     >>> muon_formulas(LLAMA, None, Strategy(optimizer="muon"))[0].letter

@@ -15,7 +15,7 @@ __all__ = ["offload_formulas"]
 
 
 def offload_formulas(sharding: Sharding, schedule: Schedule, optimizer: Optimizer) -> list[Formula]:
-    """Return the formulas for what a block moves to and from a second tier, and its cost.
+    """Return the formulas for the bytes that a block moves to and from a second tier, and the time that this adds.
 
     >>> from scalebook.training import Strategy
     >>> zero1 = Strategy()

@@ -27,7 +27,7 @@ class Optimizer:
     - "duplicated": they gather the matrix, and each orthogonalizes all of it.
     - "distributed": each multiplies its own part, and they sum the small matrix X X^T in every iteration.
     - "layer_sharded": each gets whole matrices of its own, orthogonalizes them, and sends the parts back.
-    - "blockwise": each orthogonalizes its own part as if it were a matrix. The update is then another one.
+    - "blockwise": each orthogonalizes its own part as if it were a matrix, so the update differs.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Optimizer:
         return OPTIMIZERS.__getitem__, (self.name,)
 
     def state(self, held: Expr) -> Expr:
-        """Rewrite bytes of state with two moments, made of a block's parameters, as bytes of this optimizer's state."""
+        """Return this optimizer's bytes of state, given the bytes `held` by an optimizer with two moments."""
         x = symbol
         if self.moments == 2:
             return held

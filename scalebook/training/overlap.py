@@ -159,7 +159,7 @@ def train_steps(min_steps, critical_batch, batch_tokens):
 
 @formula("dp_exposed", "li2020-ddp §3.2")
 def exposed_buckets(dp_reduce, dp_window, bucket_count, collective_launch):
-    """Exposed time of gradients summed in equal buckets: the last bucket, or all of them behind the first.
+    """Exposed time of a gradient sum in equal buckets: the last bucket's time, or more if buckets queue for the link.
 
     >>> exposed_buckets(dp_reduce="60 ms", dp_window="100 ms", bucket_count=10, collective_launch="0.1 ms")
     0.0061

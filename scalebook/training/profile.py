@@ -35,7 +35,7 @@ class Line(NamedTuple):
 
 
 class Profile:
-    """The lines of a step, longest first, and the step's row."""
+    """The profile of a step: `lines`, one per kernel with the longest first, and `run`, the step's row."""
 
     def __init__(self, run: Row, lines: list[Line]):
         self.run, self.lines = run, sorted(lines, key=lambda line: -line.time)
@@ -60,7 +60,7 @@ class Profile:
 
 
 def profile(*knowns, **letters) -> Profile:
-    """Return the kernels of a training step, without its collectives. Call it like `training_step`."""
+    """Return a training step's kernels with counts and seconds, without collectives. Call it like `training_step`."""
     run = training_step(*knowns, **letters)
     planned = training_step.plan(knowns, dict(letters))
     strategy, dense, moe = planned.strategy, planned.dense, planned.moe

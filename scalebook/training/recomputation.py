@@ -61,7 +61,7 @@ def rerun_blocks_needed(activation_room, held_microbatches, stage_blocks, block_
 
 @formula("again_share", "kaplan2020 §2.1")
 def again_share_of_blocks(rerun_blocks, stage_blocks):
-    """Extra arithmetic of recomputation, over both passes: a third if all blocks are recomputed. Collectives are extra.
+    """Recomputed arithmetic as a share of both passes' arithmetic: a third for all blocks. Collectives are left out.
 
     >>> again_share_of_blocks(rerun_blocks=80, stage_blocks=80)
     0.3333333333333333
@@ -91,7 +91,7 @@ def segment_blocks_best(held_microbatches, stage_blocks, block_input, working_ac
 
 
 def rerun_sheet(dense: Block, **words: str | bool) -> Sheet:
-    """Return a sheet of a stage's memory if everything is kept, and of the blocks to recompute so that it fits.
+    """Return a sheet of a stage's memory without recomputation, and of the number of blocks to recompute so it fits.
 
     >>> from scalebook.block import LLAMA
     >>> "rerun_blocks" in rerun_sheet(LLAMA).formulas

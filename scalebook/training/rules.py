@@ -157,7 +157,7 @@ _NAMES = {*COUNTS, *(x for rule in RULES for x in rule.needs)}
 
 
 def derived(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Add dp, devices and micro-batches if they follow from the other letters, and defaults for missing ones.
+    """Return the letters with dp, devices and micro-batches if they follow from others, and with missing defaults.
 
     >>> derived({"devices": 64, "tp": 8, "pp": 2, "global_batch": 32})["microbatches"]
     8.0

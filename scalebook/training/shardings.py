@@ -22,8 +22,8 @@ EACH = symbol("microbatches")  # times per step: once per micro-batch
 class Exchange(NamedTuple):
     """A collective of data parallelism: gradients summed (`dp_reduce`) or weights gathered (`dp_gather`).
 
-    It is over "all" devices that hold the same weights, a "group" of `shard_group` of them, or over these "groups",
-    each device with its share. With `by_block` it moves block by block, otherwise everything at once.
+    `among` is "all" devices that hold the same weights, a "group" of `shard_group` of them, or "groups": one device of
+    each group, for its shard. With `by_block` each block moves by itself, otherwise everything at once.
     """
 
     letter: str
@@ -34,12 +34,12 @@ class Exchange(NamedTuple):
 
     @property
     def bits(self) -> str:
-        """The letter for the bits per parameter that move."""
+        """The name of the letter that counts the bits per parameter that it moves."""
         return {"dp_reduce": "reduce_bits", "dp_gather": "weight_bits"}[self.letter]
 
     @property
     def is_each(self) -> bool:
-        """Whether every micro-batch repeats it."""
+        """Whether every micro-batch repeats this exchange."""
         return EACH in self.times.free_symbols
 
 

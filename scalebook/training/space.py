@@ -65,7 +65,7 @@ def _schedules(problem: "Problem") -> tuple[Callable, ...]:
 
 
 def fewer_chunks(problem: "Problem", new: Mapping, changed: Mapping) -> dict:
-    """If a new `pp` makes stages that `chunks` does not divide, return the largest smaller choice that does."""
+    """Return {"chunks": n}, the largest smaller choice that divides the stages of a new `pp`, or {} if not needed."""
     if "pp" not in changed:
         return {}
     stage, choices = -(-problem.values["layers"] // new["pp"]), problem.letters.get("chunks", ())

@@ -216,7 +216,7 @@ def _is_usual(letter: str, value) -> bool:
 
 
 class Planned(NamedTuple):
-    """A planned call: its sheet, its strategy, and the dense and mixture-of-experts blocks (None if it has none)."""
+    """The plan of a call: its sheet, its strategy, and the model's dense and mixture-of-experts blocks (or None)."""
 
     sheet: Sheet
     strategy: Strategy
@@ -244,7 +244,7 @@ class Training:
 
     @property
     def space(self):
-        """The search space of strategies."""
+        """The space of strategies that `search` tries for a training step."""
         from scalebook.training.space import TRAINING  # it searches the sheets of this module
 
         return TRAINING
@@ -256,7 +256,7 @@ class Training:
         return sheet.letters | {*DEFAULT_LETTERS, *WORDS, "framework"}
 
     def plan(self, knowns: tuple, letters: dict) -> Planned:
-        """Return the sheet for the known rows, the strategy and the blocks. It takes words out of `letters`."""
+        """Return the sheet, strategy and blocks for a call's rows and letters. It removes the words from `letters`."""
         knowns, defaults = settled(knowns, letters)
         return self._plan(knowns, letters, defaults)
 

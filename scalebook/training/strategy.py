@@ -73,7 +73,7 @@ CHOICES = {name: tuple(x.values) for name, x in WORDS.items()}  # the default fi
 
 @dataclass(frozen=True)
 class Strategy:
-    """The choices of a strategy that are words, given by name and held as the objects that the names stand for.
+    """The words of a strategy (what to recompute, how to shard, which schedule, ...), given as names or objects.
 
     Raises ValueError naming the words that would work.
     """

@@ -177,7 +177,7 @@ def pcie_achieved(link_bandwidth, host_efficiency):
 
 
 def useful_times(run: Row) -> tuple:
-    """Return a step's FLOPs at the peak of all its devices, in seconds: as MFU counts them, and without masked pairs.
+    """Return the least seconds of a step with all devices at peak: for FLOPs as in MFU, and without masked pairs.
 
     >>> from scalebook.tables import accelerators, models
     >>> from scalebook.training import training_step

@@ -43,7 +43,7 @@ def model_flops_frozen(global_batch, batch, tp, cp, layers, block_flops, block_m
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trained:
-    """What is trained. `beside` names the frozen matrices with adapters; it is empty if all weights are trained."""
+    """The weights that are trained: adapters of the frozen matrices that `beside` names, or all weights if empty."""
 
     name: str
     source: str
@@ -67,7 +67,7 @@ class Trained:
         return [op for op in block.ops if not op.function and {t.name for t in op.args} & set(self.beside)]
 
     def saved(self, block: Block) -> dict[str, Expr]:
-        """Return bytes that a block keeps for its backward pass, tensor by tensor, less what adapters keep."""
+        """Return the bytes that a block saves for its backward pass, by tensor, without the adapters' own."""
         if not self.is_frozen:
             return block.saved_tensors
         adapted = self._adapted(block)
@@ -89,9 +89,9 @@ class Trained:
         return {"params": params, "forward": forward, "input_gradient": inputs, "weight_gradient": weights}
 
     def of(self, f: Formula, is_gathered: bool) -> Formula:
-        """Return a formula of state or its exchange with gradients and optimizer state for the adapters only.
+        """Return a formula of state or of its exchange, rewritten so that only adapters have gradients and state.
 
-        If blocks are gathered before use (`is_gathered`) all weights are gathered, otherwise only the updated ones.
+        If blocks are gathered before use (`is_gathered`) all weights are gathered, otherwise only the trained ones.
         """
         if not self.is_frozen or f.letter == "reduce_bits":
             return f
