@@ -82,6 +82,8 @@ def needed(way: str, tier: str, sharding: Sharding = SHARDINGS["zero1"]) -> Form
 def bandwidth_formulas(sharding: Sharding, sends: int, chunks, transfer) -> tuple[Formula, ...]:
     """Return formulas for the bandwidth that each dimension and all of them need on each tier, and for contention.
 
+    `sends` x `chunks` is a stage's transfers per micro-batch; `transfer` is the bytes, devices and near devices of one.
+
     >>> transfer = symbol("traffic"), symbol("pp"), symbol("tp")
     >>> bandwidth_formulas(SHARDINGS["zero1"], 2, symbol("chunks"), transfer)[0].letter
     'pp_scaleup_time'
