@@ -59,7 +59,7 @@ def _rounded(x):
 
 
 def worse(name: str, found: Mapping[str, float], kept: Mapping[str, float]) -> list[str]:
-    """Return, in words, the errors `found` for a set that exceed those of the record (`kept`) by more than a tenth."""
+    """Return, in words, the errors of a set (`found`) that are over a tenth larger than in the record (`kept`)."""
     beyond = {x: y * (1 + TOLERANCE) + _SLACK for x, y in kept.items() if x in found}
     return [f"{name}: {x} {found[x]:.2%}, kept {kept[x]:.2%}" for x, most in beyond.items() if found[x] > most]
 

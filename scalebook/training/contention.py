@@ -1,6 +1,6 @@
 """Bandwidths that a strategy needs, and the contention of its parallel dimensions on the links that they share.
 
-A dimension needs the bandwidth at which its collectives take as long as the arithmetic that could hide them. The other
+With the bandwidth that a dimension needs, its collectives take as long as the arithmetic that could hide them. Other
 dimensions' collectives go on while data-parallel collectives run, so the needed bandwidths add up.
 """
 
