@@ -63,7 +63,7 @@ def _formula(name: str) -> Formula:
 
 @dataclass(frozen=True)
 class Point:
-    """One number of ours, from a formula or a table, and the claimed number or range."""
+    """One number of ours, from a formula or from a table's cell (`value`), and the claimed number or range."""
 
     claimed: Any
     tolerance: float

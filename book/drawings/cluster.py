@@ -22,7 +22,7 @@ HELD, FAINT = 0.85, 0.4  # shades
 def two_walls(
     layers: float, message_time: float, batch_tokens: float, ridge_tokens: float, stage_microbatches: float = 2
 ) -> Scene:
-    """Draw a run's latency wall (all-reduces one after another) and bandwidth wall (a batch split over device groups).
+    """Draw a run's latency wall (sums of `message_time` seconds one by one) and bandwidth wall (a batch over groups).
 
     >>> said = two_walls(layers=126, message_time=16e-6, batch_tokens=16e6, ridge_tokens=500).description
     >>> "126 blocks × 4 sums × 16 µs = 8.064 ms a step" in said and "at most 16,000 groups" in said

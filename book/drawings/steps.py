@@ -29,7 +29,7 @@ ORDER = {
 
 
 def steps_and_sums(step_time: float, site_exchange: float, compression: float = 4, local_steps: int = 10) -> Scene:
-    """Draw steps of two replicas that sum their gradients after every step, compressed, or only after `local_steps`.
+    """Draw two replicas that sum gradients after every step, compressed, or only every `local_steps`. Times in seconds.
 
     >>> "after every 10 steps: 11 % lost" in steps_and_sums(step_time=4, site_exchange=4.8).description
     True

@@ -56,7 +56,6 @@ def by_tier(way: str, values: Sequence) -> Expr:
 def plain(letter: str, rhs, doc: str) -> Formula:
     """Make a Calculon formula, one object per equation.
 
-    The hundreds of sheets of a search share most formulas; each is then read, checked and entered into a plan only
-    once.
+    A search's hundreds of sheets share most formulas, so each is read, checked and entered into a plan only once.
     """
     return Formula(f"calculon_{letter}", letter, rhs, (SOURCE,), doc)

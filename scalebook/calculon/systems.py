@@ -88,7 +88,7 @@ class Tables:
 
 @dataclass(frozen=True)
 class System:
-    """A machine as Calculon describes it."""
+    """A machine of Calculon. In `mode` "roofline" compute and memory time overlap; in "no_overlap" they add up."""
 
     name: str
     matrix: dict[str, Engine]
@@ -153,7 +153,7 @@ class System:
 
 
 def exact(value: float) -> Expr:
-    """Convert a number of a document for use in a formula. Whole numbers stay integers."""
+    """Return a document's number as a SymPy number for formulas. Whole numbers stay integers."""
     return Integer(int(value)) if float(value).is_integer() else Float(value)
 
 

@@ -37,8 +37,7 @@ def calculator(
     precision: names such as "bf16" and "fp8", to choose the device's peak.
     start: the first choice of each control, by the control's name.
     warn: `(left, right, sentence)` shows the sentence, with values for `{letter}`, if letter `left` exceeds `right`.
-    choices: a Table makes a menu; `(low, high)` a logarithmic slider; a list a slider of those values; a number is
-    fixed.
+    choices: a Table is a menu, `(low, high)` a logarithmic slider, a list a slider of its values, a number a constant.
 
     Raises TypeError, LookupError or ValueError if the sheet lacks a letter or does not use a given one.
 

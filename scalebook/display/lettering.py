@@ -85,7 +85,7 @@ def break_text(text, room):
 
 
 def break_names(ax, single):
-    """Break long names of bars into lines, so that the bars keep their width."""
+    """Break long names of bars into lines if the figure has a `single` column, so that the bars keep their width."""
     whole = ax.figure.bbox.width
     names = [x for _, x in _labels(ax.yaxis)]
     if any(_wide(x.get_text(), x) > 0.4 * whole and _is_word(x.get_text()) for x in names) and single:
@@ -94,7 +94,7 @@ def break_names(ax, single):
 
 
 def break_words(ax, single):
-    """Break titles and axis names into as many lines as they need."""
+    """Break titles and axis names into as many lines as they need; in a `single` column they use the whole width."""
     figure, whole = ax.figure, ax.figure.bbox.width
     for title in (x for x in ax.get_children() if isinstance(x, Text) and x not in ax.texts):
         if title.get_text() and single and title.get_ha() == "left":

@@ -24,7 +24,7 @@ _HERE = files(__name__.rpartition(".")[0])
 
 
 def stored(widget, bundle, made_of: Mapping):
-    """Add to an output the choice that the widget is made of; stored notebooks keep it instead of the widget."""
+    """Return a widget's notebook output with the choice it is made of, which a stored notebook keeps in its place."""
     data, *rest = bundle if isinstance(bundle, tuple) else (bundle,)
     data = data | {"text/plain": repr(widget), STORED: dict(made_of)}
     return (data, *rest) if rest else data

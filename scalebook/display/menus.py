@@ -20,7 +20,7 @@ READ = {f.name: cell for own in READ_CELLS.values() for cell, f in own.items()}
 
 
 def row_of(row) -> dict:
-    """Return all that a menu may need of a row: name, letters, and values by precision (a list, to keep the order)."""
+    """Return a menu's data on a row: name, letters, and values by precision (a list, to keep their order)."""
     said = dict(name=row.name, letters={x: float(row[x]) for x in row})
     if ends := ends_of(row, row):
         said["ends"] = ends

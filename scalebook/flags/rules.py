@@ -369,7 +369,7 @@ _COMPLETE = {"megatron": _to_megatron, "deepspeed": _to_deepspeed, "torchtitan":
 
 
 def follow(framework: str, given: Mapping, found: dict, known: Mapping) -> dict[str, Any]:
-    """Return the letters that follow from several flags. Raises ValueError if the flags contradict each other.
+    """Return the letters that follow from several `given` flags together. Raises ValueError if flags contradict.
 
     >>> follow("megatron", {"num-layers-per-virtual-pipeline-stage": "4"}, {"pp": 8}, {"layers": 96})["chunks"]
     3

@@ -21,7 +21,7 @@ __getattr__ = renamed(__name__)
 
 @dataclass(frozen=True)
 class Flag:
-    """One flag: its subject, and the letter that it sets or the meaning of each of its values."""
+    """One flag of a framework: the letter that it sets, or what each of its values sets (`means`), and its source."""
 
     framework: str
     flag: str
@@ -87,7 +87,7 @@ def number(flag: str, value) -> float:
 
 
 def optimizer_named(name, mode: str = "duplicated") -> str | None:
-    """Return the word of an optimizer that a framework calls `name`. Muon's `mode` says how devices share a matrix.
+    """Return the strategy's word for an optimizer that a framework calls `name`. `mode` is how devices share a matrix.
 
     Returns None for an optimizer that is priced as Adam. Raises ValueError for an unknown mode.
 

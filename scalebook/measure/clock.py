@@ -51,7 +51,7 @@ def taken(seconds: Iterable[float]) -> Sample:
 def repeated(run: Callable, wait: Callable = lambda: None, times: int = 9, least: float = 2e-3) -> Sample:
     """Time a run several times, each long enough for the clock: a short run is made many times in a row.
 
-    `wait` returns when the device has done all its work.
+    `wait` returns when the device has done all its work. `least` is the shortest time to measure, in seconds.
     """
     return together([run], wait, times, least)[0]
 

@@ -1,7 +1,8 @@
 """A small Llama-like transformer made to be timed: forward, backward, optimizer and decode steps.
 
-It is written with a library's own functions (`xp` is numpy, torch or jax.numpy), and every matrix product uses
-`xp.matmul`. A block follows the listing `scalebook.block.LLAMA` line by line; gradients are derived by hand.
+Code uses a library's own functions (`xp` is numpy, torch or jax.numpy), and `xp.matmul` for every matrix product. `w`
+holds the weights, `i` is a block's number, and `turn` is the result of `turns`. A block follows the listing
+`scalebook.block.LLAMA` line by line; gradients are derived by hand.
 """
 
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ class Shape:
     vocab: int
 
     def row(self, context: int = 4096) -> Row:
-        """Return the model's row for the formulas."""
+        """Return the model's row, as formulas take it, for sequences of up to `context` tokens."""
         config = dict(
             model_type="llama", num_hidden_layers=self.layers, hidden_size=self.hidden, num_attention_heads=self.heads,
             num_key_value_heads=self.heads, intermediate_size=self.ffn, vocab_size=self.vocab,

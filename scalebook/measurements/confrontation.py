@@ -87,7 +87,7 @@ class Confrontation:
       leaves them out.
     - `optional` columns may be missing in another file. A row without a `row_id` is known by its `id` or its number.
     - `completed` adds columns that follow from a row's own.
-    - `alike` names a row's group: rows that one number could predict, such as one quantity of a file with several.
+    - `alike` names a row's group. One number could predict all rows of a group, such as one quantity of a file.
     - `readings` gives predictions for each possible reading of incomplete rows, with their probabilities.
     - `call` gives the line of Python whose value is a row's prediction.
     - `why` says in a sentence why a set needs Python of its own.

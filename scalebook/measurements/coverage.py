@@ -101,7 +101,7 @@ def rows_left_out() -> tuple[tuple[str, Evidence, Ends], ...]:
 
 
 def coverage_of_devices() -> tuple[Covered, ...]:
-    """Return the coverage by kind of rows and device, where there are enough rows, with fifths of all rows held out."""
+    """Return the coverage of each family on each device with enough rows, holding out a fifth of all rows at a time."""
     by_device: dict[str, dict[str, list]] = {x: {} for x in (*accelerators, "")}
     for name, own, ends in rows_left_out():
         for device in sorted(set(own.devices.tolist())):

@@ -53,7 +53,7 @@ _STEP = 1.001  # a small step, because a share near its peak cannot grow by more
 
 
 def family_of(name: str) -> str:
-    """Return the family of a set, the first of several kinds; "" if it has none, like bounds and peers' predictions."""
+    """Return the family of a set (the first, if its rows are of several), or "" for bounds and peers' predictions."""
     return next((family for family, (_, sets) in FAMILIES.items() if name in sets or name in map(whole, sets)), "")
 
 
@@ -93,7 +93,7 @@ class CauseOf(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Residuals and elasticities of a set's rows, or of some spread evenly among them.
+    """Residuals and elasticities of the rows of a measured set, or of a sample spread evenly over its rows.
 
     - `off`: the log of measured over predicted time of each row.
     - `elasticities`: by cause, the elasticity of each row's prediction.
@@ -112,7 +112,7 @@ class Evidence:
     repeats: np.ndarray
 
     def only(self, picked: np.ndarray) -> "Evidence":
-        """Return the evidence of some of the rows."""
+        """Return the evidence of the rows that `picked` selects."""
         elasticities = {cause: elasticity[picked] for cause, elasticity in self.elasticities.items()}
         some = self.readings[:, picked], self.chances[:, picked], self.devices[picked], self.repeats[picked]
         return Evidence(self.name, self.off[picked], elasticities, *some)

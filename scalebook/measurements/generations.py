@@ -88,7 +88,7 @@ def _gains(both, times, old, new):
 
 
 def measured_gains(old: str, new: str, what: str = "tpot") -> np.ndarray:
-    """Return the measured speed-ups of the new device, for pairs of public runs that differ only in the device."""
+    """Return measured speed-ups in `what` ("tpot", "ttft") for pairs of public runs that differ only in the device."""
     return _gains(_both(old, new, what), _alike()[2][what], old, new)
 
 

@@ -50,7 +50,7 @@ def _set(result: Result) -> dict:
 
 
 def means(result: Result) -> dict[str, float]:
-    """Return the mean error of each kind of row with enough rows; one kind can double and hardly move a set's mean."""
+    """Return the mean error of each kind of row with enough rows: the set's mean could hide that one kind got worse."""
     return {k: x["mean"] for k, x in result.groups.items() if k != "calibrated on" and x["rows"] >= LEAST_ROWS}
 
 
@@ -59,7 +59,7 @@ def _rounded(x):
 
 
 def worse(name: str, found: Mapping[str, float], kept: Mapping[str, float]) -> list[str]:
-    """Return the errors of a set that exceed the record by more than a tenth, each in a few words."""
+    """Return, in words, the errors of a set (`found`) that are over a tenth larger than in the record (`kept`)."""
     beyond = {x: y * (1 + TOLERANCE) + _SLACK for x, y in kept.items() if x in found}
     return [f"{name}: {x} {found[x]:.2%}, kept {kept[x]:.2%}" for x, most in beyond.items() if found[x] > most]
 
@@ -112,7 +112,7 @@ def _named(key: str, figures) -> dict:
 
 
 def record() -> dict:
-    """Return the record, computed anew."""
+    """Run every confrontation and return the record, as `record.json` stores it."""
     from .coverage import coverage, coverage_of_devices
 
     groups = {"kernels": lambda x: x.startswith("kernels")} | {f: f.__eq__ for f in FAMILIES}
@@ -127,7 +127,7 @@ def record() -> dict:
 
 
 def write() -> None:
-    """Write both files into the package's folder."""
+    """Compute `record.json` and `spreads.toml` anew and write them into the package's folders."""
     from .spreads import stanzas
 
     kept = json.dumps(record(), indent=1, ensure_ascii=False) + "\n"
@@ -137,7 +137,7 @@ def write() -> None:
 
 
 def run(arguments: list[str] | None = None) -> str:
-    """Run everything that `make confront` does."""
+    """Run every confrontation, write all results to files, and return the text of the results (`make confront`)."""
     said = main(["--all", "--json", "confront.json"])
     write()
     return said

@@ -67,7 +67,7 @@ class Yardstick(NamedTuple):
 
 
 def yardstick(name: str, ratios) -> Yardstick:
-    """Return the errors of predicted over measured values."""
+    """Return the yardstick called `name`, from ratios of predicted to measured values."""
     errors = np.abs(np.asarray(ratios, float) - 1)
     return Yardstick(name, len(errors), float(np.median(errors)), float(np.quantile(errors, 0.9)))
 

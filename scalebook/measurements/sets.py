@@ -61,7 +61,7 @@ class Stanza:
         return readings
 
     def completed(self, row: Measurement) -> Measurement:
-        """Return a row with the columns that follow from others."""
+        """Return a row with the added columns that the stanza computes from other columns."""
         new = dict(row)
         for name, how in self.said.get("extract", {}).items():
             new[name] = self._extracted(how, new)
@@ -378,5 +378,5 @@ def _all() -> dict[str, Stanza]:
 
 
 def confrontations() -> dict[str, Confrontation]:
-    """Return all sets that are data, as confrontations."""
+    """Return the confrontation of every set that is stated as data, by name."""
     return {name: x.confrontation() for name, x in stanzas().items()}

@@ -117,7 +117,7 @@ def held_out_part(name: str, part: int) -> Evidence:
 
 @cache
 def device_spreads(held_out: HeldOut = NOTHING_HELD_OUT) -> dict[CauseOf, tuple[Ends, int]]:
-    """Return the log ends of each letter that enough kernel rows depend on, and the number of rows."""
+    """Return, by device and letter, the log ends learnt from kernel rows, and the number of these rows (if enough)."""
     found: dict[CauseOf, list] = {}
     for name in _sets(is_kernel=True):
         if name not in held_out.sets and family_of(name) != "kernels: experts":  # no evidence on dense products
@@ -129,7 +129,7 @@ def device_spreads(held_out: HeldOut = NOTHING_HELD_OUT) -> dict[CauseOf, tuple[
 
 @cache
 def typical_spreads() -> dict[str, tuple[Ends, int]]:
-    """Return the log ends of default values, from the values of devices in the table."""
+    """Return, by letter, the log ends of its default value and the number of devices that these are learnt from."""
     reached: dict[str, list[float]] = {}
     for cause in dict.fromkeys(device_cells().values()):
         letter = letter_of_kind(cause.letter)
@@ -164,7 +164,7 @@ def _stated(cause: CauseOf) -> Ends | None:
 
 
 def tails(found: Evidence, held_out: HeldOut) -> Ends:
-    """Return the squared effects of all letters at their ends on each row, towards fast and towards slow."""
+    """Return each row's sum of squared effects of all letters at their interval ends, towards fast and towards slow."""
     slow, fast = np.zeros(len(found.off)), np.zeros(len(found.off))
     for cause, elasticity in found.elasticities.items():
         if ends := _of(cause, held_out):
@@ -185,7 +185,7 @@ def _kernels_of(names: Iterable[str]) -> frozenset[str]:
 
 
 def visits_experts(found: Evidence) -> np.ndarray:
-    """Return a mask of the rows whose steps visit experts."""
+    """Return a mask of the rows of an evidence whose steps compute experts."""
     return found.elasticities.get(CauseOf("", "experts_time"), np.zeros(len(found.off))) > 0
 
 
@@ -228,7 +228,7 @@ def _least(off: np.ndarray, moved: np.ndarray, weights: np.ndarray) -> float:
 
 @cache
 def letters() -> dict[str, list[str]]:
-    """Return the sets of each letter that has a residual error."""
+    """Return the names of the sets that measure a computed letter, by letter."""
     found: dict[str, list[str]] = {}
     for name in _sets():
         family = family_of(name)
@@ -237,7 +237,7 @@ def letters() -> dict[str, list[str]]:
 
 
 def letter_spreads() -> dict[str, tuple[Ends, int, int]]:
-    """Return the log ends of the residual error of each computed letter, with its rows and sets."""
+    """Return, by computed letter, the log ends of its residual error and the numbers of rows and sets behind them."""
     found = {}
     for letter, sets in letters().items():
         rows = [int(_apart(x, None, False).sum()) for x in sets]

@@ -39,7 +39,7 @@ def calculon(name: str) -> np.ndarray:
 
 
 def nanotron_verdict(rows, room: float = accelerators.h100.hbm_capacity) -> dict[str, tuple[int, int]]:
-    """Return, for the runs that ran and those that failed, how many are predicted to fit in `room` bytes, and how many.
+    """Return the counts of runs predicted to fit in `room` bytes and of all runs, for runs that ran and that failed.
 
     A run may fail for other reasons than memory.
     """

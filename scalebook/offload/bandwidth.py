@@ -53,7 +53,7 @@ def offload_bandwidth(
 ):  # fmt: skip
     """Bandwidth per direction that hides all transfers, in a block's forward pass and in its backward pass.
 
-    Forward, weights come in while activations go out. Backward, all three kinds come in, and no more goes out.
+    Forward, weights come in, activations go out. Backward, both and optimizer state come in; as much or less goes out.
 
     >>> at = dict(EVERYTHING, block_weights="0.45 GB", saved_activations="0.16 GB", block_states="0.2 GB")
     >>> offload_bandwidth(at, block_forward="6 ms", block_backward="12 ms") / 1e9

@@ -83,8 +83,7 @@ def block_states(block_params, gradient_bits, optimizer_bits, tp, dp):
 def saved_activations_kept(batch, seq, hidden, kept_values, activation_bits, tp):
     """Bytes of activations that a block saves for its backward pass on one of `tp` devices, in sequence parallelism.
 
-    `kept_values` is 17 if the attention core is recomputed (34 bytes in 16-bit precision, masks included) and 1 if the
-    whole block is.
+    `kept_values` is 17 if the attention core is recomputed (34 bytes at 16 bits, with masks), 1 if the whole block is.
 
     >>> saved_activations_kept(batch=1, seq=2048, hidden=12288, kept_values=17, activation_bits=16, tp=8)
     106954752.0

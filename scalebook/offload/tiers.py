@@ -42,7 +42,7 @@ def near_blocks_mix(
     weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
     block_forward, block_backward, link_bandwidth, link_latency,
 ):  # fmt: skip
-    """Number of block buffers in device memory with which no block waits for one in either pass, if blocks are equal.
+    """Number of block buffers in device memory so that no block waits for a buffer in either pass, if blocks are equal.
 
     >>> at = dict(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights=5, saved_activations=1)
     >>> at |= dict(block_states=2, block_forward=6, block_backward=12, link_bandwidth=1)

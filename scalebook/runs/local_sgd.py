@@ -61,7 +61,7 @@ def site_exchange_ring(site_bytes, site_bandwidth, sites, site_latency):
 
 @formula("sites_lost", "douillard2023")
 def sites_lost_waiting(site_exchange, local_steps, step_time):
-    """Share of time lost if sites wait for each exchange: the exchange over a round of local steps plus the exchange.
+    """Share of time lost if sites wait for each exchange: exchange time over the time of local steps and exchange.
 
     >>> sites_lost_waiting(site_exchange="81 s", local_steps=100, step_time="6 s").__round__(3)
     0.119

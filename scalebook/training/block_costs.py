@@ -1,7 +1,6 @@
 """Costs of a block on one device under a strategy: seconds, messages and bytes, each a sum over its listing.
 
-A strategy's words (recomputation, fused attention) transform the listing. Its numbers (ways, micro-batches) stay
-letters.
+A strategy's words (recomputation, fused attention) transform the listing. Its numbers (such as ways) stay letters.
 """
 
 from collections.abc import Iterable

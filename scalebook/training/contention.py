@@ -1,6 +1,6 @@
 """Bandwidths that a strategy needs, and the contention of its parallel dimensions on the links that they share.
 
-A dimension needs the bandwidth at which its collectives take as long as the arithmetic that could hide them. The other
+With the bandwidth that a dimension needs, its collectives take as long as the arithmetic that could hide them. Other
 dimensions' collectives go on while data-parallel collectives run, so the needed bandwidths add up.
 """
 
@@ -81,6 +81,8 @@ def needed(way: str, tier: str, sharding: Sharding = SHARDINGS["zero1"]) -> Form
 @cache
 def bandwidth_formulas(sharding: Sharding, sends: int, chunks, transfer) -> tuple[Formula, ...]:
     """Return formulas for the bandwidth that each dimension and all of them need on each tier, and for contention.
+
+    `sends` x `chunks` is a stage's transfers per micro-batch; `transfer` is the bytes, devices and near devices of one.
 
     >>> transfer = symbol("traffic"), symbol("pp"), symbol("tp")
     >>> bandwidth_formulas(SHARDINGS["zero1"], 2, symbol("chunks"), transfer)[0].letter

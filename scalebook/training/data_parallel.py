@@ -18,7 +18,7 @@ __all__ = ["data_parallel_formulas", "dp_passes_once", "dp_unhidden_once", "opti
 
 @formula("shards", "llama3-2024 §3.3.2")
 def shards(dp, cp):
-    """Devices that hold the same weights for different tokens.
+    """Number of devices that hold the same weights for different tokens.
 
     >>> shards(dp=16, cp=2)
     32.0
@@ -28,7 +28,7 @@ def shards(dp, cp):
 
 @formula("shards", "deepseek2024-v3 table 2")
 def shards_dualpipe(dp, cp):
-    """Devices that hold the same weights with DualPipe, which places each stage on two devices of a pipeline.
+    """Number of devices that hold the same weights with DualPipe, which places each stage on two devices of a pipeline.
 
     >>> shards_dualpipe(dp=16, cp=2)
     64.0
@@ -38,7 +38,7 @@ def shards_dualpipe(dp, cp):
 
 @formula("routed_shards", "lepikhin2020 §3", "liu2025-folding")
 def routed_shards(shards, tp, etp, ep):
-    """Devices that hold the same part of the same experts: a stage's devices over the ways that spread experts.
+    """Number of devices that hold the same part of the same experts: a stage's devices divided by `ep` and `etp`.
 
     >>> routed_shards(shards=32, tp=1, etp=1, ep=8), routed_shards(shards=1, tp=8, etp=1, ep=8)
     (4.0, 1.0)
@@ -54,7 +54,7 @@ reduce_bits_gradient = same(
 
 @formula("dp_passes", "data-parallelism")
 def dp_passes_once(pp, chunks):
-    """Passes of a stage that can hide collectives that run once per step.
+    """Number of a stage's passes under which once-per-step collectives can hide.
 
     With several chunks, each chunk finishes pp/chunks passes before the next; the last chunk has only its own pass.
 

@@ -36,7 +36,7 @@ DEFAULT_LETTERS = {
 
 @formula("stream_reached", "llm-foundry")
 def stream_reached_passes(stream_efficiency, element_passes):
-    """Share of memory bandwidth that the useful bytes of element-wise steps reach. Eager kernels pass over memory more.
+    """Share of memory bandwidth that the useful bytes of element-wise steps reach. Eager kernels move more bytes.
 
     >>> stream_reached_passes(stream_efficiency=0.88, element_passes=2.2)
     0.4
@@ -228,7 +228,7 @@ def host_exposed(
 
 @formula("received_tensors", "narayanan2021 §2.2")
 def received_tensors(pp):
-    """Tensors per micro-batch that the busiest stage waits for: one forward and one backward, if there are that many.
+    """Tensors per micro-batch that the busiest stage receives: up to one forward and one backward.
 
     >>> received_tensors(pp=1), received_tensors(pp=2), received_tensors(pp=8)
     (0.0, 1.0, 2.0)
@@ -240,7 +240,7 @@ def received_tensors(pp):
 def stall_exposed(stall_time, stall_ways, slow_share, received_tensors, microbatches, tp, pp, dp, cp, scaleup_size):
     """Time that stalls add to a step, if at least one slow node is more likely than none.
 
-    Every received tensor then stalls. All steps stall if more than `stall_ways` devices of a stage share its matrices.
+    Every received tensor then stalls. It always does if `tp` is more than `stall_ways`.
 
     >>> at = dict(stall_time=0.5, stall_ways=16, slow_share=0.018, microbatches=7, received_tensors=1, pp=2, cp=1)
     >>> stall_exposed(at, scaleup_size=8, tp=8, dp=4), stall_exposed(at, scaleup_size=8, tp=32, dp=1)

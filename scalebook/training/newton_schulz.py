@@ -55,7 +55,7 @@ class Matrix(NamedTuple):
 
 @cache
 def matrices(block: Block, strategy: Strategy) -> tuple[Matrix, ...]:
-    """Return the weight matrices of a block: of queries, keys, values, and so on.
+    """Return the weight matrices of a block (queries, keys, values and so on), whose updates Muon orthogonalizes.
 
     >>> from scalebook.block import LLAMA
     >>> [m.name for m in matrices(LLAMA, Strategy())]

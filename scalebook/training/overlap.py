@@ -103,7 +103,7 @@ hiding = Sheet(
 
 @formula("ways", _HERE)
 def copies_of_devices(devices, tp, pp):
-    """Copies of a model, each on `tp` tensor-parallel devices in each of `pp` stages. They sum their gradients.
+    """Number of copies of a model, each on `tp` devices in each of `pp` stages. The copies sum their gradients.
 
     >>> copies_of_devices(devices=16384, tp=8, pp=16)
     128.0

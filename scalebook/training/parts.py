@@ -40,7 +40,7 @@ def last_blocks(layers, pp, stage_blocks):
 
 @formula("stage_moe_blocks", "narayanan2021 §2.2", "deepseek2024-v3 §4.2")
 def stage_moe_blocks_whole(layers, moe_layers, pp, chunks, stage_blocks, last_blocks):
-    """Blocks with experts on the device that has the most: dense blocks come first, or every n-th block has experts.
+    """Blocks with experts on the device with the most, if dense blocks come first or every n-th block has experts.
 
     >>> stage_moe_blocks_whole(layers=61, moe_layers=58, pp=2, chunks=1, stage_blocks=31, last_blocks=30)
     30.0

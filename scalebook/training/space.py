@@ -27,7 +27,7 @@ __all__ = ["TRAINING", "fewer_chunks", "usual_choices"]
 
 
 def usual_choices(known: Mapping[str, Any]) -> dict[str, tuple]:
-    """Return the default search space: every layout, sequences of 4,096 tokens or more, and a few other values."""
+    """Return the default choices of each searched word and letter. Context is split into 4,096 tokens or more."""
     ways = divisors(known["devices"])
     return {
         "recompute": ("none", "full"),

@@ -62,7 +62,7 @@ _WHOLE_STREAM = Formula("whole_stream", "stream_efficiency", Integer(1), ["willi
 @cache
 @uncollected()
 def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *more: Formula) -> Sheet:
-    """Return the sheet of a model's blocks and a strategy. `using` swaps its formulas.
+    """Return the sheet of a training step, for a model's blocks and a strategy. `more` formulas replace its own.
 
     >>> from scalebook.block import LLAMA
     >>> training_sheet(LLAMA, None, Strategy(recompute="full")).formulas["step_time"].inputs[:2]

@@ -109,7 +109,7 @@ class Strategy:
 
     @property
     def words(self) -> dict[str, str | bool]:
-        """The choices by name."""
+        """The strategy's words by name, with their values as a caller gives them."""
         return {name: getattr(value, "name", value) for name, value in vars(self).items()}
 
     @property

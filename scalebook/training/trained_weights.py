@@ -43,7 +43,7 @@ def model_flops_frozen(global_batch, batch, tp, cp, layers, block_flops, block_m
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trained:
-    """The weights that are trained: adapters of the frozen matrices that `beside` names, or all weights if empty."""
+    """The weights that are trained: adapters of the frozen matrices in `beside`, or all weights if there are none."""
 
     name: str
     source: str
