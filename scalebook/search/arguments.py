@@ -58,7 +58,7 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
 
 
 def _values(space: Space, rows: tuple, several: Mapping, fixed: Mapping) -> tuple[dict, dict]:
-    """Return the letters with a single value that the call gives, and these with those of rows and of the space."""
+    """Return the call's letters with a single value; then these letters together with the rows' and the space's."""
     # Drops the rows' own values of searched letters, and what depends on these.
     placed = {n: x[0] for n, x in several.items() if n not in space.words}
     cells = gather(rows, {n: float(quantity(n, x)) for n, x in {**fixed, **placed}.items()})
@@ -87,7 +87,7 @@ def _limits(space: Space, subject_to, lift) -> tuple[Limit, ...]:
 
 
 def each(knowns: tuple) -> list[tuple[tuple, str]]:
-    """Return the known rows once per device of a list among them, with its name; without a list once, with ""."""
+    """Return (rows, device name) for each device if a list of devices is among the rows, else (`knowns`, "") once."""
     lists = [i for i, x in enumerate(knowns) if isinstance(x, (list, tuple))]
     if not lists:
         return [(knowns, "")]

@@ -47,7 +47,7 @@ class Space:
     What is searched, and in which order:
 
     - `axes`: the default objectives, first and second; without any the call must name the first.
-    - `words`: each word with its possible values. `letters`: values of letters that nobody gives.
+    - `words`: each word with its possible values. `letters`: values of letters that neither call nor rows give.
     - `usual`: function of the known letters that returns the default choices to search. `stated`: choices that rows
       given by position, or words, imply for other words; they override `usual`.
     - `assumed`: function of the known letters that returns letters to treat as if the call had given them.
@@ -57,7 +57,7 @@ class Space:
 
     How devices are laid out:
 
-    - `layout`: letters that share the devices; the last one takes what the others leave, those `beside` take none.
+    - `layout`: letters whose product is `devices`; the last takes what the others leave. Letters `beside` do not count.
     - `follows`: letters that follow from others, each with a function of them.
     - `offloads`: letters that move something out of device memory, 0 for nothing. With any, "offload" is a word.
 
