@@ -1,7 +1,7 @@
 """Layouts of a service: ways to split a model over devices that serve a rate within targets, and their cost.
 
 A layout says how many devices share a copy of the model, how they split it, and how many copies there are. The number
-of users follows: those who wait at the given rate, by Little's law, or the most that the targets allow.
+of users follows from the request rate by Little's law, or without a rate is the most that the targets allow.
 """
 
 from collections.abc import Callable, Mapping
