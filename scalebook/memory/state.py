@@ -72,7 +72,7 @@ def wall_params(devices, hbm_capacity, weight_bits, gradient_bits, optimizer_bit
 
 @formula("wall_params", "zero2020 §5.1")
 def wall_params_replicated(tp, pp, dp, hbm_capacity, weight_bits, gradient_bits, optimizer_bits):
-    """Parameters of the largest model if only the optimizer state is sharded and weights and gradients are replicated.
+    """Parameters of the largest model that fits if data parallelism shards only the optimizer state (ZeRO stage 1).
 
     >>> mixed = dict(weight_bits=16, gradient_bits=32, optimizer_bits=96)
     >>> wall_params_replicated(mixed, tp=8, pp=8, dp=16, hbm_capacity="80 GB") / 1e12
