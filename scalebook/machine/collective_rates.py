@@ -26,7 +26,7 @@ FABRIC = (no_mesh, no_torus)
 
 
 def doublings(devices):
-    """Return the doublings from one device to `devices`; the logarithm of letters is not evaluated, which is slow."""
+    """Return the base-2 logarithm of `devices`; for letters it stays unevaluated, because SymPy is slow at it."""
     return log(devices, 2) if devices.is_Number else log(devices, evaluate=False) / log(2)
 
 

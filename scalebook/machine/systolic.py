@@ -59,7 +59,7 @@ def array_cycles(rows, array_tiles, load_cycles, array_side):
 
 @formula("array_efficiency", "samajdar2020", given=[array_cycles])
 def array_efficiency(rows, inner, columns, array_cycles, array_side):
-    """Share of useful multiplications in all cycles of all multipliers.
+    """Useful multiplications of a product, divided by its cycles times the multipliers of the array.
 
     >>> round(array_efficiency(rows=8, inner=4096, columns=4096, array_side=256), 4)
     0.031
