@@ -73,12 +73,12 @@ class Sheet:
 
     @property
     def domain(self) -> dict[str, tuple[Condition, ...]]:
-        """The conditions of its formulas, by letter."""
+        """The conditions under which the sheet's formulas hold, by the formula's letter."""
         return {n: f.domain for n, f in self.formulas.items() if f.domain}
 
     @cached_property
     def conditions(self) -> list[tuple[Formula, Condition]]:
-        """The conditions of its formulas as pairs of formula and condition."""
+        """The conditions under which the sheet's formulas hold, as pairs of formula and condition."""
         return [(f, x) for f in self.formulas.values() for x in f.domain]
 
     def __call__(self, *knowns, **letters) -> Row:
