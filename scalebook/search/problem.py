@@ -67,7 +67,7 @@ class Problem:
 
     @property
     def columned(self) -> tuple[str, ...]:
-        """The letters that have a value in each row."""
+        """The letters that have a value of their own in each row of the search; letters on axes have none."""
         devices = ("devices",) if self.space.layout else ()  # the same for all rows, except in a sweep
         return tuple(dict.fromkeys([*self.space.layout, *devices, *self.in_rows, *self.space.follows]))
 

@@ -157,7 +157,7 @@ class PlainSheet:
         return Space(limits=tuple(f"{x} <= hbm_capacity" for x in held), reason=self._reason, is_signed=True)
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
-        """Return the sheet, the rows and the letters.  Raises TypeError for a letter that the sheet does not use."""
+        """Return (sheet, rows to call it with, letters).  Raises TypeError for a letter that the sheet does not use."""
         if stray := next((x for x in letters if x not in self._sheet.letters), None):
             raise TypeError(f"{self.name} does not use {stray}; {nearest(stray, self._sheet.letters)}")
         return self._sheet, knowns, dict(letters)
