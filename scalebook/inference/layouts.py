@@ -212,7 +212,7 @@ def _best(layouts: Layouts, cases: list[tuple], letters: Mapping, has_rate: bool
 
 @cache
 def part(sheet: Sheet, letter: str) -> Sheet:
-    """Return the formulas of a sheet that a letter depends on."""
+    """Return the part of a sheet that computes a letter: its formula and the formulas that it depends on."""
     return sheet.only(letter)
 
 

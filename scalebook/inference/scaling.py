@@ -99,7 +99,7 @@ def doubling_time_tree(layers, near_latency):
 
 @formula("token_time", "thakur2005", "erdil2025", given=[latency_floor, doubling_time_tree])
 def token_time_tree(latency_floor, tp, doubling_time):
-    """Time of a step on tensor-parallel devices with tree all-reduces: reading the weights, and the levels.
+    """Time of a step on tensor-parallel devices with tree all-reduces: reading the weights, and the trees' levels.
 
     >>> round(token_time_tree(latency_floor="42.1 ms", tp=64, doubling_time="0.2592 ms") * 1e3, 2)
     2.21
