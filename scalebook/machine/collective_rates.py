@@ -79,7 +79,7 @@ def timed_by_host(collective_time, issue_time):
 
 @formula("chunk_count", _HERE)
 def message_chunks(collective_bytes, link_bandwidth, chunk_time):
-    """Number of chunks that makes a message fastest: a further chunk costs as much as it saves in the first fetch.
+    """Number of chunks that makes a message fastest: more cost more overhead, fewer expose a longer first fetch.
 
     >>> message_chunks(collective_bytes="1 MB", link_bandwidth="100 GB/s", chunk_time="2.5 us")
     2.0

@@ -32,7 +32,7 @@ def weight_bits_pruned(element_bits, place_bits, kept_weights, group_weights):
 
 @formula("rounding_noise", "bennett1948")
 def rounding_noise(peak_ratio, levels):
-    """Standard deviation of a block's rounding errors over that of its values, with `levels` steps up to the largest.
+    """Ratio of standard deviations: a block's rounding errors over its values, with `levels` even steps to the largest.
 
     It assumes errors uniform within half a step, so it fails if all values round to zero, and for floating point.
 

@@ -57,7 +57,7 @@ class Space:
 
     How devices are laid out:
 
-    - `layout`: letters whose product is `devices`; the last takes what the others leave. Letters `beside` do not count.
+    - `layout`: letters whose product, without `beside`, is `devices`; the last takes what the others leave.
     - `follows`: letters that follow from others, each with a function of them.
     - `offloads`: letters that move something out of device memory, 0 for nothing. With any, "offload" is a word.
 
