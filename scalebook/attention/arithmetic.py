@@ -59,7 +59,7 @@ def window_pairs(seq, window):
 
 @formula("pairs", "huggingface-configs meta-llama/Llama-4-Scout-17B-16E")
 def chunk_pairs(seq, window):
-    """Query-key pairs with attention chunks of `window` tokens: each attends to itself and earlier ones of its chunk.
+    """Query-key pairs with chunks of `window` tokens: each token attends to itself and earlier tokens of its chunk.
 
     >>> chunk_pairs(seq=4096, window=1024)
     2099200.0
@@ -170,7 +170,7 @@ _parts = [projection_flops, attention_flops, ffn_flops, pair_width_grouped, pair
 
 @formula("layer_flops", "kaplan2020 table 1", given=_parts)
 def layer_flops(projection_flops, attention_flops, ffn_flops):
-    """FLOPs of the matrix products of one block in the forward pass, all pairs of tokens unless you pass fewer.
+    """FLOPs of a block's matrix products in the forward pass, with every query-key pair unless you give `pairs`.
 
     >>> layer_flops(projection_flops="1 TFLOP", attention_flops="1 TFLOP", ffn_flops="3 TFLOP")
     5000000000000.0
@@ -190,7 +190,7 @@ def attention_share(projection_flops, attention_flops, ffn_flops):
 
 @formula("growth", "kaplan2020 table 1", given=[attention_share, *_parts])
 def doubling_growth(attention_share):
-    """Growth factor of a block's arithmetic when the number of tokens doubles, from 2 to 4, if every pair is computed.
+    """Growth factor (2 to 4) of a block's arithmetic when the number of tokens doubles, if every pair is computed.
 
     >>> doubling_growth(attention_share=0.25)
     2.5

@@ -24,7 +24,7 @@ def eager_score_passes(masked, backward):
 
 @formula("operand_passes", *_STEPS)
 def eager_operand_passes(backward):
-    """Number of times queries, keys, values and results, or their gradients, cross the bus to be rotated or moved.
+    """Number of times queries, keys, values and results, or their gradients, cross the bus to be rotated or copied.
 
     >>> eager_operand_passes(backward=0), eager_operand_passes(backward=1)
     (6.0, 14.0)

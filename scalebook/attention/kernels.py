@@ -169,7 +169,7 @@ def tiled_pairs(seq, context, query_tile):
 
 @formula("busy_pairs", "dao2022 §3.2", given=[tiled_pairs])
 def busy_pairs(batch, heads, pairs, cores, context, query_tile):
-    """Query-key pairs that set the time of causal attention: all, or one longest (last) tile per core if that is more.
+    """Query-key pairs that set causal attention's time: all pairs or, if more, the longest tile's pairs on every core.
 
     >>> busy_pairs(batch=1, heads=8, seq=512, context=512, cores=132, query_tile=128)
     8650752.0
@@ -198,7 +198,7 @@ def prefill_kernel_time(
 def decode_kernel_time(
     launch_time, batch, kv_heads, cores, item_time, traffic, hbm_bandwidth, bandwidth_efficiency, flops, peak_flops
 ):
-    """Time of decode attention: the longest of cache reads, arithmetic, and starting each sequence and key-value head.
+    """Time of decode attention: launch, then the longest of cache reads, arithmetic, and work items (sequence x head).
 
     >>> rates = dict(hbm_bandwidth="3.35 TB/s", bandwidth_efficiency=0.8, peak_flops=989.4e12, cores=132)
     >>> sizes = dict(launch_time="8 us", batch=64, kv_heads=8, item_time="1.4 us", flops="8 GFLOP")

@@ -21,7 +21,7 @@ linear_bits_wide = constant(
 
 @formula("attention_flops", _HERE)
 def delta_flops(batch, seq, linear_value_heads, linear_key_dim, linear_value_dim, delta_chunk):
-    """FLOPs of Gated DeltaNet over a prompt: three products with the state per token; per chunk five and a solve.
+    """FLOPs of Gated DeltaNet over a prompt: per token three products with the state; per chunk five and a solve.
 
     >>> one = dict(batch=1, seq=64, linear_value_heads=1, linear_key_dim=128, linear_value_dim=128)
     >>> delta_flops(one, delta_chunk=64) / 64
@@ -44,8 +44,8 @@ def delta_traffic(
 ):
     """Bytes moved by Gated DeltaNet over a prompt, with one kernel after another.
 
-    Queries, keys and values are read twice and written once, results written. Corrections and states of chunks go both
-    ways.
+    Queries, keys and values are read twice and written once; results are written once. The corrections and the states
+    of chunks are written and read.
 
     >>> heads = dict(linear_key_heads=16, linear_value_heads=64, linear_key_dim=128, linear_value_dim=128)
     >>> delta_traffic(heads, batch=1, seq=1, delta_chunk=64, activation_bits=16)

@@ -92,7 +92,7 @@ head_tile_hopper = constant(
 
 @formula("tiled_heads", "flashmla", "vllm-sparse")
 def tiled_heads(heads, tp, head_tile):
-    """Heads that the kernel computes on a device: whole tiles, even if its heads fill them in part.
+    """Heads that sparse attention computes on a device: the device's heads, rounded up to whole tiles of heads.
 
     >>> tiled_heads(heads=64, tp=8, head_tile=64), tiled_heads(heads=128, tp=1, head_tile=64)
     (64.0, 128.0)

@@ -66,7 +66,7 @@ def million_cost_served(price_hour, devices, base_time, added_time, prompt_time,
 
 @formula("least_million_cost", "kleinrock1975", "erdil2025")
 def least_million_cost_served(price_hour, devices, added_time, prompt_time, output):
-    """Lowest cost of a million output tokens if the devices also read the prompts: the time that a request adds.
+    """Lowest cost of a million output tokens if devices also read prompts: only the time that a request adds is paid.
 
     >>> round(least_million_cost_served(price_hour="2 $/h", devices=8, added_time="50 us", prompt_time="30 ms",
     ...                                 output=200), 3)

@@ -167,7 +167,7 @@ def queue_time_pool(prompt_time, load):
 
 @formula("ttft", "patel2023")
 def ttft_handed_over(queue_time, prompt_time, handover_time):
-    """Time to first token with disaggregation, counted when the second can follow: the cache has been sent.
+    """Time to first token with disaggregation, including the cache's transfer, after which the second token can follow.
 
     >>> round(ttft_handed_over(queue_time="60 ms", prompt_time="30 ms", handover_time="1.4 ms"), 4)
     0.0914

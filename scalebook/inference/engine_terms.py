@@ -35,7 +35,7 @@ def engine_time_reading(step_overhead, prompt_layer_overhead, layers):
 
 @formula("own_sum_time", "rocm-vllm")
 def own_sum_time(device_batch, hidden, layers, pp, result_bits, own_sum_rate):
-    """Extra time of an engine's own all-reduce over the library's: two messages per block, per byte sent.
+    """Time that an engine's own all-reduces take longer than the library's in a step: two per block, charged per byte.
 
     >>> llama = dict(hidden=8192, layers=80, pp=1, result_bits=16)
     >>> own_sum_time(llama, device_batch=32, own_sum_rate="34.5 GB/s").__round__(5)

@@ -90,7 +90,7 @@ VISITED = (layer_tokens, experts_touched, local_experts, assigned_tokens, expert
 
 @formula("visited_devices", "deepseek2024-v3 §2.1.2", _ROUTED)
 def devices_touched(experts, top_k, ep):
-    """Expected number of devices to which a token is sent: those with an expert of its own; right to 0.2 %.
+    """Expected number of devices that a token is sent to because they hold one of its experts; right to 0.2 %.
 
     >>> round(devices_touched(experts=256, top_k=8, ep=8), 2), devices_touched(experts=6, top_k=6, ep=2)
     (5.29, 2.0)

@@ -67,9 +67,7 @@ class Work:
 
 @cache
 def step_parts(dense: Block | None, moe: Block | None, work: Work) -> dict[str, Expr]:
-    """Return the parts of a step's time for one pass: all blocks, since pipeline stages run one after another, and the
-    head.
-    """
+    """Return the parts of a step's time for one pass through all blocks (stages take turns) and the head."""
     total = beside_blocks(work)
     for block, count in counted(dense, moe):
         first, second = stretches(block, work)
@@ -114,7 +112,7 @@ def _on(tokens: Mapping, cost: Expr) -> Expr:
 
 @cache
 def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr]]:
-    """Return the parts of a block's time up to the all-reduce after attention, and after it, messages at the end.
+    """Return the parts of a block's time in two stretches: through the messages after attention, and from there on.
 
     >>> from scalebook.block import LLAMA
     >>> first, second = stretches(LLAMA, Work("decode"))

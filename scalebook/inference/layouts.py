@@ -1,7 +1,7 @@
 """Layouts of a service: ways to split a model over devices that serve a rate within targets, and their cost.
 
 A layout says how many devices share a copy of the model, how they split it, and how many copies there are. The number
-of users follows: those who wait at the given rate, by Little's law, or the most that the targets allow.
+of users follows from the request rate by Little's law, or without a rate is the most that the targets allow.
 """
 
 from collections.abc import Callable, Mapping
@@ -212,7 +212,7 @@ def _best(layouts: Layouts, cases: list[tuple], letters: Mapping, has_rate: bool
 
 @cache
 def part(sheet: Sheet, letter: str) -> Sheet:
-    """Return the formulas of a sheet that a letter depends on."""
+    """Return the part of a sheet that computes a letter: its formula and the formulas that it depends on."""
     return sheet.only(letter)
 
 

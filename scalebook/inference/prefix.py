@@ -51,8 +51,8 @@ def lru_hit_share(shares, held: float) -> float:
     """Return the hit rate of a cache with least-recently-used eviction, by Che's approximation.
 
     `shares` says how often each item is requested; requests are independent and items equally large. `held` is how many
-    items fit. An item is a hit if it was requested within the time in which `held` other items are, which is the same
-    for all items and found by bisection. Raises ValueError if the arguments describe no such cache.
+    items fit. An item is a hit if it was requested in the last T, the time in which `held` different items are
+    requested. T is the same for all items, and found by bisection. Raises ValueError for arguments that fit no cache.
 
     >>> round(lru_hit_share([0.25] * 4, held=2), 9)  # equal items: the share that is held
     0.5

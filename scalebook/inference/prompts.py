@@ -1,11 +1,11 @@
 """Prompts of a service: how many a step reads, how long reading takes, and what it delays.
 
-Compared with `simulate_serving` for 1 to 256 users, prompts of 1,024 to 65,536 tokens, answers of 32 or 256 and lengths
-that differ by a fifth, whole answers are 0 to 7 % too long, times per output token 0 to 9 % too long, and first tokens
-between 23 % too early and 16 % too late. Two cases are worse. If a step reads many short prompts, each prompt of a
-burst is charged a step of its own: the first tokens of 256 users come 1.4 times too late with 16 prompts a step, 3.5
-times with prompts of 128 tokens. For two users whose prompts take more steps (40) than their answers (32), first tokens
-come a fifth too late and times per token are a quarter too short.
+They were compared with `simulate_serving` for 1 to 256 users, prompts of 1,024 to 65,536 tokens, answers of 32 or 256
+tokens, and lengths that differ by a fifth. End-to-end times are 0 to 7 % too long, times per output token 0 to 9 % too
+long, and times to first token between 23 % too short and 16 % too long. Two cases are worse. If a step reads many short
+prompts, each prompt of a burst is charged a step of its own: `ttft` of 256 users is 1.4 times too long with 16 prompts
+a step, and 3.5 times with prompts of 128 tokens. For two users whose prompts take more steps (40) than their answers
+(32), `ttft` is a fifth too long and `tpot` a quarter too short.
 """
 
 from sympy import Max, Min, S, ceiling
@@ -42,7 +42,7 @@ def prompts_of_step(batch, output, pp, prompt, chunk_tokens):
 
 @formula("prompt_time", "agrawal2024 §3", given=[steps_of_prompt])
 def prompt_time_beside(chunks_of_prompt, mixed_time, pass_time, prompts_together, pp):
-    """Time that reading a prompt adds to its steps; prompts read together share it, and each waits for one stage.
+    """Time that reading a prompt adds to decode steps, divided among prompts read together and among pipeline stages.
 
     >>> part = dict(chunks_of_prompt=2, mixed_time="50 ms", pass_time="10 ms", prompts_together=1)
     >>> prompt_time_beside(part, pp=1), prompt_time_beside(part, pp=2)
@@ -92,7 +92,7 @@ def prompts_of_answer(output, pp, prompt, chunk_tokens):
 def prompts_ahead_out_of_step(batch, output, pp, chunks_of_prompt, prompts_together, prompts_beside):
     """Prompts read before one's own, for users who send requests at different times.
 
-    They are half of those that end with the same step, or all that the steps of an answer cannot read, if more.
+    It is half of the prompts that arrive with the same step or, if more, all that the steps of one answer cannot read.
 
     >>> part = dict(output=201, pp=1, chunks_of_prompt=1, prompts_together=1, prompts_beside=200)
     >>> [prompts_ahead_out_of_step(part, batch=b) for b in (1, 2, 101, 401)]

@@ -171,7 +171,7 @@ def tpot_open_beside(base_time, added_time, prompt_time, output, load, prompt_lo
 
 @formula("ttft", "kleinrock1975", given=[tpot_open_beside, prompt_load], domain=READABLE)
 def ttft_beside(tpot, prompt_time, prompt_load):
-    """Time to first token if prompts are read in steps that also decode: half of the step met, then one's own.
+    """Time to first token if steps read prompts and decode: the rest of the running step, then the prompt's own step.
 
     >>> server = dict(base_time="10 ms", added_time="50 us", output=200, prompt_time="30 ms")
     >>> round(ttft_beside(server, rate=8) * 1e3, 1)
@@ -252,7 +252,7 @@ batch_closed = same(
 
 @formula("end_to_end", "little1961", domain=SOME_USER)
 def end_to_end_closed(users, output, token_time, prompt_time):
-    """Time from a user's request to the next, in step with others or not: an answer's steps and one prompt per user.
+    """Time from a user's request to the next in a closed loop: the steps of one answer, and one prompt of every user.
 
     >>> end_to_end_closed(users=32, output=200, token_time="11.6 ms", prompt_time="30 ms")
     3.2684
@@ -274,7 +274,7 @@ def rate_closed(users, end_to_end):
 def queue_time_closed(users, output, prompt_time):
     """Mean waiting time of a prompt in a closed loop with users out of step.
 
-    Half of those whose answers end with the same step are read first; single-token answers end with every step.
+    Half of the prompts that arrive with the same step are read first. Single-token answers end with every step.
 
     >>> round(queue_time_closed(users=32, output=200, prompt_time="30 ms") * 1e3, 2)
     2.34

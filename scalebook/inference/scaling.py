@@ -46,7 +46,7 @@ def token_time_ring(latency_floor, tp, way_time):
 
 @formula("best_tp", "erdil2025", given=[latency_floor, way_time_ring])
 def best_tp_ring(latency_floor, way_time):
-    """Number of tensor-parallel devices with the shortest step for ring all-reduces; doubling pays below it over √2.
+    """Number of tensor-parallel devices with the shortest step for ring all-reduces; doubling pays up to this over √2.
 
     >>> round(best_tp_ring(latency_floor="42.1 ms", way_time="0.2592 ms"), 1)
     12.7
@@ -99,7 +99,7 @@ def doubling_time_tree(layers, near_latency):
 
 @formula("token_time", "thakur2005", "erdil2025", given=[latency_floor, doubling_time_tree])
 def token_time_tree(latency_floor, tp, doubling_time):
-    """Time of a step on tensor-parallel devices with tree all-reduces: reading the weights, and the levels.
+    """Time of a step on tensor-parallel devices with tree all-reduces: reading the weights, and the trees' levels.
 
     >>> round(token_time_tree(latency_floor="42.1 ms", tp=64, doubling_time="0.2592 ms") * 1e3, 2)
     2.21
@@ -142,7 +142,7 @@ _ENOUGH = {"no more replicas than devices": lambda devices, replicas: replicas <
 
 @formula("token_time", "erdil2025", given=[latency_floor, way_time_ring], domain=_ENOUGH)
 def token_time_replicas(latency_floor, way_time, added_time, users, devices, replicas):
-    """Time of a step of one of several copies that share devices and users evenly, each `added_time` of a device.
+    """Time of a step if copies of the model share devices and users evenly, and a user adds `added_time` on one device.
 
     >>> known = dict(latency_floor="42.1 ms", way_time="0.2592 ms", added_time="50 us", users=256, devices=64)
     >>> [round(token_time_replicas(known, replicas=x) * 1e3, 2) for x in (1, 4, 8)]
@@ -154,7 +154,7 @@ def token_time_replicas(latency_floor, way_time, added_time, users, devices, rep
 
 @formula("best_replicas", "erdil2025", given=[latency_floor, way_time_ring])
 def best_replicas(devices, latency_floor, way_time):
-    """Number of copies, as far as they fit in memory, with the shortest step: each with the best number of devices.
+    """Number of copies of the model with the shortest step, each on `best_tp` devices; whether they fit is not checked.
 
     >>> round(best_replicas(devices=64, latency_floor="42.1 ms", way_time="0.2592 ms"), 1)
     5.0

@@ -64,8 +64,8 @@ def token_time_step(pass_time):
 def end_to_end_group(batch, output, token_time, prompt_time, prompts_met, ttft):
     """Time of a whole answer: the first token, a step for each further token, and the prompts read meanwhile.
 
-    A sequence meets the prompts of all other users, or of half of them if equal ones start together and no one decodes
-    before all prompts are read.
+    `prompts_met` is the share of the other users' prompts that are read meanwhile: 1, or 0.5 if sequences of one length
+    start together and none decodes before all prompts are read.
 
     >>> group = dict(batch=64, output=201, token_time="10 ms", prompt_time="30 ms", ttft="100 ms")
     >>> end_to_end_group(group, prompts_met=1), end_to_end_group(group, prompts_met=0.5)
@@ -155,7 +155,7 @@ def _of_service(f: Formula) -> Formula:
 
 
 def while_reading(f: Formula, passes: int = 1) -> Formula:
-    """Return a step's formula for a mixed step, with the letters of that step.
+    """Return a step's formula rewritten for mixed steps, in their letters (`mixed_assigned` for `assigned_tokens`).
 
     >>> while_reading(experts.fullest_share).inputs
     ('ep', 'mixed_assigned')
@@ -208,7 +208,7 @@ def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Fo
 
 
 class Serve(Step):
-    """Call it like a sheet: `serve(model, device, tp=8, users=64, prompt=1024, output=1024, engine="vllm")`.
+    """Predict a service: `serve(model, device, tp=8, users=64, prompt=1024, output=1024, engine="vllm")` returns a Row.
 
     Each of `users` sends the next request when the last is answered. The default engine is "ideal". With a `rate`
     instead of `users`, the users are those who wait for an answer at that rate, and the bill is for that rate. Next to

@@ -128,7 +128,7 @@ def cache_room(hbm_capacity, cache_share, held_weights, workspace):
 
 @formula("cache_room", "kwon2023", given=[cache_share_usual])
 def cache_room_in_gib(hbm_capacity, cache_share, held_weights, workspace):
-    """Room for caches if the device holds GiB where its maker prints GB; `filled` stays the share that is printed.
+    """Memory for caches if the device holds GiB where its maker prints GB; `filled` remains a share of the printed GB.
 
     >>> cache_room_in_gib(hbm_capacity="80 GB", cache_share=0.9, held_weights="60 GB", workspace="2 GB")
     15309411328.0

@@ -38,7 +38,7 @@ def simulate_serving(
 
     A step decodes all running sequences and reads up to `chunk` prompt tokens, first come, first served. It takes
     `base_time + batch * added_time + tokens read * prompt_time / prompt`, or what `step(batch, tokens read)` returns.
-    Lengths are `prompt` and `output`, or drawn uniformly between `shortest` times these and these. A share `hits` of
+    Lengths are `prompt` and `output`, or are drawn uniformly from `shortest` to 1 times these. A share `hits` of
     each prompt is in the prefix cache and not read, except its last token. At most `max_batch` requests run at once.
     Each reserves its prompt and its output in a cache of `cache_limit` tokens. A request that does not fit waits, and
     so do all after it; none is preempted.

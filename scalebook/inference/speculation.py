@@ -15,7 +15,7 @@ __all__ = [
 
 @formula("step_tokens", "leviathan2022 §3.1", domain={"an acceptance below 1": lambda acceptance: acceptance < 1})
 def step_tokens(acceptance, drafted):
-    """Expected tokens of a step that checks `drafted` drafts, each accepted with one probability, and one of its own.
+    """Expected tokens of a step that checks `drafted` tokens, each right with probability `acceptance`, and adds one.
 
     >>> round(step_tokens(acceptance=0.8, drafted=5), 2)
     3.69

@@ -130,7 +130,7 @@ def tokens_of(work: Work) -> Formula:
 
 @cache
 def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[Formula, ...]:
-    """Return the formulas of a step, its parts first; some of the last ones serve only some models.
+    """Return the formulas of a step, its parts first; some of the last formulas are used by some models only.
 
     >>> from scalebook.block import LLAMA
     >>> [f.letter for f in step_formulas(LLAMA, None, Work("decode"))][:2]
@@ -198,7 +198,7 @@ SERVING = Space(
 
 
 class Step:
-    """Call it like a sheet: `decode_step(model, device, tp=8, batch=64, context=4096)`.
+    """Price one step: `decode_step(model, device, tp=8, batch=64, context=4096)` returns a Row with its `pass_time`.
 
     The model's row decides the blocks. The device's precision sets the widths of weights, caches, activations and
     experts unless they are given. `exchange` says how tokens reach experts: "all_reduce" if every device of a group has
@@ -230,7 +230,7 @@ class Step:
         return step_sheet(dense, moe, work, *more)
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
-        """Return the sheet for a search: its letters are searched, so no term is left out because of their value."""
+        """Return (sheet, rows, letters) for a search, which varies the letters, so every term of a step is kept."""
         known = {n: x for row in (*knowns, letters) if isinstance(row, Mapping) for n, x in row.items()}
         return self.plan(knowns, letters, may_be_one=np.all(reach(known) == 1))
 

@@ -32,7 +32,7 @@ first_band_high = constant(
 
 
 class Ends(NamedTuple):
-    """The formulas of the two ends of an interval."""
+    """The formulas of the lower and the upper end of a prediction interval."""
 
     low: Formula
     high: Formula

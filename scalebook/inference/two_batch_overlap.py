@@ -76,7 +76,7 @@ def alternating_time(attention_stretch, experts_stretch, exposed_messages):
 
 @formula("alternating_end", _HERE)
 def alternating_end(attention_stretch, experts_messages):
-    """Extra time at the ends of a step: the first half's attention alone, or the last message alone.
+    """Extra time at a step's ends: the shorter of one half batch's attention and its messages after the experts.
 
     >>> alternating_end(attention_stretch="2 ms", experts_messages="1 ms")
     0.001

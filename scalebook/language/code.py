@@ -101,7 +101,7 @@ def broadcast(values: dict[str, np.ndarray | float]) -> tuple[int, ...]:
 
 
 def blocks(function: Callable, values: dict[str, np.ndarray | float]) -> list[np.ndarray]:
-    """Evaluate a vector function block by block, and return one array per output.  Raises as `broadcast`."""
+    """Evaluate a `vector` function block by block, and return one array per output.  Raises what `broadcast` raises."""
     shape = broadcast(values)
     size = math.prod(shape)
     values = {n: np.float64(x) if type(x) is float else x for n, x in values.items()}  # which overflow to infinity

@@ -13,7 +13,7 @@ __all__ = ["constant", "same"]
 def constant(
     name: str, letter: str, value: int | str | sympy.Expr, sources: str | tuple[str, ...], meaning: str
 ) -> Formula:
-    """Return a formula without inputs, such as a default value, under the name of its variable.
+    """Return a formula without inputs, such as a default value.  `name` is the variable that it is assigned to.
 
     `value` is an integer, an exact decimal as text, or a SymPy number.
 
@@ -25,7 +25,7 @@ def constant(
 
 
 def same(name: str, letter: str, other: str, sources: str | tuple[str, ...], meaning: str) -> Formula:
-    """Return a formula under the name of its variable that gives a letter the value of another.
+    """Return a formula that gives a letter the value of another.  `name` is the variable that it is assigned to.
 
     >>> same("any_peak", "attention_peak", "peak_flops", "dao2022", "The peak of products.")(peak_flops=2)
     2.0

@@ -51,7 +51,7 @@ def _compiled(relation, letters):
 
 
 def substituted(conditions, places: Mapping, name: str) -> tuple[Condition, ...]:
-    """Substitute expressions for letters, and drop conditions that then hold.  Raises OutsideDomain if one fails."""
+    """Replace letters in conditions, and return those still undecided.  Raises OutsideDomain if one turns out false."""
     left = [Condition(x.words, x.relation.xreplace(places)) for x in conditions]
     for old, new in zip(conditions, left, strict=True):
         if new.relation == False:  # noqa: E712  (a SymPy truth is not Python's)

@@ -75,7 +75,7 @@ class Formula:
     # Knowing
 
     def __call__(self, *knowns, **letters):
-        """Return the value, an array of values, or, if some letters are unknown, the formula that remains.
+        """Return the value in base units, an array of values, or, if letters are unknown, the formula that remains.
 
         Positional arguments are rows of tables, results of sheets, mappings, and formulas that replace defaults.
         Keywords are numbers, arrays, strings with a unit, or SymPy expressions.
@@ -320,7 +320,7 @@ def formula(
 ) -> Callable[[Callable], Formula]:
     """Decorator that makes a Formula for `letter` from a function whose parameters are letters.
 
-    It returns a SymPy expression, and its docstring is the formula's meaning.  Each source reads "key §place".
+    The function returns a SymPy expression; its docstring is the formula's meaning.  Each source reads "key §place".
     `domain` maps words to a function of letters that returns a SymPy relation: where the formula holds.  Raises
     LookupError for a parameter that is not a letter.
 

@@ -1,7 +1,7 @@
 """Prediction intervals: how far a result may be from its value, by a few hundred random draws evaluated at once.
 
-Uncertain are cells that carry `low` and `high`, and results of formulas for which `SPREADS` has ends (constants, and
-times whose model leaves a residual error), but no value given in a call.  Each uncertain quantity has one draw, however
+A cell is uncertain if it carries `low` and `high`, or results from a formula for which `SPREADS` has ends (constants,
+and times whose error was measured).  A value given in a call is certain.  Each uncertain quantity has one draw, however
 many formulas use it, so all products on one device at one precision are slow together.  The draws are the same in every
 call, so layouts are compared under the same luck.  They are log-normal, with one width below the value, one above.
 
@@ -56,7 +56,7 @@ class Spreads(Mapping):
         self._path, self._lock, self._stanzas = None, RLock(), {}
 
     def add(self, path) -> None:
-        """Name the TOML file to read: stanzas `letters`, `experts`, one per measured device, with `low` and `high`."""
+        """Name the TOML file to read: stanzas `letters`, `experts` and one per measured device, with ends by letter."""
         self._path = path
 
     def _read(self):

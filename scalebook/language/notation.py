@@ -299,7 +299,7 @@ def _is_real(expr):
 
 
 def expression(value) -> sympy.Basic:
-    """Convert a number, a formula or an expression to SymPy.  Raises TypeError for else: SymPy would run text as code.
+    """Convert a number, a formula or an expression to SymPy.  Raises TypeError for text: SymPy would run it as code.
 
     >>> expression("2 * hidden")
     Traceback (most recent call last):
@@ -326,9 +326,9 @@ def in_letters(expr: sympy.Expr) -> sympy.Expr:
 
 
 def replaced(expr: sympy.Expr, places: Mapping, kept: tuple = (sympy.Max, sympy.Min, sympy.ceiling)) -> sympy.Expr:
-    """Return an expression with letters replaced, where SymPy does not evaluate the functions in `kept` again.
+    """Return an expression with letters replaced as `places` says; the functions in `kept` are not evaluated again.
 
-    Comparing the arguments of each Max again takes seconds, and letters with other names are as large as they were.
+    SymPy would compare the arguments of every Max again, which takes seconds.
 
     >>> replaced(sympy.Max(symbol("hidden"), symbol("ffn")), {symbol("ffn"): 4 * symbol("hidden")})
     Max(hidden, 4*hidden)

@@ -33,7 +33,7 @@ def parts(row: Row, letter: str) -> dict[str, float]:
 
 
 def breakdowns(row: Row) -> list[str]:
-    """Return the letters in seconds and bytes that have parts and are inside no other of these with the same unit."""
+    """Return the letters in seconds or bytes that have parts, unless another one in the same unit depends on them."""
     found = [n for n in row if NOTATION[n].unit in ("s", "B") and parts(row, n)]
     within = {(n, NOTATION[other].unit) for other in found for n in _below(row, other)}
     return [n for n in found if (n, NOTATION[n].unit) not in within]

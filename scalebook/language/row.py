@@ -203,7 +203,7 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
 
 
 def with_unit(value: Value, unit: str) -> str:
-    """Format a value with its unit.  An array is shown by its ends.
+    """Format a value with its unit.  An array is shown by its smallest and its largest value.
 
     >>> with_unit(np.array([1.0, 2e9]), "B")
     '1 B … 2 GB (2 values)'

@@ -33,7 +33,7 @@ __all__ = ["Sheet"]
 
 
 class Sheet:
-    """Formulas joined by their letters.
+    """Formulas joined by their letters.  Call it with the letters that you know to get a Row of all that follow.
 
     `changes` maps letters that a reader can change (devices, bits) to values: if a formula's condition fails, the error
     names the nearest of these that would work.  Raises ValueError for two formulas of one letter and, at first use,
@@ -73,12 +73,12 @@ class Sheet:
 
     @property
     def domain(self) -> dict[str, tuple[Condition, ...]]:
-        """The conditions of its formulas, by letter."""
+        """The conditions under which the sheet's formulas hold, by the formula's letter."""
         return {n: f.domain for n, f in self.formulas.items() if f.domain}
 
     @cached_property
     def conditions(self) -> list[tuple[Formula, Condition]]:
-        """The conditions of its formulas as pairs of formula and condition."""
+        """The conditions under which the sheet's formulas hold, as pairs of formula and condition."""
         return [(f, x) for f in self.formulas.values() for x in f.domain]
 
     def __call__(self, *knowns, **letters) -> Row:
@@ -192,7 +192,7 @@ class Sheet:
         return type(self)(self.name, *own.values(), doc=self.__doc__, changes=self.changes)
 
     def only(self, *letters: str, given: Iterable[str] = ()) -> "Sheet":
-        """Return the part that these letters need if `given` ones are known.  Raises ValueError for unknown ones."""
+        """Return the sheet that gives these letters, if `given` ones are known.  Raises ValueError for unknown ones."""
         wanted, todo = {}, [word(x) for x in letters]
         given = {word(x) for x in listed(given)}
         while todo:

@@ -99,7 +99,7 @@ def _inverts(y, expr, x, branch, trials=32):
 
 
 class Numeric(Formula):
-    """A letter without a closed form.  It needs all the other letters, and bisection finds its value."""
+    """A formula for a letter without a closed form: bisection finds its value from the equation's other letters."""
 
     method = "numeric"
 

@@ -15,7 +15,7 @@ _HEAD = re.compile(r'^\["?(.+?)"?\]$', re.M)
 
 
 class Stanzas(Mapping):
-    """The stanzas of a file by key, each as `parse` reads it; nothing stands before the first but comments."""
+    """The stanzas of a TOML file by key, each read by `parse` when asked for.  Only comments may precede the first."""
 
     def __init__(self, name: str, text: str, parse: Callable[[str], dict] = tomllib.loads):
         self.name, self._parse, self._parsed = name, parse, {}
@@ -37,5 +37,5 @@ class Stanzas(Mapping):
         return key in self._texts
 
     def mentioning(self, *texts: str) -> list[str]:
-        """Return the keys of the stanzas that contain one of these texts; no stanza is parsed for it."""
+        """Return the keys of the stanzas that contain one of these texts, without parsing any."""
         return [key for key, own in self._texts.items() if any(x in own for x in texts)]

@@ -28,7 +28,7 @@ def aligned(lines: Iterable[Sequence[str]], right: bool = False, gap: str = " ")
 
 
 def callable_said(name: str, takes: str, doc: str) -> str:
-    """Describe something callable in two lines: how to call it, and the first paragraph of what it does."""
+    """Describe something callable in two lines: how to call it, and the first paragraph of its docstring `doc`."""
     return f"{name}({takes})\n  {' '.join(doc.partition(chr(10) * 2)[0].split())}"
 
 
@@ -94,7 +94,7 @@ def folded(table: Markup, rows: str) -> Markup:
 
 @cache
 def house() -> str:
-    """Return the style sheet, without comments and line breaks."""
+    """Return the book's CSS style sheet, without comments and line breaks."""
     text = re.sub(r"/\*.*?\*/", "", (files(__package__) / "house.css").read_text("utf-8"), flags=re.DOTALL)
     return re.sub(r"\s*([{};:,>])\s+|\s+", lambda x: x[1] or " ", text).strip()
 

@@ -7,7 +7,7 @@ __all__ = ["Worked"]
 
 
 class Worked:
-    """A formula at one point, shown in three steps."""
+    """A formula at one point, shown in three steps: with letters, with numbers, and its value with the unit."""
 
     def __init__(self, formula, values: dict[str, float], value: float):
         self.formula, self.values, self.value = formula, values, value

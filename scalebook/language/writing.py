@@ -108,7 +108,7 @@ class _Python:
 
 
 class Point(_Python):
-    """Print plain Python with `math`, for one point: 20 times faster there than NumPy."""
+    """Print expressions as plain Python with `math`.  For a single point that runs 20 times faster than NumPy."""
 
     module = "math"
 
@@ -127,7 +127,7 @@ class Point(_Python):
 
 
 class Vector(_Python):
-    """Print NumPy code for float64 arrays of one shape."""
+    """Print expressions as NumPy code for float64 arrays of one shape."""
 
     module, printer = "numpy", NumPyPrinter
 
@@ -152,7 +152,7 @@ class Vector(_Python):
 def repeated(expressions: Iterable[sympy.Basic], cases: bool = True) -> dict[sympy.Basic, str]:
     """Name every operation that occurs more than once.
 
-    With `cases=False`, operations inside a Piecewise are skipped: where its case does not hold, one may have no value.
+    With `cases=False`, operations inside a Piecewise are skipped, since they may have no value outside their case.
 
     >>> a, b = sympy.symbols("a b")
     >>> repeated([sympy.log(a + 1) / b, 3 * sympy.log(a + 1)])

@@ -26,7 +26,7 @@ FABRIC = (no_mesh, no_torus)
 
 
 def doublings(devices):
-    """Return the doublings from one device to `devices`; the logarithm of letters is not evaluated, which is slow."""
+    """Return the base-2 logarithm of `devices`; for letters it stays unevaluated, because SymPy is slow at it."""
     return log(devices, 2) if devices.is_Number else log(devices, evaluate=False) / log(2)
 
 
@@ -36,7 +36,7 @@ def group_share(near_ways, mesh_peers, torus_neighbours):
 
     A mesh has one link to each peer. In a torus a group is a box: a pair has one neighbour, and each doubling gives one
     more, until there are as many as links; longer sides without a wrap-around link are assumed to be as good. Behind a
-    switch both counts are one, and a group has the whole bandwidth.
+    switch `mesh_peers` and `torus_neighbours` are one, and a group has the whole bandwidth.
 
     >>> from scalebook.tables import accelerators
     >>> [round(group_share(device, near_ways=2), 2) for device in accelerators[["h100", "mi300x", "tpu_v5p"]].values()]
@@ -49,7 +49,7 @@ def group_share(near_ways, mesh_peers, torus_neighbours):
 
 @formula("collective_time", _HERE)
 def chunked_message(collective_bytes, link_bandwidth, chunk_time, chunk_count):
-    """Time of a message sent in chunks, each fetched while the previous one is sent (so none during the first).
+    """Time of a message sent in chunks: the first is fetched, and each further one while the one before it is sent.
 
     >>> chunked_message(collective_bytes="1 MB", link_bandwidth="100 GB/s", chunk_time="2.5 us", chunk_count=2)
     2e-05
@@ -59,7 +59,7 @@ def chunked_message(collective_bytes, link_bandwidth, chunk_time, chunk_count):
 
 @formula("issued_time", "vidur")
 def issued_by_host(collective_time, issue_time):
-    """Time of one of a series of collectives that a framework's host issues: small ones wait for the host.
+    """Time of each collective in a series that the host issues: its own, or for a small one the host's `issue_time`.
 
     >>> issued_by_host(collective_time="13 us", issue_time="48 us")
     4.8e-05
@@ -69,7 +69,7 @@ def issued_by_host(collective_time, issue_time):
 
 @formula("issued_time", "bekman-network")
 def timed_by_host(collective_time, issue_time):
-    """Time of a collective in a benchmark whose host issues the next one only when one has ended: the sum of both.
+    """Time of a collective in a benchmark whose host issues each one after the last has ended, which adds `issue_time`.
 
     >>> timed_by_host(collective_time="24 us", issue_time="17 us")
     4.1e-05
@@ -79,7 +79,7 @@ def timed_by_host(collective_time, issue_time):
 
 @formula("chunk_count", _HERE)
 def message_chunks(collective_bytes, link_bandwidth, chunk_time):
-    """Number of chunks with the shortest time: a further chunk would cost the time that it saves in fetching the first.
+    """Number of chunks that makes a message fastest: more cost more overhead, fewer expose a longer first fetch.
 
     >>> message_chunks(collective_bytes="1 MB", link_bandwidth="100 GB/s", chunk_time="2.5 us")
     2.0
@@ -89,7 +89,7 @@ def message_chunks(collective_bytes, link_bandwidth, chunk_time):
 
 @formula("scaleout_bandwidth", _HERE)
 def shared_ports(ports, link_bandwidth, crossing):
-    """Scale-out bandwidth per device if the devices of a node whose collectives leave it share its ports evenly.
+    """Scale-out bandwidth per device if `crossing` devices of a node send beyond it at once and share its ports evenly.
 
     >>> shared_ports(ports=8, link_bandwidth="50 GB/s", crossing=8)
     50000000000.0

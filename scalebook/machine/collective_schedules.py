@@ -72,7 +72,7 @@ def tree_all_reduce(collective_bytes, ways, link_bandwidth, link_latency, chunk_
 
 @formula("chunk_count", "sanders2009")
 def best_chunks(collective_bytes, ways, link_bandwidth, link_latency):
-    """Number of chunks with the shortest time for the trees: one more would cost the latency that it saves.
+    """Number of chunks that makes `tree_all_reduce` fastest: more add latency, fewer keep the levels idle longer.
 
     >>> best_chunks(collective_bytes="8 MB", ways=9, link_bandwidth="100 GB/s", link_latency="1.5 us")
     12.649110640673516

@@ -268,7 +268,7 @@ _PORTS = {
 
 @cache
 def collective(kind: str, collective_bytes: Expr, ways: Expr, near_ways: Expr) -> Expr:
-    """Return the default time of a kind of collective with the given expressions in place of its letters.
+    """Return the time of a collective, such as "all_gather", in seconds, as an expression in the given expressions.
 
     >>> collective("all_reduc", 1, 1, 1)
     Traceback (most recent call last):
@@ -282,7 +282,7 @@ def collective(kind: str, collective_bytes: Expr, ways: Expr, near_ways: Expr) -
 
 @cache
 def port_times(kind: str, collective_bytes: Expr, ways: Expr, near_ways: Expr) -> tuple[Expr, Expr]:
-    """Return how long a collective keeps a device's scale-up and scale-out ports busy, without launches and hops.
+    """Return the seconds that a collective occupies a device's scale-up and scale-out ports, without launches and hops.
 
     >>> port_times("send", symbol("traffic"), symbol("pp"), symbol("pp"))[1]
     traffic*Min(0, 1)/(far_efficiency*scaleout_bandwidth)
@@ -300,7 +300,7 @@ def port_times(kind: str, collective_bytes: Expr, ways: Expr, near_ways: Expr) -
 
 @cache
 def near_of(ways: Expr, inner: Expr) -> Expr:
-    """Return the devices of a group within one scale-up domain, if `inner` neighbours belong to other dimensions.
+    """Return how many of a group's `ways` devices are in one scale-up domain, if its members are `inner` devices apart.
 
     >>> near_of(symbol("cp"), symbol("tp"))
     Min(cp, Max(1, floor(scaleup_size/tp)))

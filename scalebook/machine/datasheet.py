@@ -70,7 +70,7 @@ best_found = constant(
 
 @formula("best_bandwidth", "azure-ai-benchmarking", given=[typical_stream_efficiency, best_found])
 def best_bandwidth(hbm_bandwidth, stream_efficiency, best_found):
-    """Bandwidth of a benchmark that does nothing but read and write, such as BabelStream.
+    """Memory bandwidth of the best kernel of a benchmark that only reads and writes, such as BabelStream.
 
     >>> best_bandwidth(hbm_bandwidth="2 TB/s", stream_efficiency=0.72) / 1e12
     1.6
@@ -130,7 +130,7 @@ def usable_ridge(usable_flops, usable_bandwidth):
 
 @formula("usable_share", "nvidia-h100-datasheet", given=[usable_flops, printed_flops])
 def usable_share(usable_flops, printed_devices, printed_flops):
-    """Share of the headline that products reach; above 1 if a device does better than its sheet says.
+    """Share of the headline FLOP/s that matrix products reach; above 1 if a device does better than its sheet says.
 
     >>> round(usable_share(usable_flops="828.1 TFLOP/s", printed_devices=1, printed_flops="1979 TFLOP/s"), 3)
     0.418
@@ -205,7 +205,7 @@ cost_growth = constant(
 
 @formula("fleet_growth", "epoch2024-growth", given=[compute_growth])
 def fleet_growth(compute_growth, peak_growth):
-    """Yearly growth factor left after faster devices: more devices, longer runs and better utilisation.
+    """Yearly growth factor of training compute that faster devices do not give: more devices, longer runs, better use.
 
     >>> fleet_growth(compute_growth=4.5, peak_growth=1.5)
     3.0
@@ -215,7 +215,7 @@ def fleet_growth(compute_growth, peak_growth):
 
 @formula("bargain_growth", "cottier2024", given=[compute_growth, cost_growth])
 def bargain_growth(compute_growth, cost_growth):
-    """Yearly growth factor of FLOPs per dollar: arithmetic grows faster than its cost.
+    """Yearly growth factor of FLOPs per dollar in the largest training runs: growth of compute over growth of cost.
 
     >>> bargain_growth()
     1.875

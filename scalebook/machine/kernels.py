@@ -233,8 +233,8 @@ def matmul_time_grouped(
 ):  # fmt: skip
     """Time of expert products that run one after another, so most reads and writes of an expert are exposed.
 
-    A share of the shorter of arithmetic and traffic is hidden under the longer. The rate falls with the rows, because
-    an expert's weights are read for little arithmetic.
+    A share of the shorter of arithmetic and traffic is hidden under the longer. With few rows the rate is low,
+    because an expert's weights are read for little arithmetic.
 
     >>> shape = dict(rows=1024, columns=1024, inner=1024, copies=1, traffic="6 MB", tile_rows=64, tile_columns=64)
     >>> rates = dict(peak_flops=1e15, matmul_efficiency=0.8, hbm_bandwidth=2e12, stream_efficiency=0.8)

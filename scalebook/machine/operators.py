@@ -1,6 +1,6 @@
 """Linear layers as engines run them: a matrix product, and the kernel before it that quantizes its input.
 
-How long the second takes depends on the engine and the format more than on the device; `tables.libraries` has figures.
+How long quantizing takes depends on the engine and the format more than on the device; see `tables.libraries`.
 
 >>> from scalebook.tables import accelerators
 >>> narrow = linear_operator(accelerators.h100.at("fp8").running("vllm_fp8"), rows=64, columns=8192, inner=8192)
@@ -108,7 +108,7 @@ def quantize_time(
     rows, inner, copies, activation_bits, result_bits, quantize_start, quantize_passes, quantize_row,
     stream_efficiency, hbm_bandwidth,
 ):  # fmt: skip
-    """Time to quantize the input of a product: a start-up time, and passes over its traffic; zero if not narrowed.
+    """Time to quantize the input of a product: a start-up time and passes over its bytes; zero if it keeps its width.
 
     If a library gives each row to a block of threads, the rows may take longer than the passes.
 
@@ -179,7 +179,7 @@ def cycled_traffic(
     rows, columns, inner, copies, activation_bits, weight_bits, result_bits, cached_share, l2_bandwidth,
     stream_efficiency, hbm_bandwidth,
 ):  # fmt: skip
-    """Memory traffic equivalent to the benchmark's reads, where hits move at the cache's bandwidth.
+    """Bytes from memory that take as long as the traffic of `cached_share`'s benchmark, whose cache hits are faster.
 
     >>> shape = dict(rows=1, columns=3, inner=5, copies=1, activation_bits=16, weight_bits=16, result_bits=16)
     >>> rates = dict(l2_bandwidth="3 TB/s", stream_efficiency=0.75, hbm_bandwidth="1 TB/s")

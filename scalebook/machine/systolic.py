@@ -48,7 +48,7 @@ def load_fast(array_side):
 def array_cycles(rows, array_tiles, load_cycles, array_side):
     """Cycles of a product if the next tile's weights load while the current tile is in use.
 
-    All tiles together have one fill and one drain: two sides less two.
+    All tiles together need one fill and one drain, `2 * array_side - 2` cycles.
 
     >>> array_cycles(rows=1024, inner=128, columns=128, array_side=128)
     1406.0
@@ -59,7 +59,7 @@ def array_cycles(rows, array_tiles, load_cycles, array_side):
 
 @formula("array_efficiency", "samajdar2020", given=[array_cycles])
 def array_efficiency(rows, inner, columns, array_cycles, array_side):
-    """Share of useful multiplications in all cycles of all multipliers.
+    """Useful multiplications of a product, divided by its cycles times the multipliers of the array.
 
     >>> round(array_efficiency(rows=8, inner=4096, columns=4096, array_side=256), 4)
     0.031

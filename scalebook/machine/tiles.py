@@ -42,7 +42,7 @@ def padded_vocab(vocab, pad_multiple, tp):
 
 @formula("tile_efficiency", "nvidia-matmul-guide §3.1", given=[tiles])
 def tile_efficiency(rows, columns, copies, tiles, tile_rows, tile_columns):
-    """Share of the work of whole tiles that is part of the result.
+    """Share of the arithmetic in a product's tiles that is part of the result; the rest is padding of partial tiles.
 
     >>> tile_efficiency(rows=257, columns=256, tile_rows=256, tile_columns=128)
     0.501953125
@@ -72,7 +72,7 @@ def least_wave_efficiency(waves):
 
 @formula("fill", "nvidia-matmul-guide §3", given=[tile_efficiency, wave_efficiency])
 def fill(tile_efficiency, wave_efficiency):
-    """Share of what all cores could have computed in that time that is part of the result.
+    """Share of all cores' arithmetic, over all waves of a product, that is part of the result.
 
     >>> fill(rows=4096, columns=4864, copies=1, tile_rows=256, tile_columns=256, cores=304)
     1.0
@@ -102,7 +102,7 @@ def aligned_share(columns, inner):
 
 @formula("columns", "nvidia-matmul-guide §3.2")
 def whole_waves_columns(waves, cores, rows, tile_rows, tile_columns):
-    """Columns for which whole tiles fill exactly `waves` waves, if a column's tiles divide the waves' tiles.
+    """Columns of a product whose tiles fill `waves` waves, if the number of tiles in a column divides `waves * cores`.
 
     >>> whole_waves_columns(waves=8, cores=132, rows=4096, tile_rows=128, tile_columns=256)
     8448.0

@@ -1,4 +1,4 @@
-"""Number formats: bits per value with its scales, and rounding. The accuracy that a model loses must be measured."""
+"""Number formats: bits per value with its scales, range, and rounding errors. The loss of accuracy is not modelled."""
 
 from sympy import Integer, Rational, sqrt
 
@@ -32,9 +32,9 @@ def weight_bits_pruned(element_bits, place_bits, kept_weights, group_weights):
 
 @formula("rounding_noise", "bennett1948")
 def rounding_noise(peak_ratio, levels):
-    """Root mean square rounding error of a block with evenly spaced levels up to its largest value.
+    """Ratio of standard deviations: a block's rounding errors over its values, with `levels` even steps to the largest.
 
-    It assumes errors uniform within half a step: not values that all round to zero, nor floating point's uneven steps.
+    It assumes errors uniform within half a step, so it fails if all values round to zero, and for floating point.
 
     >>> round(rounding_noise(peak_ratio=3, levels=127), 4)
     0.0068
@@ -69,7 +69,7 @@ def exponent_bias_ieee(exponent_bits):
 def largest_number_ieee(exponent_bias, mantissa_bits):
     """Largest finite number: all fraction bits are one, at the largest exponent that is not reserved for infinities.
 
-    The narrowest formats reserve hardly any codes, or none: the tables give E4M3's 448 and E2M1's 6.
+    Formats that reserve a single code or none reach further: 448 for E4M3 and 6 for E2M1 (see `tables.precisions`).
 
     >>> largest_number_ieee(exponent_bits=5, mantissa_bits=10)
     65504.0

@@ -41,7 +41,7 @@ full_attention = same(
 
 @formula("cached", "beltagy2020 §3.1")
 def sliding_window(context, layers, window, window_layers):
-    """Cached tokens, averaged over layers, if some layers keep only the last `window` tokens.
+    """Cached tokens of a sequence, averaged over layers, if some layers keep only the last `window` tokens.
 
     >>> sliding_window(context=8192, layers=36, window=128, window_layers=18)
     4160.0

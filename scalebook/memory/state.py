@@ -72,7 +72,7 @@ def wall_params(devices, hbm_capacity, weight_bits, gradient_bits, optimizer_bit
 
 @formula("wall_params", "zero2020 §5.1")
 def wall_params_replicated(tp, pp, dp, hbm_capacity, weight_bits, gradient_bits, optimizer_bits):
-    """Parameters of the largest model if only the optimizer state is sharded and weights and gradients are replicated.
+    """Parameters of the largest model that fits if data parallelism shards only the optimizer state (ZeRO stage 1).
 
     >>> mixed = dict(weight_bits=16, gradient_bits=32, optimizer_bits=96)
     >>> wall_params_replicated(mixed, tp=8, pp=8, dp=16, hbm_capacity="80 GB") / 1e12
@@ -85,8 +85,8 @@ def wall_params_replicated(tp, pp, dp, hbm_capacity, weight_bits, gradient_bits,
 def wall_params_pipeline(hbm_capacity, tp, batch, seq, kept_values, activation_bits, aspect):
     """Parameters of the largest model whose activations fit on the first 1F1B stage if its state took no memory.
 
-    Models are `aspect` times as wide as deep and shaped like Llama 3: feed-forward 3.5 times as wide, 8 queries to a
-    key-value head, which no two devices share.
+    The hidden size is `aspect` times the number of layers. Other sizes are in Llama 3's ratios: the feed-forward layer
+    is 3.5 times as wide, and 8 query heads use one key-value head. No two devices hold the same key-value head.
 
     >>> kept = dict(activation_bits=16, aspect=128, batch=1, seq=8192, tp=8)
     >>> round(wall_params_pipeline(hbm_capacity="80 GB", kept_values=16.75, **kept) / 1e9)

@@ -1,4 +1,4 @@
-"""Bubbles of pipeline schedules. Stages are equal, and times are for one micro-batch on one device.
+"""Bubbles (idle over busy time) of pipeline schedules with equal stages. Times are for one micro-batch on one device.
 
 Some formulas refuse few micro-batches: then call `scalebook.pipeline.simulation.simulate`, which executes the order.
 """
@@ -90,7 +90,7 @@ def enough_interleaved(pp, chunks, bubble):
 
 @formula("bubble", "narayanan2021 §2.2.1")
 def bubble_1f1b_transfers(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time, transfer_time):
-    """Bubble of 1F1B with transfers that nothing hides: each round of `pp` micro-batches waits for 2 (pp - 1) of them.
+    """Bubble of 1F1B if nothing hides transfers: each round of `pp` micro-batches waits for 2 (pp - 1) transfers.
 
     >>> knowns = dict(forward_time="18.522 ms", input_gradient_time="18.086 ms", weight_gradient_time="9.337 ms")
     >>> bubble = bubble_1f1b_transfers(pp=8, microbatches=24, transfer_time="0.601 ms", **knowns)
@@ -117,9 +117,9 @@ def bubble_zb_h1(pp, microbatches, forward_time, input_gradient_time, weight_gra
 
 @formula("bubble", "qi2024 table 2", domain=FILLED_TWICE)
 def bubble_zb_h2(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
-    """Bubble of ZB-H2, which fills the start too, with nearly twice the memory.
+    """Bubble of ZB-H2, which also fills the start of the step, with nearly twice the activation memory of 1F1B.
 
-    The published term assumes that the weight gradient is the shortest pass. The optimizer must not wait for devices.
+    The published term assumes that the weight gradient is the shortest pass, and an optimizer that waits for no device.
 
     >>> bubble_zb_h2(equal_input_gradient, pp=8, microbatches=32, forward_time="10 ms", weight_gradient_time="5 ms")
     0.0875

@@ -1,7 +1,7 @@
 """The order in which each device of a pipeline works, one function per schedule.
 
-An order is a list of slots: operations that run together. These are a forward pass F, the gradient B of a stage's
-input, and the gradient W of its weights. Stages are counted along the model, so a device with chunks has several.
+Each fills `order`, the list of one device's slots. Operations of a slot run together: a forward pass F, the gradient
+B of a stage's input, the gradient W of its weights. Stages count along the model; a device with chunks has several.
 
 >>> orders(one_f_one_b, pp=2, microbatches=2, chunks=1)[1]
 [(F0.1,), (B0.1, W0.1), (F1.1,), (B1.1, W1.1)]
@@ -51,7 +51,7 @@ class _Order(list):
 
 
 def orders(fill: Callable, pp: int, microbatches: int, chunks: int) -> list[list[tuple[Operation, ...]]]:
-    """Return the order of every device, filled by a function of this module. ValueError if it cannot run."""
+    """Return the order of every device, as a function of this module fills it. Raises ValueError if it cannot run."""
     found = []
     for device in range(pp):
         order = _Order()
@@ -191,8 +191,8 @@ def dualpipe(order, device, pp, microbatches, chunks):
 def from_both_ends(order, half, near, way, place):
     """Fill a device of DualPipe or of DualPipeV, which is one half of DualPipe.
 
-    `near` devices lie between this one and the nearer end, of at most `half - 1`. `way` micro-batches enter from each
-    side, and `place(side, count)` is the stage and number of a side's next one.
+    `near` devices, at most `half - 1`, lie between this one and the nearer end. `way` micro-batches enter from each
+    side. `place(side, count)` returns the stage and the number of the next micro-batch from a side.
     """
     far, forth, back = half - near - 1, [0, 0], [0, 0]
 

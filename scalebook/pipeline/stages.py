@@ -79,7 +79,7 @@ def held_zb_h2(microbatches, pp):
 
 @formula("held_microbatches", "qi2024 §6")
 def held_zb_v(microbatches, pp):
-    """Micro-batches that each device of ZB-V holds: half of one (a chunk) more than 1F1B's first device, in our order.
+    """Micro-batches that each device of ZB-V holds, in this package's order: half of one more than 1F1B's first device.
 
     >>> held_zb_v(microbatches=32, pp=8)
     8.5
@@ -237,7 +237,7 @@ def pp_exposed(microbatches, chunks, pp, transfer_time, pp_overlap):
 
 @formula("pp_exposed", "qi2024-v §3")
 def pp_exposed_v(microbatches, pp, transfer_time, pp_overlap):
-    """Transfer time that nothing hides in ZB-V: every micro-batch goes down the devices and back up, so twice one way.
+    """Transfer time that nothing hides in ZB-V: a micro-batch reaches a device twice forward and twice backward.
 
     >>> pp_exposed_v(microbatches=64, pp=8, transfer_time="1 ms", pp_overlap=0)
     0.256

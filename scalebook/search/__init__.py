@@ -48,9 +48,9 @@ def search(
 
     `sheet` is a sheet, a formula, or any other `Searchable` (training_step, serve, Calculon's Strategies).  `knowns`
     are rows (a model, a device or a list of devices) and formulas that replace the sheet's own.  `letters` gives all
-    else that is known.  A letter or word whose value is a list is searched over that list; of a plain sheet no other
-    is, and `minimize` or `maximize` names the objective.  If a sheet computes the memory that a device holds, it must
-    fit.  A training step needs `devices` and `global_batch`, and its `space` lists the defaults.  For `serve`,
+    else that is known.  A letter or word whose value is a list is searched over that list.  A plain sheet searches no
+    other letters, and needs `minimize` or `maximize`, the objective.  Memory must fit the device if a sheet computes
+    it.  A training step needs `devices` and `global_batch`, and its `space` lists the defaults.  For `serve`,
     `devices` is the most that may be used, `tpot` and `ttft` are targets, and each layout must serve `rate`.
 
     `against` is the second objective of the Pareto front; less of it is better.  `subject_to` adds limits ("memory <=

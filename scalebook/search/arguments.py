@@ -81,7 +81,7 @@ def refuse_unused(problem: Problem, letters: Mapping) -> None:
 
 
 def _values(space: Space, rows: tuple, several: Mapping, fixed: Mapping) -> tuple[dict, dict]:
-    """Return the letters with a single value that the call gives, and these with those of rows and of the space."""
+    """Return the call's letters with a single value; then these letters together with the rows' and the space's."""
     # Drops the rows' own values of searched letters, and what depends on these.
     placed = {n: x[0] for n, x in several.items() if n not in space.words}
     cells = gather(rows, {n: float(quantity(n, x)) for n, x in {**fixed, **placed}.items()})

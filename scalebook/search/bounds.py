@@ -1,4 +1,4 @@
-"""Lower bounds that hold whatever the letters on axes are: a sweep prices only what could be among the best.
+"""Lower bounds over all values of letters on axes.  With them a sweep skips strategies that cannot be the best.
 
 >>> from scalebook.language import symbol
 >>> from .plan import Evaluated, Plan

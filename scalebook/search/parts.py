@@ -22,7 +22,7 @@ def check_executor(executor) -> None:
 
 
 def tasks(problem: Problem, layouts: int, combinations: int, shared: bool = False) -> list[range]:
-    """Split the rows of a search into tasks, more of them if several workers share them.
+    """Return tasks, ranges of a search's rows, for this number of layouts.  If `shared`, there are more tasks.
 
     Each task has all combinations of words, because their sheets share most of their work.
     """

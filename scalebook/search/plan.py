@@ -112,7 +112,7 @@ class Plan:
         return self._added[key][0]
 
     def above(self, places: Iterable[int], but: Callable[[int], bool] = lambda place: False) -> list[int]:
-        """Return, in order, all operations that the values need, without those where `but` and what only they need."""
+        """Return, in order, the operations that the values need, not looking past places where `but(place)` is True."""
         found, todo = set(), list(places)
         while todo:
             x = todo.pop()

@@ -50,7 +50,7 @@ def _front(found: np.ndarray) -> np.ndarray:
 
 
 def joined(a: Priced, b: Priced, best: int) -> Priced:
-    """Join two results.  The order of the two does not matter."""
+    """Join the results of two tasks, in either order, and keep the `best` best strategies."""
     lowest, front = (np.concatenate(x) for x in ([a.best, b.best], [a.front, b.front]))
     return Priced(_best(lowest, best), _front(front), a.rejected + b.rejected, a.count + b.count)
 
@@ -131,7 +131,7 @@ def price(problem: Problem, combinations: list[tuple[int, dict]], places: range)
 
 
 def each_sheet(planned: "Planned", slab: Slab, reject: Callable, first: tuple[int, ...] = ()):
-    """For each combination of words, those at places `first` first, yield its pricing and the rows that rules allow.
+    """Yield the Pricing of each combination of words, and the rows that rules allow; combinations `first` come first.
 
     `reject(name, rows, numbers)` counts the strategies that a rule leaves out at some rows.
     """
@@ -206,7 +206,7 @@ _PLANS: dict[bytes, Planned] = {}
 
 
 def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None) -> Planned:
-    """Return the plan of a task, kept for the next task of the same problem (or of the same question, `of`)."""
+    """Return the Planned of a task.  The next task with the same problem (or the same `of`, if given) reuses it."""
     key = pickle.dumps((problem if of is None else of, combinations))
     if key not in _PLANS:
         _PLANS.clear()

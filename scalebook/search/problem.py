@@ -71,7 +71,7 @@ class Problem:
 
     @property
     def columned(self) -> tuple[str, ...]:
-        """The letters that have a value in each row."""
+        """The letters that have a value of their own in each row of the search; letters on axes have none."""
         devices = ("devices",) if self.space.layout else ()  # the same for all rows, except in a sweep
         return tuple(dict.fromkeys([*self.space.layout, *devices, *self.in_rows, *self.space.follows]))
 
@@ -111,7 +111,7 @@ def word_combinations(problem: Problem) -> list[dict]:
 def distinct(
     problem: Problem, words: Mapping, slab: "Slab | None" = None, said: dict | None = None
 ) -> list[np.ndarray]:
-    """Find the strategies that repeat no other: boolean arrays that must all hold, no two of which depend on one axis.
+    """Return which strategies repeat no other, as boolean arrays that must all hold; no two depend on the same axis.
 
     Without a slab they cover only what words decide.  `said` caches truth values for the same rows and other words.
     """
@@ -146,14 +146,14 @@ def distinct(
 
 
 def counts(problem: Problem, parts: list[np.ndarray]) -> np.ndarray:
-    """Count the strategies that each row stands for."""
+    """Return how many strategies each row stands for, from the arrays of `distinct`.  Shape [rows]."""
     total = reduce(np.multiply, [_flat(x).sum(1) for x in parts])
     free = [len(problem.letters[n]) for i, n in enumerate(problem.on_axes) if all(x.shape[i + 1] == 1 for x in parts)]
     return total * math.prod(free)
 
 
 def nonempty(parts: list[np.ndarray]) -> np.ndarray:
-    """Return which rows stand for at least one strategy."""
+    """Return which rows stand for at least one strategy, from the arrays of `distinct`.  Shape [rows], dtype bool."""
     return reduce(np.logical_and, [_flat(x).any(1) for x in parts])
 
 
@@ -202,7 +202,7 @@ def _candidates(problem: Problem, layouts: np.ndarray, places: np.ndarray) -> Sl
 
 
 def ruled(problem: Problem, slab: Slab, words: Mapping):
-    """Yield rules that some rows break, with the rows where it holds: rules of words if any are given, else others."""
+    """Yield the name of each rule that a row breaks and a mask of rows that keep it; rules about words need `words`."""
     for rule in problem.space.rules:
         is_of_words = not set(problem.space.words).isdisjoint(rule.needs)
         if rule.name not in problem.lifted and is_of_words == bool(words):
@@ -212,7 +212,7 @@ def ruled(problem: Problem, slab: Slab, words: Mapping):
 
 
 def looked_through(problem: Problem, layouts: np.ndarray, places: range) -> Iterator[tuple[Slab, dict[str, Slab]]]:
-    """Yield the rows that pass the rules without words, and the rows that each rejects, some rows at a time."""
+    """Yield, some at a time, the rows that pass all rules about letters, and by rule the rows that it rejects."""
     for place in range(places.start, places.stop, CANDIDATES):
         slab = _candidates(problem, layouts, np.arange(place, min(place + CANDIDATES, places.stop)))
         slab = slab.take(nonempty(distinct(problem, {}, slab)))
@@ -260,7 +260,7 @@ def together(slabs: list[Slab]) -> Slab:
 
 
 def about(problem: Problem, whole: np.ndarray, combinations: list[dict]) -> tuple[int, bool]:
-    """Count the strategies that the rules allow, by a random sample if there are many, and say if it is exact."""
+    """Return how many strategies the rules allow, by a random sample if there are many, and whether this is exact."""
     number, random = len(whole) * problem.in_layout, np.random.default_rng(0)
     places = np.arange(number) if number <= LOOKED else random.integers(number, size=LOOKED)
     slab, share = _candidates(problem, whole, places), max(number / LOOKED, 1)

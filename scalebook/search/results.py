@@ -157,7 +157,7 @@ class Search:
 
     @property
     def remark(self) -> str:
-        """What the space remarks on the strategies that were left out, or ""."""
+        """A sentence from the space about the strategies that were left out, or ""."""
         return self.problem.space.remark(self.problem, self.rejected)
 
     @property
@@ -252,7 +252,7 @@ class Devices(Search):
 
 
 class Neighbours:
-    """Single steps away from a strategy: possible ones first, the least bad first, then the impossible ones.
+    """Single changes to a strategy: the possible ones first, from the best objective on, then the impossible ones.
 
     `steps` are triples: what changes, the value of the objective (None if the step is impossible), and why it is worse:
     which part of the objective grows, or which rule forbids it.

@@ -52,7 +52,7 @@ class Space:
 
     - `axes`: the default objectives, first and second; without any the call must name the first.
     - `words`: each word with its possible values. `spelled`: for a word that takes further values, a function that
-      returns the value that a text stands for. `letters`: values of letters that nobody gives.
+      returns the value that a text stands for. `letters`: values of letters that neither call nor rows give.
     - `usual`: function of the known letters that returns the default choices to search. `stated`: choices that rows
       given by position, or words, imply for other words; they override `usual`.
     - `assumed`: function of the known letters that returns letters to treat as if the call had given them.
@@ -62,7 +62,7 @@ class Space:
 
     How devices are laid out:
 
-    - `layout`: letters that share the devices; the last one takes what the others leave, those `beside` take none.
+    - `layout`: letters whose product, without `beside`, is `devices`; the last takes what the others leave.
     - `follows`: letters that follow from others, each with a function of them.
     - `offloads`: letters that move something out of device memory, 0 for nothing. With any, "offload" is a word.
 
@@ -166,7 +166,7 @@ class PlainSheet:
         return Space(limits=tuple(f"{x} <= hbm_capacity" for x in held), reason=self._reason, is_signed=True)
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
-        """Return the sheet, the rows and the letters.  Raises TypeError for a letter that the sheet does not use."""
+        """Return (sheet, rows to call it with, letters).  Raises TypeError for a letter that the sheet does not use."""
         if stray := next((x for x in letters if x not in self._sheet.letters), None):
             raise TypeError(unused(self.name, stray, self._sheet.letters))
         return self._sheet, knowns, dict(letters)

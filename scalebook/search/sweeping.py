@@ -99,8 +99,8 @@ def sweep(
 
     Separate searches find the same best strategies, to the last digit.  Takes the arguments of `search`, with a row
     of one device and a thing that has a layout (a training step, Calculon's strategies), and raises what it raises.
-    Every strategy is counted and checked against the limits; only those that could be among the best, by a lower bound
-    over the letters on axes (offloads, overlaps), are priced in full.  For Dask, `executor=client.get_executor()`.
+    Every strategy is counted and checked against the limits.  A strategy is priced in full unless its lower bound over
+    the letters on axes (offloads, overlaps) excludes it from the best.  For Dask, `executor=client.get_executor()`.
     """
     check_executor(executor)
     devices = devices.tolist() if isinstance(devices, np.ndarray) else devices

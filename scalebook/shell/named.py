@@ -28,7 +28,6 @@ __all__ = [
 ]  # fmt: skip
 
 ROWS = {"model": "models", "device": "accelerators", "link": "links", "cluster": "clusters"}  # kind of a row: its table
-_FIRST = ("training_step", "serve", "decode_step", "decoding")  # which an error names first
 FILES = {".toml": "device", ".json": "model"}  # kind of row in a reader's own file, by suffix
 # Rooms and files that hold nothing to call.
 _ABOVE = ("calculon", "shell", "measurements", "measure", "display", "book", "__main__.py")
@@ -81,7 +80,7 @@ def things_with(letter: str) -> list[str]:
     def place(name):
         x = things()[name]
         given = x.inputs if isinstance(x, Sheet | Formula) else x.letters
-        first = _FIRST.index(name) if name in _FIRST else len(_FIRST)
+        first = [*_FIRST].index(name) if name in _FIRST else len(_FIRST)
         return (isinstance(x, Formula), first, name) if letter in given else None
 
     return [x[-1] for x in sorted(filter(None, map(place, things())))]
