@@ -9,7 +9,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from scalebook.inference.tail import any_slow
+from scalebook.tables import frameworks
 
 from .confrontation import Readings
 from .rows import Measurement, number, read_rows
@@ -71,14 +71,18 @@ def nanotron_stages_of(row: Measurement) -> Measurement:
     return {name: str(x) for name, x in found.items()}
 
 
+# Pipelines of the 3.57B model that are nearer to the first series, of those that are labelled second and first.
+_OF_FIRST = (0.12, 0.99)
+
+
 def nanotron_readings(stanza, rows: list[Measurement]) -> Readings:
-    """Return both readings of each run, even nodes or one slow node, since rows do not say which."""
+    """Return both readings of each run, of the second and of the first series, since rows do not say which."""
     runs = [stanza.call(row).runs[0] for row in rows]
-    even = np.array([x.step_time - x.stall_exposed for x in runs])
-    stalled = np.array([x.stall_time * x.received_tensors * (x.microbatches + x.pp - 1) for x in runs])
-    chance = np.array([any_slow(slow_share=x.slow_share, ways=x.devices / x.scaleup_size) for x in runs])
-    chance = np.where([x.tp > x.stall_ways for x in runs], 1.0, chance) * (stalled > 0)  # one stage gets no messages
-    return Readings(np.array([even, even + stalled]), np.array([1 - chance, chance]))
+    tensors = np.array([x.received_tensors * (x.microbatches + x.pp - 1) for x in runs])
+    stalled = frameworks.nanotron_early.stall_time * tensors
+    later = np.array([x.step_time - x.stall_exposed for x in runs])
+    chance = np.where([row["series"] == "first" for row in rows], *_OF_FIRST[::-1]) * (tensors > 0)
+    return Readings(np.array([later, later + stalled]), np.array([1 - chance, chance]))
 
 
 # Pipelines
