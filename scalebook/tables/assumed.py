@@ -5,7 +5,6 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
 from importlib.resources import files
 
 import numpy as np
@@ -33,10 +32,8 @@ def complete(rows: Mapping[str, Row]) -> None:
             key: row for key, row in rows.items() if letter in row and len(row.kin) == 1 and _is_compared(row, rule)
         }
         for row in rows.values():
-            if letter not in row and rule.get("unless") not in row:
+            if letter not in row:
                 row.cells[letter] = _assumed(letter, row, rule, known)
-                if letter == "peak_bf16":
-                    row.cells["peak_flops"] = replace(row.cells[letter], note=f"bf16; {row.cells[letter].note}")
 
 
 def _is_compared(row: Row, rule: Mapping) -> bool:
