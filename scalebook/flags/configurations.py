@@ -15,7 +15,7 @@ from typing import Any
 
 from scalebook import tables
 from scalebook.flags.rules import complete, follow
-from scalebook.flags.table import Flag, Flags, frameworks, text_of
+from scalebook.flags.table import Flag, Flags, frameworks, modules_named, text_of
 from scalebook.flags.text import guess, parsed, written
 from scalebook.language import Row
 from scalebook.language.notation import either, nearest, quoted
@@ -134,6 +134,8 @@ def read(source: str | PathLike | Mapping, framework: str | None = None, **known
             if _is_unsaid(entry, entry.usual):
                 notes.append(f"{entry.shown} {entry.usual}, since it is not given: {entry.note}")
     found |= follow(framework, given, found, known)
+    if "recompute-modules" in given and found.get("recompute") == "selective":
+        found["recompute"] = modules_named(given["recompute-modules"])
     precision = found.pop("precision", None)
     shape = {x.letter for x in table.values() if x.subject == "shape"}
     notes += [f"{table[x].shown} {text_of(given[x])}: {table[x].note}" for x in given if _is_unsaid(table[x], given[x])]
@@ -205,9 +207,11 @@ def write(strategy, framework: str = "megatron", layers: int | None = None, **le
     if stray := [x for x in wanted if x not in _LETTERS and x not in WORDS and x != "precision"]:
         raise TypeError(f"a strategy has no letter {stray[0]!r}; {nearest(stray[0], [*_LETTERS, *WORDS])}")
     wanted = {x: getattr(y, "name", _plain(y)) for x, y in wanted.items()}
-    if "recompute" in wanted:  # modules in one order
-        wanted["recompute"] = WORDS["recompute"].value(wanted["recompute"])
     found = _simple(table, wanted)
+    if "recompute" in wanted:
+        named = wanted["recompute"] = WORDS["recompute"].value(wanted["recompute"])  # modules in one order
+        if named not in WORDS["recompute"].values:
+            found |= {"recompute-granularity": "selective", "recompute-modules": named.replace(",", " ")}
     complete(framework, wanted, found, layers)
     text = written({x: found[x] for x in table if x in found}, framework)
     _check_same(table, wanted, text, layers)

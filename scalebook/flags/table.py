@@ -1,5 +1,6 @@
 """The table of flags (`flags.toml`): every flag as an object, by framework."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,11 +11,12 @@ from typing import Any
 
 from scalebook.language.notation import either, quoted
 from scalebook.language.renamed import renamed
+from scalebook.language.words import WORDS
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.training.optimizers import OPTIMIZERS
 from scalebook.training.rules import COUNTS, not_whole
 
-__all__ = ["Flag", "Flags", "first_formulas", "frameworks", "number", "optimizer_named", "text_of"]
+__all__ = ["Flag", "Flags", "first_formulas", "frameworks", "modules_named", "number", "optimizer_named", "text_of"]
 
 __getattr__ = renamed(__name__)
 
@@ -101,6 +103,16 @@ def optimizer_named(name, mode: str = "duplicated") -> str | None:
     if mode not in modes:
         raise ValueError(f"--muon-tp-mode is {quoted(mode)}, of which nothing is known; known are {either(modes)}")
     return modes[mode]
+
+
+def modules_named(value) -> str:
+    """Return the word for the modules that Megatron-Core recomputes, from a list or a text.
+
+    >>> modules_named("moe_act layernorm"), modules_named(["core_attn"])
+    ('layernorm,moe_act', 'selective')
+    """
+    names = value if isinstance(value, list) else re.findall(r"\w+", text_of(value))
+    return "selective" if names == ["core_attn"] else WORDS["recompute"].value(names)
 
 
 class Flags(Mapping):

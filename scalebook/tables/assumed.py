@@ -5,7 +5,6 @@
 
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
@@ -34,13 +33,10 @@ def complete(row: Row, everyone: Callable[[], list[Row]]) -> None:
     (True, True)
     """
     for letter, rule in _rules().items():
-        if letter in row or rule.get("unless") in row:
-            continue
-        # relatives of a device, and its core or its die, would count it twice
-        known = [x for x in everyone() if x.states(letter) and len(x.kin) == 1 and _is_compared(x, rule)]
-        row.cells[letter] = _assumed(letter, row, rule, known)
-        if letter == "peak_bf16":
-            row.cells["peak_flops"] = replace(row.cells[letter], note=f"bf16; {row.cells[letter].note}")
+        if letter not in row:
+            # relatives of a device, and its core or its die, would count it twice
+            known = [x for x in everyone() if x.states(letter) and len(x.kin) == 1 and _is_compared(x, rule)]
+            row.cells[letter] = _assumed(letter, row, rule, known)
 
 
 def _is_compared(row: Row, rule: Mapping) -> bool:
