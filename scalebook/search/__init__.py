@@ -19,7 +19,7 @@ from types import ModuleType
 
 from scalebook.language.notation import either
 
-from .arguments import each, problem_of, refuse_unused, sizes_of
+from .arguments import each, problem_of, refuse_unused, sizes_of, within
 from .parts import check_executor, run, tasks
 from .pricing import built
 from .problem import Problem, about, layouts, word_combinations
@@ -72,6 +72,7 @@ def search(
     if isinstance(most, bool) or not isinstance(most, Real) or not most > 0:
         raise TypeError(f"most is a number of strategies, such as most=1e10, not {most!r}")
     cases, letters = each(knowns, letters)
+    letters, subject_to = within(sheet, letters, subject_to)
     if hasattr(sheet, "posed"):
         sheet, letters = sheet.posed([x for x, _ in cases], letters)
     found: list[Search] = []

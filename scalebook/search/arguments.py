@@ -21,7 +21,7 @@ from scalebook.tables import Engine, Framework, Table
 from .problem import Limit, Problem
 from .space import Searchable, Space, needs, searchable
 
-__all__ = ["each", "limit", "margins", "one_number", "problem_of", "refuse_unused", "sizes_of"]
+__all__ = ["each", "limit", "margins", "one_number", "problem_of", "refuse_unused", "sizes_of", "within"]
 
 _ASKED = ("minimize", "maximize", "against", "subject_to", "lift", "best", "most")  # of a search besides letters
 _VALUES = 1_000_000  # values of one letter; more are probably a mistake
@@ -151,6 +151,19 @@ def each(knowns: tuple, letters: Mapping) -> tuple[list[tuple[tuple, str]], dict
     return [(tuple(y if x is None else x for x in rest), y.name) for y in devices], letters
 
 
+def within(thing, letters: Mapping, subject_to) -> tuple[dict, list[str]]:
+    """Take limits out of the letters: tpot="<30 ms" is a target of a service, memory="<= 70 GB" a limit."""
+    left, limits = {}, [*_texts("subject_to", subject_to, "memory <= 70 GB")]
+    for name, x in letters.items():
+        if not (found := isinstance(x, str) and re.fullmatch(r"\s*([<>])=?\s*(.+)", x)):
+            left[name] = x
+        elif name in getattr(thing, "targets", ()) and found[1] == "<":
+            left[name] = found[2]
+        else:
+            limits.append(f"{name} {found[1]}= {found[2]}")
+    return left, limits
+
+
 def sizes_of(thing, letters: dict) -> list[dict]:
     """Return the letters once for each of several numbers of devices, for a thing whose layout shares them."""
     many = letters.get("devices")
@@ -177,7 +190,9 @@ def _split(space: Space, letters: Mapping) -> tuple[dict[str, tuple], dict[str, 
         if name in space.elsewhere:
             raise TypeError(space.elsewhere[name])
         if name not in space.words and name not in NOTATION:
-            raise LookupError(f"no letter is called {quoted(name)}; {nearest(name, {*NOTATION, *space.words, *_ASKED})}")
+            raise LookupError(
+                f"no letter is called {quoted(name)}; {nearest(name, {*NOTATION, *space.words, *_ASKED})}"
+            )
         if isinstance(x, np.ndarray):
             x = x.tolist()
         is_many = isinstance(x, Iterable) and not isinstance(x, (str, Mapping))

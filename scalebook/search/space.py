@@ -75,7 +75,8 @@ class Space:
 
     - `solve`: a letter that follows from the choices, the letters it is found by, and a function of (`at`, shape) that
       returns its values. `at(letter, values)` returns a letter at trial values.
-    - `is_front`: True if the Pareto front is the answer. `shown`: letters of a row to show next to its choices.
+    - `is_front`: True if the Pareto front is the answer. `shown`: letters of a row to show next to its choices, if the
+      first of them has a value.
     - `remark`: function that returns what a reader should know about the rejected strategies, counted by name.
     """
 

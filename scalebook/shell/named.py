@@ -25,7 +25,7 @@ from scalebook.search.space import searchable
 __all__ = ["FILES", "ROWS", "find", "is_thing", "priced", "read", "row", "things", "things_with", "value", "words"]
 
 ROWS = {"model": "models", "device": "accelerators", "link": "links", "cluster": "clusters"}  # kind of a row: its table
-_FIRST = ("training_step", "serve", "decode_step", "decoding")  # which an error names first
+_SAID_FIRST = ("training_step", "serve", "decode_step", "decoding")  # which an error names first
 FILES = {".toml": "device", ".json": "model"}  # kind of row in a reader's own file, by suffix
 # Rooms and files that hold nothing to call.
 _ABOVE = ("calculon", "shell", "measurements", "measure", "display", "book", "__main__.py")
@@ -61,7 +61,7 @@ def things_with(letter: str) -> list[str]:
     def place(name):
         x = things()[name]
         given = x.inputs if isinstance(x, Sheet | Formula) else x.letters
-        first = _FIRST.index(name) if name in _FIRST else len(_FIRST)
+        first = _SAID_FIRST.index(name) if name in _SAID_FIRST else len(_SAID_FIRST)
         return (isinstance(x, Formula), first, name) if letter in given else None
 
     return [x[-1] for x in sorted(filter(None, map(place, things())))]
