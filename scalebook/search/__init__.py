@@ -47,14 +47,18 @@ def search(
     """Price every strategy that can run.  Return the best ones, the Pareto front, and counts of why the others are out.
 
     `sheet` is a sheet, a formula, or any other `Searchable` (training_step, serve, Calculon's Strategies).  `knowns`
-    are rows (a model, a device or a list of devices) and formulas that replace the sheet's own.  `letters` gives all
-    else that is known.  A letter or word whose value is a list is searched over that list; of a plain sheet no other
-    is, and `minimize` or `maximize` names the objective.  If a sheet computes the memory that a device holds, it must
-    fit.  A training step needs `devices` and `global_batch`, and its `space` lists the defaults.  For `serve`,
-    `devices` is the most that may be used, `tpot` and `ttft` are targets, and each layout must serve `rate`.
+    are rows (a model, a device, or a list or table of devices, frameworks or engines) and formulas that replace the
+    sheet's own.  `letters` gives all else that is known; a letter that no strategy uses is refused.  A letter or word
+    whose value is a list is searched over that list; of a plain sheet no other is, and `minimize` or `maximize` names
+    the objective.  If a sheet computes the memory that a device holds, it must fit.  A training step needs `devices`,
+    one number or several, and `global_batch`; its `space` lists the defaults.  Its memory keeps below the capacity by
+    `memory_margin`, by default the upper end of the interval of memory.  For `serve`, each layout must serve `rate` or
+    `users`, `devices` is the most that may be used (by default the fewest that serve), and `tpot` and `ttft` are
+    targets.
 
-    `against` is the second objective of the Pareto front; less of it is better.  `subject_to` adds limits ("memory <=
-    70 GB", "mfu >= 0.4"), and `lift` drops rules and limits by name.  A letter or word that makes no difference to a
+    `against` is the second objective of the Pareto front; less of it is better.  Objectives are letters that the sheet
+    gives.  `subject_to` adds limits ("memory <= 70 GB", "mfu >= 0.4"); tpot="< 30 ms" is a limit too.  Limits are held
+    as they are said, without a margin, and `lift` drops rules and limits by name.  A letter or word that makes no difference to a
     strategy keeps its first value, so that no strategy is counted twice.  Ties go to the first strategy.
 
     The search refuses more than `most` strategies (one core prices a billion in a few minutes).  `executor` is any

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from scalebook.language import NOTATION, Formula, Row
-from scalebook.language.notation import either
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.language.units import show
 
@@ -266,9 +265,8 @@ class Devices(Search):
     @property
     def _several(self):
         sizes = {x.problem.values.get("devices") for x in self.searches}
-        return dict.fromkeys(
-            [*(["devices"] if len(sizes) > 1 else []), *(n for x in self.searches for n in x._several)]
-        )
+        several = (n for x in self.searches for n in x._several)
+        return dict.fromkeys([*(["devices"] if len(sizes) > 1 else []), *several])
 
 
 class Neighbours:

@@ -126,8 +126,9 @@ class Searchable(Protocol):
     any of their values).  It returns the Sheet that prices strategies with these words, the rows to call it with, and
     the letters that are not words.  A call returns the Row of one strategy.  For other processes, it must pickle.
 
-    It may have `letters`, all that it takes.  It may have `posed(cases, letters)`, which interprets a call whose letters are not its choices: it returns the thing
-    to search instead, and the remaining letters.  That thing may have `unmet(cases, letters, rejected)`, the sentence
+    It may have `letters`, all that it takes, and `targets`, letters whose values are the most that may be.  It may have
+    `posed(cases, letters)`, which interprets a call whose letters are not its choices: it returns the thing to search
+    instead, and the remaining letters.  That thing may have `unmet(cases, letters, rejected)`, the sentence
     to raise if nothing was found.  `cases` are the positional rows, once per device.
     """
 

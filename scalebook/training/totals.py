@@ -9,8 +9,8 @@ from scalebook.training.assumptions import host_efficiency
 __all__ = [
     "TOTALS", "attention_peak_bf16", "attention_peak_same", "batch_of_microbatches", "devices_of_ways",
     "hardware_flops", "hfu", "link_of_host", "longest_sequence", "mfu", "microbatches_of_batch", "model_flops",
-    "pcie_achieved", "step_cost", "step_energy", "train_cost", "train_energy", "train_rate", "train_time", "useful_times", "ways_left",
-    "wide_efficiency",
+    "pcie_achieved", "step_cost", "step_energy", "train_cost", "train_energy", "train_rate", "train_time",
+    "useful_times", "ways_left", "wide_efficiency",
 ]  # fmt: skip
 
 
