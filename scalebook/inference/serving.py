@@ -5,7 +5,7 @@ in a mixed step together with the decoding sequences, which it delays.
 """
 
 from collections.abc import Mapping
-from functools import cache, cached_property
+from functools import cache
 
 import numpy as np
 from sympy import Max, Min
@@ -224,9 +224,13 @@ class Serve(Step):
     def sheet_of(self, dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
         return serve_sheet(dense, moe, work.exchange, *more, overlap=work.overlap)
 
-    @cached_property
-    def letters(self) -> frozenset[str]:
-        return (super().letters | {"rate"}) - {"cached_tokens"}
+    @property
+    def takes(self) -> dict[str, float | None]:
+        return super().takes | {"rate": None}
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        return tuple(x for x in super().gives if x != "cached_tokens")
 
     def plan(self, knowns: tuple, letters: Mapping, may_be_one: bool = False) -> tuple[Sheet, tuple, dict]:
         if "cached_tokens" in letters:  # attention reads the same tokens, which it would not follow
