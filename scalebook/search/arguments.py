@@ -21,7 +21,7 @@ from scalebook.tables import Engine, Framework, Table
 from .problem import Limit, Problem
 from .space import Searchable, Space, needs, searchable
 
-__all__ = ["each", "limit", "margins", "one_number", "problem_of", "refuse_unused", "sizes_of"]
+__all__ = ["each", "limit", "margins", "one_number", "problem_of", "refuse_unused", "sizes_of", "within"]
 
 _ASKED = ("minimize", "maximize", "against", "subject_to", "lift", "best", "most")  # of a search besides letters
 _VALUES = 1_000_000  # values of one letter; more are probably a mistake
@@ -149,6 +149,19 @@ def each(knowns: tuple, letters: Mapping) -> tuple[list[tuple[tuple, str]], dict
     if devices is None:
         return [(tuple(rest), "")], letters
     return [(tuple(y if x is None else x for x in rest), y.name) for y in devices], letters
+
+
+def within(thing, letters: Mapping, subject_to) -> tuple[dict, list[str]]:
+    """Take limits out of the letters: tpot="<30 ms" is a target of a service, memory="<= 70 GB" a limit."""
+    left, limits = {}, [*_texts("subject_to", subject_to, "memory <= 70 GB")]
+    for name, x in letters.items():
+        if not (found := isinstance(x, str) and re.fullmatch(r"\s*([<>])=?\s*(.+)", x)):
+            left[name] = x
+        elif name in getattr(thing, "targets", ()) and found[1] == "<":
+            left[name] = found[2]
+        else:
+            limits.append(f"{name} {found[1]}= {found[2]}")
+    return left, limits
 
 
 def sizes_of(thing, letters: dict) -> list[dict]:

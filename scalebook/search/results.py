@@ -10,6 +10,7 @@ from scalebook.language import NOTATION, Formula, Row
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.language.units import show
 
+from .frames import Frame
 from .pricing import built
 from .space import called_with, divisors
 
@@ -54,6 +55,10 @@ class Found:
     def row(self) -> Row:
         """Everything that the sheet computes for this strategy."""
         return self._problem.sheet(*self._problem.knowns, **self._call_letters)
+
+    def __call__(self, **letters) -> Row:
+        """Return the row of this strategy with some letters or words changed."""
+        return self._problem.sheet(*self._problem.knowns, **self._call_letters | letters)
 
     @property
     def call(self) -> str:
@@ -114,7 +119,7 @@ class Best(list):
             raise IndexError(f"{len(self) or 'no'} strategies are here; {why}") from None
 
 
-class Search:
+class Search(Frame):
     """The result of a search.
 
     - `best`: the best strategies in order, each with a `row`.
@@ -168,9 +173,23 @@ class Search:
         names = [n for n in layout if n in several or any(x.letters[n] > 1 for x in self.best if n in x.letters)]
         return dict.fromkeys([*names, *several])
 
+    def records(self) -> list[dict]:
+        """Return the best strategies as dictionaries: device, objectives, letters, words and what else is shown."""
+        more = [n for n in ("devices", *self._shown) if n not in self.problem.axes]
+        return [
+            ({"device": x.device} if x._search.device else {})
+            | x.values | x.letters | x.words | {n: x.row.get(n) for n in more}
+            for x in self.best
+        ]  # fmt: skip
+
+    @cached_property
+    def _shown(self) -> tuple[str, ...]:
+        """The letters that a space shows next to choices, if the first of them has a value."""
+        shown = tuple(n for n in self.problem.space.shown if n not in self.problem.axes)
+        return shown if shown and self.best and any(shown[0] in x.row for x in self.best) else ()
+
     def _tables(self):
-        axes = dict.fromkeys(self.problem.axes)
-        shown = [n for n in self.problem.space.shown if n not in axes]
+        axes, shown = dict.fromkeys(self.problem.axes), self._shown
         names = [n for n in self._several if n not in (*axes, *shown)]
         devices = ["device"] * any(x._search.device for x in self.best)
         rows = []
@@ -189,7 +208,7 @@ class Search:
 
 
 def _shown(values, letters) -> list[str]:
-    return [show(values[n], NOTATION[n].unit) for n in letters]
+    return [show(values[n], NOTATION[n].unit) if n in values else "" for n in letters]
 
 
 def _order(problem):
@@ -246,9 +265,8 @@ class Devices(Search):
     @property
     def _several(self):
         sizes = {x.problem.values.get("devices") for x in self.searches}
-        return dict.fromkeys(
-            [*(["devices"] if len(sizes) > 1 else []), *(n for x in self.searches for n in x._several)]
-        )
+        several = (n for x in self.searches for n in x._several)
+        return dict.fromkeys([*(["devices"] if len(sizes) > 1 else []), *several])
 
 
 class Neighbours:

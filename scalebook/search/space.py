@@ -80,7 +80,8 @@ class Space:
 
     - `solve`: a letter that follows from the choices, the letters it is found by, and a function of (`at`, shape) that
       returns its values. `at(letter, values)` returns a letter at trial values.
-    - `is_front`: True if the Pareto front is the answer. `shown`: letters of a row to show next to its choices.
+    - `is_front`: True if the Pareto front is the answer. `shown`: letters of a row to show next to its choices, if the
+      first of them has a value.
     - `remark`: function that returns what a reader should know about the rejected strategies, counted by name.
     """
 
@@ -131,9 +132,10 @@ class Searchable(Protocol):
     any of their values).  It returns the Sheet that prices strategies with these words, the rows to call it with, and
     the letters that are not words.  A call returns the Row of one strategy.  For other processes, it must pickle.
 
-    It may have `letters`, all that it takes, and `posed(cases, letters)`, which interprets a call whose letters are not its
-    choices: it returns the thing to search instead, and the remaining letters.  That thing may have `unmet(cases,
-    letters, rejected)`, the sentence to raise if nothing was found.  `cases` are the positional rows, once per device.
+    It may have `letters`, all that it takes, and `targets`, letters whose values are the most that may be.  It may have
+    `posed(cases, letters)`, which interprets a call whose letters are not its choices: it returns the thing to search
+    instead, and the remaining letters.  That thing may have `unmet(cases, letters, rejected)`, the sentence
+    to raise if nothing was found.  `cases` are the positional rows, once per device.
     """
 
     name: str

@@ -111,9 +111,9 @@ def sweep(
         raise ValueError("devices has no values to sweep: give at least one, as in devices=range(8, 1025, 8)")
     question = partial(problem_of, sheet, knowns, minimize, maximize, None, subject_to, lift, best, letters)
     start, first = time.perf_counter(), question(devices=sizes[0])
-    refuse_unused(first, letters)
     if not first.space.layout or first.space.solve:
         raise TypeError(f"a sweep goes over devices in a layout, and {first.sheet.name} has none: search it instead")
+    refuse_unused(first, letters)
     # each task gets sizes from the whole range, because small sizes take longer
     number = -(-len(sizes) // SIZES)
     calls = [(priced_sizes, question, sizes[i::number]) for i in range(number)]
