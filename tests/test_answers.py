@@ -18,6 +18,7 @@ DENSE = dict(tp=8, pp=4, dp=4, global_batch=128, seq=8192)
 EXPERTS = dict(pp=16, ep=64, dp=128, microbatches=120, seq=4096)
 CALLS = {
     "dense": (training_step, models.llama3_70b, accelerators.h100, frameworks.nemo, DENSE),
+    "told": (training_step, models.llama3_70b, accelerators.h100, frameworks.nemo, DENSE | {"tp_pieces": 0.5}),
     "with a bill": (
         training_step, models.llama3_70b, accelerators.h100, frameworks.megatron,
         DENSE | {"train_tokens": 1e12, "pp": 8}
@@ -134,6 +135,14 @@ def test_a_model_without_parameters_has_a_bill_without_failures():
     shape = models.shaped(layers=24, hidden=2048, heads=16, vocab=32000)
     found = training_step(shape, accelerators.h100, dp=8, global_batch=64, seq=2048, train_tokens=1e9).answer.bill
     assert found.row.goodput == 1 and "params are not known" in found.said
+
+
+@pytest.mark.parametrize("letters", [dict(output=1), dict(output=2)])
+def test_a_service_of_one_token_says_why_it_has_no_time_per_token(letters):
+    found = serve(models.llama3_8b, accelerators.h100, users=8, prompt=1024, **letters)
+    said = repr(found)
+    assert len(said.splitlines()) <= 12 and ("has no value here" in said) == ("tpot" not in found)
+    jsonschema.validate(found.to_dict(), SCHEMA)
 
 
 def test_a_call_is_repeated():

@@ -56,7 +56,9 @@ class Answer:
         return nearest_fit(self.run)
 
     @cached_property
-    def interval(self) -> tuple[float, float]:
+    def interval(self) -> tuple[float, float] | None:
+        if self.letter not in self.run:
+            return None
         if f"{self.letter}_low" in self.run:
             return self.run[f"{self.letter}_low"], self.run[f"{self.letter}_high"]
         found = self.run.interval(self.letter)
@@ -94,12 +96,12 @@ class Answer:
         """Return the lines of the answer, each with a label and a text; whether it fits comes first."""
         run = self.run
         found = [self._fit(), self._time()]
-        if part := nearest_parts(run, self.letter):
+        if self.interval and (part := nearest_parts(run, self.letter)):
             parts = part_lines(run, part, 3)
             found.append(("bound by", ", ".join(f"{short_meaning(n)} {share}" for n, _, share in parts)))
         found += [("assumed", str(x)) for x in self.assumed[:3]]
-        found += self._costs()
-        best = next(iter(quick_changes(run)), None) if self.fits is not False else None
+        found += self._costs() if self.interval else []
+        best = next(iter(quick_changes(run)), None) if self.interval and self.fits is not False else None
         found += [("next", str(best))] if best else []
         return [x for x in found if x]
 
@@ -129,6 +131,8 @@ class Answer:
         return "does not fit", f"{held} of {most} on each device; {would}"
 
     def _time(self) -> tuple[str, str]:
+        if not self.interval:
+            return self.letter, self.run.missing.get(self.letter, "is not known")
         low, high = (with_unit(x, "s") for x in self.interval)
         more = [f"{n.upper()} {self._shown(n)}" for n in ("mfu", "ttft") if n in self.run]
         if "train_rate" in self.run:
@@ -139,7 +143,7 @@ class Answer:
 
     def _costs(self) -> list[tuple[str, str]]:
         run = self.run
-        if "device_rate" in run:
+        if self.letter == "tpot":
             cost = f"{self._shown('million_cost')} for a million output tokens" if "million_cost" in run else _UNPRICED
             return [("speed", f"{self._shown('device_rate')} on each device"), ("cost", cost)]
         if not self.bill:
@@ -165,10 +169,7 @@ class Answer:
 
 def answer_of(run: Row) -> Answer | None:
     """Return the answer of a training step or a service, or None for a call with arrays."""
-    letter = answer_letter(run)
-    if letter not in run or any(np.ndim(x) for x in run.values()):
-        return None
-    return Answer(run)
+    return None if any(np.ndim(x) for x in run.values()) else Answer(run)
 
 
 def row_as_dict(row: Row) -> dict[str, Any]:
@@ -191,7 +192,7 @@ def row_as_dict(row: Row) -> dict[str, Any]:
         }
         for n, cell in row.cells.items()
     }
-    if answer:
+    if answer and answer.interval:
         letters[answer.letter] |= dict(zip(("low", "high"), answer.interval, strict=True))
     said = _answer_as_dict(answer) if answer else None
     return {"name": row.name, "letters": letters, "missing": dict(row.missing), "answer": said}

@@ -77,7 +77,7 @@ def answer_letter(run: Row) -> str:
     """
     if run.call is None:
         raise TypeError(f"{run.name} is no result of training_step or serve, and only these have an answer")
-    return "step_time" if "step_time" in run else "tpot"
+    return "tpot" if run.call.thing.name == "serve" else "step_time"
 
 
 def assumed(run: Row, most: int = MOST) -> tuple[Assumption, ...]:
@@ -86,31 +86,32 @@ def assumed(run: Row, most: int = MOST) -> tuple[Assumption, ...]:
     Each end is the time of the same call with the assumption at another value: `run.call.again(**end.letters)`.
     """
     letter = answer_letter(run)
+    if letter not in run:
+        return ()
     found = [x for x in (_assumption(run, letter, *y) for y in _candidates(run, letter)) if x and x.moved > LEAST]
     return tuple(sorted(found, key=lambda x: -x.moved)[:most])
 
 
 def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]:
     """Yield letters that share an assumed value, and its other values."""
-    given = run.call.letters.keys()
     open_cells = {}
     for cause in causes(run, letter):
         cell = run.cells[cause.letter]
         moves = max(abs(x / run[letter] - 1) for x in (cause.low, cause.high)) > LEAST
-        if moves and not cell.inputs and cause.letter not in given:
+        if moves and not cell.inputs:
             open_cells[cause.letter] = cell
     for name, cell in open_cells.items():
         names = tuple(n for n, x in run.cells.items() if x is cell)
         most = 1.0 if NOTATION[name].sign == "share" else np.inf
         yield (name, *(n for n in names if n != name)), [min(cell.value * x, most) for x in usual_ends(name, cell)]
     rows = [frameworks[x] for x in (FASTEST, SLOWEST)] if letter == "step_time" else []
-    for name in sorted({n for row in rows for n in row} & {*run} - given - open_cells.keys()):
+    for name in sorted({n for row in rows for n in row} & {*run} - open_cells.keys()):
         cell = run.cells[name]
         if cell.formula is None and cell.low is None and cell.origin != "given":
             values = [row.get(name, DEFAULT_LETTERS.get(name)) for row in rows]
             yield (name,), [x for x in values if x is not None]
     for name, values in _OTHERS.items():
-        if name not in given and (name in run or (name in _DEFAULT_OF and letter == "tpot")):
+        if name not in run.call.letters and (name in run or (name in _DEFAULT_OF and letter == "tpot")):
             yield (name,), list(values)
 
 

@@ -71,7 +71,7 @@ def _tried(run: Row, candidates: Iterable[Candidate], is_free: bool = True) -> I
             gain = _rate(new) / _rate(run) - 1
         except (LookupError, TypeError, ValueError, AttributeError):  # this change does not go with this call
             continue
-        if fits(new) is not False:
+        if fits(new) is not False and answer_letter(run) in new:
             yield Change(said or _letters_said(run, letters), rows, letters, new, gain, is_free)
 
 
