@@ -75,90 +75,101 @@ def lab(chromium, tmp_path_factory):
         server.wait(30)
 
 
-def test_chapter_in_jupyterlab(chromium, lab):
-    """Python and the page's JavaScript both answer here, and agree."""
+@pytest.fixture(scope="module")
+def page(chromium, lab):
+    """JupyterLab with the chapter in front.  To open it takes a browser ten seconds of a core: all tests share it."""
     with open_page(chromium, viewport={"width": 1400, "height": 1600}) as page:
         page.goto(lab)
-        page.locator(".jp-Notebook .jp-CodeCell").first.click()
-        in_words = page.locator(".jp-OutputArea-output", has_text="Calculator(token_time=")
-        in_words.first.wait_for()  # until it is run
-        assert page.locator(".sb-calculator, .jp-RenderedText [data-mime-type*=stderr]").count() == 0
-        page.get_by_role("menuitem", name="Run", exact=True).click()
-        page.get_by_text("Run All Cells", exact=True).first.click()
-        box, (_, calc) = page.locator(".sb-calculator").first, calculators(NOTEBOOK)[0]
-        box.wait_for()
-        # The kernel answers a drag when it is done with the cells, and a curve is drawn when it is seen.
-        page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for()
-        box.scroll_into_view_if_needed()
-        box.locator(".sb-curve path:visible").first.wait_for()
-        box.evaluate("(x) => x.querySelectorAll('details').forEach((fold) => (fold.open = true))")
-        for handle in box.locator("input[type=range]").all():
-            before = answered(box)
-            for _ in range(3):  # while later cells run, a page may miss a drag
-                drag(page, handle, -40)
-                settled(page)
-                if answered(box) != before:
-                    break
-            page.evaluate(KERNEL_IS_DONE)
+        page.locator(".jp-Notebook .jp-CodeCell").first.wait_for()
+        yield page
+
+
+def opened(page, name):
+    """The panel of another notebook, in front."""
+    page.evaluate("(path) => jupyterapp.commands.execute('docmanager:open', { path }).then(() => null)", name)
+    panel = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
+    panel.locator(".jp-CodeCell").first.wait_for()
+    return panel
+
+
+def from_menu(menu, page, *names):
+    """What a menu offers, by the names on the way there."""
+    page.get_by_role("menuitem", name=menu, exact=True).click()
+    for name in names[:-1]:
+        page.get_by_text(name, exact=True).first.hover()
+    page.get_by_text(names[-1], exact=True).first.click()
+
+
+def darken(page):
+    from_menu("Settings", page, "Theme", "JupyterLab Dark")
+    page.locator('body[data-jp-theme-light="false"]').wait_for(state="attached")  # Playwright may hold it for empty
+
+
+def test_chapter_in_jupyterlab(page):
+    """Python and the page's JavaScript both answer here, and agree."""
+    page.locator(".jp-Notebook .jp-CodeCell").first.click()
+    in_words = page.locator(".jp-OutputArea-output", has_text="Calculator(token_time=")
+    in_words.first.wait_for()  # until it is run
+    assert page.locator(".sb-calculator, .jp-RenderedText [data-mime-type*=stderr]").count() == 0
+    from_menu("Run", page, "Run All Cells")
+    box, (_, calc) = page.locator(".sb-calculator").first, calculators(NOTEBOOK)[0]
+    box.wait_for()
+    # The kernel answers a drag when it is done with the cells, and a curve is drawn when it is seen.
+    page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for()
+    box.scroll_into_view_if_needed()
+    box.locator(".sb-curve path:visible").first.wait_for()
+    box.evaluate("(x) => x.querySelectorAll('details').forEach((fold) => (fold.open = true))")
+    for handle in box.locator("input[type=range]").all():
+        before = answered(box)
+        for _ in range(3):  # while later cells run, a page may miss a drag
+            drag(page, handle, -40)
             settled(page)
-            assert answered(box) == python_says(calc, chosen(box)) != before
-        assert box.locator(".sb-worked .sb-equation mjx-container").count() == 1
-        assert page.locator('[data-mime-type="application/vnd.jupyter.stderr"]').count() == 0
-        assert set(page.evaluate(WORDS)) == {"left"} and min(page.evaluate(LIGHT)) < 0.2
-        page.get_by_role("menuitem", name="Settings", exact=True).click()
-        page.get_by_text("Theme", exact=True).first.hover()
-        page.get_by_text("JupyterLab Dark", exact=True).first.click()
-        page.locator('body[data-jp-theme-light="false"]').wait_for(state="attached")  # Playwright may hold it for empty
-        page.wait_for_function(f"Math.min(...{LIGHT}) > 0.35")  # no text is dark on dark
-        assert page.outside == []
+            if answered(box) != before:
+                break
+        page.evaluate(KERNEL_IS_DONE)
+        settled(page)
+        assert answered(box) == python_says(calc, chosen(box)) != before
+    assert box.locator(".sb-worked .sb-equation mjx-container").count() == 1
+    assert page.locator('[data-mime-type="application/vnd.jupyter.stderr"]').count() == 0
+    assert set(page.evaluate(WORDS)) == {"left"} and min(page.evaluate(LIGHT)) < 0.2
+    darken(page)
+    page.wait_for_function(f"Math.min(...{LIGHT}) > 0.35")  # no text is dark on dark
+    assert page.outside == []
 
 
 OPENED = script("opened")
 
 
-def test_a_notebook_that_was_only_opened_is_not_unsaved(chromium, lab):
+def test_a_notebook_that_was_only_opened_is_not_unsaved(page):
     """Its kernel's language is written into it when the kernel answers: here it is there already."""
-    with open_page(chromium, viewport={"width": 1400, "height": 1000}) as page:
-        page.goto(lab.replace(NOTEBOOK.name, START.name))
-        tab, marked = page.locator(".lm-TabBar-tab.jp-mod-current"), page.locator(".lm-TabBar-tab.jp-mod-dirty")
-        tab.get_by_text(START.name).wait_for()
-        page.locator(".jp-Notebook .jp-CodeCell").first.wait_for()
-        opened = page.evaluate(OPENED)
-        assert opened["notebook"] == opened["kernel"] and not opened["unsaved"]
-        assert marked.count() == 0
-        cell = page.locator(".jp-Notebook .jp-CodeCell .cm-content").first  # and one that was changed is
-        cell.click()
-        page.keyboard.type("#")
-        marked.wait_for()
+    panel, tab = opened(page, START.name), page.locator(".lm-TabBar-tab.jp-mod-current")
+    tab.get_by_text(START.name).wait_for()
+    held = page.evaluate(OPENED)
+    assert held["notebook"] == held["kernel"] and not held["unsaved"]
+    marked = page.locator(".lm-TabBar-tab.jp-mod-current.jp-mod-dirty")
+    assert marked.count() == 0
+    panel.locator(".jp-CodeCell .cm-content").first.click()  # and one that was changed is
+    page.keyboard.type("#")
+    marked.wait_for()
 
 
-def test_the_planner_says_why_in_jupyterlab(chromium, planned, lab):
+def test_the_planner_says_why_in_jupyterlab(page, planned):
     """Equations are set by JupyterLab, in the dark too; a link leads to the site, since a notebook has no address."""
-    with open_page(chromium, viewport={"width": 1400, "height": 1000}) as page:
-        page.goto(lab.replace(NOTEBOOK.name, PLANNER))
-        page.locator(".jp-Notebook .jp-CodeCell").first.click()
-        page.get_by_role("menuitem", name="Run", exact=True).click()
-        page.get_by_text("Run All Cells", exact=True).first.click()
-        number = page.locator(".pl-num[data-letter=tpot]")
-        number.click()
-        why = page.locator("dialog.pl-why[open]")
-        why.locator("mjx-container").nth(3).wait_for()
-        why.locator("details summary").nth(1).click()
-        why.locator("details details .pl-math mjx-container").first.wait_for()
-        assert r"\(" not in why.inner_text() and r"\[" not in why.inner_text()
-        page.keyboard.press("Escape")
-        page.get_by_role("menuitem", name="Settings", exact=True).click()
-        page.get_by_text("Theme", exact=True).first.hover()
-        page.get_by_text("JupyterLab Dark", exact=True).first.click()
-        page.locator('body[data-jp-theme-light="false"]').wait_for(state="attached")
-        number.click()
-        colour = "(x) => getComputedStyle(x).color.match(/[\\d.]+/g).slice(0, 3).reduce((a, b) => a + b / 765, 0)"
-        assert why.evaluate(colour) > 0.6 and why.locator("mjx-container").first.evaluate(colour) > 0.6
-        page.keyboard.press("Escape")
-        page.get_by_role("button", name="link", exact=True).click()
-        assert (
-            page.locator("dialog[open] pre")
-            .inner_text()
-            .startswith("https://scalebook.github.io/scalebook/book/planner.html#plan=")
-        )
-        assert page.outside == []
+    opened(page, PLANNER).locator(".jp-CodeCell").first.click()
+    from_menu("Run", page, "Run All Cells")
+    page.locator(".pl-num[data-letter=tpot]").click()
+    why = page.locator("dialog.pl-why[open]")
+    why.locator("mjx-container").nth(3).wait_for()
+    why.locator("details summary").nth(1).click()
+    why.locator("details details .pl-math mjx-container").first.wait_for()
+    assert r"\(" not in why.inner_text() and r"\[" not in why.inner_text()
+    page.keyboard.press("Escape")
+    darken(page)
+    page.locator(".pl-num[data-letter=tpot]").click()
+    colour = "(x) => getComputedStyle(x).color.match(/[\\d.]+/g).slice(0, 3).reduce((a, b) => a + b / 765, 0)"
+    assert why.evaluate(colour) > 0.6 and why.locator("mjx-container").first.evaluate(colour) > 0.6
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="link", exact=True).click()
+    said = page.locator("dialog[open] pre").inner_text()
+    assert said.startswith("https://scalebook.github.io/scalebook/book/planner.html#plan=")
+    assert page.outside == []
