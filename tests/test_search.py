@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalebook.language import Formula, symbol
+from scalebook.language.interval import SPREADS
 from scalebook.search import search
 from scalebook.search.plan import Block, Evaluated, Plan, program
 from scalebook.search.space import divisors
@@ -68,7 +69,7 @@ def front(points):
 
 
 def test_it_finds_what_pricing_one_by_one_finds(found):
-    priced, out, groups = [], Counter(), {}
+    priced, out, groups, most = [], Counter(), {}, 24e9 / SPREADS["memory"].high
     for own in one_by_one():
         words = {x: own[x] for x in ("recompute", "sharding", "sequence_parallel", "schedule")}
         groups.setdefault(tuple(words.items()), []).append(own | {"microbatches": 64 / (own["dp"] * own["batch"])})
@@ -82,9 +83,9 @@ def test_it_finds_what_pricing_one_by_one_finds(found):
         letters = {n: np.array([m[n] for m in fine], float) for n in fine[0].keys() - {x for x, _ in words}}
         row = training_step(models.llama3_8b, H100, **asked | letters)
         times, near, far = (np.broadcast_to(row[x], len(fine)) for x in ("step_time", "memory", "offload_memory"))
-        out["memory <= hbm_capacity"] += (near > 24e9).sum()
-        out["offload_memory <= host_capacity"] += ((near <= 24e9) & (far > 6e9)).sum()
-        fits = (near <= 24e9) & (far <= 6e9)
+        out["memory <= hbm_capacity"] += (near > most).sum()
+        out["offload_memory <= host_capacity"] += ((near <= most) & (far > 6e9)).sum()
+        fits = (near <= most) & (far <= 6e9)
         priced += zip(times[fits], near[fits], strict=True)
     assert found.fitting == len(priced)
     assert found.count == len(priced) + sum(out.values())
@@ -162,6 +163,20 @@ def test_limits_rules_and_lifting():
     assert lifted.fitting == lifted.count > plain.count and "tp within scaleup_size" not in lifted.rejected
 
 
+@pytest.mark.parametrize(("margin", "factor"), [(None, SPREADS["memory"].high), (0, 1), (0.1, 1.1), ("25 %", 1.25)])
+def test_a_margin_of_memory_is_kept_and_said(margin, factor):
+    asked = SMALL | dict(tp=[1, 2], pp=[1, 2], best=1000, hbm_capacity="60 GB")
+    said = {} if margin is None else {"memory_margin": margin}
+    found = search(training_step, models.llama3_8b, H100, **asked, **said)
+    every = search(training_step, models.llama3_8b, H100, **asked, lift="memory <= hbm_capacity")
+    assert {repr(x) for x in found.best} == {repr(x) for x in every.best if x.memory * factor <= 60e9}
+    assert ("memory with a margin of" in repr(found)) == (factor > 1)
+    assert len(found.best) < len(every.best)
+    # what the caller limits is limited as it is said
+    bound = search(training_step, models.llama3_8b, H100, **asked, subject_to=f"memory <= {found.best[0].memory!r} B")
+    assert found.best[0].memory in {x.memory for x in bound.best}
+
+
 def test_numbers_are_kept():
     one = search(training_step, models.llama3_8b, H100, **SMALL, dp=8, batch=2, tp=[2, 4, 8])
     assert {x.dp for x in one.best} == {8.0} and all(x.row.batch == 2 for x in one.best)
@@ -208,7 +223,7 @@ def test_neighbours_say_why(found):
 
 
 def test_it_is_shown(found):
-    assert "strategies, " in repr(found) and "memory <= hbm_capacity" in repr(found)
+    assert "strategies can run, " in repr(found) and "memory <= hbm_capacity" in repr(found)
     assert found._repr_html_().count("<table") == 2
     assert "step_time" in repr(found.best[0])
 

@@ -117,7 +117,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   const SAID = { tpot: "a token", ttft: "first token" };
   function reason(row) {
     if (row.why) return row.why;
-    if (row.over) { const [letter, x, name, most, relation] = row.over; return `${{ memory: "memory", tpot: "a token", ttft: "first token" }[letter] ?? meaning(letter)}: ${show(x, unit(letter), 3)} is ${relation === "<=" ? "above" : "below"} ${name ? "the device's " : ""}${show(most, unit(letter), 3)}`; }
+    if (row.over) { const [letter, x, name, most, relation, margin] = row.over; return `${{ memory: "memory", tpot: "a token", ttft: "first token" }[letter] ?? meaning(letter)}: ${show(x, unit(letter), 3)}${margin} is ${relation === "<=" ? "above" : "below"} ${name ? "the device's " : ""}${show(most, unit(letter), 3)}`; }
     if (row.value === null) return row.missing?.outside ? `it holds for ${row.missing.outside.words} only` : "weights and caches do not fit";
     return row.parts.map(([x, by]) => `${SAID[x] ?? nameOf(x)} ${by > 0 ? "+" : "−"}${show(Math.abs(by), unit(x), 3).replaceAll(" ", "\u00a0")}`).join(", ") || "nothing changes";
   }

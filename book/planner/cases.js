@@ -148,7 +148,7 @@ function planCases(engine) {
 
   const training = {
     job: "train", rules: data.rules.train, derived: derivedTraining, reason: reasonTraining,
-    limits: [["memory", "hbm_capacity", "memory <= hbm_capacity"], ["offload_memory", "host_capacity", "offload_memory <= host_capacity"]],
+    limits: [["memory", "hbm_capacity", "memory <= hbm_capacity", data.margins.memory], ["offload_memory", "host_capacity", "offload_memory <= host_capacity"]],
     layout: ["tp", "cp", "ep", "pp", "dp"], ways: ["tp", "cp", "pp", "dp"], beside: ["ep"],
     words: { recompute: "none", sequence_parallel: true, attention: "flash", context_exchange: "gather", sharding: "zero1", schedule: "1f1b" },
 

@@ -25,10 +25,11 @@ from scalebook.inference.step import EXCHANGES, OVERLAPS
 from scalebook.language import NOTATION, SOURCES
 from scalebook.language.interval import SPREADS
 from scalebook.pipeline.schedules import SCHEDULES
+from scalebook.search.arguments import margins
 from scalebook.tables import accelerators, engines, frameworks, libraries, models, precisions
 from scalebook.training.rules import RULES as TRAINING_RULES
 from scalebook.training.shardings import SHARDINGS
-from scalebook.training.step import DEFAULT_LETTERS, default_letters_at
+from scalebook.training.step import DEFAULT_LETTERS, default_letters_at, training_step
 from scalebook.training.strategy import CHOICES
 
 from .flags import flag_texts
@@ -92,6 +93,7 @@ def planner_data() -> dict:
     said["schedules"] = {k: dict(chunks=x.chunks, plain=x.plain, copies=x.copies) for k, x in SCHEDULES.items()}
     said["shardings"] = {k: dict(gathered=x.is_gathered, groups=x.has_groups) for k, x in SHARDINGS.items()}
     said |= dict(trust=trust(), trained=trained(), measured=measured(), flags=flag_texts())
+    said["margins"] = margins(training_step)
     said["spreads"] = {x: [*ends, *SPREADS.with_experts.get(x, ())] for x, ends in SPREADS.items()}
     said["parts"] = {x: part for x, part in PARTS.items() if NOTATION[x].unit in ("s", "B")}
     return said | _words(said, {x for x in graph.nodes if isinstance(x, str)})

@@ -82,7 +82,7 @@ function planSearch(cases) {
     const { rate, devices } = plan.letters, least = rate === undefined ? ["devices", ">=", devices, `devices >= ${devices}`] : ["request_rate", ">=", rate, "request_rate >= rate"];
     const own = plan.job === "serve"
       ? [...Object.entries(targets).filter(([, x]) => x > 0).map(([n, x]) => [n, "<=", x, `${n} <= ${x} s`]), least]
-      : cases.training.limits.map(([a, b, name]) => [a, "<=", b, name]);
+      : cases.training.limits.map(([a, b, name, margin]) => [a, "<=", b, name, 1 + (margin === undefined ? 0 : plan.letters.memory_margin ?? margin)]);
     return [...own, ...(plan.limits ?? [])];
   }
 
@@ -189,8 +189,8 @@ function planSearch(cases) {
         if (rate !== undefined) priceAt[1](asked1(i));
         if (found[at] !== 1 || (job === "serve" && outputs.some((x) => !engine.good(x, found[at + place[x]])))) { out("a formula holds"); continue; }
         count++;
-        const over = one.limits.find(([a, relation, b]) => {
-          const own = found[at + place[a]], bound = typeof b === "string" ? found[at + place[b]] : b;
+        const over = one.limits.find(([a, relation, b, , need = 1]) => {
+          const own = found[at + place[a]] * need, bound = typeof b === "string" ? found[at + place[b]] : b;
           return relation === "<=" ? !(own <= bound) : !(own >= bound);
         });
         if (over) { out(over[3]); continue; }
@@ -251,10 +251,10 @@ function planSearch(cases) {
   const same = (a, b) => Object.keys(a).every((x) => a[x] === b[x]);
   function worth(plan, [objective, second], there, here, why) {
     if (why) return { value: null, why, parts: [] };
-    for (const [letter, relation, bound] of limitsOf(plan)) {
+    for (const [letter, relation, bound, , need = 1] of limitsOf(plan)) {
       if (!(letter in there.values)) continue;
       const most = typeof bound === "string" ? there.values[bound] ?? there.known[bound] : bound, x = there.values[letter];
-      if (relation === "<=" ? x > most : x < most) return { value: null, over: [letter, x, typeof bound === "string" ? bound : "", most, relation], parts: [] };
+      if (relation === "<=" ? x * need > most : x * need < most) return { value: null, over: [letter, x * need, typeof bound === "string" ? bound : "", most, relation, need > 1 ? " with its margin" : ""], parts: [] };
     }
     if (!(objective in there.values)) return { value: null, missing: there.missing[objective], parts: [] };
     let parts = [objective], of = objective, more;

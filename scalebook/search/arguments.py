@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from scalebook.language import NOTATION, Formula, Row
+from scalebook.language.interval import SPREADS
 from scalebook.language.notation import either, nearest, quoted
 from scalebook.language.row import gather, quantity
 
 from .problem import Limit, Problem
 from .space import Searchable, Space, searchable
 
-__all__ = ["each", "limit", "one_number", "problem_of"]
+__all__ = ["each", "limit", "margins", "one_number", "problem_of"]
 
 _VALUES = 1_000_000  # values of one letter; more are probably a mistake
 
@@ -29,6 +30,7 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
     subject_to = _texts("subject_to", subject_to, "memory <= 70 GB")
     lift = _texts("lift", lift, "tp within scaleup_size")
     letters = {**letters, **more}
+    margin = letters.pop("memory_margin", None)
     thing = searchable(sheet, knowns, letters)
     space = thing.space
     several, fixed = _split(space, letters)
@@ -53,7 +55,7 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
     if given := next((x for x in axes if x in fixed), None):
         how = f"leave it out, or bound it, as in subject_to='{given} <= ...'"
         raise TypeError(f"{given} is what the search finds, and {given}={letters[given]!r} says it: {how}")
-    limits, lifted = _limits(space, subject_to, lift), frozenset(lift)
+    limits, lifted = _limits(space, subject_to, lift, margins(thing, margin)), frozenset(lift)
     return Problem(thing, knowns, fixed, values, words, searched, axes, limits, lifted, int(best), maximize is not None)
 
 
@@ -77,9 +79,19 @@ def _refuse_no_count(best) -> None:
         raise ValueError(f"best={best} keeps no strategy: best=1 is the least")
 
 
-def _limits(space: Space, subject_to, lift) -> tuple[Limit, ...]:
-    """Return the limits of the space and of the call, except lifted limits."""
-    limits = [limit(x) for x in (*space.limits, *subject_to)]
+def margins(thing: Searchable, margin=None) -> dict[str, float]:
+    """Return the margin of each letter that the space's own limits leave room above."""
+    if margin is None:
+        return {n: SPREADS[n].high - 1 for n in thing.space.margins}
+    if not thing.space.margins:
+        raise TypeError(f"{thing.name} does not use memory_margin; a search of training_step does")
+    return dict.fromkeys(thing.space.margins, one_number("memory_margin", margin))
+
+
+def _limits(space: Space, subject_to, lift, margins: Mapping[str, float]) -> tuple[Limit, ...]:
+    """Return the limits of the space and of the call, except lifted limits.  Only the space's own keep a margin."""
+    limits = [x._replace(margin=margins.get(x.letter, 0.0)) for x in map(limit, space.limits)]
+    limits += map(limit, subject_to)
     names = [x.name for x in (*space.rules, *limits)]
     if unknown := next((x for x in lift if x not in names), None):
         raise LookupError(f"no rule or limit is called {unknown!r}; {nearest(unknown, names)}")

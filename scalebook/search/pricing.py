@@ -334,10 +334,10 @@ class Pricing:
             if any(map(self.plan.is_wide, places.values())):
                 yield name, self._holds(condition, places, block), False
         letters = self.sheet.letters
-        for letter, relation, bound, name in self.problem.limits:
+        for letter, relation, bound, name, margin in self.problem.limits:
             if letter in letters:
                 other = letters[bound] if isinstance(bound, str) else self.plan.constant(bound)  # entered with the plan
-                own, most = block.value(letters[letter]), block.value(other)
+                own, most = block.value(letters[letter]) * (1 + margin), block.value(other)
                 yield name, own <= most if relation == "<=" else own >= most, True
 
 

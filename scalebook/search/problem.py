@@ -23,12 +23,16 @@ LOOKED, COUNTED = 1 << 15, 1 << 10  # rows that an estimate samples, and rows wh
 
 
 class Limit(NamedTuple):
-    """An upper ("<=") or lower (">=") limit on a letter, by a number or by another letter."""
+    """An upper ("<=") or lower (">=") limit on a letter, by a number or by another letter.
+
+    The letter is `margin` larger than its value: 0.06 says that 75 GB need 79.5 GB.
+    """
 
     letter: str
     relation: str
     bound: float | str
     name: str
+    margin: float = 0.0
 
 
 @dataclass(frozen=True)

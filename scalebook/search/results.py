@@ -147,8 +147,12 @@ class Search:
 
     @property
     def _summary(self) -> str:
-        said = f"{self.count:,} strategies, {self.fitting:,} within all limits"
-        return "; ".join(filter(None, [said, self.remark, self.note]))
+        number = self.fitting + sum(self.rejected.values())
+        said = f"{self.count:,}" if number == self.count else f"{self.count:,} of {number:,}"
+        said = f"{said} strategies{' can run' * (number != self.count)}, {self.fitting:,} within all limits"
+        kept = [x for x in self.problem.limits if x.margin]
+        margins = (f"{x.letter} with a margin of {100 * x.margin:.2g} % (memory_margin)" for x in kept)
+        return "; ".join(filter(None, [said, *margins, self.remark, self.note]))
 
     @property
     def remark(self) -> str:
@@ -255,14 +259,16 @@ class Neighbours:
             found = values[self._objective]
         except (KeyError, ValueError) as error:
             return None, str(error.args[0])
-        for letter, relation, bound, _ in problem.limits:
+        for letter, relation, bound, _, margin in problem.limits:
             own, most = values.get(letter), values.get(bound) if isinstance(bound, str) else bound
             if own is None or most is None:
                 continue
-            if own > most if relation == "<=" else own < most:
+            need = own * (1 + margin)
+            if need > most if relation == "<=" else need < most:
                 unit, than = NOTATION[letter].unit, "above" if relation == "<=" else "below"
                 named = f"{bound} = " if isinstance(bound, str) else ""
-                return None, f"{letter} = {show(own, unit)} is {than} {named}{show(most, unit)}"
+                beside = f" with its margin of {100 * margin:.2g} %" if margin else ""
+                return None, f"{letter} = {show(own, unit)}{beside} is {than} {named}{show(most, unit)}"
         return found, self._parts(sheet, values)
 
     def _parts(self, sheet, values):

@@ -64,6 +64,8 @@ class Space:
     What is left out:
 
     - `rules` and `limits`: conditions on strategies. `within`: conditions for a strategy to be in the space at all.
+    - `margins`: letters that the space's limits keep below their bound by `memory_margin`, by default the upper end of
+      the letter's interval.
     - `reason`: function of values, a sheet (or None) and the lifted names that says why a strategy is left out.
     - `is_signed`: True if each letter must have a value of its sign, as in a call of a sheet.
     - `idle`: for a letter or word, the condition under which it makes a difference; where it makes none, it keeps its
@@ -93,6 +95,7 @@ class Space:
     offloads: tuple[str, ...] = ()
     rules: tuple[Any, ...] = ()  # each with a name, what it needs, and `of`, whether it holds
     limits: tuple[str, ...] = ()
+    margins: tuple[str, ...] = ()
     reason: Callable[[Mapping, Any, Iterable[str]], str | None] = lambda values, sheet, lifted: None
     is_signed: bool = False
     within: Callable[["Problem"], tuple[Callable, ...]] = lambda problem: ()

@@ -103,6 +103,7 @@ TRAINING = Space(
     usual=usual_choices,
     rules=RULES,
     limits=("memory <= hbm_capacity", "offload_memory <= host_capacity"),
+    margins=("memory",),
     reason=reason,
     axes=("step_time", "memory"),
     letters=DEFAULT_LETTERS,
