@@ -16,7 +16,7 @@ __version__ = "0.1.0"  # the only place; pyproject.toml and a test of CITATION.c
 # The rooms, in the order a reader meets them: a module imports from its own room and from those before it.
 ROOMS = (
     "language", "tables", "machine", "block", "attention", "pipeline", "memory", "offload", "search", "inference",
-    "training", "runs", "flags", "calculon", "shell", "measurements", "measure", "claims",
+    "training", "runs", "answers", "flags", "calculon", "shell", "measurements", "measure", "claims",
     "display", "book",
 )  # fmt: skip
 
@@ -29,12 +29,15 @@ _FIRST = {
     "search": "search", "confront": "measurements", "calculator": "display", "formula": "language", "Sheet": "language",
 }  # fmt: skip
 
-# What a notebook shows of a formula and of a row, and where: the language stands before the display, and asks here.
-_SHOWN = {"coloured_terms": "display.meanings", "row_page": "display.row_page"}
+# What is shown of a formula and of a row, and where: the language stands before these rooms, and asks here.
+_SHOWN = {
+    "coloured_terms": "display.meanings", "row_page": "display.row_page",
+    "answer_of": "answers.answer", "row_as_dict": "answers.answer",
+}  # fmt: skip
 
 
 def _shown_by(name):
-    """Return the function of the display that shows a part of the language: `coloured_terms` or `row_page`."""
+    """Return the function of a later room that shows a part of the language, by its name in `_SHOWN`."""
     from importlib import import_module
 
     return getattr(import_module(f"{__name__}.{_SHOWN[name]}"), name)

@@ -1,4 +1,8 @@
-"""`python -m scalebook NAME [ROW ...] [LETTER=VALUE ...]` evaluates a sheet or formula with the rows and values given.
+"""`scalebook NAME [ROW ...] [LETTER=VALUE ...]` evaluates a sheet or formula with the rows and values given.
+
+A training step or a service is answered in at most twelve lines; `--all` prints every letter, and `--json` the same as
+data (`scalebook/answers/schema.json`).  A search prints a table, or with `--csv` its rows.  The command exits with 0 if
+it has an answer, with 2 if it was asked wrongly, and with 3 if no strategy fits.
 
 >>> print(main(["decoding", "llama3_8b", "h100", "batch=1", "context=8192", "weight_bits=16", "kv_bits=16"]))
 decoding
@@ -8,15 +12,17 @@ token_time           4.796 ms  is the largest of
   compute_time         ...
 """
 
+import json
 import sys
 from pathlib import Path
 from textwrap import shorten
 
 from scalebook import tables
 from scalebook.language import NOTATION, Formula, show
-from scalebook.language.notation import nearest, quoted
+from scalebook.language.notation import either, nearest, quoted
 from scalebook.language.parts import breakdowns, part_lines
 from scalebook.search import search
+from scalebook.search.space import NothingFits
 from scalebook.shell.named import FILES, ROWS, find, priced, read, things, value, words
 from scalebook.shell.sentences import say, sentence
 
@@ -30,22 +36,29 @@ _SOUGHT = ("minimize", "maximize", "against")  # what a search takes besides let
 _TEXTS, _COUNTS = ("subject_to", "lift"), ("best", "most")  # texts by commas, and numbers
 
 
+_FORMS = {"search": ("--csv",), "": ("--all", "--json")}  # what a search and a call can be printed as
+
+
 def main(arguments: list[str]) -> str:
-    """Run the command and return what it prints; on an error, exit with 2 and one sentence on what would work."""
+    """Return what the command prints.  On an error, print a sentence on what would work, and exit with 2 or 3."""
     try:
         return _answer(arguments)
     except (LookupError, TypeError, ValueError) as error:
         print(sentence(error), file=sys.stderr)
-        sys.exit(2)
+        sys.exit(3 if isinstance(error, NothingFits) else 2)
 
 
 def _answer(arguments):
-    first, *rest = arguments or ["--help"]
+    form = next((x for x in arguments if x in ("--all", "--csv", "--json")), "")
+    first, *rest = [x for x in arguments if x != form] or ["--help"]
+    forms = _FORMS.get(first, _FORMS[""])
+    if form not in ("", *forms):
+        raise ValueError(f"{form} does not go with {first}: {either(forms)} would do")
     if first in ("-h", "--help"):
         return overview()
     if first in ROWS.values():
         return repr(getattr(tables, first))
-    return _search(rest) if first == "search" else _call(*_given(arguments))
+    return _search(rest, form) if first == "search" else _call(*_given([first, *rest]), form)
 
 
 def overview() -> str:
@@ -100,13 +113,17 @@ def _no_row(text) -> str:
     return f"{quoted(text)} is neither a row of a table nor LETTER=VALUE; {nearest(text, stems)}"
 
 
-def _call(thing, rows, texts) -> str:
+def _call(thing, rows, texts, form="") -> str:
     knowns, letters = read(thing, texts, **rows)
-    if isinstance(thing, Formula):
+    if isinstance(thing, Formula) and form != "--json":
         return repr(thing.worked(*knowns, **letters)) if rows or texts else f"{thing!r}\n{_first_line(thing)}"
     found = priced(thing, knowns, letters)
+    if form == "--json":
+        return json.dumps(found.to_dict(), indent=1, allow_nan=False)
+    if found.answer and not form:
+        return f"{found.answer.title}\n{found.answer.text(more='--all prints every letter, --json the same as data')}"
     lacking = [f"  {n:<22} {why}" for n, why in found.missing.items()]
-    return "\n".join([repr(found), *(["", "No value:", *lacking] if lacking else []), *_parts(found)])
+    return "\n".join([found.listing, *(["", "No value:", *lacking] if lacking else []), *_parts(found)])
 
 
 def _parts(row):
@@ -117,7 +134,7 @@ def _parts(row):
         yield from (f"  {n:<18} {x:>9}  {share:>7}" for n, x, share in made)
 
 
-def _search(arguments) -> str:
+def _search(arguments, form="") -> str:
     if not arguments:
         raise LookupError(
             "search what? Name it, such as: search training_step llama3_8b h100 devices=64 global_batch=256"
@@ -131,7 +148,8 @@ def _search(arguments) -> str:
         [list(x) if "hbm_bandwidth" in x[0] else x[0] for x in zip(*cases, strict=True)] if len(cases) > 1 else None
     )
     knowns = knowns or read(thing, {}, **rows)[0]
-    return repr(search(thing, *knowns, **asked, **{n: _values(thing, n, text) for n, text in texts.items()}))
+    found = search(thing, *knowns, **asked, **{n: _values(thing, n, text) for n, text in texts.items()})
+    return found.to_csv().rstrip() if form else repr(found)
 
 
 def _count(name, text):
@@ -152,5 +170,10 @@ def _values(thing, name, text):
     return found if len(found) > 1 else found[0]
 
 
-if __name__ == "__main__":
+def command() -> None:
+    """Run the console script `scalebook`."""
     say(main)
+
+
+if __name__ == "__main__":
+    command()

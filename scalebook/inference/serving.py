@@ -21,6 +21,8 @@ from scalebook.inference.rules import reason
 from scalebook.inference.step import Step, step_formulas, tokens_of
 from scalebook.inference.two_batch_overlap import parts_of_step
 from scalebook.language import Formula, Row, Sheet, formula, same, show, symbol
+from scalebook.language.row import Call
+from scalebook.search.space import NothingFits
 
 __all__ = ["Serve", "ServeSheet", "fullest_as_said", "mixed_formulas", "serve", "serve_sheet", "while_reading"]
 
@@ -237,6 +239,7 @@ class Serve(Step):
                 f"serve says what {targets[0]} is: leave it out; serve.capacity and search find what keeps to a tpot "
                 "or a ttft"
             )
+        call = Call(self, knowns, letters)
         if "rate" in letters:
             refuse_no_rate(letters["rate"])
         if "rate" in letters and "users" not in letters:
@@ -249,6 +252,7 @@ class Serve(Step):
                 f"rate={show(rate, 'request/s')} is more than these users ask for, {show(most, 'request/s')}: leave "
                 "users out, and as many as wait for an answer are taken"
             )
+        row.call = call
         return row
 
     def priced(self, *knowns, **letters) -> Row:
@@ -303,13 +307,13 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
         if devices > 1:
             total = show(here.held_weights * devices, "B")
             weights = f"{total} of weights are {each} on each of {devices:g} devices of {whole}"
-        raise ValueError(
+        raise NothingFits(
             f"{weights}, of which {show(usable, 'B')} are for weights, caches and {show(here.workspace, 'B')} of work "
             f"space; {would}"
         )
     full = memory(**{n: known[n] for n in memory.inputs})
     if known["users"] > full.max_users:
-        raise ValueError(
+        raise NothingFits(
             f"the caches of {known['users']:,.0f} users at {full.cached_tokens:,.0f} tokens do not fit: "
             f"{full.max_users:,.0f} fit; more devices, fewer kv_bits or shorter prompts would let more in"
         )

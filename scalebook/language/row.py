@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import islice
 from numbers import Real
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import sympy
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from .interval import Interval
 
 __all__ = [
-    "ASSUMED", "Cell", "Computed", "Row", "Why", "fitting", "gather", "quantity", "refuse_parts", "rests_on", "strays",
-    "with_unit",
+    "ASSUMED", "Call", "Cell", "Computed", "Row", "Why", "fitting", "gather", "quantity", "refuse_parts", "rests_on",
+    "strays", "with_unit",
 ]  # fmt: skip
 
 Value = float | np.ndarray | sympy.Expr
@@ -221,6 +221,31 @@ def with_unit(value: Value, unit: str) -> str:
     return show(value, unit)
 
 
+class Call(NamedTuple):
+    """The public call that made a row: the function, its rows, and its letters and words by name."""
+
+    thing: Callable[..., "Row"]
+    knowns: tuple
+    letters: Mapping[str, Any]
+
+    def again(self, *rows: "Row", **changed) -> "Row":
+        """Repeat the call with other rows, letters or words, and return its result.
+
+        A row replaces the first row of its kind, such as another device.  A letter given as None is left out.
+
+        >>> from scalebook import models, accelerators, training_step
+        >>> run = training_step(models.llama3_8b, accelerators.h100, dp=8, global_batch=128, seq=8192)
+        >>> run.call.again(accelerators.h200, seq=4096).call.letters
+        {'dp': 8, 'global_batch': 128, 'seq': 4096}
+        """
+        knowns = list(self.knowns)
+        for row in rows:
+            place = next((i for i, x in enumerate(knowns) if type(x) is type(row)), len(knowns))
+            knowns[place : place + 1] = [row]
+        letters = {n: x for n, x in {**self.letters, **changed}.items() if x is not None or n not in changed}
+        return self.thing(*knowns, **letters)
+
+
 class Row(Mapping):
     """Letters with values: `row.hbm_bandwidth`, `row["hbm_bandwidth"]`, and `row.why("hbm_bandwidth")`.
 
@@ -230,6 +255,7 @@ class Row(Mapping):
     kin: tuple[str, ...] = ()  # keys of a table's row: its own, then the key of the row that it is like
     between: Any = None  # two bounding results, if an assumption was left open: a training step without a framework
     made_of: Mapping[str, tuple["Row", str]] = MappingProxyType({})  # given letters: the result, and its letter there
+    call: Call | None = None  # the call of a training step or a service that returned the row
 
     def __init__(self, name: str, cells: dict[str, Cell], words: dict | None = None, missing: dict | None = None):
         self.name, self.cells, self.words, self.missing = name, cells, words or {}, missing or {}
@@ -298,12 +324,29 @@ class Row(Mapping):
         computed = {n: ", ".join(c.formula.sources) for n, c in self.cells.items() if c.formula}
         return {n: c.source or computed.get(n) or c.origin for n, c in self.cells.items()}
 
-    def __repr__(self):
+    @property
+    def listing(self) -> str:
+        """Every letter with its value, one line each."""
         lines = [f"{n:<22} {with_unit(c.value, NOTATION[n].unit)}" for n, c in self.cells.items()]
         return "\n".join([self.name, *(f"  {line}" for line in lines)])
 
+    @cached_property
+    def answer(self):
+        """The answer of a training step or a service in a few lines (`scalebook.answers.Answer`).
+
+        None for any other row and for a call with arrays, which has many answers.
+        """
+        return _shown_by("answer_of")(self) if self.call else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as plain data, as `scalebook/answers/schema.json` describes it."""
+        return _shown_by("row_as_dict")(self)
+
+    def __repr__(self):
+        return self.listing if self.answer is None else repr(self.answer)
+
     def _repr_html_(self):
-        return _shown_by("row_page")(self)
+        return _shown_by("row_page")(self) if self.answer is None else self.answer._repr_html_()
 
 
 class Computed(Row):

@@ -2,12 +2,19 @@
 
 from scalebook.language import Sheet, formula
 
+from .checkpoints import (
+    checkpoint_bytes,
+    checkpoint_interval_daly,
+    checkpoint_time_stored,
+    goodput,
+    mtbf_of_devices,
+)
 from .walls import run_flops
 
 __all__ = [
-    "carbon_of_run", "device_hours_of_arithmetic", "device_power_of_system", "mfu_of_hours", "power_hour_of_device",
-    "price_hour_owned", "run_costs", "run_energy_of_hours", "train_cost_of_hours",
-    "train_time_of_hours",
+    "carbon_of_run", "device_hours_of_arithmetic", "device_hours_with_failures", "device_power_of_system",
+    "mfu_of_hours", "power_hour_of_device", "price_hour_owned", "run_bill", "run_costs", "run_energy_of_hours",
+    "train_cost_of_hours", "train_time_of_hours",
 ]  # fmt: skip
 
 
@@ -22,6 +29,17 @@ def device_hours_of_arithmetic(run_flops, mfu, peak_flops):
     30.5
     """
     return run_flops / (mfu * peak_flops) / 3600
+
+
+@formula("device_hours", "narayanan2021 §5.1", "daly2006 §3")
+def device_hours_with_failures(devices, train_tokens, train_rate, goodput):
+    """Device hours for all tokens at a step's rate, with the time that failures and checkpoints take.
+
+    >>> at = dict(devices=1024, train_tokens="15e12 token", train_rate="1.5e6 token/s")
+    >>> device_hours_with_failures(at, goodput=0.9).__round__(), device_hours_with_failures(at, goodput=1).__round__()
+    (3160494, 2844444)
+    """
+    return devices * train_tokens / train_rate / goodput / 3600
 
 
 @formula("mfu", "chowdhery2022 appendix B", given=[run_flops])
@@ -114,4 +132,11 @@ run_costs = Sheet(
     "run_costs", run_flops, device_hours_of_arithmetic, train_time_of_hours, train_cost_of_hours,
     device_power_of_system, run_energy_of_hours, carbon_of_run,
     doc="What the final run of a model costs: hours, days, dollars, electricity and carbon.",
+)  # fmt: skip
+
+run_bill = Sheet(
+    "run_bill", mtbf_of_devices, checkpoint_bytes, checkpoint_time_stored, checkpoint_interval_daly, goodput,
+    device_hours_with_failures, train_time_of_hours, train_cost_of_hours, device_power_of_system, run_energy_of_hours,
+    power_hour_of_device,
+    doc="What it takes to train on all tokens at a step's rate, failures and checkpoints included.",
 )  # fmt: skip

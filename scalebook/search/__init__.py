@@ -24,7 +24,7 @@ from .parts import check_executor, run, tasks
 from .pricing import built
 from .problem import Problem, about, layouts, word_combinations
 from .results import Devices, Search
-from .space import Searchable, Space
+from .space import NothingFits, Searchable, Space
 from .sweeping import Sweep, sweep
 
 __all__ = ["Search", "Searchable", "Space", "Sweep", "search", "sweep"]
@@ -88,7 +88,7 @@ def search(
         said = sheet.unmet([x for x, _ in cases], letters, rejected) if hasattr(sheet, "unmet") else ""
         why = "; ".join(f"{x.device}: {_nothing(x)}" if x.device else _nothing(x) for x in found)
         remarks = [x.remark for x in found if x.remark]
-        raise ValueError("; ".join([said or f"no strategy can run; {why}", *remarks]))
+        raise NothingFits("; ".join([said or f"no strategy can run; {why}", *remarks]))
     return found[0] if len(cases) == 1 else Devices(found, [x for _, x in cases[len(found) :]])
 
 

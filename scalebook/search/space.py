@@ -18,7 +18,11 @@ from scalebook.language.notation import nearest
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["PlainSheet", "Searchable", "Space", "called_with", "divisors", "needs", "searchable"]
+__all__ = ["NothingFits", "PlainSheet", "Searchable", "Space", "called_with", "divisors", "needs", "searchable"]
+
+
+class NothingFits(ValueError):
+    """The question is clear, but no strategy can run, or the model does not fit."""
 
 
 def divisors(number: float) -> tuple[int, ...]:

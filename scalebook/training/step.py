@@ -19,7 +19,7 @@ from scalebook.language import Formula, Row, Sheet, symbol
 from scalebook.language.building import uncollected
 from scalebook.language.notation import nearest
 from scalebook.language.renamed import renamed
-from scalebook.language.row import Cell, quantity
+from scalebook.language.row import Call, Cell, quantity
 from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels, systolic
 from scalebook.machine.collectives import collective
@@ -319,6 +319,7 @@ class Training:
         check(known | asked | planned.strategy.words, planned.sheet)
         sheet, rows, asked = self._called(planned.sheet, rows, asked)
         run = sheet(*rows, **asked)
+        run.call = Call(self, knowns, letters)
         if framework_of(knowns, letters) is None:
             run.between = Between(lambda end: self(*knowns, end, **letters))
         return run

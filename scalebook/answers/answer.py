@@ -1,0 +1,218 @@
+"""The answer of a training step or a service in at most twelve lines, as text, as a page, and as plain data.
+
+>>> from scalebook import accelerators, models, training_step
+>>> from scalebook.tables import frameworks
+>>> training_step(models.llama3_70b, accelerators.h100, frameworks.nemo, tp=8, dp=8, global_batch=64, seq=8192)
+training_step: Llama 3.1 70B, NVIDIA H100 SXM, NeMo and Megatron Bridge since February 2026, 64 devices
+does not fit  89.44 GB of 80 GB on each device; dp=4, pp=2 fits: 62.19 GB, 7.23 s
+step_time     6.938 s, in eight of ten cases between 6.456 s and 7.611 s; MFU 57.46 %
+bound by      time of backward kernels 60.4 %, time of forward kernels 29.0 %, exposed time of ...
+assumed       tp_pieces 100 %, share of tensor-parallel collectives overlapped in pieces (...): 8.098 s at 0 %
+assumed       dp_overlap 100 %, overlapped share of the data-parallel collectives (...): 7.632 s at 0 %
+assumed       training_efficiency 83.7 %, share of the peak that products reach in training (NVIDIA H100 SXM): ...
+speed         75,570 token/s, 1,181 token/s on each device
+more          run.listing has every letter, run.answer.changes all that was tried
+"""
+
+import html
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from scalebook.language import NOTATION, Row
+from scalebook.language.parts import nearest_parts, part_lines
+from scalebook.language.row import with_unit
+from scalebook.language.tabular import Markup, aligned, folded, page_table, styled
+
+from .assumptions import Assumption, answer_letter, assumed, short_meaning
+from .changes import Change, all_changes, fits, nearest_fit, quick_changes
+from .costs import Bill, bill
+
+__all__ = ["Answer", "answer_of", "row_as_dict"]
+
+
+class Answer:
+    """What a call of `training_step` or `serve` says first.  Print it, or read its parts, each computed when asked for.
+
+    - `fits`: whether the memory fits; `nearest`: the change that fits, if it does not.
+    - `interval`: the low and high end of the time, between which eight in ten measurements lie.
+    - `assumed`: what the call did not give and that moves the time by more than 5 %, strongest first.
+    - `bill`: days, energy and dollars of a training run whose `train_tokens` are known, or None.
+    - `changes`: what else to try, the free changes first, each with its gain.
+    """
+
+    def __init__(self, run: Row):
+        self.run, self.letter = run, answer_letter(run)
+
+    @cached_property
+    def fits(self) -> bool | None:
+        return fits(self.run)
+
+    @cached_property
+    def nearest(self) -> Change | None:
+        return nearest_fit(self.run)
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        if f"{self.letter}_low" in self.run:
+            return self.run[f"{self.letter}_low"], self.run[f"{self.letter}_high"]
+        found = self.run.interval(self.letter)
+        return found.low, found.high
+
+    @cached_property
+    def assumed(self) -> tuple[Assumption, ...]:
+        return assumed(self.run)
+
+    @cached_property
+    def bill(self) -> Bill | None:
+        return bill(self.run)
+
+    @cached_property
+    def changes(self) -> tuple[Change, ...]:
+        return all_changes(self.run)
+
+    # Showing
+
+    def _shown(self, letter: str) -> str:
+        return with_unit(self.run[letter], NOTATION[letter].unit)
+
+    @property
+    def title(self) -> str:
+        """What was called, with which rows, on how many devices."""
+        call = self.run.call
+        own = [x.name for x in call.knowns if isinstance(x, Row)]
+        own += [f"{n} {getattr(x, 'name', x)}" for n, x in call.letters.items() if n in ("framework", "engine")]
+        return f"{call.thing.name}: {', '.join(own)}, {self.run.devices:,.0f} device{'s' * (self.run.devices > 1)}"
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return the lines of the answer, each with a label and a text; whether it fits comes first."""
+        run = self.run
+        found = [self._fit(), self._time()]
+        if part := nearest_parts(run, self.letter):
+            parts = part_lines(run, part, 3)
+            found.append(("bound by", ", ".join(f"{short_meaning(n)} {share}" for n, _, share in parts)))
+        found += [("assumed", str(x)) for x in self.assumed[:3]]
+        found += self._costs()
+        best = next(iter(quick_changes(run)), None) if self.fits is not False else None
+        found += [("next", str(best))] if best else []
+        return [x for x in found if x]
+
+    def text(self, more: str) -> str:
+        """Return the lines as text, and last where there is more."""
+        return aligned([*self.lines(), ("more", more)], gap="  ")
+
+    def _fit(self) -> tuple[str, str] | None:
+        run = self.run
+        if "memory" not in run or self.fits is None:
+            return None
+        held, most = self._shown("memory"), self._shown("hbm_capacity")
+        if self.fits:
+            high = run.interval("memory").high
+            over = f"; with bad luck {with_unit(high, 'B')} do not" if high > run.hbm_capacity else ""
+            return "fits", f"{held} of {most} on each device{over}"
+        if run.memory <= run.hbm_capacity:
+            held, most = self._shown("offload_memory"), self._shown("host_capacity")
+        if x := self.nearest:
+            would = f"{x.said} fits: {with_unit(x.run.memory, 'B')}, {with_unit(x.run[self.letter], 's')}"
+        else:
+            would = "no single change was found that fits; more devices or a search may"
+        return "does not fit", f"{held} of {most} on each device; {would}"
+
+    def _time(self) -> tuple[str, str]:
+        low, high = (with_unit(x, "s") for x in self.interval)
+        more = [f"{n.upper()} {self._shown(n)}" for n in ("mfu", "ttft") if n in self.run]
+        said = f"{self._shown(self.letter)}, in eight of ten cases between {low} and {high}"
+        return self.letter, "; ".join([said, *more])
+
+    def _costs(self) -> list[tuple[str, str]]:
+        run = self.run
+        if "train_rate" in run:
+            each = with_unit(run.train_rate / run.devices, "token/s")
+            found = [("speed", f"{self._shown('train_rate')}, {each} on each device")]
+            if self.bill:
+                found.append(("run", self.bill.said))
+                prices = [
+                    (x.kind, f"{with_unit(x.cost, '$')}, at {with_unit(x.price_hour, '$/h')} for each device")
+                    for x in self.bill.prices
+                ]
+                found += prices or [("cost", "price_hour=... would say what renting costs")]
+            return found
+        cost = f"; {self._shown('million_cost')} for a million output tokens" if "million_cost" in run else ""
+        return [("speed", f"{self._shown('device_rate')} on each device{cost}")]
+
+    def __repr__(self):
+        return f"{self.title}\n{self.text('run.listing has every letter, run.answer.changes all that was tried')}"
+
+    def _repr_html_(self):
+        from scalebook import _shown_by
+
+        lines = ([label, Markup(f'<td class="sb-said">{html.escape(text)}</td>')] for label, text in self.lines())
+        return styled(
+            page_table(["", "answer"], lines, self.title),
+            folded(_shown_by("row_page")(self.run), "letters, all of them"),
+        )
+
+
+def answer_of(run: Row) -> Answer | None:
+    """Return the answer of a training step or a service, or None for a call with arrays."""
+    letter = answer_letter(run)
+    if letter not in run or any(np.ndim(x) for x in run.values()):
+        return None
+    return Answer(run)
+
+
+def row_as_dict(row: Row) -> dict[str, Any]:
+    """Return a row as plain data that JSON can hold; `scalebook/answers/schema.json` describes it.
+
+    >>> from scalebook import accelerators, decoding, models
+    >>> row = decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16)
+    >>> row_as_dict(row)["letters"]["weight_memory"]["value"], row_as_dict(row)["answer"]
+    (16060000000.0, None)
+    """
+    sources, answer = row.sources, row.answer
+    letters = {
+        n: {
+            "value": _plain(cell.value),
+            "unit": NOTATION[n].unit,
+            "low": _plain(row.get(f"{n}_low", cell.low)),
+            "high": _plain(row.get(f"{n}_high", cell.high)),
+            "source": sources[n],
+            "formula": cell.formula.text() if cell.formula else None,
+        }
+        for n, cell in row.cells.items()
+    }
+    if answer:
+        letters[answer.letter] |= dict(zip(("low", "high"), answer.interval, strict=True))
+    said = _answer_as_dict(answer) if answer else None
+    return {"name": row.name, "letters": letters, "missing": dict(row.missing), "answer": said}
+
+
+def _plain(value):
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _answer_as_dict(answer: Answer) -> dict[str, Any]:
+    run, cost, costs = answer.run, answer.bill, {}
+    if cost:
+        costs = {n: cost.row[n] for n in ("train_time", "device_hours", "goodput", "run_energy") if n in cost.row}
+    rates = ("train_rate", "device_rate", "million_cost")
+    costs |= {n: run[n] for n in rates if n in run} | {"prices": [x._asdict() for x in cost.prices] if cost else []}
+    return {
+        "call": answer.title,
+        "letter": answer.letter,
+        "fits": answer.fits,
+        "nearest": _change_as_dict(answer.nearest) if answer.nearest else None,
+        "assumed": [_assumption_as_dict(x) for x in answer.assumed],
+        "costs": costs,
+        "changes": [_change_as_dict(x) for x in answer.changes],
+    }
+
+
+def _assumption_as_dict(x: Assumption) -> dict[str, Any]:
+    return x._asdict() | {"ends": [{"value": y.value, "answer": y.answer} for y in x.ends]}
+
+
+def _change_as_dict(x: Change) -> dict[str, Any]:
+    held = {n: x.run[n] for n in ("step_time", "tpot", "memory") if n in x.run}
+    return {"said": x.said, "gain": x.gain, "is_free": x.is_free} | held

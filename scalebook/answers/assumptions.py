@@ -1,0 +1,129 @@
+"""What an answer assumes: letters and words that the call did not give, and the answer at their other ends.
+
+>>> from scalebook import accelerators, models, training_step
+>>> from scalebook.tables import frameworks
+>>> run = training_step(models.llama3_70b, accelerators.h100, frameworks.nemo, tp=8, dp=8, global_batch=64, seq=8192)
+>>> [x.letter for x in assumed(run)]
+['tp_pieces', 'dp_overlap', 'training_efficiency', 'element_passes']
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scalebook.language import NOTATION, Row
+from scalebook.language.interval import causes, usual_ends
+from scalebook.language.row import with_unit
+from scalebook.tables import frameworks
+from scalebook.training.frameworks import FASTEST, SLOWEST, UNNAMED
+from scalebook.training.step import DEFAULT_LETTERS
+
+__all__ = ["Assumption", "End", "answer_letter", "assumed", "short_meaning"]
+
+LEAST, MOST = 0.05, 6  # what moves an answer by less is not listed, and no more than six are
+# Defaults that have no spread: other values that a reader may mean.
+_OTHERS = {"engine": ("vllm",), "etp": (1.0,), "seq": (4096.0,), "exchange": ("all_to_all",)}
+_DEFAULT_OF = {"engine": "ideal"}
+
+
+class End(NamedTuple):
+    """Another value of an assumption, what to give to the call for it, and the answer there."""
+
+    value: float | str
+    letters: Mapping[str, Any]
+    answer: float
+
+
+class Assumption(NamedTuple):
+    """A letter or word that the call did not give: its value, its source, and the answers at its other ends."""
+
+    letter: str
+    value: float | str
+    source: str
+    ends: tuple[End, ...]
+    unit: str
+    moved: float
+
+    def __str__(self):
+        meaning = f", {short_meaning(self.letter)}" if self.letter in NOTATION else ""
+        ends = ", ".join(f"{with_unit(x.answer, 's')} at {_value(self.letter, x.value)}" for x in self.ends)
+        return f"{self.letter} {_value(self.letter, self.value)}{meaning} ({self.source}): {ends}"
+
+
+def _value(letter: str, value) -> str:
+    return value if isinstance(value, str) else with_unit(value, NOTATION[letter].unit)
+
+
+def short_meaning(letter: str) -> str:
+    """Return a letter's meaning up to its first comma or colon.
+
+    >>> short_meaning("step_backward"), short_meaning("training_efficiency")
+    ('time of backward kernels', 'share of the peak that products reach in training')
+    """
+    return NOTATION[letter].meaning.partition(":")[0].partition(",")[0].removesuffix(" per step")
+
+
+def answer_letter(run: Row) -> str:
+    """Return the letter that answers a call: the time of a training step, or the time per output token of a service."""
+    return "step_time" if "step_time" in run else "tpot"
+
+
+def assumed(run: Row, most: int = MOST) -> tuple[Assumption, ...]:
+    """Return what a run assumes that moves its time by more than 5 %, strongest first, `most` of them.
+
+    Each end is the time of the same call with the assumption at another value: `run.call.again(**end.letters)`.
+    """
+    letter = answer_letter(run)
+    found = [x for x in (_assumption(run, letter, *y) for y in _candidates(run, letter)) if x and x.moved > LEAST]
+    return tuple(sorted(found, key=lambda x: -x.moved)[:most])
+
+
+def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]:
+    """Yield letters that share an assumed value, and its other values."""
+    given = run.call.letters.keys()
+    open_cells = {}
+    for cause in causes(run, letter):
+        cell = run.cells[cause.letter]
+        moves = max(abs(x / run[letter] - 1) for x in (cause.low, cause.high)) > LEAST
+        if moves and not cell.inputs and cause.letter not in given:
+            open_cells[cause.letter] = cell
+    for name, cell in open_cells.items():
+        names = tuple(n for n, x in run.cells.items() if x is cell)
+        most = 1.0 if NOTATION[name].sign == "share" else np.inf
+        yield (name, *(n for n in names if n != name)), [min(cell.value * x, most) for x in usual_ends(name, cell)]
+    rows = [frameworks[x] for x in (FASTEST, SLOWEST)] if letter == "step_time" else []
+    for name in sorted({n for row in rows for n in row} & {*run} - given - open_cells.keys()):
+        if run.cells[name].formula is None and run.cells[name].low is None:
+            values = [row.get(name, DEFAULT_LETTERS.get(name)) for row in rows]
+            yield (name,), [x for x in values if x is not None]
+    for name, values in _OTHERS.items():
+        if name not in given and (name in run or (name in _DEFAULT_OF and letter == "tpot")):
+            yield (name,), list(values)
+
+
+def _assumption(run: Row, letter: str, names: tuple[str, ...], values: list) -> Assumption | None:
+    name = names[0]
+    cell = run.cells.get(name)
+    own = cell.value if cell else _DEFAULT_OF[name]
+    ends = []
+    for value in dict.fromkeys(x for x in values if x != own):
+        letters = dict.fromkeys(names, value)
+        try:
+            ends.append(End(value, letters, run.call.again(**letters)[letter]))
+        except (LookupError, TypeError, ValueError):  # the other value does not go with this call
+            continue
+    if not ends:
+        return None
+    moved = max(abs(x.answer / run[letter] - 1) for x in ends)
+    unit = NOTATION[name].unit if cell else ""
+    return Assumption(name, own, _source(cell), tuple(ends), unit, moved)
+
+
+def _source(cell) -> str:
+    """Say where an assumed value comes from: a row of a table, a formula's source, or a default."""
+    if cell is None or cell.origin == "usual":
+        return "the default"
+    if cell.origin == frameworks[UNNAMED].name:
+        return "half-way, no framework is named"
+    return ", ".join(cell.formula.sources) if cell.formula else cell.origin

@@ -1,0 +1,177 @@
+"""What to change next: single changes to a call, the free ones first, then hardware, each with its gain.
+
+>>> from scalebook import accelerators, models, training_step
+>>> from scalebook.tables import frameworks
+>>> run = training_step(models.llama3_70b, accelerators.h100, frameworks.nemo, tp=8, dp=8, global_batch=64, seq=8192)
+>>> nearest_fit(run).said
+'dp=4, pp=2'
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from scalebook.language import NOTATION, Row
+from scalebook.language.row import with_unit
+from scalebook.tables import Device, frameworks
+from scalebook.training.strategy import WORDS
+
+from .assumptions import answer_letter
+
+__all__ = ["Change", "all_changes", "fits", "nearest_fit", "quick_changes"]
+
+LEAST = 0.01  # a smaller gain is not worth a change
+_LIMITS = (("memory", "hbm_capacity"), ("offload_memory", "host_capacity"))
+_WAYS = {"step_time": ("tp", "cp", "pp", "dp"), "tpot": ("tp", "pp", "replicas")}
+_OVERLAPS = ("dp_overlap", "ep_overlap", "cp_overlap", "tp_pieces", "tp_beside")
+_NARROWER = ("fp8", "int8", "fp4")  # precisions to try, the widest first
+# Frameworks and engines of today, by a device's vendor.
+_FRAMEWORKS = {"NVIDIA": ("nemo", "megatron", "torchtitan"), "AMD": ("primus", "torchtitan"), "Google": ("maxtext",)}
+_ENGINES = {"NVIDIA": ("vllm", "sglang", "trtllm"), "AMD": ("vllm", "sglang")}
+_HARDWARE = ("hbm_bandwidth", "scaleup_bandwidth", "scaleout_bandwidth", "hbm_capacity")
+Candidate = tuple[tuple[Row, ...], dict[str, Any], str]  # rows, letters, and words for them, or "" for the letters'
+
+
+class Change(NamedTuple):
+    """A single change: its words, what to give to `run.call.again`, the result, and its gain.
+
+    The gain is how many more tokens a second a device processes, as a share.  A free change buys no hardware.
+    """
+
+    said: str
+    rows: tuple[Row, ...]
+    letters: Mapping[str, Any]
+    run: Row
+    gain: float
+    is_free: bool
+
+    def __str__(self):
+        letter = answer_letter(self.run)
+        time = f"{letter} {with_unit(self.run[letter], 's')}"
+        share = f"{100 * self.gain:+.0f} %".replace("-", "−")
+        return f"{self.said}: {share} tokens a second and device, {time}"
+
+
+def fits(run: Row) -> bool | None:
+    """Return whether a run's memory fits into its devices, or None if the memory or the capacity is not known."""
+    known = [(held, most) for held, most in _LIMITS if held in run and most in run]
+    return all(run[held] <= run[most] for held, most in known) if known else None if "memory" in run else True
+
+
+def _rate(run: Row) -> float:
+    return run.train_rate / run.devices if "train_rate" in run else run.device_rate
+
+
+def _tried(run: Row, candidates: Iterable[Candidate], is_free: bool = True) -> Iterator[Change]:
+    """Call again with each candidate and yield those that can run and fit."""
+    for rows, letters, said in candidates:
+        try:
+            new = run.call.again(*rows, **letters)
+            gain = _rate(new) / _rate(run) - 1
+        except (LookupError, TypeError, ValueError, AttributeError):  # this change does not go with this call
+            continue
+        if fits(new) is not False:
+            yield Change(said or _letters_said(run, letters), rows, letters, new, gain, is_free)
+
+
+def _letters_said(run: Row, letters: Mapping) -> str:
+    shown = {n: x for n, x in letters.items() if x is not None and (n not in run or run[n] != x)}
+    return ", ".join(f"{n}={x:g}" if isinstance(x, float) else f"{n}={x!r}" for n, x in shown.items())
+
+
+def _each(dicts: Iterable[dict]) -> Iterator[Candidate]:
+    yield from (((), x, "") for x in dicts)
+
+
+def _numbers(run: Row) -> Iterator[Candidate]:
+    """Yield changes of letters, which are quick to price because they need no new sheet: batch, overlap, layout."""
+    given, letter = run.call.letters, answer_letter(run)
+    keep = {"microbatches": None, "global_batch": run.global_batch} if "microbatches" in given else {}
+    if letter == "tpot":
+        yield from _each([{"users": 2 * run.users}, {"kv_bits": 8.0}] if "rate" not in given else [{"kv_bits": 8.0}])
+    else:
+        yield from _each(keep | {"batch": run.batch * x} for x in (2, 0.5))
+        yield from _each({n: 1.0} for n in _OVERLAPS if n in run and run[n] < 1 and _is_used(run, n))
+        yield from _each(keep | {"ep": run.ep * x} for x in (2, 0.5) if run.get("ep", 1) > 1)
+    for down, up in itertools.permutations(_WAYS[letter], 2):
+        if down in run and up in run and run[down] % 2 == 0:
+            changed = {down: run[down] / 2, up: run[up] * 2}
+            yield (), keep | {n: x for n, x in changed.items() if not (n == "dp" and "devices" in given)}, ""
+
+
+def _is_used(run: Row, letter: str) -> bool:
+    return run.get(letter.partition("_")[0], 2) > 1
+
+
+def _words(run: Row) -> Iterator[Candidate]:
+    """Yield changes of words and rows, each of which needs a new sheet."""
+    given = run.call.letters
+    device = next((x for x in run.call.knowns if isinstance(x, Device)), None)
+    vendor = device.words.get("vendor", "") if device else ""
+    if device:
+        now = device.get(f"peak_{device.words.get('precision', 'bf16')}", device.get("peak_flops", 0))
+        narrower = [x for x in _NARROWER if device.get(f"peak_{x}", 0) > now]
+        yield from (((device.at(x),), {}, f"precision {x}") for x in narrower[:1])
+    if answer_letter(run) == "tpot":
+        yield from _each([*({"engine": x} for x in _ENGINES.get(vendor, ())), {"overlap": "half_batches"}])
+        return
+    yield from _recomputed(run)
+    yield from _each({"chunks": x} for x in (2.0, 4.0) if run.pp > 1 and "schedule" not in given)
+    letters = {"framework": None} if "framework" in given else {}
+    yield from (((frameworks[x],), letters, f"framework {x}") for x in _FRAMEWORKS.get(vendor, ()))
+
+
+def _recomputed(run: Row) -> Iterator[Candidate]:
+    own = run.call.letters.get("recompute", "none"), "selective"  # fused attention recomputes its core in any case
+    is_fused = run.call.letters.get("attention", "flash") == "flash"
+    yield from _each({"recompute": x} for x in WORDS["recompute"].values if x not in own[: 1 + is_fused])
+
+
+def _to_fit(run: Row) -> Iterator[Candidate]:
+    """Yield further changes that lower the memory."""
+    full = {"recompute": "full", "sharding": "zero3"}
+    yield from _each([{"sharding": "zero2"}, {"sharding": "zero3"}, {"optimizer_offload": 1.0}, full])
+
+
+def _hardware(run: Row) -> Iterator[Candidate]:
+    yield (), {n: 2 * run[n] for n in run if n.startswith("peak_") and run.cells[n].formula is None}, "twice the peaks"
+    yield from (((), {n: 2 * run[n]}, f"twice the {NOTATION[n].meaning}") for n in _HARDWARE if n in run)
+
+
+def nearest_fit(run: Row) -> Change | None:
+    """Return the change after which a run fits that costs the least time, or None if it fits or none was found.
+
+    Recomputation and layouts are tried first, then sharding and offload, and then a shorter sequence if the call gave
+    none.
+    """
+    if fits(run) is not False:
+        return None
+    shorter = _each(
+        {"seq": x} | more
+        for x, more in itertools.product((8192.0, 4096.0), ({}, {"recompute": "full"}))
+        if "seq" not in run.call.letters
+    )
+    for candidates in ([*_numbers(run), *_recomputed(run)], _to_fit(run), shorter):
+        found = list(_tried(run, candidates))
+        if found:
+            return max(found, key=lambda x: x.gain)
+    return None
+
+
+def _gaining(run: Row, found: Iterable[Change]) -> tuple[Change, ...]:
+    """Sort changes by gain; of a run that fits, keep those that gain something."""
+    return tuple(x for x in sorted(found, key=lambda x: -x.gain) if x.gain > LEAST or fits(run) is False)
+
+
+def quick_changes(run: Row) -> tuple[Change, ...]:
+    """Return the changes of batch, overlap and layout that fit and gain something, the best first."""
+    return _gaining(run, _tried(run, _numbers(run)))
+
+
+def all_changes(run: Row) -> tuple[Change, ...]:
+    """Return single changes that fit and gain something: first all that are free, then twice a figure of the device.
+
+    If the run does not fit, all changes with which it fits are listed, also those that cost time.
+    """
+    free = _gaining(run, _tried(run, [*_numbers(run), *_words(run)]))
+    return free + _gaining(run, _tried(run, _hardware(run), is_free=False))

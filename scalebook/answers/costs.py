@@ -1,0 +1,115 @@
+"""The cost of a run: days, energy and dollars for training, dollars per million tokens for serving.
+
+>>> from scalebook import accelerators, models, training_step
+>>> run = training_step(models.llama3_8b, accelerators.h100, dp=64, global_batch=512, seq=8192, train_tokens=1e12)
+>>> bill(run)
+1 trillion tokens on 64 devices: 19.3 days, 27.35 MWh; failures and checkpoints are 0.1 % of it
+rented    6.88 $/h  203,600 $
+owned   0.8445 $/h   25,000 $
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from scalebook.language import NOTATION, Row
+from scalebook.language.row import Cell, quantity
+from scalebook.language.tabular import aligned
+from scalebook.language.units import show
+from scalebook.runs.costs import price_hour_owned, run_bill
+from scalebook.tables import clusters, ranges
+
+__all__ = ["Bill", "Price", "bill"]
+
+# Where a value comes from that a call does not give: failures and storage as at Llama 3's cluster (419 interruptions
+# in 54 days on 16,384 devices), restarts as at MegaScale's, buildings and electricity as in the table of ranges.
+_DEFAULTS = (
+    (clusters.llama3, ("device_mtbf", "storage_bandwidth")),
+    (clusters.megascale, ("restart_time",)),
+    (ranges.usual, ("service_life", "system_factor", "pue", "power_price")),
+)
+_PRICED_AS = "h100"  # the table of ranges gives the purchase price of this device
+DAY = 86400
+
+
+class Price(NamedTuple):
+    """One way to pay for a run: "rented" or "owned", the price of a device hour, and of the run in dollars."""
+
+    kind: str
+    price_hour: float
+    cost: float
+
+
+class Bill(NamedTuple):
+    """What a training run takes: a row of the sheet `run_bill`, its prices, and the share of time lost."""
+
+    row: Row
+    prices: tuple[Price, ...]
+    note: str
+
+    @property
+    def days(self) -> float:
+        return self.row.train_time / DAY
+
+    @property
+    def lost(self) -> float:
+        """Share of the time that failures and checkpoints take."""
+        return 1 - self.row.goodput
+
+    @property
+    def said(self) -> str:
+        row = self.row
+        energy = f", {show(row.run_energy, 'MWh')}" if "run_energy" in row else ""
+        lost = self.note or f"failures and checkpoints are {100 * self.lost:.1f} % of it"
+        return (
+            f"{show(row.train_tokens, 'token')}s on {row.devices:,.0f} devices: {self.days:,.1f} days{energy}; {lost}"
+        )
+
+    def __repr__(self):
+        lines = [[x.kind, show(x.price_hour, "$/h"), show(x.cost, "$")] for x in self.prices]
+        return "\n".join([self.said, *([aligned(lines, right=True, gap="  ")] if lines else [])])
+
+
+def bill(run: Row, **letters) -> Bill | None:
+    """Return what training on `train_tokens` takes, or None if the run does not know them.
+
+    `letters` gives what the run does not: `device_mtbf`, `storage_bandwidth`, `restart_time`, or `device_price` and
+    `service_life` of a device that is bought.  Renting needs `price_hour`; owning needs `device_price`.
+
+    >>> from scalebook import accelerators, models, training_step
+    >>> run = training_step(models.llama3_8b, accelerators.h100, dp=64, global_batch=512, seq=8192, train_tokens=1e12)
+    >>> bill(run).days < bill(run, device_mtbf=1e7).days
+    True
+    """
+    if "train_tokens" not in run or "train_rate" not in run:
+        return None
+    known = _known(run, letters)
+    sheet, note = run_bill, ""
+    if "params" not in known:
+        known["goodput"], note = Cell(1.0), "failures are left out, for params are not known"
+    row = sheet(Row("run", {n: x for n, x in known.items() if n in sheet.letters}))
+    if "device_hours" not in row:
+        note = f"failures are left out: goodput {row.missing['goodput']}"
+        row = sheet(row, goodput=1)
+    return Bill(row, tuple(_prices(row, known)), note)
+
+
+def _known(run: Row, letters: Mapping) -> dict[str, Cell]:
+    """Return what the bill needs: defaults, cells of the call's rows, the run's and the letters, the last first."""
+    known = {n: row.cells[n] for row, names in _DEFAULTS for n in names}
+    known["utilization"] = Cell(1.0, "default", note="a device that is owned is always in use")
+    wanted = {*run_bill.inputs, "price_hour", *price_hour_owned.inputs}
+    rows = [x for x in run.call.knowns if isinstance(x, Row)] if run.call else []
+    if any(_PRICED_AS in getattr(x, "kin", ()) for x in rows):
+        known["device_price"] = ranges.usual.cells["device_price"]
+    for row in (*rows, run):
+        known |= {n: row.cells[n] for n in wanted & {*row}}
+    return known | {NOTATION[n].name: Cell(quantity(n, x)) for n, x in letters.items()}
+
+
+def _prices(row: Row, known: Mapping[str, Cell]):
+    if "price_hour" in known:
+        yield Price("rented", known["price_hour"].value, row.train_cost)
+    own = {n: x.value for n, x in known.items()} | dict(row)
+    if {*price_hour_owned.inputs} <= {*own}:
+        price = price_hour_owned({n: own[n] for n in price_hour_owned.inputs})
+        yield Price("owned", price, price * row.device_hours)

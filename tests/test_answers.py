@@ -1,0 +1,171 @@
+"""The first answer of a training step and of a service: what it says holds when it is called."""
+
+import json
+from functools import cache
+from importlib import resources
+
+import jsonschema
+import pytest
+
+import scalebook.__main__ as shell
+from scalebook import accelerators, decoding, models, training_step
+from scalebook.answers import Answer, bill
+from scalebook.inference import serve
+from scalebook.tables import frameworks
+
+SCHEMA = json.loads(resources.files("scalebook.answers").joinpath("schema.json").read_text("utf-8"))
+DENSE = dict(tp=8, pp=4, dp=4, global_batch=128, seq=8192)
+EXPERTS = dict(pp=16, ep=64, dp=128, microbatches=120, seq=4096)
+CALLS = {
+    "dense": (training_step, models.llama3_70b, accelerators.h100, frameworks.nemo, DENSE),
+    "dense, unnamed": (training_step, models.llama3_70b, accelerators.b200.at("fp8"), None, DENSE),
+    "ideal": (training_step, models.llama3_8b, accelerators.h100, None, dict(dp=8, global_batch=64, kernels="ideal")),
+    "too large": (
+        training_step, models.llama3_405b, accelerators.h100, frameworks.nemo,
+        dict(tp=8, pp=16, dp=8, global_batch=256, seq=8192, train_tokens=15e12)
+    ),
+    "hopeless": (training_step, models.llama3_405b, accelerators.h100, None, dict(dp=2, global_batch=2, seq=8192)),
+    "experts": (training_step, models.deepseek_v3, accelerators.h800.at("fp8"), frameworks.deepseek, EXPERTS),
+    "experts, unnamed": (training_step, models.deepseek_v3, accelerators.h800.at("fp8"), None, EXPERTS),
+    "amd": (training_step, models.llama3_70b, accelerators.mi300x, frameworks.primus, DENSE | {"devices": 128, "dp": None}),
+    "offload": (training_step, models.llama3_70b, accelerators.h100, None, DENSE | {"optimizer_offload": 1}),
+    "tpu": (training_step, models.llama3_8b, accelerators.tpu_v5p, frameworks.maxtext, dict(dp=64, global_batch=64)),
+    "adapters": (training_step, models.llama3_70b, accelerators.h100, None, DENSE | {"trained": "lora"}),
+    "vllm": (serve, models.llama3_70b, accelerators.h200.at("fp8"), None, dict(tp=8, engine="vllm")),
+    "no engine": (serve, models.llama3_70b, accelerators.mi300x, None, dict(tp=8)),
+    "experts served": (serve, models.deepseek_v3, accelerators.h200.at("fp8"), None, dict(tp=8, ep=8, engine="sglang")),
+    "rate": (serve, models.llama3_8b, accelerators.h100, None, dict(rate=4, users=None, engine="vllm")),
+}  # fmt: skip
+
+
+@cache
+def run(name):
+    thing, model, device, framework, letters = CALLS[name]
+    if thing is serve:
+        letters = dict(users=64, prompt=1024, output=1024) | letters
+    rows = (model, device, *([framework] if framework else []))
+    return thing(*rows, **{n: x for n, x in letters.items() if x is not None})
+
+
+each = pytest.mark.parametrize("name", CALLS)
+
+
+@each
+def test_an_answer_is_short_and_says_first_what_does_not_fit(name):
+    said = repr(run(name))
+    assert len(said.splitlines()) <= 12 and run(name)._repr_html_().count("<table>") > 1
+    too_much = "memory" in run(name) and (
+        run(name).memory > run(name).hbm_capacity
+        or run(name).get("offload_memory", 0) > run(name).get("host_capacity", 1e99)
+    )
+    assert (said.splitlines()[1].startswith("does not fit")) == too_much == (run(name).answer.fits is False)
+    assert run(name).call.thing.name in said.splitlines()[0]
+
+
+@each
+def test_the_change_that_fits_does_fit(name):
+    answer = run(name).answer
+    change = answer.nearest
+    assert (change is None) == (answer.fits is not False or name == "hopeless")
+    if change:
+        again = run(name).call.again(*change.rows, **change.letters)
+        assert again.memory <= again.hbm_capacity and again.step_time == change.run.step_time
+        assert change.said in repr(run(name))
+
+
+@each
+def test_assumptions_are_repeated_by_calling(name):
+    found = run(name).answer.assumed
+    assert len(found) <= 6 and [x.moved for x in found] == sorted((x.moved for x in found), reverse=True)
+    for x in found:
+        assert x.letter not in run(name).call.letters and x.moved > 0.05 and x.source
+        for end in x.ends:
+            again = run(name).call.again(**end.letters)
+            assert again[run(name).answer.letter] == pytest.approx(end.answer, rel=1e-12)
+
+
+@each
+def test_changes_gain_what_they_say_and_the_free_ones_come_first(name):
+    found = run(name).answer.changes
+    assert [x.is_free for x in found] == sorted((x.is_free for x in found), reverse=True)
+    for x in found[:3]:
+        again = run(name).call.again(*x.rows, **x.letters)
+        assert again[run(name).answer.letter] == x.run[run(name).answer.letter]
+        assert again.answer.fits is not False and (x.gain > 0 or run(name).answer.fits is False)
+
+
+@each
+def test_what_is_data_follows_the_schema(name):
+    found = json.loads(json.dumps(run(name).to_dict(), allow_nan=False))
+    jsonschema.validate(found, SCHEMA)
+    letter = found["letters"][found["answer"]["letter"]]
+    assert letter["low"] <= letter["value"] <= letter["high"] and letter["unit"] == "s"
+
+
+def test_any_row_is_data():
+    row = decoding(models.llama3_8b, accelerators.h100, batch=[1, 2], context=8192, weight_bits=16, kv_bits=16)
+    jsonschema.validate(row.to_dict(), SCHEMA)
+    assert row.answer is None and repr(row) == row.listing
+    several = training_step(models.llama3_8b, accelerators.h100, dp=[8, 16], global_batch=64, seq=8192)
+    assert several.answer is None and repr(several) == several.listing
+    jsonschema.validate(several.to_dict(), SCHEMA)
+
+
+def test_a_bill_has_failures_rent_and_purchase():
+    found = run("too large").answer.bill
+    assert [x.kind for x in found.prices] == ["rented", "owned"] and found.prices[0].cost > found.prices[1].cost
+    assert found.row.train_time == pytest.approx(run("too large").train_time / found.row.goodput)
+    assert found.prices[0].cost == pytest.approx(run("too large").train_cost / found.row.goodput)
+    assert 0.005 < found.lost < 0.05 and "failures and checkpoints" in repr(found)
+    often = bill(run("too large"), device_mtbf=found.row.device_mtbf / 10)
+    assert often.lost > 2 * found.lost
+    assert bill(run("dense")) is None and bill(run("vllm")) is None
+    bought = bill(run("too large"), device_price="50000 $")
+    assert bought.prices[1].cost > found.prices[1].cost
+
+
+def test_a_model_without_parameters_has_a_bill_without_failures():
+    shape = models.shaped(layers=24, hidden=2048, heads=16, vocab=32000)
+    found = training_step(shape, accelerators.h100, dp=8, global_batch=64, seq=2048, train_tokens=1e9).answer.bill
+    assert found.row.goodput == 1 and "params are not known" in found.said
+
+
+def test_a_call_is_repeated():
+    own = run("dense").call
+    assert own.again().step_time == run("dense").step_time
+    assert own.again(accelerators.h200).call.knowns[1] is accelerators.h200
+    assert own.again(frameworks.megatron).call.knowns[2] is frameworks.megatron
+    assert "tp" not in own.again(tp=None).call.letters
+    assert own.thing is training_step and isinstance(run("dense").answer, Answer)
+
+
+# The shell
+
+STEP = ["training_step", "llama3_70b", "h100", "framework=nemo", "tp=8", "pp=4", "dp=4", "global_batch=128", "seq=8192"]
+
+
+def test_the_shell_answers_first_and_has_the_rest():
+    short = shell.main(STEP)
+    assert len(short.splitlines()) <= 12 and "step_time" in short
+    assert run("dense").listing in shell.main([*STEP, "--all"])
+    found = json.loads(shell.main(["--json", *STEP]))
+    jsonschema.validate(found, SCHEMA)
+    assert found["letters"]["step_time"]["value"] == run("dense").step_time
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ([*STEP, "tp=7"], 2),
+        ([*STEP, "--csv"], 2),
+        (["search", "--json", *STEP], 2),
+        (["no_such_thing"], 2),
+        (["serve", "llama3_405b", "h100", "users=1", "prompt=10", "output=10"], 3),
+        (["search", "training_step", "llama3_405b", "h100", "devices=2", "global_batch=2", "seq=8192"], 3),
+    ],
+)
+def test_the_shell_says_by_its_code_what_went_wrong(arguments, code, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        shell.main(arguments)
+    told = capsys.readouterr()
+    assert stopped.value.code == code and not told.out and told.err.count("\n") == 1
