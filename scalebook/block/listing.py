@@ -134,11 +134,13 @@ class Block:
     def is_rebuilt(self, tensor: Tensor) -> bool:
         """Return True if the backward pass rebuilds a tensor instead of reading a saved copy.
 
-        These are the inner tensors of fused kernels and of recomputed groups, and gathers, whose shards are saved.
+        These are the inner tensors of fused kernels and of recomputed groups, dropped results, and gathers, whose
+        shards are saved.
         """
         maker = self.makers.get(tensor.name)
         return maker is not None and (
             (maker.function == "all_gather" and not maker.held)
+            or maker.dropped
             or self.is_inner(tensor, "kernel")
             or self.is_inner(tensor, "again")
         )

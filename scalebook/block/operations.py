@@ -64,6 +64,7 @@ RULES = {
     "topk": Rule("inputs", 5, 8, whole=True),
     "dispatch": Rule("", 0, 0),
     "combine": Rule("inputs", 2, 3),
+    "collect": Rule("", 2, 3),  # combine, if the router's weights were multiplied in before the last product
     "cross_entropy": Rule("inputs", 5, 3),
     "append": Rule("", 0, 0),
     "relu": Rule("inputs", 1, 1),
@@ -189,7 +190,8 @@ class Op:
     """One line of a block: `outs = function(args) over ways`, or without a function a sum of contractions.
 
     `kernel` names the fused kernel it belongs to, and `again` the group that the backward pass recomputes. The result
-    of a gather that is `held` is kept for the backward pass; otherwise the backward pass gathers again.
+    of a gather that is `held` is kept for the backward pass; otherwise the backward pass gathers again. The backward
+    pass recomputes a result that is `dropped` wherever it needs it, although other lines would keep it.
     """
 
     outs: tuple[Tensor, ...]
@@ -199,6 +201,7 @@ class Op:
     kernel: str = ""
     again: str = ""
     held: bool = False
+    dropped: bool = False
 
     def __str__(self):
         right = " + ".join(" ".join(map(str, term)) for term in self.terms)

@@ -6,7 +6,10 @@ from scalebook.block.listing import Block
 from scalebook.block.models import GPT, LLAMA  # noqa: F401  (for the examples)
 from scalebook.block.operations import Op, Tensor
 
-__all__ = ["attention_core", "cached", "flash", "full", "fuse", "hold_gathered", "recompute", "selective", "unbiased"]
+__all__ = [
+    "MODULES", "attention_core", "cached", "drop", "flash", "full", "fuse", "hold_gathered", "recompute",
+    "recompute_module", "selective", "unbiased",
+]  # fmt: skip
 
 
 def cached(block: Block) -> Block:
@@ -110,6 +113,57 @@ def full(block: Block) -> Block:
     {'x': activation_bits*batch*hidden*seq/8}
     """
     return recompute(block, *(op.name for op in block.ops))
+
+
+def drop(block: Block, *names: str) -> Block:
+    """Keep none of these lines' results, whatever reads them: the backward pass recomputes each where it needs it.
+
+    >>> {"h1", "h2"} & set(drop(LLAMA, "h1", "h2").saved_tensors)
+    set()
+    """
+    group = _named(block, names)
+    return Block(tuple(replace(op, dropped=True) if op.name in group else op for op in block.ops))
+
+
+# The lines of a block by the modules that Megatron-Core's --recompute-modules names: whether only their results are
+# dropped, and the lines, by a tensor that each makes. Other lines between the second norm and the last sum are of the
+# feed-forward layer. With moe_act Megatron-Core multiplies the router's weights into the activation, so the sum over a
+# token's experts keeps nothing.
+MODULES = {
+    "core_attn": (),
+    "layernorm": ("h1", "h2"),
+    "mla_up_proj": ("q_nope", "q_rope", "q_turned", "k_nope", "k_turned", "v"),
+    "moe_act": ("active",),
+    "mlp": (),
+    "moe": (),
+    "shared_experts": ("s_up", "s_gate", "s_active", "s_down_partial", "s_down"),
+}
+
+
+def recompute_module(block: Block, module: str) -> Block:
+    """Recompute one of `MODULES` in the backward pass. A block without such a module stays as it is.
+
+    >>> sorted(set(LLAMA.saved_tensors) - set(recompute_module(LLAMA, "mlp").saved_tensors))
+    ['active', 'gate', 'up']
+    """
+    has_experts = any(op.function == "dispatch" for op in block.ops)
+    is_latent = any("kv_rank" in t.indices for t in block.weights)
+    if module == "core_attn":
+        return block if block["probs"].kernel else selective(block)
+    if module in ("mlp", "moe"):
+        if has_experts != (module == "moe"):
+            return block
+        first = [op.name for op in block.ops].index("h2") + 1
+        return recompute(block, *(op.name for op in block.ops[first:-1] if op.function != "drop"))
+    names = [x for x in MODULES[module] if x in block.makers]
+    if not names or (module == "mla_up_proj" and not is_latent) or (module == "moe_act" and not has_experts):
+        return block
+    if module == "shared_experts":
+        return recompute(block, *names)
+    block = drop(block, *names)
+    if module != "moe_act":
+        return block
+    return Block(tuple(replace(op, function="collect") if op.function == "combine" else op for op in block.ops))
 
 
 def hold_gathered(block: Block, way: str = "tp") -> Block:

@@ -205,6 +205,8 @@ def write(strategy, framework: str = "megatron", layers: int | None = None, **le
     if stray := [x for x in wanted if x not in _LETTERS and x not in WORDS and x != "precision"]:
         raise TypeError(f"a strategy has no letter {stray[0]!r}; {nearest(stray[0], [*_LETTERS, *WORDS])}")
     wanted = {x: getattr(y, "name", _plain(y)) for x, y in wanted.items()}
+    if "recompute" in wanted:  # modules in one order
+        wanted["recompute"] = WORDS["recompute"].value(wanted["recompute"])
     found = _simple(table, wanted)
     complete(framework, wanted, found, layers)
     text = written({x: found[x] for x in table if x in found}, framework)

@@ -5,6 +5,7 @@ returns the letters that follow. A writing rule takes the wanted letters and the
 """
 
 import math
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from scalebook import tables
 from scalebook.flags.table import frameworks, number, optimizer_named, text_of
 from scalebook.language.notation import either, quoted
+from scalebook.language.words import WORDS
 from scalebook.training.optimizers import OPTIMIZERS
 from scalebook.training.shardings import SHARDINGS
 from scalebook.training.step import DEFAULT_LETTERS
@@ -70,6 +72,10 @@ def _megatron(given, found, known) -> dict:
     if "nproc-per-node" in given or "nnodes" in given:
         near, nodes = (number(f"--{x}", given.get(x, 1)) for x in ("nproc-per-node", "nnodes"))
         out["devices"] = near * nodes
+    if "recompute-modules" in given and found.get("recompute") == "selective":
+        modules = given["recompute-modules"]
+        modules = modules if isinstance(modules, list) else re.findall(r"\w+", text_of(modules))
+        out["recompute"] = "selective" if modules == ["core_attn"] else WORDS["recompute"].value(modules)
     layers = found.get("layers", known.get("layers"))
     if (flag := "num-layers-per-virtual-pipeline-stage") in given:
         out["chunks"] = _chunks(f"--{flag}", given[flag], pp, layers)
@@ -295,6 +301,9 @@ def _to_megatron(wanted, flags, layers) -> None:
         flags.pop("grad-reduce-in-bf16", None)
     if wanted.get("optimizer_bits") == 64:
         flags |= {"exp-avg-dtype": "bf16", "exp-avg-sq-dtype": "bf16"}
+    if wanted.get("recompute", "none") not in WORDS["recompute"].values:
+        flags["recompute-granularity"] = "selective"
+        flags["recompute-modules"] = wanted["recompute"].replace(",", " ")
     if "global_batch" not in wanted and {"microbatches", "dp"} <= wanted.keys():
         flags["global-batch-size"] = wanted["microbatches"] * wanted["dp"] * wanted.get("batch", 1)
 

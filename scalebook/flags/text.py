@@ -16,6 +16,7 @@ __all__ = ["guess", "parsed", "written"]
 
 _ASSIGNED = re.compile(r"^\s*(?:export\s+)?(\w+)=[\"']?([\w./:-]+)[\"']?\s*;?\s*$", re.M)
 _YAML = re.compile(r"^\s*-?\s*([A-Za-z][\w.-]*)\s*:(?:\s+(.*?))?\s*$")
+_SEVERAL = ("recompute-modules",)  # flags that take several values, which are read with commas between them
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "none": None, "": None}
 
 
@@ -103,7 +104,9 @@ def _arguments(text: str) -> dict:
             flag, is_given, value = token[2:].partition("=")
             pairs.append([flag.replace("_", "-"), value if is_given else True])
         elif pairs and pairs[-1][1] is True:
-            pairs[-1][1] = token  # skip further values and a program's name
+            pairs[-1][1] = token
+        elif pairs and pairs[-1][0] in _SEVERAL:
+            pairs[-1][1] += f",{token}"  # further values of other flags, and a program's name, are skipped
     found: dict = {}
     for flag, value in pairs:
         if found.get(flag, value) != value:

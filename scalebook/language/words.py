@@ -18,13 +18,18 @@ class Word:
     """A named choice: its values (the default first), its meaning, and where it makes a difference.
 
     `values` maps each name to itself or to an object, such as a schedule.  `says` is a function of letters and words
-    that returns True if the choice makes a difference; None if it always does.
+    that returns True if the choice makes a difference; None if it always does. Some of `parts` may be chosen together
+    instead, as text with commas or as a list.
+
+    >>> Word("wood", {"none": "none"}, "trees to cut", parts=("ash", "elm", "oak")).value(["oak", "ash"])
+    'ash,oak'
     """
 
     name: str
     values: Mapping[Any, Any]
     meaning: str
     says: Callable | None = None
+    parts: tuple[str, ...] = ()
 
     def __repr__(self):
         return f"Word({self.name}: {either(map(repr, self.values))})"
@@ -40,15 +45,24 @@ class Word:
             return self.values[name]
         if any(name is x for x in self.values.values()):
             return name
-        raise ValueError(f"{self.name} is {either(map(repr, self.values))}, not {quoted(name)}")
+        chosen = name.split(",") if isinstance(name, str) else name if isinstance(name, list | tuple) else ()
+        chosen = [x.strip() if isinstance(x, str) else x for x in chosen]
+        if chosen and all(x in self.parts for x in chosen):
+            return ",".join(x for x in self.parts if x in chosen)
+        some = f", or some of {', '.join(self.parts)} with commas between," if self.parts else ","
+        raise ValueError(f"{self.name} is {either(map(repr, self.values))}{some} not {quoted(name)}")
 
 
 WORDS: dict[str, Word] = {}
 
 
-def word(name: str, values: Mapping | Iterable, meaning: str, says: Callable | None = None) -> Word:
+def word(
+    name: str, values: Mapping | Iterable, meaning: str, says: Callable | None = None, parts: Iterable[str] = ()
+) -> Word:
     """Enter a word.  Raises ValueError for a name that a letter or another word has."""
     if name in WORDS or name in NOTATION:
         raise ValueError(f"{name} is a {'word' if name in WORDS else 'letter'} already: choose another name")
-    WORDS[name] = Word(name, values if isinstance(values, Mapping) else {x: x for x in values}, meaning, says)
+    WORDS[name] = Word(
+        name, values if isinstance(values, Mapping) else {x: x for x in values}, meaning, says, tuple(parts)
+    )
     return WORDS[name]

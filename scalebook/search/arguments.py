@@ -154,6 +154,8 @@ def _word(space: Space, name: str, value):
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, (str, bool, int)) and value in space.words[name]:
         return space.words[name][space.words[name].index(value)]
+    if name in space.spelled:
+        return space.spelled[name](value)
     raise ValueError(f"{name} is {either(map(repr, space.words[name]))}, not {quoted(value)}")
 
 

@@ -51,7 +51,8 @@ class Space:
     What is searched, and in which order:
 
     - `axes`: the default objectives, first and second; without any the call must name the first.
-    - `words`: each word with its possible values. `letters`: values of letters that nobody gives.
+    - `words`: each word with its possible values. `spelled`: for a word that takes further values, a function that
+      returns the value that a text stands for. `letters`: values of letters that nobody gives.
     - `usual`: function of the known letters that returns the default choices to search. `stated`: choices that rows
       given by position, or words, imply for other words; they override `usual`.
     - `assumed`: function of the known letters that returns letters to treat as if the call had given them.
@@ -85,6 +86,7 @@ class Space:
 
     axes: tuple[str, ...] = ()
     words: Mapping[str, tuple] = field(default_factory=dict)
+    spelled: Mapping[str, Callable] = field(default_factory=dict)
     usual: Callable[[Mapping[str, Any]], dict[str, tuple]] = _nothing
     letters: Mapping[str, float] = field(default_factory=dict)
     assumed: Callable[[Mapping[str, Any]], dict[str, float]] = _nothing

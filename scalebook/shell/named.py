@@ -99,6 +99,8 @@ def value(thing, name: str, text: str):
     if choices is not None:
         by_text = {str(x).lower(): x for x in choices}
         if text.lower() not in by_text:
+            if name in thing.space.spelled:
+                return thing.space.spelled[name](text.lower())
             raise ValueError(f"{name} is {either(map(repr, by_text))}, not {quoted(text)}")
         return by_text[text.lower()]
     if name not in NOTATION:

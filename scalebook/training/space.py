@@ -100,6 +100,7 @@ def _of_framework(rows: tuple, words: Mapping[str, tuple]) -> dict[str, tuple]:
 
 TRAINING = Space(
     words=CHOICES | {"framework": tuple(frameworks)},
+    spelled={"recompute": WORDS["recompute"].value},
     usual=usual_choices,
     rules=RULES,
     limits=("memory <= hbm_capacity", "offload_memory <= host_capacity"),

@@ -6,6 +6,7 @@ activation_bits*batch*hidden*seq/(8*cp*tp)
 """
 
 from dataclasses import dataclass, fields, replace
+from functools import partial
 
 from scalebook.block import FAMILIES, Block, Family, eager, sharding, transformations, undropped
 from scalebook.language.words import WORDS, word
@@ -22,7 +23,12 @@ def are_shared(dp, cp, schedule):
     return (dp * cp > 1) | (SCHEDULES[schedule].copies > 1)
 
 
-word("recompute", ("none", "selective", "full"), "activations that the backward pass recomputes instead of keeping")
+word(
+    "recompute",
+    ("none", "selective", "full"),
+    "activations that the backward pass recomputes instead of keeping, or the modules that make them",
+    parts=transformations.MODULES,
+)
 word(
     "sequence_parallel",
     (True, False),
@@ -91,6 +97,11 @@ class Strategy:
     def __post_init__(self):
         for field in fields(self):
             object.__setattr__(self, field.name, WORDS[field.name].value(getattr(self, field.name)))
+        if self.modules and self.blocks != "fused":
+            raise ValueError(
+                f"recompute={self.recompute!r} names modules of fused blocks, and these run step by step: "
+                "blocks='fused', or recompute='none' or 'full', would do"
+            )
         if self.optimizer.mode and self.trained.is_frozen:
             raise ValueError(
                 f"optimizer={self.optimizer.name!r} updates a model's own matrices: trained='all' would do"
@@ -106,6 +117,11 @@ class Strategy:
         """The strategy with defaults for words that do not affect a block, so that equal blocks share a cache entry."""
         usual = {x: getattr(Strategy, x) for x in ("sharding", "schedule", "offload", "optimizer")}
         return replace(self, **usual)
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The modules whose results are recomputed, if `recompute` names some."""
+        return () if self.recompute in WORDS["recompute"].values else tuple(self.recompute.split(","))
 
     def transformed(self, block: Block) -> Block:
         """Return the block's listing on one device, in training: the context is the new tokens."""
@@ -126,4 +142,6 @@ class Strategy:
             steps.append(transformations.flash)  # fused attention already recomputes the attention core
         elif self.recompute == "selective":
             steps.append(transformations.selective)
+        if self.modules:
+            steps += [partial(transformations.recompute_module, module=x) for x in self.modules]
         return block.then(*steps, *([transformations.full] if self.recompute == "full" else []))

@@ -1,0 +1,95 @@
+"""Recomputation by module, as Megatron-Core names the modules: what is no longer kept, what it costs, and its flags."""
+
+import pytest
+
+from scalebook.block import backward, blocks_of
+from scalebook.block.transformations import MODULES
+from scalebook.flags import read, write
+from scalebook.search import search
+from scalebook.shell.named import value
+from scalebook.tables import accelerators, frameworks, models, precisions
+from scalebook.training import Strategy, training_step
+
+BLOCKS = [
+    (key, x) for key in ("gpt3_175b", "llama3_8b", "mixtral_8x7b", "deepseek_v3") for x in blocks_of(models[key]) if x
+]
+PUBLISHED = "layernorm,mla_up_proj,moe_act"  # DeepSeek-V3 §3.2.3: norms, up-projections of MLA, and SwiGLU's results
+RUN = dict(pp=16, ep=64, dp=64, global_batch=15360, seq=4096, schedule="dualpipe", sharding="zero1")
+
+
+@pytest.mark.parametrize("attention", ["flash", "unfused"])
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_keeps_less_and_its_lines_run_again(module, attention):
+    for _, block in BLOCKS:
+        plain, some, full = (
+            Strategy(recompute=x, attention=attention).transformed(block) for x in ("none", module, "full")
+        )
+        lost = set(plain.saved_tensors) - set(some.saved_tensors)
+        again = {op.name for op in backward(some).ops if op.name.endswith("_again")}
+        assert bool(again - {op.name for op in backward(plain).ops}) == bool(lost)
+        assert set(full.saved_tensors) <= set(some.saved_tensors)
+        assert set(some.saved_tensors) - set(plain.saved_tensors) <= {"k_rope"}  # from which a dropped key is made
+
+
+def test_unfused_selective_is_the_attention_core():
+    for _, block in BLOCKS:
+        both = [Strategy(recompute=x, attention="unfused").transformed(block) for x in ("selective", "core_attn")]
+        assert both[0] == both[1]
+
+
+@pytest.mark.parametrize("device", ["h100", "mi300x"])
+def test_modules_lie_between_none_and_full(device):
+    runs = {
+        x: training_step(models.deepseek_v3, accelerators[device], frameworks.megatron, recompute=x, **RUN)
+        for x in ("none", "layernorm", PUBLISHED, "moe,mla_up_proj,layernorm", "full")
+    }
+    memory = [x.memory for x in runs.values()]
+    assert memory == sorted(memory, reverse=True) and len(set(memory)) == 5
+    assert runs["none"].again_compute == 0 < runs[PUBLISHED].again_compute < runs["full"].again_compute
+    assert runs["none"].step_time < runs["layernorm"].step_time < runs["full"].step_time
+
+
+def test_deepseek_v3_fits_as_it_was_trained():
+    """2,048 H800: activations of products cached in 8 bits, moments in 16, recomputation as published."""
+    row = precisions.adam_fp8
+    asked = dict(RUN, **{x: row[x] for x in ("activation_bits", "gradient_bits", "optimizer_bits")})
+    device = accelerators.h800.at("fp8")
+    none, published, full = (
+        training_step(models.deepseek_v3, device, recompute=x, **asked) for x in ("none", PUBLISHED, "full")
+    )
+    assert full.memory < published.memory < 80e9 < none.memory
+
+
+def test_names_in_any_order_and_form_mean_the_same():
+    said = ["moe_act,layernorm", "layernorm, moe_act", ["layernorm", "moe_act"], ("moe_act", "layernorm")]
+    assert {Strategy(recompute=x).recompute for x in said} == {"layernorm,moe_act"}
+    assert value(training_step, "recompute", "moe_act,layernorm") == "layernorm,moe_act"
+    for wrong in ("norms", "mlp,", 3, ["mlp", 2], []):
+        with pytest.raises(ValueError, match="or some of core_attn, layernorm, mla_up_proj, moe_act"):
+            training_step(models.llama3_8b, accelerators.h100, seq=4096, recompute=wrong)
+
+
+def test_a_search_tries_modules():
+    asked = dict(devices=8, global_batch=64, seq=8192, recompute=["full", "mlp,layernorm"], progress=False)
+    found = search(training_step, models.llama3_8b, accelerators.h100, **asked)
+    assert found.best[0].recompute == "layernorm,mlp"
+    assert found.best[0].row.step_time == pytest.approx(found.best[0].values["step_time"])
+
+
+def test_flags_name_modules():
+    text = "--recompute-granularity selective --recompute-modules moe_act layernorm --tensor-model-parallel-size 8"
+    assert read(text).knowns["recompute"] == "layernorm,moe_act"
+    assert "--recompute-modules layernorm moe_act" in (flags := write(dict(tp=8, recompute="moe_act,layernorm")))
+    assert read(flags).knowns["recompute"] == "layernorm,moe_act"
+    assert read("recompute_granularity: selective\nrecompute_modules: [mlp, moe]").knowns["recompute"] == "mlp,moe"
+    assert (
+        read({"recompute_granularity": "selective", "recompute_modules": ["mlp"]}, "megatron").knowns["recompute"]
+        == "mlp"
+    )
+    assert read("--recompute-granularity selective --recompute-modules core_attn").knowns["recompute"] == "selective"
+    assert read("--recompute-granularity full --recompute-modules core_attn").knowns["recompute"] == "full"
+
+
+def test_blocks_that_run_step_by_step_have_no_such_modules():
+    with pytest.raises(ValueError, match="names modules of fused blocks"):
+        training_step(models.llama3_8b, accelerators.h100, seq=4096, blocks="eager", recompute="mlp")
