@@ -12,6 +12,8 @@ from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.training.shardings import SHARDINGS
 from scalebook.training.strategy import CHOICES
 
+from .sheets import MODULES
+
 __all__ = ["flag_texts"]
 
 # The value that stands for each letter where it is above one.
@@ -27,7 +29,9 @@ FRAMEWORKS = {"megatron": ("Megatron-LM", " ", r" (?=--)"), "torchtitan": ("torc
 FACTORS = ("precision", "recompute", "sharding", "schedule", *WAYS)
 
 
-def flag_texts(precisions=("bf16", "fp8"), recomputed=CHOICES["recompute"], shardings=SHARDINGS, schedules=SCHEDULES):
+def flag_texts(
+    precisions=("bf16", "fp8"), recomputed=(*CHOICES["recompute"], MODULES), shardings=SHARDINGS, schedules=SCHEDULES
+):
     """By framework, the pieces of its texts in order, each with when it is written; the first piece is the whole text.
 
     "When" is a list of boxes: of each factor that counts, the values that it may have.  Pieces are joined by `sign`.

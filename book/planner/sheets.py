@@ -5,8 +5,9 @@ the place of its right-hand side and its description; a sheet is a list of formu
 together from four groups: the costs of its blocks (`blocks`, by kind of block, recomputation, kernel of attention,
 exchange of context and width of products); the differences if a framework runs element-wise steps one by one (`eager`,
 by the same and the family of code, if attention is one kernel and context is gathered); the formulas of its words
-(`words`, by sharding, schedule and offload); and single formulas that a row may replace (`swaps`).  To a page a graph
-goes as text, in which only what is used twice has a number.
+(`words`, by sharding, schedule and offload); and single formulas that a row may replace (`swaps`).  `lora` has the
+differences of blocks and of words if only adapters are trained.  To a page a graph goes as text, in which only what is
+used twice has a number.
 
 >>> graph = Graph()
 >>> from scalebook.language import symbol
@@ -38,14 +39,16 @@ from scalebook.training.shardings import SHARDINGS
 from scalebook.training.step import training_sheet
 from scalebook.training.strategy import Strategy
 from scalebook.training.totals import longest_sequence, microbatches_of_batch, ways_left
+from scalebook.training.trained_weights import TRAINED
 
-__all__ = ["EXCHANGES", "KEPT", "Graph", "kind_of", "runs", "serving", "training"]
+__all__ = ["EXCHANGES", "KEPT", "MODULES", "Graph", "kind_of", "runs", "serving", "training"]
 
 EXCHANGES = ("all_reduce", "all_to_all", "gather", "none")
+MODULES = "layernorm,mla_up_proj,moe_act"  # the modules that a page recomputes "by module": DeepSeek-V3's choice
 # Recomputation, kernel of attention and exchange of context: what a kernel that keeps no scores runs again is its own,
 # and context is exchanged by heads with such kernels alone.
 KEPT = (
-    *(itertools.product(("none", "full"), ("flash",), ("gather", "all_to_all"))),
+    *(itertools.product(("none", "full", MODULES), ("flash",), ("gather", "all_to_all"))),
     *(itertools.product(("none", "selective", "full"), ("unfused",), ("gather",))),
 )
 _OPERATIONS = {
@@ -236,7 +239,8 @@ def _block(row: Mapping, **words) -> list[Formula]:
 
 def training(graph: Graph) -> dict:
     """What sheets of training steps are put together of."""
-    blocks, eager, words, numbers = {}, {}, {}, lambda formulas: set(map(graph.number, formulas))
+    blocks, eager, words, lora, adapted = {}, {}, {}, {}, {}
+    numbers = lambda formulas: set(map(graph.number, formulas))  # noqa: E731
     for kind, row in _shapes(False).items():
         for (recompute, attention, exchange), quantized in itertools.product(KEPT, (False, True)):
             if exchange == "all_to_all" and "kv_rank" in row:
@@ -248,16 +252,26 @@ def training(graph: Graph) -> dict:
             blocks[key] = numbers(_block(row, **said))
             if attention != "flash" or exchange != "gather":
                 continue
+            lora[key] = runs(numbers(_block(row, trained="lora", **said)) - blocks[key])
+            if recompute == MODULES:
+                continue  # they are modules of fused blocks
             for family in families(kind):
                 own = numbers(_block(row, blocks="eager", family=family, **said))
                 eager[f"{key}|{family}"] = runs(own - blocks[key])  # of a letter the last formula counts
     dense = blocks_of(models.llama3_8b)
-    common = {f.letter for f in block_formulas(*dense, Strategy().of_block)}
+    common = {f.letter for x in TRAINED for f in block_formulas(*dense, Strategy(trained=x).of_block)}
     common |= {"attention_reached", "launched_blocks", "eager_time"}  # which the model decides
     for sharding, schedule, offload in itertools.product(SHARDINGS, SCHEDULES, (False, True)):
-        sheet = training_sheet(*dense, Strategy(sharding=sharding, schedule=schedule, offload=offload))
-        own = [f for f in sheet.formulas.values() if f.letter not in common]
-        words[f"{sharding}|{schedule}|{int(offload)}"] = numbers(own)
+        said, key = dict(sharding=sharding, schedule=schedule, offload=offload), f"{sharding}|{schedule}|{int(offload)}"
+        words[key], adapted[key] = (
+            numbers(
+                f
+                for f in training_sheet(*dense, Strategy(trained=x, **said)).formulas.values()
+                if f.letter not in common
+            )
+            for x in ("all", "lora")
+        )
+        adapted[key] -= words[key]
     swaps = {
         "attended": {
             x: graph.number(getattr(assumptions, f"attended_{x}"))
@@ -285,8 +299,9 @@ def training(graph: Graph) -> dict:
     more = [x for x in assumptions.MEASURED if x.letter not in swapped]
     always = [microbatches_of_batch, ways_left, longest_sequence, wide_efficiency, host.sent_once, *more]
     always = graph.numbers(always)
+    lora = dict(blocks=lora, words=_parted(adapted, lambda _: "always"))
     blocks, words = _parted(blocks, lambda x: x.split("|")[0]), _parted(words, lambda _: "always")
-    return dict(blocks=blocks, eager=eager, words=words, swaps=swaps, always=always)
+    return dict(blocks=blocks, eager=eager, words=words, lora=lora, swaps=swaps, always=always)
 
 
 def serving(graph: Graph) -> dict:
