@@ -113,11 +113,11 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     return all.length ? `That is: ${all.join(", ")}.` : "";
   }
   // What a search goes through.
-  function searched({ letters, words: all, known }) {
+  function searched({ letters, words: all }) {
     const either = (x) => (x.length < 2 ? `${x}` : `${x.slice(0, -1).join(", ")} or ${x.at(-1)}`);
     const ways = Object.entries(letters).filter(([, x]) => x.length > 1).map(([n, x]) => `${CALLED[n]} ${x.length > 4 ? `${show(Math.min(...x))} to ${show(Math.max(...x))}` : either([...x].sort((a, b) => a - b).map((y) => show(y)))}`);
     const choices = Object.entries(all).filter(([, x]) => x.length > 1).map(([n, x]) => `${CALLED[n] ?? n} ${either(x.map(told))}`);
-    return `${[...ways, ...choices].join("; ")}, on ${show(known.devices)} devices`;
+    return [...ways, ...choices].join("; ");
   }
   // What a framework hides and fuses, or that none was named.
   function assumed(plan) {

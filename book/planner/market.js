@@ -5,7 +5,8 @@ function planMarket(cases, { search }) {
   // Each device that has the precision; yields after each, and often within its search.
   function* market(plan) {
     const start = Date.now(), [cost, time] = plan.job === "train" ? ["train_cost", "train_time"] : ["million_cost", "tpot"], rows = [], all = Object.entries(data.devices).filter(([, row]) => cases.peaks(row).includes(plan.precision) && row.letters.hbm_capacity && row.letters.hbm_bandwidth);
-    const result = () => ({ rows, of: all.length, cost, time, count: rows.reduce((sum, x) => sum + x.count, 0), seconds: (Date.now() - start) / 1e3 });
+    const order = (a, b) => !a.chosen - !b.chosen || (a.cost ?? Infinity) - (b.cost ?? Infinity) || a.time - b.time;
+    const result = () => ({ rows: [...rows].sort(order), of: all.length, cost, time, count: rows.reduce((sum, x) => sum + x.count, 0), seconds: (Date.now() - start) / 1e3 });
     for (const [device, row] of all) {
       const own = { ...plan, device: row, fixed: {} };
       try {
@@ -17,7 +18,6 @@ function planMarket(cases, { search }) {
       } catch (error) { rows.push({ device, count: 0, why: error.message }); }
       yield result();
     }
-    rows.sort((a, b) => !a.chosen - !b.chosen || (a.cost ?? Infinity) - (b.cost ?? Infinity) || a.time - b.time);
     return result();
   }
   return market;

@@ -64,19 +64,19 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     root.firstChild.setAttribute("aria-busy", "true");
     const bar = h("progress", { max: 1, value: 0, "aria-label": "search" }), count = h("span", {}, "searching"), timer = setTimeout(() => { if (now === turn) at.verdict.replaceChildren(bar, " ", count, " ", h("button", { type: "button", class: "pl-btn", onclick: stop }, "stop")); }, 250);
     let last = null, here = null;
-    const stop = () => { worker.stop(); if (last?.best.length) settleOn({ ...last, stopped: true }); };
+    const stop = () => { worker.stop(); if (last?.best.length) settleOn({ ...last, stopped: true }); else if (state.any) { delete state.any; settle_(); } };
     const settleOn = (found) => { clearTimeout(timer); if (now === turn) finish(here, found, now); };
     try {
       if (states.question(state) !== asked) part.market.replaceChildren();
-      if (state.any) await everywhere(only, count, bar);
+      if (state.any) await everywhere(only, () => now === turn, count, bar);
       const plan = states.plan(state);
       here = plan;
       settleOn(await worker.ask("search", { plan }, (x) => { last = x; bar.value = x.share; count.textContent = `${words.grouped(x.count)} strategies priced so far`; }).then(only));
     } catch (error) { clearTimeout(timer); root.firstChild.removeAttribute("aria-busy"); show_nothing(error.message); }
   }
   // Every device is asked; the best of them is then the one that is answered for.
-  async function everywhere(only, count, bar) {
-    const found = states.question(state) === asked ? bought : await worker.ask("market", { plan: states.plan(state, { fixed: {} }) }, (x) => { bar.value = x.rows.length / x.of; count.textContent = `${x.rows.length} of ${x.of} devices`; }).then(only);
+  async function everywhere(only, isNow, count, bar) {
+    const found = states.question(state) === asked ? bought : await worker.ask("market", { plan: states.plan(state, { fixed: {} }) }, (x) => { bar.value = x.rows.length / x.of; count.textContent = `${x.rows.length} of ${x.of} devices`; if (isNow()) devices.paint(x); }).then(only);
     [asked, bought] = [states.question(state), found];
     if (found.rows[0]?.chosen) state.device = found.rows[0].device;
     if (changed) remember();
@@ -126,7 +126,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     const { memory, hbm_capacity: all, filled } = answer.values, tight = state.job === "train" ? memory / all > 0.9 : filled > 0.9;
     const room = state.job === "train" ? ` ${show(memory, "B", 3)} of ${show(all, "B", 3)} on each device, ${show(all - memory, "B", 2)} free.` : ` ${show(filled, "%", 2)} of the memory that may be used.`;
     at.verdict.replaceChildren(h("p", {}, h("b", { class: "pl-good" }, tight ? how.replace("fits", "fits, tightly") : how), room, ` ${result.stopped ? "Best so far" : "Best"}${state.any ? ` of all, on ${plan.device.name}` : ""}: `, h("b", {}, view.layout(chosen, state.job)), "rate" in state.letters ? `, by ${show(answer.values.devices)} devices and ${show(answer.values.users)} users at a time` : "", h("span", { class: "pl-hidden" }, state.job === "train" ? `, ${show(answer.values.step_time, "s")} a step` : `, ${show(answer.values.tpot, "s")} a token`),
-      h("small", { class: "pl-spoken" }, view.spoken(chosen)), h("small", { class: "pl-spoken" }, view.assumed(plan)), h("small", { class: "pl-counted" }, `The best of ${words.grouped(result.count + out)} strategies (${view.searched(searching.space(plan))}), gone through${seconds}: ${out ? `${words.grouped(result.count)} can run and were priced, ${words.grouped(out)} cannot` : "all were priced"}.${unreached(plan)}`), pinned));
+      h("small", { class: "pl-spoken" }, view.spoken(chosen)), h("small", { class: "pl-spoken" }, view.assumed(plan)), h("small", { class: "pl-counted" }, `The best of ${words.grouped(result.count + out)} strategies on ${"rate" in state.letters ? "at most " : ""}${show(plan.letters.devices)} devices (${view.searched(searching.space(plan))}), gone through${seconds}: ${out ? `${words.grouped(result.count)} can run and were priced, ${words.grouped(out)} cannot` : "all were priced"}.${unreached(plan)}`), pinned));
   }
 
   // How few devices would keep to the targets too, of a service for so many users.
