@@ -96,7 +96,7 @@ def _given(arguments):
     thing, rows, texts = find(name), {}, {}
     for text in rest:
         key, is_letter, given = text.partition("=")
-        stems = text.split(",")  # a search takes several devices
+        stems = [x.partition("@")[0] for x in text.split(",")]  # a search takes several devices
         kind = key if is_letter else next((k for k, x in ROWS.items() if {*stems} <= {*getattr(tables, x)}), None)
         kind = kind or FILES.get(Path(text).suffix)
         if kind is None:

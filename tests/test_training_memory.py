@@ -1,6 +1,7 @@
 """The memory of training: against the published closed forms, as sums over stages, and what was calibrated."""
 
 import csv
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from scalebook.language import symbol
 from scalebook.measurements import confront
 from scalebook.measurements import training_memory as measured
 from scalebook.measurements.columns import nanotron_stages
+from scalebook.search import search
 from scalebook.tables import accelerators, frameworks, libraries, models
 from scalebook.training import memory_sheet, training_step
 
@@ -182,3 +184,19 @@ def test_what_a_framework_holds_beside_the_model():
     assert nano.work_memory == pytest.approx(2 * 4096 * 4096 * 2) and plain.work_memory == 0
     run = training_step(models.llama3_8b, accelerators.h100.running("workspace"), frameworks.plain, **known)
     assert run.memory - plain.memory == pytest.approx(99.5e6)
+
+
+def test_a_rank_alone_asks_for_adapters_and_frozen_weights_need_no_gradients():
+    asked = dict(tp=8, global_batch=8, seq=4096)
+    step = partial(training_step, models.llama3_70b, accelerators.h100, **asked)
+    assert step(lora_rank=32).memory == step(trained="lora", lora_rank=32).memory < step().memory / 4
+    assert step(trained="all", lora_rank=16).memory == step().memory
+    none = step(lora_rank=16, gradient_bits=0)
+    assert none.gradient_memory == 0 and none.memory < step(lora_rank=16).memory
+    with pytest.raises(ValueError, match="gradient_bits=0 leaves no gradients to the weights that trained='all'"):
+        step(gradient_bits=0)
+    found = search(
+        training_step, models.llama3_8b, accelerators.h100, devices=8, lora_rank=8, global_batch=64, seq=4096,
+        progress=False,
+    )  # fmt: skip
+    assert found.best[0].row.step_time == pytest.approx(found.best[0].values["step_time"])

@@ -46,7 +46,8 @@ function planWords(engine) {
   // A quantity that was typed: "12,000", "3.5 TB/s", "80 GiB", "90 %", a bare number in the unit
   // that the value in its place, `like`, is shown in.
   function read(text, unit, like) {
-    const found = /^\s*(-?[\d.,_ ]*\d(?:e[-+]?\d+)?)\s*(\D*)$/i.exec(String(text).slice(0, 60));
+    const said = String(text).slice(0, 60).replace(/^\s*\$\s*([\d.,]*\d)/, "$1 $$").replace(/FLOPS\s*$/, "FLOP/s"); // "$2/h", "989 TFLOPS"
+    const found = /^\s*(-?[\d.,_ ]*\d(?:e[-+]?\d+)?)\s*(\D*)$/i.exec(said);
     if (!found) return NaN;
     const number = Number(found[1].replace(/[,_ ]/g, "")), rest = found[2].trim();
     if (!rest) return unit === "%" && like !== undefined && number > 1 ? number / 100 : like > 0 && !PLAIN.has(unit) ? number * read(`1 ${show(like, unit).split(" ")[1]}`, unit) : number;

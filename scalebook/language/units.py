@@ -35,6 +35,20 @@ _EXAMPLES = {
 _LONG = [(86400.0, "days"), (3600.0, "h"), (60.0, "min")]
 _PREFIXES = {p: 1e3**i for i, p in enumerate(_UP)} | {"m": 1e-3, "u": 1e-6, "µ": 1e-6, "n": 1e-9, "p": 1e-12}
 _PREFIXES |= {f"{p}i": 1024.0**i for i, p in enumerate("KMGT", 1)}
+# Words and letters behind a number that is counted, in any case, and spans of time in seconds.
+_TIMES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "billion": 1e9, "b": 1e9, "bn": 1e9}
+_TIMES |= {"trillion": 1e12, "t": 1e12, "quadrillion": 1e15}
+_SPANS = {"min": 60, "minute": 60, "h": 3600, "hour": 3600, "day": 86400, "week": 604800}
+_BARE = ("", "token", "request")  # pure counts, whose unit may be left out
+# Other ways to write a unit, and how this module writes it.
+_SPELLED = [
+    (r"(?<=\d),(?=\d{3}(?!\d))", ""),  # 1,024
+    (r"FLOPS$", "FLOP/s"),
+    (r"(FLOP|token|request|bit)s\b(?=$|/)", r"\1"),
+    (r" ?(/| per ) ?(hour|hr)$", "/h"),
+    (r" ?(/| per ) ?(second|sec)$", "/s"),
+    (r"^\$ ?([\d.]+(?: ?[A-Za-z]+)?)", r"\1 $"),  # $2/h
+]  # fmt: skip
 _DIGITS = Context(prec=4, rounding=ROUND_HALF_UP)
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -61,10 +75,12 @@ def _dimension(unit):
 
 
 def parse(quantity: str, unit: str) -> float:
-    """Read a quantity that must carry `unit`, with a decimal or binary prefix.
+    """Read a quantity that must carry `unit`, with a decimal or binary prefix; a count may leave it out.
 
     >>> parse("8 TB/s", "B/s"), parse("480 GiB", "B"), parse("1.5 us", "s"), parse("2022-07", "year")
     (8000000000000.0, 515396075520.0, 1.5e-06, 2022.5)
+    >>> parse("15 trillion tokens", "token") == parse("15T", "token"), parse("10 days", "s"), parse("$2/hour", "$/h")
+    (True, 864000.0, 2.0)
     >>> parse("80 GB", "B/s")
     Traceback (most recent call last):
         ...
@@ -72,6 +88,8 @@ def parse(quantity: str, unit: str) -> float:
     """
     dimension(unit)  # refuses what is no unit
     text = quantity.strip() if isinstance(quantity, str) else ""
+    for other, ours in _SPELLED if unit != "year" else ():
+        text = re.sub(other, ours, text)
     number, rest = re.match(r"([-+.\d]*(?:[eE][-+]?\d{1,4})?) ?(.*)", text).groups()
     try:
         if unit == "%" and rest == unit:
@@ -83,20 +101,31 @@ def parse(quantity: str, unit: str) -> float:
             if rest or not 1 <= int(month or 1) <= 12:
                 raise ValueError
             return int(year) + (int(month or 1) - 1) / 12
-        prefix = rest.removesuffix(unit) if rest.endswith(unit) else None
-        if not unit or prefix not in _PREFIXES:
+        times, rest = _times(rest, unit)
+        prefix = rest.removesuffix(unit) if rest.endswith(unit) else "" if unit in _BARE and not rest else None
+        if prefix not in _PREFIXES or (not unit and prefix):
             raise ValueError
         # "80 mB" is a typing error for "80 MB", and only bytes have binary prefixes.
         small, binary = _PREFIXES[prefix] < 1, prefix.endswith("i")
         if (small and unit not in ("s", "J", "W")) or (binary and not unit.startswith("B")):
             raise ValueError
-        if not math.isfinite(value := float(Decimal(number) * Decimal(str(_PREFIXES[prefix])))):
+        if not math.isfinite(value := float(Decimal(number) * Decimal(str(_PREFIXES[prefix])) * Decimal(str(times)))):
             raise ValueError
         return value
     except (ValueError, ArithmeticError):
         hint = f"such as {_EXAMPLES.get(unit, '3 ' + unit)!r}"
         wanted = f"a number with the unit {unit} ({hint})" if unit else "a plain number, which this letter needs"
         raise ValueError(f"{quoted(quantity)} is not {wanted}") from None
+
+
+def _times(rest: str, unit: str) -> tuple[float, str]:
+    """Return what a word behind a number multiplies it by, such as "trillion" or "days", and the unit behind it."""
+    first, _, others = rest.partition(" ")
+    if unit in ("s", "h") and (span := _SPANS.get(rest) or _SPANS.get(rest.removesuffix("s"))):
+        return span / _SPANS.get(unit, 1), unit
+    if unit in _COUNTED and unit != "%" and first != unit and first.lower() in _TIMES:
+        return _TIMES[first.lower()], others
+    return 1, rest
 
 
 def _round(value: float) -> float:

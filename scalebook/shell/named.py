@@ -71,15 +71,16 @@ def row(name: str, kinds=tuple(ROWS)) -> Row:
     A device may also be the path of your own TOML file, as `python -m scalebook.measure --save my.toml` writes it.  A
     model may be the path of a Hugging Face config.json.
 
-    >>> row("h100").name
-    'NVIDIA H100 SXM'
+    >>> row("h100").name, row("h100@fp8").name
+    ('NVIDIA H100 SXM', 'NVIDIA H100 SXM at fp8')
     """
     if (kind := FILES.get(Path(word(name, "a row")).suffix)) in kinds:
         return getattr(tables, ROWS[kind]).read(name)
     found = {stem: x for kind in kinds for stem, x in getattr(tables, ROWS[kind]).items()}
-    if word(name, "a row") not in found:
-        raise LookupError(f"no {either(kinds)} is called {quoted(name)}; {nearest(name, found)}")
-    return found[name]
+    key, at, precision = word(name, "a row").partition("@")
+    if key not in found or (at and not hasattr(found[key], "at")):
+        raise LookupError(f"no {either(kinds)} is called {quoted(name)}; {nearest(key, found)}")
+    return found[key].at(precision) if at else found[key]
 
 
 def words(thing) -> Mapping[str, tuple]:

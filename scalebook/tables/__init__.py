@@ -209,7 +209,16 @@ def _shaped(name, norm, attention, family, letters) -> Row:
 
 
 class Accelerators(Table):
-    """The table of accelerators. It can also read a device of your own from a TOML file."""
+    """The table of accelerators. It can also read a device of your own from a TOML file.
+
+    >>> from scalebook.tables import accelerators
+    >>> accelerators["h100@fp8"].name
+    'NVIDIA H100 SXM at fp8'
+    """
+
+    def __getitem__(self, key):
+        name, at, precision = key.partition("@") if isinstance(key, str) else (key, "", "")
+        return super().__getitem__(name).at(precision) if at else super().__getitem__(key)
 
     def read(self, path, key: str | None = None) -> Device:
         """Read a device's row from a TOML file with a stanza like the table's, as `python -m scalebook.measure` writes.

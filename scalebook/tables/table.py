@@ -294,6 +294,8 @@ def _number(where, name, value):
         raise ValueError(f"{where}: a cell holds one value, not the list {value!r}")
     if (unit := NOTATION[name].unit) and not isinstance(value, str):
         raise ValueError(f"{where}: {value!r} lacks its unit, {unit}")
+    if not unit and isinstance(value, str):
+        raise ValueError(f"{where}: {value!r} is not a plain number, which this letter needs")
     try:
         refuse_parts(name, number := quantity(name, value))
         return number

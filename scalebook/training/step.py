@@ -233,8 +233,8 @@ class Training:
     If some blocks have sliding windows, fused attention skips pairs outside the window; unfused attention computes all.
     With 8-bit products, attention and logits stay in 16 bits; on a device without bf16 they run at the peak of the
     requested precision. If there are fewer key-value heads than tensor-parallel devices, several hold the same head. A
-    letter that only other strategies use may be given at its default (`chunks=1`). Raises ValueError, in one sentence,
-    for a strategy that cannot run.
+    letter that only other strategies use may be given at its default (`chunks=1`). `lora_rank=16` alone trains adapters
+    of that rank (`trained="lora"`). Raises ValueError, in one sentence, for a strategy that cannot run.
     """
 
     name = "training_step"
@@ -258,6 +258,8 @@ class Training:
         for said in ("framework", "mtp_blocks"):  # already in the rows
             letters.pop(said, None)
         words = defaults | {k: letters.pop(k) for k in list(letters) if k in WORDS}
+        if "lora_rank" in letters:
+            words.setdefault("trained", "lora")
         for alone, inside in _IN_TRAINING.items():  # a call's letters for products apply to those of its step
             if alone in letters:
                 letters.setdefault(inside, quantity(alone, letters.pop(alone)))  # its error names the letter
