@@ -29,15 +29,16 @@ _FIRST = {
     "search": "search", "confront": "measurements", "calculator": "display", "formula": "language", "Sheet": "language",
 }  # fmt: skip
 
-# What is shown of a formula and of a row, and where: the language stands before these rooms, and asks here.
+# What is shown of a formula and of a row, and what an error says of other sheets, and where: the language stands before
+# these rooms, and asks here.
 _SHOWN = {
-    "coloured_terms": "display.meanings", "row_page": "display.row_page",
+    "coloured_terms": "display.meanings", "row_page": "display.row_page", "things_with": "shell.named",
     "answer_of": "answers.answer", "row_as_dict": "answers.answer",
 }  # fmt: skip
 
 
 def _shown_by(name):
-    """Return the function of a later room that shows a part of the language, by its name in `_SHOWN`."""
+    """Return the function of a later room that the language shows something with, such as `row_page`."""
     from importlib import import_module
 
     return getattr(import_module(f"{__name__}.{_SHOWN[name]}"), name)

@@ -87,7 +87,7 @@ def overview() -> str:
 
 
 def _first_line(thing) -> str:
-    return shorten((thing.__doc__ or "").partition("\n")[0], 100, placeholder=" ...")
+    return shorten((getattr(thing, "doc", thing.__doc__) or "").partition("\n")[0], 100, placeholder=" ...")
 
 
 def _given(arguments):

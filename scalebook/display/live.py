@@ -47,7 +47,7 @@ class Calculator(anywidget.AnyWidget):
         made = Described(choice)
         self.choice, self.options, self.sheet, self.made, self._message = choice, made.options, None, made, ""
         if sheet is not None:
-            self.sheet = Sheet(sheet.name, *(sheet.formulas[x] for x in made.formulas), doc=sheet.__doc__)
+            self.sheet = Sheet(sheet.name, *(sheet.formulas[x] for x in made.formulas), doc=sheet.doc)
         super().__init__(spec=made.spec, data=made.data if sheet else {}, state=made.start)
         if sheet is not None:
             self.observe(self._update, "state")

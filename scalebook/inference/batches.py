@@ -12,7 +12,7 @@ from sympy import Min, Rational, ceiling, floor
 from scalebook.inference import queues
 from scalebook.inference.step import decode_step, prefill_step
 from scalebook.language import Row, Sheet, constant, formula, show
-from scalebook.language.notation import nearest
+from scalebook.language.notation import unused
 from scalebook.language.row import quantity
 from scalebook.memory.serving import sliding_window
 
@@ -220,7 +220,7 @@ class _Call:
         sheet, self.rows, self.letters, known = serve.checked(knowns, {"requests": _ENDLESS} | letters)
         self.sheet = _offline_sheet(sheet)
         if strange := next((x for x in self.letters if x not in self.sheet.letters), None):
-            raise TypeError(f"serve.offline does not use {strange}; {nearest(strange, self.sheet.letters)}")
+            raise TypeError(unused("serve.offline", strange, self.sheet.letters))
         self.groups = float(np.prod([float(known.get(x, 1)) for x in ("replicas", "attention_dp")]))
 
     def priced(self, *wanted: str, **more) -> Row:

@@ -24,6 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 TARGETS = ("tpot", "ttft")
+_DOUBLINGS = 11  # of the devices of one copy
 MOST_DEVICES = 100_000  # each number of copies is a layout; a larger number is a typing mistake
 
 
@@ -140,7 +141,8 @@ class Layouts:
         if self.devices is None:
             return self.serve.space.usual(known)
         powers = tuple(2.0**x for x in range(int(np.log2(self.devices)) + 1))
-        found = {"tp": powers} | ({"replicas": tuple(range(1, int(self.devices) + 1))} if self.has_rate else {})
+        is_asked = self.has_rate or self.has_users
+        found = {"tp": powers} | ({"replicas": tuple(range(1, int(self.devices) + 1))} if is_asked else {})
         if known.get("experts"):
             found |= {"ep": tuple(x for x in powers if x <= known["experts"]), "attention_dp": powers}
         return found | self.serve.space.usual(known)
@@ -166,7 +168,7 @@ class ExplainedLayouts(Layouts):
         if self.devices is not None and (least := np.prod(list(given.values()))) > self.devices:
             said = " and ".join(f"{n}={x:g}" for n, x in given.items() if x > 1)
             return f"{said} take more than the {self.devices:g} devices: devices={least:g} would do"
-        if self.has_users or isinstance(letters.get("rate"), list | tuple):
+        if self.devices is None or isinstance(letters.get("rate"), list | tuple):
             return ""
         said, others = f"{self.devices:g} devices", {n: x for n, x in letters.items() if n != "rate"}
         copies = {"replicas": list(range(1, int(self.devices) + 1)), **others}
@@ -247,6 +249,29 @@ def users_for(serve, knowns: tuple, letters: Mapping) -> float:
     return users
 
 
+def _enough(serve, cases: list[tuple], letters: Mapping, targets: tuple) -> float:
+    """Return a number of devices that serves the request, on each device that can: copies of the smallest layout."""
+    others, most = {n: x for n, x in letters.items() if n not in ("rate", "users", "replicas")}, 1.0
+    wanted = "rate" if "rate" in letters else "users"
+    own = others | {"replicas": [1]} | ({} if "generations" in letters else {"generations": LONG})
+    for case in cases:
+        for devices in (2.0**x for x in range(_DOUBLINGS)):
+            try:
+                layouts = Layouts(serve, devices, targets, False, False, False)
+                found = search(layouts, *case, maximize="request_rate", against="request_rate", **own, progress=False)
+            except TypeError:  # the search itself says which cell is lacking
+                break
+            except ValueError:  # more devices may hold it
+                continue
+            row = found.best[0].row
+            copies = np.ceil(quantity(wanted, letters[wanted]) / row["request_rate" if wanted == "rate" else "users"])
+            most = max(most, min(float(row.devices * copies), MOST_DEVICES))
+            break
+        else:
+            most = max(most, 2.0 ** (_DOUBLINGS - 1))
+    return most
+
+
 # The request of a search
 
 
@@ -258,7 +283,8 @@ def refuse_no_rate(rate) -> None:
 
 def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
     """Return the search space and the remaining letters if a call gives a rate, targets or a device limit."""
-    if not letters.keys() & {"rate", "devices", "pools", *TARGETS}:
+    is_open = not any(isinstance(x, list | tuple | range | np.ndarray) for x in letters.values())
+    if not letters.keys() & {"rate", "devices", "pools", *TARGETS} and not ("users" in letters and is_open):
         return serve, letters
     letters = dict(letters)
     if "end_to_end" in letters:
@@ -274,8 +300,13 @@ def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
         )
     if isinstance(letters.get("rate"), int | float | str):
         refuse_no_rate(letters["rate"])
-    if devices is None and not has_users:
-        raise TypeError("a search of layouts needs the most devices that may be used: give devices=...")
+    if devices is None and not has_users and "rate" not in letters:
+        raise TypeError(
+            "a search of layouts needs a rate or users, from which the fewest devices follow, or the most devices that "
+            "may be used: give rate=..., users=... or devices=..."
+        )
+    if devices is None and is_open:
+        devices = _enough(serve, cases, letters, targets)
     for name, x in (("devices", devices), *targets):
         if x is not None and not isinstance(quantity(name, x), float):
             raise TypeError(f"{name} is the most that may be, and so one number, not {x!r}")

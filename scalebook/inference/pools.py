@@ -180,7 +180,7 @@ def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **lette
         raise ValueError(f"load={load} leaves no time to wait for: less than 1 would do, such as load=0.8")
     if asked["devices"] < 1 or asked["devices"] > MOST_DEVICES:
         raise ValueError(f"devices={asked['devices']:g} is no number of devices from 1 to {MOST_DEVICES:,}")
-    cases = each(knowns)
+    cases = each(knowns, {})[0]
     layouts = [
         _Layouts(serve, rows, letters, asked["devices"], x)
         for rows, _ in cases

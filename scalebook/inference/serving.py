@@ -15,7 +15,7 @@ from scalebook.inference import bill, experts, prompts, queues, serving_memory, 
 from scalebook.inference.batches import offline, static
 from scalebook.inference.capacity import LONG, capacity
 from scalebook.inference.kernels import PARTS, Work, substituted
-from scalebook.inference.layouts import posed, refuse_no_rate, users_for
+from scalebook.inference.layouts import TARGETS, posed, refuse_no_rate, users_for
 from scalebook.inference.pools import apart
 from scalebook.inference.rules import reason
 from scalebook.inference.step import Step, step_formulas, tokens_of
@@ -226,9 +226,21 @@ class Serve(Step):
     def sheet_of(self, dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
         return serve_sheet(dense, moe, work.exchange, *more, overlap=work.overlap)
 
+    @property
+    def takes(self) -> dict[str, float | None]:
+        return super().takes | {"rate": None}
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        return tuple(x for x in super().gives if x != "cached_tokens")
+
     def plan(self, knowns: tuple, letters: Mapping, may_be_one: bool = False) -> tuple[Sheet, tuple, dict]:
+        if "cached_tokens" in letters:  # attention reads the same tokens, which it would not follow
+            raise TypeError("serve does not use cached_tokens, which follows from prompt and output: give these")
         sheet, rows, left = super().plan(knowns, letters, may_be_one)
         return (_at_rate(sheet) if "rate" in left else sheet), rows, left
+
+    targets = TARGETS  # letters whose value in a search is the most that may be
 
     # functions of other modules that take a service first
     posed, apart, offline, static, capacity = posed, apart, offline, static, capacity

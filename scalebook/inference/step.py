@@ -1,7 +1,7 @@
 """A serving step on devices that share a model: decoding sequences, prompts that are read, or both."""
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 import sympy
@@ -15,6 +15,7 @@ from scalebook.inference.engine_terms import TERMS, with_engine_terms
 from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, reach, reason, unreached
 from scalebook.language import Formula, Row, Sheet, formula
+from scalebook.language.guide import Guided
 from scalebook.language.notation import either, quoted, word
 from scalebook.language.row import Cell, gather, quantity, refuse_parts
 from scalebook.language.rules import not_whole
@@ -22,7 +23,7 @@ from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels
 from scalebook.machine.collective_rates import FABRIC
 from scalebook.search.space import Space
-from scalebook.tables import Device, Engine, KeysWith, engines, precisions
+from scalebook.tables import Device, Engine, KeysWith, accelerators, engines, models, precisions
 
 __all__ = [
     "EXCHANGES", "OVERLAPS", "PARTS", "SERVING", "Step", "decode_step", "engine_time", "mixed_step", "prefill_step",
@@ -197,7 +198,7 @@ SERVING = Space(
 )
 
 
-class Step:
+class Step(Guided):
     """Call it like a sheet: `decode_step(model, device, tp=8, batch=64, context=4096)`.
 
     The model's row decides the blocks. The device's precision sets the widths of weights, caches, activations and
@@ -214,10 +215,34 @@ class Step:
     finds: tuple[str, ...] = ("pass_time",)  # letters that are results
 
     def __init__(self, phase: str, doc: str):
-        self.phase, self.name, self.__doc__ = phase, f"{phase}_step", doc
+        self.phase, self.name, self.doc = phase, f"{phase}_step", doc
 
     def __repr__(self):
-        return callable_said(self.name, "model, device, tp=, ...", self.__doc__)
+        return callable_said(self.name, "model, device, tp=, ...", self.doc)
+
+    @cached_property
+    def _shown(self) -> Sheet:
+        """The sheet of a model with experts, whose letters are shown."""
+        return self.plan((models.mixtral_8x7b, accelerators.h100), {"tp": 2.0, "attention_dp": 2.0})[0]
+
+    @property
+    def choices(self) -> Mapping:
+        return self.space.words
+
+    @property
+    def takes(self) -> dict[str, float | None]:
+        """The letters that a call takes, with defaults."""
+        return dict.fromkeys([*self._shown.inputs, *TERMS]) | self.usual
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """The letters that a call gives."""
+        return tuple(self._shown.formulas)
+
+    @cached_property
+    def letters(self) -> frozenset[str]:
+        """All letters and words that this takes or gives of a model with experts, and the cells of engines."""
+        return frozenset({*self.takes, *self.gives, *self.choices})
 
     def sheet_of(self, dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
         """Return the sheet for these blocks."""
@@ -262,7 +287,6 @@ class Step:
         dense, moe = served_blocks(model)
         sheet = self.sheet_of(dense, moe, Work(self.phase, exchange, overlap), *more)
         sheet = with_engine_terms(sheet, self.phase, known)
-        letters = {n: x for n, x in letters.items() if n not in TERMS or n in sheet.letters}
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
             sheet, knowns = sheet.using(*swapped), tuple(x for x in knowns if not isinstance(x, Formula))
         overridden = [f for f in sheet.formulas.values() if f.letter in letters]

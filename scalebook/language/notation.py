@@ -27,11 +27,13 @@ from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.str import StrPrinter
 
+from scalebook import _shown_by
+
 from .tabular import aligned, folded, page_table, styled
 
 __all__ = [
     "GROUPS", "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "free", "in_letters", "letter",
-    "letters_of", "listed", "nearest", "no_attribute", "quoted", "symbol", "tex", "word",
+    "letters_of", "listed", "nearest", "no_attribute", "quoted", "symbol", "tex", "unused", "word",
 ]  # fmt: skip
 
 
@@ -102,7 +104,7 @@ OTHERS = {
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Say which of the words are closest to a mistyped one, or list the words if none is close.
+    """Say which of the words are closest to a mistyped one.  If none is close, list few words, or the nearest of many.
 
     >>> nearest("h10", ["h100", "a100"]), nearest("zzz", ["h100"]), nearest("world_size", ["devices"])
     ("did you mean 'h100'?", 'there are: h100', "here it is 'devices'")
@@ -115,8 +117,21 @@ def nearest(word: str, words: Iterable[str]) -> str:
         close = [w for w in words if word in w][:4]
     if close:
         return f"did you mean {' or '.join(map(repr, close))}?"
-    more = f" and {len(words) - 12} more" if len(words) > 12 else ""
-    return f"there are: {', '.join(words[:12])}{more}"
+    if len(words) > 12:
+        return f"the nearest are {either(map(repr, get_close_matches(word, words, 3, 0))).replace(' or ', ' and ')}"
+    return f"there are: {', '.join(words)}"
+
+
+def unused(name: str, letter: str, letters: Iterable[str]) -> str:
+    """Say that something which uses `letters` does not use a letter, what does, and what may have been meant.
+
+    >>> unused("decoding", "tp", ["batch", "top_k"])
+    "decoding does not use tp, which is of training_step, serve and decode_step; did you mean 'top_k'?"
+    """
+    others = [x for x in _shown_by("things_with")(letter) if x != name][:3]
+    near = nearest(letter, letters)
+    of = f", which is of {either(others).replace(' or ', ' and ')}" if others else ""
+    return f"{name} does not use {letter}{of}{'' if others and 'did you mean' not in near else f'; {near}'}"
 
 
 @dataclass(frozen=True)

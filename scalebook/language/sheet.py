@@ -24,7 +24,8 @@ import sympy
 from . import code
 from .domain import Condition, OutsideDomain
 from .formula import Formula
-from .notation import NOTATION, either, listed, nearest, quoted, word
+from .guide import Guided
+from .notation import NOTATION, either, listed, nearest, quoted, unused, word
 from .row import Computed, Row, fitting, gather
 from .tabular import page_table, styled, table_cell
 from .units import show
@@ -32,7 +33,7 @@ from .units import show
 __all__ = ["Sheet"]
 
 
-class Sheet:
+class Sheet(Guided):
     """Formulas joined by their letters.
 
     `changes` maps letters that a reader can change (devices, bits) to values: if a formula's condition fails, the error
@@ -41,7 +42,7 @@ class Sheet:
     """
 
     def __init__(self, name: str, *formulas: Formula, doc="", changes: Mapping[str, Iterable[float]] | None = None):
-        self.name, self.__doc__, self.changes = name, doc, dict(changes or {})
+        self.name, self.doc, self.changes = name, doc, dict(changes or {})
         by_letter = {}
         for f in formulas:
             if not isinstance(f, Formula):
@@ -72,6 +73,16 @@ class Sheet:
         return frozenset({*self.inputs, *self.formulas})
 
     @property
+    def takes(self) -> dict[str, None]:
+        """The letters that a call takes; none has a default."""
+        return dict.fromkeys(self.inputs)
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """The letters that a call gives."""
+        return tuple(self.formulas)
+
+    @property
     def domain(self) -> dict[str, tuple[Condition, ...]]:
         """The conditions of its formulas, by letter."""
         return {n: f.domain for n, f in self.formulas.items() if f.domain}
@@ -93,7 +104,7 @@ class Sheet:
         for name in letters:
             NOTATION[name]
             if name not in self.letters:
-                raise TypeError(f"{self.name} does not use {name}; {nearest(name, self.letters)}")
+                raise TypeError(unused(self.name, name, self.letters))
         cells = {n: c for n, c in gather(knowns, letters).items() if n in self.letters}
         if symbols := [n for n, c in cells.items() if type(c.value) is not float and isinstance(c.value, sympy.Basic)]:
             how = f"use {self.name}.formula(letter)"
@@ -189,7 +200,7 @@ class Sheet:
                 said = f"does not use {f.letter}, which {f.name} gives; {nearest(f.letter, self.letters)}"
                 raise ValueError(f"{self.name} {said}")
         own = self._by_letter | {f.letter: f for f in formulas}
-        return type(self)(self.name, *own.values(), doc=self.__doc__, changes=self.changes)
+        return type(self)(self.name, *own.values(), doc=self.doc, changes=self.changes)
 
     def only(self, *letters: str, given: Iterable[str] = ()) -> "Sheet":
         """Return the part that these letters need if `given` ones are known.  Raises ValueError for unknown ones."""
@@ -202,7 +213,7 @@ class Sheet:
                 todo += wanted[name].inputs
             elif name not in self.formulas and name in letters:
                 raise ValueError(f"{self.name} has no formula for {name!r}; {nearest(name, self.formulas)}")
-        return Sheet(self.name, *wanted.values(), doc=self.__doc__, changes=self.changes)
+        return Sheet(self.name, *wanted.values(), doc=self.doc, changes=self.changes)
 
     def formula(self, letter: str, *, keep: tuple[str, ...] = ()) -> Formula:
         """Return the closed form of a letter in the sheet's inputs and the letters in `keep`."""

@@ -19,7 +19,7 @@ from types import ModuleType
 
 from scalebook.language.notation import either
 
-from .arguments import each, problem_of
+from .arguments import each, problem_of, refuse_unused, sizes_of, within
 from .parts import check_executor, run, tasks
 from .pricing import built
 from .problem import Problem, about, layouts, word_combinations
@@ -47,15 +47,19 @@ def search(
     """Price every strategy that can run.  Return the best ones, the Pareto front, and counts of why the others are out.
 
     `sheet` is a sheet, a formula, or any other `Searchable` (training_step, serve, Calculon's Strategies).  `knowns`
-    are rows (a model, a device or a list of devices) and formulas that replace the sheet's own.  `letters` gives all
-    else that is known.  A letter or word whose value is a list is searched over that list; of a plain sheet no other
-    is, and `minimize` or `maximize` names the objective.  If a sheet computes the memory that a device holds, it must
-    fit.  A training step needs `devices` and `global_batch`, and its `space` lists the defaults.  For `serve`,
-    `devices` is the most that may be used, `tpot` and `ttft` are targets, and each layout must serve `rate`.
+    are rows (a model, a device, or a list or table of devices, frameworks or engines) and formulas that replace the
+    sheet's own.  `letters` gives all else that is known; a letter that no strategy uses is refused.  A letter or word
+    whose value is a list is searched over that list; of a plain sheet no other is, and `minimize` or `maximize` names
+    the objective.  If a sheet computes the memory that a device holds, it must fit.  A training step needs `devices`,
+    one number or several, and `global_batch`; its `space` lists the defaults.  Its memory keeps below the capacity by
+    `memory_margin`, by default the upper end of the interval of memory.  For `serve`, each layout must serve `rate` or
+    `users`, `devices` is the most that may be used (by default the fewest that serve), and `tpot` and `ttft` are
+    targets.
 
-    `against` is the second objective of the Pareto front; less of it is better.  `subject_to` adds limits ("memory <=
-    70 GB", "mfu >= 0.4"), and `lift` drops rules and limits by name.  A letter or word that makes no difference to a
-    strategy keeps its first value, so that no strategy is counted twice.  Ties go to the first strategy.
+    `against` is the second objective of the Pareto front; less of it is better.  Objectives are letters that the sheet
+    gives; `help` of the sheet lists them.  `subject_to` adds limits ("memory <= 70 GB", "mfu >= 0.4"), which keep no
+    margin; tpot="< 30 ms" is a limit too.  `lift` drops rules and limits by name.  A letter or word that makes no
+    difference to a strategy keeps its first value, so that no strategy is counted twice.  Ties go to the first strategy.
 
     The search refuses more than `most` strategies (one core prices a billion in a few minutes).  `executor` is any
     executor in the style of concurrent.futures; it does not change the result.  If the search is interrupted, or a
@@ -71,25 +75,39 @@ def search(
     check_executor(executor)
     if isinstance(most, bool) or not isinstance(most, Real) or not most > 0:
         raise TypeError(f"most is a number of strategies, such as most=1e10, not {most!r}")
-    cases = each(knowns)
+    cases, letters = each(knowns, letters)
+    letters, subject_to = within(sheet, letters, subject_to)
     if hasattr(sheet, "posed"):
         sheet, letters = sheet.posed([x for x, _ in cases], letters)
     found: list[Search] = []
-    for rows, device in cases:
-        problem = problem_of(sheet, rows, minimize, maximize, against, subject_to, lift, best, letters)
+    lacking: dict[str, TypeError] = {}  # devices whose rows lack a cell
+    questions = [(rows, device, own) for rows, device in cases for own in sizes_of(sheet, letters)]
+    for rows, device, own in questions:
         try:
+            problem = problem_of(sheet, rows, minimize, maximize, against, subject_to, lift, best, own)
+            refuse_unused(problem, own)
             found.append(_searched(problem, most, executor, progress, device))
         except TypeError as error:
-            raise (TypeError(f"{device}: {error}") if device else error) from None
+            lacking.setdefault(device, error)
+            continue
         if found[-1].note:  # the search was interrupted, or its workers failed
             break
+    if not found:
+        device, error = next(iter(lacking.items()))
+        raise (TypeError(f"{device}: {error}") if device else error) from None
     if not any(x.best or x.note for x in found):
         rejected = {n for x in found for n in x.rejected}
-        said = sheet.unmet([x for x, _ in cases], letters, rejected) if hasattr(sheet, "unmet") else ""
+        able = [x for x, device in cases if device not in lacking]
+        said = sheet.unmet(able, letters, rejected) if hasattr(sheet, "unmet") else ""
         why = "; ".join(f"{x.device}: {_nothing(x)}" if x.device else _nothing(x) for x in found)
         remarks = [x.remark for x in found if x.remark]
         raise NothingFits("; ".join([said or f"no strategy can run; {why}", *remarks]))
-    return found[0] if len(cases) == 1 else Devices(found, [x for _, x in cases[len(found) :]])
+    if len(questions) == 1:
+        return found[0]
+    without = {n: str(x).partition(": give")[0].removeprefix("this search ") for n, x in lacking.items()}
+    without |= {x.device or f"{x.problem.values['devices']:g}": _nothing(x) for x in found if not x.best and not x.note}
+    done = {*lacking, *(x.device for x in found)}
+    return Devices(found, without, [x for _, x in cases if x not in done])
 
 
 def _searched(problem: Problem, most: float, executor: Executor | None, progress: bool | None, device: str) -> Search:

@@ -4,6 +4,7 @@
 Limit(letter='memory', relation='<=', bound=70000000000.0, name='memory <= 70 GB')
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sized
 from numbers import Integral, Real
@@ -13,14 +14,16 @@ import numpy as np
 
 from scalebook.language import NOTATION, Formula, Row
 from scalebook.language.interval import SPREADS
-from scalebook.language.notation import either, nearest, quoted
+from scalebook.language.notation import either, nearest, quoted, unused
 from scalebook.language.row import gather, quantity
+from scalebook.tables import Engine, Framework, Table
 
 from .problem import Limit, Problem
-from .space import Searchable, Space, searchable
+from .space import Searchable, Space, needs, searchable
 
-__all__ = ["each", "limit", "margins", "one_number", "problem_of"]
+__all__ = ["each", "limit", "margins", "one_number", "problem_of", "refuse_unused", "sizes_of", "within"]
 
+_ASKED = ("minimize", "maximize", "against", "subject_to", "lift", "best", "most")  # of a search besides letters
 _VALUES = 1_000_000  # values of one letter; more are probably a mistake
 
 
@@ -57,6 +60,24 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
         raise TypeError(f"{given} is what the search finds, and {given}={letters[given]!r} says it: {how}")
     limits, lifted = _limits(space, subject_to, lift, margins(thing, margin)), frozenset(lift)
     return Problem(thing, knowns, fixed, values, words, searched, axes, limits, lifted, int(best), maximize is not None)
+
+
+def refuse_unused(problem: Problem, letters: Mapping) -> None:
+    """Raise TypeError for a letter of the call that no strategy uses.  The space's default value of it is no harm."""
+    space = problem.space
+    ruled = {x for rule in space.rules for x in rule.needs} | {x for f in space.within(problem) for x in needs(f)}
+    known = {"memory_margin", "devices", *space.layout, *space.words, *space.needed, *space.follows, *ruled}
+    left = [n for n, x in letters.items() if n not in known and problem.values.get(n) != space.letters.get(n, "")]
+    rows = tuple(x for x in problem.knowns if not isinstance(x, Formula))
+    told = dict.fromkeys([*problem.letters, *space.layout], 1.0) | problem.fixed
+    told |= {"offload": True} if problem.offloads(problem.letters) else {}
+    used: set[str] = set()
+    for words in itertools.product(*problem.words.values()):
+        if not (left := [x for x in left if x not in used]):
+            return
+        used |= problem.sheet.sheet(rows, told | dict(zip(problem.words, words, strict=True)))[0].letters
+    if left := [x for x in left if x not in used]:
+        raise TypeError(unused(problem.sheet.name, left[0], getattr(problem.sheet, "letters", used)))
 
 
 def _values(space: Space, rows: tuple, several: Mapping, fixed: Mapping) -> tuple[dict, dict]:
@@ -98,18 +119,60 @@ def _limits(space: Space, subject_to, lift, margins: Mapping[str, float]) -> tup
     return tuple(x for x in limits if x.name not in lift)
 
 
-def each(knowns: tuple) -> list[tuple[tuple, str]]:
-    """Return the known rows once per device of a list among them, with its name; without a list once, with ""."""
-    lists = [i for i, x in enumerate(knowns) if isinstance(x, (list, tuple))]
-    if not lists:
-        return [(knowns, "")]
-    place, *others = lists
-    for x in knowns[place] if not others else ():
-        if not isinstance(x, Row) or "hbm_bandwidth" not in x:
-            raise TypeError(f"a list by position is of devices, such as [accelerators.h100], and {quoted(x)} is none")
-    if others or not knowns[place]:
-        raise TypeError("a search takes one list of devices by position, of one device or more")
-    return [((*knowns[:place], x, *knowns[place + 1 :]), x.name) for x in knowns[place]]
+_KINDS = {Framework: "framework", Engine: "engine"}  # rows that a search takes several of, as a word
+
+
+def each(knowns: tuple, letters: Mapping) -> tuple[list[tuple[tuple, str]], dict]:
+    """Return the known rows once per device of a list or table, with its name (without one once, with ""), and letters.
+
+    A list or table of frameworks, or of engines, becomes the values of their word.
+    """
+    rest, devices, letters = [], None, dict(letters)
+    for x in knowns:
+        if not isinstance(x, list | tuple | Table):
+            rest.append(x)
+            continue
+        rows = list(x.values()) if isinstance(x, Table) else list(x)
+        if kind := next((word for row, word in _KINDS.items() if rows and all(isinstance(y, row) for y in rows)), None):
+            letters[kind] = [y.kin[0] for y in rows if y.is_program or not isinstance(x, Table)]
+            continue
+        for y in rows:
+            if not isinstance(y, Row) or "hbm_bandwidth" not in y:
+                raise TypeError(
+                    "a list by position is of devices, such as [accelerators.h100], of frameworks or of engines, and "
+                    f"{quoted(y)} is none"
+                )
+        if devices is not None or not rows:
+            raise TypeError("a search takes one list of devices by position, of one device or more")
+        devices = rows
+        rest.append(None)
+    if devices is None:
+        return [(tuple(rest), "")], letters
+    return [(tuple(y if x is None else x for x in rest), y.name) for y in devices], letters
+
+
+def within(thing, letters: Mapping, subject_to) -> tuple[dict, list[str]]:
+    """Take limits out of the letters: tpot="<30 ms" is a target of a service, memory="<= 70 GB" a limit."""
+    left, limits = {}, [*_texts("subject_to", subject_to, "memory <= 70 GB")]
+    for name, x in letters.items():
+        if not (found := isinstance(x, str) and re.fullmatch(r"\s*([<>])=?\s*(.+)", x)):
+            left[name] = x
+        elif name in getattr(thing, "targets", ()) and found[1] == "<":
+            left[name] = found[2]
+        else:
+            limits.append(f"{name} {found[1]}= {found[2]}")
+    return left, limits
+
+
+def sizes_of(thing, letters: dict) -> list[dict]:
+    """Return the letters once for each of several numbers of devices, for a thing whose layout shares them."""
+    many = letters.get("devices")
+    if isinstance(many, str | Real) or not isinstance(many, Iterable) or not getattr(thing, "space", Space()).layout:
+        return [letters]
+    found = list(dict.fromkeys(one_number("devices", x) for x in many))
+    if not found:
+        raise ValueError("devices has no values to search: give at least one")
+    return [{**letters, "devices": x} for x in found]
 
 
 def _texts(name: str, given, example: str) -> tuple[str, ...]:
@@ -126,8 +189,10 @@ def _split(space: Space, letters: Mapping) -> tuple[dict[str, tuple], dict[str, 
     for name, x in letters.items():
         if name in space.elsewhere:
             raise TypeError(space.elsewhere[name])
-        if name not in space.words:
-            NOTATION[name]
+        if name not in space.words and name not in NOTATION:
+            raise LookupError(
+                f"no letter is called {quoted(name)}; {nearest(name, {*NOTATION, *space.words, *_ASKED})}"
+            )
         if isinstance(x, np.ndarray):
             x = x.tolist()
         is_many = isinstance(x, Iterable) and not isinstance(x, (str, Mapping))

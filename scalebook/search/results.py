@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from scalebook.language import NOTATION, Formula, Row
-from scalebook.language.notation import either
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.language.units import show
 
+from .frames import Frame
 from .pricing import built
 from .space import called_with, divisors
 
@@ -37,6 +37,8 @@ class Found:
         for kind in ("letters", "words", "values"):
             if name in self.__dict__.get(kind, {}):
                 return self.__dict__[kind][name]
+        if "_problem" in self.__dict__ and name in self._problem.fixed:
+            return self._problem.fixed[name]
         raise AttributeError(f"a strategy found has letters, words and values, and no {name!r}; its `row` has the rest")
 
     @property
@@ -53,6 +55,10 @@ class Found:
     def row(self) -> Row:
         """Everything that the sheet computes for this strategy."""
         return self._problem.sheet(*self._problem.knowns, **self._call_letters)
+
+    def __call__(self, **letters) -> Row:
+        """Return the row of this strategy with some letters or words changed."""
+        return self._problem.sheet(*self._problem.knowns, **self._call_letters | letters)
 
     @property
     def call(self) -> str:
@@ -113,7 +119,7 @@ class Best(list):
             raise IndexError(f"{len(self) or 'no'} strategies are here; {why}") from None
 
 
-class Search:
+class Search(Frame):
     """The result of a search.
 
     - `best`: the best strategies in order, each with a `row`.
@@ -167,15 +173,28 @@ class Search:
         names = [n for n in layout if n in several or any(x.letters[n] > 1 for x in self.best if n in x.letters)]
         return dict.fromkeys([*names, *several])
 
+    def records(self) -> list[dict]:
+        """Return the best strategies as dictionaries: device, objectives, letters, words and what else is shown."""
+        more = [n for n in ("devices", *self._shown) if n not in self.problem.axes]
+        return [
+            ({"device": x.device} if x._search.device else {})
+            | x.values | x.letters | x.words | {n: x.row.get(n) for n in more}
+            for x in self.best
+        ]  # fmt: skip
+
+    @cached_property
+    def _shown(self) -> tuple[str, ...]:
+        """The letters that a space shows next to choices, if the first of them has a value."""
+        shown = tuple(n for n in self.problem.space.shown if n not in self.problem.axes)
+        return shown if shown and self.best and any(shown[0] in x.row for x in self.best) else ()
+
     def _tables(self):
-        axes = dict.fromkeys(self.problem.axes)
-        shown = [n for n in self.problem.space.shown if n not in axes]
+        axes, shown = dict.fromkeys(self.problem.axes), self._shown
         names = [n for n in self._several if n not in (*axes, *shown)]
         devices = ["device"] * any(x._search.device for x in self.best)
         rows = []
         for i, x in enumerate(self.best):
-            values = [show(x.values[n], NOTATION[n].unit) for n in axes]
-            more = [show(x.row[n], NOTATION[n].unit) for n in shown]
+            values, more = _shown(x.values, axes), _shown(x.row, shown)
             chosen = [short(getattr(x, n, "")) for n in names]
             rows.append([str(i + 1), *values, *(x.device for _ in devices), *chosen, *more])
         yield ["", *axes, *devices, *names, *shown], rows, "best"
@@ -188,6 +207,10 @@ class Search:
         return styled(f"<p>{html.escape(self._summary)}</p>", *(page_table(*x) for x in self._tables()))
 
 
+def _shown(values, letters) -> list[str]:
+    return [show(values[n], NOTATION[n].unit) if n in values else "" for n in letters]
+
+
 def _order(problem):
     first, second = (problem.axes * 2)[:2]
     sign = -1 if problem.is_rising else 1
@@ -195,14 +218,18 @@ def _order(problem):
 
 
 class Devices(Search):
-    """The joined result of one search on several devices: `searches`.  Each strategy found has a `device`."""
+    """The joined result of one search on several devices: `searches`.  Each strategy found has a `device`.
 
-    def __init__(self, searches: list[Search], left: list[str]):
-        self.searches, self.problem, self.device = searches, searches[0].problem, ""
+    `without` says of each device that is left out why.
+    """
+
+    def __init__(self, searches: list[Search], without: dict[str, str], left: list[str]):
+        self.searches, self.problem, self.device, self.without = searches, searches[0].problem, "", without
         self.count, self.seconds = sum(x.count for x in searches), sum(x.seconds for x in searches)
-        idle = [x.device for x in searches if not x.best and not x.note]
         notes = [f"{x.device}: {x.note}" for x in searches if x.note]
-        notes += [f"none of them on {either(idle)}"] if idle else []
+        if without:
+            brief = [f"{n} ({why})" for n, why in without.items()]
+            notes.append(f"without {'; '.join(brief) if len(brief) <= 3 else f'{len(brief)} devices, named below'}")
         notes += [f"not searched: {', '.join(left)}"] if left else []
         self.note, self.is_whole = "; ".join(notes), not left and all(x.is_whole for x in searches)
         rejected = sum((Counter(x.rejected) for x in searches), Counter())
@@ -220,11 +247,26 @@ class Devices(Search):
 
     @property
     def remark(self):
-        return "; ".join(filter(None, (x.remark for x in self.searches)))
+        said = list(filter(None, (x.remark for x in self.searches)))
+        return "; ".join(said) if len(said) <= 3 else ""  # of more, each stands with its device
+
+    def _tables(self):
+        yield from super()._tables()
+        axes, key = dict.fromkeys(self.problem.axes), _order(self.problem)
+        found = sorted((x for x in self.searches if x.best), key=lambda x: key(x.best[0]))
+        sizes = ["devices"] if "devices" in self._several else []
+        rows = [
+            [x.device, *(f"{x.problem.values[n]:g}" for n in sizes), *_shown(x.best[0].values, axes), x.remark]
+            for x in found
+        ]
+        rows += [[n, *[""] * (len(sizes) + len(axes)), why] for n, why in self.without.items()]
+        yield ["device", *sizes, *axes, "without"], rows, "the best of each device"
 
     @property
     def _several(self):
-        return dict.fromkeys(n for x in self.searches for n in x._several)
+        sizes = {x.problem.values.get("devices") for x in self.searches}
+        several = (n for x in self.searches for n in x._several)
+        return dict.fromkeys([*(["devices"] if len(sizes) > 1 else []), *several])
 
 
 class Neighbours:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import sympy
 
 from scalebook.language import Formula, Row, Sheet
-from scalebook.language.notation import nearest
+from scalebook.language.notation import unused
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -80,7 +80,8 @@ class Space:
 
     - `solve`: a letter that follows from the choices, the letters it is found by, and a function of (`at`, shape) that
       returns its values. `at(letter, values)` returns a letter at trial values.
-    - `is_front`: True if the Pareto front is the answer. `shown`: letters of a row to show next to its choices.
+    - `is_front`: True if the Pareto front is the answer. `shown`: letters of a row to show next to its choices, if the
+      first of them has a value.
     - `remark`: function that returns what a reader should know about the rejected strategies, counted by name.
     """
 
@@ -131,8 +132,9 @@ class Searchable(Protocol):
     any of their values).  It returns the Sheet that prices strategies with these words, the rows to call it with, and
     the letters that are not words.  A call returns the Row of one strategy.  For other processes, it must pickle.
 
-    It may have `posed(cases, letters)`, which interprets a call whose letters are not its choices: it returns the thing
-    to search instead, and the remaining letters.  That thing may have `unmet(cases, letters, rejected)`, the sentence
+    It may have `letters`, all that it takes, and `targets`, letters whose values are the most that may be.  It may have
+    `posed(cases, letters)`, which interprets a call whose letters are not its choices: it returns the thing to search
+    instead, and the remaining letters.  That thing may have `unmet(cases, letters, rejected)`, the sentence
     to raise if nothing was found.  `cases` are the positional rows, once per device.
     """
 
@@ -168,7 +170,7 @@ class PlainSheet:
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
         """Return the sheet, the rows and the letters.  Raises TypeError for a letter that the sheet does not use."""
         if stray := next((x for x in letters if x not in self._sheet.letters), None):
-            raise TypeError(f"{self.name} does not use {stray}; {nearest(stray, self._sheet.letters)}")
+            raise TypeError(unused(self.name, stray, self._sheet.letters))
         return self._sheet, knowns, dict(letters)
 
     def __call__(self, *knowns, **letters) -> Row:

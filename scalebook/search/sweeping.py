@@ -22,7 +22,7 @@ from scalebook.language import NOTATION
 from scalebook.language.tabular import aligned, page_table
 from scalebook.language.units import show
 
-from .arguments import one_number, problem_of
+from .arguments import one_number, problem_of, refuse_unused
 from .parts import check_executor, gathered
 from .plan import Block, firsts, numbered
 from .pricing import Priced, each_sheet, planned_for
@@ -113,6 +113,7 @@ def sweep(
     start, first = time.perf_counter(), question(devices=sizes[0])
     if not first.space.layout or first.space.solve:
         raise TypeError(f"a sweep goes over devices in a layout, and {first.sheet.name} has none: search it instead")
+    refuse_unused(first, letters)
     # each task gets sizes from the whole range, because small sizes take longer
     number = -(-len(sizes) // SIZES)
     calls = [(priced_sizes, question, sizes[i::number]) for i in range(number)]

@@ -22,9 +22,10 @@ from scalebook.language.row import quantity
 from scalebook.search import Searchable
 from scalebook.search.space import searchable
 
-__all__ = ["FILES", "ROWS", "find", "is_thing", "priced", "read", "row", "things", "value", "words"]
+__all__ = ["FILES", "ROWS", "find", "is_thing", "priced", "read", "row", "things", "things_with", "value", "words"]
 
 ROWS = {"model": "models", "device": "accelerators", "link": "links", "cluster": "clusters"}  # kind of a row: its table
+_SAID_FIRST = ("training_step", "serve", "decode_step", "decoding")  # which an error names first
 FILES = {".toml": "device", ".json": "model"}  # kind of row in a reader's own file, by suffix
 # Rooms and files that hold nothing to call.
 _ABOVE = ("calculon", "shell", "measurements", "measure", "display", "book", "__main__.py")
@@ -50,6 +51,22 @@ def things() -> Mapping[str, Sheet | Formula | Searchable]:
             found |= {n: x for n, x in own if is_thing(x) and not isinstance(x, Formula)}
     stated = {n: f for n, f in FORMULAS.items() if f.__module__.startswith("scalebook.")}
     return dict(sorted(found.items())) | dict(sorted(stated.items()))
+
+
+def things_with(letter: str) -> list[str]:
+    """Name what takes a letter: what a reader asks first, then other sheets, then formulas.
+
+    >>> things_with("hit_share")[:2]
+    ['computed_rate', 'prompt_time_prefix']
+    """
+
+    def place(name):
+        x = things()[name]
+        given = x.inputs if isinstance(x, Sheet | Formula) else x.letters
+        first = _SAID_FIRST.index(name) if name in _SAID_FIRST else len(_SAID_FIRST)
+        return (isinstance(x, Formula), first, name) if letter in given else None
+
+    return [x[-1] for x in sorted(filter(None, map(place, things())))]
 
 
 def find(name: str) -> Sheet | Formula | Searchable:

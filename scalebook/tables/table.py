@@ -111,9 +111,19 @@ class Device(Row):
 class Engine(Row):
     """A serving program. Its word `exchange` says how attention data parallelism sends tokens to experts."""
 
+    @property
+    def is_program(self) -> bool:
+        """True for a program that serves many users."""
+        return "chunk_tokens" in self and self.cells["chunk_tokens"].source != "scalebook"
+
 
 class Framework(Row):
     """A training program; its words are defaults of a strategy's words, and its cells defaults of letters."""
+
+    @property
+    def is_program(self) -> bool:
+        """False for rows such as `fastest`, which are assumptions of ours."""
+        return self.cells["dp_overlap"].source != "scalebook"
 
 
 class Table(Mapping):

@@ -8,7 +8,7 @@
 """
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from sympy import Integer, Min, floor
 from scalebook.block import Block, blocks_of
 from scalebook.language import Formula, Row, Sheet, symbol
 from scalebook.language.building import uncollected
+from scalebook.language.guide import Guided
 from scalebook.language.notation import nearest
 from scalebook.language.renamed import renamed
 from scalebook.language.row import Call, Cell, quantity
@@ -24,7 +25,7 @@ from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels, systolic
 from scalebook.machine.collectives import collective
 from scalebook.pipeline.schedules import SCHEDULES
-from scalebook.tables import precisions
+from scalebook.tables import accelerators, models, precisions
 from scalebook.training import assumptions, host, parts, totals
 from scalebook.training.block_costs import block_formulas
 from scalebook.training.contention import bandwidth_formulas
@@ -34,7 +35,7 @@ from scalebook.training.memory import filled, memory_formulas
 from scalebook.training.newton_schulz import muon_formulas, updated
 from scalebook.training.offloaded import offload_formulas
 from scalebook.training.rules import check
-from scalebook.training.strategy import WORDS, Strategy
+from scalebook.training.strategy import CHOICES, WORDS, Strategy
 from scalebook.training.trained_weights import model_flops_frozen, trained_share_adapters
 
 __all__ = [
@@ -224,7 +225,7 @@ class Planned(NamedTuple):
     moe: Block | None
 
 
-class Training:
+class Training(Guided):
     """A training step under a strategy: its time, memory and cost.
 
     Call it like a sheet, with words of the strategy next to letters: `training_step(model, device, tp=8,
@@ -240,7 +241,7 @@ class Training:
     name = "training_step"
 
     def __repr__(self):
-        return callable_said(self.name, "model, device, tp=, pp=, global_batch=, seq=, recompute=, ...", self.__doc__)
+        return callable_said(self.name, "model, device, tp=, pp=, global_batch=, seq=, recompute=, ...", self.doc)
 
     @property
     def space(self):
@@ -248,6 +249,32 @@ class Training:
         from scalebook.training.space import TRAINING  # it searches the sheets of this module
 
         return TRAINING
+
+    choices = CHOICES
+
+    @property
+    def doc(self) -> str:
+        return type(self).__doc__
+
+    @cached_property
+    def _shown(self) -> Sheet:
+        """The sheet of a step with experts, whose letters are shown."""
+        return self.sheet((models.mixtral_8x7b, accelerators.h100), dict(devices=8, global_batch=8))[0]
+
+    @property
+    def takes(self) -> dict[str, float | None]:
+        """The letters that a step takes, with defaults."""
+        return dict.fromkeys(["microbatches", "train_tokens", *self._shown.inputs]) | DEFAULT_LETTERS
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """The letters that a step gives."""
+        return tuple(self._shown.formulas)
+
+    @cached_property
+    def letters(self) -> frozenset[str]:
+        """All letters and words that a step with experts takes or gives, and those of other strategies."""
+        return frozenset({*self.takes, *self.gives, *WORDS, "framework"})
 
     def plan(self, knowns: tuple, letters: dict) -> Planned:
         """Return the sheet for the known rows, the strategy and the blocks. It takes words out of `letters`."""

@@ -1,0 +1,75 @@
+"""What a call takes and gives, for `help`, `?` and completion: its letters by group, with units, meanings and defaults.
+
+>>> from .formula import Formula
+>>> from .notation import symbol
+>>> from .sheet import Sheet
+>>> tokens = Sheet("tokens", Formula("rate", "train_rate", symbol("global_batch") * symbol("seq") / symbol("step_time")))
+>>> print(tokens.__doc__.partition("A call takes")[2].partition("It gives")[0].strip().splitlines()[-1].strip())
+step_time              s        time per step
+>>> import inspect
+>>> list(inspect.signature(tokens).parameters)
+['knowns', 'seq', 'global_batch', 'step_time', 'letters']
+"""
+
+from collections.abc import Iterable, Mapping
+from inspect import Parameter, Signature
+
+from .notation import GROUPS, NOTATION, either
+
+__all__ = ["Guided"]
+
+
+class _OfInstance:
+    """An attribute that an instance computes; its class has another value, or none."""
+
+    def __init__(self, make, of_class=None):
+        self.make, self.of_class = make, of_class
+
+    def __get__(self, instance, kind):
+        if instance is not None:
+            return self.make(instance)
+        if self.of_class is None:
+            raise AttributeError
+        return self.of_class
+
+
+class Guided:
+    """Something that is called with letters.  `takes` maps letters and words to defaults or None, `gives` lists results.
+
+    `doc` says what it does; `choices` maps words to their values.
+    """
+
+    choices: Mapping[str, Iterable] = {}
+
+    def __init_subclass__(cls):
+        cls.__doc__ = _OfInstance(_documented, cls.__dict__.get("__doc__") or "")
+
+    __signature__ = _OfInstance(lambda x: x._signature)
+
+    @property
+    def _signature(self) -> Signature:
+        named = [x for group in _grouped(self.takes).values() for x in group] + [*self.choices]
+        keywords = [Parameter(x, Parameter.KEYWORD_ONLY, default=self.takes.get(x)) for x in dict.fromkeys(named)]
+        ends = Parameter("knowns", Parameter.VAR_POSITIONAL), Parameter("letters", Parameter.VAR_KEYWORD)
+        return Signature([ends[0], *keywords, ends[1]])
+
+
+def _grouped(letters: Iterable[str]) -> dict[str, list[str]]:
+    found = {head: [x for x in group if x in letters] for head, group in GROUPS.items()}
+    return {head: group for head, group in found.items() if group}
+
+
+def _documented(x: Guided) -> str:
+    words = [f"    {n:<22} {either(map(repr, own))}" for n, own in x.choices.items()]
+    lines = [x.doc, "", "A call takes rows of tables by position, and letters by keyword, as numbers or as text with a unit:"]
+    for heads, letters in (("", x.takes), ("It gives, and a search minimizes, maximizes and limits:", x.gives)):
+        lines += ["", heads] if heads else []
+        for head, group in _grouped(letters).items():
+            lines += ["", head, *(_line(n, x.takes.get(n) if letters is x.takes else None) for n in group)]
+        lines += ["", "Words", *words] if words and not heads else []
+    return "\n".join(lines)
+
+
+def _line(name: str, default) -> str:
+    letter = NOTATION[name]
+    return f"    {name:<22} {letter.unit:<8} {letter.meaning}{'' if default is None else f'; by default {default:g}'}"

@@ -1,0 +1,58 @@
+"""Results as tables of numbers, for a reader's own library: a dictionary of columns, CSV, or a data frame.
+
+>>> class Two(Frame):
+...     def records(self):
+...         return [{"tp": 1.0, "step_time": 0.5}, {"tp": 2.0, "recompute": "full"}]
+>>> Two().to_dict()
+{'tp': [1.0, 2.0], 'step_time': [0.5, None], 'recompute': [None, 'full']}
+>>> print(Two().to_csv(), end="")
+tp,step_time,recompute
+1.0,0.5,
+2.0,,full
+"""
+
+import csv
+import importlib
+import io
+import sys
+from pathlib import Path
+
+__all__ = ["Frame"]
+
+_LIBRARIES = {"pandas": "DataFrame", "polars": "DataFrame"}
+
+
+class Frame:
+    """Something with `records`: a dictionary of letters and words for each row, in base units."""
+
+    def records(self) -> list[dict]:
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, list]:
+        """Return the columns by name, in base units; None stands for what a row does not have."""
+        rows = self.records()
+        return {n: [row.get(n) for row in rows] for n in dict.fromkeys(n for row in rows for n in row)}
+
+    def to_csv(self, path=None) -> str:
+        """Return the rows as CSV with a line of names, and write them to a file if `path` is given."""
+        columns, text = self.to_dict(), io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerows([columns, *zip(*columns.values(), strict=True)])
+        if path is not None:
+            Path(path).write_text(text.getvalue(), "utf-8")
+        return text.getvalue()
+
+    def to_frame(self, library: str | None = None):
+        """Return a data frame of pandas or of polars: of the one that is imported or named, else of the one installed.
+
+        Raises ImportError if there is neither.  Sorting, filtering and joining are the library's.
+        """
+        if library not in (None, *_LIBRARIES):
+            raise ValueError(f"library is 'pandas' or 'polars', not {library!r}")
+        for name in [library] if library else sorted(_LIBRARIES, key=lambda x: (x not in sys.modules, x)):
+            try:
+                return getattr(importlib.import_module(name), _LIBRARIES[name])(self.to_dict())
+            except ImportError:
+                continue
+        said = f"{library} is" if library else "pandas and polars are"
+        raise ImportError(f"{said} not installed, and to_frame needs one of the two: to_dict and to_csv need neither")
