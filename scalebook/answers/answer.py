@@ -5,12 +5,11 @@
 >>> training_step(models.llama3_70b, accelerators.h100, frameworks.nemo, tp=8, dp=8, global_batch=64, seq=8192)
 training_step: Llama 3.1 70B, NVIDIA H100 SXM, NeMo and Megatron Bridge since February 2026, 64 devices
 does not fit  89.44 GB of 80 GB on each device; dp=4, pp=2 fits: 62.19 GB, 7.23 s
-step_time     6.938 s, in eight of ten cases between 6.456 s and 7.611 s; MFU 57.46 %
+step_time     6.938 s, in eight of ten cases between 6.456 s and 7.611 s; MFU 57.46 %; 75,570 token/s, ...
 bound by      time of backward kernels 60.4 %, time of forward kernels 29.0 %, exposed time of ...
 assumed       tp_pieces 100 %, share of tensor-parallel collectives overlapped in pieces (...): 8.098 s at 0 %
 assumed       dp_overlap 100 %, overlapped share of the data-parallel collectives (...): 7.632 s at 0 %
 assumed       training_efficiency 83.7 %, share of the peak that products reach in training (NVIDIA H100 SXM): ...
-speed         75,570 token/s, 1,181 token/s on each device
 more          run.listing has every letter, run.answer.changes all that was tried
 """
 
@@ -24,12 +23,15 @@ from scalebook.language import NOTATION, Row
 from scalebook.language.parts import nearest_parts, part_lines
 from scalebook.language.row import with_unit
 from scalebook.language.tabular import Markup, aligned, folded, page_table, styled
+from scalebook.tables import Engine
 
 from .assumptions import Assumption, answer_letter, assumed, short_meaning
 from .changes import Change, all_changes, fits, nearest_fit, quick_changes
 from .costs import Bill, bill
 
 __all__ = ["Answer", "answer_of", "row_as_dict"]
+
+_UNPRICED = "the device has no price here; price_hour=... gives one"
 
 
 class Answer:
@@ -79,10 +81,13 @@ class Answer:
 
     @property
     def title(self) -> str:
-        """What was called, with which rows, on how many devices."""
+        """The name of what was called, its rows, and the number of devices."""
         call = self.run.call
         own = [x.name for x in call.knowns if isinstance(x, Row)]
-        own += [f"{n} {getattr(x, 'name', x)}" for n, x in call.letters.items() if n in ("framework", "engine")]
+        is_named = any(isinstance(x, Engine) for x in call.knowns)
+        said = ({} if is_named else {"engine": getattr(call.thing, "engine", None)}) | call.letters
+        own += [f"{n} {getattr(said[n], 'name', said[n])}" for n in ("framework", "engine") if said.get(n)]
+        own += ["no framework named"] if self.run.between is not None else []
         return f"{call.thing.name}: {', '.join(own)}, {self.run.devices:,.0f} device{'s' * (self.run.devices > 1)}"
 
     def lines(self) -> list[tuple[str, str]]:
@@ -104,12 +109,16 @@ class Answer:
 
     def _fit(self) -> tuple[str, str] | None:
         run = self.run
+        if "filled" in run and "max_users" in run and "memory" not in run:
+            return "fits", f"{run.filled:.0%} of the engine's memory; {run.max_users:,.0f} users have room".replace(
+                "%", " %"
+            )
         if "memory" not in run or self.fits is None:
             return None
         held, most = self._shown("memory"), self._shown("hbm_capacity")
         if self.fits:
             high = run.interval("memory").high
-            over = f"; with bad luck {with_unit(high, 'B')} do not" if high > run.hbm_capacity else ""
+            over = f"; the upper end of its range, {with_unit(high, 'B')}, does not" if high > run.hbm_capacity else ""
             return "fits", f"{held} of {most} on each device{over}"
         if run.memory <= run.hbm_capacity:
             held, most = self._shown("offload_memory"), self._shown("host_capacity")
@@ -122,24 +131,24 @@ class Answer:
     def _time(self) -> tuple[str, str]:
         low, high = (with_unit(x, "s") for x in self.interval)
         more = [f"{n.upper()} {self._shown(n)}" for n in ("mfu", "ttft") if n in self.run]
+        if "train_rate" in self.run:
+            each = with_unit(self.run.train_rate / self.run.devices, "token/s")
+            more.append(f"{self._shown('train_rate')}, {each} on each device")
         said = f"{self._shown(self.letter)}, in eight of ten cases between {low} and {high}"
         return self.letter, "; ".join([said, *more])
 
     def _costs(self) -> list[tuple[str, str]]:
         run = self.run
-        if "train_rate" in run:
-            each = with_unit(run.train_rate / run.devices, "token/s")
-            found = [("speed", f"{self._shown('train_rate')}, {each} on each device")]
-            if self.bill:
-                found.append(("run", self.bill.said))
-                prices = [
-                    (x.kind, f"{with_unit(x.cost, '$')}, at {with_unit(x.price_hour, '$/h')} for each device")
-                    for x in self.bill.prices
-                ]
-                found += prices or [("cost", "price_hour=... would say what renting costs")]
-            return found
-        cost = f"; {self._shown('million_cost')} for a million output tokens" if "million_cost" in run else ""
-        return [("speed", f"{self._shown('device_rate')} on each device{cost}")]
+        if "device_rate" in run:
+            cost = f"{self._shown('million_cost')} for a million output tokens" if "million_cost" in run else _UNPRICED
+            return [("speed", f"{self._shown('device_rate')} on each device"), ("cost", cost)]
+        if not self.bill:
+            return []
+        prices = [
+            (x.kind, f"{with_unit(x.cost, '$')}, at {with_unit(x.price_hour, '$/h')} for each device")
+            for x in self.bill.prices
+        ]
+        return [("run", self.bill.said), *(prices or [("cost", _UNPRICED)])]
 
     def __repr__(self):
         return f"{self.title}\n{self.text('run.listing has every letter, run.answer.changes all that was tried')}"

@@ -23,7 +23,7 @@ __all__ = ["Assumption", "End", "answer_letter", "assumed", "short_meaning"]
 
 LEAST, MOST = 0.05, 6  # what moves an answer by less is not listed, and no more than six are
 # Defaults that have no spread: other values that a reader may mean.
-_OTHERS = {"engine": ("vllm",), "etp": (1.0,), "seq": (4096.0,), "exchange": ("all_to_all",)}
+_OTHERS = {"engine": ("vllm",), "etp": (1.0,), "seq": (4096.0,)}
 _DEFAULT_OF = {"engine": "ideal"}
 
 
@@ -65,7 +65,18 @@ def short_meaning(letter: str) -> str:
 
 
 def answer_letter(run: Row) -> str:
-    """Return the letter that answers a call: the time of a training step, or the time per output token of a service."""
+    """Return the letter that answers a call: the time of a training step, or the time per output token of a service.
+
+    Raises TypeError for a row of anything else.
+
+    >>> from scalebook import models
+    >>> answer_letter(models.llama3_8b)
+    Traceback (most recent call last):
+        ...
+    TypeError: Llama 3.1 8B is no result of training_step or serve, and only these have an answer
+    """
+    if run.call is None:
+        raise TypeError(f"{run.name} is no result of training_step or serve, and only these have an answer")
     return "step_time" if "step_time" in run else "tpot"
 
 
@@ -94,7 +105,8 @@ def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]
         yield (name, *(n for n in names if n != name)), [min(cell.value * x, most) for x in usual_ends(name, cell)]
     rows = [frameworks[x] for x in (FASTEST, SLOWEST)] if letter == "step_time" else []
     for name in sorted({n for row in rows for n in row} & {*run} - given - open_cells.keys()):
-        if run.cells[name].formula is None and run.cells[name].low is None:
+        cell = run.cells[name]
+        if cell.formula is None and cell.low is None and cell.origin != "given":
             values = [row.get(name, DEFAULT_LETTERS.get(name)) for row in rows]
             yield (name,), [x for x in values if x is not None]
     for name, values in _OTHERS.items():

@@ -48,8 +48,9 @@ class Change(NamedTuple):
     def __str__(self):
         letter = answer_letter(self.run)
         time = f"{letter} {with_unit(self.run[letter], 's')}"
-        share = f"{100 * self.gain:+.0f} %".replace("-", "−")
-        return f"{self.said}: {share} tokens a second and device, {time}"
+        how_many = f"{100 * abs(self.gain):.0f} % {'more' if self.gain > 0 else 'fewer'}"
+        speed = "as many" if abs(self.gain) < LEAST / 2 else how_many
+        return f"{self.said}: {speed} tokens a second and device, {time}"
 
 
 def fits(run: Row) -> bool | None:
@@ -63,7 +64,7 @@ def _rate(run: Row) -> float:
 
 
 def _tried(run: Row, candidates: Iterable[Candidate], is_free: bool = True) -> Iterator[Change]:
-    """Call again with each candidate and yield those that can run and fit."""
+    """Repeat the call with each candidate, and yield the changes that can run and fit."""
     for rows, letters, said in candidates:
         try:
             new = run.call.again(*rows, **letters)
@@ -104,7 +105,7 @@ def _is_used(run: Row, letter: str) -> bool:
 
 
 def _words(run: Row) -> Iterator[Candidate]:
-    """Yield changes of words and rows, each of which needs a new sheet."""
+    """Yield changes of words and rows.  Each needs a new sheet, which takes some time."""
     given = run.call.letters
     device = next((x for x in run.call.knowns if isinstance(x, Device)), None)
     vendor = device.words.get("vendor", "") if device else ""
@@ -159,7 +160,7 @@ def nearest_fit(run: Row) -> Change | None:
 
 
 def _gaining(run: Row, found: Iterable[Change]) -> tuple[Change, ...]:
-    """Sort changes by gain; of a run that fits, keep those that gain something."""
+    """Sort changes by gain.  If the run fits already, drop the changes that gain nothing."""
     return tuple(x for x in sorted(found, key=lambda x: -x.gain) if x.gain > LEAST or fits(run) is False)
 
 
@@ -171,7 +172,7 @@ def quick_changes(run: Row) -> tuple[Change, ...]:
 def all_changes(run: Row) -> tuple[Change, ...]:
     """Return single changes that fit and gain something: first all that are free, then twice a figure of the device.
 
-    If the run does not fit, all changes with which it fits are listed, also those that cost time.
+    If the run does not fit, changes that make it fit are listed even if they cost time.
     """
     free = _gaining(run, _tried(run, [*_numbers(run), *_words(run)]))
     return free + _gaining(run, _tried(run, _hardware(run), is_free=False))

@@ -11,22 +11,23 @@ owned   0.8445 $/h   25,000 $
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from scalebook.language import NOTATION, Row
+from scalebook import tables
+from scalebook.language import Row
+from scalebook.language.notation import nearest
 from scalebook.language.row import Cell, quantity
 from scalebook.language.tabular import aligned
 from scalebook.language.units import show
 from scalebook.runs.costs import price_hour_owned, run_bill
-from scalebook.tables import clusters, ranges
 
 __all__ = ["Bill", "Price", "bill"]
 
-# Where a value comes from that a call does not give: failures and storage as at Llama 3's cluster (419 interruptions
-# in 54 days on 16,384 devices), restarts as at MegaScale's, buildings and electricity as in the table of ranges.
-_DEFAULTS = (
-    (clusters.llama3, ("device_mtbf", "storage_bandwidth")),
-    (clusters.megascale, ("restart_time",)),
-    (ranges.usual, ("service_life", "system_factor", "pue", "power_price")),
-)
+# The table and row of each value that a call does not give: failures and storage as at Llama 3's cluster (419
+# interruptions in 54 days on 16,384 devices), restarts as at MegaScale's, buildings and electricity as usual.
+_DEFAULTS = {
+    ("clusters", "llama3"): ("device_mtbf", "storage_bandwidth"),
+    ("clusters", "megascale"): ("restart_time",),
+    ("ranges", "usual"): ("service_life", "system_factor", "pue", "power_price"),
+}
 _PRICED_AS = "h100"  # the table of ranges gives the purchase price of this device
 DAY = 86400
 
@@ -95,15 +96,17 @@ def bill(run: Row, **letters) -> Bill | None:
 
 def _known(run: Row, letters: Mapping) -> dict[str, Cell]:
     """Return what the bill needs: defaults, cells of the call's rows, the run's and the letters, the last first."""
-    known = {n: row.cells[n] for row, names in _DEFAULTS for n in names}
+    known = {n: getattr(tables, x)[key].cells[n] for (x, key), names in _DEFAULTS.items() for n in names}
     known["utilization"] = Cell(1.0, "default", note="a device that is owned is always in use")
     wanted = {*run_bill.inputs, "price_hour", *price_hour_owned.inputs}
+    if stray := letters.keys() - wanted:
+        raise TypeError(f"a bill does not use {min(stray)}; {nearest(min(stray), wanted)}")
     rows = [x for x in run.call.knowns if isinstance(x, Row)] if run.call else []
-    if any(_PRICED_AS in getattr(x, "kin", ()) for x in rows):
-        known["device_price"] = ranges.usual.cells["device_price"]
+    if any(_PRICED_AS in getattr(x, "kin", ())[:1] for x in rows):
+        known["device_price"] = tables.ranges.usual.cells["device_price"]
     for row in (*rows, run):
         known |= {n: row.cells[n] for n in wanted & {*row}}
-    return known | {NOTATION[n].name: Cell(quantity(n, x)) for n, x in letters.items()}
+    return known | {n: Cell(quantity(n, x)) for n, x in letters.items()}
 
 
 def _prices(row: Row, known: Mapping[str, Cell]):
