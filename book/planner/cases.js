@@ -162,7 +162,7 @@ function planCases(engine) {
     job: "train", rules: data.rules.train, derived: derivedTraining, reason: reasonTraining,
     limits: [["memory", "hbm_capacity", "memory <= hbm_capacity", data.margins.memory], ["offload_memory", "host_capacity", "offload_memory <= host_capacity"]],
     layout: ["tp", "cp", "ep", "pp", "dp"], ways: ["tp", "cp", "pp", "dp"], beside: ["ep"],
-    words: { recompute: "none", sequence_parallel: true, attention: "flash", context_exchange: "gather", sharding: "zero1", schedule: "1f1b" },
+    words: { recompute: "none", sequence_parallel: true, attention: "flash", context_exchange: "gather", sharding: "zero1", schedule: "1f1b", trained: "all" },
 
     // The sheet for a plan's rows and words.
     sheet(plan, words, offload) {
@@ -311,10 +311,9 @@ function planCases(engine) {
     },
   };
 
-  // What is best, and beside it what else counts; of services that are asked for a rate what they cost.
+  // What is best, and beside it what else counts; of services what they cost.
   function aim(plan) {
     if (plan.job === "train") return { axes: ["step_time", "memory"], rising: false };
-    if (plan.letters.rate === undefined) return { axes: ["device_rate", "tpot"], rising: true };
     return { axes: ["price_hour" in plan.device.letters || "price_hour" in plan.letters ? "million_cost" : "devices", "tpot"], rising: false };
   }
   function used(own, known) {

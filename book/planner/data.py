@@ -21,7 +21,7 @@ from scalebook.inference.assumptions import READ_CELLS
 from scalebook.inference.capacity import LONG
 from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import RULES as SERVING_RULES
-from scalebook.inference.serving import Serve
+from scalebook.inference.serving import Serve, serve
 from scalebook.inference.step import EXCHANGES, OVERLAPS
 from scalebook.language import NOTATION, SOURCES, Row
 from scalebook.language.interval import SPREADS
@@ -32,6 +32,7 @@ from scalebook.tables import accelerators, engines, frameworks, libraries, model
 from scalebook.training.frameworks import FASTEST, SLOWEST, UNNAMED
 from scalebook.training.rules import RULES as TRAINING_RULES
 from scalebook.training.shardings import SHARDINGS
+from scalebook.training.space import usual_choices
 from scalebook.training.step import DEFAULT_LETTERS, default_letters_at, training_step
 from scalebook.training.strategy import CHOICES
 
@@ -110,7 +111,7 @@ def planner_data() -> dict:
     said["shardings"] = {k: dict(gathered=x.is_gathered, groups=x.has_groups) for k, x in SHARDINGS.items()}
     said |= dict(trust=trust(), trained=trained(), measured=measured(), flags=flag_texts())
     said |= dict(margins=margins(training_step), start=DEFAULT_PLANS, modules=MODULES, ends=[FASTEST, SLOWEST])
-    said["assumed"] = _assumed()
+    said["assumed"], said["space"] = _assumed(), _space()
     said["spreads"] = {x: [*ends, *SPREADS.with_experts.get(x, ())] for x, ends in SPREADS.items()}
     said["parts"] = {x: part for x, part in PARTS.items() if NOTATION[x].unit in ("s", "B")}
     return said | _words(said, {x for x in graph.nodes if isinstance(x, str)})
@@ -127,6 +128,30 @@ def _bill(graph) -> dict:
 def _assumed() -> dict:
     """From which share on an assumption is said, and other values of letters without ends."""
     return dict(least=assumptions.LEAST, others={n: x for n, x in assumptions._OTHERS.items() if n in NOTATION})
+
+
+def _space() -> dict:
+    """What searches go through where nothing is given.
+
+    Of services by letter the name of its values, or what a word may be, and whether only models with experts have it; a
+    letter that is not here is one.  Of training steps what does not follow from the devices.
+    """
+    devices, own = 96, 16
+    powers = [2.0**x for x in range(7)]
+    names = {
+        "powers": powers,
+        "powers up to experts": [x for x in powers if x <= own],
+        "each": [*range(1, devices + 1)],
+    }
+    layouts, _ = serve.posed([(models.mixtral_8x7b, accelerators.h100)], dict(devices=devices, users=1))
+    found = {}
+    for experts in (0, own):
+        for name, values in layouts.space.usual(dict(devices=devices, experts=experts)).items():
+            is_letter = name in NOTATION
+            said = next(n for n, x in names.items() if x == [*values]) if is_letter else [*values]
+            found.setdefault(name, [said, bool(experts)])
+    steps = {n: x for n, x in usual_choices(dict(devices=1)).items() if n in ("batch", "chunks") or n in CHOICES}
+    return dict(serve=found, train=steps)
 
 
 def _formulas(graph) -> dict:

@@ -28,7 +28,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     const label = (x) => x.getAttribute("aria-label").split(":")[0], had = at.ask.contains(document.activeElement) && label(document.activeElement);
     at.ask.replaceChildren(h("p", {}, ...(job === "train"
       ? [verb, " ", model, " on ", field("devices"), " × ", keep(device, ","), " batch ", field("global_batch"), " × ", field("seq"), " tokens, in ", precision, " with ", keep(menu(Object.entries(data.frameworks).filter(([k]) => ![...data.ends, "plain"].includes(k)).map(([k, x]) => [k, k === "unnamed" ? "no framework named" : x.name]), state.framework, "framework", (x) => { state.framework = x; state.fixed = {}; update(); }), ","), " for ", field("train_tokens", state.letters, false), " tokens."]
-      : [verb, " ", model, ...("rate" in state.letters ? [" at ", field("rate", state.letters, false)] : [" to ", field("users")]), " ", loop, " of ", field("prompt"), " + ", field("output"), " tokens on ", "rate" in state.letters ? "at most " : "", field("devices"), " × ", device, " in ", precision, " with ", keep(menu(Object.entries(data.engines).map(([k, x]) => [k, x.name]), state.engine, "engine", (x) => { state.engine = x; update(); }), ","),
+      : [verb, " ", model, ...("rate" in state.letters ? [" at ", field("rate", state.letters, false)] : [" to ", field("users")]), " ", loop, " of ", field("prompt"), " + ", field("output"), " tokens on at most ", field("devices"), " × ", device, " in ", precision, " with ", keep(menu(Object.entries(data.engines).map(([k, x]) => [k, x.name]), state.engine, "engine", (x) => { state.engine = x; update(); }), ","),
         " first token within ", keep(field("ttft", state.targets, false), ","), " ", field("tpot", state.targets, false), " a token."])));
     if (had) [...at.ask.querySelectorAll("[aria-label]")].find((x) => label(x) === had)?.focus({ preventScroll: true });
   }
@@ -107,7 +107,6 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     paint(plan);
     const only = task(now);
     worker.ask("neighbours", { plan, chosen }).then(only).then((x) => { near = x; part.table.replaceChildren(...best()); });
-    fewer(only);
     help(plan, only);
     pools(plan, only);
     points(plan, only);
@@ -125,23 +124,8 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     const how = state.job === "train" ? "It fits." : "It fits, and keeps to the targets.";
     const { memory, hbm_capacity: all, filled } = answer.values, tight = state.job === "train" ? memory / all > 0.9 : filled > 0.9;
     const room = state.job === "train" ? ` ${show(memory, "B", 3)} of ${show(all, "B", 3)} on each device, ${show(all - memory, "B", 2)} free.` : ` ${show(filled, "%", 2)} of the memory that may be used.`;
-    at.verdict.replaceChildren(h("p", {}, h("b", { class: "pl-good" }, tight ? how.replace("fits", "fits, tightly") : how), room, ` ${result.stopped ? "Best so far" : "Best"}${state.any ? ` of all, on ${plan.device.name}` : ""}: `, h("b", {}, view.layout(chosen, state.job)), "rate" in state.letters ? `, by ${show(answer.values.devices)} devices and ${show(answer.values.users)} users at a time` : "", h("span", { class: "pl-hidden" }, state.job === "train" ? `, ${show(answer.values.step_time, "s")} a step` : `, ${show(answer.values.tpot, "s")} a token`),
-      h("small", { class: "pl-spoken" }, view.spoken(chosen)), h("small", { class: "pl-spoken" }, view.assumed(plan)), h("small", { class: "pl-counted" }, `The best of ${words.grouped(result.count + out)} strategies on ${"rate" in state.letters ? "at most " : ""}${show(plan.letters.devices)} devices (${view.searched(searching.space(plan))}), gone through${seconds}: ${out ? `${words.grouped(result.count)} can run and were priced, ${words.grouped(out)} cannot` : "all were priced"}.${unreached(plan)}`), pinned));
-  }
-
-  // How few devices would keep to the targets too, of a service for so many users.
-  async function fewer(only) {
-    if (state.job === "train" || "rate" in state.letters) return;
-    let least;
-    for (let devices = Math.floor(state.letters.devices / 2); devices >= 1; devices = Math.floor(devices / 2)) {
-      const other = states.plan(state, { letters: { devices }, fixed: {} }), found = await worker.ask("fewer", { plan: other }).then(only);
-      if (!found.best.length) break;
-      least = [devices, found.best[0], solve(other, found.best[0]).values];
-    }
-    if (!least) return;
-    const [devices, layout, values] = least;
-    at.verdict.append(h("p", {}, `${show(devices)} × ${states.device(state.device).name} would do too: `, h("b", {}, view.layout(layout, "serve")), `, ${show(values.tpot, "s", 3)} a token${values.million_cost ? `, ${view.amount("million_cost", values.million_cost)} a million tokens` : ""} `,
-      h("button", { type: "button", class: "pl-btn", onclick: () => { state.letters.devices = devices; state.fixed = {}; sentence(); update(); } }, "do that")));
+    at.verdict.replaceChildren(h("p", {}, h("b", { class: "pl-good" }, tight ? how.replace("fits", "fits, tightly") : how), room, ` ${result.stopped ? "Best so far" : "Best"}${state.any ? ` of all, on ${plan.device.name}` : ""}: `, h("b", {}, view.layout(chosen, state.job)), state.job === "serve" ? `, by ${show(answer.values.devices)} device${answer.values.devices > 1 ? "s" : ""} and ${show(answer.values.users)} users at a time` : "", h("span", { class: "pl-hidden" }, state.job === "train" ? `, ${show(answer.values.step_time, "s")} a step` : `, ${show(answer.values.tpot, "s")} a token`),
+      h("small", { class: "pl-spoken" }, view.spoken(chosen)), h("small", { class: "pl-spoken" }, view.assumed(plan)), h("small", { class: "pl-counted" }, `The best of ${words.grouped(result.count + out)} strategies on ${state.job === "serve" ? "at most " : ""}${show(plan.letters.devices)} devices (${view.searched(searching.space(plan))}), gone through${seconds}: ${out ? `${words.grouped(result.count)} can run and were priced, ${words.grouped(out)} cannot` : "all were priced"}.${unreached(plan)}`), pinned));
   }
 
   // Nothing fits: the smallest change that would do.
@@ -158,7 +142,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
       return found.best.length ? h("li", {}, `${said}: `, h("b", {}, view.layout(found.best[0], state.job)), " ", h("button", { type: "button", class: "pl-btn", onclick: () => { change(); sentence(); update(); } }, "do that")) : null;
     };
     // What a strategy that can run is held to says more than what no such layout can do.
-    const rank = (x) => (x.startsWith("devices >=") ? 3 : /[<>]=/.test(x) ? 0 : x === "a formula holds" ? 1 : 2);
+    const rank = (x) => (/[<>]=/.test(x) ? 0 : x === "a formula holds" ? 1 : 2);
     const most = Object.entries(result.rejected).sort(([a, x], [b, y]) => rank(a) - rank(b) || y - x)[0]?.[0] ?? "";
     const head = h("p", { class: "pl-bad" }, h("b", {}, /memory|formula/.test(most) ? "It does not fit." : "It cannot be done so."), most ? ` What leaves out most: ${most.replace("a formula holds", "the memory that weights and caches need").replace("memory <= hbm_capacity", "the device's memory").replace(/^tpot <=/, "a token within").replace(/^ttft <=/, "the first token within").replace("request_rate >= rate", "the rate that is asked for")}.` : "", unreached(plan), " Looking for the smallest change that would do …"), list = h("ul", {});
     at.verdict.replaceChildren(head, list);
@@ -186,7 +170,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
       if (found) { list.append(found); break; }
     }
     if (state.job === "train") {
-      const margin = state.letters.memory_margin ?? data.margins.memory, bare = margin ? await try_(`with no margin of memory, where ${show(margin, "%", 2)} are kept free here`, { letters: { memory_margin: 0 } }, () => (state.letters.memory_margin = 0)) : null;
+      const margin = state.letters.memory_margin ?? data.margins.memory, bare = margin ? await try_(`with no margin of memory, which is ${show(margin, "%", 2)} here`, { letters: { memory_margin: 0 } }, () => (state.letters.memory_margin = 0)) : null;
       if (bare) list.append(bare);
       const found = await try_("optimizer state in the host's memory", { letters: { optimizer_offload: 1 } }, () => (state.letters.optimizer_offload = 1));
       if (found) list.append(found);
@@ -219,8 +203,8 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     paintBinds();
     const more = await worker.ask("search", { plan: states.plan(state, { letters: { hbm_capacity: 1.25 * answer.values.hbm_capacity } }) }).then(only);
     if (more.best.length) {
-      const axis = more.axes[0], gain = more.rising ? 1 - answer.values[axis] / more.best[0].values[axis] : 1 - more.best[0].values[axis] / answer.values[axis];
-      helped.push([`a quarter more memory${{ device_rate: " (more tokens a second)", million_cost: " (a lower price)", devices: " (fewer devices)" }[axis] ?? ""}`, Math.max(0, gain), "hbm_capacity"]);
+      const axis = more.axes[0], gain = 1 - more.best[0].values[axis] / answer.values[axis];
+      helped.push([`a quarter more memory${{ million_cost: " (a lower price)", devices: " (fewer devices)" }[axis] ?? ""}`, Math.max(0, gain), "hbm_capacity"]);
     }
     paintBinds();
   }

@@ -234,7 +234,8 @@ _NO_DENSE = Formula(
 
 def _block(row: Mapping, **words) -> list[Formula]:
     """The formulas of what a model's blocks cost, as hosts run them."""
-    return [host.as_run(f) for f in block_formulas(*blocks_of(row), Strategy(**words).of_block)]
+    own = Strategy(**words).of_block
+    return [host.as_run(own.trained.of(f, False)) for f in block_formulas(*blocks_of(row), own)]
 
 
 def training(graph: Graph) -> dict:
