@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 from urllib.parse import quote
 
+import jsonschema
 import numpy as np
 import pytest
 from py_mini_racer import MiniRacer
@@ -17,6 +18,7 @@ from scalebook.book.planner import planner, planner_script, planner_style
 from scalebook.book.planner import widget as made
 from scalebook.book.planner.sheets import kind_of
 
+from scalebook.answers import assumed, bill
 from scalebook.flags import SERVERS, server_flags, write
 from scalebook.inference import serve
 from scalebook.inference.rules import BEYOND
@@ -29,6 +31,7 @@ from scalebook.training.rules import reason
 from .browser import open_page, script
 from .browser import serve as web
 from .support import ROOT, cases
+from .test_answers import SCHEMA
 from .test_huggingface import CONFIGS
 
 NEAR = 1e-9
@@ -143,19 +146,87 @@ def test_ranges_are_the_intervals_of_the_package(page, job, model, device, preci
     if job == "train":
         state["letters"] |= dict(devices=math.prod(layout[x] for x in ("tp", "pp", "cp", "dp")))
         words = dict(schedule=schedule, sharding="zero1", recompute="none")
-        letters = ("step_time", "mfu", "memory", "train_time")
+        letters = ("step_time", "mfu", "memory")
         row = training_step(*rows, **state["letters"], **{x: y for x, y in layout.items() if x != "dp"}, **words)
     else:
         words, letters = {}, ("ttft", "tpot", "device_rate")
         asked = {x: y for x, y in state["letters"].items() if x != "devices"}
-        row = serve(
-            *rows, **asked, **{x: y for x, y in layout.items() if x != "ep" or models[model].experts}, engine="vllm"
-        )
+        layout_ = {x: y for x, y in layout.items() if x != "ep" or models[model].experts}
+        row = serve(*rows, **asked, **layout_, engine=state["engine"])
     found = page("ranges", [state, dict(letters=layout, words=words), letters])
     for letter in letters:
         own = row.interval(letter)
         assert own.low < own.typical < own.high, letter
         assert near(found[letter][0], own.low) and near(found[letter][1], own.high), letter
+
+
+# Choices with names, days and dollars, and what is assumed
+
+NAMED = [*cases("choices of the planner", globals()).values()]
+
+
+@pytest.mark.parametrize(("model", "device", "precision", "letters", "words", "framework"), NAMED)
+def test_a_choice_is_the_same_in_the_page(page, model, device, precision, letters, words, framework):
+    layout = dict(devices=64, global_batch=64, seq=4096, tp=4, pp=2, batch=1)
+    plan = dict(job="train", model=model, device=device, precision=precision, framework=framework, words=words,
+                letters=layout | letters, layout=dict(letters={}, words={}))  # fmt: skip
+    row = training_step(
+        models[model], accelerators[device].at(precision), frameworks[framework], sequence_parallel=True,
+        **layout, **letters, **words,
+    )  # fmt: skip
+    values = page("answer", plan)["values"]
+    assert all(near(values[x], row[x]) for x in ("step_time", "memory", "mfu", "model_flops"))
+
+
+def test_a_name_stands_for_letters_and_is_known_again(page):
+    state = made.DEFAULT_PLANS["train"]
+    hidden = page("chosen", [state, "overlap", "nothing hidden"])
+    assert hidden["is"] == "nothing hidden" and {*hidden["letters"].values()} == {0}
+    off = page("chosen", [state, "offload", "and weights"])
+    assert off["is"] == "and weights" and off["letters"] == dict(optimizer_offload=1, weight_offload=1)
+    assert page("chosen", [state, "overlap", "as the framework"])["letters"] == {}
+    lora = planner().plan | dict(trained="lora", letters=state["letters"] | dict(lora_rank=8, memory_margin=0.1))
+    assert page("link", page("write", lora))["is"] == lora
+    assert "error" in page("link", page("write", lora | dict(trained="<b>")))
+
+
+def test_days_and_dollars_are_the_bill_of_python(page):
+    layout = dict(tp=8, pp=16, cp=2, batch=1, chunks=4, schedule="interleaved")
+    asked = dict(devices=1024, global_batch=1024, seq=8192, train_tokens=15.6e12)
+    row = training_step(models.llama3_405b, accelerators.h100.at("bf16"), **asked, **layout)
+    for more in ({}, dict(device_mtbf=1e7, restart_time=600.0), dict(device_price=20_000.0)):
+        words = dict(recompute="none", sharding="zero1", schedule="interleaved")
+        plan = planner().plan | dict(letters=asked | {x: y for x, y in layout.items() if x != "schedule"} | more)
+        values = page("answer", plan | dict(words=words, layout=dict(letters={}, words={})))["values"]
+        own = bill(row, **more)
+        assert all(near(values[x], own.row[x]) for x in ("train_time", "train_cost", "goodput", "run_energy"))
+        prices = page("prices", [plan, dict(letters={}, words=words)])
+        assert [x["kind"] for x in prices] == [x.kind for x in own.prices]
+        assert all(near(x["cost"], y.cost) for x, y in zip(prices, own.prices, strict=True))
+
+
+ASSUMED = [
+    ("train", "h100", "unnamed"), ("train", "h100", "nemo"), ("serve", "b200", ""), ("train", "tpu_v5p", "maxtext"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("job", "device", "framework"), ASSUMED)
+def test_what_is_assumed_is_what_python_says(page, job, device, framework):
+    plan = planner(job, model="llama3_70b", device=device, precision="bf16", framework=framework).plan
+    layout = dict(tp=8, pp=4, batch=1) if job == "train" else dict(tp=8)
+    words = dict(schedule="1f1b", sharding="zero1", recompute="none") if job == "train" else {}
+    rows = models.llama3_70b, accelerators[device].at("bf16")
+    if job == "train":
+        row = training_step(*rows, frameworks[framework], **plan["letters"], **layout, **words, sequence_parallel=True)
+    else:
+        asked = {x: y for x, y in plan["letters"].items() if x != "devices"}
+        row = serve(*rows, **asked, **layout, engine=plan["engine"])
+    python = [x for x in assumed(row) if x.letter != "engine"]  # which a page always says
+    own = page("assumed", [plan, dict(letters=layout, words=words)])
+    assert [x["letter"] for x in own] == [x.letter for x in python] and own
+    for x, y in zip(own, python, strict=True):
+        assert near(x["moved"], y.moved) and near(x["value"], y.value) and x["source"] == y.source
+        assert sorted(z["answer"] for z in x["ends"]) == pytest.approx(sorted(z.answer for z in y.ends))
 
 
 # Searches
@@ -173,21 +244,11 @@ ASKED = [  # at a rate, not by users
 
 
 def searched(p):
+    """The same question in Python, with its own defaults."""
     knowns = models[p["model"]], accelerators[p["device"]].at(p["precision"])
     if p["job"] == "train":
         return search(training_step, *knowns, **p["letters"], progress=False)
-    devices = p["letters"]["devices"]
-    powers = [2**n for n in range(6) if 2**n <= devices]
-    if "rate" in p["letters"]:
-        layout = dict(tp=powers, pp=powers, replicas=list(range(1, devices + 1)))
-        layout |= dict(ep=powers, attention_dp=powers) if models[p["model"]].experts else {}
-        words = dict(exchange=["all_reduce", "all_to_all", "gather"]) if models[p["model"]].experts else {}
-        return search(
-            serve, *knowns, **p["letters"], **p["targets"], **layout, **words, engine=p["engine"], progress=False
-        )
-    layout = dict(tp=powers, pp=powers, ep=[1], attention_dp=[1], replicas=powers)
-    aim = dict(maximize="device_rate", against="tpot", subject_to=f"devices >= {devices}", progress=False)
-    return search(serve, *knowns, **p["letters"], **p["targets"], **layout, **aim, engine=p["engine"])
+    return search(serve, *knowns, **p["letters"], **p.get("targets", {}), engine=p["engine"], progress=False)
 
 
 @pytest.mark.parametrize("plan", SEARCHED, ids=lambda p: p["model"])
@@ -295,6 +356,22 @@ def test_no_cell_that_a_data_sheet_leaves_out_stops_an_answer(page, job):
     assert [page("lacking", plan) for plan in plans] == [[]] * len(devices)
 
 
+@pytest.mark.parametrize("plan", [SEARCHED[2], ASKED[2] | dict(model="llama3_8b"), SEARCHED[0]], ids=lambda p: p["job"])
+def test_any_device_is_the_best_of_each(page, plan):
+    found = page("market", plan)
+    rows = {x["device"]: x for x in found["rows"] if "chosen" in x}
+    costs = [x["cost"] for x in rows.values() if "cost" in x]
+    assert costs == sorted(costs) and len(rows) > 8
+    having = [k for k, x in accelerators.items() if len(x.kin) == 1 and f"peak_{plan['precision']}" in x]
+    assert sorted(x["device"] for x in found["rows"]) == sorted(having)
+    for device in [plan["device"], next(iter(rows))]:
+        best = searched(plan | dict(device=device)).best[0]
+        assert rows[device]["chosen"]["letters"] | best.letters == rows[device]["chosen"]["letters"]
+        letter = "train_time" if plan["job"] == "train" else "million_cost"
+        own = rows[device]["cost" if letter == "million_cost" else "time"]
+        assert letter == "train_time" or near(own, best.row[letter])
+
+
 # What is pasted
 
 
@@ -367,6 +444,23 @@ def test_hostile_links_are_refused_in_one_sentence_or_harmless(page):
     assert kept < 120
 
 
+def test_a_link_with_a_name_that_is_gone_keeps_the_rest(page):
+    plan = planner("serve", users=7, ttft=2).plan
+    for what in ("device", "model", "engine"):
+        own = page("link", page("write", plan | {what: "gone_9"}))
+        [said] = own["dropped"]
+        assert said.startswith(f"no {what} gone_9 is known any more")
+        assert own["is"] == plan | {what: made.DEFAULT_PLANS["serve"][what]}
+    both = page("link", page("write", planner().plan | dict(framework="gone", device="gone", precision="fp8")))
+    assert len(both["dropped"]) == 2 and both["is"]["precision"] == "fp8"
+    v100 = planner("train", device="v100").plan | dict(device="gone")
+    assert page("link", page("write", v100))["is"]["precision"] == "fp16"  # which the usual device has too
+    beside = page("link", page("write", plan | dict(beside=[plan | dict(device="gone_9")])))
+    assert len(beside["dropped"]) == 1 and len(beside["is"]["beside"]) == 1
+    for wrong in ("constructor", "<b>", "A" * 80, 7, None, ["h100"], {"letters": {}}):
+        assert "error" in page("link", page("write", plan | dict(device=wrong))), wrong
+
+
 def test_a_link_opens_as_it_was_written(page):
     for plan in (planner().plan, planner("serve").plan, planner("serve", rate=12.5).plan):
         plan = plan | dict(model=page("config", json.dumps(CONFIGS["llama3_8b"]))["is"])
@@ -429,6 +523,18 @@ def test_the_call_prints_the_same_answer(page, plan, is_pasted):
     for letter, value in zip(letters, said.getvalue().split(), strict=True):
         assert near(answer[letter], float(value))
     assert f"\n{letters[0]},{answer[letters[0]]}"[:14] in page("csv", [state, best])
+
+
+@pytest.mark.parametrize("plan", SEARCHED[1:], ids=lambda p: p["job"])
+def test_an_answer_as_data_follows_the_schema(page, plan):
+    state, best = plan | dict(fixed={}, beside=[], framework="unnamed"), page("find", plan)["best"][0]
+    found = json.loads(page("json", [state, best]))
+    jsonschema.validate(found, SCHEMA)
+    values = page("answer", plan | dict(layout=best))["values"]
+    letter = found["answer"]["letter"]
+    cell = found["letters"][letter]
+    assert cell["value"] == values[letter] and cell["low"] < cell["value"] < cell["high"] and cell["source"]
+    assert f"\n{letter},{cell['value']}"[:14] in page("csv", [state, best])
 
 
 def test_flags_are_those_of_the_package(page):
@@ -558,6 +664,46 @@ def test_a_run_is_planned_in_a_browser(chromium, folder):
         assert (page.outside, page.errors, page.missing) == ([], [], [])
 
 
+def test_choices_have_names_and_any_device_is_one(chromium, folder):
+    """On a phone, in the dark: each choice changes the answer, and what is copied says it."""
+    with open_page(chromium, viewport={"width": 390, "height": 844}, color_scheme="dark") as page:
+        plan = planner(model="llama3_8b", devices=16, global_batch=64, train_tokens=1e12).plan
+        page.goto(f"{folder}#plan={quote(json.dumps(plan | dict(device='gone')))}")
+        page.wait_for_function(READY)
+        assert "no device gone is known any more" in page.locator(".pl-said").inner_text()
+        assert "GB of 80 GB on each device" in page.locator(".pl-verdict").inner_text()
+        page.locator(".pl-rests li").first.wait_for()
+        page.locator(".pl-options summary").click()
+        for name, value in (("overlap", "nothing hidden"), ("trained weights", "lora"), ("offload", "optimizer state")):
+            page.locator(f".pl-options select[aria-label='{name}']").select_option(value)
+            page.wait_for_function(READY)
+        page.locator("input[aria-label='margin of memory']").fill("20 %")
+        page.locator("input[aria-label='margin of memory']").press("Enter")
+        page.wait_for_function("document.querySelector('.pl-options summary').innerText.includes('20 % of memory')")
+        page.wait_for_function(READY)
+        said = page.locator(".pl-options summary").inner_text()
+        assert "nothing hidden" in said and "optimizer state offloaded, adapters trained" in said
+        page.locator("input[aria-label^='mean time between failures of one device']").fill("10 days")
+        page.locator("input[aria-label^='mean time between failures of one device']").press("Enter")
+        page.wait_for_function("document.querySelector('.pl-costs').innerText.includes('failures')")
+        page.wait_for_function(READY)
+        page.get_by_role("button", name="JSON").click()
+        found = json.loads(page.locator("dialog[open] pre").inner_text())
+        jsonschema.validate(found, SCHEMA)
+        assert found["letters"]["dp_overlap"]["value"] == 0 and found["letters"]["device_mtbf"]["value"] == 864000
+        assert found["answer"]["costs"]["goodput"] < 1 and len(found["answer"]["costs"]["prices"]) == 2
+        page.keyboard.press("Escape")
+        page.locator(".pl-pill").nth(1).click()
+        page.get_by_text("any device", exact=True).click()
+        page.locator(".pl-pairs .pl-me").wait_for()
+        page.wait_for_function(READY)
+        assert page.locator(".pl-pill").nth(1).inner_text() == "any device" and "%22any%22%3Atrue" in page.url
+        page.locator(".pl-pairs button").nth(2).click()
+        page.wait_for_function(READY)
+        assert page.locator(".pl-pill").nth(1).inner_text() == page.locator(".pl-pairs .pl-me button").inner_text()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390 and page.errors == []
+
+
 def focused(page):
     return page.evaluate("(document.activeElement.getAttribute('aria-label') ?? '').split(':')[0]")
 
@@ -602,7 +748,6 @@ def test_a_device_that_lacks_cells_is_not_said_to_be_too_small(chromium, folder)
         plan = json.dumps(planner("serve", model="llama3_8b", device="h100", precision="bf16", users=8).plan)
         page.goto(f"{folder}#plan={quote(plan)}")
         page.wait_for_function(READY)
-        page.get_by_text("would do too").wait_for()  # with fewer devices
         page.locator(".pl-pill").nth(1).click()
         page.locator(".pl-own textarea").fill(MINE.partition("peak_vector")[0])
         page.get_by_text("use this device").click()
@@ -641,10 +786,8 @@ def test_a_notebook_has_the_same_planner(chromium, folder):
     with open_page(chromium, viewport={"width": 900, "height": 900}) as page:
         page.goto(f"{folder}/lab.html")
         page.wait_for_function(READY)
-        asked = dict(devices=4, users=64, prompt=1024, output=1024, ttft="1 s", tpot="30 ms", engine="vllm")
-        layout = dict(tp=[1, 2, 4], pp=[1, 2, 4], ep=[1], attention_dp=[1], replicas=[1, 2, 4])
-        aim = dict(maximize="device_rate", against="tpot", subject_to="devices >= 4", progress=False)
-        best = search(serve, models.llama3_70b, accelerators.h200.at("fp8"), **asked, **layout, **aim).best[0]
+        asked = dict(devices=4, users=64, prompt=1024, output=1024, ttft="1 s", tpot="30 ms", progress=False)
+        best = search(serve, models.llama3_70b, accelerators.h200.at("fp8"), **asked).best[0]
         said = page.locator(".pl-num[data-letter=tpot]").get_attribute("aria-label")
         assert f"{best.values['tpot'] * 1e3:.4g} ms" in said
         assert page.errors == []

@@ -56,10 +56,17 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
       const capacity = values.hbm_capacity, left = capacity - values.memory;
       return h("div", { class: "pl-big" }, one("step_time", "a step"), one("mfu", "model FLOPS utilisation"),
         one("memory", `of ${show(capacity, "B", 3)}, ${left >= 0 ? `${show(left, "B", 2)} left` : `${show(-left, "B", 2)} too much`}`),
-        one("train_time", `for ${show(values.train_tokens, "token", 3)}`, ...(values.train_cost ? [h("span", {}, h("button", { type: "button", class: "pl-link", onclick: () => open("train_cost") }, `$${show(values.train_cost, "", 3)}`), found.train_cost ? `, ${range(found, "train_cost")}` : "")] : [])));
+        one("train_time", `for ${show(values.train_tokens, "token", 3)}${values.goodput < 1 ? ", with failures" : ""}`, ...(values.train_cost ? [h("span", {}, h("button", { type: "button", class: "pl-link", onclick: () => open("train_cost") }, `$${show(values.train_cost, "", 3)}`), found.train_cost ? `, ${range(found, "train_cost")}` : "")] : [])));
     }
     return h("div", { class: "pl-big" }, one("ttft", "to the first token"), one("tpot", `a token: ${show(1 / values.tpot, "token/s", 3)} for each user`), one("device_rate", "tokens a second from each device"),
       values.million_cost !== undefined ? one("million_cost", "for a million output tokens") : one("filled", "of the memory that may be used", "no price is known: give one below"));
+  }
+
+  // The strongest of what was not given, each with the answer at its other ends.
+  function strongest(list, job) {
+    if (!list.length) return [];
+    const of = job === "train" ? "a step" : "a token", said = (letter, x) => (typeof x === "string" ? x : amount(letter, x, 3));
+    return [h("h2", {}, "Assumed, and what else it would be"), h("ul", { class: "pl-others" }, list.map(({ letter, value, source, ends }) => h("li", {}, `${upper(brief(letter).replace(/ \(.*/, ""))}: `, h("b", {}, said(letter, value)), h("small", {}, ` (${data.sources[source.split(" ")[0]]?.[0] ?? source})`), `; ${of} of `, ends.map((x, i) => `${i ? ", " : ""}${show(x.answer, "s", 3)} at ${said(letter, x.value)}`))))];
   }
 
   function bars(job, answer, open, stages) {
@@ -88,13 +95,13 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   const named = (x) => NAMES[x] ?? `${x}`.replaceAll("_", " ");
   const CALLED = { tp: "tensor ways", cp: "context ways", ep: "expert ways", pp: "pipeline stages", batch: "micro-batch", chunks: "chunks a stage", attention_dp: "groups that attend apart", replicas: "copies of the model",
     recompute: "run again", attention: "attention", context_exchange: "context", sharding: "sharding", schedule: "schedule", exchange: "messages" };
-  const WORD = { none: "nothing", selective: "attention", full: "everything", flash: "one kernel", unfused: "scores written out", gather: "gathered", all_to_all: "all-to-all", all_reduce: "all-reduce" }, told = (x) => WORD[x] ?? named(x);
+  const WORD = { none: "nothing", selective: "attention", full: "everything", [data.modules]: "by module: norms, up-projections, activation", flash: "one kernel", unfused: "scores written out", gather: "gathered", all_to_all: "all-to-all", all_reduce: "all-reduce" }, told = (x) => WORD[x] ?? named(x);
   // A step away from a layout: ways and counts by their letters, words as they are said.
   const step = (said) => said.split(", ").map((one) => { const [name, from, , to] = one.split(" "); return /^\d+$/.test(from) ? one.replaceAll("_", " ") : `${CALLED[name]}: ${told(from)} → ${told(to)}`; }).join(", ");
   function layout(chosen, job) {
     const said = Object.entries(chosen.letters).filter(([n, x]) => x > 1 || n === "tp").map(([n, x]) => `${n.replace("attention_dp", "attention dp")} ${show(x)}`);
     const { recompute, sharding, schedule, exchange, attention, context_exchange: gathered } = chosen.words;
-    const extra = job === "train" ? [sharding?.replace(/zero(\d)/, "ZeRO-$1"), chosen.letters.pp > 1 ? named(schedule) : "", { full: "all run again", selective: "attention run again" }[recompute] ?? "",
+    const extra = job === "train" ? [sharding?.replace(/zero(\d)/, "ZeRO-$1"), chosen.letters.pp > 1 ? named(schedule) : "", { full: "all run again", selective: "attention run again", [data.modules]: "modules run again" }[recompute] ?? "", chosen.words.trained === "lora" ? "LoRA" : "",
       attention === "unfused" ? "scores written out" : "", gathered === "all_to_all" && chosen.letters.cp > 1 ? "context by heads" : ""] : [exchange && chosen.letters.tp * chosen.letters.attention_dp > 1 ? exchange.replaceAll("_", "-") : ""];
     return [...said, ...extra.filter(Boolean)].join(" · ");
   }
@@ -104,6 +111,13 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   function spoken({ letters, words }) {
     const all = Object.keys(SPOKEN).filter((n) => letters[n] > 1 || (n === words.sharding && letters.dp > 1)).map((n) => SPOKEN[n].replace("#", show(letters[n])) + (/^.p$|_dp/.test(n) ? ` (${n.replace("_", " ")})` : ""));
     return all.length ? `That is: ${all.join(", ")}.` : "";
+  }
+  // What a search goes through.
+  function searched({ letters, words: all }) {
+    const either = (x) => (x.length < 2 ? `${x}` : `${x.slice(0, -1).join(", ")} or ${x.at(-1)}`);
+    const ways = Object.entries(letters).filter(([, x]) => x.length > 1).map(([n, x]) => `${CALLED[n]} ${x.length > 4 ? `${show(Math.min(...x))} to ${show(Math.max(...x))}` : either([...x].sort((a, b) => a - b).map((y) => show(y)))}`);
+    const choices = Object.entries(all).filter(([, x]) => x.length > 1).map(([n, x]) => `${CALLED[n] ?? n} ${either(x.map(told))}`);
+    return [...ways, ...choices].join("; ");
   }
   // What a framework hides and fuses, or that none was named.
   function assumed(plan) {
@@ -171,6 +185,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     }
     const settled = state.job === "train" ? cases.framework(plan) : {};
     if (letter in settled) { const row = data.frameworks[state.framework], at = [row, ...Object.values(data.libraries)].find((x) => x.letters[letter] === settled[letter] || x.letters[`moe_${letter}`] === settled[letter]) ?? row, [source, note] = at.sources[letter] ?? at.sources[`moe_${letter}`] ?? [at.source, ""]; return small(`${at.name}: `, words.cited(source), note ? `; ${note}` : ""); }
+    if (state.job === "train" && letter in data.bill.known) { const [, origin_, source, note] = data.bill.known[letter]; return small(`${origin_}: `, source ? words.cited(source) : null, note ? `${source ? "; " : ""}${note}` : ""); }
     const own = data.engines[state.engine];
     if (state.job === "serve" && own && letter in own.letters) { const [source, note] = own.sources[letter] ?? [own.source, ""]; return small(`${own.name}: `, words.cited(source), note ? `; ${note}` : ""); }
     return small("usual, where nothing else is said");
@@ -183,5 +198,5 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     for (const f of list) { if (!f.inputs.length) names.add(f.letter); for (const x of f.inputs) if (x in answer.given) names.add(x); }
     return [...names].filter((x) => x in answer.values);
   }
-  return { figures, bars, table, layout, spoken, assumed, named, CALLED, told, amount, why, origin, assumptions, nameOf, ranges, range, reason, upper };
+  return { strongest, searched, figures, bars, table, layout, spoken, assumed, named, CALLED, told, amount, why, origin, assumptions, nameOf, ranges, range, reason, upper };
 }

@@ -138,19 +138,31 @@ function planCases(engine) {
     const [low, high] = row.ends?.[x] ?? [];
     return [x, low === undefined ? null : { low, high, origin: row.origin }];
   })));
-  // The words of a strategy that a framework sets where a plan says nothing else.  Sequence parallelism is on in all
-  // plans, which have no blocks without it.
-  function wordsOf({ framework: key = "unnamed" }) {
-    const said = data.frameworks[key].words, found = {};
+  // What a framework hides or does not, of the two ends between which a step without a framework lies.
+  const [fastest, slowest] = data.ends.map((x) => data.frameworks[x].letters);
+  const overlaps = Object.keys(fastest).filter((x) => fastest[x] === 1 && slowest[x] === 0);
+  // The words of a strategy that a plan or its framework sets where a layout says nothing else.  Sequence parallelism is
+  // on in all plans, which have no blocks without it.
+  function wordsOf({ framework: key = "unnamed", trained }) {
+    const said = data.frameworks[key].words, found = trained ? { trained } : {};
     for (const x of ["sharding", "recompute", "attention"]) if (x in said) found[x] = said[x];
     return found;
+  }
+
+  // What days and dollars rest on where nothing else is said.  Checkpoints of a model whose parameters nobody counted are
+  // left out, and failures with them.
+  const bill = ({ model, device }) => ({ ...Object.fromEntries(Object.entries(data.bill.known).map(([x, [value]]) => [x, value])), ...(device.key in data.bill.prices ? { device_price: data.bill.prices[device.key] } : {}), ...("params" in model.letters ? {} : { goodput: 1 }) });
+  // What an hour of a device costs that is bought, or nothing where its price or its power is not known.
+  function owned(plan, values) {
+    const own = sheet(engine.listed(data.bill.owned)), { price_hour: rent, ...known } = { ...bill(plan), ...plan.device.letters, ...values, ...plan.letters };
+    return evaluate(own, used(own, known)).values.price_hour;
   }
 
   const training = {
     job: "train", rules: data.rules.train, derived: derivedTraining, reason: reasonTraining,
     limits: [["memory", "hbm_capacity", "memory <= hbm_capacity", data.margins.memory], ["offload_memory", "host_capacity", "offload_memory <= host_capacity"]],
     layout: ["tp", "cp", "ep", "pp", "dp"], ways: ["tp", "cp", "pp", "dp"], beside: ["ep"],
-    words: { recompute: "none", sequence_parallel: true, attention: "flash", context_exchange: "gather", sharding: "zero1", schedule: "1f1b" },
+    words: { recompute: "none", sequence_parallel: true, attention: "flash", context_exchange: "gather", sharding: "zero1", schedule: "1f1b", trained: "all" },
 
     // The sheet for a plan's rows and words.
     sheet(plan, words, offload) {
@@ -163,20 +175,24 @@ function planCases(engine) {
       }
       if (quantized && words.attention === "unfused") throw new Error("scores that are written out stand on this page with products in 16 bits only: choose attention in one kernel, or ask training_step in Python");
       if (isEager(plan) && (words.attention === "unfused" || words.context_exchange === "all_to_all")) throw new Error(`${data.frameworks[plan.framework].name} runs the steps of a block one by one, which this page has only with attention in one kernel and gathered context: choose these, or ask training_step in Python`);
+      const { blocks: adapted, words: adapters } = data.train.lora, isAdapted = words.trained === "lora";
+      if (isAdapted && (isEager(plan) || adapted[own] === undefined)) throw new Error("adapters stand on this page with attention in one kernel, gathered context and fused steps only: choose these, or ask training_step in Python");
+      if (isEager(plan) && words.recompute === data.modules) throw new Error(`${data.frameworks[plan.framework].name} runs the steps of a block one by one, and modules that run again are those of fused blocks: run nothing or everything again`);
       if (!blocks[own] || steps === undefined) throw new Error(`blocks like those of ${model.name} are not on this page: ask training_step in Python`);
-      const windows = { ...model.letters, ...letters }, slides = windows.window_layers && "window" in windows;
+      const others_ = ["always", `${words.sharding}|${words.schedule}|${offload ? 1 : 0}`], windows = { ...model.letters, ...letters }, slides = windows.window_layers && "window" in windows;
       const among = slides ? (model.words.windows === "chunked" ? "chunks" : "windows") : "";
       const attended = swaps.attended["attention_tile" in known ? ["tiles", among].filter(Boolean).join("_") : among || "half"];
       const fused = swaps.fused["attention_whole" in known ? ("kv_rank" in model.letters ? "latent" : "arrays") : "usual"];
       const grouped = swaps.grouped["grouped_whole" in known ? "arrays" : "same"];
       return sheet([...engine.listed(always), attended, fused, grouped, swaps.peak["peak_bf16" in known ? "bf16" : "same"],
         swaps.heads["head_dim" in model.letters ? "even" : "latent"], ...[swaps.launched, swaps.eager].map((x) => x[model.letters.experts && model.letters.moe_layers ? "moe" : "all"]),
-        ...["always", `${words.sharding}|${words.schedule}|${offload ? 1 : 0}`].flatMap((x) => engine.listed(others[x])), ...[kind(model, false), own].flatMap((x) => engine.listed(blocks[x])), ...engine.listed(steps), ...(hasNoDense(model) ? [swaps.dense] : [])]);
+        ...others_.flatMap((x) => engine.listed(others[x])), ...[kind(model, false), own].flatMap((x) => engine.listed(blocks[x])), ...engine.listed(steps), ...(hasNoDense(model) ? [swaps.dense] : []),
+        ...(isAdapted ? [...others_.flatMap((x) => engine.listed(adapters[x])), ...engine.listed(adapted[own])] : []), ...engine.listed(data.bill.sheet)]); // days and dollars with failures
     },
     known(plan) {
       const bits = data.formats[`peak_${plan.precision}`] ?? 16;
       const wide = bits > 16 ? Object.fromEntries(Object.entries(data.usual.wide).map(([n, x]) => [n, x * bits])) : {};
-      return { ...data.usual.train, ...wide, ...(bits < 5 ? { quantized_bits: 4 } : {}), ...plan.model.letters, ...at(plan.device, plan.precision), ...framework(plan), ...plan.letters };
+      return { ...data.usual.train, ...bill(plan), ...wide, ...(bits < 5 ? { quantized_bits: 4 } : {}), ...plan.model.letters, ...at(plan.device, plan.precision), ...framework(plan), ...plan.letters };
     },
     offloads: (known) => ["weight_offload", "activation_offload", "optimizer_offload"].some((x) => known[x]),
     answer(plan, chosen = plan.layout) {
@@ -252,7 +268,7 @@ function planCases(engine) {
     limits: [["ttft", "ttft_target", "ttft"], ["tpot", "tpot_target", "tpot"]], layout: [], ways: [], beside: [], words: {},
     known(plan) {
       const bits = data.precisions[plan.precision] ?? data.precisions.bf16, given = { ...plan.model.letters, ...at(plan.device, plan.precision), ...plan.letters };
-      const own = { ...data.engines[plan.engine ?? "ideal"].letters };
+      const own = { ...data.engines[plan.engine ?? data.start.serve.engine].letters };
       if (!hasScales(plan)) delete own.scale_kernels;
       else if ("matmul_fp8_block" in given && !("matmul_efficiency" in plan.letters)) given.matmul_efficiency = given.matmul_fp8_block;
       const usual = { ...data.usual.serve, ...(plan.letters.rate === undefined ? {} : data.usual.rate), ...bits, expert_bits: bits.weight_bits, window_layers: 0, window: 1 };
@@ -271,7 +287,7 @@ function planCases(engine) {
       const { usual, given } = this.known(plan), known = { ...given, ...chosen.letters };
       const ways = ["tp", "pp", "attention_dp"].reduce((x, n) => x * (known[n] ?? 1), 1);
       delete known.devices; // they follow from the ways
-      const usual_ = known.experts && known.attention_dp > 1 ? { exchange: data.engines[plan.engine ?? "ideal"].words.exchange } : {};
+      const usual_ = known.experts && known.attention_dp > 1 ? { exchange: data.engines[plan.engine ?? data.start.serve.engine].words.exchange } : {};
       let exchange = exchanged({ ...usual_, ...known, ...chosen.words });
       if (ways === 1 && NETWORK.some((x) => !(x in known))) exchange = "none";
       const own = this.sheet(plan, exchange);
@@ -295,10 +311,9 @@ function planCases(engine) {
     },
   };
 
-  // What is best, and beside it what else counts; of services that are asked for a rate what they cost.
+  // What is best, and beside it what else counts; of services what they cost.
   function aim(plan) {
     if (plan.job === "train") return { axes: ["step_time", "memory"], rising: false };
-    if (plan.letters.rate === undefined) return { axes: ["device_rate", "tpot"], rising: true };
     return { axes: ["price_hour" in plan.device.letters || "price_hour" in plan.letters ? "million_cost" : "devices", "tpot"], rising: false };
   }
   function used(own, known) {
@@ -314,5 +329,5 @@ function planCases(engine) {
     return engine.needed(own, new Set(Object.keys(known)), aim(plan).axes).flatMap((f) => f.inputs).filter((x, i, all) => !own.by.has(x) && known[x] === undefined && all.indexOf(x) === i && x !== "users");
   }
   const thingOf = (job) => (job === "serve" ? serving : training);
-  return { engine, training, serving, hasScales, framework, isEager, leavesSequence, frameworkEnds, wordsOf, aim, lacking, reach, NETWORK, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
+  return { engine, training, serving, bill, owned, overlaps, hasScales, framework, isEager, leavesSequence, frameworkEnds, wordsOf, aim, lacking, reach, NETWORK, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
 }

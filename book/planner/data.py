@@ -15,29 +15,46 @@ from pathlib import Path
 
 import scalebook
 from scalebook import tables
+from scalebook.answers import assumptions, costs
 from scalebook.display.meanings import PARTS
 from scalebook.inference.assumptions import READ_CELLS
 from scalebook.inference.capacity import LONG
 from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import RULES as SERVING_RULES
-from scalebook.inference.serving import Serve
+from scalebook.inference.serving import Serve, serve
 from scalebook.inference.step import EXCHANGES, OVERLAPS
-from scalebook.language import NOTATION, SOURCES
+from scalebook.language import NOTATION, SOURCES, Row
 from scalebook.language.interval import SPREADS
 from scalebook.pipeline.schedules import SCHEDULES
+from scalebook.runs.costs import device_power_of_system, power_hour_of_device, price_hour_owned, run_bill
 from scalebook.search.arguments import margins
 from scalebook.tables import accelerators, engines, frameworks, libraries, models, precisions
+from scalebook.training.frameworks import FASTEST, SLOWEST, UNNAMED
 from scalebook.training.rules import RULES as TRAINING_RULES
 from scalebook.training.shardings import SHARDINGS
+from scalebook.training.space import usual_choices
 from scalebook.training.step import DEFAULT_LETTERS, default_letters_at, training_step
 from scalebook.training.strategy import CHOICES
 
 from .flags import flag_texts
 from .rules import configurations, rules
-from .sheets import SIGNS, Graph, serving, training
+from .sheets import MODULES, SIGNS, Graph, serving, training
 from .trust import measured, trained, trust
 
-__all__ = ["planner_data", "planner_json"]
+__all__ = ["DEFAULT_PLANS", "planner_data", "planner_json"]
+
+# What a page asks before its reader does.
+DEFAULT_PLANS = {
+    "train": dict(
+        job="train", model="llama3_405b", device="h100", precision="bf16", framework=UNNAMED, targets={}, fixed={},
+        beside=[],
+        letters=dict(devices=1024, global_batch=1024, seq=8192, train_tokens=15.6e12),
+    ),
+    "serve": dict(
+        job="serve", model="deepseek_v3", device="b200", precision="fp8", engine=Serve.engine, fixed={}, beside=[],
+        letters=dict(devices=8, users=64, prompt=1024, output=1024), targets=dict(ttft=1, tpot=0.03),
+    ),
+}  # fmt: skip
 
 # What the page's scripts read of a row by name, and of a device by its precision.
 READ = (
@@ -59,7 +76,7 @@ BITS = ("weight_bits", "kv_bits", "activation_bits")
 def planner_data() -> dict:
     """Return all data of the planner's page, computed anew, as a dict that can be written as JSON."""
     graph = Graph()
-    sheets = dict(train=training(graph), serve=serving(graph), follows=graph.numbers(tables.FOLLOWS))
+    sheets = dict(train=training(graph), serve=serving(graph), follows=graph.numbers(tables.FOLLOWS), bill=_bill(graph))
     said = dict(sheets, **_formulas(graph))
     notes: dict[tuple, int] = {}
     ruled = {x for rule in (*TRAINING_RULES, *SERVING_RULES) for x in rule.needs}
@@ -93,10 +110,48 @@ def planner_data() -> dict:
     said["schedules"] = {k: dict(chunks=x.chunks, plain=x.plain, copies=x.copies) for k, x in SCHEDULES.items()}
     said["shardings"] = {k: dict(gathered=x.is_gathered, groups=x.has_groups) for k, x in SHARDINGS.items()}
     said |= dict(trust=trust(), trained=trained(), measured=measured(), flags=flag_texts())
-    said["margins"] = margins(training_step)
+    said |= dict(margins=margins(training_step), start=DEFAULT_PLANS, modules=MODULES, ends=[FASTEST, SLOWEST])
+    said["assumed"], said["space"] = _assumed(), _space()
     said["spreads"] = {x: [*ends, *SPREADS.with_experts.get(x, ())] for x, ends in SPREADS.items()}
     said["parts"] = {x: part for x, part in PARTS.items() if NOTATION[x].unit in ("s", "B")}
     return said | _words(said, {x for x in graph.nodes if isinstance(x, str)})
+
+
+def _bill(graph) -> dict:
+    """What makes days and dollars of a step, what it rests on where a plan says nothing, and prices of devices."""
+    owned = graph.numbers((price_hour_owned, power_hour_of_device, device_power_of_system))
+    known = {n: [x.value, x.origin, x.source, x.note] for n, x in costs._known(Row("nothing", {}), {}).items()}
+    prices = {costs._PRICED_AS: tables.ranges.usual.device_price}
+    return dict(sheet=graph.numbers(run_bill.formulas.values()), owned=owned, known=known, prices=prices)
+
+
+def _assumed() -> dict:
+    """From which share on an assumption is said, and other values of letters without ends."""
+    return dict(least=assumptions.LEAST, others={n: x for n, x in assumptions._OTHERS.items() if n in NOTATION})
+
+
+def _space() -> dict:
+    """What searches go through where nothing is given.
+
+    Of services by letter the name of its values, or what a word may be, and whether only models with experts have it; a
+    letter that is not here is one.  Of training steps what does not follow from the devices.
+    """
+    devices, own = 96, 16
+    powers = [2.0**x for x in range(7)]
+    names = {
+        "powers": powers,
+        "powers up to experts": [x for x in powers if x <= own],
+        "each": [*range(1, devices + 1)],
+    }
+    layouts, _ = serve.posed([(models.mixtral_8x7b, accelerators.h100)], dict(devices=devices, users=1))
+    found = {}
+    for experts in (0, own):
+        for name, values in layouts.space.usual(dict(devices=devices, experts=experts)).items():
+            is_letter = name in NOTATION
+            said = next(n for n, x in names.items() if x == [*values]) if is_letter else [*values]
+            found.setdefault(name, [said, bool(experts)])
+    steps = {n: x for n, x in usual_choices(dict(devices=1)).items() if n in ("batch", "chunks") or n in CHOICES}
+    return dict(serve=found, train=steps)
 
 
 def _formulas(graph) -> dict:
@@ -120,10 +175,15 @@ def _words(said, letters) -> dict:
     tables = [said[x] for x in ("models", "devices", "engines", "frameworks", "libraries")]
     letters |= {x for table in tables for x in table["letters"]}
     letters |= {x for table in (models, accelerators) for row in table.values() for x in row}  # links say them
+    letters |= {"memory_margin", *said["bill"]["known"]}
     letters |= {x for x in NOTATION if x.startswith(("peak_", "matmul_", "training_", "storage_"))}  # one's own device
     cited = {x for own in of_formulas for x in own[2]}
     cited |= {row["source"] for table in tables for row in table["rows"].values()}
-    cited |= {x for x, _ in said["notes"]} | {x["source"] for x in said["flags"]["serve"].values()}
+    cited |= (
+        {x for x, _ in said["notes"]}
+        | {x[2] for x in said["bill"]["known"].values()}
+        | {x["source"] for x in said["flags"]["serve"].values()}
+    )
     keys = sorted({x.partition(" ")[0] for x in cited} & SOURCES.keys())
     found = {x: NOTATION[x] for x in sorted(letters)}
     return dict(

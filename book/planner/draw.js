@@ -97,5 +97,12 @@ function planDraw(words) {
     }
     return svg;
   }
-  return { bar, columns, curve };
+  // Lines of two bars each, what one costs and how long it takes, with a name that can be chosen.
+  function pairs(lines, heads) {
+    const most = heads.map((_, i) => Math.max(...lines.map((x) => x.bars[i][0] ?? 0)));
+    return h("table", { class: "pl-pairs" }, h("thead", {}, h("tr", {}, ["device", ...heads].map((x) => h("th", { scope: "col" }, x)))), h("tbody", {}, lines.map(({ name, said, isMe, go, bars }) => h("tr", { class: isMe ? "pl-me" : undefined },
+      h("th", { scope: "row" }, h("button", { type: "button", class: "pl-link", title: said, "aria-pressed": String(isMe), onclick: go }, name)),
+      bars.map(([x, text], i) => h("td", {}, h("i", { class: i ? "pl-long" : undefined, style: `width:${most[i] ? (100 * (x ?? 0)) / most[i] : 0}%` }), h("span", {}, text)))))));
+  }
+  return { bar, columns, curve, pairs };
 }

@@ -12,6 +12,8 @@ from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.training.shardings import SHARDINGS
 from scalebook.training.strategy import CHOICES
 
+from .sheets import MODULES
+
 __all__ = ["flag_texts"]
 
 # The value that stands for each letter where it is above one.
@@ -27,7 +29,9 @@ FRAMEWORKS = {"megatron": ("Megatron-LM", " ", r" (?=--)"), "torchtitan": ("torc
 FACTORS = ("precision", "recompute", "sharding", "schedule", *WAYS)
 
 
-def flag_texts(precisions=("bf16", "fp8"), recomputed=CHOICES["recompute"], shardings=SHARDINGS, schedules=SCHEDULES):
+def flag_texts(
+    precisions=("bf16", "fp8"), recomputed=(*CHOICES["recompute"], MODULES), shardings=SHARDINGS, schedules=SCHEDULES
+):
     """Return each framework's flag templates in order, each with the choices for which it is written.
 
     The choices are a list of boxes, which map a factor to its values.  `sign` joins the pieces; the first is all text.

@@ -3,7 +3,7 @@
 function planForm({ states, cases, words, view, rows, engine, data, at, current, taken, update, say }) {
   const { h, show, unit, meaning } = words;
   const label = (name) => ({ devices: "devices", global_batch: "sequences a step", seq: "tokens a sequence", users: "users", rate: "requests a second", prompt: "tokens of a prompt", output: "tokens of an answer", ttft: "most time to the first token", tpot: "most time a token", train_tokens: "tokens to train on" })[name] ?? meaning(name);
-  function field(name, store = current().letters, whole = true) {
+  function field(name, store = current().letters, whole = true, kept = () => {}) {
     const said = () => (whole ? words.grouped(store[name]) : show(store[name], unit(name)).replace(/ (tokens?|requests?\/s)$/, ""));
     const input = h("input", { class: "pl-field", type: "text", inputmode: whole ? "numeric" : "text", autocomplete: "off", spellcheck: "false", "aria-label": label(name), title: `${label(name)}: type it, or drag sideways`, value: said() });
     const isFitting = globalThis.CSS?.supports?.("field-sizing: content"), fit = () => isFitting || (input.style.width = `${Math.max(2, input.value.length) + 0.8}ch`);
@@ -11,6 +11,7 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
       if (!(x > 0) || (whole && !Number.isInteger(x)) || !engine.good(name, x) || x > 1e18) { say(`${view.upper(label(name))}: type ${whole ? "a whole number" : `a quantity such as ${show(store[name], unit(name))}`}, not “${input.value.slice(0, 40)}”.`); input.value = said(); fit(); return; }
       if (["devices", "global_batch", "users", "rate"].includes(name) && x > 1e6) { say(`${view.upper(label(name))}: a million at most here.`); input.value = said(); return; }
       store[name] = x;
+      kept(x);
       input.value = said();
       fit();
       update();
@@ -34,13 +35,27 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
     fit();
     return input;
   }
+  // Choices of a training run that are neither in the sentence nor of its layout, and in one line what they are.
+  function options(isOpen) {
+    const state = current(), shown = (x) => show(x, "%", 2), margin = state.letters.memory_margin ?? data.margins.memory, again = states.WORDS.recompute.map((x) => [x, view.told(x)]);
+    const several = (choice) => { const own = states.chosenOf(state, choice); return menu([...Object.keys(states.CHOICES[choice]), ...(own ? [] : ["as given below"])].map((x) => [x, x]), own ?? "as given below", choice, (x) => { if (x in states.CHOICES[choice]) states.choose(state, choice, x); update(); }); };
+    const one = (said, ...inputs) => h("label", {}, h("span", {}, said), inputs);
+    const kept = h("input", { class: "pl-field", size: 6, "aria-label": "margin of memory", value: shown(margin), onchange: (e) => { const x = words.read(e.target.value, "%", margin); if (!(x >= 0 && x < 1)) { say("A margin of memory is a share, such as 6 %."); return; } state.letters.memory_margin = x; update(); } });
+    const { fixed: { recompute } } = state, off = states.chosenOf(state, "offload") ?? "as given below";
+    const said = [`overlap ${states.chosenOf(state, "overlap") ?? "as given below"}`, recompute ? `${view.told(recompute)} run again` : "recomputation searched", off === "nothing" ? "nothing offloaded" : `${off.replace(/^and/, "optimizer state and")} offloaded`, state.trained ? "adapters trained" : "all weights trained", `a margin of ${shown(margin)} of memory`];
+    return h("details", { class: "pl-choice pl-options", open: isOpen }, h("summary", {}, view.upper(said.join(", "))), h("div", { class: "pl-choices" },
+      one("overlap", several("overlap")), one("run again", menu([["", "best"], ...again], recompute ?? "", "recomputation", (x) => { if (x) state.fixed.recompute = x; else delete state.fixed.recompute; update(); })), one("offloaded", several("offload")),
+      one("trained", menu([["", "all weights"], ["lora", "adapters (LoRA)"]], state.trained ?? "", "trained weights", (x) => { if (x) state.trained = x; else { delete state.trained; delete state.letters.lora_rank; } update(); })),
+      state.trained ? one("rank", field("lora_rank", { lora_rank: data.usual.train.lora_rank, ...state.letters }, true, (x) => (state.letters.lora_rank = x))) : null, one("margin of memory", kept)));
+  }
   const menu = (options, value, name, set) => h("select", { class: "pl-field", "aria-label": name, onchange: (e) => set(e.target.value) }, options.map(([key, said]) => h("option", { value: key, selected: key === value }, said)));
   const pill = (said, name, open) => h("button", { type: "button", class: "pl-pill", "aria-label": `${name}: ${said}`, "aria-expanded": "false", onclick: open }, said);
   // Menus of models and devices: a filter, groups, and one's own by pasting.
   function family(row, key, kind) { return kind === "device" ? row.words.vendor ?? "others" : /^[A-Za-z]+/.exec(row.name)?.[0] ?? "others"; }
-  function pick(kind, take = (x) => taken(kind, x)) {
-    const table = kind === "model" ? data.models : data.devices, opener = document.activeElement, close = () => { at.pick.hidden = true; at.pick.replaceChildren(); opener?.setAttribute("aria-expanded", "false"); opener?.focus(); };
+  function pick(kind, take) {
+    const isSentence = !take, table = kind === "model" ? data.models : data.devices, opener = document.activeElement, close = () => { at.pick.hidden = true; at.pick.replaceChildren(); opener?.setAttribute("aria-expanded", "false"); opener?.focus(); };
     if (!at.pick.hidden && at.pick.dataset.kind === kind) { close(); return; }
+    take ??= (x) => taken(kind, x);
     at.ask.querySelector("[aria-expanded=true]")?.setAttribute("aria-expanded", "false");
     opener?.setAttribute("aria-expanded", "true");
     const usable = Object.entries(table).filter(([, row]) => (kind === "model" ? current().job === "serve" || !row.letters.linear_layers : cases.peaks(row).length && row.letters.hbm_capacity && row.letters.hbm_bandwidth));
@@ -62,7 +77,7 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
     const use = kind === "model" ? [h("button", { type: "button", class: "pl-btn", onclick: () => read(() => rows.model(paste.value)) }, "use this config.json")]
       : [h("button", { type: "button", class: "pl-btn", onclick: () => read(() => rows.device(paste.value, null)) }, "use this device"), " ", h("button", { type: "button", class: "pl-btn", onclick: () => read(() => rows.device(paste.value, states.device(current().device))) }, `use it, with the rest from ${states.device(current().device).name}`)];
     at.pick.dataset.kind = kind;
-    at.pick.replaceChildren(h("div", { class: "pl-choose" }, filter, list), h("div", { class: "pl-own" }, h("h2", {}, kind === "model" ? "Or paste a Hugging Face config.json" : "Or describe one: cells, or the stanza that scalebook.measure wrote"), paste, wrong, h("p", {}, use, " ", h("button", { type: "button", class: "pl-btn", onclick: close }, "close"))));
+    at.pick.replaceChildren(h("div", { class: "pl-choose" }, filter, kind === "device" && isSentence ? h("p", { class: "pl-list" }, h("button", { type: "button", onclick: () => { close(); take("any"); } }, "any device")) : null, list), h("div", { class: "pl-own" }, h("h2", {}, kind === "model" ? "Or paste a Hugging Face config.json" : "Or describe one: cells, or the stanza that scalebook.measure wrote"), paste, wrong, h("p", {}, use, " ", h("button", { type: "button", class: "pl-btn", onclick: close }, "close"))));
     at.pick.hidden = false;
     fill();
     filter.focus();
@@ -75,9 +90,9 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
       return h("label", {}, h("span", {}, view.CALLED[name]), h("select", { class: "pl-field", onchange: (e) => change(name, e.target.value) }, h("option", { value: "", selected: own === undefined }, `best${now !== undefined && own === undefined ? `: ${word(now)}` : ""}`), all.map((x) => h("option", { value: x, selected: x === own }, word(x)))));
     };
     const letters = states.LAYOUT[state.job].filter((x) => space.letters[x] && (space.letters[x].length > 1 || x in state.fixed)), { told } = view;
-    const names = state.job === "train" ? ["schedule", "sharding", "recompute", "attention", "context_exchange"] : Object.keys(space.words), fixed = Object.keys(state.fixed).length;
-    return h("details", { class: "pl-choice", open: isOpen }, h("summary", {}, fixed ? `Layout: ${fixed} chosen here, the rest searched` : "Choose the layout yourself"),
-      h("div", { class: "pl-choices" }, letters.map((x) => one(x, space.letters[x])), names.map((x) => one(x, states.WORDS[x], told))), state.job === "train" ? h("p", { class: "pl-soft" }, "Where nothing is chosen the search tries 1F1B with and without chunks, ZeRO-1 to 3, and running nothing or everything again.") : null);
+    const names = state.job === "train" ? ["schedule", "sharding", "attention", "context_exchange"] : Object.keys(space.words), fixed = Object.keys(state.fixed).length;
+    return h("details", { class: "pl-choice pl-laid", open: isOpen }, h("summary", {}, fixed ? `Layout: ${fixed} chosen here, the rest searched` : "Choose the layout yourself"),
+      h("div", { class: "pl-choices" }, letters.map((x) => one(x, space.letters[x])), names.map((x) => one(x, states.WORDS[x], told))), h("p", { class: "pl-soft" }, `Where nothing is chosen the search goes through ${view.searched(space)}.`));
   }
-  return { field, menu, pill, pick, layout };
+  return { field, menu, pill, pick, layout, options };
 }

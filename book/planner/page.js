@@ -1,11 +1,11 @@
 // The planner's page: a sentence that is the form, and below it the answer.
 
 function planPage(root, data, text, { base, linked, state: given, typeset = (node) => globalThis.scalebook?.typeset?.(node) }) {
-  const worker = planWorker([planEngine, planCases, planPools, planSearch], data, text);
+  const worker = planWorker([planEngine, planCases, planPools, planSearch, planLikely, planAssumed, planMarket, planTasks], data, text);
   const engine = planEngine(data), cases = planCases(engine), words = planWords(engine), rows = planRows(engine, words), draw = planDraw(words);
   const { likely } = planLikely(engine, { spreadOf, cases }), states = planState({ engine, cases, words, rows }), view = planAnswer({ engine, cases, words, draw, base, likely, typeset }), searching = planSearch(cases);
   const { h, show, unit, meaning, brief } = words;
-  let state = states.copy(states.START.train), answer, chosen, result, near = [], helped = [], along = [], beside = [], turn = 0, changed = false;
+  let state = states.copy(states.START.train), answer, chosen, result, near = [], helped = [], along = [], beside = [], spread = {}, rests = [], asked = "", turn = 0, changed = false;
   let curveOf = { x: "devices", y: "step_time" };
 
   // Places
@@ -13,22 +13,22 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
   const shut = (e) => { if (e.key === "Escape") { e.preventDefault(); e.currentTarget.close(); } }; // the site's theme takes the key for its search
   const at = { ask: place("ask"), pick: place("pick", "div", { hidden: true }), said: place("said", "p", { role: "status" }), verdict: place("verdict", "div", { "aria-live": "polite" }), layout: place("layout"), main: place("main", "section", { "aria-label": "answer" }),
     aside: place("aside", "section", { "aria-label": "what binds, curves and assumptions" }), why: h("dialog", { class: "pl-why", tabindex: -1, "aria-label": "why", onkeydown: shut }), out: h("dialog", { class: "pl-out", "aria-label": "text to copy", onkeydown: shut }) };
-  const part = Object.fromEntries(["figures", "bars", "table", "pools", "compare", "buttons", "binds", "curve", "trust", "assume"].map((x) => [x, place(x)]));
-  at.main.append(part.figures, part.bars, part.table, part.pools, part.compare, part.buttons);
+  const part = Object.fromEntries(["market", "figures", "rests", "costs", "bars", "table", "pools", "compare", "buttons", "binds", "curve", "trust", "assume"].map((x) => [x, place(x)]));
+  at.main.append(part.market, part.figures, part.rests, part.costs, part.bars, part.table, part.pools, part.compare, part.buttons);
   at.aside.append(part.binds, part.curve, part.trust, part.assume);
   root.replaceChildren(h("div", { class: "pl" }, at.ask, at.pick, at.said, at.verdict, at.layout, h("div", { class: "pl-grid" }, at.main, at.aside), at.why, at.out));
 
   // The sentence
-  const { field, menu, pill, pick, layout } = planForm({ states, cases, words, view, rows, engine, data, at, current: () => state, taken: (kind, x) => { state[kind] = x; settle(); sentence(); update(); }, update: () => update(), say: (x) => say(x) });
+  const { field, menu, pill, pick, layout, options } = planForm({ states, cases, words, view, rows, engine, data, at, current: () => state, taken: (kind, x) => { if (kind === "device") delete state.any; if (x === "any") state.any = true; else state[kind] = x; settle(); sentence(); update(); }, update: () => update(), say: (x) => say(x) });
   function sentence() {
     const { job } = state, named = (x, table) => (typeof x === "string" ? table[x].name : x.name), precision = menu(states.precisions(state).map((x) => [x, x]), state.precision, "precision", (x) => { state.precision = x; update(); });
     const verb = menu([["train", "Train"], ["serve", "Serve"]], job, "train or serve", (x) => { state = states.copy(states.START[x]); sentence(); update(); });
     const keep = (...x) => h("span", { class: "pl-keep" }, ...x), loop = job === "serve" && menu([["users", "users"], ["rate", "requests a second"]], "rate" in state.letters ? "rate" : "users", "users or requests a second", turned);
-    const model = pill(named(state.model, data.models), "model", () => pick("model")), device = pill(named(state.device, data.devices), "device", () => pick("device"));
+    const model = pill(named(state.model, data.models), "model", () => pick("model")), device = pill(state.any ? "any device" : named(state.device, data.devices), "device", () => pick("device"));
     const label = (x) => x.getAttribute("aria-label").split(":")[0], had = at.ask.contains(document.activeElement) && label(document.activeElement);
     at.ask.replaceChildren(h("p", {}, ...(job === "train"
-      ? [verb, " ", model, " on ", field("devices"), " × ", keep(device, ","), " batch ", field("global_batch"), " × ", field("seq"), " tokens, in ", precision, " with ", keep(menu(Object.entries(data.frameworks).filter(([k]) => !["fastest", "slowest", "plain"].includes(k)).map(([k, x]) => [k, k === "unnamed" ? "no framework named" : x.name]), state.framework, "framework", (x) => { state.framework = x; state.fixed = {}; update(); }), ","), " for ", field("train_tokens", state.letters, false), " tokens."]
-      : [verb, " ", model, ...("rate" in state.letters ? [" at ", field("rate", state.letters, false)] : [" to ", field("users")]), " ", loop, " of ", field("prompt"), " + ", field("output"), " tokens on ", "rate" in state.letters ? "at most " : "", field("devices"), " × ", device, " in ", precision, " with ", keep(menu(Object.entries(data.engines).map(([k, x]) => [k, x.name]), state.engine, "engine", (x) => { state.engine = x; update(); }), ","),
+      ? [verb, " ", model, " on ", field("devices"), " × ", keep(device, ","), " batch ", field("global_batch"), " × ", field("seq"), " tokens, in ", precision, " with ", keep(menu(Object.entries(data.frameworks).filter(([k]) => ![...data.ends, "plain"].includes(k)).map(([k, x]) => [k, k === "unnamed" ? "no framework named" : x.name]), state.framework, "framework", (x) => { state.framework = x; state.fixed = {}; update(); }), ","), " for ", field("train_tokens", state.letters, false), " tokens."]
+      : [verb, " ", model, ...("rate" in state.letters ? [" at ", field("rate", state.letters, false)] : [" to ", field("users")]), " ", loop, " of ", field("prompt"), " + ", field("output"), " tokens on at most ", field("devices"), " × ", device, " in ", precision, " with ", keep(menu(Object.entries(data.engines).map(([k, x]) => [k, x.name]), state.engine, "engine", (x) => { state.engine = x; update(); }), ","),
         " first token within ", keep(field("ttft", state.targets, false), ","), " ", field("tpot", state.targets, false), " a token."])));
     if (had) [...at.ask.querySelectorAll("[aria-label]")].find((x) => label(x) === had)?.focus({ preventScroll: true });
   }
@@ -45,11 +45,11 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
 
   // What no longer fits with another model or device goes.
   function settle() {
-    if (!states.precisions(state).includes(state.precision)) { const all = states.precisions(state); state.precision = ["bf16", "fp8", "fp16"].find((x) => all.includes(x)) ?? all[0]; }
+    if (!states.precisions(state).includes(state.precision)) state.precision = states.nearest(state);
     state.fixed = {};
     delete state.pools;
     const keep = states.usual(state.job);
-    for (const x of Object.keys(state.letters)) if (!(x in keep)) delete state.letters[x];
+    for (const x of Object.keys(state.letters)) if (!(x in keep) && !states.isKept(x)) delete state.letters[x];
   }
   const remember = () => { if (linked) history.replaceState(null, "", states.write(state)); };
   const say = (said) => { at.said.textContent = said; };
@@ -57,28 +57,43 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
   // The answer: the best layout, found by a search, then what stands beside it.
   const task = (n) => (x) => (n === turn ? x : new Promise(() => {}));
   async function update() {
-    const now = ++turn, only = task(now), plan = states.plan(state);
+    const now = ++turn, only = task(now);
     if (changed) remember();
     changed = true;
     say("");
     root.firstChild.setAttribute("aria-busy", "true");
     const bar = h("progress", { max: 1, value: 0, "aria-label": "search" }), count = h("span", {}, "searching"), timer = setTimeout(() => { if (now === turn) at.verdict.replaceChildren(bar, " ", count, " ", h("button", { type: "button", class: "pl-btn", onclick: stop }, "stop")); }, 250);
-    let last = null;
-    const stop = () => { worker.stop(); if (last?.best.length) settleOn({ ...last, stopped: true }); };
-    const settleOn = (found) => { clearTimeout(timer); if (now === turn) finish(plan, found, now); };
+    let last = null, here = null;
+    const stop = () => { worker.stop(); if (last?.best.length) settleOn({ ...last, stopped: true }); else if (state.any) { delete state.any; settle_(); } };
+    const settleOn = (found) => { clearTimeout(timer); if (now === turn) finish(here, found, now); };
     try {
+      if (states.question(state) !== asked) part.market.replaceChildren();
+      if (state.any) await everywhere(only, () => now === turn, count, bar);
+      const plan = states.plan(state);
+      here = plan;
       settleOn(await worker.ask("search", { plan }, (x) => { last = x; bar.value = x.share; count.textContent = `${words.grouped(x.count)} strategies priced so far`; }).then(only));
     } catch (error) { clearTimeout(timer); root.firstChild.removeAttribute("aria-busy"); show_nothing(error.message); }
   }
+  // Every device is asked; the best of them is then the one that is answered for.
+  async function everywhere(only, isNow, count, bar) {
+    const found = states.question(state) === asked ? bought : await worker.ask("market", { plan: states.plan(state, { fixed: {} }) }, (x) => { bar.value = x.rows.length / x.of; count.textContent = `${x.rows.length} of ${x.of} devices`; if (isNow()) devices.paint(x); }).then(only);
+    [asked, bought] = [states.question(state), found];
+    if (found.rows[0]?.chosen) state.device = found.rows[0].device;
+    if (changed) remember();
+    devices.paint(found);
+  }
+  let bought = null;
+  const clear = () => { for (const [x, y] of Object.entries(part)) if (x !== "market") y.replaceChildren(); };
   function show_nothing(why) {
     at.verdict.replaceChildren(h("p", { class: "pl-bad" }, `${view.upper(why)}.`));
-    for (const x of Object.values(part)) x.replaceChildren();
+    clear();
   }
   function solve(plan, layout) {
     const found = cases.of(plan.job).answer(plan, layout);
     return { ...found, laid: layout, given: cases.used(found.sheet, found.known) };
   }
-  const choices = (plan) => at.layout.replaceChildren(layout(searching.space({ ...plan, fixed: {} }), result.best[0], at.layout.querySelector("details")?.open));
+  const isOpen = (name) => at.layout.querySelector(`details.${name}`)?.open;
+  const choices = (plan) => at.layout.replaceChildren(...(state.job === "train" ? [options(isOpen("pl-options"))] : []), layout(searching.space({ ...plan, fixed: {} }), result.best[0], isOpen("pl-laid")));
   async function finish(plan, found, now) {
     result = found;
     choices(plan);
@@ -86,12 +101,12 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     if (!found.best.length) { await nothing(plan, now); return; }
     chosen = found.best[0];
     answer = solve(plan, chosen);
-    near = helped = along = [];
+    near = helped = along = rests = [];
+    spread = {};
     verdict(plan);
     paint(plan);
     const only = task(now);
     worker.ask("neighbours", { plan, chosen }).then(only).then((x) => { near = x; part.table.replaceChildren(...best()); });
-    fewer(only);
     help(plan, only);
     pools(plan, only);
     points(plan, only);
@@ -107,29 +122,15 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     const seconds = ` in ${result.seconds >= 0.01 ? show(result.seconds, "s", 2) : "less than 10 ms"}`, out = Object.values(result.rejected).reduce((a, b) => a + b, 0) - (result.count - result.fitting);
     const pinned = Object.keys(state.fixed).length ? [" ", h("button", { type: "button", class: "pl-btn", onclick: () => { state.fixed = {}; update(); } }, "search all layouts again")] : [];
     const how = state.job === "train" ? "It fits." : "It fits, and keeps to the targets.";
-    const full = answer.values.memory / answer.values.hbm_capacity, tight = state.job === "train" ? full > 0.9 : answer.values.filled > 0.9;
-    at.verdict.replaceChildren(h("p", {}, h("b", { class: "pl-good" }, tight ? how.replace("fits", "fits, tightly") : how), ` ${result.stopped ? "Best so far" : "Best"}: `, h("b", {}, view.layout(chosen, state.job)), "rate" in state.letters ? `, by ${show(answer.values.devices)} devices and ${show(answer.values.users)} users at a time` : "", h("span", { class: "pl-hidden" }, state.job === "train" ? `, ${show(answer.values.step_time, "s")} a step` : `, ${show(answer.values.tpot, "s")} a token`),
-      h("small", { class: "pl-spoken" }, view.spoken(chosen)), h("small", { class: "pl-spoken" }, view.assumed(plan)), h("small", { class: "pl-counted" }, `The best of ${words.grouped(result.count + out)} strategies, gone through${seconds}: ${out ? `${words.grouped(result.count)} can run and were priced, ${words.grouped(out)} cannot` : "all were priced"}.${unreached(plan)}`), pinned));
-  }
-
-  // How few devices would keep to the targets too, of a service for so many users.
-  async function fewer(only) {
-    if (state.job === "train" || "rate" in state.letters) return;
-    let least;
-    for (let devices = Math.floor(state.letters.devices / 2); devices >= 1; devices = Math.floor(devices / 2)) {
-      const other = states.plan(state, { letters: { devices }, fixed: {} }), found = await worker.ask("fewer", { plan: other }).then(only);
-      if (!found.best.length) break;
-      least = [devices, found.best[0], solve(other, found.best[0]).values];
-    }
-    if (!least) return;
-    const [devices, layout, values] = least;
-    at.verdict.append(h("p", {}, `${show(devices)} × ${states.device(state.device).name} would do too: `, h("b", {}, view.layout(layout, "serve")), `, ${show(values.tpot, "s", 3)} a token${values.million_cost ? `, ${view.amount("million_cost", values.million_cost)} a million tokens` : ""} `,
-      h("button", { type: "button", class: "pl-btn", onclick: () => { state.letters.devices = devices; state.fixed = {}; sentence(); update(); } }, "do that")));
+    const { memory, hbm_capacity: all, filled } = answer.values, tight = state.job === "train" ? memory / all > 0.9 : filled > 0.9;
+    const room = state.job === "train" ? ` ${show(memory, "B", 3)} of ${show(all, "B", 3)} on each device, ${show(all - memory, "B", 2)} free.` : ` ${show(filled, "%", 2)} of the memory that may be used.`;
+    at.verdict.replaceChildren(h("p", {}, h("b", { class: "pl-good" }, tight ? how.replace("fits", "fits, tightly") : how), room, ` ${result.stopped ? "Best so far" : "Best"}${state.any ? ` of all, on ${plan.device.name}` : ""}: `, h("b", {}, view.layout(chosen, state.job)), state.job === "serve" ? `, by ${show(answer.values.devices)} device${answer.values.devices > 1 ? "s" : ""} and ${show(answer.values.users)} users at a time` : "", h("span", { class: "pl-hidden" }, state.job === "train" ? `, ${show(answer.values.step_time, "s")} a step` : `, ${show(answer.values.tpot, "s")} a token`),
+      h("small", { class: "pl-spoken" }, view.spoken(chosen)), h("small", { class: "pl-spoken" }, view.assumed(plan)), h("small", { class: "pl-counted" }, `The best of ${words.grouped(result.count + out)} strategies on ${state.job === "serve" ? "at most " : ""}${show(plan.letters.devices)} devices (${view.searched(searching.space(plan))}), gone through${seconds}: ${out ? `${words.grouped(result.count)} can run and were priced, ${words.grouped(out)} cannot` : "all were priced"}.${unreached(plan)}`), pinned));
   }
 
   // Nothing fits: the smallest change that would do.
   async function nothing(plan, now) {
-    for (const x of Object.values(part)) x.replaceChildren();
+    clear();
     const lacking = cases.lacking(plan), { h100 } = data.devices;
     if (lacking.length) {
       const cells = lacking.map((x) => `${brief(x)} (${x})`), take = lacking.every((x) => x in h100.letters) ? h("button", { type: "button", class: "pl-btn", onclick: () => { for (const x of lacking) state.letters[x] = h100.letters[x]; update(); } }, `take ${lacking.length === 1 ? "it" : "them"} from ${h100.name}`) : null;
@@ -141,13 +142,15 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
       return found.best.length ? h("li", {}, `${said}: `, h("b", {}, view.layout(found.best[0], state.job)), " ", h("button", { type: "button", class: "pl-btn", onclick: () => { change(); sentence(); update(); } }, "do that")) : null;
     };
     // What a strategy that can run is held to says more than what no such layout can do.
-    const rank = (x) => (x.startsWith("devices >=") ? 3 : /[<>]=/.test(x) ? 0 : x === "a formula holds" ? 1 : 2);
+    const rank = (x) => (/[<>]=/.test(x) ? 0 : x === "a formula holds" ? 1 : 2);
     const most = Object.entries(result.rejected).sort(([a, x], [b, y]) => rank(a) - rank(b) || y - x)[0]?.[0] ?? "";
     const head = h("p", { class: "pl-bad" }, h("b", {}, /memory|formula/.test(most) ? "It does not fit." : "It cannot be done so."), most ? ` What leaves out most: ${most.replace("a formula holds", "the memory that weights and caches need").replace("memory <= hbm_capacity", "the device's memory").replace(/^tpot <=/, "a token within").replace(/^ttft <=/, "the first token within").replace("request_rate >= rate", "the rate that is asked for")}.` : "", unreached(plan), " Looking for the smallest change that would do …"), list = h("ul", {});
     at.verdict.replaceChildren(head, list);
     if (state.job === "train") { // what it would hold all the same, of the layout that holds least
       const least = await worker.ask("search", { plan: { ...plan, aim: { axes: ["memory", "step_time"], rising: false }, lift: ["memory <= hbm_capacity", "offload_memory <= host_capacity"] } }).then(only);
       if (least.best.length) {
+        const { memory, hbm_capacity: all } = solve(plan, least.best[0]).values;
+        head.prepend(h("b", {}, memory > all ? `${show(memory, "B", 3)} of ${show(all, "B", 3)} on each device at least.` : ""), " ");
         [result, chosen] = [{ ...least, axes: ["step_time", "memory"] }, least.best[0]];
         answer = solve(plan, chosen);
         part.figures.replaceChildren(h("p", { class: "pl-soft" }, `As if it fitted, the layout that holds least: ${view.layout(chosen, state.job)}.`), view.figures(state.job, answer, side.open));
@@ -167,6 +170,8 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
       if (found) { list.append(found); break; }
     }
     if (state.job === "train") {
+      const margin = state.letters.memory_margin ?? data.margins.memory, bare = margin ? await try_(`with no margin of memory, which is ${show(margin, "%", 2)} here`, { letters: { memory_margin: 0 } }, () => (state.letters.memory_margin = 0)) : null;
+      if (bare) list.append(bare);
       const found = await try_("optimizer state in the host's memory", { letters: { optimizer_offload: 1 } }, () => (state.letters.optimizer_offload = 1));
       if (found) list.append(found);
       for (const seq of [state.letters.seq / 2, state.letters.seq / 4]) {
@@ -198,8 +203,8 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     paintBinds();
     const more = await worker.ask("search", { plan: states.plan(state, { letters: { hbm_capacity: 1.25 * answer.values.hbm_capacity } }) }).then(only);
     if (more.best.length) {
-      const axis = more.axes[0], gain = more.rising ? 1 - answer.values[axis] / more.best[0].values[axis] : 1 - more.best[0].values[axis] / answer.values[axis];
-      helped.push([`a quarter more memory${{ device_rate: " (more tokens a second)", million_cost: " (a lower price)", devices: " (fewer devices)" }[axis] ?? ""}`, Math.max(0, gain), "hbm_capacity"]);
+      const axis = more.axes[0], gain = 1 - more.best[0].values[axis] / answer.values[axis];
+      helped.push([`a quarter more memory${{ million_cost: " (a lower price)", devices: " (fewer devices)" }[axis] ?? ""}`, Math.max(0, gain), "hbm_capacity"]);
     }
     paintBinds();
   }
@@ -212,9 +217,10 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
   const best = () => [h("h2", {}, "The best layout, and its neighbours"), view.table(state.job, result, near, (x) => { state.fixed = fixedOf(x); update(); }, (x, letter) => open(letter, { state, chosen: x, answer: solve(states.plan(state), x) }))];
   const fixedOf = (x) => Object.fromEntries(Object.entries({ ...x.letters, ...x.words }).filter(([n]) => states.LAYOUT[state.job].includes(n) || n in states.WORDS));
   const more = { states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, brief, solve, pick, say, engine, data, base, searching,
-    get: () => ({ state, answer, chosen, result, along, beside, curveOf }), set: (x) => { if (x.along) along = x.along; if (x.curveOf) curveOf = x.curveOf; if (x.beside) beside = x.beside; }, update, sentence, typeset, replace: (x) => { state = x; settle_(); } };
+    get: () => ({ state, answer, chosen, result, along, beside, curveOf, spread, rests }), set: (x) => { if (x.along) along = x.along; if (x.curveOf) curveOf = x.curveOf; if (x.beside) beside = x.beside; }, update, sentence, typeset, replace: (x) => { state = x; settle_(); } };
   const settle_ = () => { sentence(); update(); };
-  const side = planSide({ ...more, linked, remember }), { points, compare, open } = side, { pools } = planApart({ ...more, ...side });
+  const side = planSide({ ...more, linked, remember }), { points, compare, open } = side, { pools } = planApart({ ...more, ...side }), costs = planCosts({ ...more, open });
+  const devices = planDevices({ ...more, choose: (x) => { state.device = x; delete state.any; settle(); sentence(); update(); if (bought) devices.paint(bought); } });
   function paint(plan) {
     const stages = [];
     if (state.job === "train" && answer.values.pp > 1 && answer.values.pp <= 256) {
@@ -222,7 +228,10 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     }
     const figures = (found) => part.figures.replaceChildren(view.figures(state.job, answer, open, found)), now = turn;
     figures();
-    setTimeout(() => { if (now === turn) figures(view.ranges(state.job, plan, answer)); }); // drawn some hundred times: the numbers come first
+    part.rests.replaceChildren();
+    costs.paint();
+    worker.ask("assumed", { plan, chosen }).then(task(now)).then(({ list }) => { rests = list; part.rests.replaceChildren(...view.strongest(list, state.job)); }).catch(() => {});
+    setTimeout(() => { if (now === turn) figures(spread = view.ranges(state.job, plan, answer)); }); // drawn some hundred times: the numbers come first
     part.bars.replaceChildren(...view.bars(state.job, answer, (letter, there) => open(letter, there && { state, answer: there, chosen }), stages.every((x) => x.values.train_memory > 0) ? stages : []));
     part.table.replaceChildren(...best());
     side.paint(plan);
@@ -231,7 +240,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
   // Begin: with a link, with what a notebook asks, or with the usual.
   let wrong = "";
   if (given) { try { state = states.checked(given, (why) => { throw new Error(`This plan cannot be shown (${why}).`); }); } catch (error) { wrong = error.message; } }
-  const follow = () => { try { const found = states.read(location.hash); if (found) state = found; if (found?.curve) curveOf = { x: found.curve[0], y: found.curve[1] }; } catch (error) { wrong = error.message; state = states.copy(states.START.train); } };
+  const follow = () => { try { const dropped = [], found = states.read(location.hash, dropped); if (found) state = found; if (dropped.length) wrong = `This link is shown but for one thing: ${dropped.join("; ")}.`.replace("one thing", dropped.length > 1 ? "some things" : "one thing"); if (found?.curve) curveOf = { x: found.curve[0], y: found.curve[1] }; } catch (error) { wrong = error.message; state = states.copy(states.START.train); } };
   if (linked) { follow(); addEventListener("hashchange", () => { wrong = ""; follow(); changed = false; sentence(); update(); say(wrong); }); }
   sentence();
   update();

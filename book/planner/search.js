@@ -19,19 +19,20 @@ function planSearch(cases) {
     const fixed = plan.fixed ?? {}, pick = (values) => Object.fromEntries(Object.entries(values).map(([x, y]) => [x, x in fixed ? [fixed[x]].flat() : y]));
     const known = plan.job === "serve" ? { ...plan.model.letters, ...plan.letters } : cases.training.known(plan), { devices } = known;
     if (plan.job === "serve") {
-      const several = Boolean(known.experts), all = divisors(devices), some = powers(devices);
-      const letters = pick({ tp: some, pp: some, ep: several ? some.filter((x) => x <= known.experts) : [1], attention_dp: several ? some : [1], replicas: known.rate === undefined ? all : copies(devices) });
-      return { words: pick(several ? { exchange: ["all_reduce", "all_to_all", "gather"] } : {}), letters, layout: [], ways: [], beside: [], rows: Object.keys(letters), known: { ...known, reach: cases.reach({ ...plan.device.letters, ...plan.letters }) } };
+      const some = powers(devices), values = { powers: some, "powers up to experts": some.filter((x) => x <= known.experts), each: copies(devices) };
+      const ours = Object.entries(data.space.serve).filter(([, [, isOfExperts]]) => !isOfExperts || known.experts), named = Object.fromEntries(ours.map(([x, [said]]) => [x, values[said] ?? said]));
+      const { exchange, ...found } = named, letters = pick({ tp: [1], pp: [1], ep: [1], attention_dp: [1], replicas: [1], ...found });
+      return { words: pick(exchange ? { exchange } : {}), letters, layout: [], ways: [], beside: [], rows: Object.keys(letters), known: { ...known, reach: cases.reach({ ...plan.device.letters, ...plan.letters }) } };
     }
     const ways = divisors(devices), seq = known.seq ?? known.max_context ?? 0;
     const letters = pick({
       tp: ways.filter((x) => x <= (known.heads ?? x)), cp: ways.filter((x) => x === 1 || seq >= 4096 * x),
       ep: ways.filter((x) => x === 1 || (known.experts && known.experts % x === 0)), pp: ways.filter((x) => x <= (known.layers ?? x)),
-      batch: [1, 2, 4, 8], chunks: [1, 2, 3, 4, 6, 8],
+      batch: data.space.train.batch, chunks: data.space.train.chunks,
     });
-    const words = pick({ recompute: ["none", "full"], sequence_parallel: [true], attention: ["flash"], context_exchange: ["gather"], sharding: ["zero1", "zero2", "zero3"], schedule: ["1f1b", "interleaved"], ...Object.fromEntries(Object.entries(cases.wordsOf(plan)).map(([x, y]) => [x, [y]])) });
-    words.sharding.sort((a, b) => data.shardings[a].gathered - data.shardings[b].gathered);
-    words.schedule.sort((a, b) => (a !== "1f1b") - (b !== "1f1b"));
+    const { batch, chunks, ...choices } = data.space.train, words = pick({ ...choices, context_exchange: ["gather"], ...Object.fromEntries(Object.entries(cases.wordsOf(plan)).map(([x, y]) => [x, [y]])) });
+    words.sharding = [...words.sharding].sort((a, b) => data.shardings[a].gathered - data.shardings[b].gathered);
+    words.schedule = [...words.schedule].sort((a, b) => (a !== "1f1b") - (b !== "1f1b"));
     return { words, letters, layout: cases.training.layout, ways: cases.training.ways, beside: ["ep"], rows: ["batch", "chunks"], known: { ...known, seq } };
   }
 
@@ -79,9 +80,9 @@ function planSearch(cases) {
 
   function limitsOf(plan) {
     const targets = plan.targets ?? {};
-    const { rate, devices } = plan.letters, least = rate === undefined ? ["devices", ">=", devices, `devices >= ${devices}`] : ["request_rate", ">=", rate, "request_rate >= rate"];
+    const { rate } = plan.letters, least = rate === undefined ? [] : [["request_rate", ">=", rate, "request_rate >= rate"]];
     const own = plan.job === "serve"
-      ? [...Object.entries(targets).filter(([, x]) => x > 0).map(([n, x]) => [n, "<=", x, `${n} <= ${x} s`]), least]
+      ? [...Object.entries(targets).filter(([, x]) => x > 0).map(([n, x]) => [n, "<=", x, `${n} <= ${x} s`]), ...least]
       : cases.training.limits.map(([a, b, name, margin]) => [a, "<=", b, name, 1 + (margin === undefined ? 0 : plan.letters.memory_margin ?? margin)]);
     return [...own, ...(plan.limits ?? [])];
   }
@@ -235,7 +236,7 @@ function planSearch(cases) {
     if (paired) { // a service keeps its devices: what one way gives another takes
       const ways = ["tp", "pp", "replicas", ...(s.letters.attention_dp.length > 1 ? ["attention_dp"] : [])], devices = (x) => x.tp * x.pp * x.attention_dp * x.replicas;
       for (const a of ways) for (const b of ways) if (a !== b && own[a] % 2 === 0) found.set(...step(s, job, own, { [a]: own[a] / 2, [b]: own[b] * 2 }));
-      for (const [said, x] of found) if (plan.letters.rate === undefined ? devices(x) !== devices(own) : devices(x) > plan.letters.devices) found.delete(said);
+      for (const [said, x] of found) if (devices(x) > plan.letters.devices) found.delete(said);
     }
     const split = (x) => ({ letters: pickOf(x, Object.keys(chosen.letters)), words: pickOf(x, Object.keys(chosen.words)) });
     const here = thing.answer(plan, chosen), rows = [];

@@ -5,7 +5,8 @@ the place of its right-hand side and its description; a sheet is a list of formu
 step's sheet from four groups: the costs of its blocks (`blocks`, by kind of block, recomputation, attention kernel,
 context exchange and precision of products); the changes if a framework runs element-wise steps eagerly (`eager`, by
 the same keys and the model family, for flash attention with gathered context); the formulas of its words (`words`, by
-sharding, schedule and offload); and single formulas that a row may replace (`swaps`).  The graph is sent to the page
+sharding, schedule and offload); and single formulas that a row may replace (`swaps`).  `lora` has the
+differences of block and word formulas if only adapters are trained.  The graph is sent to the page
 as text, in which only nodes that are used at least twice are numbered.
 
 >>> graph = Graph()
@@ -38,14 +39,16 @@ from scalebook.training.shardings import SHARDINGS
 from scalebook.training.step import training_sheet
 from scalebook.training.strategy import Strategy
 from scalebook.training.totals import longest_sequence, microbatches_of_batch, ways_left
+from scalebook.training.trained_weights import TRAINED
 
-__all__ = ["EXCHANGES", "KEPT", "Graph", "kind_of", "runs", "serving", "training"]
+__all__ = ["EXCHANGES", "KEPT", "MODULES", "Graph", "kind_of", "runs", "serving", "training"]
 
 EXCHANGES = ("all_reduce", "all_to_all", "gather", "none")
+MODULES = "layernorm,mla_up_proj,moe_act"  # the modules that a page recomputes "by module": DeepSeek-V3's choice
 # Recomputation, kernel of attention and exchange of context: what a kernel that keeps no scores runs again is its own,
 # and context is exchanged by heads with such kernels alone.
 KEPT = (
-    *(itertools.product(("none", "full"), ("flash",), ("gather", "all_to_all"))),
+    *(itertools.product(("none", "full", MODULES), ("flash",), ("gather", "all_to_all"))),
     *(itertools.product(("none", "selective", "full"), ("unfused",), ("gather",))),
 )
 _OPERATIONS = {
@@ -231,12 +234,14 @@ _NO_DENSE = Formula(
 
 def _block(row: Mapping, **words) -> list[Formula]:
     """Return the formulas of the costs of a model's blocks, with the letters of a framework's row."""
-    return [host.as_run(f) for f in block_formulas(*blocks_of(row), Strategy(**words).of_block)]
+    own = Strategy(**words).of_block
+    return [host.as_run(own.trained.of(f, False)) for f in block_formulas(*blocks_of(row), own)]
 
 
 def training(graph: Graph) -> dict:
     """Return the groups of formula numbers from which the page assembles a training step's sheet (see above)."""
-    blocks, eager, words, numbers = {}, {}, {}, lambda formulas: set(map(graph.number, formulas))
+    blocks, eager, words, lora, adapted = {}, {}, {}, {}, {}
+    numbers = lambda formulas: set(map(graph.number, formulas))  # noqa: E731
     for kind, row in _shapes(False).items():
         for (recompute, attention, exchange), quantized in itertools.product(KEPT, (False, True)):
             if exchange == "all_to_all" and "kv_rank" in row:
@@ -248,16 +253,26 @@ def training(graph: Graph) -> dict:
             blocks[key] = numbers(_block(row, **said))
             if attention != "flash" or exchange != "gather":
                 continue
+            lora[key] = runs(numbers(_block(row, trained="lora", **said)) - blocks[key])
+            if recompute == MODULES:
+                continue  # they are modules of fused blocks
             for family in families(kind):
                 own = numbers(_block(row, blocks="eager", family=family, **said))
                 eager[f"{key}|{family}"] = runs(own - blocks[key])  # of a letter the last formula counts
     dense = blocks_of(models.llama3_8b)
-    common = {f.letter for f in block_formulas(*dense, Strategy().of_block)}
+    common = {f.letter for x in TRAINED for f in block_formulas(*dense, Strategy(trained=x).of_block)}
     common |= {"attention_reached", "launched_blocks", "eager_time"}  # which the model decides
     for sharding, schedule, offload in itertools.product(SHARDINGS, SCHEDULES, (False, True)):
-        sheet = training_sheet(*dense, Strategy(sharding=sharding, schedule=schedule, offload=offload))
-        own = [f for f in sheet.formulas.values() if f.letter not in common]
-        words[f"{sharding}|{schedule}|{int(offload)}"] = numbers(own)
+        said, key = dict(sharding=sharding, schedule=schedule, offload=offload), f"{sharding}|{schedule}|{int(offload)}"
+        words[key], adapted[key] = (
+            numbers(
+                f
+                for f in training_sheet(*dense, Strategy(trained=x, **said)).formulas.values()
+                if f.letter not in common
+            )
+            for x in ("all", "lora")
+        )
+        adapted[key] -= words[key]
     swaps = {
         "attended": {
             x: graph.number(getattr(assumptions, f"attended_{x}"))
@@ -285,8 +300,9 @@ def training(graph: Graph) -> dict:
     more = [x for x in assumptions.MEASURED if x.letter not in swapped]
     always = [microbatches_of_batch, ways_left, longest_sequence, wide_efficiency, host.sent_once, *more]
     always = graph.numbers(always)
+    lora = dict(blocks=lora, words=_parted(adapted, lambda _: "always"))
     blocks, words = _parted(blocks, lambda x: x.split("|")[0]), _parted(words, lambda _: "always")
-    return dict(blocks=blocks, eager=eager, words=words, swaps=swaps, always=always)
+    return dict(blocks=blocks, eager=eager, words=words, lora=lora, swaps=swaps, always=always)
 
 
 def serving(graph: Graph) -> dict:

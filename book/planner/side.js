@@ -29,7 +29,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
   const YS = { train: ["step_time", "mfu", "memory", "train_time", "train_cost"], serve: ["tpot", "ttft", "device_rate", "million_cost", "filled"] };
   const isWhole = (x) => WHOLE.includes(x) || Boolean(data.letters[x]?.[4]);
   const WHOLE = ["devices", "global_batch", "seq", "users", "prompt", "output"];
-  const curveLetters = (job, answer) => [XS[job].filter((x) => answer.values[x] > 0 && (!("rate" in answer.given) || !["users", "devices"].includes(x))), YS[job].filter((y) => answer.values[y] > 0)];
+  const curveLetters = (job, answer) => [XS[job].filter((x) => answer.values[x] > 0 && (job === "train" || x !== "devices") && (x !== "users" || !("rate" in answer.given))), YS[job].filter((y) => answer.values[y] > 0)];
   // Any other number that an answer rests on, as far as it was given: cells, the shape of the model, usual values.
   const others = (job, { answer, chosen }) => engine.needed(answer.sheet, new Set(Object.keys(answer.given)), YS[job]).flatMap((f) => [f.letter, ...f.inputs])
     .filter((x, i, all) => answer.values[x] > 0 && !XS[job].includes(x) && !(x in chosen.letters) && all.indexOf(x) === i && (x in answer.given || !answer.sheet.by.get(x)?.inputs.length))
@@ -143,10 +143,10 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     const pin = () => { state.beside.push({ ...states.copy({ ...state, beside: [] }), fixed: Object.fromEntries(Object.entries({ ...get().chosen.letters, ...get().chosen.words }).filter(([n]) => states.LAYOUT[job].includes(n) || n in states.WORDS)) }); update(); };
     const room = state.beside.length < 3, buttons = h("p", {}, "Side by side: ", room ? [["another device", add("device")], ["another model", add("model")], ["this layout, pinned", pin]].flatMap(([said, go]) => [h("button", { type: "button", class: "pl-btn", onclick: go }, `+ ${said}`), " "]) : "four are the most.");
     if (all.length < 2) { part.compare.replaceChildren(buttons); return; }
-    const letters = job === "train" ? ["step_time", "mfu", "memory", "filled", "train_time", "train_cost"] : [...(all.some((a) => "rate" in a.state.letters) ? ["devices"] : []), "ttft", "tpot", "device_rate", "million_cost", "filled"];
+    const letters = job === "train" ? ["step_time", "mfu", "memory", "filled", "train_time", "train_cost"] : ["devices", "ttft", "tpot", "device_rate", "million_cost", "filled"];
     const best = Object.fromEntries(letters.map((x) => [x, Math[x === "mfu" || x === "device_rate" ? "max" : "min"](...all.flatMap((a) => a.answer?.values[x] ?? []))]));
     const isBest = (x, v) => v !== undefined && v === best[x] && all.some((a) => a.answer?.values[x] !== undefined && a.answer.values[x] !== v);
-    const name = (x) => `${"rate" in x.letters ? "at most " : ""}${show(x.letters.devices)} × ${states.device(x.device).name}`;
+    const name = (x) => `${x.job === "serve" ? "at most " : ""}${show(x.letters.devices)} × ${states.device(x.device).name}`;
     const head = all.map((a, i) => h("th", { scope: "col" }, name(a.state), h("br"), h("small", {}, `${states.model(a.state.model).name}, ${a.state.precision}`), i ? [" ", h("button", { type: "button", class: "pl-link", "aria-label": `leave out ${name(a.state)}`, onclick: () => { state.beside.splice(i - 1, 1); update(); } }, "×"), " ",
       h("button", { type: "button", class: "pl-link", onclick: () => { const rest = [...state.beside]; rest.splice(i - 1, 1, { ...states.copy({ ...state, beside: [] }) }); replace({ ...states.copy(a.state), beside: rest }); } }, "go there")] : null));
     part.compare.replaceChildren(h("h2", {}, "Side by side"), h("div", { class: "pl-scroll", tabindex: 0, role: "region", "aria-label": "plans side by side" }, h("table", { class: "pl-beside" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "pl-hidden" }, "what")), head)), h("tbody", {},
@@ -177,7 +177,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     const { state, answer, chosen } = get(), button = (said, go) => [h("button", { type: "button", class: "pl-btn", onclick: go }, said), " "];
     const frameworks = data.flags ? Object.entries(data.flags[state.job]) : [];
     part.buttons.replaceChildren(h("p", { class: "pl-buttons" }, button("link", () => copyable("A link to this plan", linkTo(state))), button("Python", () => copyable("The call that prints the same answer", states.python(state, chosen), "plan.py")),
-      button("CSV", () => copyable("Every letter of this answer", states.sheet(state, answer, chosen), "plan.csv", "text/csv")), button("report", () => { part.assume.querySelector("details").open = true; print(); }),
+      button("CSV", () => copyable("Every letter of this answer", states.sheet(state, answer, chosen, get().spread), "plan.csv", "text/csv")), button("JSON", () => copyable("The same as data", states.json(state, answer, chosen, get().spread, get().rests), "plan.json", "application/json")), button("report", () => { part.assume.querySelector("details").open = true; print(); }),
       frameworks.map(([key, x]) => button(`flags of ${x.name}`, () => copyable(`Flags of ${x.name}`, states.flags(state, chosen, key), "", "text/plain", [x.source ? [words.cited(x.source), ". "] : "", h("a", { href: `${base}notebooks/2-parallelism/knobs.html` }, "What each flag means")])))));
   }
   function paint(plan) { target = null; trust(); assume(plan); buttons(); }

@@ -2,34 +2,35 @@
 
 function planState({ engine, cases, words, rows }) {
   const { data } = engine, has = (table, key) => typeof key === "string" && Object.hasOwn(table, key);
-  const START = {
-    train: { job: "train", model: "llama3_405b", device: "h100", precision: "bf16", framework: "unnamed", letters: { devices: 1024, global_batch: 1024, seq: 8192, train_tokens: 15.6e12 }, targets: {}, fixed: {}, beside: [] },
-    serve: { job: "serve", model: "deepseek_v3", device: "b200", precision: "fp8", engine: "vllm", letters: { devices: 8, users: 64, prompt: 1024, output: 1024 }, targets: { ttft: 1, tpot: 0.03 }, fixed: {}, beside: [] },
-  };
+  const START = data.start;
   // The letters that a sentence says; a service is asked for users, or in their place for a rate.
   const usual = (job) => ({ ...START[job].letters, ...(job === "serve" ? { rate: 20 } : {}) }), copy = (x) => JSON.parse(JSON.stringify(x));
-  const WORDS = { recompute: ["none", "selective", "full"], attention: ["flash", "unfused"], context_exchange: ["gather", "all_to_all"], sharding: Object.keys(data.shardings), schedule: Object.keys(data.schedules), exchange: ["all_reduce", "all_to_all", "gather"] };
+  const WORDS = { recompute: ["none", "selective", data.modules, "full"], attention: ["flash", "unfused"], context_exchange: ["gather", "all_to_all"], sharding: Object.keys(data.shardings), schedule: Object.keys(data.schedules), exchange: ["all_reduce", "all_to_all", "gather"] };
   const LAYOUT = { train: ["tp", "cp", "ep", "pp", "batch", "chunks"], serve: ["tp", "pp", "ep", "attention_dp", "replicas"] };
   const model = (said) => (typeof said === "string" ? data.models[said] : said), device = (said) => (typeof said === "string" ? data.devices[said] : said);
   const plan = (state, more = {}) => ({
-    job: state.job, model: model(state.model), device: device(state.device), precision: state.precision, engine: state.engine, framework: state.framework,
+    job: state.job, model: model(state.model), device: device(state.device), precision: state.precision, engine: state.engine, framework: state.framework, trained: state.trained,
     letters: { ...state.letters, ...more.letters }, targets: { ...state.targets, ...more.targets }, fixed: more.fixed ?? state.fixed, words: {}, pools: state.pools,
   });
   const POOL = ["tp", "ep", "attention_dp"]; // what a pool's layout is; how many copies of it follows from the rate
   const ORDER = ["bf16", "fp16", "fp8", "int8", "fp4", "tf32", "fp32"];
-  const precisions = (state) => cases.peaks(device(state.device)).filter((x) => ORDER.includes(x)).sort((a, b) => ORDER.indexOf(a) - ORDER.indexOf(b));
+  const TRAINED = ["lora"]; // adapters only, where all weights are trained otherwise
+  const precisions = (state) => (state.any ? Object.values(data.devices) : [device(state.device)]).flatMap(cases.peaks).filter((x, i, all) => all.indexOf(x) === i).filter((x) => ORDER.includes(x)).sort((a, b) => ORDER.indexOf(a) - ORDER.indexOf(b));
 
-  // A link. Whatever is not just as a page writes it is refused in one sentence, and nothing of it is used.
+  const nearest = (state) => { const all = precisions(state); return ["bf16", "fp8", "fp16"].find((x) => all.includes(x)) ?? all[0]; };
+
+  // A link. Whatever is not just as a page writes it is refused in one sentence, and nothing of it is used.  Only a name
+  // that no table has any more gives way to the usual one: `dropped` says which.
   const write = (state) => `#plan=${encodeURIComponent(JSON.stringify(state))}`;
-  function read(hash) {
+  function read(hash, dropped = []) {
     if (!hash.startsWith("#plan=")) return null;
     const refuse = (why) => { throw new Error(`This link cannot be read (${why}); the usual plan is shown.`); };
     if (hash.length > 60_000) refuse("it is too long");
     let said;
     try { said = JSON.parse(decodeURIComponent(hash.slice(6))); } catch { refuse("it is broken"); }
-    return checked(said, refuse);
+    return checked(said, refuse, dropped);
   }
-  function checked(said, refuse, depth = 0) {
+  function checked(said, refuse, dropped = [], depth = 0) {
     const isObject = (x) => typeof x === "object" && x !== null && !Array.isArray(x);
     if (!isObject(said) || !has(START, said.job)) refuse("it says neither train nor serve");
     const state = copy(START[said.job]), job = said.job;
@@ -42,8 +43,14 @@ function planState({ engine, cases, words, rows }) {
         return [n, v];
       }));
     };
-    const row = (x, table, what) => {
+    const known = (x, table, what) => {
       if (has(table, x)) return x;
+      if (typeof x !== "string" || !/^[a-z][a-z0-9_]{1,59}$/.test(x) || x in {}) refuse(`its ${what} is not known`);
+      dropped.push(`no ${what} ${x} is known any more, and ${table[START[job][what]].name} stands in its place`);
+      return START[job][what];
+    };
+    const row = (x, table, what) => {
+      if (typeof x === "string") return known(x, table, what);
       if (!isObject(x) || !isObject(x.letters)) refuse(`its ${what} is not known`);
       const text = (y) => Object.fromEntries(Object.entries(isObject(y) ? y : {}).slice(0, 8).map(([n, v]) => [rows.clean(n), rows.clean(v)]));
       const made = { name: rows.clean(x.name) || `a ${what}`, words: text(x.words), letters: numbers(x.letters, null, `${what}s`), source: "", sources: {} };
@@ -61,10 +68,15 @@ function planState({ engine, cases, words, rows }) {
     };
     state.model = row(said.model, data.models, "model");
     state.device = row(said.device, data.devices, "device");
-    if (!precisions({ ...state, precision: "" }).includes(said.precision)) refuse("its precision is none of the device's");
+    if (said.any !== undefined) { if (said.any !== true) refuse("it is broken"); state.any = true; } // the device is then the best of all
     state.precision = said.precision;
-    if (job === "serve") { if (!has(data.engines, said.engine)) refuse("its engine is not known"); state.engine = said.engine; }
-    if (job === "train" && said.framework !== undefined) { if (!has(data.frameworks, said.framework)) refuse("its framework is not known"); state.framework = said.framework; }
+    if (!precisions(state).includes(said.precision)) {
+      if (state.device === said.device || !ORDER.includes(said.precision)) refuse("its precision is none of the device's");
+      state.precision = nearest(state);
+    }
+    if (job === "serve") state.engine = known(said.engine, data.engines, "engine");
+    if (job === "train" && said.framework !== undefined) state.framework = known(said.framework, data.frameworks, "framework");
+    if (said.trained !== undefined) { if (job !== "train" || !TRAINED.includes(said.trained)) refuse("what it trains is not known"); state.trained = said.trained; }
     state.letters = numbers(said.letters, null, "its numbers");
     for (const n of Object.keys(START[job].letters)) if (!(n in state.letters) && (n !== "users" || !("rate" in state.letters))) refuse(`it lacks ${n}`);
     if ("users" in state.letters && "rate" in state.letters) refuse("it says both users and a rate");
@@ -89,9 +101,22 @@ function planState({ engine, cases, words, rows }) {
       }));
     }
     if (!Array.isArray(said.beside ?? []) || (said.beside ?? []).length > 3) refuse("more than four plans side by side");
-    state.beside = depth ? [] : (said.beside ?? []).map((x) => checked(x, refuse, 1));
+    state.beside = depth ? [] : (said.beside ?? []).map((x) => checked(x, refuse, dropped, 1));
     return state;
   }
+
+  // What is chosen by a name: each of several letters at once, which then are among the plan's own.
+  const CHOICES = {
+    overlap: { "as the framework": [], "everything hidden": cases.overlaps.map((x) => [x, 1]), "nothing hidden": cases.overlaps.map((x) => [x, 0]) },
+    offload: Object.fromEntries(["nothing", "optimizer state", "and weights", "and activations"].map((said, i) => [said, ["optimizer_offload", "weight_offload", "activation_offload"].slice(0, i).map((x) => [x, 1])])),
+  };
+  const lettersOf = (choice) => [...new Set(Object.values(CHOICES[choice]).flatMap((x) => x.map(([n]) => n)))];
+  const chosenOf = (state, choice) => Object.keys(CHOICES[choice]).find((said) => lettersOf(choice).every((n) => (state.letters[n] ?? null) === (CHOICES[choice][said].find(([x]) => x === n)?.[1] ?? null)));
+  function choose(state, choice, said) {
+    for (const n of lettersOf(choice)) delete state.letters[n];
+    for (const [n, x] of CHOICES[choice][said]) state.letters[n] = x;
+  }
+  const isKept = (n) => n === "memory_margin" || n === "lora_rank" || ["overlap", "offload"].some((x) => lettersOf(x).includes(n)) || n in data.bill.known; // with another model or device
 
   // The call that prints the same answer.
   const py = (x) => (typeof x === "string" ? JSON.stringify(x) : x === true ? "True" : x === false ? "False" : Number.isInteger(x) && Math.abs(x) >= 1e15 ? x.toExponential() : `${x}`);
@@ -110,11 +135,17 @@ function planState({ engine, cases, words, rows }) {
     if (framework) args.push(`frameworks.${framework}`);
     const letters = { ...state.letters, ...chosen.letters, ...chosen.words };
     delete letters.dp;
+    const priced = Object.keys(letters).filter((n) => n in data.bill.known || n === "device_price"), billed = priced.map((n) => `, ${n}=${py(letters[n])}`).join("");
+    if (state.job === "train") { // letters of a search and of a bill are none of a step
+      const { sheet: own } = cases.training.answer(plan(state), chosen), names = Object.keys(cases.used(own, letters));
+      for (const n of Object.keys(letters)) if (n === "memory_margin" || priced.includes(n) || (cases.overlaps.includes(n) && !names.includes(n))) delete letters[n];
+    }
     if (state.job === "serve") { delete letters.devices; if (!(own.letters.experts > 0)) delete letters.ep; args.push(`engine=${py(state.engine)}`); }
     if (state.job !== "train" || !cases.leavesSequence(state)) delete letters.sequence_parallel;
     args.push(...Object.entries(letters).map(([n, x]) => `${n}=${py(x)}`));
     const said = state.job === "train" ? ["step_time", "mfu", "memory"] : ["ttft", "tpot", "device_rate"];
     lines.push(`row = ${table}(`, ...args.map((x) => `    ${x},`), ")", `print(${said.map((x) => `row.${x}`).join(", ")})`);
+    if (billed && state.job === "train") { lines.unshift("from scalebook.answers import bill"); lines.push(`print(bill(row${billed}))`); }
     return lines.join("\n");
   }
   function pythonApart(state) {
@@ -124,13 +155,30 @@ function planState({ engine, cases, words, rows }) {
   const pooled = (found) => Object.fromEntries(["prefill", "decode"].map((which) => [which, Object.fromEntries([...POOL.map((n) => [n, found[which].letters[n]]), ...Object.entries(found[which].words)])]));
   const cell = (x) => { const text = `${x ?? ""}`; return /^[=+@\t-]/.test(text) && Number.isNaN(Number(text)) ? `"'${text.replaceAll('"', '""')}"` : /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text; };
   const csv = (lines) => lines.map((x) => x.map(cell).join(",")).join("\n");
-  function sheet(state, answer, chosen) {
-    const lines = [["letter", "value", "unit", "meaning", "from"]];
+  function sheet(state, answer, chosen, found = {}) {
+    const lines = [["letter", "value", "low", "high", "unit", "meaning", "from"]];
     for (const [n, x] of Object.entries(answer.values)) {
       const f = answer.sheet.by.get(n);
-      if (f || n in answer.given) lines.push([n, x, words.unit(n), words.meaning(n), n in answer.given || !f ? "given" : f.name]);
+      if (f || n in answer.given) lines.push([n, x, ...(found[n] ?? ["", ""]), words.unit(n), words.meaning(n), n in answer.given || !f ? "given" : f.name]);
     }
-    return csv([...lines, ...Object.entries(chosen.words).map(([n, x]) => [n, x, "", "a word of the strategy", "given"])]);
+    return csv([...lines, ...Object.entries(chosen.words).map(([n, x]) => [n, x, "", "", "", "a word of the strategy", "given"])]);
+  }
+
+  // The same as data, with ranges, as scalebook/answers/schema.json describes it.
+  function json(state, answer, chosen, found = {}, assumed = [], missing = {}) {
+    const letters = Object.fromEntries(Object.entries(answer.values).filter(([n]) => answer.sheet.by.has(n) || n in answer.given).map(([n, value]) => {
+      const f = n in answer.given ? null : answer.sheet.by.get(n), [low, high] = found[n] ?? [null, null];
+      return [n, { value, unit: words.unit(n), low, high, source: f ? f.sources.join(", ") : "given", formula: f?.name ?? null }];
+    }));
+    const { job } = state, { values } = answer, costs = Object.fromEntries(["train_time", "device_hours", "goodput", "run_energy", "train_rate", "device_rate", "million_cost"].filter((n) => n in values).map((n) => [n, values[n]]));
+    const call = `${job === "train" ? "training_step" : "serve"}: ${model(state.model).name}, ${device(state.device).name}, ${values.devices} devices`;
+    const said = { call, letter: job === "train" ? "step_time" : "tpot", fits: job === "serve" || values.memory <= values.hbm_capacity, nearest: null, assumed: assumed.map(({ letter, value, source, ends, moved }) => ({ letter, value, source, ends, unit: words.unit(letter), moved })), costs: { ...costs, prices: prices(state, answer) }, changes: [] };
+    return JSON.stringify({ name: Object.entries({ ...chosen.letters, ...chosen.words }).map(([n, x]) => `${n}=${x}`).join(" "), letters, missing, answer: said }, null, 2);
+  }
+  // Two ways to pay: a device that is rented, and one that is bought.
+  function prices(state, { values }) {
+    const own = cases.owned(plan(state), values), hours = values.device_hours, cost = (x) => (hours === undefined ? {} : { cost: x * hours });
+    return [...(values.price_hour ? [{ kind: "rented", price_hour: values.price_hour, ...cost(values.price_hour) }] : []), ...(own ? [{ kind: "owned", price_hour: own, ...cost(own) }] : [])];
   }
 
   // A layout as flags: filled into texts that `scalebook.flags` wrote.
@@ -159,5 +207,6 @@ function planState({ engine, cases, words, rows }) {
     return [[command, ...said].join(" "), ...(alike && ep > 1 && ep < devices ? [`# ${name} deals experts to all ${devices} devices: no flag deals them to ${ep} and splits each over ${devices / ep}`] : []),
       ...(replicas > 1 ? [`# ${replicas} such servers behind one router`] : [])].join("\n");
   }
-  return { START, usual, copy, WORDS, LAYOUT, model, device, plan, precisions, write, read, checked, python, pythonApart, pooled, sheet, csv, flags };
+  const question = ({ device: _, any, fixed, beside, curve, ...rest }) => JSON.stringify(rest); // all but the device
+  return { question, START, TRAINED, CHOICES, chosenOf, choose, isKept, nearest, prices, json, usual, copy, WORDS, LAYOUT, model, device, plan, precisions, write, read, checked, python, pythonApart, pooled, sheet, csv, flags };
 }

@@ -15,7 +15,7 @@ __all__ = ["NOT_MODELLED", "measured", "trained", "trust"]
 _TRAINING = ("mlperf_training", "llama3", "torchtitan", "megascale", "megatron_bridge", "mlperf_training_51")
 _FAMILIES = {"train": ("step time", "memory"), "serve": ("decoding", "first token")}
 NOT_MODELLED = {
-    "train": "stragglers, failures and restarts, the file system, evaluation, work space of libraries",
+    "train": "stragglers, the file system, evaluation, work space of libraries",
     "serve": "prefix caches, drafted tokens, uneven lengths and experts, a network shared with others, restarts",
 }
 

@@ -18,25 +18,14 @@ from scalebook.language import NOTATION
 from scalebook.language.row import quantity
 from scalebook.tables import accelerators, engines, frameworks, models
 
-from .data import planner_json
+from .data import DEFAULT_PLANS, planner_json
 
 __all__ = ["Planner", "planner", "planner_script", "planner_style"]
 
 _HERE = Path(__file__).parent
-_PARTS = ("engine", "cases", "pools", "search", "likely", "words", "rows", "draw", "state", "answer", "form",
-          "evidence", "side", "apart", "worker", "page")  # fmt: skip
+_PARTS = ("engine", "cases", "pools", "search", "likely", "assumed", "market", "words", "rows", "draw", "state",
+          "answer", "form", "evidence", "side", "costs", "apart", "worker", "page")  # fmt: skip
 BASE = "https://scalebook.github.io/scalebook/"
-DEFAULT_PLANS = {
-    "train": dict(
-        job="train", model="llama3_405b", device="h100", precision="bf16", framework="unnamed", targets={}, fixed={},
-        beside=[],
-        letters=dict(devices=1024, global_batch=1024, seq=8192, train_tokens=15.6e12),
-    ),
-    "serve": dict(
-        job="serve", model="deepseek_v3", device="b200", precision="fp8", engine="vllm", fixed={}, beside=[],
-        letters=dict(devices=8, users=64, prompt=1024, output=1024), targets=dict(ttft=1, tpot=0.03),
-    ),
-}  # fmt: skip
 
 
 def _scripts() -> str:

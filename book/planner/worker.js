@@ -2,12 +2,13 @@
 
 function planWorker(functions, data, text) {
   const source = () => `${functions.map((f) => f.toString()).join("\n")}
-    self.onmessage = ({ data: text }) => (${serve.toString()})(planSearch(planCases(planEngine(JSON.parse(text)))), self);`;
+    self.onmessage = ({ data: text }) => (${serve.toString()})(planTasks(planCases(planEngine(JSON.parse(text)))), self);`;
   // What is asked last counts: of each kind of question only the newest is answered to its end.
   function serve(searching, port) {
     const newest = {};
     port.onmessage = async ({ data: { id, kind, plan, chosen } }) => {
       newest[kind] = id;
+      let told = 0;
       if (kind === "stop") { for (const x of Object.keys(newest)) newest[x] = id; return; }
       const turn = () => new Promise((resolve) => setTimeout(resolve));
       await turn();
@@ -18,10 +19,10 @@ function planWorker(functions, data, text) {
           return;
         }
         if (kind === "pools" || (kind === "beside" && plan.pools)) { port.postMessage({ id, done: true, rows: searching.pools(plan) }); return; }
-        const running = searching.search(plan);
+        const running = (searching[kind] ?? searching.search)(plan, ...(kind === "assumed" ? [chosen] : []));
         for (;;) {
           const { value: { space, layouts, ...value }, done } = running.next();
-          port.postMessage({ id, done, value });
+          if (done || Date.now() - told > 80) { told = Date.now(); port.postMessage({ id, done, value }); }
           if (done) return;
           await turn();
           if (newest[kind] !== id) return;
@@ -47,7 +48,7 @@ function planWorker(functions, data, text) {
       return made;
     } catch { // where a page may have no worker
       const own = { postMessage: (said) => setTimeout(() => heard({ data: said })) };
-      serve(planSearch(planCases(planEngine(data))), own);
+      serve(planTasks(planCases(planEngine(data))), own);
       return { postMessage: (said) => own.onmessage({ data: said }), terminate() {} };
     }
   }
@@ -57,4 +58,10 @@ function planWorker(functions, data, text) {
   });
   port = start();
   return { ask, stop: () => port?.postMessage({ id: ++next, kind: "stop" }), close: () => { port?.terminate(); port = undefined; } };
+}
+
+// What a worker is asked for.
+function planTasks(cases) {
+  const searching = planSearch(cases);
+  return { ...searching, assumed: planAssumed(cases), market: planMarket(cases, searching) };
 }

@@ -1,0 +1,28 @@
+// What an answer takes: days with failures and checkpoints, and dollars of devices that are rented or bought.
+
+function planCosts({ words, view, states, cases, engine, part, h, show, unit, meaning, get, open, solve, say, update }) {
+  const { data } = engine;
+  // A letter that can be typed here, with what stands for it where nothing is.
+  function ask(letter, value) {
+    const { state } = get(), said = value === undefined ? "" : show(value, unit(letter), 4);
+    return h("input", { class: "pl-field", size: Math.max(6, said.length), "aria-label": meaning(letter), value: said, placeholder: unit(letter), onchange: (e) => {
+      const typed = words.read(e.target.value, unit(letter), value);
+      if (!e.target.value.trim()) delete state.letters[letter];
+      else if (engine.good(letter, typed)) state.letters[letter] = typed;
+      else { say(`${meaning(letter)} is a quantity${unit(letter) ? `, such as 3 ${unit(letter)}` : ""}.`); return; }
+      update();
+    } });
+  }
+  const SAID = { rented: "rent", owned: "buy" };
+  function paint() {
+    const { state, answer, chosen } = get(), { values } = answer, isRun = state.job === "train", plan = states.plan(state), known = { ...cases.bill(plan), ...plan.device.letters, ...values, ...state.letters };
+    const prices = Object.fromEntries(states.prices(state, answer).map((x) => [x.kind, x])), isAssumed = plan.device.sources.price_hour?.[0] === "assumed" && !("price_hour" in state.letters);
+    const cost = (x) => (!x ? undefined : isRun ? x.cost : x.kind === "rented" ? values.million_cost : solve(states.plan(state, { letters: { price_hour: x.price_hour } }), chosen).values.million_cost);
+    const line = (kind, ...asked) => { const x = prices[kind], y = cost(x); return h("tr", {}, h("th", { scope: "row" }, SAID[kind]), h("td", {}, asked), h("td", {}, x ? show(x.price_hour, "$/h", 3) : "–"), h("td", {}, y === undefined ? "–" : view.amount(isRun ? "train_cost" : "million_cost", y))); };
+    const lost = isRun && values.goodput < 1 ? h("p", {}, h("button", { type: "button", class: "pl-link", onclick: () => open("train_time") }, show(values.train_time, "s", 3)), `, of which failures and checkpoints take ${show(1 - values.goodput, "%", 2)}: a device fails every `, ask("device_mtbf", values.device_mtbf), ", a restart takes ", ask("restart_time", values.restart_time), ", and storage takes ", ask("storage_bandwidth", values.storage_bandwidth), ".",
+      values.run_energy ? ` ${show(values.run_energy, "MWh", 3)} in all.` : "") : isRun && values.train_time ? h("p", {}, "Failures and checkpoints are left out, for nobody has counted the parameters of this model.") : isRun ? h("p", {}, "Devices fail so often here that no work would be left.") : null;
+    part.costs.replaceChildren(h("h2", {}, isRun ? "Days and dollars" : "Dollars"), lost ?? "", h("table", { class: "pl-prices" }, h("thead", {}, h("tr", {}, ["", "a device", "an hour of it", isRun ? "the run" : "a million tokens"].map((x) => h("th", { scope: "col" }, x)))), h("tbody", {},
+      line("rented", ask("price_hour", values.price_hour), isAssumed ? h("small", {}, " assumed") : null), line("owned", ask("device_price", known.device_price), " for ", ask("service_life", known.service_life)))));
+  }
+  return { paint };
+}
