@@ -19,6 +19,11 @@ CALLED = 60  # rows of a set of sheets and formulas that are called one by one
 NEED_PYTHON = 10  # sets at most that are predicted by code, or by a stanza that asks for some; each says why
 
 
+def to_the_last_digit(x):
+    """Some processors raise arrays to a power with other instructions than single numbers: the last digit may differ."""
+    return pytest.approx(x, rel=4 * np.finfo(float).eps)
+
+
 def typed(text):
     """What a row's call gives as it is printed: its imports, and the line after them."""
     *imported, line = text.splitlines()
@@ -47,7 +52,7 @@ def test_typing_the_call_of_a_row_gives_its_prediction(name):
     kinds = [*{kind_of(stanza.call(row)): i for i, row in enumerate(result.rows)}.values()]
     for i in sorted({*spread(len(result.rows), TYPED), *(kinds[x] for x in spread(len(kinds), TYPED))}):
         said = result.rows[i].call
-        assert typed(said) == result.predicted[i], said
+        assert typed(said) == to_the_last_digit(result.predicted[i]), said
 
 
 @pytest.mark.parametrize("name", sets.stanzas())
@@ -56,7 +61,7 @@ def test_a_row_alone_is_priced_as_it_is_among_all(name):
     for i in spread(len(result.rows), CALLED):
         call = stanza.call(result.rows[i])
         if all(isinstance(called(x.thing), Sheet | Formula) for x in terms_of(call)):
-            assert call.value == result.predicted[i], result.rows[i]["row_id"]
+            assert call.value == to_the_last_digit(result.predicted[i]), result.rows[i]["row_id"]
 
 
 @pytest.mark.parametrize("name", [x for x, c in CONFRONTATIONS.items() if c.call and x not in sets.stanzas()])
@@ -125,7 +130,7 @@ def test_a_stanza_and_a_file_make_a_set():
         "training_step(models.llama3_8b, accelerators.h100.at('bf16'), frameworks.nemo, tp=1, dp=8, batch=1, "
         "global_batch=64, seq=8192).step_time"
     )
-    assert typed(call.text) == call.value == mine.predicted(ROWS[:1]).predicted[0]
+    assert typed(call.text) == call.value == to_the_last_digit(mine.predicted(ROWS[:1]).predicted[0])
     other = sets.Stanza("other", STANZA | dict(when=[{"if": {"note": "doubt"}, "framework": "plain"}]))
     assert other.call(ROWS[1]).rows[-1] == ("frameworks", "plain")
     assert mine.left_out(ROWS[0] | {"gpu": "a toaster"}) == "on a device that is not in the table"

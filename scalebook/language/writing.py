@@ -104,6 +104,13 @@ class _Python:
             return self._found(base)
         if exponent is sympy.S.Half:
             return f"{self.module}.sqrt({self.text(base)})", _ATOM
+        # NumPy's power of an array may differ from Python's in the last digit; products and roots are exact in both.
+        if exponent == sympy.Rational(1, 4):
+            return f"{self.module}.sqrt({self.module}.sqrt({self.text(base)}))", _ATOM
+        if exponent in (2, 4):
+            once = self.text(base, _ATOM)
+            twice = f"{once}*{once}"
+            return (twice if exponent == 2 else f"({twice})*({twice})"), _PRODUCT
         return f"{self.text(base, _ATOM)}**{self.text(exponent, _ATOM)}", _POWER
 
 
