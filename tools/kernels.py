@@ -5,6 +5,7 @@ them, and each kernel is forked from it: from then on it is as alone as any othe
 """
 
 import contextlib
+import gc
 import os
 import pickle
 import select
@@ -119,9 +120,13 @@ def fork_kernels(prepare: Callable[[], object] = lambda: None) -> None:
     if _forked or not hasattr(os, "fork"):
         return
     _forked = True
+    gc.disable()  # of what is prepared here nothing is let go
     for name in IMPORTED:
         import_module(name)
     prepare()
+    gc.collect()
+    gc.freeze()  # no kernel and no worker looks through it again, which would copy each page of it too
+    gc.enable()
     address = str(Path(tempfile.mkdtemp(prefix="kernels-")) / "socket")
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
