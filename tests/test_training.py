@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scalebook import offload
 from scalebook.block import GPT, LLAMA, MOE, backward
 from scalebook.block.work import work
+from scalebook.flags import read, write
 from scalebook.language import NOTATION, symbol
 from scalebook.search import search
 from scalebook.tables import accelerators, models, precisions
@@ -375,3 +376,43 @@ def test_what_the_backward_pass_does_not_read_need_not_run_again():
     assert half.step_time == pytest.approx((whole.step_time + read.step_time) / 2)
     assert training_step(*knowns, **letters).step_time == half.step_time  # no framework named: half-way
     assert read.memory == whole.memory and read.model_flops == whole.model_flops
+
+
+class TestUnevenStages:
+    """A first stage, or a last one, with fewer blocks than the others."""
+
+    def of(self, **letters):
+        asked = dict(tp=8, pp=16, dp=8, global_batch=256, seq=8192)
+        return training_step(models.llama3_405b, accelerators.h100, **asked | letters)
+
+    def test_the_same_numbers_of_blocks_give_the_same_step(self):
+        whole, said = self.of(), self.of(first_blocks=8, last_blocks=6)
+        for letter in ("step_time", "memory", "first_memory", "last_memory", "train_memory", "stage"):
+            assert said[letter] == whole[letter]
+
+    def test_a_shorter_first_stage_takes_less_memory_and_the_second_may_be_the_fullest(self):
+        whole, fewer = self.of(), self.of(first_blocks=7, last_blocks=7)
+        assert (fewer.stage_blocks, fewer.last_blocks, fewer.stage) == (8, 7, 2)
+        assert fewer.first_memory < fewer.second_memory == fewer.memory == fewer.train_memory < whole.memory
+        assert self.of(first_blocks=1).stage_blocks == 9 and self.of(first_blocks=1).step_time > whole.step_time
+        assert self.of(last_blocks=6).step_time == whole.step_time
+        parts = [x for x in fewer.why("train_memory").cell.inputs if x.endswith("_memory")]
+        assert sum(fewer[x] for x in parts) == pytest.approx(fewer.memory)
+
+    @pytest.mark.parametrize("letters", [dict(first_blocks=20), dict(first_blocks=7.5), dict(first_blocks=7, pp=1)])
+    def test_what_deals_out_no_model_is_refused(self, letters):
+        with pytest.raises(ValueError, match="first_blocks"):
+            self.of(**letters)
+        with pytest.raises(ValueError, match="'1f1b' or 'interleaved' would do"):
+            self.of(first_blocks=7, schedule="zb_v")
+
+    def test_flags_and_searches_take_them(self):
+        text = "--pipeline-model-parallel-size 16 --decoder-first-pipeline-num-layers 7"
+        assert read(text).knowns["first_blocks"] == 7 and "first-pipeline-num-layers 7" in write(
+            dict(pp=16, first_blocks=7)
+        )
+        found = search(
+            training_step, models.llama3_70b, accelerators.h100, devices=64, global_batch=64, seq=8192, pp=8,
+            first_blocks=8, progress=False,
+        )  # fmt: skip
+        assert found.best[0].row.stage_blocks == 11 and found.best[0].row.memory == pytest.approx(found.best[0].memory)

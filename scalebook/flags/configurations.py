@@ -35,6 +35,7 @@ _READ = ("megatron", "deepspeed", "torchtitan")
 # The letters of a strategy.
 _LETTERS = ({*DEFAULT_LETTERS} - {*HOST}) | {
     "tp_beside", "dp", "etp", "tp_overlap", "pp_overlap", "microbatches", "global_batch", "seq", "devices",
+    "first_blocks", "last_blocks",
 }  # fmt: skip
 _WAYS = ("tp", "cp", "ep", "pp", "chunks")  # default 1 in every framework
 _FOLLOWING = ("offload", "quantized", "kernels", "blocks", "family", "dropout")  # words that no flag sets

@@ -25,7 +25,7 @@ __all__ = ["COUNTS", "RULES", "Rule", "check", "derived", "reason"]
 
 COUNTS = (
     "devices", "global_batch", "tp", "cp", "ep", "etp", "pp", "dp", "batch", "chunks", "microbatches", "seq",
-    "shard_group", "newton_steps",
+    "shard_group", "newton_steps", "first_blocks",
 )  # fmt: skip
 
 
@@ -52,9 +52,16 @@ def _stage(layers, pp):
     return -(-layers // pp)  # rounded up
 
 
+def _fullest(values):
+    """Return the blocks of the fullest stage, if the first or the last one may have its own number."""
+    own = [values[x] for x in ("first_blocks", "last_blocks") if x in values]
+    others = values["pp"] - len(own)
+    return _stage(values["layers"] - sum(own), others) if np.all(others > 0) else _stage(values["layers"], values["pp"])
+
+
 # How rules derive letters that were not given.
 _FOLLOWING = {
-    "stage_blocks": lambda values: _stage(values["layers"], values["pp"]),
+    "stage_blocks": _fullest,
     "etp": lambda values: values["tp"],  # experts' widths are split like the rest
 }
 

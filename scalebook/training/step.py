@@ -35,6 +35,7 @@ from scalebook.training.memory import filled, memory_formulas
 from scalebook.training.newton_schulz import muon_formulas, updated
 from scalebook.training.offloaded import offload_formulas
 from scalebook.training.rules import check
+from scalebook.training.stages import with_first
 from scalebook.training.strategy import CHOICES, WORDS, Strategy
 from scalebook.training.trained_weights import model_flops_frozen, trained_share_adapters
 
@@ -311,7 +312,8 @@ class Training(Guided):
             *_measured(model, letters, known),
         ]
         more = [f for f in more if f.letter not in known]
-        return Planned(training_sheet(*blocks, strategy, *more), strategy, *blocks)
+        sheet = with_first(training_sheet(*blocks, strategy, *more), strategy.schedule, known)
+        return Planned(sheet, strategy, *blocks)
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
         """Return the sheet for a call, the arguments for it, and the letters that are not words of a strategy."""
