@@ -27,6 +27,7 @@ from scalebook.language.interval import SPREADS
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.search.arguments import margins
 from scalebook.tables import accelerators, engines, frameworks, libraries, models, precisions
+from scalebook.training.frameworks import UNNAMED
 from scalebook.training.rules import RULES as TRAINING_RULES
 from scalebook.training.shardings import SHARDINGS
 from scalebook.training.step import DEFAULT_LETTERS, default_letters_at, training_step
@@ -87,6 +88,7 @@ def planner_data() -> dict:
     said["reads"] = READS
     wide = {n: x.value / 32 for n, x in default_letters_at(32).items() if x.note}
     said["usual"] = dict(train=DEFAULT_LETTERS, wide=wide, serve=Serve.usual, rate=dict(generations=LONG))
+    said["usual"] |= dict(engine=Serve.engine, framework=UNNAMED)
     words = dict(exchange=(*EXCHANGES, "none"), overlap=OVERLAPS)
     said["beyond"] = BEYOND
     said["rules"] = dict(train=rules(TRAINING_RULES, CHOICES), serve=rules(SERVING_RULES, words))

@@ -3,8 +3,8 @@
 function planState({ engine, cases, words, rows }) {
   const { data } = engine, has = (table, key) => typeof key === "string" && Object.hasOwn(table, key);
   const START = {
-    train: { job: "train", model: "llama3_405b", device: "h100", precision: "bf16", framework: "unnamed", letters: { devices: 1024, global_batch: 1024, seq: 8192, train_tokens: 15.6e12 }, targets: {}, fixed: {}, beside: [] },
-    serve: { job: "serve", model: "deepseek_v3", device: "b200", precision: "fp8", engine: "vllm", letters: { devices: 8, users: 64, prompt: 1024, output: 1024 }, targets: { ttft: 1, tpot: 0.03 }, fixed: {}, beside: [] },
+    train: { job: "train", model: "llama3_405b", device: "h100", precision: "bf16", framework: data.usual.framework, letters: { devices: 1024, global_batch: 1024, seq: 8192, train_tokens: 15.6e12 }, targets: {}, fixed: {}, beside: [] },
+    serve: { job: "serve", model: "deepseek_v3", device: "b200", precision: "fp8", engine: data.usual.engine, letters: { devices: 8, users: 64, prompt: 1024, output: 1024 }, targets: { ttft: 1, tpot: 0.03 }, fixed: {}, beside: [] },
   };
   // The letters that a sentence says; a service is asked for users, or in their place for a rate.
   const usual = (job) => ({ ...START[job].letters, ...(job === "serve" ? { rate: 20 } : {}) }), copy = (x) => JSON.parse(JSON.stringify(x));

@@ -14,9 +14,11 @@ import anywidget
 import traitlets
 
 from scalebook.display.scheme import shades_style
+from scalebook.inference.serving import Serve
 from scalebook.language import NOTATION
 from scalebook.language.row import quantity
 from scalebook.tables import accelerators, engines, frameworks, models
+from scalebook.training.frameworks import UNNAMED
 
 from .data import planner_json
 
@@ -28,12 +30,12 @@ _PARTS = ("engine", "cases", "pools", "search", "likely", "words", "rows", "draw
 BASE = "https://scalebook.github.io/scalebook/"
 DEFAULT_PLANS = {
     "train": dict(
-        job="train", model="llama3_405b", device="h100", precision="bf16", framework="unnamed", targets={}, fixed={},
+        job="train", model="llama3_405b", device="h100", precision="bf16", framework=UNNAMED, targets={}, fixed={},
         beside=[],
         letters=dict(devices=1024, global_batch=1024, seq=8192, train_tokens=15.6e12),
     ),
     "serve": dict(
-        job="serve", model="deepseek_v3", device="b200", precision="fp8", engine="vllm", fixed={}, beside=[],
+        job="serve", model="deepseek_v3", device="b200", precision="fp8", engine=Serve.engine, fixed={}, beside=[],
         letters=dict(devices=8, users=64, prompt=1024, output=1024), targets=dict(ttft=1, tpot=0.03),
     ),
 }  # fmt: skip
