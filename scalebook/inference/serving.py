@@ -208,11 +208,11 @@ def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Fo
 class Serve(Step):
     """Call it like a sheet: `serve(model, device, tp=8, users=64, prompt=1024, output=1024, engine="vllm")`.
 
-    Each of `users` sends the next request when the last is answered. The default engine is "ideal", in Python, in the shell and in
-    the planner, and the result's name says so. With a `rate`
-    instead of `users`, the users are those who wait for an answer at that rate, and the bill is for that rate. Next to
-    each answer is a range that holds eight of ten public measurements (`tpot_low`, `tpot_high`). Raises ValueError,
-    saying what would do, if the weights or the users' caches do not fit, and whatever a step raises.
+    Each of `users` sends the next request when the last is answered. The default engine is "ideal", in Python, the
+    shell and the planner, and the result's name says so. With a `rate` instead of `users`, the users are those who
+    wait for an answer at that rate, and the bill is for that rate. Next to each answer is a range that holds eight of
+    ten public measurements (`tpot_low`, `tpot_high`). Raises ValueError, saying what would do, if the weights or the
+    users' caches do not fit, and whatever a step raises.
     """
 
     usual = Step.usual | {"replicas": 1, "generations": 10}
