@@ -116,7 +116,7 @@ function planCases(engine) {
 
   // A framework's cells with those of its libraries on a device, as scalebook.training.frameworks settles them: of each
   // row what `of` takes of it, by letter.
-  function settled({ framework: key = "unnamed", device, model }, of) {
+  function settled({ framework: key = data.usual.framework, device, model }, of) {
     const row = data.frameworks[key], named = (row.words.libraries ?? "").split(" "), found = { ...of(row) };
     for (const x of Object.values(data.libraries)) {
       const on = x.words.devices.split(" ");
@@ -131,8 +131,8 @@ function planCases(engine) {
   }
   const framework = (plan) => settled(plan, (row) => row.letters);
   // Whether a framework runs the element-wise steps of a block one by one.
-  const isEager = ({ framework: key = "unnamed" }) => data.frameworks[key].words.blocks === "eager";
-  const leavesSequence = ({ framework: key = "unnamed" }) => data.frameworks[key].words.sequence_parallel === "False";
+  const isEager = ({ framework: key = data.usual.framework }) => data.frameworks[key].words.blocks === "eager";
+  const leavesSequence = ({ framework: key = data.usual.framework }) => data.frameworks[key].words.sequence_parallel === "False";
   // How far these may be off, and whose cells they are; null for one that has no ends.
   const frameworkEnds = (plan) => settled(plan, (row) => Object.fromEntries(Object.keys(row.letters).map((x) => {
     const [low, high] = row.ends?.[x] ?? [];

@@ -24,6 +24,7 @@ from scalebook.language import Formula, Row, Sheet, formula, same, show, symbol
 from scalebook.language.notation import replaced
 from scalebook.language.row import Call
 from scalebook.search.space import NothingFits
+from scalebook.tables import Engine, engines
 
 __all__ = ["Serve", "ServeSheet", "fullest_as_said", "mixed_formulas", "serve", "serve_sheet", "while_reading"]
 
@@ -210,10 +211,11 @@ def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Fo
 class Serve(Step):
     """Predict a service: `serve(model, device, tp=8, users=64, prompt=1024, output=1024, engine="vllm")` returns a Row.
 
-    Each of `users` sends the next request when the last is answered. The default engine is "ideal". With a `rate`
-    instead of `users`, the users are those who wait for an answer at that rate, and the bill is for that rate. Next to
-    each answer is a range that holds eight of ten public measurements (`tpot_low`, `tpot_high`). Raises ValueError,
-    saying what would do, if the weights or the users' caches do not fit, and whatever a step raises.
+    Each of `users` sends the next request when the last is answered. The default engine is "ideal", in Python, the
+    shell and the planner, and the result's name says so. With a `rate` instead of `users`, the users are those who
+    wait for an answer at that rate, and the bill is for that rate. Next to each answer is a range that holds eight of
+    ten public measurements (`tpot_low`, `tpot_high`). Raises ValueError, saying what would do, if the weights or the
+    users' caches do not fit, and whatever a step raises.
     """
 
     usual = Step.usual | {"replicas": 1, "generations": 10}
@@ -270,9 +272,12 @@ class Serve(Step):
 
     def priced(self, *knowns, **letters) -> Row:
         """Return the service's row for a number of users, whatever the rate."""
+        is_named = "engine" in letters or any(isinstance(x, Engine) for x in knowns)
         sheet, knowns, letters, known = self.checked(knowns, letters)
         self.refuse(sheet, known)
-        return (sheet if "price_hour" in known else _unpriced(sheet))(*knowns, **letters)
+        row = (sheet if "price_hour" in known else _unpriced(sheet))(*knowns, **letters)
+        row.name = row.name if is_named else f"{row.name} ({engines[self.engine].name.lower()}: its host takes no time)"
+        return row
 
     def refuse(self, sheet: Sheet, known: Mapping) -> None:
         """Raise ValueError if weights or caches do not fit, as far as the letters are known."""

@@ -317,7 +317,8 @@ class Step(Guided):
                 f"give {', '.join(f'{x}=...' for x in lacking)}, or use one device"
             )
         known = {n: x for n, x in known.items() if cells[n].note != _LENT}
-        return sheet, rows, {n: x for n, x in left.items() if n in sheet.letters or n not in COUNTS}, known
+        left = {n: x for n, x in left.items() if n in sheet.letters or n not in COUNTS or is_over_one(quantity(n, x))}
+        return sheet, rows, left, known
 
     def __call__(self, *knowns, **letters) -> Row:
         sheet, knowns, letters, _ = self.checked(knowns, letters)

@@ -6,7 +6,7 @@
 >>> rate = Formula("rate", "train_rate", symbol("global_batch") * symbol("seq") / symbol("step_time"))
 >>> tokens = Sheet("tokens", rate)
 >>> print(tokens.__doc__.partition("A call takes")[2].partition("It gives")[0].strip().splitlines()[-1].strip())
-step_time              s        time per step
+step_time              s        time of a training step
 >>> import inspect
 >>> list(inspect.signature(tokens).parameters)
 ['knowns', 'seq', 'global_batch', 'step_time', 'letters']
@@ -50,8 +50,9 @@ class Guided:
 
     @property
     def _signature(self) -> Signature:
-        named = [x for group in _grouped(self.takes).values() for x in group] + [*self.choices]
-        keywords = [Parameter(x, Parameter.KEYWORD_ONLY, default=self.takes.get(x)) for x in dict.fromkeys(named)]
+        takes = self.takes
+        named = [x for group in _grouped(takes).values() for x in group] + [*self.choices]
+        keywords = [Parameter(x, Parameter.KEYWORD_ONLY, default=takes.get(x)) for x in dict.fromkeys(named)]
         ends = Parameter("knowns", Parameter.VAR_POSITIONAL), Parameter("letters", Parameter.VAR_KEYWORD)
         return Signature([ends[0], *keywords, ends[1]])
 
@@ -63,15 +64,16 @@ def _grouped(letters: Iterable[str]) -> dict[str, list[str]]:
 
 def _documented(x: Guided) -> str:
     words = [f"    {n:<22} {either(map(repr, own))}" for n, own in x.choices.items()]
+    takes = x.takes
     lines = [
         x.doc,
         "",
         "A call takes rows of tables by position, and letters by keyword, as numbers or as text with a unit:",
     ]
-    for heads, letters in (("", x.takes), ("It gives, and a search minimizes, maximizes and limits:", x.gives)):
+    for heads, letters in (("", takes), ("It gives, and a search minimizes, maximizes and limits:", x.gives)):
         lines += ["", heads] if heads else []
         for head, group in _grouped(letters).items():
-            lines += ["", head, *(_line(n, x.takes.get(n) if letters is x.takes else None) for n in group)]
+            lines += ["", head, *(_line(n, letters[n] if letters is takes else None) for n in group)]
         lines += ["", "Words", *words] if words and not heads else []
     return "\n".join(lines)
 

@@ -125,15 +125,15 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 
 def unused(name: str, letter: str, letters: Iterable[str]) -> str:
-    """Say that something which uses `letters` does not use a letter, what does, and what may have been meant.
+    """Say that something which uses `letters` does not use a letter, and up to three things that do.
 
     >>> unused("decoding", "tp", ["batch", "top_k"])
-    "decoding does not use tp, which is of training_step, serve and decode_step; did you mean 'top_k'?"
+    'decoding does not use tp, which is of training_step, serve and decode_step'
     """
     others = [x for x in _shown_by("things_with")(letter) if x != name][:3]
-    near = nearest(letter, letters)
-    of = f", which is of {either(others).replace(' or ', ' and ')}" if others else ""
-    return f"{name} does not use {letter}{of}{'' if others and 'did you mean' not in near else f'; {near}'}"
+    return f"{name} does not use {letter}" + (
+        f", which is of {either(others).replace(' or ', ' and ')}" if others else f"; {nearest(letter, letters)}"
+    )
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Read the arguments of a `search` call into a `Problem`, and refuse each that makes no sense in one sentence.
 
 >>> limit("memory <= 70 GB")
-Limit(letter='memory', relation='<=', bound=70000000000.0, name='memory <= 70 GB')
+Limit(letter='memory', relation='<=', bound=70000000000.0, name='memory <= 70 GB', margin=0.0)
 """
 
 import itertools
@@ -65,9 +65,10 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
 def refuse_unused(problem: Problem, letters: Mapping) -> None:
     """Raise TypeError for a letter of the call that no strategy uses.  The space's default value of it is no harm."""
     space = problem.space
-    ruled = {x for rule in space.rules for x in rule.needs} | {x for f in space.within(problem) for x in needs(f)}
-    known = {"memory_margin", "devices", *space.layout, *space.words, *space.needed, *space.follows, *ruled}
-    left = [n for n, x in letters.items() if n not in known and problem.values.get(n) != space.letters.get(n, "")]
+    within = {x for f in space.within(problem) for x in needs(f)}
+    known = {"memory_margin", "devices", *space.layout, *space.words, *space.needed, *space.follows, *within}
+    own = {n: problem.letters.get(n, (problem.values.get(n),)) for n in letters}
+    left = [n for n in letters if n not in known and own[n] != (space.letters.get(n, ""),)]
     rows = tuple(x for x in problem.knowns if not isinstance(x, Formula))
     told = dict.fromkeys([*problem.letters, *space.layout], 1.0) | problem.fixed
     told |= {"offload": True} if problem.offloads(problem.letters) else {}

@@ -1,0 +1,242 @@
+"""The same question has the same answer in Python and in the shell, and a question of another sheet is refused."""
+
+import inspect
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+
+from scalebook.__main__ import _given, main
+from scalebook.inference import decode_step, decoding, mixed_step, prefill_step, serve
+from scalebook.language import NOTATION, Sheet
+from scalebook.machine.roofline import roofline
+from scalebook.search import search
+from scalebook.shell.named import find, priced, read, things
+from scalebook.tables import accelerators, engines, frameworks, models
+from scalebook.training import training_step
+
+M, A = models, accelerators
+STEP, USERS = dict(devices=64, global_batch=128, seq=4096), dict(prompt=1000, output=200)
+# What is asked in the shell, and in Python: a sheet or "search" and one, rows, and letters.
+QUESTIONS = {
+    "decoding llama3_8b h100 batch=1 context=8192 weight_bits=16 kv_bits=16":
+        (decoding, (M.llama3_8b, A.h100), dict(batch=1, context=8192, weight_bits=16, kv_bits=16)),
+    "roofline h100 precision=fp8 flops=1e12 traffic=1e9": (roofline, (A.h100.at("fp8"),), dict(flops=1e12, traffic=1e9)),
+    "training_step llama3_8b h100 devices=64 global_batch=128 seq=4096": (training_step, (M.llama3_8b, A.h100), STEP),
+    "training_step llama3_70b h200 tp=8 pp=4 dp=2 global_batch=64 seq=8192":
+        (training_step, (M.llama3_70b, A.h200), dict(tp=8, pp=4, dp=2, global_batch=64, seq=8192)),
+    "training_step mixtral_8x7b b200 devices=64 ep=8 global_batch=128 seq=4096 framework=megatron":
+        (training_step, (M.mixtral_8x7b, A.b200, frameworks.megatron), STEP | dict(ep=8)),
+    "training_step llama3_8b mi300x devices=64 global_batch=128 seq=4096 recompute=full":
+        (training_step, (M.llama3_8b, A.mi300x), STEP | dict(recompute="full")),
+    "training_step llama3_8b h100 precision=fp8 devices=64 global_batch=128 seq=4096 train_tokens=15e12":
+        (training_step, (M.llama3_8b, A.h100.at("fp8")), STEP | dict(train_tokens=15e12)),
+    "serve llama3_8b h100 users=16 prompt=1000 output=200": (serve, (M.llama3_8b, A.h100), USERS | dict(users=16)),
+    "serve llama3_70b h200 tp=4 users=64 prompt=1000 output=200":
+        (serve, (M.llama3_70b, A.h200), USERS | dict(users=64, tp=4)),
+    "serve llama3_70b h200 tp=4 rate=2 prompt=1000 output=200":
+        (serve, (M.llama3_70b, A.h200), USERS | dict(rate=2, tp=4)),
+    "serve llama3_8b h100 users=16 prompt=1000 output=200 engine=vllm":
+        (serve, (M.llama3_8b, A.h100, engines.vllm), USERS | dict(users=16)),
+    "serve mixtral_8x7b mi300x tp=4 users=16 prompt=1000 output=200":
+        (serve, (M.mixtral_8x7b, A.mi300x), USERS | dict(users=16, tp=4)),
+    "decode_step llama3_8b h100 batch=8 context=4096": (decode_step, (M.llama3_8b, A.h100), dict(batch=8, context=4096)),
+    "prefill_step llama3_8b h100 read_chunk=4096": (prefill_step, (M.llama3_8b, A.h100), dict(read_chunk=4096)),
+    "mixed_step llama3_8b h100 batch=8 context=4096 read_chunk=512":
+        (mixed_step, (M.llama3_8b, A.h100), dict(batch=8, context=4096, read_chunk=512)),
+    "search training_step llama3_8b h100 devices=64 global_batch=128 seq=4096":
+        (training_step, (M.llama3_8b, A.h100), STEP),
+    "search training_step llama3_8b h100,h200 devices=64 global_batch=128 seq=4096 memory_margin=0":
+        (training_step, (M.llama3_8b, [A.h100, A.h200]), STEP | dict(memory_margin=0)),
+    "search serve llama3_70b h100 rate=20 prompt=1000 output=200 tpot=0.03":
+        (serve, (M.llama3_70b, A.h100), USERS | dict(rate=20, tpot=0.03)),
+    "search serve llama3_70b h100,h200 users=200 prompt=1000 output=200":
+        (serve, (M.llama3_70b, [A.h100, A.h200]), USERS | dict(users=200)),
+    "search decoding llama3_8b h100 maximize=batch batch=1,2,4 context=8192 weight_bits=16 kv_bits=16":
+        (decoding, (M.llama3_8b, A.h100),
+         dict(maximize="batch", batch=[1, 2, 4], context=8192, weight_bits=16, kv_bits=16)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_has_one_answer_in_python_and_in_the_shell(question):
+    sheet, rows, letters = QUESTIONS[question]
+    words = question.split()
+    if words[0] == "search":
+        assert main(words) == repr(search(sheet, *rows, **letters))
+        return
+    thing, named, texts = _given(words)
+    knowns, said = read(thing, texts, **named)
+    shell, python = priced(thing, knowns, said), sheet(*rows, **letters)
+    assert shell.name == python.name
+    assert {n: float(x) for n, x in shell.items()} == {n: float(x) for n, x in python.items()}
+
+
+def test_an_engine_that_nobody_named_is_said():
+    row = serve(M.llama3_8b, A.h100, users=8, **USERS)
+    assert "ideal engine" in row.name
+    assert "ideal" not in serve(M.llama3_8b, A.h100, users=8, engine="vllm", **USERS).name
+
+
+# Letters: each entry refuses what it does not use
+
+LLAMA = M.llama3_8b, A.h100
+AT_RATE, BATCHES = USERS | dict(rate=1, devices=4), dict(batch=[1, 2], context=8192, weight_bits=16, kv_bits=16)
+# An entry, what has its letters, and a call of it.
+CALLS = {
+    "training_step": (training_step, training_step, STEP),
+    "serve": (serve, serve, USERS | dict(users=8)),
+    "serve.capacity": (serve.capacity, serve, USERS | dict(tpot=0.1)),
+    "decode_step": (decode_step, decode_step, dict(batch=8, context=4096)),
+    "prefill_step": (prefill_step, prefill_step, dict(read_chunk=512)),
+    "mixed_step": (mixed_step, mixed_step, dict(batch=8, context=4096, read_chunk=512)),
+    "decoding": (decoding, None, BATCHES | dict(batch=1)),
+    "search of training": (partial(search, training_step), training_step, STEP | dict(tp=[1], batch=[1], chunks=[1])),
+    "search of serving": (partial(search, serve), serve, AT_RATE),
+    "search of decoding": (partial(search, decoding, maximize="batch"), None, BATCHES),
+}  # fmt: skip
+OWN = {  # letters of a call beside those of its sheet
+    "serve.capacity": {"ttft", "tpot"}, "search of serving": {"ttft", "tpot"}, "search of training": {"memory_margin", "mtp_blocks", "unread_rerun"},
+    "training_step": {"mtp_blocks"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("entry", CALLS)
+def test_a_letter_that_an_entry_does_not_use_is_refused(entry):
+    call, sheet, letters = CALLS[entry]
+    ignored, row = [], {}
+    for name in sorted({*NOTATION} - {*letters} - OWN.get(entry, set())):
+        given = {**letters, name: 0.3 if NOTATION[name].sign == "share" else 7.0}
+        used = decoding.letters
+        if sheet:
+            plain = {n: x for n, x in given.items() if n not in ("tpot", "devices") or sheet is training_step}
+            try:
+                used = sheet.sheet(LLAMA, {n: x[0] if isinstance(x, list) else x for n, x in plain.items()})[0].letters
+            except (TypeError, ValueError):
+                used = set()
+        if name not in used:
+            try:
+                call(*LLAMA, **given)
+                ignored.append(name)
+            except (TypeError, ValueError):
+                pass
+    assert not ignored
+
+
+def test_a_refusal_names_what_uses_the_letter():
+    with pytest.raises(TypeError, match="serve does not use train_tokens, which is of training_step, run_costs and"):
+        search(serve, *LLAMA, **AT_RATE, train_tokens=1e12)
+    with pytest.raises(TypeError, match="serve does not use cached_tokens, which follows from prompt and output"):
+        serve(*LLAMA, **USERS, users=8, cached_tokens=500)
+    for call in (NOTATION.__getitem__, lambda x: search(serve, *LLAMA, **AT_RATE, **{x: 1})):
+        with pytest.raises(LookupError, match="the nearest are '\\w+', '\\w+' and '\\w+'"):
+            call("qqqq")
+    with pytest.raises(LookupError, match="did you mean 'framework'"):
+        search(training_step, *LLAMA, **STEP, framewrok="nemo")
+
+
+@pytest.mark.parametrize("name", [n for n, x in things().items() if isinstance(x, Sheet)])
+def test_every_letter_of_a_sheet_is_used_and_shown(name):
+    sheet = find(name)
+    used = {i for f in sheet.formulas.values() for i in f.inputs}
+    assert {*sheet.inputs} <= used
+    assert sheet.letters == used | {*sheet.formulas}
+    text = sheet.__doc__
+    assert all(f"    {n} " in text for n in sheet.letters)
+    assert {*inspect.signature(sheet).parameters} == {"knowns", "letters", *sheet.inputs}
+
+
+@pytest.mark.parametrize("entry", [training_step, serve, decode_step, prefill_step, mixed_step], ids=lambda x: x.name)
+def test_what_an_entry_takes_is_shown_with_units_and_defaults(entry):
+    text, parameters = entry.__doc__, inspect.signature(entry).parameters
+    assert {"tp", *entry.choices} <= {*parameters} and {*entry.gives} <= entry.letters
+    assert parameters["tp"].default == 1 and "tensor-parallel size; by default 1" in text
+    assert all(f"    {n} " in text for n in (*entry.takes, *entry.gives, *entry.choices))
+    assert type(entry).__doc__ and "It gives" not in type(entry).__doc__
+
+
+# Results as tables
+
+
+def test_a_search_is_a_table(tmp_path, monkeypatch):
+    asked = STEP | dict(train_tokens=1e12, best=4)
+    found = search(training_step, M.llama3_8b, [A.h100, A.h200], **asked)
+    columns = found.to_dict()
+    assert {len(x) for x in columns.values()} == {4}
+    assert columns["device"] == [x.device for x in found.best] and columns["step_time"][0] == found.best[0].step_time
+    row = found.best[0].row
+    days, energy = columns["train_time"][0], columns["train_energy"][0]
+    assert days == row.train_time and columns["train_cost"][0] == row.train_cost and "train_time" in repr(found)
+    assert energy == pytest.approx(64 * row.tdp * days / 3.6e9)
+    assert columns["train_rate"][0] == pytest.approx(1e12 / days)
+    text = found.to_csv(tmp_path / "found.csv")
+    assert (tmp_path / "found.csv").read_text() == text and text.splitlines()[0] == ",".join(columns)
+    assert float(text.splitlines()[1].split(",")[1]) == columns["step_time"][0]
+    assert "train_time" not in search(training_step, M.llama3_8b, A.h100, **STEP).to_dict()
+
+    class Pandas:
+        DataFrame = dict
+
+    with pytest.raises(ImportError, match="to_dict and to_csv need neither"):
+        monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+        monkeypatch.setitem(__import__("sys").modules, "polars", None)
+        found.to_frame()
+    monkeypatch.setitem(__import__("sys").modules, "polars", Pandas)
+    assert found.to_frame() == columns == found.to_frame("polars")
+
+
+def test_a_row_of_a_search_is_called_again():
+    one = search(training_step, M.llama3_8b, A.h100, **STEP).best[0]
+    assert one().step_time == one.row.step_time and one(seq=8192).step_time > one.row.step_time
+
+
+# The whole market
+
+
+def test_whole_tables_are_searched_and_what_lacks_a_cell_is_named():
+    lame = A.h100._with("lame", {n: c for n, c in A.h100.cells.items() if n != "scaleup_bandwidth"}, A.h100.words)
+    known = dict(global_batch=64, seq=4096, tp=[1, 2], batch=[1], chunks=[1])
+    found = search(training_step, M.llama3_8b, [A.h100, lame, A.h200], devices=[16, 32], **known)
+    assert found.without == {"lame": "needs scaleup_bandwidth"} and "lame (needs scaleup_bandwidth)" in repr(found)
+    assert [(x.device, x.problem.values["devices"]) for x in found.searches] == [
+        (d.name, n) for d in (A.h100, A.h200) for n in (16, 32)
+    ]
+    each = [search(training_step, M.llama3_8b, d, devices=n, **known) for d in (A.h100, A.h200) for n in (16, 32)]
+    assert found.count == sum(x.count for x in each)
+    assert found.best[0].step_time == min(x.best[0].step_time for x in each) and found.best[0].devices == 32
+    with pytest.raises(TypeError, match="lame: this search needs scaleup_bandwidth"):
+        search(training_step, M.llama3_8b, [lame], devices=16, **known)
+
+
+def test_tables_of_frameworks_and_engines_are_choices():
+    asked = STEP | dict(tp=[1], batch=[1], chunks=[1])
+    some = search(training_step, M.llama3_8b, A.h100, frameworks[["nemo", "torchtitan"]], **asked)
+    assert {x.framework for x in some.best} == {"nemo", "torchtitan"}
+    whole = search(training_step, M.llama3_8b, A.h100, frameworks, **asked)
+    assert {*whole.problem.words["framework"]} == {*frameworks} - {"unnamed", "fastest", "slowest", "plain"}
+    served = search(serve, M.llama3_8b, A.h100, engines[["vllm", "sglang"]], rate=5, devices=4, **USERS)
+    assert {*served.problem.words["engine"]} == {"vllm", "sglang"}
+
+
+# A service without a number of devices
+
+
+@pytest.mark.parametrize("asked", [dict(users=500), dict(rate=30), dict(users=100, tpot="< 20 ms")], ids=str)
+def test_a_service_takes_the_fewest_devices_that_serve(asked):
+    found = search(serve, M.llama3_70b, A.h100, **asked, **USERS)
+    few = min(x.row.devices for x in found.best)
+    with pytest.raises(ValueError):  # no layout of fewer devices serves
+        search(serve, M.llama3_70b, A.h100, devices=few - 1, **asked, **USERS)
+    assert found.best[0].row.devices == few and math.isfinite(found.best[0].tpot)
+    if "tpot" in asked:
+        assert all(x.tpot <= 0.02 for x in found.best)
+    if "users" in asked:
+        assert all(x.row.users == asked["users"] for x in found.best)
+
+
+def test_a_limit_is_typed_as_it_is_said():
+    asked = STEP | dict(tp=[1, 2, 4], batch=[1, 2])
+    found = search(training_step, M.llama3_8b, A.h100, memory="<= 40 GB", mfu="> 30 %", **asked)
+    other = search(training_step, M.llama3_8b, A.h100, subject_to=["memory <= 40 GB", "mfu >= 30 %"], **asked)
+    assert repr(found) == repr(other) and np.all([x.memory <= 40e9 for x in found.best])
