@@ -123,9 +123,9 @@ def test_a_bill_has_failures_rent_and_purchase():
     assert [x.kind for x in found.prices] == ["rented", "owned"] and found.prices[0].cost > found.prices[1].cost
     assert found.row.train_time == pytest.approx(run("too large").train_time / found.row.goodput)
     assert found.prices[0].cost == pytest.approx(run("too large").train_cost / found.row.goodput)
-    assert 0.005 < found.lost < 0.05 and "failures and checkpoints" in repr(found)
+    assert 0.005 < 1 - found.row.goodput < 0.05 and "failures and checkpoints" in repr(found)
     often = bill(run("too large"), device_mtbf=found.row.device_mtbf / 10)
-    assert often.lost > 2 * found.lost
+    assert 1 - often.row.goodput > 2 * (1 - found.row.goodput)
     assert bill(run("dense")) is None and bill(run("vllm")) is None
     bought = bill(run("too large"), device_price="50000 $")
     assert bought.prices[1].cost > found.prices[1].cost

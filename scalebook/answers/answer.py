@@ -25,9 +25,9 @@ from scalebook.language.row import with_unit
 from scalebook.language.tabular import Markup, aligned, folded, page_table, styled
 from scalebook.tables import Engine
 
-from .assumptions import Assumption, answer_letter, assumed, short_meaning
+from .assumptions import answer_letter, assumed, short_meaning
 from .changes import Change, all_changes, fits, nearest_fit, quick_changes
-from .costs import Bill, bill
+from .costs import bill
 
 __all__ = ["Answer", "answer_of", "row_as_dict"]
 
@@ -45,15 +45,12 @@ class Answer:
     """
 
     def __init__(self, run: Row):
-        self.run, self.letter = run, answer_letter(run)
+        self.run, self.letter, self.fits = run, answer_letter(run), fits(run)
 
-    @cached_property
-    def fits(self) -> bool | None:
-        return fits(self.run)
-
-    @cached_property
-    def nearest(self) -> Change | None:
-        return nearest_fit(self.run)
+    nearest = cached_property(lambda self: nearest_fit(self.run))
+    assumed = cached_property(lambda self: assumed(self.run))
+    bill = cached_property(lambda self: bill(self.run))
+    changes = cached_property(lambda self: all_changes(self.run))
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:
@@ -63,18 +60,6 @@ class Answer:
             return self.run[f"{self.letter}_low"], self.run[f"{self.letter}_high"]
         found = self.run.interval(self.letter)
         return found.low, found.high
-
-    @cached_property
-    def assumed(self) -> tuple[Assumption, ...]:
-        return assumed(self.run)
-
-    @cached_property
-    def bill(self) -> Bill | None:
-        return bill(self.run)
-
-    @cached_property
-    def changes(self) -> tuple[Change, ...]:
-        return all_changes(self.run)
 
     # Showing
 
@@ -212,15 +197,13 @@ def _answer_as_dict(answer: Answer) -> dict[str, Any]:
         "call": answer.title,
         "letter": answer.letter,
         "fits": answer.fits,
-        "nearest": _change_as_dict(answer.nearest) if answer.nearest else None,
-        "assumed": [_assumption_as_dict(x) for x in answer.assumed],
+        "nearest": answer.nearest and _change_as_dict(answer.nearest),
+        "assumed": [
+            x._asdict() | {"ends": [{"value": y.value, "answer": y.answer} for y in x.ends]} for x in answer.assumed
+        ],
         "costs": costs,
         "changes": [_change_as_dict(x) for x in answer.changes],
     }
-
-
-def _assumption_as_dict(x: Assumption) -> dict[str, Any]:
-    return x._asdict() | {"ends": [{"value": y.value, "answer": y.answer} for y in x.ends]}
 
 
 def _change_as_dict(x: Change) -> dict[str, Any]:

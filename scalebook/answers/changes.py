@@ -132,6 +132,8 @@ def _to_fit(run: Row) -> Iterator[Candidate]:
     """Yield further changes that lower the memory."""
     full = {"recompute": "full", "sharding": "zero3"}
     yield from _each([{"sharding": "zero2"}, {"sharding": "zero3"}, {"optimizer_offload": 1.0}, full])
+    if "devices" not in run.call.letters:
+        yield from _each({n: run[n] * x} for n in ("tp", "pp", "dp") for x in (2, 4, 8) if n in run)
 
 
 def _hardware(run: Row) -> Iterator[Candidate]:
@@ -142,16 +144,14 @@ def _hardware(run: Row) -> Iterator[Candidate]:
 def nearest_fit(run: Row) -> Change | None:
     """Return the change after which a run fits that costs the least time, or None if it fits or none was found.
 
-    Recomputation and layouts are tried first, then sharding and offload, and then a shorter sequence if the call gave
-    none.
+    Recomputation and layouts are tried first, then sharding, offload and more devices, and then a shorter sequence if
+    the call gave none.
     """
     if fits(run) is not False:
         return None
-    shorter = _each(
-        {"seq": x} | more
-        for x, more in itertools.product((8192.0, 4096.0), ({}, {"recompute": "full"}))
-        if "seq" not in run.call.letters
-    )
+    given = run.call.letters
+    own = given.get("recompute"), "full"
+    shorter = _each({"seq": x, "recompute": y} for x in (8192.0, 4096.0) for y in own if "seq" not in given)
     for candidates in ([*_numbers(run), *_recomputed(run)], _to_fit(run), shorter):
         found = list(_tried(run, candidates))
         if found:

@@ -41,7 +41,10 @@ class Price(NamedTuple):
 
 
 class Bill(NamedTuple):
-    """What a training run takes: a row of the sheet `run_bill`, its prices, and the share of time lost."""
+    """What a training run takes: a row of the sheet `run_bill`, the prices of the run, and a note on what is left out.
+
+    `row.goodput` is the share of the time that failures and checkpoints leave.
+    """
 
     row: Row
     prices: tuple[Price, ...]
@@ -52,15 +55,10 @@ class Bill(NamedTuple):
         return self.row.train_time / DAY
 
     @property
-    def lost(self) -> float:
-        """Share of the time that failures and checkpoints take."""
-        return 1 - self.row.goodput
-
-    @property
     def said(self) -> str:
         row = self.row
         energy = f", {show(row.run_energy, 'MWh')}" if "run_energy" in row else ""
-        lost = self.note or f"failures and checkpoints are {100 * self.lost:.1f} % of it"
+        lost = self.note or f"failures and checkpoints are {100 - 100 * row.goodput:.1f} % of it"
         return (
             f"{show(row.train_tokens, 'token')}s on {row.devices:,.0f} devices: {self.days:,.1f} days{energy}; {lost}"
         )

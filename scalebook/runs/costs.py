@@ -2,13 +2,7 @@
 
 from scalebook.language import Sheet, formula
 
-from .checkpoints import (
-    checkpoint_bytes,
-    checkpoint_interval_daly,
-    checkpoint_time_stored,
-    goodput,
-    mtbf_of_devices,
-)
+from .checkpoints import operating
 from .walls import run_flops
 
 __all__ = [
@@ -135,8 +129,7 @@ run_costs = Sheet(
 )  # fmt: skip
 
 run_bill = Sheet(
-    "run_bill", mtbf_of_devices, checkpoint_bytes, checkpoint_time_stored, checkpoint_interval_daly, goodput,
-    device_hours_with_failures, train_time_of_hours, train_cost_of_hours, device_power_of_system, run_energy_of_hours,
-    power_hour_of_device,
+    "run_bill", *operating.formulas.values(), device_hours_with_failures, train_time_of_hours, train_cost_of_hours,
+    device_power_of_system, run_energy_of_hours, power_hour_of_device,
     doc="What it takes to train on all tokens at a step's rate, failures and checkpoints included.",
 )  # fmt: skip
