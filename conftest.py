@@ -12,9 +12,17 @@ pytest_plugins = ["tools.forks"]
 
 
 def pytest_configure(config):
-    """Kernels of notebooks are forked from this process; where all tests run, they begin with every set confronted."""
-    if config.getoption("nbval"):
-        fork_kernels(confront_all if config.getoption("forks") else lambda: None)
+    """Kernels of notebooks are forked from this process; where all tests run, they begin with every set confronted.
+
+    Workers do too, without notebooks as well: else each of them would confront the same sets.
+    """
+    has_notebooks = config.getoption("nbval")
+    is_shared = config.getoption("forks") and (has_notebooks or "tests" in config.args)
+    prepare = confront_all if is_shared else lambda: None
+    if has_notebooks:
+        fork_kernels(prepare)
+    else:
+        prepare()
 
 
 def confront_all():
