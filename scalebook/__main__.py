@@ -80,6 +80,7 @@ def overview() -> str:
             " `search NAME ...` takes lists, tp=1,2,4 or batch=1..64",
             f"Rows are of the tables {some};",
             "  `python -m scalebook accelerators` lists its own.",
+            "--all prints every letter, --json the same as data, --csv the rows of a search.",
             "Examples:",
             EXAMPLES,
         ]
