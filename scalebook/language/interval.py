@@ -260,7 +260,8 @@ def interval(
     groups = _groups(part)
     low, high = _drawn(letter, part, groups, typical, level)
     is_open = row.between is not None and ends_of is usual_ends
-    found = _between(row, letter, level, low, high) if is_open else None
+    assumed = [names for names in groups if part.cells[names[0]].is_assumed]
+    found = _between(row, letter, level, low, high, _ranked(letter, part, assumed, typical)) if is_open else None
     return found or Interval(letter, low, typical, high, level, _ranked(letter, part, groups, typical))
 
 
@@ -288,8 +289,11 @@ def _drawn(letter, part: _Part, groups, typical, level: float):
     return _plain(np.minimum(low, typical)), _plain(np.maximum(high, typical))
 
 
-def _between(row: Row, letter: str, level: float, least, most) -> Interval | None:
-    """Return the interval between two bounding results, widened by `BEYOND`; None if the step time does not matter."""
+def _between(row: Row, letter: str, level: float, least, most, own: tuple[Cause, ...]) -> Interval | None:
+    """Return the interval between two bounding results, widened by `BEYOND`; None if the step time does not matter.
+
+    `own` are the causes that are cells which no source states.
+    """
     if letter != "step_time" and "step_time" not in row.cells[letter].letters:
         return None
     typical = row[letter]
@@ -301,6 +305,7 @@ def _between(row: Row, letter: str, level: float, least, most) -> Interval | Non
     low, high = typical * (low / typical) ** wider, typical * (high / typical) ** wider
     low, high = np.minimum(low, least), np.maximum(high, most)
     moved = [(*x[:2], np.minimum(*x[2:]), np.maximum(*x[2:])) for x in row.between.causes(letter)]
+    moved += [(x.letter, x.origin, x.low, x.high) for x in own]
     sizes = np.array([np.mean(((x[3] - x[2]) / typical) ** 2) for x in moved])
     shares = sizes / (sizes.sum() or 1)
     found = (Cause(*x[:2], _plain(x[2]), _plain(x[3]), float(s)) for x, s in zip(moved, shares, strict=True))

@@ -86,8 +86,8 @@ def last_blocks_rest(layers, pp, first_blocks, stage_blocks):
 def with_first(sheet: Sheet, schedule: Schedule, known: Iterable[str]) -> Sheet:
     """Return a step's sheet for a first stage, or a last one, with its own number of blocks, if a call gives either.
 
-    All stages take the time of the fullest one. Memory is that of the first, the second or the last stage, whichever
-    holds most: the second holds a micro-batch less than the first but may have more blocks.
+    All stages take the time of the fullest one. The memory is the largest that the first, the second and the last stage
+    need. The second stage holds a micro-batch less than the first, but may have more blocks.
     """
     given = {"first_blocks", "last_blocks"} & {*known}
     if not given or ("stage_blocks" in known and "first_blocks" not in given):
