@@ -24,7 +24,8 @@ from scalebook.language.units import check
 
 ROOT = Path(scalebook.__file__).parent
 NAMES = sorted(m.name for m in pkgutil.walk_packages(scalebook.__path__, "scalebook.") if "__main__" not in m.name)
-MODULES = {name: importlib.import_module(name) for name in NAMES if name.split(".")[1] not in ("display", "book")}
+_SHOWN = ("scalebook.display", "scalebook.book.drawings", "scalebook.book.planner")  # what is seen, and no formula
+MODULES = {name: importlib.import_module(name) for name in NAMES if not name.startswith(_SHOWN)}
 _OBJECTS = {id(x): x for module in MODULES.values() for x in vars(module).values() if isinstance(x, (Formula, Sheet))}
 STATED = [f for f in FORMULAS.values() if f.__module__.startswith("scalebook.")]
 COMPOSED = [x for x in _OBJECTS.values() if isinstance(x, Formula) and x not in STATED]

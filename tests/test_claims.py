@@ -1,5 +1,6 @@
 """The ledger of what the articles claim: verbatim, one of seven verdicts, and every verdict as its numbers have it."""
 
+import doctest
 import html
 import json
 import re
@@ -9,16 +10,27 @@ from pathlib import Path
 
 import pytest
 import yaml
+from scalebook.book.claims import ARTICLES, VERDICTS, articles, claims, digest
 
-from scalebook.claims import ARTICLES, VERDICTS, articles, claims, digest
 from scalebook.language import FORMULAS, SOURCES
 
 from .every import every
 from .support import cases
 
 ROOT = Path(__file__).parents[1]
+MODULES = [
+    "scalebook.book.claims",
+    *(f"scalebook.book.claims.{x.stem}" for x in (ROOT / "book/claims").glob("[!_]*.py")),
+]
 CHAPTERS = {x.stem: x for x in (ROOT / "notebooks").rglob("*.ipynb")}
 COMPUTED = [key for key, x in claims.items() if x.checks]
+
+
+@every(sorted(MODULES))
+def test_examples_of_claims(name):
+    """As pytest runs those of the package; it would import these under another name."""
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    assert not doctest.testmod(import_module(name), optionflags=flags).failed
 
 
 def words(text):

@@ -4,7 +4,8 @@ import csv
 import re
 from importlib.resources import files
 
-from scalebook.claims.arithmetic import peak_of_cores, rack_flops, rack_links
+from scalebook.book.claims.arithmetic import peak_of_cores, rack_flops, rack_links
+
 from scalebook.language.units import parse
 from scalebook.machine.datasheet import (
     data_sheet,

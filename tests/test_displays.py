@@ -7,9 +7,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from scalebook.book.claims import claims
 from scalebook.book.planner import Planner
 
-from scalebook.claims import claims
 from scalebook.display import Grid, calculator
 from scalebook.display.live_gantt import live_gantt
 from scalebook.display.row_page import answers

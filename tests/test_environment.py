@@ -62,7 +62,7 @@ def test_installed(name):
 
 
 def sources():
-    for folder in ("scalebook", "tests", "tools", "book/_ext", "book/drawings", "book/planner"):
+    for folder in ("scalebook", "tests", "tools", "book/_ext", "book/claims", "book/drawings", "book/planner"):
         yield from sorted((ROOT / folder).rglob("*.py"))
     yield ROOT / "conftest.py"
     yield from sorted((ROOT / "notebooks").rglob("*.ipynb"))

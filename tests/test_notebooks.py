@@ -9,8 +9,8 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
+from scalebook.book.claims import claims
 
-from scalebook.claims import claims
 from tools import contents as tools_contents
 from tools import notebooks as tool
 from tools.notebooks import STORED, main, normal, notebooks
@@ -112,7 +112,7 @@ def test_verdicts_come_from_the_ledger(chapter):
 @pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)
 def test_no_verdict_is_written_by_hand(path):
     heads = (x.splitlines()[0].casefold() for c in cells_of(path) for x in re.findall(r"(?m)^\|.*\n\| ?-", c.source))
-    assert not [x for x in heads if "verdict" in x], "enter the sentences in scalebook/claims"
+    assert not [x for x in heads if "verdict" in x], "enter the sentences in book/claims"
 
 
 # Measured rows that stand open beside a confrontation's figure; a page folds a longer table (`Grid(..., fold=)`).

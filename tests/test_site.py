@@ -7,8 +7,8 @@ from zipfile import ZipFile
 
 import pytest
 import yaml
+from scalebook.book.claims import claims
 
-from scalebook.claims import claims
 from scalebook.inference import decoding
 from scalebook.language import NOTATION, show
 from scalebook.tables import accelerators, models

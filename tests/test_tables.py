@@ -1,13 +1,19 @@
 """The tables as they load: every cell sourced and shown, errors that name the place, the promised numbers."""
 
 import re
+import tomllib
 from dataclasses import replace
+from functools import reduce
+from importlib.resources import files
+from operator import or_
 
 import numpy as np
 import pytest
 
 from scalebook.language import NOTATION, SOURCES, cite
+from scalebook.language.notation import _group
 from scalebook.language.row import quantity
+from scalebook.language.stanzas import Stanzas
 from scalebook.language.tabular import plain_page
 from scalebook.machine.roofline import ridge_intensity
 from scalebook.memory.serving import kv_cache_per_token, linear_memory
@@ -15,9 +21,12 @@ from scalebook.tables import (
     Device,
     Table,
     accelerators,
+    clusters,
     efficiencies,
     efficiencies_of,
     engines,
+    frameworks,
+    libraries,
     links,
     models,
     precisions,
@@ -33,6 +42,7 @@ from .support import cases
 TABLES = [accelerators, links, models, precisions, engines, runs, ranges, efficiencies]
 ROWS = [(table, key) for table in TABLES for key in table]
 tables = pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
+FOLDER = files("scalebook.tables")
 DEVICES = """v100 a100 h100 h100_pcie h100_nvl h200 b200 b300 gb200 gb300 mi250x mi300x mi300a mi325x mi350x mi355x
     tpu_v4 tpu_v5e tpu_v5p tpu_v6e tpu_v7 trainium1 trainium2 trainium3 inferentia2 gaudi2 gaudi3 maia100
     l40s rtx_pro_6000 rtx_4090 rtx_5090"""
@@ -151,6 +161,27 @@ def swapped(key, **cells):
 def test_a_device_a_thousand_times_beyond_all_others_is_refused(letter, value, said):
     with pytest.raises(ValueError, match=rf"accelerators.toml, \[h100\], {letter}: .*{said}"):
         refuse_outliers("accelerators.toml", swapped("h100", **{letter: value}))
+
+
+@pytest.mark.parametrize("table", [*TABLES, clusters, frameworks, libraries], ids=lambda t: t.name)
+def test_each_stanza_is_read_by_itself_as_in_the_whole_file(table):
+    """A table makes a row from its stanza alone: the file is valid TOML, has the same stanzas, and no outlier."""
+    path = FOLDER / f"{table.name}.toml"
+    assert dict(Stanzas(path.name, path.read_text("utf-8"))) == tomllib.loads(path.read_text("utf-8"))
+    if table.name not in ("ranges", "runs", "models", "efficiencies", "precisions", "libraries"):
+        refuse_outliers(path.name, table)
+
+
+def test_sources_are_read_stanza_by_stanza_as_in_their_files():
+    files_ = [x for x in FOLDER.iterdir() if x.name.startswith("sources")]
+    whole = reduce(or_, (tomllib.loads(x.read_text("utf-8")) for x in files_))
+    assert len(files_) > 4 and dict(SOURCES) == whole
+
+
+@pytest.mark.parametrize("package", ["scalebook.language", "scalebook.calculon"])
+def test_groups_of_letters_are_read_as_in_their_files(package):
+    text = (files(package) / "letters.toml").read_text("utf-8")
+    assert dict(Stanzas("letters.toml", text, _group)) == tomllib.loads(text)
 
 
 def test_a_row_that_others_are_like_is_compared_with_strangers():

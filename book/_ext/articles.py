@@ -3,8 +3,8 @@
 import html
 
 from linking import capital, chapter, cited, plain, stems
+from scalebook.book.claims import VERDICTS, articles, claims
 
-from scalebook.claims import VERDICTS, articles, claims
 from scalebook.language import SOURCES
 
 
@@ -120,7 +120,7 @@ def what_articles_claim() -> str:
         "",
         f"{counts.computed} are computed: the build works out their numbers anew, and fails where another verdict",
         "follows. How a verdict follows from two numbers is said in",
-        '`scalebook.claims.check`; `claims["2e28"].why()` shows the formula with its numbers.',
+        '`scalebook.book.claims.check`; `claims["2e28"].why()` shows the formula with its numbers.',
         "",
         bar(counts.total),
         "",

@@ -8,9 +8,9 @@ import json
 from functools import cache
 
 from linking import BOOK, contents, imported, plain, stems
+from scalebook.book.claims import claims
 
 from scalebook.book import drawings
-from scalebook.claims import claims
 from scalebook.display import calculator
 from scalebook.inference import decoding, latency_floor
 from scalebook.language import FORMULAS, show

@@ -9,10 +9,10 @@ from appendix import cheat_sheet, glossary, how_to_cite
 from articles import opener, what_articles_claim
 from formulas import formula_pages, index, letters
 from linking import BOOK, cited, linked, plain
+from scalebook.book.claims import articles
 from trust import trust
 
 from scalebook import tables
-from scalebook.claims import articles
 from scalebook.language.tabular import plain_page
 from scalebook.pipeline import SCHEDULES
 from scalebook.training import SHARDINGS, WORDS

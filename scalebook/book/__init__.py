@@ -1,7 +1,7 @@
-"""What only the book needs: drawings of its chapters, and its planner. It stands in the repository, not in the wheel.
+"""Code that only the book needs, in folders of `book`: claims of the four articles, drawings, and the planner.
 
-`scalebook.book.drawings` is the folder `book/drawings`, and `scalebook.book.planner` is `book/planner`. A clone of the
-repository has both next to the package. Where only the package is installed, an import raises ImportError.
+`scalebook.book.claims` is the folder `book/claims`. A clone of the repository has it beside the package. Where only
+the package is installed, an import raises ImportError.
 
 >>> from scalebook.book import drawings
 >>> drawings.ring(4).title
@@ -13,7 +13,7 @@ from pathlib import Path
 _BOOK = Path(__file__).resolve().parents[2] / "book"
 if not (_BOOK / "drawings").is_dir():
     raise ImportError(
-        "the drawings and the planner belong to the book, and pip installs only the package: "
+        "claims, drawings and the planner belong to the book, and pip installs only the package: "
         "git clone https://github.com/scalebook/scalebook, and run this notebook there with `make lab`",
         name=__name__,
     )

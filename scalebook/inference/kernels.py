@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from sympy import Expr, Integer, Max, Min, S, ceiling
+from sympy import Expr, Integer, Max, Min, S
 
 from scalebook.attention import kernels as fused
 from scalebook.attention.arithmetic import pair_width_latent
@@ -19,11 +19,12 @@ from scalebook.block.transformations import attention_core
 from scalebook.block.work import joined, launched
 from scalebook.inference.efficient_attention import indexed_parts, linear_parts
 from scalebook.language import symbol
+from scalebook.language.notation import replaced
 from scalebook.machine import kernels
 from scalebook.machine.collectives import collective, near_of
 
 __all__ = [
-    "PARTS", "Work", "beside_blocks", "counted", "on_device", "step_parts", "stretches", "substituted", "whole_heads",
+    "PARTS", "Work", "beside_blocks", "counted", "on_device", "step_parts", "stretches", "whole_heads",
 ]  # fmt: skip
 
 PARTS = (
@@ -75,17 +76,6 @@ def step_parts(dense: Block | None, moe: Block | None, work: Work) -> dict[str, 
         for part in {**first, **second}:
             total[part] += count * (first.get(part, S.Zero) + second.get(part, S.Zero))
     return {part: total[part] for part in PARTS}
-
-
-def substituted(expr: Expr, places: Mapping, made: dict) -> Expr:
-    """Return an expression with letters replaced, without SymPy comparing the arguments of each Max and Min again."""
-    if expr in places or not expr.args:
-        return places.get(expr, expr)
-    if expr not in made:
-        args = [substituted(x, places, made) for x in expr.args]
-        kept = {"evaluate": False} if isinstance(expr, Max | Min | ceiling) else {}
-        made[expr] = expr.func(*args, **kept)
-    return made[expr]
 
 
 def counted(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> list[tuple[Block, Expr]]:
@@ -177,7 +167,7 @@ def _core(block: Block) -> set[str]:
 def _sum_of(size: Expr) -> Expr:
     """Return the time of an all-reduce over tensor-parallel devices by the engine's own kernel."""
     own = {x("collective_launch"): x("sum_launch"), x("near_latency"): x("sum_latency")}
-    return substituted(collective("all_reduce", size, x("tp"), near_of(x("tp"), S.One)), own, {})
+    return replaced(collective("all_reduce", size, x("tp"), near_of(x("tp"), S.One)), own)
 
 
 def _add_stream(total, op: Op) -> None:

@@ -14,13 +14,14 @@ from scalebook.block import Block
 from scalebook.inference import bill, experts, prompts, queues, serving_memory, trust
 from scalebook.inference.batches import offline, static
 from scalebook.inference.capacity import LONG, capacity
-from scalebook.inference.kernels import PARTS, Work, substituted
+from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.layouts import TARGETS, posed, refuse_no_rate, users_for
 from scalebook.inference.pools import apart
 from scalebook.inference.rules import reason
 from scalebook.inference.step import Step, step_formulas, tokens_of
 from scalebook.inference.two_batch_overlap import parts_of_step
 from scalebook.language import Formula, Row, Sheet, formula, same, show, symbol
+from scalebook.language.notation import replaced
 from scalebook.tables import Engine, engines
 
 __all__ = ["Serve", "ServeSheet", "fullest_as_said", "mixed_formulas", "serve", "serve_sheet", "while_reading"]
@@ -148,7 +149,7 @@ def _of_service(f: Formula) -> Formula:
     """Return a step's formula for a service, in which only some sequences decode."""
     if f.letter != "device_batch":
         return f
-    rhs = substituted(f.rhs, {symbol("batch"): _decoding()}, {})
+    rhs = replaced(f.rhs, {symbol("batch"): _decoding()})
     return Formula(f"{f.name}_served", f.letter, rhs, f.sources, f.__doc__)
 
 
@@ -165,7 +166,7 @@ def while_reading(f: Formula, passes: int = 1) -> Formula:
     given |= {x("prompts"): x("prompts_together"), x("device_batch"): others}
     letters = {x(old): x(new) for old, new in _WHILE_READING.items()}
     name, letter = f"{f.name}_while_reading", _WHILE_READING.get(f.letter, f.letter)
-    return Formula(name, letter, substituted(substituted(f.rhs, given, {}), letters, {}), f.sources, f.__doc__)
+    return Formula(name, letter, replaced(replaced(f.rhs, given), letters), f.sources, f.__doc__)
 
 
 fullest_as_said = same(

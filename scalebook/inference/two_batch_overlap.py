@@ -5,8 +5,9 @@ from functools import cache
 from sympy import Expr, Max, Min, S
 
 from scalebook.block import LLAMA, Block, Hybrid  # noqa: F401  (the first stands in an example)
-from scalebook.inference.kernels import Work, beside_blocks, counted, step_parts, stretches, substituted
+from scalebook.inference.kernels import Work, beside_blocks, counted, step_parts, stretches
 from scalebook.language import Formula, constant, formula, symbol
+from scalebook.language.notation import replaced
 
 __all__ = [
     "alternating_end", "alternating_time", "device_batch_half", "exchange_cores_deepep", "exposed_messages",
@@ -125,7 +126,7 @@ def parts_of_step(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work
 
 def _half(time: Expr) -> Expr:
     """Return the time with half of the prompts. The tokens of a pass already count half a batch."""
-    return substituted(time, {symbol("prompts"): symbol("prompts") / 2}, {})
+    return replaced(time, {symbol("prompts"): symbol("prompts") / 2})
 
 
 @cache

@@ -3,7 +3,8 @@
 >>> from .formula import Formula
 >>> from .notation import symbol
 >>> from .sheet import Sheet
->>> tokens = Sheet("tokens", Formula("rate", "train_rate", symbol("global_batch") * symbol("seq") / symbol("step_time")))
+>>> rate = Formula("rate", "train_rate", symbol("global_batch") * symbol("seq") / symbol("step_time"))
+>>> tokens = Sheet("tokens", rate)
 >>> print(tokens.__doc__.partition("A call takes")[2].partition("It gives")[0].strip().splitlines()[-1].strip())
 step_time              s        time of a training step
 >>> import inspect
@@ -34,9 +35,10 @@ class _OfInstance:
 
 
 class Guided:
-    """Something that is called with letters.  `takes` maps letters and words to defaults or None, `gives` lists results.
+    """Something that is called with letters.
 
-    `doc` says what it does; `choices` maps words to their values.
+    `takes` maps the letters of a call to their defaults, or None, and `choices` its words to their values.  `gives`
+    lists the letters of the result, and `doc` says what it does.
     """
 
     choices: Mapping[str, Iterable] = {}

@@ -28,7 +28,7 @@ import sympy
 
 from . import code
 from .notation import NOTATION, nearest, quoted, word
-from .row import Cell, Row, quantity, rests_on
+from .row import Cell, Row, quantity
 from .tabular import aligned, page_table, styled
 from .units import show
 
@@ -290,7 +290,7 @@ def _drawn(letter, part: _Part, groups, typical, level: float):
 
 def _between(row: Row, letter: str, level: float, least, most) -> Interval | None:
     """Return the interval between two bounding results, widened by `BEYOND`; None if the step time does not matter."""
-    if letter != "step_time" and not rests_on(row.cells[letter], {"step_time"}, {}):
+    if letter != "step_time" and "step_time" not in row.cells[letter].letters:
         return None
     typical = row[letter]
     first, last = (end[letter] for end in row.between.ends)

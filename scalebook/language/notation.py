@@ -21,6 +21,7 @@ from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from importlib.resources import files
 from numbers import Real
+from operator import is_
 
 import sympy
 from sympy.concrete.expr_with_limits import ExprWithLimits
@@ -29,11 +30,12 @@ from sympy.printing.str import StrPrinter
 
 from scalebook import _shown_by
 
+from .stanzas import Stanzas
 from .tabular import aligned, folded, page_table, styled
 
 __all__ = [
     "GROUPS", "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "free", "in_letters", "letter",
-    "letters_of", "listed", "nearest", "no_attribute", "quoted", "symbol", "tex", "unused", "word",
+    "letters_of", "listed", "nearest", "no_attribute", "quoted", "replaced", "symbol", "tex", "unused", "word",
 ]  # fmt: skip
 
 
@@ -208,12 +210,29 @@ def _entered(name: str, unit: str, meaning: str, tex: str | None, sign="positive
     return new
 
 
+# A line of letters.toml with its unit, meaning, printed form in either kind of quotes, sign and `true`.
+_LINE = re.compile(
+    r"""^(\w+) = \["([^"\\]*)", "([^"\\]*)", (?:'([^'\n]*)'|"([^"\\]*)")(?:, "(\w+)")?(?:, (true))?\]$""", re.M
+)
+
+
+def _group(text: str) -> dict[str, list]:
+    """Parse a group of letters: `tomllib` would need a tenth of the package's import for the plain lines."""
+    lines = _LINE.findall(text)
+    if len(lines) != len(re.findall(r"^\w+ *=", text, re.M)):
+        return tomllib.loads(text)
+    return {
+        name: [unit, meaning, one or two, *([sign] if sign else []), *([True] if whole else [])]
+        for name, unit, meaning, one, two, sign, whole in lines
+    }
+
+
 def letters_of(package: str) -> None:
     """Enter the letters of a package's `letters.toml`: word = [unit, meaning, printed form, sign, whole].
 
     In a group with `members`, `#` stands for a member's word, in meanings for its name, in printed forms for its mark.
     """
-    groups = tomllib.loads((files(package) / "letters.toml").read_text("utf-8"))
+    groups = Stanzas("letters.toml", (files(package) / "letters.toml").read_text("utf-8"), _group)
     for head, group in groups.items():
         for member, called, mark in group.pop("members", [("", "", "")]):
             for name, (unit, meaning, tex, *rest) in group.items():
@@ -304,6 +323,30 @@ def in_letters(expr: sympy.Expr) -> sympy.Expr:
     """Replace each symbol of an expression by the letter of its name.  Raises LookupError if there is none."""
     strange = {x: letter for x in free(expr) if x != (letter := symbol(x.name))}
     return expr.xreplace(strange) if strange else expr  # rebuilding an expression makes SymPy compare its Max again
+
+
+def replaced(expr: sympy.Expr, places: Mapping, kept: tuple = (sympy.Max, sympy.Min, sympy.ceiling)) -> sympy.Expr:
+    """Return an expression with letters replaced, where SymPy does not evaluate the functions in `kept` again.
+
+    Comparing the arguments of each Max again takes seconds, and letters with other names are as large as they were.
+
+    >>> replaced(sympy.Max(symbol("hidden"), symbol("ffn")), {symbol("ffn"): 4 * symbol("hidden")})
+    Max(hidden, 4*hidden)
+    """
+    made = {}
+
+    def again(part):
+        if part in places or not part.args:
+            return places.get(part, part)
+        if part not in made:
+            args = [again(x) for x in part.args]
+            if all(map(is_, args, part.args)):
+                made[part] = part
+            else:
+                made[part] = part.func(*args, evaluate=False) if isinstance(part, kept) else part.func(*args)
+        return made[part]
+
+    return again(expr)
 
 
 def tex(expr, names: dict | None = None, inks: Mapping[sympy.Expr, str] | None = None) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .interval import Interval
 
 __all__ = [
-    "Cell", "Computed", "Row", "Why", "fitting", "gather", "quantity", "refuse_parts", "rests_on", "strays",
+    "Cell", "Computed", "Row", "Why", "fitting", "gather", "quantity", "refuse_parts", "strays",
     "with_unit",
 ]  # fmt: skip
 
@@ -50,6 +50,11 @@ class Cell:
     inputs: Mapping[str, "Cell"] = field(default_factory=dict)
     low: Value | None = None
     high: Value | None = None
+
+    @cached_property
+    def letters(self) -> frozenset[str]:
+        """All letters that the value was computed from."""
+        return frozenset(self.inputs).union(*(c.letters for c in self.inputs.values()))
 
 
 def _what(name: str) -> str:
@@ -182,20 +187,11 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
                 said = " and ".join(f"{with_unit(x.value, unit)} by {x.origin}" for x in (old, cell))
                 raise ValueError(f"{name} is given twice, as {said}: say which by {name}=...")
     # Drop results of an earlier call that depend on a letter whose value is now given anew.
-    if letters:
-        changed, seen = set(letters), {}
-        for name in [n for n, c in cells.items() if c.inputs and n not in letters and rests_on(c, changed, seen)]:
-            del cells[name]
+    for name in [n for n, c in cells.items() if c.inputs and n not in letters and not c.letters.isdisjoint(letters)]:
+        del cells[name]
     for name, value in letters.items():
         cells[name] = Cell(quantity(name, value))
     return cells
-
-
-def rests_on(cell: Cell, names: set[str], seen: dict) -> bool:
-    """Return True if a cell was computed from one of these letters.  `seen` caches the answers by cell identity."""
-    if id(cell) not in seen:
-        seen[id(cell)] = any(n in names or rests_on(c, names, seen) for n, c in cell.inputs.items())
-    return seen[id(cell)]
 
 
 def with_unit(value: Value, unit: str) -> str:

@@ -1,11 +1,12 @@
 """Sources by key, from TOML files: `[key]` with title, author, year and url.  Formulas and cells cite "key place"."""
 
 import html
-import tomllib
+from collections import ChainMap
 from collections.abc import Mapping
 from threading import RLock
 
 from .notation import nearest, quoted
+from .stanzas import Stanzas
 
 __all__ = ["SOURCES", "Sources", "cite", "cite_html"]
 
@@ -14,7 +15,7 @@ class Sources(Mapping):
     """All sources by key."""
 
     def __init__(self):
-        self._folders, self._entries, self._lock = [], {}, RLock()
+        self._folders, self._files, self._lock = [], ChainMap(), RLock()
 
     def add(self, folder) -> None:
         """Add the files `sources*.toml` of a folder.  They are read when a source is first needed."""
@@ -22,22 +23,23 @@ class Sources(Mapping):
             self._folders.append(folder)
 
     def _read(self):
-        with self._lock:  # a second thread waits until all sources are read
+        with self._lock:  # a second thread waits until all files are read
             while self._folders:
-                entries = dict(self._entries)
                 for path in sorted(self._folders[-1].iterdir(), key=lambda p: p.name):
                     if path.name.startswith("sources") and path.name.endswith(".toml"):
-                        for key, entry in tomllib.loads(path.read_text("utf-8")).items():
-                            if entries.setdefault(key, entry) != entry:
-                                raise ValueError(f"{path.name}: [{key}] is entered twice, differently")
-                self._entries = entries
+                        file = Stanzas(path.name, path.read_text("utf-8"))
+                        if twice := next(
+                            (x for x in file.keys() & self._files.keys() if self._files[x] != file[x]), None
+                        ):
+                            raise ValueError(f"{path.name}: [{twice}] is entered twice, differently")
+                        self._files = self._files.new_child(file)
                 self._folders.pop()
-        return self._entries
+        return self._files
 
     def __getitem__(self, key):
         if key not in self:
-            raise KeyError(f"no source is called {quoted(key)}; {nearest(key, self._entries)}")
-        return self._entries[key]
+            raise KeyError(f"no source is called {quoted(key)}; {nearest(key, self)}")
+        return self._files[key]
 
     def __contains__(self, key):
         return isinstance(key, str) and key in self._read()

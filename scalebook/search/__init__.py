@@ -59,7 +59,7 @@ def search(
     `against` is the second objective of the Pareto front; less of it is better.  Objectives are letters that the sheet
     gives; `help` of the sheet lists them.  `subject_to` adds limits ("memory <= 70 GB", "mfu >= 0.4"), which keep no
     margin; tpot="< 30 ms" is a limit too.  `lift` drops rules and limits by name.  A letter or word that makes no
-    difference to a strategy keeps its first value, so that no strategy is counted twice.  Ties go to the first strategy.
+    difference to a strategy keeps its first value, so that no strategy is counted twice.  Ties go to the first.
 
     The search refuses more than `most` strategies (one core prices a billion in a few minutes).  `executor` is any
     executor in the style of concurrent.futures; it does not change the result.  If the search is interrupted, or a

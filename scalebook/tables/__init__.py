@@ -5,23 +5,25 @@
 8000000000000.0
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, reduce
 from importlib.resources import files
 from operator import or_
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 
 from scalebook.language import NOTATION
 from scalebook.language.interval import SPREADS
 from scalebook.language.notation import either, quoted, word
 from scalebook.language.row import Cell, Row, quantity
 from scalebook.language.sources import SOURCES, cite
+from scalebook.language.stanzas import Stanzas
 
 from . import shapes
-from .plausible import refuse_faster, refuse_outliers
-from .table import Device, Engine, Framework, Table
+from .plausible import refuse_faster
+from .table import Device, Engine, Framework, Rows, Table
 
 __all__ = [
     "FOLLOWS", "SOURCES", "Device", "Engine", "Framework", "KeysWith", "Models", "Table", "accelerators",
@@ -113,7 +115,7 @@ def efficiencies_of(device: str) -> dict[str, Row]:
     >>> efficiencies_of("b200")["bf16"].efficiency_typical
     0.6
     """
-    return {row.precision: row for row in _table("efficiencies").values() if row.device == device}
+    return {row.precision: row for row in _table("efficiencies").naming(f'device = "{device}"')}
 
 
 def _model(key, cells):
@@ -136,23 +138,34 @@ def _model(key, cells):
             cells[f.letter] = Cell(f({x: c.value for x, c in inputs.items()}), f.name, formula=f, inputs=inputs)
 
 
-def _rows_on(device: Row) -> list[Row]:
+def _of(device: Row) -> tuple[tuple[str, ...], str]:
+    """Return a device's key with the keys of those that it is like, and its precision."""
+    return tuple(getattr(device, "kin", ())), getattr(device, "words", {}).get("precision", "")
+
+
+@cache
+def _libraries(kin, precision) -> list[Row]:
     """Return rows of the table of libraries for a device, or for one that it is like, at its precision."""
-    kin, precision = {*getattr(device, "kin", ())}, getattr(device, "words", {}).get("precision", "")
-    rows = [row for row in _table("libraries").values() if kin.intersection(row.words["devices"].split())]
+    rows = [row for row in _table("libraries").naming(*kin) if {*kin}.intersection(row.words["devices"].split())]
     return [row for row in rows if "precisions" not in row.words or precision in row.words["precisions"].split()]
 
 
 def libraries_on(device: Row) -> tuple[str, ...]:
     """Return the names of the libraries that have a row for a device at its precision."""
-    return tuple(dict.fromkeys(row.words["library"] for row in _rows_on(device)))
+    return tuple(dict.fromkeys(row.words["library"] for row in _libraries(*_of(device))))
 
 
-def cells_of_libraries(device: Row, names: Iterable[str]) -> dict[str, Cell]:
+def cells_of_libraries(device: Row, names: Iterable[str]) -> Mapping[str, Cell]:
     """Return the cells of libraries on a device, by letter; a later library takes precedence over an earlier one."""
-    rows = _rows_on(device)
-    own = [row.cells for name in names for row in rows if row.words["library"] == name]
-    return reduce(or_, own, {})
+    return _cells_of_libraries(*_of(device), tuple(names))
+
+
+@cache
+def _cells_of_libraries(kin, precision, names):
+    rows = _libraries(kin, precision)
+    return MappingProxyType(
+        reduce(or_, (row.cells for name in names for row in rows if row.words["library"] == name), {})
+    )
 
 
 class Models(Table):
@@ -270,10 +283,8 @@ def _table(name):
     kind = {"models": Models, "accelerators": Accelerators}.get(name, Table)
 
     def read():
-        table = kind.load(files(__name__) / f"{name}.toml", **_TABLES[name])
-        if name in ("accelerators", "links", "clusters", "engines", "frameworks"):
-            refuse_outliers(f"{name}.toml", table)
-        return table._rows
+        file = f"{name}.toml"
+        return Rows(file, Stanzas(file, (files(__name__) / file).read_text("utf-8")), **_TABLES[name])
 
     return kind(name, read)
 

@@ -116,6 +116,36 @@ class Framework(Row):
         return self.cells["dp_overlap"].source != "scalebook"
 
 
+class Rows(Mapping):
+    """The rows of a file by key, each made from its stanza when it is first asked for.
+
+    `row` is their class, `words` are entries that are text, and `finish` may add cells that follow from a row's own.
+    """
+
+    def __init__(self, file: str, stanzas: Mapping, row=Row, words: Iterable[str] = (), finish=lambda key, cells: None):
+        self.file, self.stanzas, self._kind, self._words, self._finish = file, stanzas, row, words, finish
+        self._made = {}
+
+    def __getitem__(self, key):
+        with _LOCK:
+            if key not in self._made:
+                kin = _kin(self.file, key, self.stanzas)
+                whole = _inherited([self.stanzas[x] for x in kin], self._words)
+                made = _row(self.file, key, whole, self._kind, self._words, lambda cells: self._finish(kin[-1], cells))
+                made.kin = kin
+                self._made[key] = made
+        return self._made[key]
+
+    def __iter__(self):
+        return iter(self.stanzas)
+
+    def __len__(self):
+        return len(self.stanzas)
+
+    def __contains__(self, key):
+        return key in self.stanzas
+
+
 class Table(Mapping):
     """Rows by key: `table.h100`, `table["h100"]`, `table[["h100", "h200"]]`, or `table.columns` for all at once."""
 
@@ -124,29 +154,28 @@ class Table(Mapping):
 
     @cached_property
     def _rows(self) -> Mapping[str, Row]:
-        """The rows, read at first use if they were given as a function; other threads wait."""
+        """The rows; if they were given as a function, it is called at first use, and other threads wait."""
         if not callable(self._given):
             return self._given
         with _LOCK:
             return self.__dict__.get("_rows") or self._given()
 
     @classmethod
-    def load(cls, path, row=Row, words: Iterable[str] = (), finish=lambda key, cells: None) -> "Table":
-        """Load a TOML file; `finish` may add cells that follow from a row's own cells."""
+    def load(cls, path, **kinds) -> "Table":
+        """Load a TOML file whole, with the choices of `Rows`. Raises ValueError, with its place, for a mistake."""
         path = Path(path) if isinstance(path, str) else path
         try:
             stanzas = tomllib.loads(path.read_text("utf-8"))
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"{path.name}: {error}") from None
-        rows = {}
         for key, stanza in stanzas.items():
             if not isinstance(stanza, dict):
                 raise ValueError(f"{path.name}: {key} = {stanza!r} stands before the first stanza, [key]")
-            kin = _kin(path.name, key, stanzas)
-            whole = _inherited([stanzas[x] for x in kin], words)
-            rows[key] = _row(path.name, key, whole, row, words, lambda cells, k=kin[-1]: finish(k, cells))
-            rows[key].kin = kin
-        return cls(path.name.removesuffix(".toml"), rows)
+        return cls(path.name.removesuffix(".toml"), dict(Rows(path.name, stanzas, **kinds)))
+
+    def naming(self, *texts: str) -> list[Row]:
+        """Return the rows whose stanzas contain one of these texts; only these are made."""
+        return [self[key] for key in self._rows.stanzas.mentioning(*texts)]
 
     def __getitem__(self, key):
         if isinstance(key, (list, tuple)):

@@ -4,15 +4,14 @@ Each letter is a cell of a row of `tables.frameworks`, `tables.libraries` or `ta
 """
 
 from collections.abc import Mapping
-from functools import cache
-from operator import is_
 from types import MappingProxyType
 
-from sympy import Expr, Gt, Max, Min, Piecewise, Rational, Symbol, floor
+from sympy import Gt, Max, Min, Piecewise, Pow, Rational, floor
 from sympy.core.relational import Relational
 
 from scalebook.inference.tail import any_slow
 from scalebook.language import Formula, constant, formula, same, symbol
+from scalebook.language.notation import replaced
 from scalebook.language.renamed import renamed
 from scalebook.pipeline.schedules import Schedule
 
@@ -266,25 +265,14 @@ REACHED = {
 
 def as_run(f: Formula, more: Mapping[str, str] = MappingProxyType({})) -> Formula:
     """Return a formula with kernels' best efficiencies, and the letters in `more`, replaced by the framework's."""
-    reached = tuple((symbol(x), symbol(y)) for x, y in {**REACHED, **more}.items() if x in f.inputs)
-    if not reached:
+    names = {**REACHED, **more}
+    if names.keys().isdisjoint(f.inputs):
         return f
-    return Formula(f.name, f.letter, _renamed(f.rhs, reached), f.sources, f.__doc__, domain=f.domain)
+    places = {symbol(x): symbol(y) for x, y in names.items()}
+    return Formula(f.name, f.letter, replaced(f.rhs, places, _KEPT), f.sources, f.__doc__, domain=f.domain)
 
 
-# What SymPy would compare again, for seconds a block, though letters with other names are as large as they were.
-_COMPARED = (Max, Min, Relational, Piecewise)
-
-
-@cache
-def _renamed(expr: Expr, letters: tuple[tuple[Symbol, Symbol], ...]) -> Expr:
-    """An expression with letters in the place of letters."""
-    if not expr.args:
-        return dict(letters).get(expr, expr)
-    args = [_renamed(x, letters) for x in expr.args]
-    if all(map(is_, args, expr.args)):
-        return expr
-    return expr.func(*args, evaluate=False) if isinstance(expr, _COMPARED) else expr.func(*args)
+_KEPT = (Max, Min, Relational, Piecewise, Pow)
 
 
 def overlap_of(schedule: Schedule) -> Formula:

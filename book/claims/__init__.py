@@ -1,6 +1,6 @@
 """The claims of four articles, sentence by sentence, and whether they hold.  Every number is recomputed on demand.
 
->>> from scalebook.claims import claims
+>>> from scalebook.book.claims import claims
 >>> claims["tf32"].verdict, claims["tf32"].recomputed()
 ('holds only with sparsity', 'holds only with sparsity')
 """

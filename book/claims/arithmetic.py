@@ -100,7 +100,7 @@ def link_ratio(scaleup_bandwidth, link_bandwidth):
 def peak_of_cores(cores, core_rate, clock):
     """Peak of a device from its cores: each does `core_rate` operations per clock; a multiply and an add are two.
 
-    >>> peak_of_cores(cores=132, core_rate="4096 FLOP", clock="1.83 G/s") / 1e12
+    >>> round(peak_of_cores(cores=132, core_rate="4096 FLOP", clock="1.83 G/s") / 1e12, 2)
     989.43
     """
     return cores * core_rate * clock

@@ -1,0 +1,41 @@
+"""The stanzas of a TOML file, each parsed when it is first asked for: a call needs few of a table's hundred rows.
+
+>>> file = Stanzas("a.toml", '[b200]\\nhbm = "8 TB/s"\\n[h100]\\nhbm = "3.35 TB/s"\\n')
+>>> list(file), file["h100"], file.mentioning("8 TB/s")
+(['b200', 'h100'], {'hbm': '3.35 TB/s'}, ['b200'])
+"""
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+
+__all__ = ["Stanzas"]
+
+_HEAD = re.compile(r'^\["?(.+?)"?\]$', re.M)
+
+
+class Stanzas(Mapping):
+    """The stanzas of a file by key, each as `parse` reads it; nothing stands before the first but comments."""
+
+    def __init__(self, name: str, text: str, parse: Callable[[str], dict] = tomllib.loads):
+        self.name, self._parse, self._parsed = name, parse, {}
+        _, *pieces = _HEAD.split(text)
+        self._texts = dict(zip(pieces[::2], pieces[1::2], strict=True))
+
+    def __getitem__(self, key):
+        if key not in self._parsed:
+            self._parsed[key] = self._parse(self._texts[key])
+        return self._parsed[key]
+
+    def __iter__(self):
+        return iter(self._texts)
+
+    def __len__(self):
+        return len(self._texts)
+
+    def __contains__(self, key):
+        return key in self._texts
+
+    def mentioning(self, *texts: str) -> list[str]:
+        """Return the keys of the stanzas that contain one of these texts; no stanza is parsed for it."""
+        return [key for key, own in self._texts.items() if any(x in own for x in texts)]
