@@ -100,7 +100,7 @@ CALLS = {
 }  # fmt: skip
 OWN = {  # letters of a call beside those of its sheet
     "serve.capacity": {"ttft", "tpot"}, "search of serving": {"ttft", "tpot"},
-    "search of training": {"memory_margin", "mtp_blocks", "unread_rerun"},
+    "search of training": {"memory_margin", "mtp_blocks", "unread_rerun", "host_capacity", "offload_memory"},
     "training_step": {"mtp_blocks"},
 }  # fmt: skip
 
