@@ -22,7 +22,8 @@ STEP, USERS = dict(devices=64, global_batch=128, seq=4096), dict(prompt=1000, ou
 QUESTIONS = {
     "decoding llama3_8b h100 batch=1 context=8192 weight_bits=16 kv_bits=16":
         (decoding, (M.llama3_8b, A.h100), dict(batch=1, context=8192, weight_bits=16, kv_bits=16)),
-    "roofline h100 precision=fp8 flops=1e12 traffic=1e9": (roofline, (A.h100.at("fp8"),), dict(flops=1e12, traffic=1e9)),
+    "roofline h100 precision=fp8 flops=1e12 traffic=1e9":
+        (roofline, (A.h100.at("fp8"),), dict(flops=1e12, traffic=1e9)),
     "training_step llama3_8b h100 devices=64 global_batch=128 seq=4096": (training_step, (M.llama3_8b, A.h100), STEP),
     "training_step llama3_70b h200 tp=8 pp=4 dp=2 global_batch=64 seq=8192":
         (training_step, (M.llama3_70b, A.h200), dict(tp=8, pp=4, dp=2, global_batch=64, seq=8192)),
@@ -41,7 +42,8 @@ QUESTIONS = {
         (serve, (M.llama3_8b, A.h100, engines.vllm), USERS | dict(users=16)),
     "serve mixtral_8x7b mi300x tp=4 users=16 prompt=1000 output=200":
         (serve, (M.mixtral_8x7b, A.mi300x), USERS | dict(users=16, tp=4)),
-    "decode_step llama3_8b h100 batch=8 context=4096": (decode_step, (M.llama3_8b, A.h100), dict(batch=8, context=4096)),
+    "decode_step llama3_8b h100 batch=8 context=4096":
+        (decode_step, (M.llama3_8b, A.h100), dict(batch=8, context=4096)),
     "prefill_step llama3_8b h100 read_chunk=4096": (prefill_step, (M.llama3_8b, A.h100), dict(read_chunk=4096)),
     "mixed_step llama3_8b h100 batch=8 context=4096 read_chunk=512":
         (mixed_step, (M.llama3_8b, A.h100), dict(batch=8, context=4096, read_chunk=512)),
@@ -97,7 +99,8 @@ CALLS = {
     "search of decoding": (partial(search, decoding, maximize="batch"), None, BATCHES),
 }  # fmt: skip
 OWN = {  # letters of a call beside those of its sheet
-    "serve.capacity": {"ttft", "tpot"}, "search of serving": {"ttft", "tpot"}, "search of training": {"memory_margin", "mtp_blocks", "unread_rerun"},
+    "serve.capacity": {"ttft", "tpot"}, "search of serving": {"ttft", "tpot"},
+    "search of training": {"memory_margin", "mtp_blocks", "unread_rerun", "host_capacity", "offload_memory"},
     "training_step": {"mtp_blocks"},
 }  # fmt: skip
 
@@ -105,7 +108,7 @@ OWN = {  # letters of a call beside those of its sheet
 @pytest.mark.parametrize("entry", CALLS)
 def test_a_letter_that_an_entry_does_not_use_is_refused(entry):
     call, sheet, letters = CALLS[entry]
-    ignored, row = [], {}
+    ignored = []
     for name in sorted({*NOTATION} - {*letters} - OWN.get(entry, set())):
         given = {**letters, name: 0.3 if NOTATION[name].sign == "share" else 7.0}
         used = decoding.letters
@@ -130,7 +133,7 @@ def test_a_refusal_names_what_uses_the_letter():
     with pytest.raises(TypeError, match="serve does not use cached_tokens, which follows from prompt and output"):
         serve(*LLAMA, **USERS, users=8, cached_tokens=500)
     for call in (NOTATION.__getitem__, lambda x: search(serve, *LLAMA, **AT_RATE, **{x: 1})):
-        with pytest.raises(LookupError, match="the nearest are '\\w+', '\\w+' and '\\w+'"):
+        with pytest.raises(LookupError, match=r"the nearest are '\w+', '\w+' and '\w+'"):
             call("qqqq")
     with pytest.raises(LookupError, match="did you mean 'framework'"):
         search(training_step, *LLAMA, **STEP, framewrok="nemo")
