@@ -26,6 +26,7 @@ from scalebook.inference.rules import reason as serving_reason
 from scalebook.search import search
 from scalebook.tables import accelerators, frameworks, models, precisions
 from scalebook.training import training_step
+from scalebook.training.frameworks import UNNAMED
 from scalebook.training.rules import reason
 
 from .browser import open_page, script
@@ -133,6 +134,21 @@ def test_a_service_is_the_same_in_the_page(page, model, device, precision, engin
     ]  # fmt: skip
     call = lambda *x, **y: serve(*x, **y, engine=engine)  # noqa: E731
     assert held(page, "serve", model, device, precision, several, call, engine=engine) > 40
+
+
+@pytest.mark.parametrize("job", ["train", "serve"])
+def test_a_plan_that_names_no_engine_or_framework_has_the_defaults_of_python(page, job):
+    letters, layout = dict(devices=8), dict(letters=dict(tp=4, pp=1, replicas=2, attention_dp=1, ep=1), words={})
+    letters |= dict(users=16, prompt=1000, output=200) if job == "serve" else dict(global_batch=64, seq=4096)
+    layout["letters"] = layout["letters"] if job == "serve" else dict(tp=4, pp=1, cp=1, ep=1, dp=2, batch=1, chunks=1)
+    plan = dict(job=job, model="llama3_8b", device="h100", precision="bf16", letters=letters, words={}, layout=layout)
+    own = page("answer", plan)["values"]
+    known = {n: x for n, x in (letters | layout["letters"]).items() if n != "ep"}
+    known = {n: x for n, x in known.items() if job == "train" or n != "devices"}
+    row = (training_step if job == "train" else serve)(models.llama3_8b, accelerators.h100.at("bf16"), **known)
+    assert all(near(own[n], row[n]) for n in (("step_time", "memory") if job == "train" else ("ttft", "tpot")))
+    start = made.DEFAULT_PLANS
+    assert start["serve"]["engine"] == serve.engine and start["train"]["framework"] == UNNAMED
 
 
 RANGED = [*cases("ranges of the planner", globals()).values()]
