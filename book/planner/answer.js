@@ -121,7 +121,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   }
   // What a framework hides and fuses, or that none was named.
   function assumed(plan) {
-    if (plan.job !== "train") return "";
+    if (plan.job !== "train") return plan.engine === data.usual.engine ? "The engine is ideal: its host takes no time. Name yours for the times of a real one." : "";
     if ((plan.framework ?? "unnamed") === "unnamed") return "No framework is named, so this is half-way between two ends: everything hidden behind arithmetic and fused, or nothing hidden and every kernel eager. Name yours for a narrower answer.";
     const { dp_overlap: dp = 0, tp_pieces: tp = 0, element_passes: passes = 1, block_launch: launch = 0, block_wait: wait = 0 } = cases.framework(plan);
     const steps = cases.isEager(plan) ? "run one by one (eager)" : passes > 1 ? `cause ${show(passes)} times the memory traffic of fused ones` : "are fused";

@@ -116,7 +116,7 @@ function planCases(engine) {
 
   // A framework's cells with those of its libraries on a device, as scalebook.training.frameworks settles them: of each
   // row what `of` takes of it, by letter.
-  function settled({ framework: key = "unnamed", device, model }, of) {
+  function settled({ framework: key = data.usual.framework, device, model }, of) {
     const row = data.frameworks[key], named = (row.words.libraries ?? "").split(" "), found = { ...of(row) };
     for (const x of Object.values(data.libraries)) {
       const on = x.words.devices.split(" ");
@@ -131,8 +131,8 @@ function planCases(engine) {
   }
   const framework = (plan) => settled(plan, (row) => row.letters);
   // Whether a framework runs the element-wise steps of a block one by one.
-  const isEager = ({ framework: key = "unnamed" }) => data.frameworks[key].words.blocks === "eager";
-  const leavesSequence = ({ framework: key = "unnamed" }) => data.frameworks[key].words.sequence_parallel === "False";
+  const isEager = ({ framework: key = data.usual.framework }) => data.frameworks[key].words.blocks === "eager";
+  const leavesSequence = ({ framework: key = data.usual.framework }) => data.frameworks[key].words.sequence_parallel === "False";
   // How far these may be off, and whose cells they are; null for one that has no ends.
   const frameworkEnds = (plan) => settled(plan, (row) => Object.fromEntries(Object.keys(row.letters).map((x) => {
     const [low, high] = row.ends?.[x] ?? [];
@@ -143,7 +143,7 @@ function planCases(engine) {
   const overlaps = Object.keys(fastest).filter((x) => fastest[x] === 1 && slowest[x] === 0);
   // The words of a strategy that a plan or its framework sets where a layout says nothing else.  Sequence parallelism is
   // on in all plans, which have no blocks without it.
-  function wordsOf({ framework: key = "unnamed", trained }) {
+  function wordsOf({ framework: key = data.usual.framework, trained }) {
     const said = data.frameworks[key].words, found = trained ? { trained } : {};
     for (const x of ["sharding", "recompute", "attention"]) if (x in said) found[x] = said[x];
     return found;
@@ -268,7 +268,7 @@ function planCases(engine) {
     limits: [["ttft", "ttft_target", "ttft"], ["tpot", "tpot_target", "tpot"]], layout: [], ways: [], beside: [], words: {},
     known(plan) {
       const bits = data.precisions[plan.precision] ?? data.precisions.bf16, given = { ...plan.model.letters, ...at(plan.device, plan.precision), ...plan.letters };
-      const own = { ...data.engines[plan.engine ?? data.start.serve.engine].letters };
+      const own = { ...data.engines[plan.engine ?? data.usual.engine].letters };
       if (!hasScales(plan)) delete own.scale_kernels;
       else if ("matmul_fp8_block" in given && !("matmul_efficiency" in plan.letters)) given.matmul_efficiency = given.matmul_fp8_block;
       const usual = { ...data.usual.serve, ...(plan.letters.rate === undefined ? {} : data.usual.rate), ...bits, expert_bits: bits.weight_bits, window_layers: 0, window: 1 };
@@ -287,7 +287,7 @@ function planCases(engine) {
       const { usual, given } = this.known(plan), known = { ...given, ...chosen.letters };
       const ways = ["tp", "pp", "attention_dp"].reduce((x, n) => x * (known[n] ?? 1), 1);
       delete known.devices; // they follow from the ways
-      const usual_ = known.experts && known.attention_dp > 1 ? { exchange: data.engines[plan.engine ?? data.start.serve.engine].words.exchange } : {};
+      const usual_ = known.experts && known.attention_dp > 1 ? { exchange: data.engines[plan.engine ?? data.usual.engine].words.exchange } : {};
       let exchange = exchanged({ ...usual_, ...known, ...chosen.words });
       if (ways === 1 && NETWORK.some((x) => !(x in known))) exchange = "none";
       const own = this.sheet(plan, exchange);

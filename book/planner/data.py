@@ -104,6 +104,7 @@ def planner_data() -> dict:
     said["reads"] = READS
     wide = {n: x.value / 32 for n, x in default_letters_at(32).items() if x.note}
     said["usual"] = dict(train=DEFAULT_LETTERS, wide=wide, serve=Serve.usual, rate=dict(generations=LONG))
+    said["usual"] |= dict(engine=Serve.engine, framework=UNNAMED)
     words = dict(exchange=(*EXCHANGES, "none"), overlap=OVERLAPS)
     said["beyond"] = BEYOND
     said["rules"] = dict(train=rules(TRAINING_RULES, CHOICES), serve=rules(SERVING_RULES, words))
