@@ -273,7 +273,7 @@ def test_a_search_and_its_neighbours_are_the_same(page, plan):
     assert (own["count"], own["fitting"]) == (python.count, python.fitting)
     for a, b in zip(own["best"], python.best, strict=True):
         assert all(near(a["values"][x], b.values[x]) for x in b.values)
-    assert own["best"][0]["letters"] == python.best[0].letters
+    assert own["best"][0]["letters"].items() >= python.best[0].letters.items()
     assert len(own["front"]) == len(python.pareto)
     steps = python.neighbours().steps
     assert [x["said"] for x in own["near"]] == [said for said, _, _ in steps]
@@ -355,13 +355,15 @@ def test_two_pools_that_are_chosen_are_priced_as_those_that_are_found(page, plan
 def test_a_network_that_is_not_known_is_not_lent(page, device):
     """Beyond its scale-up domain such a device prices no layout: `serve` refuses it."""
     asked = dict(devices=8, users=16, prompt=1024, output=1024)
-    plan = dict(job="serve", model="llama3_8b", device=device, precision="bf16", engine="vllm", letters=asked, words={})
-    found, row = page("find", plan | dict(targets=dict(ttft=5, tpot=0.2))), accelerators[device]
-    best, size = found["best"], row.get("scaleup_size", 1)
+    published = accelerators[device].published  # without what is assumed of it
+    own = dict(name=device, words={}, letters=dict(published), source="", sources={})
+    plan = dict(job="serve", model="llama3_8b", device=own, precision="bf16", engine="vllm", letters=asked, words={})
+    found = page("find", plan | dict(targets=dict(ttft=5, tpot=0.2)))
+    best, size = found["best"], published.get("scaleup_size", 1)
     assert best and (BEYOND in found["rejected"]) == (size < 8)
     for one in best:
         assert math.prod(one["letters"][x] for x in ("tp", "pp", "attention_dp")) <= size
-        row = serve(models.llama3_8b, accelerators[device].at("bf16"), engine="vllm", **asked | one["letters"])
+        row = serve(models.llama3_8b, published.at("bf16"), engine="vllm", **asked | one["letters"])
         assert near(one["values"]["tpot"], row.tpot)
 
 
@@ -372,7 +374,10 @@ def test_no_cell_that_a_data_sheet_leaves_out_stops_an_answer(page, job):
     assert [page("lacking", plan) for plan in plans] == [[]] * len(devices)
 
 
-@pytest.mark.parametrize("plan", [SEARCHED[2], ASKED[2] | dict(model="llama3_8b"), SEARCHED[0]], ids=lambda p: p["job"])
+LONG = SEARCHED[0] | dict(letters=SEARCHED[0]["letters"] | dict(train_tokens=1e12))
+
+
+@pytest.mark.parametrize("plan", [SEARCHED[2], ASKED[2] | dict(model="llama3_8b"), LONG], ids=lambda p: p["job"])
 def test_any_device_is_the_best_of_each(page, plan):
     found = page("market", plan)
     rows = {x["device"]: x for x in found["rows"] if "chosen" in x}
@@ -381,11 +386,10 @@ def test_any_device_is_the_best_of_each(page, plan):
     having = [k for k, x in accelerators.items() if len(x.kin) == 1 and f"peak_{plan['precision']}" in x]
     assert sorted(x["device"] for x in found["rows"]) == sorted(having)
     for device in [plan["device"], next(iter(rows))]:
-        best = searched(plan | dict(device=device)).best[0]
-        assert rows[device]["chosen"]["letters"] | best.letters == rows[device]["chosen"]["letters"]
-        letter = "train_time" if plan["job"] == "train" else "million_cost"
-        own = rows[device]["cost" if letter == "million_cost" else "time"]
-        assert letter == "train_time" or near(own, best.row[letter])
+        best, own = searched(plan | dict(device=device)).best[0], rows[device]
+        assert own["chosen"]["letters"].items() >= best.letters.items()
+        cost = bill(best.row).row.train_cost if plan["job"] == "train" else best.row.million_cost
+        assert near(own["cost"], cost)
 
 
 # What is pasted
@@ -795,12 +799,13 @@ def test_a_notebook_has_the_same_planner(chromium, folder):
 def test_what_the_page_loads_is_small(planned):
     """Formulas and sheets of training and serving together, and with them all tables, sources and measured runs.
 
-    Rows of frameworks and libraries, a source for every cell, are 3 kB of it; the differences of eager blocks 3 kB.
+    Rows of frameworks and libraries, a source for every cell, are 3 kB of it; the differences of eager blocks 3 kB, and
+    adapters, modules that run again and the bill of a run 9 kB.
     """
     data = json.loads(planned)
     own = json.dumps({x: data[x] for x in ("formulas", "train", "serve", "rules", "letters")})
-    assert len(gzip.compress(own.encode())) < 60_000
-    assert len(gzip.compress(planned.encode())) < 102_000
+    assert len(gzip.compress(own.encode())) < 66_000
+    assert len(gzip.compress(planned.encode())) < 115_000
 
 
 def test_the_page_itself_is_small():

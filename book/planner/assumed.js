@@ -21,7 +21,7 @@ function planAssumed(cases) {
   }
   function source(plan, { sheet, given }, letter) {
     if (!(letter in given)) return sheet.by.get(letter).sources.join(", ");
-    if (plan.job === "train" && letter in cases.framework(plan)) return plan.framework === data.start.train.framework ? "half-way, no framework is named" : data.frameworks[plan.framework].name;
+    if (plan.job === "train" && letter in cases.framework(plan)) return plan.framework === data.usual.framework ? "half-way, no framework is named" : data.frameworks[plan.framework].name;
     const engine_ = plan.job === "serve" && letter in data.engines[plan.engine].letters && data.engines[plan.engine];
     return engine_ ? engine_.name : letter in cases.at(plan.device, plan.precision) || engine.reads(plan.model)[letter] ? plan.device.name : "the default";
   }

@@ -143,7 +143,7 @@ function planCases(engine) {
   const overlaps = Object.keys(fastest).filter((x) => fastest[x] === 1 && slowest[x] === 0);
   // The words of a strategy that a plan or its framework sets where a layout says nothing else.  Sequence parallelism is
   // on in all plans, which have no blocks without it.
-  function wordsOf({ framework: key = "unnamed", trained }) {
+  function wordsOf({ framework: key = data.usual.framework, trained }) {
     const said = data.frameworks[key].words, found = trained ? { trained } : {};
     for (const x of ["sharding", "recompute", "attention"]) if (x in said) found[x] = said[x];
     return found;
@@ -268,7 +268,7 @@ function planCases(engine) {
     limits: [["ttft", "ttft_target", "ttft"], ["tpot", "tpot_target", "tpot"]], layout: [], ways: [], beside: [], words: {},
     known(plan) {
       const bits = data.precisions[plan.precision] ?? data.precisions.bf16, given = { ...plan.model.letters, ...at(plan.device, plan.precision), ...plan.letters };
-      const own = { ...data.engines[plan.engine ?? data.start.serve.engine].letters };
+      const own = { ...data.engines[plan.engine ?? data.usual.engine].letters };
       if (!hasScales(plan)) delete own.scale_kernels;
       else if ("matmul_fp8_block" in given && !("matmul_efficiency" in plan.letters)) given.matmul_efficiency = given.matmul_fp8_block;
       const usual = { ...data.usual.serve, ...(plan.letters.rate === undefined ? {} : data.usual.rate), ...bits, expert_bits: bits.weight_bits, window_layers: 0, window: 1 };
@@ -287,7 +287,7 @@ function planCases(engine) {
       const { usual, given } = this.known(plan), known = { ...given, ...chosen.letters };
       const ways = ["tp", "pp", "attention_dp"].reduce((x, n) => x * (known[n] ?? 1), 1);
       delete known.devices; // they follow from the ways
-      const usual_ = known.experts && known.attention_dp > 1 ? { exchange: data.engines[plan.engine ?? data.start.serve.engine].words.exchange } : {};
+      const usual_ = known.experts && known.attention_dp > 1 ? { exchange: data.engines[plan.engine ?? data.usual.engine].words.exchange } : {};
       let exchange = exchanged({ ...usual_, ...known, ...chosen.words });
       if (ways === 1 && NETWORK.some((x) => !(x in known))) exchange = "none";
       const own = this.sheet(plan, exchange);

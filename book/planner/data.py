@@ -69,7 +69,7 @@ NOT_OFFERED = ("fp64", "fp6")  # in which nobody trains or serves
 FRAMEWORK = (
     "moe_element_passes", "moe_block_wait", "moe_block_launch", "mtp_blocks", "clamped_experts", "attention_backward",
 )  # fmt: skip
-_FROM = re.compile(r"^from [\d.]+% to [\d.]+% by source; ")  # the ends stand beside it
+_FROM = re.compile(r"^from [\d.]+% to [\d.]+% by source; |; eight in ten of them give .*$")  # the ends stand beside it
 BITS = ("weight_bits", "kv_bits", "activation_bits")
 
 

@@ -122,7 +122,8 @@ function planSearch(cases) {
         one.sheet = own;
         Object.assign(still, known);
       }
-      one.limits = limits.filter(([a, , b]) => one.sheet.by.has(a) && (typeof b !== "string" || one.sheet.by.has(b) || b in s.known));
+      one.limits = limits.filter(([a, , b]) => one.sheet.by.has(a) && (typeof b !== "string" || one.sheet.by.has(b) || b in s.known))
+        .map(([a, relation, b, ...more]) => [a, relation, one.sheet.by.has(b) ? b : s.known[b] ?? b, ...more]); // no formula reads the host's memory
     }
     for (const x of ["dp", "microbatches", ...moved.flat(), ...(job === "serve" ? ["devices"] : [])]) delete still[x];
     if (still.experts) still.ffn ??= 1; // of no blocks
