@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 TARGETS = ("tpot", "ttft")
-_DOUBLINGS = 11  # of the devices of one copy
+_LARGEST = 1024.0  # devices of one copy
 MOST_DEVICES = 100_000  # each number of copies is a layout; a larger number is a typing mistake
 
 
@@ -255,22 +255,21 @@ def users_for(serve, knowns: tuple, letters: Mapping) -> float:
 
 
 def _enough(serve, case: tuple, letters: Mapping, targets: tuple) -> float:
-    """Return a number of devices that serves the request: copies of the smallest layout that meets the targets."""
+    """Return a number of devices that serves the request: copies of the fastest of the smallest layouts."""
     others = {n: x for n, x in letters.items() if n not in ("rate", "users", "replicas")}
     wanted = "rate" if "rate" in letters else "users"
     own = others | {"replicas": [1]} | ({} if "generations" in letters else {"generations": LONG})
-    for devices in (2.0**x for x in range(_DOUBLINGS)):
-        try:
-            layouts = Layouts(serve, devices, targets, False, False, False)
-            found = search(layouts, *case, maximize="request_rate", against="request_rate", **own, progress=False)
-        except TypeError:  # the search itself says which cell is lacking
-            return 1.0
-        except ValueError:  # more devices may hold it
-            continue
-        row = found.best[0].row
-        copies = np.ceil(quantity(wanted, letters[wanted]) / row["request_rate" if wanted == "rate" else "users"])
-        return min(float(row.devices * copies), MOST_DEVICES)
-    return devices
+    layouts = Layouts(serve, _LARGEST, targets, False, False, False)
+    try:
+        front = search(layouts, *case, maximize="request_rate", against="devices", **own, progress=False).pareto
+    except TypeError:  # the search itself says which cell is lacking
+        return 1.0
+    except ValueError:  # nothing holds the model within the targets
+        return _LARGEST
+    most = 2.0 ** np.ceil(np.log2(min(x.devices for x in front)))
+    row = max((x for x in front if x.devices <= most), key=lambda x: x.request_rate).row
+    copies = np.ceil(quantity(wanted, letters[wanted]) / row["request_rate" if wanted == "rate" else "users"])
+    return min(float(row.devices * copies), MOST_DEVICES)
 
 
 # The request of a search

@@ -66,7 +66,8 @@ def refuse_unused(problem: Problem, letters: Mapping) -> None:
     """Raise TypeError for a letter of the call that no strategy uses.  The space's default value of it is no harm."""
     space = problem.space
     within = {x for f in space.within(problem) for x in needs(f)} | {x for text in space.limits for x in text.split()}
-    known = {"memory_margin", "devices", *space.layout, *space.words, *space.needed, *space.follows, *within}
+    known = {"memory_margin", "devices", *space.layout, *space.words, *space.needed, *space.follows, *space.offloads}
+    known |= within
     own = {n: problem.letters.get(n, (problem.values.get(n),)) for n in letters}
     left = [n for n in letters if n not in known and own[n] != (space.letters.get(n, ""),)]
     rows = tuple(x for x in problem.knowns if not isinstance(x, Formula))

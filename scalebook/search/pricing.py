@@ -4,7 +4,6 @@ import math
 import pickle
 from collections import Counter
 from collections.abc import Callable
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -123,24 +122,27 @@ def price(problem: Problem, combinations: list[tuple[int, dict]], places: range)
 
     planned = planned_for(problem, combinations)
     with np.errstate(all="ignore"):
-        for slab in slabs(problem, planned.layouts, places, [x for _, x in combinations], rejected):
+        for slab in slabs(problem, layouts(problem), places, [x for _, x in combinations], rejected):
             if len(slab.places):
-                for pricing, kept in each_sheet(planned, slab, reject):
+                for pricing, kept in each_sheet(planned, problem, slab, reject):
                     found = pricing.best(kept, found, reject)
     return found._replace(rejected=rejected)
 
 
-def each_sheet(planned: "Planned", slab: Slab, reject: Callable, first: tuple[int, ...] = ()):
+def each_sheet(planned: "Planned", problem: Problem, slab: Slab, reject: Callable, first: tuple[int, ...] = ()):
     """Yield the Pricing of each combination of words, and the rows that rules allow; combinations `first` come first.
 
     `reject(name, rows, numbers)` counts the strategies that a rule leaves out at some rows.
     """
-    problem, evaluated = planned.problem, Evaluated(planned.plan, slab.columns, len(slab.places))
-    said = {}
+    evaluated = Evaluated(planned.plan, slab.columns, len(slab.places))
+    said, known = {}, {}
     for place, sheet in [*((None, planned.sheets[i]) for i in first), *enumerate(planned.sheets)]:
         if place not in first:
-            parts = distinct(problem, sheet.words, slab, said)
-            kept = np.flatnonzero(nonempty(parts))
+            key = problem.judged_by(sheet.words)
+            if key not in known:
+                parts = distinct(problem, sheet.words, slab, said)
+                known[key] = parts, np.flatnonzero(nonempty(parts))
+            parts, kept = known[key]
             if len(kept):
                 pricing = Pricing(problem, sheet, evaluated, slab, parts)
                 yield pricing, pricing.allowed(kept, reject, said)
@@ -164,9 +166,8 @@ class Planned:
 
     def __init__(self, problem: Problem, combinations: list[tuple[int, dict]], has_bounds: bool = False):
         space, axes = problem.space, {n: problem.letters[n] for n in problem.on_axes}
-        self.problem = problem
         self.plan = Plan(problem.columned, axes, space.solved)
-        self.sheets, uses = [], []
+        self.sheets, seen = [], set()
         for bound in (x.bound for x in problem.limits if not isinstance(x.bound, str)):
             self.plan.constant(bound)  # now, because the plan cannot change during evaluation
         for place, words in combinations:
@@ -183,31 +184,31 @@ class Planned:
                     conditions.append((f"{name} has a value", name, {name: letters[name]}))
             least = least_of(self.plan, symbol(problem.axes[0]), own.formulas, letters) if has_bounds else None
             self.sheets.append(_Sheet(place, words, letters, conditions, [], least))
-            uses.append(self._used(self.sheets[-1]))
-        seen = set()
-        for sheet, used in zip(reversed(self.sheets), reversed(uses), strict=True):
-            sheet.last.extend(used - seen)
-            seen |= used
+        for sheet in reversed(self.sheets):
+            sheet.last.extend(self.plan.above(_ends(problem, sheet), seen.__contains__))
+            seen.update(sheet.last)
 
-    @cached_property
-    def layouts(self) -> np.ndarray:
-        return layouts(self.problem)
 
-    def _used(self, sheet):
-        problem = self.problem
-        ends = {sheet.letters[x] for x in (*problem.axes, *(problem.space.solve[1] if problem.space.solve else ()))}
-        ends |= {sheet.letters[x] for y in problem.limits for x in (y.letter, y.bound) if x in sheet.letters}
-        ends |= {x for _, _, places in sheet.conditions for x in places.values()}
-        ends |= set() if sheet.least is None else {sheet.least}
-        return set(self.plan.above(ends))
+def _ends(problem: Problem, sheet: _Sheet) -> set[int]:
+    """Return the places of a sheet's results."""
+    ends = {sheet.letters[x] for x in (*problem.axes, *(problem.space.solve[1] if problem.space.solve else ()))}
+    ends |= {sheet.letters[x] for y in problem.limits for x in (y.letter, y.bound) if x in sheet.letters}
+    ends |= {x for _, _, places in sheet.conditions for x in places.values()}
+    return ends | (set() if sheet.least is None else {sheet.least})
 
 
 _PLANS: dict[bytes, Planned] = {}
 
 
 def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None) -> Planned:
-    """Return the Planned of a task.  The next task with the same problem (or the same `of`, if given) reuses it."""
-    key = pickle.dumps((problem if of is None else of, combinations))
+    """Return the Planned of a task.  The next task with the same problem (or the same `of`, if given) reuses it.
+
+    So does the next number of devices, because in a layout that number is a column.
+    """
+    letters = {n: x for n, x in problem.letters.items() if n not in problem.space.layout}
+    fixed = {n: x for n, x in problem.fixed.items() if n not in problem.columned}
+    known = problem.sheet, problem.knowns, letters, fixed, problem.columned, problem.axes, problem.limits
+    key = pickle.dumps((known if of is None else of, combinations))
     if key not in _PLANS:
         _PLANS.clear()
         _PLANS[key] = Planned(problem, combinations, has_bounds=of is not None)
@@ -225,7 +226,10 @@ class Pricing:
         """Return the rows that the rules about words and the domains of formulas allow, and count the others."""
         # if offloading is searched, the limits decide where there is room for it
         words = self.sheet.words | {"offload": self.problem.always_offloads}
-        for name, holds in ruled(self.problem, self.slab, words):
+        key = "rules", *self.problem.judged_by(words)
+        if key not in said:
+            said[key] = list(ruled(self.problem, self.slab, words))
+        for name, holds in said[key]:
             rows = self._keep(rows, holds[rows], name, reject)
         for name, condition, places in self.sheet.conditions:
             if any(map(self.plan.is_wide, places.values())):

@@ -52,6 +52,7 @@ class Problem:
     is_rising: bool = False
     on_axes: tuple[str, ...] = field(init=False)
     in_rows: tuple[str, ...] = field(init=False)
+    judged: tuple[str, ...] = field(init=False)  # the words that a rule or a condition depends on
 
     def __post_init__(self):
         on_axes, size = [], 1
@@ -64,6 +65,8 @@ class Problem:
         in_rows = (x for x in self.letters if x not in on_axes and x not in self.space.layout)
         object.__setattr__(self, "on_axes", tuple(x for x in self.letters if x in on_axes))
         object.__setattr__(self, "in_rows", tuple(in_rows))
+        needed = ruled.union(self.space.idle, *map(needs, self.space.idle.values()))
+        object.__setattr__(self, "judged", tuple(x for x in self.words if x in needed))
 
     @property
     def space(self) -> Space:
@@ -87,6 +90,10 @@ class Problem:
             columns[name] = called_with(follows, {**self.values, **columns})
         return columns
 
+    def judged_by(self, words: Mapping) -> tuple:
+        """Return a key that combinations of words share if rules and conditions treat them alike."""
+        return tuple(words[n] for n in self.judged)
+
     def first(self, name: str) -> Any:
         """Return the value that a letter or word keeps where it makes no difference."""
         values = self.words.get(name) or self.letters[name]
@@ -105,7 +112,14 @@ class Problem:
 def word_combinations(problem: Problem) -> list[dict]:
     """Return the combinations of words in order, except combinations that repeat another for every layout."""
     found = [dict(zip(problem.words, x, strict=True)) for x in itertools.product(*problem.words.values())]
-    return [x for x in found if all(part.any() for part in distinct(problem, x))]
+    kept = {key for key, (x, _) in _kinds(problem, found).items() if all(y.any() for y in distinct(problem, x))}
+    return [x for x in found if problem.judged_by(x) in kept]
+
+
+def _kinds(problem: Problem, combinations: list[dict]) -> dict[tuple, tuple[dict, int]]:
+    """Return, for each kind of combination that rules tell apart, the first one and how many there are."""
+    numbers = Counter(map(problem.judged_by, combinations))
+    return {problem.judged_by(x): (x, numbers[problem.judged_by(x)]) for x in reversed(combinations)}
 
 
 def distinct(
@@ -227,7 +241,8 @@ def looked_through(problem: Problem, layouts: np.ndarray, places: range) -> Iter
 def stand_for(problem: Problem, slab: "Slab", combinations: list[dict]) -> np.ndarray:
     """Count the strategies that each row stands for, over all combinations of words."""
     said: dict = {}
-    return sum(counts(problem, distinct(problem, words, slab, said)) for words in combinations)
+    kinds = _kinds(problem, combinations).values()
+    return sum(number * counts(problem, distinct(problem, words, slab, said)) for words, number in kinds)
 
 
 def slabs(
@@ -270,9 +285,9 @@ def about(problem: Problem, whole: np.ndarray, combinations: list[dict]) -> tupl
         share *= len(slab.places) / COUNTED
         slab = slab.take(random.choice(len(slab.places), COUNTED, replace=False))
     total = 0
-    for words in combinations:
+    for words, number in _kinds(problem, combinations).values():
         holds = _all(ruled(problem, slab, words | {"offload": problem.always_offloads}), slab)
-        total += int(counts(problem, distinct(problem, words, slab))[holds].sum())
+        total += number * int(counts(problem, distinct(problem, words, slab))[holds].sum())
     return round(total * share), share == 1
 
 

@@ -193,7 +193,7 @@ class _Swept:
             # price the words of the best so far first: their values rule out most other strategies
             words, often = np.unique(self.best[:, 2].astype(int), return_counts=True)
             first = tuple(words[np.argsort(-often, kind="stable")][:FIRST].tolist())
-            for pricing, kept in each_sheet(self.planned, part, partial(self._reject, sizes), first):
+            for pricing, kept in each_sheet(self.planned, self.one, part, partial(self._reject, sizes), first):
                 if len(kept):
                     self._price(pricing, kept, sizes)
             self._join()

@@ -70,6 +70,21 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     >>> training_sheet(LLAMA, None, Strategy(recompute="full")).formulas["step_time"].inputs[:2]
     ('bubble_time', 'cp_exposed')
     """
+    is_tiled = any(f.letter == "backward_reached" for f in more)
+    formulas = [*_formulas_of(dense, moe, strategy, is_tiled)]
+    used = {i for f in formulas for i in f.inputs}
+    own = host.of_framework(moe is not None, strategy.schedule, used)
+    for _ in range(3):  # formulas used by the formulas used, and so on
+        used |= {i for f in (*own, *more) if f.letter in used for i in f.inputs}
+    formulas += [f for f in own if f.letter in used]
+    formulas += [f for f in more if f.letter in used]
+    return Sheet("training step", *formulas, doc="A training step, its time and memory.")
+
+
+@cache
+@uncollected()
+def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_tiled: bool) -> list[Formula]:
+    """Return a sheet's formulas without those that follow from what is known of the device and of the framework."""
     schedule, sharding = strategy.schedule, strategy.sharding
     x = symbol
     sent = x("batch") * x("seq") * x("hidden") / (x("tp") * x("cp")) * x("activation_bits") / 8
@@ -107,15 +122,7 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
     formulas += muon_formulas(dense, moe, strategy) if strategy.optimizer.mode else ()
     if strategy.kernels == "ideal":  # the optimizer streams at full bandwidth too
         formulas = [f.compose(_WHOLE_STREAM) if f.letter == "optimizer_time" else f for f in formulas]
-    tiled = any(f.letter == "backward_reached" for f in more)
-    formulas = [host.as_run(f, {"attention_backward": "backward_reached"} if tiled else {}) for f in formulas]
-    used = {i for f in formulas for i in f.inputs}
-    own = host.of_framework(moe is not None, strategy.schedule, used)
-    for _ in range(3):  # formulas used by the formulas used, and so on
-        used |= {i for f in (*own, *more) if f.letter in used for i in f.inputs}
-    formulas += [f for f in own if f.letter in used]
-    formulas += [f for f in more if f.letter in used]
-    return Sheet("training step", *formulas, doc="A training step, its time and memory.")
+    return [host.as_run(f, {"attention_backward": "backward_reached"} if is_tiled else {}) for f in formulas]
 
 
 def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | bool) -> Sheet:
