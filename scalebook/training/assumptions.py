@@ -46,6 +46,11 @@ def grouped_efficiency_padded(training_efficiency, capacity_factor):
     return training_efficiency / capacity_factor
 
 
+saved_bits_as_computed = same(
+    "saved_bits_as_computed", "saved_bits", "activation_bits", "korthikanti2022 §4.1",
+    "Bits per activation kept for the backward pass: as many as it is computed with.",
+)  # fmt: skip
+
 training_wide_alone = same(
     "training_wide_alone", "training_bf16", "matmul_bf16", "deepseek2024-v3 §3.3.1",
     "Efficiency in training of products that stay in 16 bits when others are narrower: the same as alone.",

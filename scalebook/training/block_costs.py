@@ -141,7 +141,7 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
         | {
             "block_params": params,
             "block_routed_params": routed,
-            "saved_activations": _saved(forward, strategy),
+            "saved_activations": _saved(forward, strategy).xreplace({symbol("activation_bits"): symbol("saved_bits")}),
             "working_activations": _saved(whole, strategy),
             "block_flops": trained(forward.flops),  # for the whole model: what several devices hold is counted once
             "again_flops": trained(_less_unread(back, _again_flops)),

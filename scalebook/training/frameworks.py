@@ -92,7 +92,7 @@ def _with_further_tokens(model: Mapping, letters: Mapping) -> Mapping:
 def words_of(framework: Framework) -> dict:
     """Return the framework's defaults for a strategy's words."""
     said = {n: x for n, x in framework.words.items() if n in WORDS}
-    return {n: next(v for v in WORDS[n].values if str(v) == x) for n, x in said.items()}
+    return {n: next((v for v in WORDS[n].values if str(v) == x), x) for n, x in said.items()}
 
 
 class Between:

@@ -86,6 +86,7 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
         *totals.TOTALS,
         filled,
         *kernels.DEFAULT_FORMULAS,
+        assumptions.saved_bits_as_computed,
         schedule.bubble,
         parts.HEADS[schedule.ends],
         schedule.exposed,
