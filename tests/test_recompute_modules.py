@@ -53,7 +53,7 @@ def test_deepseek_v3_fits_as_it_was_trained():
     """2,048 H800: its framework caches activations of products in 8 bits, keeps moments in 16, and recomputes some."""
     device = accelerators.h800.at("fp8")
     none, published, full = (
-        training_step(models.deepseek_v3, device, frameworks.deepseek, **RUN, **said)
+        training_step(models.deepseek_v3, device, frameworks.deepseek, **RUN | dict(dp=128) | said)
         for said in (dict(recompute="none"), {}, dict(recompute="full"))
     )
     assert published.words == {} and "19.9 s" in published.interval("step_time")
