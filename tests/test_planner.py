@@ -219,6 +219,10 @@ def test_days_and_dollars_are_the_bill_of_python(page):
         prices = page("prices", [plan, dict(letters={}, words=words)])
         assert [x["kind"] for x in prices] == [x.kind for x in own.prices]
         assert all(near(x["cost"], y.cost) for x, y in zip(prices, own.prices, strict=True))
+        plan["letters"] |= dict(memory_margin=0.1, ep_overlap=0)  # of a search, and of a model with experts
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            exec(page("python", [plan, dict(letters={}, words=words)]), {})
+        assert said.getvalue().endswith(f"{own}\n" if more else "\n") and f"{row.step_time}"[:12] in said.getvalue()
 
 
 ASSUMED = [
