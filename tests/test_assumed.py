@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from scalebook.inference import serve
+from scalebook.search import search
 from scalebook.tables import accelerators, links, models
 from scalebook.training import training_step
 
@@ -58,3 +59,17 @@ def test_a_table_shows_what_is_assumed_and_having_takes_what_is_published():
 @pytest.mark.parametrize(("precision", "rate"), [("fp8", 20e15), ("fp4", 40e15)])
 def test_mi455x_has_the_rates_that_its_source_prints(precision, rate):
     assert accelerators.mi455x.at(precision).peak_flops == rate
+
+
+def test_a_search_marks_what_rests_on_assumed_cells():
+    devices = [accelerators.h100, accelerators.gaudi3]
+    found = search(serve, MODEL, devices, rate=20, tpot="<30 ms", progress=False, **REQUEST)
+    rests = {x.device: x.assumed for x in found.best}
+    assert not rests[accelerators.h100.name] and "price_hour" in rests[accelerators.gaudi3.name]["million_cost"]
+    table, marked = repr(found).splitlines(), accelerators.gaudi3.name
+    assert all(
+        ("≈" in line) == (accelerators.gaudi3.name in line) for line in table if "Intel" in line or "NVIDIA" in line
+    )
+    assert "peak_vector, price_hour" in table[-1] and table[-1] in found._repr_html_()
+    assert dict(zip(found.to_dict()["device"], found.to_dict()["assumed"], strict=True))[accelerators.h100.name] is None
+    assert '"peak_vector, price_hour"' in found.to_csv()

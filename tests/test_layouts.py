@@ -196,3 +196,13 @@ def test_a_device_that_holds_nothing_is_left_out_and_said():
     found = search(serve, DEEPSEEK, [H100.at("fp8"), B200.at("fp8")], devices=8, rate=1, tp=[8], **ASKED)
     assert "without NVIDIA H100 SXM at fp8 (what leaves out most: cache_room" in repr(found) and found.is_whole
     assert {x.device for x in found.best} == {"NVIDIA B200 at fp8"}
+
+
+@pytest.mark.parametrize("asked", [dict(rate=20, tpot="<30 ms"), dict(users=64, tpot="<50 ms")])
+def test_each_device_has_its_own_limit_as_if_it_were_searched_alone(asked):
+    devices = [accelerators.l40s, accelerators.h200, accelerators.b200]
+    together = search(serve, models.llama3_70b, devices, **asked, **ASKED)
+    for device, one in zip(devices, together.searches, strict=True):
+        alone = search(serve, models.llama3_70b, device, **asked, **ASKED)
+        assert one.count == alone.count and one.rejected == alone.rejected
+        assert [x.values | x.letters for x in one.best] == [x.values | x.letters for x in alone.best]

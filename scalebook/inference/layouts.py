@@ -110,6 +110,7 @@ class Layouts:
     has_users: bool
     is_priced: bool
     name: str = "serve"
+    is_open: bool = False  # each device has its own limit, the fewest that serve
 
     def __reduce__(self):
         return type(self), tuple(getattr(self, x.name) for x in fields(self))
@@ -161,6 +162,10 @@ class Layouts:
 
 class ExplainedLayouts(Layouts):
     """A `Layouts` that also explains why no layout meets the request, and which comes nearest."""
+
+    def sized(self, case: tuple, letters: Mapping) -> "Layouts":
+        """Return the layouts of one device, with its limit."""
+        return replace(self, devices=_enough(self.serve, case, letters, self.targets)) if self.is_open else self
 
     def unmet(self, cases: list[tuple], letters: Mapping, rejected: set[str]) -> str:
         """Return the explanation, or "" if none of the known reasons applies."""
@@ -249,27 +254,23 @@ def users_for(serve, knowns: tuple, letters: Mapping) -> float:
     return users
 
 
-def _enough(serve, cases: list[tuple], letters: Mapping, targets: tuple) -> float:
-    """Return a number of devices that serves the request, on each device that can: copies of the smallest layout."""
-    others, most = {n: x for n, x in letters.items() if n not in ("rate", "users", "replicas")}, 1.0
+def _enough(serve, case: tuple, letters: Mapping, targets: tuple) -> float:
+    """Return a number of devices that serves the request: copies of the smallest layout that meets the targets."""
+    others = {n: x for n, x in letters.items() if n not in ("rate", "users", "replicas")}
     wanted = "rate" if "rate" in letters else "users"
     own = others | {"replicas": [1]} | ({} if "generations" in letters else {"generations": LONG})
-    for case in cases:
-        for devices in (2.0**x for x in range(_DOUBLINGS)):
-            try:
-                layouts = Layouts(serve, devices, targets, False, False, False)
-                found = search(layouts, *case, maximize="request_rate", against="request_rate", **own, progress=False)
-            except TypeError:  # the search itself says which cell is lacking
-                break
-            except ValueError:  # more devices may hold it
-                continue
-            row = found.best[0].row
-            copies = np.ceil(quantity(wanted, letters[wanted]) / row["request_rate" if wanted == "rate" else "users"])
-            most = max(most, min(float(row.devices * copies), MOST_DEVICES))
-            break
-        else:
-            most = max(most, 2.0 ** (_DOUBLINGS - 1))
-    return most
+    for devices in (2.0**x for x in range(_DOUBLINGS)):
+        try:
+            layouts = Layouts(serve, devices, targets, False, False, False)
+            found = search(layouts, *case, maximize="request_rate", against="request_rate", **own, progress=False)
+        except TypeError:  # the search itself says which cell is lacking
+            return 1.0
+        except ValueError:  # more devices may hold it
+            continue
+        row = found.best[0].row
+        copies = np.ceil(quantity(wanted, letters[wanted]) / row["request_rate" if wanted == "rate" else "users"])
+        return min(float(row.devices * copies), MOST_DEVICES)
+    return devices
 
 
 # The request of a search
@@ -305,8 +306,6 @@ def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
             "a search of layouts needs a rate or users, from which the fewest devices follow, or the most devices that "
             "may be used: give rate=..., users=... or devices=..."
         )
-    if devices is None and is_open:
-        devices = _enough(serve, cases, letters, targets)
     for name, x in (("devices", devices), *targets):
         if x is not None and not isinstance(quantity(name, x), float):
             raise TypeError(f"{name} is the most that may be, and so one number, not {x!r}")
@@ -321,4 +320,5 @@ def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
     is_priced = "price_hour" in letters or all(
         any(isinstance(x, Row) and "price_hour" in x for x in case) for case in cases
     )
-    return ExplainedLayouts(serve, devices, targets, "rate" in letters, has_users, is_priced), letters
+    is_open &= devices is None
+    return ExplainedLayouts(serve, devices, targets, "rate" in letters, has_users, is_priced, is_open=is_open), letters

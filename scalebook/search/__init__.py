@@ -81,10 +81,11 @@ def search(
         sheet, letters = sheet.posed([x for x, _ in cases], letters)
     found: list[Search] = []
     lacking: dict[str, TypeError] = {}  # devices whose rows lack a cell
-    questions = [(rows, device, own) for rows, device in cases for own in sizes_of(sheet, letters)]
-    for rows, device, own in questions:
+    own_sheet = getattr(sheet, "sized", lambda rows, letters: sheet)
+    questions = [(own_sheet(x, letters), x, device, own) for x, device in cases for own in sizes_of(sheet, letters)]
+    for thing, rows, device, own in questions:
         try:
-            problem = problem_of(sheet, rows, minimize, maximize, against, subject_to, lift, best, own)
+            problem = problem_of(thing, rows, minimize, maximize, against, subject_to, lift, best, own)
             refuse_unused(problem, own)
             found.append(_searched(problem, most, executor, progress, device))
         except TypeError as error:
@@ -98,7 +99,7 @@ def search(
     if not any(x.best or x.note for x in found):
         rejected = {n for x in found for n in x.rejected}
         able = [x for x, device in cases if device not in lacking]
-        said = sheet.unmet(able, letters, rejected) if hasattr(sheet, "unmet") else ""
+        said = thing.unmet(able, letters, rejected) if hasattr(thing, "unmet") else ""
         why = "; ".join(f"{x.device}: {_nothing(x)}" if x.device else _nothing(x) for x in found)
         remarks = [x.remark for x in found if x.remark]
         raise NothingFits("; ".join([said or f"no strategy can run; {why}", *remarks]))

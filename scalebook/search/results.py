@@ -56,6 +56,22 @@ class Found:
         """Everything that the sheet computes for this strategy."""
         return self._problem.sheet(*self._problem.knowns, **self._call_letters)
 
+    @cached_property
+    def assumed(self) -> dict[str, list[str]]:
+        """The letters shown that rest on cells which no data sheet prints, each with the names of these cells."""
+        rows = (x for x in self._problem.knowns if isinstance(x, Row))
+        known = {n for row in rows for n, cell in row.cells.items() if cell.is_assumed}
+        cells = self.row.cells if known else {}
+        shown = [n for n in dict.fromkeys([*self._problem.axes, *self._problem.space.shown]) if n in cells]
+        rests = {n: sorted(x for x in known & {n, *cells[n].letters} if cells[x].is_assumed) for n in shown}
+        return {n: x for n, x in rests.items() if x}
+
+    def _said(self, letters) -> list[str]:
+        """Return the values of letters as text, marked if they rest on assumed cells."""
+        values = {**{n: self.row[n] for n in letters if n not in self.values and n in self.row}, **self.values}
+        said = {n: show(values[n], NOTATION[n].unit) for n in letters if n in values}
+        return [f"≈ {said[n]}" if n in self.assumed else said.get(n, "") for n in letters]
+
     def __call__(self, **letters) -> Row:
         """Return the row of this strategy with some letters or words changed."""
         return self._problem.sheet(*self._problem.knowns, **self._call_letters | letters)
@@ -174,11 +190,15 @@ class Search(Frame):
         return dict.fromkeys([*names, *several])
 
     def records(self) -> list[dict]:
-        """Return the best strategies as dictionaries: device, objectives, letters, words and what else is shown."""
+        """Return the best strategies as dictionaries: device, objectives, letters, words and what else is shown.
+
+        `assumed` names the cells of the device that no data sheet prints and that what is shown rests on.
+        """
         more = [n for n in ("devices", *self._shown) if n not in self.problem.axes]
         return [
             ({"device": x.device} if x._search.device else {})
             | x.values | x.letters | x.words | {n: x.row.get(n) for n in more}
+            | ({"assumed": _cells_of([x])} if x.assumed else {})
             for x in self.best
         ]  # fmt: skip
 
@@ -194,21 +214,34 @@ class Search(Frame):
         devices = ["device"] * any(x._search.device for x in self.best)
         rows = []
         for i, x in enumerate(self.best):
-            values, more = _shown(x.values, axes), _shown(x.row, shown)
+            values, more = x._said(axes), x._said(shown)
             chosen = [short(getattr(x, n, "")) for n in names]
             rows.append([str(i + 1), *values, *(x.device for _ in devices), *chosen, *more])
         yield ["", *axes, *devices, *names, *shown], rows, "best"
         yield ["by", "strategies"], [[n, f"{x:,}"] for n, x in self.rejected.items()], "left out"
 
+    @property
+    def _listed(self) -> list[Found]:
+        """The strategies in the tables."""
+        return self.best
+
     def __repr__(self):
-        return "\n\n".join([self._summary, *(aligned([heads, *rows], gap="  ") for heads, rows, _ in self._tables())])
+        tables = (aligned([heads, *rows], gap="  ") for heads, rows, _ in self._tables())
+        return "\n\n".join([self._summary, *tables, *_explained(self._listed)])
 
     def _repr_html_(self):
-        return styled(f"<p>{html.escape(self._summary)}</p>", *(page_table(*x) for x in self._tables()))
+        said = (f"<p>{html.escape(x)}</p>" for x in _explained(self._listed))
+        return styled(f"<p>{html.escape(self._summary)}</p>", *(page_table(*x) for x in self._tables()), *said)
 
 
-def _shown(values, letters) -> list[str]:
-    return [show(values[n], NOTATION[n].unit) if n in values else "" for n in letters]
+def _cells_of(found: Iterable[Found]) -> str:
+    return ", ".join(sorted({n for x in found for own in x.assumed.values() for n in own}))
+
+
+def _explained(found: list[Found]) -> list[str]:
+    """Explain the mark of assumed values, if any strategy has one."""
+    cells = _cells_of(found)
+    return [f"≈ rests on cells that no data sheet prints, assumed from comparable devices: {cells}"] if cells else []
 
 
 def _order(problem):
@@ -250,14 +283,17 @@ class Devices(Search):
         said = list(filter(None, (x.remark for x in self.searches)))
         return "; ".join(said) if len(said) <= 3 else ""  # of more, each stands with its device
 
+    @property
+    def _listed(self):
+        return [x.best[0] for x in self.searches if x.best] + self.best
+
     def _tables(self):
         yield from super()._tables()
         axes, key = dict.fromkeys(self.problem.axes), _order(self.problem)
         found = sorted((x for x in self.searches if x.best), key=lambda x: key(x.best[0]))
         sizes = ["devices"] if "devices" in self._several else []
         rows = [
-            [x.device, *(f"{x.problem.values[n]:g}" for n in sizes), *_shown(x.best[0].values, axes), x.remark]
-            for x in found
+            [x.device, *(f"{x.problem.values[n]:g}" for n in sizes), *x.best[0]._said(axes), x.remark] for x in found
         ]
         rows += [[n, *[""] * (len(sizes) + len(axes)), why] for n, why in self.without.items()]
         yield ["device", *sizes, *axes, "without"], rows, "the best of each device"

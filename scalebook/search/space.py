@@ -134,8 +134,9 @@ class Searchable(Protocol):
 
     It may have `letters`, all that it takes, and `targets`, letters whose values are the most that may be.  It may have
     `posed(cases, letters)`, which interprets a call whose letters are not its choices: it returns the thing to search
-    instead, and the remaining letters.  That thing may have `unmet(cases, letters, rejected)`, the sentence
-    to raise if nothing was found.  `cases` are the positional rows, once per device.
+    instead, and the remaining letters.  That thing may have `sized(rows, letters)`, which returns the thing to search
+    for one device, and `unmet(cases, letters, rejected)`, the sentence to raise if nothing was found.  `cases` are the
+    positional rows, once per device.
     """
 
     name: str
