@@ -101,8 +101,8 @@ class Evidence:
 
     - `off`: the log of measured over predicted time of each row.
     - `elasticities`: by uncertain input, the change in per cent of each row's prediction per per cent of the input.
-    - `readings`: for rows that can be understood in several ways, the log of each prediction over the one used, one line
-      per reading; `chances`: their probabilities.
+    - `readings`: for rows that may mean several things, the log of each meaning's prediction over the one used, a line
+      per meaning; `chances`: their probabilities.
     - `devices`: keys of the rows' devices, "" if unknown.
     - `repeats`: how many rows of the set have the same prediction, such as one machine submitted by many.
     """
