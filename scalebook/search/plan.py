@@ -248,7 +248,7 @@ class Columns:
             self._codes.append((codes, len(self.values[name])))
 
     def key(self, bits: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return each distinct combination's first row, and each row's combination, for the inputs in the mask `bits`."""
+        """Return each distinct combination's first row, and each row's combination, for the inputs in `bits`."""
         if bits not in self._keys:
             mixed, span = np.zeros(self.size, np.int64), 1
             for place, (codes, count) in enumerate(self._codes):
@@ -323,7 +323,7 @@ class Block:
         self._values: dict[int, np.ndarray] = {}
 
     def value(self, place: int) -> np.ndarray:
-        """Return the value at a place as an array over the axes and, last, the rows; unused dimensions may be 1 long."""
+        """Return the value at a place as an array over the axes and, last, the rows; other dimensions have length 1."""
         if place not in self._values:
             plan, values = self.evaluated.plan, self._values
             for x in self.evaluated.late(place):

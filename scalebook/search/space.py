@@ -80,8 +80,8 @@ class Space:
 
     - `solve`: a quantity that follows from the choices, the quantities it is found by, and a function of (`at`, shape)
       that returns its values. `at(name, values)` returns a quantity at trial values.
-    - `is_front`: True if the Pareto front is the answer. `shown`: quantities to show next to a strategy's choices, if the
-      first of them has a value.
+    - `is_front`: True if the Pareto front is the answer. `shown`: quantities to show next to a strategy's choices, if
+      the first of them has a value.
     - `remark`: function that returns what a reader should know about the rejected strategies, counted by name.
     """
 
@@ -168,7 +168,7 @@ class PlainSheet:
         return Space(limits=tuple(f"{x} <= hbm_capacity" for x in held), reason=self._reason, is_signed=True)
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
-        """Return the sheet, the rows to call it with, and the inputs.  Raises TypeError for an input it does not use."""
+        """Return the sheet, the rows to call it with, and the inputs.  Raises TypeError for an unused input."""
         if stray := next((x for x in letters if x not in self._sheet.letters), None):
             raise TypeError(unused(self.name, stray, self._sheet.letters))
         return self._sheet, knowns, dict(letters)
