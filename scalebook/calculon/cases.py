@@ -45,7 +45,7 @@ def _either(choice, yes: Formula, no: Formula) -> Formula:
 
 
 def by_tier(way: str, values: Sequence) -> Expr:
-    """Return an expression that picks one of several values, one per network, by the network that `way` (tp, ...) uses."""
+    """Return an expression that picks one of several values, one per network: the network that `way` (tp, ...) uses."""
     *others, last = map(sympify, values)
     if all(x == last for x in others):
         return last
