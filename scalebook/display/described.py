@@ -94,7 +94,7 @@ class Described:
         self._uncertain()
 
     def checked(self, state: Mapping) -> dict:
-        """Return a state of all controls: given values, else the start.  Raises an error for a value not on offer."""
+        """Return the state of all controls, by default the start.  Raises an error for a value that is not on offer."""
         if strange := [x for x in state if x not in self.options]:
             raise TypeError(f"{strange[0]!r} is no control here; {nearest(str(strange[0]), self.options)}")
         whole = self.start | dict(state)

@@ -167,7 +167,7 @@ class Formula:
         return expression(self.__wrapped__(**{x: given[x] if x in given else symbol(x) for x in names}))
 
     def compose(self, *formulas: "Formula") -> "Formula":
-        """Replace inputs by formulas that compute them.  Raises ValueError for one unused or repeated, or a circle."""
+        """Replace inputs by formulas that compute them.  Raises ValueError for an unused formula or a circle."""
         for x in formulas:
             if not isinstance(x, Formula):
                 said = f"such as other.solve(letter), not with {quoted(x)}"
