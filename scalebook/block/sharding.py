@@ -1,4 +1,4 @@
-"""Splitting a block over devices: tensor, sequence, context and expert parallelism as transformations of its listing.
+"""Split a block over devices by tensor, sequence, context and expert parallelism; each returns a new block.
 
 >>> [c.kind for c in GPT.then(tensor_parallel, sequence_parallel).collectives]
 ['all_gather', 'reduce_scatter', 'all_gather', 'reduce_scatter']
@@ -28,10 +28,10 @@ def _map(tensor: Tensor, names: tuple[str, ...], way: str) -> Tensor:
 
 
 def shard(block: Block, way: str, *names: str) -> Block:
-    """Split indices `way` ways (a letter: "tp"). A sum over a split index ends in an all-reduce.
+    """Split the named dimensions of a block's tensors over devices; a sum over one of them ends in an all-reduce.
 
-    Raises LookupError for an index the block lacks and ValueError for one that a function needs whole (a norm, a
-    softmax) or that is already split this way.
+    `way` names the number of devices, such as "tp". Raises LookupError for a dimension that the block lacks and
+    ValueError for one that a function needs whole (a norm, a softmax) or that is already split this way.
 
     >>> from scalebook.block.listing import parse
     >>> print(shard(parse("y[batch seq hidden] = z[batch seq ffn] W[ffn hidden]"), "tp", "ffn")["y"])

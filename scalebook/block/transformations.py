@@ -1,4 +1,4 @@
-"""Transformations of a block's listing on one device: a key-value cache, fusion, recomputation, biases."""
+"""Changes to a block on one device: a key-value cache, fusion, recomputation, no biases; each returns a new block."""
 
 from dataclasses import replace
 
@@ -43,9 +43,9 @@ def _named(block: Block, names: tuple[str, ...]) -> set[str]:
 
 
 def fuse(block: Block, *names: str, kernel: str) -> Block:
-    """Run lines as one kernel. Tensors that only these lines use are neither moved to memory nor saved.
+    """Run the named operations as one kernel, which keeps tensors that only they use out of memory.
 
-    The backward kernel recomputes them, for which a softmax saves one fp32 number per row.
+    The backward kernel recomputes these tensors, for which a softmax saves one fp32 number per row.
 
     >>> fuse(LLAMA, "up", "gate", "active", "down", kernel="feed_forward").kernels[-2].name
     'feed_forward'
@@ -62,7 +62,7 @@ def fuse(block: Block, *names: str, kernel: str) -> Block:
 
 
 def recompute(block: Block, *names: str) -> Block:
-    """Recompute these lines in the backward pass: the group's inputs are saved, and its inner tensors are not.
+    """Recompute the named operations in the backward pass: it saves their inputs, but not the tensors between them.
 
     >>> "active" in recompute(LLAMA, "active", "down").saved_tensors
     False
@@ -72,7 +72,7 @@ def recompute(block: Block, *names: str) -> Block:
 
 
 def attention_core(block: Block) -> tuple[str, ...]:
-    """Return the names of the tensors from the scores to the weighted values, which FlashAttention fuses.
+    """Return the names of the operations from the scores to the weighted values, which FlashAttention fuses.
 
     >>> attention_core(GPT)
     ('scores', 'probs', 'dropped', 'mix')
@@ -116,7 +116,7 @@ def full(block: Block) -> Block:
 
 
 def drop(block: Block, *names: str) -> Block:
-    """Keep none of these lines' results, whatever reads them: the backward pass recomputes each where it needs it.
+    """Save none of the named results: the backward pass recomputes each wherever it needs it.
 
     >>> {"h1", "h2"} & set(drop(LLAMA, "h1", "h2").saved_tensors)
     set()

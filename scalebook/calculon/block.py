@@ -205,9 +205,10 @@ class _Sums:
 
 
 def block_formulas(choices: Choices, tables: Tables, mended: frozenset[str] = frozenset()) -> list[Formula]:
-    """Return the formulas of a block under Calculon's assumptions, for one set of choices and one kind of machine.
+    """Return Calculon's formulas for a transformer block: times, FLOPs, traffic and bytes held, one quantity each.
 
-    `mended` names quirks (of `scalebook.calculon.quirks`) to leave out.
+    `choices` are the options of a strategy, `tables` the machine's efficiencies. `mended` names quirks of Calculon (see
+    `scalebook.calculon.quirks`) to leave out.
 
     >>> from scalebook.calculon import library
     >>> block = block_formulas(Choices(exchange="rs_ag"), library.systems["a100_80g"].tables(library.sample))
@@ -218,7 +219,7 @@ def block_formulas(choices: Choices, tables: Tables, mended: frozenset[str] = fr
 
 
 def of_block(choices: Choices, tables: Tables) -> tuple[Choices, Tables]:
-    """Return choices and tables with the parts that make no difference to a block reset, so that caches are shared."""
+    """Return both arguments, each part that does not affect a block set to a default, so that caches are shared."""
     return replace(choices, **_ELSEWHERE), replace(tables, far=(), networks=tables.networks[:1])
 
 

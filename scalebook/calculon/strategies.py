@@ -46,10 +46,10 @@ _WITHIN = (
 
 
 class Strategies:
-    """A Calculon machine whose strategies can be searched. Calling it with a strategy prices that strategy.
+    """A machine of Calculon, as a thing that `search` can search. Call it with a strategy to get that step's results.
 
     The search space is Calculon's: every tp that divides hidden and heads, every pp that divides the layers, every
-    interleaving and micro-batch that divides evenly, each network for each parallel dimension, and all words and
+    interleaving and micro-batch that divides evenly, each network for each parallel dimension, and all options and
     offloads. The batch of a step is the largest multiple of dp up to global_batch, and the search minimizes the time
     per sequence. Raises ValueError for a `datatype` (of the arithmetic) that the machine does not have.
 
@@ -74,7 +74,7 @@ class Strategies:
 
     @cached_property
     def space(self) -> Space:
-        """The description of the strategies that a search needs."""
+        """The description of these strategies that `search` needs."""
         far = ("offload_memory <= host_capacity",) if self.machine.far.capacity else ()
         return Space(
             words=_WORDS,
@@ -156,10 +156,7 @@ class Strategies:
     # Pricing
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
-        """Return the sheet for a strategy's words, and the rows and letters to call it with.
-
-        Choices other than words are letters of the sheet.
-        """
+        """Return the sheet for a strategy's options, and the rows and values to call it with."""
         letters = {n: x for n, x in letters.items() if n != "offload"}
         words = {n: letters.pop(n) for n in _WORDS if n in letters}
         words["gather_again"] &= _IDLE["gather_again"](words["exchange"], words["recompute"])

@@ -1,4 +1,4 @@
-"""Arrange the text of a figure: break long lines, and keep tick labels and line names apart."""
+"""Arrange the text of a figure: break long lines, and keep tick labels and names of lines from overlapping."""
 
 import warnings
 from itertools import pairwise
@@ -20,7 +20,7 @@ END = "sb-end"  # the name of a line, at its end
 
 
 def arrange(figure, under=0.0):
-    """Arrange the axes with `under` points free below them. A figure that is too low becomes higher."""
+    """Arrange a figure's axes with `under` points free below them. A figure that is too low for its text grows."""
     for _ in range(6 if (engine := figure.get_layout_engine()) else 0):
         if under:
             engine.set(rect=(0, under / figure.bbox.height, 1, 1 - under / figure.bbox.height))
@@ -33,7 +33,7 @@ def arrange(figure, under=0.0):
 
 
 def spread(ax: Axes) -> None:
-    """Push the names at the ends of lines apart, from the top down, so that none leaves the axes."""
+    """Move the names at the right ends of lines apart, from the top down, so that all are readable."""
     ends = [x for x in ax.texts if x.get_gid() == END]
     unit = ax.figure.dpi / 72
     places = {x: ax.transData.transform(x.xy)[1] / unit for x in ends}

@@ -1,4 +1,4 @@
-"""Stacked bars of a training step's time and memory, one for each run."""
+"""Stacked bars that compare the time and the memory of training steps."""
 
 from collections.abc import Mapping
 
@@ -25,7 +25,7 @@ AWAY = ("weight_away", "gradient_away", "optimizer_away", "activation_away")
 
 
 def time_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
-    """Draw the parts of a step in seconds; parts that are zero in every run are left out.
+    """Draw a stacked bar for each training step, with the parts of its time in seconds. `runs` maps names to results.
 
     >>> from scalebook.tables import accelerators, models
     >>> from scalebook.training import training_step
@@ -37,18 +37,20 @@ def time_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
 
 
 def memory_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
-    """Draw the parts of the memory of the fullest device, in gigabytes."""
+    """Draw a stacked bar for each training step, with the parts of the memory of its fullest device, in gigabytes."""
     return _stack(runs, MEMORY, "memory of the fullest device (GB)", "B", "Where the memory goes", ax)
 
 
 def away_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
-    """Draw what a device keeps in the second tier, in gigabytes, in the colours of `memory_bars`."""
+    """Draw the memory that each run offloads, per device, in gigabytes, in the colours of `memory_bars`."""
     title = "What lies in the second tier"
     return _stack(runs, AWAY, "memory in the second tier, per device (GB)", "B", title, ax)
 
 
 def bandwidth_table(run: Row) -> Grid:
-    """Return a table of the bandwidths that hide each dimension and all at once, next to the device's own.
+    """Return a table of the bandwidth that each parallel dimension needs for its messages to hide behind arithmetic.
+
+    There is a column for each network, a line for all dimensions together, and one for what the device has.
 
     >>> from scalebook.tables import accelerators, frameworks, models
     >>> from scalebook.training import training_step

@@ -102,7 +102,7 @@ def slowing_by_cores(cores, exchange_cores):
 
 @cache
 def parts_of_step(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work: Work) -> dict[str, Expr]:
-    """Return the parts of a step's time by name; with half batches, messages count only where they are not hidden.
+    """Return the time of a serving step by part; with two-batch overlap, messages count only where they are not hidden.
 
     >>> len(parts_of_step(LLAMA, None, Work("decode", overlap="half_batches")))
     9
@@ -131,7 +131,7 @@ def _half(time: Expr) -> Expr:
 
 @cache
 def messages_of(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work: Work) -> Formula:
-    """Return the time of all messages of a step, hidden or not, as a formula of its sheet.
+    """Return the formula for the time of all messages of a serving step, hidden or not.
 
     >>> messages_of(LLAMA, None, Work("decode", overlap="half_batches")).letter
     'messages_time'

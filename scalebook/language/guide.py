@@ -1,4 +1,4 @@
-"""What a call takes and gives, for `help`, `?` and completion: its letters by group, with units, meanings and defaults.
+"""Documentation of what a call takes and gives, for `help`, `?` and completion, with units and defaults.
 
 >>> from .formula import Formula
 >>> from .notation import symbol
@@ -35,10 +35,10 @@ class _OfInstance:
 
 
 class Guided:
-    """Something that is called with letters: its docstring lists them by group, with units and defaults.
+    """Base class of things that are called with named inputs: it generates their docstring and signature.
 
-    `takes` maps letters and words to their defaults or None, `gives` lists results, and `choices` maps words to values.
-    `doc` says what it does.
+    `takes` maps inputs to their defaults or None, `gives` lists results, and `choices` maps options to their values.
+    `doc` says what a call does.
     """
 
     choices: Mapping[str, Iterable] = {}

@@ -1,4 +1,4 @@
-"""Sources by key, from TOML files: `[key]` with title, author, year and url.  Formulas and cells cite "key place"."""
+"""Publications by key, from TOML files: `[key]` with title, author, year and url.  Formulas cite "key place"."""
 
 import html
 from collections import ChainMap
@@ -12,7 +12,7 @@ __all__ = ["SOURCES", "Sources", "cite", "cite_html"]
 
 
 class Sources(Mapping):
-    """All sources by key."""
+    """Publications and web pages that formulas and table cells cite, by key."""
 
     def __init__(self):
         self._folders, self._files, self._lock = [], ChainMap(), RLock()

@@ -54,7 +54,7 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def dimension(unit: str) -> tuple[int, ...]:
-    """Return the powers of byte, second, joule and dollar in a unit.
+    """Return the powers of byte, second, joule and dollar in a unit: (1, -1, 0, 0) for "B/s".
 
     >>> dimension("B/s"), dimension("W"), dimension("$/h")
     ((1, -1, 0, 0), (0, -1, 1, 0), (0, -1, 0, 1))
@@ -204,7 +204,7 @@ def show_tex(value: float, unit: str = "") -> str:
 def check(formula, trials: int = 64, seed: int = 0) -> None:
     """Raise ValueError unless the formula holds in every system of units.
 
-    It measures the same quantities in random other units of bytes, seconds, joules and dollars.  The right-hand side
+    It computes the same quantities in random other units of bytes, seconds, joules and dollars.  The right-hand side
     must change exactly as the left-hand side does, so Max, ceiling and Piecewise need no rules of their own.
     """
     if not formula.inputs:
@@ -228,5 +228,5 @@ def check(formula, trials: int = 64, seed: int = 0) -> None:
 
 
 def words_in(text: str, replace) -> str:
-    """Replace every word of an expression's text by `replace(word)`."""
+    """Replace every name in the text of an expression by `replace(name)`."""
     return re.sub(r"[A-Za-z_]\w*", lambda m: replace(m.group()), text)

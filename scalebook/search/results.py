@@ -18,7 +18,7 @@ __all__ = ["Devices", "Found", "Neighbours", "Search"]
 
 
 class Found:
-    """One strategy.  Its letters, its words and the two values it was ranked by are attributes."""
+    """One strategy of a search.  Its inputs and the two objectives are attributes, such as `found.tp`."""
 
     def __init__(self, search: "Search", record: Iterable[float]):
         problem = search.problem
@@ -43,7 +43,7 @@ class Found:
 
     @property
     def knowns(self) -> dict:
-        """Letters and words to pass to the sheet by keyword.  Letters that the sheet does not use are left out."""
+        """The strategy's inputs, to pass to the searched sheet by keyword."""
         solved = self._problem.space.solved
         return self._call_letters | {n: float(self.row[n]) for n in solved}
 
@@ -53,7 +53,7 @@ class Found:
 
     @cached_property
     def row(self) -> Row:
-        """Everything that the sheet computes for this strategy."""
+        """Everything that the searched sheet computes for this strategy."""
         return self._problem.sheet(*self._problem.knowns, **self._call_letters)
 
     @cached_property
@@ -78,7 +78,7 @@ class Found:
 
     @property
     def call(self) -> str:
-        """The call that gives this strategy's row, as text.  Positional arguments are shown as `...`."""
+        """The call that returns this strategy's row, as text.  Positional arguments are shown as `...`."""
         said = ", ".join(f"{n}={x:g}" if isinstance(x, float) else f"{n}={x!r}" for n, x in self.knowns.items())
         return f"{self._problem.sheet.name}(..., {said})"
 
@@ -121,7 +121,7 @@ def _digits(place: int, names: tuple[str, ...], letters: dict) -> tuple[int, dic
 
 
 class Best(list):
-    """The best strategies, as a list.  An index beyond its end raises IndexError with the reason."""
+    """A list of the best strategies.  An index beyond its end raises IndexError with the reason."""
 
     def __init__(self, strategies, note: str):
         super().__init__(strategies)
@@ -140,8 +140,8 @@ class Search(Frame):
 
     - `best`: the best strategies in order, each with a `row`.
     - `pareto`: the strategies that no other strategy beats in both objectives.
-    - `rejected`: the number of strategies that each rule, formula without a value, or limit leaves out. Each strategy
-      is counted once, under the first of these.
+    - `rejected`: how many strategies each rule, limit, or formula without a value leaves out. Each strategy is counted
+      once, under the first of these.
     - `count`: the number of strategies that have a price. `seconds`: how long the search took.
     - `note`: what is missing, and why, unless the search `is_whole`. `device`: its name, if several were searched.
     """
@@ -162,7 +162,7 @@ class Search(Frame):
         return self.count - sum(self.rejected.get(x.name, 0) for x in self.problem.limits)
 
     def neighbours(self, place: int = 0):
-        """List each single change to a strategy, by default the best: its cost, and why it is worse or impossible."""
+        """List all single changes to one of the best strategies: what each costs, and why it is worse or impossible."""
         return Neighbours(self.best[place]._search, self.best[place])
 
     # Showing
@@ -178,7 +178,7 @@ class Search(Frame):
 
     @property
     def remark(self) -> str:
-        """A sentence from the space about the strategies that were left out, or ""."""
+        """A sentence on the rejected strategies that a reader should know, or ""."""
         return self.problem.space.remark(self.problem, self.rejected)
 
     @property
@@ -190,9 +190,9 @@ class Search(Frame):
         return dict.fromkeys([*names, *several])
 
     def records(self) -> list[dict]:
-        """Return the best strategies as dictionaries: device, objectives, letters, words and what else is shown.
+        """Return the best strategies as one dictionary each: device, objectives, inputs, and whatever else is shown.
 
-        `assumed` names the cells of the device that no data sheet prints and that what is shown rests on.
+        `assumed` names the device's cells that no data sheet prints and that a shown value rests on.
         """
         more = [n for n in ("devices", *self._shown) if n not in self.problem.axes]
         return [
@@ -251,9 +251,9 @@ def _order(problem):
 
 
 class Devices(Search):
-    """The joined result of one search on several devices: `searches`.  Each strategy found has a `device`.
+    """The joined result of one search on several devices; `searches` has each.  A strategy found has a `device`.
 
-    `without` says of each device that is left out why.
+    `without` says for each device without any strategy why.
     """
 
     def __init__(self, searches: list[Search], without: dict[str, str], left: list[str]):
@@ -306,10 +306,10 @@ class Devices(Search):
 
 
 class Neighbours:
-    """Single changes to a strategy: the possible ones first, from the best objective on, then the impossible ones.
+    """Single changes to a strategy.  Possible changes come first, best objective first, then impossible ones.
 
-    `steps` are triples: what changes, the value of the objective (None if the step is impossible), and why it is worse:
-    which part of the objective grows, or which rule forbids it.
+    `steps` are triples: what changes; the value of the objective (None if impossible); and why it is worse, such as the
+    part of the objective that grows or the rule that forbids it.
     """
 
     def __init__(self, search: Search, found: Found):

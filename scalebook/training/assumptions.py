@@ -1,6 +1,6 @@
-"""Measured assumptions of a training step, which no data sheet states. Each is a formula that you can swap or override.
+"""Measured values that a training step needs and no data sheet states. Each is a formula that you can replace.
 
-A device's own cell, or a value given in a call, takes precedence over these.
+A device's own table cell, or a value given in a call, takes precedence over these.
 """
 
 from sympy import Max, Min, ceiling

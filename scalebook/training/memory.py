@@ -76,7 +76,9 @@ _NONE = tuple(
 def bytes_of(
     what: str, sharding: Sharding, dense: Expr, routed: Expr, optimizer: Optimizer = OPTIMIZERS["adam"]
 ) -> Expr:
-    """Bytes of `what` ("weight", "gradient" or "optimizer") on one device, for `dense` and `routed` parameters.
+    """Return the bytes of `what` ("weight", "gradient" or "optimizer") on one device, as an expression.
+
+    `dense` and `routed` are the numbers of parameters outside experts and in experts.
 
     >>> bytes_of("optimizer", SHARDINGS["zero1"], symbol("dense_params"), S.Zero)
     dense_params*optimizer_bits/(8*shards)
@@ -89,7 +91,7 @@ def bytes_of(
 
 @cache
 def sharing(shards: str, among: str) -> Expr:
-    """Return the number of devices that share one copy: 1 if `among` is "one", a "group" of them, or "all" `shards`.
+    """Return the number of devices that share one copy, for `among`: "one", a "group" of them, or "all" `shards`.
 
     >>> sharing("shards", "group"), sharing("shards", "one")
     (Min(shard_group, shards), 1)
