@@ -176,11 +176,10 @@ def test_a_search_is_a_table(tmp_path, monkeypatch):
     columns = found.to_dict()
     assert {len(x) for x in columns.values()} == {4}
     assert columns["device"] == [x.device for x in found.best] and columns["step_time"][0] == found.best[0].step_time
-    row = found.best[0].row
-    days, energy = columns["train_time"][0], columns["train_energy"][0]
-    assert days == row.train_time and columns["train_cost"][0] == row.train_cost and "train_time" in repr(found)
-    assert energy == pytest.approx(64 * row.tdp * days / 3.6e9)
-    assert columns["train_rate"][0] == pytest.approx(1e12 / days)
+    bill = found.best[0].row.answer.bill.row  # with failures, as the answer and the planner say it
+    for name in ("train_time", "train_cost", "run_energy"):
+        assert columns[name][0] == bill[name] and name in repr(found)
+    assert columns["train_rate"][0] == found.best[0].row.train_rate > 1e12 / columns["train_time"][0]
     text = found.to_csv(tmp_path / "found.csv")
     assert (tmp_path / "found.csv").read_text() == text and text.splitlines()[0] == ",".join(columns)
     assert float(text.splitlines()[1].split(",")[1]) == columns["step_time"][0]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from scalebook.language import NOTATION, Formula, Row
+from scalebook.language import NOTATION, Cell, Formula, Row
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.language.units import show
 
@@ -57,18 +57,27 @@ class Found:
         return self._problem.sheet(*self._problem.knowns, **self._call_letters)
 
     @cached_property
+    def billed(self) -> dict[str, Cell]:
+        """All quantities of the row. Days, energy and dollars of training are those of its bill, with failures."""
+        bill = getattr(self.row.answer, "bill", None)
+        return self.row.cells | (bill.row.cells if bill else {})
+
+    @cached_property
     def assumed(self) -> dict[str, list[str]]:
         """The letters shown that rest on cells which no data sheet prints, each with the names of these cells."""
         rows = (x for x in self._problem.knowns if isinstance(x, Row))
         known = {n for row in rows for n, cell in row.cells.items() if cell.is_assumed}
-        cells = self.row.cells if known else {}
+        cells = self.billed if known else {}
         shown = [n for n in dict.fromkeys([*self._problem.axes, *self._problem.space.shown]) if n in cells]
         rests = {n: sorted(x for x in known & {n, *cells[n].letters} if cells[x].is_assumed) for n in shown}
         return {n: x for n, x in rests.items() if x}
 
     def _said(self, letters) -> list[str]:
         """Return the values of letters as text, marked if they rest on assumed cells."""
-        values = {**{n: self.row[n] for n in letters if n not in self.values and n in self.row}, **self.values}
+        values = {
+            **{n: self.billed[n].value for n in letters if n not in self.values and n in self.billed},
+            **self.values,
+        }
         said = {n: show(values[n], NOTATION[n].unit) for n in letters if n in values}
         return [f"≈ {said[n]}" if n in self.assumed else said.get(n, "") for n in letters]
 
@@ -197,7 +206,7 @@ class Search(Frame):
         more = [n for n in ("devices", *self._shown) if n not in self.problem.axes]
         return [
             ({"device": x.device} if x._search.device else {})
-            | x.values | x.letters | x.words | {n: x.row.get(n) for n in more}
+            | x.values | x.letters | x.words | {n: x.billed[n].value if n in x.billed else None for n in more}
             | ({"assumed": _cells_of([x])} if x.assumed else {})
             for x in self.best
         ]  # fmt: skip
@@ -206,7 +215,7 @@ class Search(Frame):
     def _shown(self) -> tuple[str, ...]:
         """The letters that a space shows next to choices, if the first of them has a value."""
         shown = tuple(n for n in self.problem.space.shown if n not in self.problem.axes)
-        return shown if shown and self.best and any(shown[0] in x.row for x in self.best) else ()
+        return shown if shown and self.best and any(shown[0] in x.billed for x in self.best) else ()
 
     def _tables(self):
         axes, shown = dict.fromkeys(self.problem.axes), self._shown
