@@ -66,7 +66,7 @@ def test_a_search_marks_what_rests_on_assumed_cells():
     found = search(serve, MODEL, devices, rate=20, tpot="<30 ms", progress=False, **REQUEST)
     rests = {x.device: x.assumed for x in found.best}
     assert not rests[accelerators.h100.name] and "price_hour" in rests[accelerators.gaudi3.name]["million_cost"]
-    table, marked = repr(found).splitlines(), accelerators.gaudi3.name
+    table = repr(found).splitlines()
     assert all(
         ("≈" in line) == (accelerators.gaudi3.name in line) for line in table if "Intel" in line or "NVIDIA" in line
     )
