@@ -165,10 +165,6 @@ def product_time(size: Product, traffic: Expr, phase: str, wide: bool, grouped: 
     """Seconds of a matrix product, as an expression. A weight gradient reads and writes the sum over micro-batches.
 
     A `wide` product stays in 16 bits if others are quantized; a `grouped` one is of experts.
-
-    >>> four = Product(*map(symbol, ("rows", "columns", "inner", "copies")))
-    >>> symbol("attention_peak") in product_time(four, symbol("traffic"), "", True, False).free_symbols
-    True
     """
     if grouped:
         if phase == "weight_gradient":
@@ -185,9 +181,5 @@ def product_time(size: Product, traffic: Expr, phase: str, wide: bool, grouped: 
 
 
 def both_passes(forward: Block, quantized: bool = False) -> tuple[Work, ...]:
-    """Return the kernels of a block and of its backward pass, each with its time.
-
-    >>> {w.phase for w in both_passes(LLAMA)} == {"forward", "input_gradient", "weight_gradient"}
-    True
-    """
+    """Return the kernels of a block and of its backward pass, each with its time."""
     return *work(forward, "forward", quantized), *work(backward(forward), quantized=quantized)

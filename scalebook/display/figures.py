@@ -158,12 +158,7 @@ def bars(
 
 
 def confrontation(result: Result, ax: Axes | None = None, kinds: list[str] | None = None) -> Axes:
-    """Draw predicted against measured values, with a mark for each kind of row and a line where they are equal.
-
-    >>> from scalebook.measurements import confront
-    >>> confrontation(confront("batch1_decode")).get_xlabel()
-    'measured (token/s)'
-    """
+    """Draw predicted against measured values, with a mark for each kind of row and a line where they are equal."""
     ax = ax or plt.gca()
     rows = zip(result.rows, result.fitted, strict=True)
     group = ["calibrated on" if fitted else result.confrontation.group(row) for row, fitted in rows]

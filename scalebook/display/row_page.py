@@ -1,10 +1,4 @@
-"""Show a result in a notebook: first the answers, then their parts, then a folded list of everything else.
-
->>> from scalebook import decoding
->>> from scalebook.tables import accelerators, models
->>> answers(decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16))[:4]
-['token_time', 'decode_memory', 'decode_rate', 'idle_fraction']
-"""
+"""Show a result in a notebook: first the answers, then their parts, then a folded list of everything else."""
 
 from collections.abc import Iterable
 

@@ -1,10 +1,4 @@
-"""Domains of formulas: conditions under which a formula holds, each with words for error messages.
-
->>> from .notation import symbol
->>> groups = Condition("multiples of pp micro-batches", sympy.Eq(sympy.Mod(symbol("microbatches"), symbol("pp")), 0))
->>> groups.holds({"microbatches": np.array([8.0, 12.0]), "pp": 8.0})
-array([ True, False])
-"""
+"""Domains of formulas: conditions under which a formula holds, each with words for error messages."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -7,7 +7,7 @@
 >>> ridge, ridge(peak_flops="989 TFLOP/s", hbm_bandwidth="3.35 TB/s")
 (ridge_intensity = peak_flops/hbm_bandwidth, 295.2238805970149)
 
-Values may be arrays.  If some letters are unknown, the result is a formula, which can be solved for any of its letters.
+Values may be arrays.  If some inputs are missing, the result is a formula, which can be solved for any of them.
 
 >>> ridge(peak_flops=1e15).solve("hbm_bandwidth")
 hbm_bandwidth = 1000000000000000/ridge_intensity

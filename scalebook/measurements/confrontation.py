@@ -1,10 +1,4 @@
-"""A confrontation: a set of published measurements, the prediction for each, and the errors.
-
->>> from scalebook.measurements import confront
->>> result = confront("batch1_floor")
->>> result.summary["rows"], bool((result.predicted >= result.measured).all())
-(120, True)
-"""
+"""A confrontation: a set of published measurements, the prediction for each, and the errors."""
 
 import html
 from collections import Counter

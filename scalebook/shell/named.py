@@ -87,11 +87,7 @@ def things_with(letter: str) -> list[str]:
 
 
 def find(name: str) -> Sheet | Formula | Searchable:
-    """Return the sheet, formula or Searchable of this name.  Raises LookupError, with the nearest names, for others.
-
-    >>> find("weight_memory")
-    weight_memory = params*weight_bits/8
-    """
+    """Return the sheet, formula or Searchable of this name.  Raises LookupError, with the nearest names, for others."""
     if word(name, "what is called") in _FIRST:
         return getattr(importlib.import_module(f"scalebook.{_FIRST[name]}"), name)
     if name not in things():
@@ -150,9 +146,6 @@ def read(thing, texts: Mapping[str, str], **rows: str) -> tuple[tuple[Row, ...],
 
     `rows` names a model, a device, its precision, its cluster, and a link.  Raises as `row` and `value` do, and
     LookupError for a precision that the device lacks.
-
-    >>> read(find("decoding"), {"batch": "8"}, device="h100", precision="fp8")[1]
-    {'batch': 8.0}
     """
     found = {kind: row(name, [kind]) for kind, name in rows.items() if kind in ROWS}
     if (precision := rows.get("precision")) is not None:

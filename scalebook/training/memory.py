@@ -211,11 +211,7 @@ def memory_formulas(
     sharding: Sharding = SHARDINGS["zero1"], schedule: Schedule = SCHEDULES["1f1b"], offload: bool = False, is_frozen:
     bool = False, optimizer: Optimizer = OPTIMIZERS["adam"],
 ) -> tuple[Formula, ...]:  # fmt: skip
-    """Return the formulas of memory by kind at a given `stage`, and of the fuller of the first and the last stage.
-
-    >>> [f.letter for f in memory_formulas(SHARDINGS["zero3"])][:3]
-    ['weight_memory', 'gradient_memory', 'optimizer_memory']
-    """
+    """Return the formulas of memory by kind at a given `stage`, and of the fuller of the first and the last stage."""
     strategy = sharding, schedule, is_frozen, optimizer
     here = symbol("stage"), symbol("held_microbatches")
 
