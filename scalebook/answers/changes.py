@@ -1,4 +1,4 @@
-"""What to change next: single changes to a call with the gain of each; those that need no other hardware come first."""
+"""What to change next: single changes to a call and the gain of each. Changes without other hardware come first."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping

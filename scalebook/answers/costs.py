@@ -72,8 +72,8 @@ def bill(run: Row, **letters) -> Bill | None:
     """Return days, energy and dollars for training on a run's `train_tokens`, or None if the run has no `train_tokens`.
 
     `letters` adds inputs that the run lacks: `device_mtbf`, `storage_bandwidth` and `restart_time`, or the
-    `device_price` and `service_life` of a bought device.  The price of renting needs `price_hour`, that of owning
-    `device_price`.
+    `device_price` and `service_life` of a bought device.  The cost of renting needs `price_hour`; the cost of owning
+    needs `device_price`.
     """
     if "train_tokens" not in run or "train_rate" not in run:
         return None

@@ -181,7 +181,7 @@ class Tensor:
 
     @property
     def read(self) -> Expr:
-        """Bytes that a kernel reads: of routed experts, only those that some token of the batch visits."""
+        """Bytes that a kernel reads. Of routed experts it reads only those that tokens of the batch visit."""
         return self.visited("visited_experts") * self.width
 
 
@@ -211,7 +211,7 @@ class Op:
 
     @property
     def name(self) -> str:
-        """The name of the operation, which is that of its first result."""
+        """The name of the operation: the name of its first result."""
         return self.outs[0].name
 
     @cached_property

@@ -131,7 +131,8 @@ def _is_grouped(tensors: list[Tensor]) -> bool:
 def trained(cost: Expr, tensors: Iterable[Tensor] = ()) -> Expr:
     """Rewrite a cost for training, where the context is the new tokens themselves.
 
-    `tensors` are those of the cost: if key-value heads are split over more devices than heads, several hold one head.
+    `tensors` are the tensors behind the cost: if their key-value heads are split over more devices than there are
+    heads, several devices hold the same head.
 
     >>> trained(symbol("context") * symbol("hidden"))
     hidden*seq

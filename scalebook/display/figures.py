@@ -110,8 +110,8 @@ def curve(
     """Draw a formula, or a quantity that a sheet computes, against one of its inputs.
 
     `against` names the input and `values` are its values; `knowns` and `letters` give the others. `answer` names the
-    sheet's quantity. `look` has keywords of Matplotlib's `plot`. Without a label, a known part of a sum has its own
-    colour.
+    sheet's quantity. `look` has keywords of Matplotlib's `plot`. If `label` is not given, a known part of a sum has its
+    own colour.
 
     >>> from scalebook.machine.roofline import ridge_intensity
     >>> curve(ridge_intensity, "hbm_bandwidth", [1e12, 2e12], peak_flops=1e15).get_xlabel()

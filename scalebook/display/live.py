@@ -33,7 +33,7 @@ def stored(widget, bundle, made_of: Mapping):
 class Calculator(anywidget.AnyWidget):
     """The widget that `calculator` returns. Python and the browser share its state.
 
-    `state` has the value of each control, `values` all quantities, and `texts` the answers. Without a sheet in Python,
+    `state` has the value of each control, `values` all quantities, and `texts` the answers. If Python has no sheet,
     only the page's JavaScript computes answers.
     """
 

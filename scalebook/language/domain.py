@@ -55,7 +55,7 @@ def substituted(conditions, places: Mapping, name: str) -> tuple[Condition, ...]
 
 
 def relaxed(conditions, unknown: sympy.Symbol) -> tuple[Condition, ...]:
-    """Return the conditions of a formula solved for `unknown`, without those that require it to be a multiple."""
+    """Return the conditions of a formula solved for `unknown`, without any that require it to be a multiple."""
     return tuple(x for x in conditions if not any(unknown in y.free_symbols for y in x.relation.atoms(sympy.Mod)))
 
 

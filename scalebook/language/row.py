@@ -317,7 +317,7 @@ class Row(Mapping):
 
     @property
     def sources(self) -> dict[str, str]:
-        """The source of each quantity, by name: that of a table cell, or that of the formula that computed it."""
+        """The source of each quantity, by name: its table cell's source, or its formula's if it was computed."""
         computed = {n: ", ".join(c.formula.sources) for n, c in self.cells.items() if c.formula}
         return {n: c.source or computed.get(n) or c.origin for n, c in self.cells.items()}
 

@@ -172,8 +172,8 @@ class Stanza:
     def results(self, rows: list[Measurement], *wanted: str, using=(), **letters) -> dict[str, np.ndarray]:
         """Return what the rows' calls compute: for each `wanted` quantity an array, one value per row.
 
-        Formulas in `using` and values in `letters` (one, or one per row) replace those of the calls. Raises KeyError
-        for a quantity that a result does not have.
+        Formulas in `using` and values in `letters` (one, or one per row) replace the calls' own. Raises KeyError for a
+        quantity that a result does not have.
         """
         given = {n: np.broadcast_to(x, len(rows)) for n, x in letters.items()}
         found = priced_calls([self.call(row) for row in rows], [list(wanted)] * len(rows), using, **given)

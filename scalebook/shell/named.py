@@ -59,7 +59,7 @@ def things() -> Mapping[str, Sheet | Formula | Searchable]:
 def home(name: str) -> str:
     """Return the module to import a thing from, such as "scalebook.training" for "training_step".
 
-    Of several modules that export it, the one with the shortest name counts. Raises LookupError for an unknown name.
+    If several modules export it, the one with the shortest name counts. Raises LookupError for an unknown name.
 
     >>> home("training_step"), home("linear_operator")
     ('scalebook.training', 'scalebook.machine.operators')

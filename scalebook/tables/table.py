@@ -63,7 +63,7 @@ class Device(Row):
 
     @property
     def published(self) -> "Device":
-        """The device with only the figures that a source states, without those that are assumed.
+        """The device with only the figures that a source states, so no assumed ones.
 
         >>> from scalebook.tables import accelerators
         >>> "tdp" in accelerators.rubin, "tdp" in accelerators.rubin.published
