@@ -1,4 +1,4 @@
-"""The cost of a run: days, energy and dollars for training, dollars per million tokens for serving.
+"""What a run costs: days, energy and dollars for training, dollars per million tokens for serving.
 
 >>> from scalebook import accelerators, models, training_step
 >>> run = training_step(models.llama3_8b, accelerators.h100, dp=64, global_batch=512, seq=8192, train_tokens=1e12)

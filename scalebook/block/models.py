@@ -1,4 +1,4 @@
-"""The listings of transformer blocks, and the parameters of whole models computed from them."""
+"""Transformer blocks, put together from attention and feed-forward layers, and the parameters of whole models."""
 
 import tomllib
 from collections.abc import Mapping

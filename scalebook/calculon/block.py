@@ -1,7 +1,7 @@
-"""Calculon's sums over the operations of a block, as the formulas of one sheet.
+"""Calculon's formulas for a transformer block: sums over its operations.
 
-These formulas depend on the execution's choices or on step tables: arithmetic, traffic and times of the passes,
-tensor-parallel exchanges and their overlap, and the bytes that a block holds.
+They give arithmetic, traffic and times of each pass, tensor-parallel exchanges and their overlap, and the bytes that a
+block holds. They depend on the options of a strategy and on a machine's efficiencies.
 """
 
 from dataclasses import replace

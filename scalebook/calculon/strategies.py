@@ -1,4 +1,4 @@
-"""The strategies that Calculon's own search tries on a machine, for use with `scalebook.search`."""
+"""The strategies that Calculon's own search tries on a machine, as a thing that `scalebook.search` can search."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

@@ -66,7 +66,7 @@ class Calculator(anywidget.AnyWidget):
         return self.made.checked(proposal["value"])
 
     def choose(self, **choices) -> None:
-        """Move some controls: a table's row by key, a precision by name, a number or a text with a unit.
+        """Set some controls: a table's row by key, a precision by name, a slider by a number or a text with a unit.
 
         >>> from scalebook.display import calculator
         >>> from scalebook.machine.roofline import ridge_intensity

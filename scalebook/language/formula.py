@@ -233,7 +233,7 @@ class Formula:
 
     @cached_property
     def numpy(self) -> Callable:
-        """The right-hand side as a NumPy function of `inputs`, in their order.  It checks nothing."""
+        """The right-hand side as a NumPy function of the `inputs`, in their order.  It checks nothing."""
         function = code.vector(self.inputs, [(self.letter, self.rhs)], [self.letter])
         return lambda *values: function(*(np.asarray(x, float) for x in values))[0]
 
@@ -250,7 +250,7 @@ class Formula:
 
     @property
     def meaning(self) -> str:
-        """The first paragraph of the docstring, on one line."""
+        """What the formula computes: the first paragraph of its docstring, on one line."""
         return inspect.cleandoc(self.__doc__ or "").split("\n\n")[0].replace("\n", " ")
 
     @cached_property

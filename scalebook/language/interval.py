@@ -144,7 +144,7 @@ class Interval:
 
     @cached_property
     def width(self) -> float | np.ndarray:
-        """The distance between the ends, divided by the value."""
+        """The distance between low and high end, divided by the value."""
         return (self.high - self.low) / self.typical
 
     def _shown(self, value) -> str:

@@ -212,7 +212,7 @@ class Result:
 
     @cached_property
     def errors(self) -> np.ndarray:
-        """The error of each row, predicted / measured - 1."""
+        """The error of each row, predicted / measured - 1, as an array."""
         return self.predicted / self.measured - 1
 
     @cached_property
@@ -245,7 +245,7 @@ class Result:
 
     @property
     def summary(self) -> dict[str, float]:
-        """Error statistics of the rows that nothing was calibrated on."""
+        """Error statistics over the rows on which nothing was calibrated: mean, median, 90th percentile, and others."""
         return self.of(~self.fitted)
 
     @property

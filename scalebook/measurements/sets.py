@@ -90,7 +90,7 @@ class Stanza:
         return not case or self._holds({"if": case} if isinstance(case, Mapping) else {"where": case}, row)
 
     def left_out(self, row: Measurement) -> str:
-        """Return why a row is left out, or "" if it is kept."""
+        """Return why a row of the set is not compared with a prediction, or "" if it is."""
         whole = self._whole(row)
         said = {n: x for n, x in whole.items() if n != "at_most"}
         call_of = cache(lambda: self._single(said, row) if "at_most" in whole else _first(self.call(row)))
@@ -152,7 +152,7 @@ class Stanza:
             return False
 
     def predicted(self, rows: list[Measurement]) -> Priced:
-        """Return each row's prediction, and the time or rate of its devices at their peaks."""
+        """Return each row's prediction, and the time or rate that its devices would reach at their peaks."""
         calls = [self.call(row) for row in rows]
         terms = [x for call in calls for x in (call.terms if isinstance(call, Sum) else [call])]
         if floor := self.said.get("floor"):

@@ -255,7 +255,7 @@ def slabs(
 
 
 def parted(slab: "Slab", size: int) -> Iterator["Slab"]:
-    """Split a slab into parts of at most `size` rows."""
+    """Split a slab (rows that a search evaluates together) into slabs of at most `size` rows."""
     for first in range(0, len(slab.places), size):
         yield slab.take(slice(first, first + size))
 

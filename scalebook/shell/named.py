@@ -96,7 +96,7 @@ def find(name: str) -> Sheet | Formula | Searchable:
 
 
 def row(name: str, kinds=tuple(ROWS)) -> Row:
-    """Return a row of the tables by its key.  Raises LookupError, with the nearest keys, if there is none.
+    """Return a row of the tables by its key, such as "h100".  Raises LookupError, with the nearest keys, for another.
 
     A device may also be the path of your own TOML file, as `python -m scalebook.measure --save my.toml` writes it.  A
     model may be the path of a Hugging Face config.json.

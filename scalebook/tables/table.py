@@ -169,7 +169,7 @@ class Rows(Mapping):
 
 
 class Table(Mapping):
-    """Rows by key: `table.h100`, `table["h100"]`, `table[["h100", "h200"]]`, or `table.columns` for all at once."""
+    """A table of rows by key: `table.h100`, `table["h100"]`, `table[["h100", "h200"]]`, or `table.columns` for all."""
 
     def __init__(self, name: str, rows: Mapping[str, Row] | Callable[[], Mapping[str, Row]]):
         self.name, self._given = name, rows
