@@ -1,11 +1,4 @@
-"""What an answer assumes: inputs that the call did not give, and the answers at their other likely values.
-
->>> from scalebook import accelerators, models, training_step
->>> from scalebook.tables import frameworks
->>> run = training_step(models.llama3_70b, accelerators.h100, frameworks.nemo, tp=8, dp=8, global_batch=64, seq=8192)
->>> [x.letter for x in assumed(run)]
-['tp_pieces', 'dp_overlap', 'training_efficiency', 'element_passes']
-"""
+"""What an answer assumes: inputs that the call did not give, and the answers at their other likely values."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple

@@ -1,11 +1,4 @@
-"""What to change next: single changes to a call with the gain of each; those that need no other hardware come first.
-
->>> from scalebook import accelerators, models, training_step
->>> from scalebook.tables import frameworks
->>> run = training_step(models.llama3_70b, accelerators.h100, frameworks.nemo, tp=8, dp=8, global_batch=64, seq=8192)
->>> nearest_fit(run).said
-'dp=4, pp=2'
-"""
+"""What to change next: single changes to a call and the gain of each. Changes without other hardware come first."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping

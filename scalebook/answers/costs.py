@@ -1,4 +1,4 @@
-"""The cost of a run: days, energy and dollars for training, dollars per million tokens for serving.
+"""What a run costs: days, energy and dollars for training, dollars per million tokens for serving.
 
 >>> from scalebook import accelerators, models, training_step
 >>> run = training_step(models.llama3_8b, accelerators.h100, dp=64, global_batch=512, seq=8192, train_tokens=1e12)
@@ -72,13 +72,8 @@ def bill(run: Row, **letters) -> Bill | None:
     """Return days, energy and dollars for training on a run's `train_tokens`, or None if the run has no `train_tokens`.
 
     `letters` adds inputs that the run lacks: `device_mtbf`, `storage_bandwidth` and `restart_time`, or the
-    `device_price` and `service_life` of a bought device.  The price of renting needs `price_hour`, that of owning
-    `device_price`.
-
-    >>> from scalebook import accelerators, models, training_step
-    >>> run = training_step(models.llama3_8b, accelerators.h100, dp=64, global_batch=512, seq=8192, train_tokens=1e12)
-    >>> bill(run).days < bill(run, device_mtbf=1e7).days
-    True
+    `device_price` and `service_life` of a bought device.  The cost of renting needs `price_hour`; the cost of owning
+    needs `device_price`.
     """
     if "train_tokens" not in run or "train_rate" not in run:
         return None

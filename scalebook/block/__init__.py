@@ -1,4 +1,4 @@
-"""A transformer block as a list of tensor operations (`GPT`, `LLAMA`, `MOE`, `MLA`), from which its costs follow.
+"""A transformer block as a list of tensor operations (`GPT`, `LLAMA`, `MOE`, `MLA`), and its costs.
 
 Sharding, recomputation, fusion, a cache and the backward pass each take such a block and return a new one.
 """

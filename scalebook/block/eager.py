@@ -60,7 +60,7 @@ def eager(block: Block, family: Family = FAMILIES["llama"], *, unfused: bool = F
 
 
 def undropped(block: Block) -> Block:
-    """Return a block without its dropout.
+    """Return a block without its dropout operations.
 
     >>> print(undropped(GPT)["x2"])
     x2[batch seq hidden] = add(x[batch seq hidden], attended[batch seq hidden])

@@ -145,7 +145,7 @@ class Block:
 
     @cached_property
     def saved_tensors(self) -> dict[str, Expr]:
-        """Bytes kept for the backward pass, tensor by tensor."""
+        """Bytes that the forward pass keeps for the backward pass, by tensor."""
         return self.kept(lambda op: op.keeps)
 
     def kept(self, reads: Callable[[Op], tuple[Tensor, ...]]) -> dict[str, Expr]:
@@ -230,9 +230,9 @@ def _shared(base, exponents):
 
 
 def parse(listing: str) -> Block:
-    """Read a listing, one operation a line; `#` starts a comment.
+    """Read a block from text, one operation a line, as the module's docstring describes; `#` starts a comment.
 
-    Raises ValueError for a malformed line and LookupError for an unknown index, function or way (naming the nearest).
+    Raises ValueError for a malformed line and LookupError, with the nearest name, for an unknown dimension or function.
 
     >>> parse("y[batch seq] = x[batch hiden] W[hiden seq]")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""The listings of transformer blocks, and the parameters of whole models computed from them."""
+"""Transformer blocks, put together from attention and feed-forward layers, and the parameters of whole models."""
 
 import tomllib
 from collections.abc import Mapping
@@ -191,12 +191,7 @@ def model_params(row: Mapping) -> float:
 
 
 def model_active_params(row: Mapping) -> float:
-    """Number of parameters that one token uses, from a model's shape. Both embeddings are counted.
-
-    >>> from scalebook.tables import models
-    >>> model_active_params(models.mixtral_8x7b)
-    12879925248.0
-    """
+    """Number of parameters that one token uses, from a model's shape. Both embeddings are counted."""
     return _value(active_parameters(*served_blocks(row)), row)
 
 

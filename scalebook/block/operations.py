@@ -164,7 +164,7 @@ class Tensor:
 
     @cached_property
     def width(self) -> Expr:
-        """Bytes per element."""
+        """Bytes per element of the tensor."""
         return symbol(_BITS.get(self.kind, "activation_bits")) / 8
 
     @cached_property
@@ -181,7 +181,7 @@ class Tensor:
 
     @property
     def read(self) -> Expr:
-        """Bytes that a kernel reads: of routed experts, only those that some token of the batch visits."""
+        """Bytes that a kernel reads. Of routed experts it reads only those that tokens of the batch visit."""
         return self.visited("visited_experts") * self.width
 
 
@@ -211,7 +211,7 @@ class Op:
 
     @property
     def name(self) -> str:
-        """The name of the operation, which is that of its first result."""
+        """The name of the operation: the name of its first result."""
         return self.outs[0].name
 
     @cached_property
@@ -244,7 +244,7 @@ class Op:
 
     @cached_property
     def products(self) -> tuple[Product, ...]:
-        """The contractions as matrix products. A function has none.
+        """The operation's contractions as matrix products; a function such as a norm has none.
 
         An index of the result counts copies if both operands have it, rows if only the first has it, and columns if
         only the second has it; all others are summed over. Further contractions into the same result share its rows,
@@ -269,7 +269,7 @@ class Op:
 
     @property
     def keeps(self) -> tuple[Tensor, ...]:
-        """The tensors that its backward pass reads, without weights."""
+        """The tensors that the operation's backward pass reads, without weights."""
         if not self.function:
             kept = [t for term in self.terms if len(term) > 1 for t in term]
         else:

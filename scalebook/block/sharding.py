@@ -60,8 +60,8 @@ def shard(block: Block, way: str, *names: str) -> Block:
 def tensor_parallel(block: Block, way: str = "tp") -> Block:
     """Split heads and feed-forward widths (Shoeybi et al. 2019). The sum after each half of the block is all-reduced.
 
-    Several devices hold the same key-value head if there are fewer heads than devices. A listing cannot say so; a
-    training step corrects for it.
+    Several devices hold the same key-value head if there are fewer heads than devices; a training step, not this block,
+    accounts for that.
 
     >>> print(tensor_parallel(LLAMA)["up"])
     up[batch seq ffn/tp] = h2[batch seq hidden] Wup[hidden ffn/tp]
@@ -71,7 +71,7 @@ def tensor_parallel(block: Block, way: str = "tp") -> Block:
 
 
 def sequence_parallel(block: Block, way: str = "tp") -> Block:
-    """Split the tokens of the lines that tensor parallelism leaves whole, such as norms (Korthikanti et al. 2022 §4).
+    """Split the tokens of operations that tensor parallelism leaves whole, such as norms (Korthikanti et al. 2022 §4).
 
     Each all-reduce becomes a reduce-scatter, and an all-gather is added before the next split contraction.
 

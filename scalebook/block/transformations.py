@@ -98,7 +98,7 @@ def flash(block: Block) -> Block:
 
 
 def selective(block: Block) -> Block:
-    """Recompute the attention core in the backward pass (Korthikanti et al. 2022 §5).
+    """Recompute attention's scores, softmax and weighted values in the backward pass (Korthikanti et al. 2022 §5).
 
     >>> sorted(set(LLAMA.saved_tensors) - set(selective(LLAMA).saved_tensors))
     ['probs']
@@ -141,7 +141,7 @@ MODULES = {
 
 
 def recompute_module(block: Block, module: str) -> Block:
-    """Recompute one of `MODULES` in the backward pass. A block without such a module stays as it is.
+    """Recompute a part of the block, such as "mlp", in the backward pass. A block without this part stays as it is.
 
     >>> sorted(set(LLAMA.saved_tensors) - set(recompute_module(LLAMA, "mlp").saved_tensors))
     ['active', 'gate', 'up']
@@ -167,17 +167,12 @@ def recompute_module(block: Block, module: str) -> Block:
 
 
 def hold_gathered(block: Block, way: str = "tp") -> Block:
-    """Save what tensor parallelism gathers, so that the backward pass need not gather it again.
-
-    >>> from scalebook.block import LLAMA, sequence_parallel, tensor_parallel
-    >>> sorted(x for x in hold_gathered(LLAMA.then(tensor_parallel, sequence_parallel)).saved_tensors if "all" in x)
-    ['h1_all', 'h2_all']
-    """
+    """Save the tensors that tensor parallelism gathers, so that the backward pass need not gather them again."""
     return Block(tuple(replace(op, held=op.function == "all_gather" and op.over == way) for op in block.ops))
 
 
 def unbiased(block: Block) -> Block:
-    """Drop the biases of the contractions.
+    """Return a block without the biases of its matrix products.
 
     >>> print(unbiased(GPT)["up"])
     up[batch seq ffn] = h2[batch seq hidden] Wup[hidden ffn]

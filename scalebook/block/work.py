@@ -131,7 +131,8 @@ def _is_grouped(tensors: list[Tensor]) -> bool:
 def trained(cost: Expr, tensors: Iterable[Tensor] = ()) -> Expr:
     """Rewrite a cost for training, where the context is the new tokens themselves.
 
-    `tensors` are those of the cost: if key-value heads are split over more devices than heads, several hold one head.
+    `tensors` are the tensors behind the cost: if their key-value heads are split over more devices than there are
+    heads, several devices hold the same head.
 
     >>> trained(symbol("context") * symbol("hidden"))
     hidden*seq
@@ -165,10 +166,6 @@ def product_time(size: Product, traffic: Expr, phase: str, wide: bool, grouped: 
     """Seconds of a matrix product, as an expression. A weight gradient reads and writes the sum over micro-batches.
 
     A `wide` product stays in 16 bits if others are quantized; a `grouped` one is of experts.
-
-    >>> four = Product(*map(symbol, ("rows", "columns", "inner", "copies")))
-    >>> symbol("attention_peak") in product_time(four, symbol("traffic"), "", True, False).free_symbols
-    True
     """
     if grouped:
         if phase == "weight_gradient":
@@ -185,9 +182,5 @@ def product_time(size: Product, traffic: Expr, phase: str, wide: bool, grouped: 
 
 
 def both_passes(forward: Block, quantized: bool = False) -> tuple[Work, ...]:
-    """Return the kernels of a block and of its backward pass, each with its time.
-
-    >>> {w.phase for w in both_passes(LLAMA)} == {"forward", "input_gradient", "weight_gradient"}
-    True
-    """
+    """Return the kernels of a block and of its backward pass, each with its time."""
     return *work(forward, "forward", quantized), *work(backward(forward), quantized=quantized)

@@ -1,7 +1,7 @@
-"""Calculon's sums over the operations of a block, as the formulas of one sheet.
+"""Calculon's formulas for a transformer block: sums over its operations.
 
-These formulas depend on the execution's choices or on step tables: arithmetic, traffic and times of the passes,
-tensor-parallel exchanges and their overlap, and the bytes that a block holds.
+They give arithmetic, traffic and times of each pass, tensor-parallel exchanges and their overlap, and the bytes that a
+block holds. They depend on the options of a strategy and on a machine's efficiencies.
 """
 
 from dataclasses import replace
@@ -209,11 +209,6 @@ def block_formulas(choices: Choices, tables: Tables, mended: frozenset[str] = fr
 
     `choices` are the options of a strategy, `tables` the machine's efficiencies. `mended` names quirks of Calculon (see
     `scalebook.calculon.quirks`) to leave out.
-
-    >>> from scalebook.calculon import library
-    >>> block = block_formulas(Choices(exchange="rs_ag"), library.systems["a100_80g"].tables(library.sample))
-    >>> next(f for f in block if f.letter == "base_forward_bytes")
-    base_forward_bytes = activation_bits*batch*hidden*seq/2
     """
     return list(_formulas(*of_block(choices, tables), mended))
 

@@ -1,6 +1,6 @@
-"""Calculon's charges for each operation of a block, read from the block's listing.
+"""The operations of a transformer block, with the FLOPs and bytes that Calculon counts for each.
 
-The listing is GPT without biases, sharded as in `scalebook.block`. Two kinds of operations are added: forks, where
+The block is GPT without biases, sharded as in `scalebook.block`. Two kinds of operations are added: forks, where
 several operations read a tensor and its gradients are summed, and exchanges before and after tensor-parallel parts.
 """
 

@@ -15,11 +15,7 @@ _FITTED = "calibrated by us on the time of the forward pass in the runs on the A
 
 
 def shape(name: str) -> Row:
-    """Return the shape of a model of Calculon's library. Raises LookupError for a model that it does not have.
-
-    >>> shape("turing-530B").layers
-    105.0
-    """
+    """Return a model of Calculon's library, such as "turing-530B", as a row. Raises LookupError for an unknown one."""
     if name not in models:
         raise LookupError(f"Calculon has no model {quoted(name)}; {nearest(name, models)}")
     return application(models[name], name)

@@ -51,7 +51,7 @@ def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable
 
 
 def priced(model, strategy, machine, *formulas: Formula, mended: Iterable[str] = ()) -> Row:
-    """Compute Calculon's results for a step like `calculon_step`, but also for one that does not fit in memory."""
+    """Compute Calculon's results for a training step, even if it does not fit in memory. See `calculon_step`."""
     model, strategy, machine = _read(model, strategy, machine)
     refuse(model, strategy, machine)
     tables, letters = machine.tables(strategy), machine.row(strategy)

@@ -1,4 +1,4 @@
-"""The strategies that Calculon's own search tries on a machine, for use with `scalebook.search`."""
+"""The strategies that Calculon's own search tries on a machine, as a thing that `scalebook.search` can search."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -52,13 +52,6 @@ class Strategies:
     interleaving and micro-batch that divides evenly, each network for each parallel dimension, and all options and
     offloads. The batch of a step is the largest multiple of dp up to global_batch, and the search minimizes the time
     per sequence. Raises ValueError for a `datatype` (of the arithmetic) that the machine does not have.
-
-    >>> from scalebook.calculon import application, library
-    >>> from scalebook.search import search
-    >>> model, machine = application(library.models["turing-530B"]), library.systems["a100_80g"]
-    >>> found = search(Strategies(machine), model, devices=5128, global_batch=2520, fused=True, progress=False)
-    >>> found.fitting + sum(found.rejected.values()), found.fitting
-    (10944, 1080)
     """
 
     def __init__(self, machine: System, datatype: str = "float16"):

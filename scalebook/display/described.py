@@ -54,7 +54,7 @@ def brief(meaning: str) -> str:
 
 
 def merge(data: dict, more: dict) -> None:
-    """Add the formulas and table rows of one calculator (`more`) to those that a page's calculators share (`data`)."""
+    """Add one calculator's formulas and table rows (`more`) to the data that a page's calculators share (`data`)."""
     data["formulas"].update(more["formulas"])
     for table, rows in more["tables"].items():
         known = data["tables"].setdefault(table, {})

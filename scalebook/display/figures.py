@@ -110,8 +110,8 @@ def curve(
     """Draw a formula, or a quantity that a sheet computes, against one of its inputs.
 
     `against` names the input and `values` are its values; `knowns` and `letters` give the others. `answer` names the
-    sheet's quantity. `look` has keywords of Matplotlib's `plot`. Without a label, a known part of a sum has its own
-    colour.
+    sheet's quantity. `look` has keywords of Matplotlib's `plot`. If `label` is not given, a known part of a sum has its
+    own colour.
 
     >>> from scalebook.machine.roofline import ridge_intensity
     >>> curve(ridge_intensity, "hbm_bandwidth", [1e12, 2e12], peak_flops=1e15).get_xlabel()
@@ -158,12 +158,7 @@ def bars(
 
 
 def confrontation(result: Result, ax: Axes | None = None, kinds: list[str] | None = None) -> Axes:
-    """Draw predicted against measured values, with a mark for each kind of row and a line where they are equal.
-
-    >>> from scalebook.measurements import confront
-    >>> confrontation(confront("batch1_decode")).get_xlabel()
-    'measured (token/s)'
-    """
+    """Draw predicted against measured values, with a mark for each kind of row and a line where they are equal."""
     ax = ax or plt.gca()
     rows = zip(result.rows, result.fitted, strict=True)
     group = ["calibrated on" if fitted else result.confrontation.group(row) for row, fitted in rows]

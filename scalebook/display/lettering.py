@@ -67,7 +67,7 @@ def _wide(text, like):
 
 
 def broken(text, like, room):
-    """Break a text between words into lines no wider than `room`."""
+    """Break a text between words into lines no wider than `room` in the font of the Matplotlib text `like`."""
     if "$" in text or max(_wide(x, like) for x in text.split("\n")) <= room:
         return text
     lines = []
@@ -85,7 +85,7 @@ def break_text(text, room):
 
 
 def break_names(ax, single):
-    """Break long names of bars into lines if the figure has a `single` column, so that the bars keep their width."""
+    """Break the long names of bars into lines if the figure is a `single` column of axes, so that bars stay long."""
     whole = ax.figure.bbox.width
     names = [x for _, x in _labels(ax.yaxis)]
     if any(_wide(x.get_text(), x) > 0.4 * whole and _is_word(x.get_text()) for x in names) and single:
@@ -110,7 +110,7 @@ def break_words(ax, single):
 
 
 def thin_ticks(ax):
-    """Leave out numeric tick labels that would overlap; break or turn words and leave none out."""
+    """Leave out numbers at ticks that would overlap. Words at ticks are broken or turned instead."""
     shown = _labels(ax.xaxis)
     if len(shown) < 2 or not _crowded(shown, 0):
         upward = _labels(ax.yaxis)

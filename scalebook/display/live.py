@@ -33,7 +33,7 @@ def stored(widget, bundle, made_of: Mapping):
 class Calculator(anywidget.AnyWidget):
     """The widget that `calculator` returns. Python and the browser share its state.
 
-    `state` has the value of each control, `values` all quantities, and `texts` the answers. Without a sheet in Python,
+    `state` has the value of each control, `values` all quantities, and `texts` the answers. If Python has no sheet,
     only the page's JavaScript computes answers.
     """
 
@@ -66,7 +66,7 @@ class Calculator(anywidget.AnyWidget):
         return self.made.checked(proposal["value"])
 
     def choose(self, **choices) -> None:
-        """Move some controls: a table's row by key, a precision by name, a number or a text with a unit.
+        """Set some controls: a table's row by key, a precision by name, a slider by a number or a text with a unit.
 
         >>> from scalebook.display import calculator
         >>> from scalebook.machine.roofline import ridge_intensity

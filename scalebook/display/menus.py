@@ -43,13 +43,13 @@ def cut(row, letters, by_precision):
 def is_priced_otherwise(letters: Mapping, stated: Collection[str], inputs: Collection[str]) -> bool:
     """Return True if the package has other formulas for this row than the calculator, so the menu must leave it out.
 
-    `stated` are the quantities that the calculator computes, `inputs` those that it uses.
+    `stated` names what the calculator computes, `inputs` what it uses.
     """
     return any(x in letters and y in stated and x not in inputs for x, y in DECIDED_BY_ROWS.items())
 
 
 def as_read(row: dict, read: Mapping[str, str]) -> dict:
-    """Return a copy of the row: cache-read values that it lacks are taken from those of this kind of cache."""
+    """Return a copy of the row in which missing cache-read values are filled from this kind of cache's own."""
     found = {}
     for part in {"letters", "ends"} & row.keys():
         own = dict(row[part])

@@ -25,14 +25,7 @@ AWAY = ("weight_away", "gradient_away", "optimizer_away", "activation_away")
 
 
 def time_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
-    """Draw a stacked bar for each training step, with the parts of its time in seconds. `runs` maps names to results.
-
-    >>> from scalebook.tables import accelerators, models
-    >>> from scalebook.training import training_step
-    >>> run = training_step(models.llama3_8b, accelerators.h100.at("bf16"), tp=2, dp=4, global_batch=64, seq=8192)
-    >>> time_bars({"8 H100": run}).get_xlabel()
-    'time of a training step (s)'
-    """
+    """Draw a stacked bar for each training step, with the parts of its time in seconds. `runs` has results by name."""
     return _stack(runs, TIME, "time of a training step (s)", "s", "Where the time goes", ax)
 
 

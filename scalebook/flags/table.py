@@ -23,7 +23,7 @@ __getattr__ = renamed(__name__)
 
 @dataclass(frozen=True)
 class Flag:
-    """One flag of a framework, with its source. Its value is that of `letter`, or sets what `means` says for it."""
+    """One flag of a framework, with its source. It sets the input `letter`, or `means` says what each value sets."""
 
     framework: str
     flag: str

@@ -47,8 +47,8 @@ def valued(row: Row, letter: str):
 def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     """Find the most users that a service can have within its targets `ttft` and `tpot`; return a `Capacity`.
 
-    Without targets, memory is the limit. Raises ValueError if not even one user meets a target, with the nearest value
-    that can be met, and whatever `serve` raises.
+    If no target is given, memory is the limit. Raises ValueError if not even one user meets a target, with the nearest
+    value that can be met, and whatever `serve` raises.
     """
     targets = {"ttft": ttft, "tpot": tpot}
     targets = {letter: quantity(letter, value) for letter, value in targets.items() if value is not None}

@@ -116,13 +116,7 @@ def _on(tokens: Mapping, cost: Expr) -> Expr:
 
 @cache
 def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr]]:
-    """Return a block's time by part, for two halves: up to the messages after attention, and the rest.
-
-    >>> from scalebook.block import LLAMA
-    >>> first, second = stretches(LLAMA, Work("decode"))
-    >>> "cache_time" in first, "cache_time" in second
-    (True, False)
-    """
+    """Return a block's time by part, for two halves: up to the messages after attention, and the rest."""
     first, second = (defaultdict(lambda: S.Zero) for _ in range(2))
     split = on_device(block)
     indexed, linear = "index_heads" in split.indices, "linear_key_heads" in split.indices

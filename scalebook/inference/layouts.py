@@ -29,7 +29,7 @@ MOST_DEVICES = 100_000  # each number of copies is a layout; a larger number is 
 
 
 def first_whole(f: Callable, most: np.ndarray) -> np.ndarray:
-    """Return the smallest whole number from 1 to `most` at which a rising function is 0 or more, else `most` + 1.
+    """Return the smallest whole number from 1 to `most` that brings a rising function to 0 or above, else `most` + 1.
 
     All are arrays: `f(numbers, rows)` returns values for the elements `rows` of `most`. If f falls somewhere, the
     result is a crossing, but not always the first.

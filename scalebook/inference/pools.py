@@ -109,7 +109,7 @@ class _Layouts:
         self.columns = {n: x[holds] for n, x in self.columns.items()}
 
     def at(self, letter, users, places=None, replicas=1.0) -> np.ndarray:
-        """Return a letter at a number of users, for some or all of the layouts."""
+        """Return a quantity at a number of users, for some or all of the layouts."""
         columns = {n: x if places is None else x[places] for n, x in self.columns.items()}
         size = len(columns["tp"])
         columns |= {n: np.broadcast_to(x, size) for n, x in (("users", users), ("replicas", replicas))}

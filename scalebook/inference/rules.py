@@ -19,11 +19,7 @@ _MOST = 1024  # largest value tried for a suggestion
 
 
 class Rule(rules.Rule):
-    """A rule on serving layouts. Inputs that a call leaves out have their defaults.
-
-    >>> next(x for x in RULES if x.name == "pp within layers").of({"pp": np.array([64, 256]), "layers": 128})
-    array([ True, False])
-    """
+    """A rule on serving layouts. Inputs that a call leaves out have their defaults."""
 
     def known(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values, with the defaults of inputs that are not given."""

@@ -123,12 +123,7 @@ _WHILE_READING = {
 
 @cache
 def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str, overlap: str = "none") -> tuple[Formula, ...]:
-    """Return the formulas of a mixed step: it decodes, and reads a chunk of a prompt or several short prompts.
-
-    >>> from scalebook.block import LLAMA
-    >>> [f.letter for f in mixed_formulas(LLAMA, None, "all_reduce")]
-    ['mixed_time', 'mixed_tokens']
-    """
+    """Return the formulas of a mixed step: it decodes, and reads a chunk of a prompt or several short prompts."""
     work = Work("mixed", exchange, overlap)
     parts = parts_of_step(dense, moe, work)
     whole = Formula(

@@ -18,11 +18,7 @@ __all__ = [
 
 @cache
 def held_weights(dense: Block | None, moe: Block | None) -> Formula:
-    """Return the formula of a device's weights: its part of a stage's blocks, and both embeddings in 16 bits.
-
-    >>> held_weights(LLAMA, None).letter
-    'held_weights'
-    """
+    """Return the formula of a device's weights: its part of a stage's blocks, and both embeddings in 16 bits."""
     x, total = symbol, S.Zero
     for block, count in counted(dense, moe):
         for weight in on_device(block).weights:

@@ -131,12 +131,7 @@ def tokens_of(work: Work) -> Formula:
 
 @cache
 def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[Formula, ...]:
-    """Return the formulas of a serving step, its parts first. Only some models use the last ones.
-
-    >>> from scalebook.block import LLAMA
-    >>> [f.letter for f in step_formulas(LLAMA, None, Work("decode"))][:2]
-    ['weights_time', 'products_time']
-    """
+    """Return the formulas of a serving step, its parts first. Only some models use the last ones."""
     parts = (
         Formula(f"{part}_of_step", part, time, _SOURCES, _DOCS[part])
         for part, time in halves.parts_of_step(dense, moe, work).items()
@@ -162,12 +157,7 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
 
 @cache
 def step_sheet(dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
-    """Return the sheet of a serving step for a model's blocks, by default with the H100's efficiency of cache reads.
-
-    >>> from scalebook.block import LLAMA
-    >>> step_sheet(LLAMA, None, Work("decode")).formulas["pass_time"].inputs[:2]
-    ('cache_time', 'engine_time')
-    """
+    """Return the sheet of a serving step for a model's blocks, by default with the H100's efficiency of cache reads."""
     formulas = [*step_formulas(dense, moe, work), *more]
     outputs = {*PARTS, "engine_time", "messages_time", "pass_time"}
     used = outputs | {i for f in formulas for i in f.inputs}

@@ -26,11 +26,7 @@ def constant(
 
 
 def same(name: str, letter: str, other: str, sources: str | tuple[str, ...], meaning: str) -> Formula:
-    """Return a formula that makes one quantity (`letter`) equal to another.  `name` is the formula's variable.
-
-    >>> same("any_peak", "attention_peak", "peak_flops", "dao2022", "The peak of products.")(peak_flops=2)
-    2.0
-    """
+    """Return a formula that makes one quantity (`letter`) equal to another.  `name` is the formula's variable."""
     rhs, function = NOTATION[word(other)].symbol, eval(f"lambda {other}: {other}")  # its parameter is the letter
     return _line(name, letter, rhs, sources, f"{meaning}\n\n>>> {name}({other}=1)\n1.0", function)
 

@@ -1,10 +1,4 @@
-"""Domains of formulas: conditions under which a formula holds, each with words for error messages.
-
->>> from .notation import symbol
->>> groups = Condition("multiples of pp micro-batches", sympy.Eq(sympy.Mod(symbol("microbatches"), symbol("pp")), 0))
->>> groups.holds({"microbatches": np.array([8.0, 12.0]), "pp": 8.0})
-array([ True, False])
-"""
+"""Domains of formulas: conditions under which a formula holds, each with words for error messages."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -61,7 +55,7 @@ def substituted(conditions, places: Mapping, name: str) -> tuple[Condition, ...]
 
 
 def relaxed(conditions, unknown: sympy.Symbol) -> tuple[Condition, ...]:
-    """Return the conditions of a formula solved for `unknown`, without those that require it to be a multiple."""
+    """Return the conditions of a formula solved for `unknown`, without any that require it to be a multiple."""
     return tuple(x for x in conditions if not any(unknown in y.free_symbols for y in x.relation.atoms(sympy.Mod)))
 
 

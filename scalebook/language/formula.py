@@ -7,7 +7,7 @@
 >>> ridge, ridge(peak_flops="989 TFLOP/s", hbm_bandwidth="3.35 TB/s")
 (ridge_intensity = peak_flops/hbm_bandwidth, 295.2238805970149)
 
-Values may be arrays.  If some letters are unknown, the result is a formula, which can be solved for any of its letters.
+Values may be arrays.  If some inputs are missing, the result is a formula, which can be solved for any of them.
 
 >>> ridge(peak_flops=1e15).solve("hbm_bandwidth")
 hbm_bandwidth = 1000000000000000/ridge_intensity
@@ -233,7 +233,7 @@ class Formula:
 
     @cached_property
     def numpy(self) -> Callable:
-        """The right-hand side as a NumPy function of `inputs`, in their order.  It checks nothing."""
+        """The right-hand side as a NumPy function of the `inputs`, in their order.  It checks nothing."""
         function = code.vector(self.inputs, [(self.letter, self.rhs)], [self.letter])
         return lambda *values: function(*(np.asarray(x, float) for x in values))[0]
 
@@ -250,7 +250,7 @@ class Formula:
 
     @property
     def meaning(self) -> str:
-        """The first paragraph of the docstring, on one line."""
+        """What the formula computes: the first paragraph of its docstring, on one line."""
         return inspect.cleandoc(self.__doc__ or "").split("\n\n")[0].replace("\n", " ")
 
     @cached_property

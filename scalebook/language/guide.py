@@ -1,16 +1,4 @@
-"""Documentation of what a call takes and gives, for `help`, `?` and completion, with units and defaults.
-
->>> from .formula import Formula
->>> from .notation import symbol
->>> from .sheet import Sheet
->>> rate = Formula("rate", "train_rate", symbol("global_batch") * symbol("seq") / symbol("step_time"))
->>> tokens = Sheet("tokens", rate)
->>> print(tokens.__doc__.partition("A call takes")[2].partition("It gives")[0].strip().splitlines()[-1].strip())
-step_time              s        time of a training step
->>> import inspect
->>> list(inspect.signature(tokens).parameters)
-['knowns', 'seq', 'global_batch', 'step_time', 'letters']
-"""
+"""Documentation of what a call takes and gives, for `help`, `?` and completion, with units and defaults."""
 
 from collections.abc import Iterable, Mapping
 from inspect import Parameter, Signature

@@ -144,7 +144,7 @@ class Interval:
 
     @cached_property
     def width(self) -> float | np.ndarray:
-        """The distance between the ends, divided by the value."""
+        """The distance between low and high end, divided by the value."""
         return (self.high - self.low) / self.typical
 
     def _shown(self, value) -> str:
@@ -314,13 +314,7 @@ def _between(row: Row, letter: str, level: float, least, most, own: tuple[Cause,
 
 
 def causes(row: Row, letter: str, ends_of: Callable[[str, Cell], Ends | None] = usual_ends) -> tuple[Cause, ...]:
-    """Rank the uncertain quantities behind a result (`letter` of the row) by how far each moves it, largest first.
-
-    >>> from scalebook.tables import accelerators, models
-    >>> from scalebook.inference import decode_step
-    >>> causes(decode_step(models.llama3_8b, accelerators.h100, batch=1, context=4096), "pass_time")[0].letter
-    'stream_efficiency'
-    """
+    """Rank the uncertain quantities behind a result (`letter` of the row) by how far each moves it, largest first."""
     part = _part(letter, row.cells[letter], ends_of)
     return _ranked(letter, part, _groups(part), row[letter])
 

@@ -1,12 +1,4 @@
-"""Let old public names work for one release, with a warning.  `renamed.toml` lists them.
-
->>> import warnings
->>> with warnings.catch_warnings(record=True) as caught:
-...     warnings.simplefilter("always")
-...     from scalebook.training import operating
->>> operating is resolved("scalebook.runs.operating"), str(caught[0].message)
-(True, 'scalebook.training.operating is now scalebook.runs.operating; the old name goes with the next release')
-"""
+"""Let old public names work for one release, with a warning.  `renamed.toml` lists them."""
 
 import sys
 import tomllib

@@ -317,7 +317,7 @@ class Row(Mapping):
 
     @property
     def sources(self) -> dict[str, str]:
-        """The source of each quantity, by name: that of a table cell, or that of the formula that computed it."""
+        """The source of each quantity, by name: its table cell's source, or else its formula's."""
         computed = {n: ", ".join(c.formula.sources) for n, c in self.cells.items() if c.formula}
         return {n: c.source or computed.get(n) or c.origin for n, c in self.cells.items()}
 
@@ -336,7 +336,7 @@ class Row(Mapping):
         return _shown_by("answer_of")(self) if self.call else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the row as plain data, as `scalebook/answers/schema.json` describes it."""
+        """Return the row as a dict for JSON, with values, units, ranges and sources."""
         return _shown_by("row_as_dict")(self)
 
     def __repr__(self):

@@ -55,7 +55,7 @@ class Sheet(Guided):
 
     @cached_property
     def formulas(self) -> dict[str, Formula]:
-        """The formulas by the name of what they compute, each after those that it needs."""
+        """The formulas by the name of the quantity they compute. Each comes after the formulas that it needs."""
         try:
             order = TopologicalSorter({n: f.inputs for n, f in self._by_letter.items()}).static_order()
             return {n: self._by_letter[n] for n in order if n in self._by_letter}

@@ -1,4 +1,4 @@
-"""Published measurements, and the errors of the formulas' predictions for them.
+"""Published measurements, what the formulas predict for them, and the errors of the predictions.
 
 >>> from scalebook.measurements import confront
 >>> list(confront("batch1_decode").groups)[:3]

@@ -1,7 +1,7 @@
-"""Command line: `python -m scalebook.measurements` lists the confrontations.
+"""Command line: `python -m scalebook.measurements` lists the sets of published measurements.
 
-With a name, or --all, it runs them. With the name of a sheet, a formula or training_step, it compares measurements of
-your own with its predictions.
+With the name of a set, or --all, it compares predictions with the set and prints the errors. With the name of a sheet,
+a formula or training_step, it compares measurements of your own with its predictions.
 """
 
 import argparse

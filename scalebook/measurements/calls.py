@@ -57,7 +57,7 @@ def _run(thing: str, rows: tuple, letters: tuple) -> Row:
 
 @dataclass(frozen=True)
 class Call:
-    """One public call, such as that of a measured row: `text` is the line of Python, `answered()` its value.
+    """One public call, for example the one behind a measured row: `text` is the line of Python, `answered()` its value.
 
     `rows` are the positional arguments, each a tuple: a table's name and a key, then a precision (two if experts have
     their own), a cluster and libraries; "shape" with quantities; "formula" with its name; or "calculon" with a function
@@ -160,7 +160,7 @@ def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given)
     """Evaluate many calls at once. Return an array: one line for each of the `answers` of a call, one column per call.
 
     Calls that differ only in numbers are made as one call with arrays. For serving steps and services, the formulas of
-    `using` and the values in `given` (one per call) replace those of the calls.
+    `using` and the values in `given` (one per call) replace the calls' own.
     """
     if isinstance(called(calls[0].thing), Step):
         return _stepped(calls, answers, using, given)

@@ -38,9 +38,9 @@ def own_configuration(row: Measurement) -> Measurement:
 
 @cache
 def nanotron_stages(layers: int, hidden: int, ffn: int, vocab: int, pp: int) -> tuple[tuple[int, bool, bool], ...]:
-    """Return nanotron's pipeline stages, each as (layers, has the embedding, has the head).
+    """Return how nanotron splits a model into pipeline stages: (blocks, has the embedding, has the head) of each.
 
-    A stage is full once its share of the arithmetic is exceeded; the head counts by its matrix.
+    It fills a stage until its share of the arithmetic is exceeded; the head counts by its matrix.
 
     >>> nanotron_stages(16, 2048, 8192, 131072, 4)
     ((6, True, False), (5, False, False), (5, False, False), (0, False, True))

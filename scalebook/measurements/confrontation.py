@@ -1,10 +1,4 @@
-"""A confrontation: a set of published measurements, the prediction for each, and the errors.
-
->>> from scalebook.measurements import confront
->>> result = confront("batch1_floor")
->>> result.summary["rows"], bool((result.predicted >= result.measured).all())
-(120, True)
-"""
+"""A confrontation: a set of published measurements, the prediction for each, and the errors."""
 
 import html
 from collections import Counter
@@ -87,7 +81,7 @@ class Confrontation:
       leaves them out.
     - `optional` columns may be missing in another file. A row without a `row_id` is known by its `id` or its number.
     - `completed` adds columns that are computed from the row's other columns.
-    - `alike` names a group of rows that one number could predict, such as all rows of one measured quantity.
+    - `alike` names a group of rows, such as all rows of one measured quantity, that one number could predict.
     - `readings` gives predictions for each possible meaning of incomplete rows, with their probabilities.
     - `call` gives the line of Python whose value is a row's prediction.
     - `why` says in a sentence why a set needs Python of its own.
@@ -218,7 +212,7 @@ class Result:
 
     @cached_property
     def errors(self) -> np.ndarray:
-        """The error of each row, predicted / measured - 1."""
+        """The error of each row, predicted / measured - 1, as an array."""
         return self.predicted / self.measured - 1
 
     @cached_property
@@ -251,7 +245,7 @@ class Result:
 
     @property
     def summary(self) -> dict[str, float]:
-        """Error statistics of the rows that nothing was calibrated on."""
+        """Error statistics over the rows on which nothing was calibrated: mean, median, 90th percentile, and others."""
         return self.of(~self.fitted)
 
     @property
@@ -263,7 +257,7 @@ class Result:
 
     @property
     def skill(self) -> str:
-        """A sentence that compares our mean error with that of predicting every row by one number."""
+        """A sentence that compares our mean error with the error of predicting every row by one number."""
         s = self.summary
         if "single" not in s:
             return "Of one row no other number can be found."

@@ -67,7 +67,7 @@ def whole(name: str) -> str:
 
 
 def rows_of(name: str) -> np.ndarray:
-    """Return a boolean mask over a confrontation's rows: those of the set on which nothing was calibrated."""
+    """Return a boolean mask over a confrontation's rows: rows of the set on which nothing was calibrated."""
     result, kind = confront(whole(name)), name.partition(":")[2]
     if not kind:
         return ~result.fitted

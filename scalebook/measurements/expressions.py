@@ -97,7 +97,7 @@ def _first(choices, value):
 
 @cache
 def names(text: str) -> tuple[str, ...]:
-    """Return the names that an expression uses, in order."""
+    """Return the names in an expression: ("tp", "pp") for "64 / (tp * pp)"."""
     found = [x for x in ast.walk(_parsed(text)) if isinstance(x, ast.Name) and x.id not in _FUNCTIONS]
     return tuple(dict.fromkeys(x.id for x in sorted(found, key=lambda x: (x.lineno, x.col_offset))))
 

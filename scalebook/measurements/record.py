@@ -1,4 +1,4 @@
-"""`python -m scalebook.measurements.record`, or `make confront`, runs every confrontation and writes the record.
+"""`make confront` compares all sets of measurements with their predictions and writes the errors to two files.
 
 `record.json` in this folder has each set's errors, its worst row, and how many of its rows lie in the interval learnt
 from the other sets. `spreads.toml` in the tables has the spreads that intervals are computed from.
@@ -137,7 +137,7 @@ def write() -> None:
 
 
 def run(arguments: list[str] | None = None) -> str:
-    """Run every confrontation, write all results to files, and return the text of the results (`make confront`)."""
+    """Compare all sets of measurements with predictions, write the files, and return the text of the results."""
     said = main(["--all", "--json", "confront.json"])
     write()
     return said

@@ -50,7 +50,7 @@ def run_of(row) -> Run:
 def served_rows(rows, *wanted: str, using=(), **letters) -> dict[str, np.ndarray]:
     """Return what `serve` predicts for rows of serving.csv: for each `wanted` quantity an array, one value per row.
 
-    Formulas in `using` and values in `letters` (one, or one per row) replace those of the sheet and of the rows. Raises
+    Formulas in `using` and values in `letters` (one, or one per row) replace the sheet's and the rows' own. Raises
     KeyError for a quantity that `serve` does not compute.
     """
     kept = stanzas()["serving_tpot"]

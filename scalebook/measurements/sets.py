@@ -90,7 +90,7 @@ class Stanza:
         return not case or self._holds({"if": case} if isinstance(case, Mapping) else {"where": case}, row)
 
     def left_out(self, row: Measurement) -> str:
-        """Return why a row is left out, or "" if it is kept."""
+        """Return why a row of the set is not compared with a prediction, or "" if it is."""
         whole = self._whole(row)
         said = {n: x for n, x in whole.items() if n != "at_most"}
         call_of = cache(lambda: self._single(said, row) if "at_most" in whole else _first(self.call(row)))
@@ -152,7 +152,7 @@ class Stanza:
             return False
 
     def predicted(self, rows: list[Measurement]) -> Priced:
-        """Return each row's prediction, and the time or rate of its devices at their peaks."""
+        """Return each row's prediction, and the time or rate that its devices would reach at their peaks."""
         calls = [self.call(row) for row in rows]
         terms = [x for call in calls for x in (call.terms if isinstance(call, Sum) else [call])]
         if floor := self.said.get("floor"):
@@ -172,8 +172,8 @@ class Stanza:
     def results(self, rows: list[Measurement], *wanted: str, using=(), **letters) -> dict[str, np.ndarray]:
         """Return what the rows' calls compute: for each `wanted` quantity an array, one value per row.
 
-        Formulas in `using` and values in `letters` (one, or one per row) replace those of the calls. Raises KeyError
-        for a quantity that a result does not have.
+        Formulas in `using` and values in `letters` (one, or one per row) replace the calls' own. Raises KeyError for a
+        quantity that a result does not have.
         """
         given = {n: np.broadcast_to(x, len(rows)) for n, x in letters.items()}
         found = priced_calls([self.call(row) for row in rows], [list(wanted)] * len(rows), using, **given)

@@ -257,7 +257,7 @@ def _line(name: str, ends: Ends, **more: int) -> str:
 
 
 def stanzas() -> str:
-    """Return the text of the file `spreads.toml`, without its header."""
+    """Compute all spreads and return the text of the file `spreads.toml`, without its header."""
     known = device_spreads()
     lines = ["[letters]"]
     constants = {x.letter: y for x, y in known.items() if not x.device} | typical_spreads()

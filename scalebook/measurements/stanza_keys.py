@@ -34,7 +34,7 @@ def written() -> dict[str, dict]:
 
 
 def inherited(name: str, said: Mapping) -> dict:
-    """Return a set's stanza joined with that of the set which its key `like` names.
+    """Return a set's stanza joined with the stanza of the set which its key `like` names.
 
     Raises ValueError, naming the stanza, for an unknown key or set.
     """

@@ -1,4 +1,4 @@
-"""Errors of Calculon's memory figures on our sets of measurements, and which nanotron runs are predicted to fit."""
+"""Errors of Calculon's memory figures on our sets of measurements, and which runs of nanotron should fit."""
 
 import numpy as np
 

@@ -56,7 +56,7 @@ def search(
 
     `minimize` or `maximize` names the objective, and `against` the second one of the Pareto front, which is minimized.
     A plain sheet has no default objective.  `subject_to` adds limits ("memory <= 70 GB", "mfu >= 0.4"); tpot="< 30 ms"
-    is a limit too.  Memory must always fit: that of a training step keeps below the capacity by the share
+    is a limit too.  Memory must always fit.  A training step's memory keeps below the capacity by the share
     `memory_margin`, by default the upper end of its prediction interval.  `lift` drops rules and limits by name.
 
     Strategies that differ only in an input without effect count once.  Ties go to the first strategy.  More than `most`

@@ -126,7 +126,7 @@ _KINDS = {Framework: "framework", Engine: "engine"}  # rows that a search takes 
 def each(knowns: tuple, letters: Mapping) -> tuple[list[tuple[tuple, str]], dict]:
     """Return one list of table rows for each device of a list or table, with the device's name, and the keyword values.
 
-    Without such a list there is one list of rows, with the name "".  A list of frameworks or engines becomes the values
+    If no list is given there is one list of rows, with the name "".  A list of frameworks or engines becomes the values
     of the option `framework` or `engine`.
     """
     rest, devices, letters = [], None, dict(letters)

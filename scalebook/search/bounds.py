@@ -1,12 +1,4 @@
-"""Lower bounds of expressions over all values on search axes, so that a sweep can skip strategies early.
-
->>> from scalebook.language import symbol
->>> from .plan import Evaluated, Plan
->>> plan = Plan(["tp", "dp"], {"dp_overlap": (0.0, 1.0)})
->>> place = least_of(plan, (1 - symbol("dp_overlap")) * symbol("dp") + symbol("tp"), {}, plan.letters)
->>> Evaluated(plan, {"tp": np.array([1.0, 2.0]), "dp": np.array([4.0, 2.0])}, 2).value(place)
-array([1., 2.])
-"""
+"""Lower bounds of expressions over all values on search axes, so that a sweep can skip strategies early."""
 
 from collections.abc import Mapping
 

@@ -43,7 +43,7 @@ class Frame:
         return text.getvalue()
 
     def to_frame(self, library: str | None = None):
-        """Return a data frame of pandas or polars: of the `library` named, else of one that is imported or installed.
+        """Return a data frame of pandas or polars: the named `library`, or else one that is imported or installed.
 
         Raises ImportError if there is neither.
         """

@@ -85,7 +85,7 @@ class Problem:
         return math.prod(len(self.letters[x]) for x in self.in_rows)
 
     def columns(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the columns together with those of inputs that follow from them."""
+        """Return the columns, together with columns for inputs that follow from them."""
         columns = dict(columns)
         for name, follows in self.space.follows.items():
             columns[name] = called_with(follows, {**self.values, **columns})
@@ -107,7 +107,7 @@ class Problem:
 
 
 def word_combinations(problem: Problem) -> list[dict]:
-    """Return all combinations of the searched options, leaving out those that repeat another in every layout."""
+    """Return all combinations of the searched options, except repetitions: those that equal another in every layout."""
     found = [dict(zip(problem.words, x, strict=True)) for x in itertools.product(*problem.words.values())]
     return [x for x in found if all(part.any() for part in distinct(problem, x))]
 
@@ -117,8 +117,8 @@ def distinct(
 ) -> list[np.ndarray]:
     """Return boolean arrays that select the strategies which repeat no other: all of the arrays must hold.
 
-    Each has a dimension for rows and one per axis, and no two depend on the same axis.  Without a slab of rows, they
-    cover only what options decide.  `said` caches results for the same rows and other options.
+    Each has a dimension for rows and one per axis, and no two depend on the same axis.  If no slab of rows is given,
+    they cover only what options decide.  `said` caches results for the same rows and other options.
     """
     axes, v, said = len(problem.on_axes), dict(words), {} if said is None else said
     if slab is not None:
@@ -169,7 +169,7 @@ def _flat(part: np.ndarray) -> np.ndarray:
 def layouts(problem: Problem) -> np.ndarray:
     """Return all ways to lay out the devices, one per line, with a column for each input in `space.layout`.
 
-    The last input takes the devices that the others leave.  Without a layout there is one empty line.
+    The last input takes the devices that the others leave.  If `space.layout` is empty, there is one empty line.
     """
     space, devices = problem.space, problem.values.get("devices")
     if not space.layout:
@@ -255,7 +255,7 @@ def slabs(
 
 
 def parted(slab: "Slab", size: int) -> Iterator["Slab"]:
-    """Split a slab into parts of at most `size` rows."""
+    """Split a slab (rows that a search evaluates together) into slabs of at most `size` rows."""
     for first in range(0, len(slab.places), size):
         yield slab.take(slice(first, first + size))
 

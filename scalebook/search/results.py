@@ -167,7 +167,7 @@ class Search(Frame):
 
     @property
     def fitting(self) -> int:
-        """Number of strategies within all limits."""
+        """The number of strategies within all limits."""
         return self.count - sum(self.rejected.get(x.name, 0) for x in self.problem.limits)
 
     def neighbours(self, place: int = 0):

@@ -1,4 +1,4 @@
-"""The interface between a search and the things it can search, and the description of their strategies.
+"""What a search needs to know of the things that it can search, and of their strategies.
 
 >>> from scalebook.training import training_step
 >>> isinstance(training_step, Searchable), training_step.space.axes

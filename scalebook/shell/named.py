@@ -59,7 +59,7 @@ def things() -> Mapping[str, Sheet | Formula | Searchable]:
 def home(name: str) -> str:
     """Return the module to import a thing from, such as "scalebook.training" for "training_step".
 
-    Of several modules that export it, the one with the shortest name counts. Raises LookupError for an unknown name.
+    If several modules export it, the one with the shortest name counts. Raises LookupError for an unknown name.
 
     >>> home("training_step"), home("linear_operator")
     ('scalebook.training', 'scalebook.machine.operators')
@@ -87,11 +87,7 @@ def things_with(letter: str) -> list[str]:
 
 
 def find(name: str) -> Sheet | Formula | Searchable:
-    """Return the sheet, formula or Searchable of this name.  Raises LookupError, with the nearest names, for others.
-
-    >>> find("weight_memory")
-    weight_memory = params*weight_bits/8
-    """
+    """Return the sheet, formula or Searchable of this name.  Raises LookupError, with the nearest names, for others."""
     if word(name, "what is called") in _FIRST:
         return getattr(importlib.import_module(f"scalebook.{_FIRST[name]}"), name)
     if name not in things():
@@ -100,7 +96,7 @@ def find(name: str) -> Sheet | Formula | Searchable:
 
 
 def row(name: str, kinds=tuple(ROWS)) -> Row:
-    """Return a row of the tables by its key.  Raises LookupError, with the nearest keys, if there is none.
+    """Return a row of the tables by its key, such as "h100".  Raises LookupError, with the nearest keys, for another.
 
     A device may also be the path of your own TOML file, as `python -m scalebook.measure --save my.toml` writes it.  A
     model may be the path of a Hugging Face config.json.
@@ -150,9 +146,6 @@ def read(thing, texts: Mapping[str, str], **rows: str) -> tuple[tuple[Row, ...],
 
     `rows` names a model, a device, its precision, its cluster, and a link.  Raises as `row` and `value` do, and
     LookupError for a precision that the device lacks.
-
-    >>> read(find("decoding"), {"batch": "8"}, device="h100", precision="fp8")[1]
-    {'batch': 8.0}
     """
     found = {kind: row(name, [kind]) for kind, name in rows.items() if kind in ROWS}
     if (precision := rows.get("precision")) is not None:

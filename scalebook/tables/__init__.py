@@ -110,7 +110,7 @@ def _spread(key, cells):
 
 
 def efficiencies_of(device: str) -> dict[str, Row]:
-    """Return the training efficiency of matrix products on a device, by precision: rows of the table `efficiencies`.
+    """Return the efficiencies of matrix products in training that are published for a device, by precision.
 
     >>> efficiencies_of("b200")["bf16"].efficiency_typical
     0.6

@@ -28,7 +28,7 @@ def beyond(letter: str, value: float, others: Iterable[float], is_low: bool = Fa
 
 
 def refuse_outliers(file: str, rows: Mapping[str, Row]) -> None:
-    """Raise ValueError for a cell that is more than `MOST` times beyond all rows outside its row's family."""
+    """Raise ValueError for a table cell that is `MOST` times beyond the same cell of all unrelated rows."""
     columns: dict[str, list[tuple[float, str]]] = {}
     for key, row in rows.items():
         for letter, cell in row.cells.items():

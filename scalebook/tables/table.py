@@ -63,7 +63,7 @@ class Device(Row):
 
     @property
     def published(self) -> "Device":
-        """The device with only the figures that a source states, without those that are assumed.
+        """The device with only the figures that a source states, so no assumed ones.
 
         >>> from scalebook.tables import accelerators
         >>> "tdp" in accelerators.rubin, "tdp" in accelerators.rubin.published
@@ -169,7 +169,7 @@ class Rows(Mapping):
 
 
 class Table(Mapping):
-    """Rows by key: `table.h100`, `table["h100"]`, `table[["h100", "h200"]]`, or `table.columns` for all at once."""
+    """A table of rows by key: `table.h100`, `table["h100"]`, `table[["h100", "h200"]]`, or `table.columns` for all."""
 
     def __init__(self, name: str, rows: Mapping[str, Row] | Callable[[], Mapping[str, Row]]):
         self.name, self._given = name, rows

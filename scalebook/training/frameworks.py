@@ -1,10 +1,4 @@
-"""Training frameworks: a row of `tables.frameworks` sets defaults of a training step, next to model and device.
-
->>> from scalebook.tables import accelerators, frameworks, models
->>> rows, words = settled((models.llama3_8b, accelerators.h100, frameworks.llm_foundry), {})
->>> rows[-1].library_rate, rows[-1].attention_short, words["sharding"]
-(0.915, 0.24, 'zero3')
-"""
+"""Training frameworks: a row of `tables.frameworks` sets defaults of a training step, next to model and device."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

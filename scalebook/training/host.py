@@ -1,6 +1,6 @@
 """Costs that a framework adds to a step: eager kernels, older libraries, collectives in pieces, waits for the host.
 
-Each letter is a cell of a row of `tables.frameworks`, `tables.libraries` or `tables.clusters`, or is given in a call.
+Their inputs come from rows of `tables.frameworks`, `tables.libraries` or `tables.clusters`, or from the call.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Memory of a training step, in device memory and in the second tier, for every stage and for the fullest.
+"""Memory of a training step, in device memory and offloaded, for every pipeline stage and for the fullest.
 
 The last norm, the batch, fragmentation and communication buffers are left out because they are small.
 """
@@ -211,10 +211,9 @@ def memory_formulas(
     sharding: Sharding = SHARDINGS["zero1"], schedule: Schedule = SCHEDULES["1f1b"], offload: bool = False, is_frozen:
     bool = False, optimizer: Optimizer = OPTIMIZERS["adam"],
 ) -> tuple[Formula, ...]:  # fmt: skip
-    """Return the formulas of memory by kind at a given `stage`, and of the fuller of the first and the last stage.
+    """Return formulas for the memory of a training step: by kind at a pipeline `stage`, and in all.
 
-    >>> [f.letter for f in memory_formulas(SHARDINGS["zero3"])][:3]
-    ['weight_memory', 'gradient_memory', 'optimizer_memory']
+    What a step needs is the larger of the first and the last stage's memory.
     """
     strategy = sharding, schedule, is_frozen, optimizer
     here = symbol("stage"), symbol("held_microbatches")

@@ -1,4 +1,4 @@
-"""What a block of a training step moves to and from a second memory tier, and the time that this adds."""
+"""What a block of a training step moves to and from a second memory, such as the host's, and the time of it."""
 
 from sympy import Max
 

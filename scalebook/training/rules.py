@@ -30,11 +30,7 @@ COUNTS = (
 
 
 class Rule(rules.Rule):
-    """A rule on training strategies. Inputs that a strategy does not give are derived from others, or have defaults.
-
-    >>> next(x for x in RULES if x.name == "pp within layers").holds(pp=np.array([64, 256]), layers=128)
-    array([ True, False])
-    """
+    """A rule on training strategies. Inputs that a strategy does not give are derived from others, or have defaults."""
 
     def of(self, values: Mapping[str, Any]):
         """Return whether the rule holds (a bool or an array), or None if an input that it needs is unknown."""

@@ -1,4 +1,4 @@
-"""What a search of training strategies tries by default, what it leaves out, and which combinations are equivalent.
+"""The space of training strategies for a search: default values, rules, and combinations that are equivalent.
 
 >>> usual_choices({"devices": 8, "heads": 32, "layers": 32, "seq": 8192})["cp"]
 (1, 2)

@@ -1,9 +1,4 @@
-"""The options of a training strategy (recomputation, sharding, ...), and how they change a block's operations.
-
->>> from scalebook.block import LLAMA
->>> Strategy(recompute="full").transformed(LLAMA).saved
-activation_bits*batch*hidden*seq/(8*cp*tp)
-"""
+"""The options of a training strategy (recomputation, sharding, ...), and how they change a block's operations."""
 
 from dataclasses import dataclass, fields, replace
 from functools import partial

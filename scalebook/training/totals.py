@@ -177,13 +177,9 @@ def pcie_achieved(link_bandwidth, host_efficiency):
 
 
 def useful_times(run: Row) -> tuple:
-    """Return the least seconds of a step with all devices at peak: for FLOPs as in MFU, and without masked pairs.
+    """Return two lower bounds of a step's time in seconds, with all devices at their peak.
 
-    >>> from scalebook.tables import accelerators, models
-    >>> from scalebook.training import training_step
-    >>> run = training_step(models.llama3_8b, accelerators.h100, dp=8, microbatches=8, seq=8192)
-    >>> all(x < run.step_time for x in useful_times(run))
-    True
+    The first counts FLOPs as MFU does; the second leaves out attention to masked pairs of tokens.
     """
     rate = run.devices * run.peak_flops
     width = 2 * run.head_dim if "head_dim" in run else run.nope_dim + run.rope_dim + run.v_dim

@@ -40,7 +40,7 @@ def model_flops_frozen(global_batch, batch, tp, cp, layers, block_flops, block_m
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trained:
-    """A choice of the weights to train: adapters for the frozen matrices in `beside`, or all weights if it is empty."""
+    """A choice of the weights to train: adapters for the frozen matrices in `beside`, or all weights if it is ()."""
 
     name: str
     source: str
