@@ -9,7 +9,7 @@ __all__ = ["QUIRKS", "Quirk"]
 
 
 class Quirk(NamedTuple):
-    """A quirk of Calculon: a sentence, and a function that returns True for the options under which it matters."""
+    """A detail of Calculon's model that we consider wrong: a sentence, and a test of the options that it affects."""
 
     words: str
     meets: Callable[[Choices], bool]

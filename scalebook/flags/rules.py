@@ -1,7 +1,7 @@
-"""Rules for flags that act together, by framework: values that follow from several flags, and flags that need several.
+"""Rules for flags that act together, by framework.
 
-A reading rule takes the flags with their values, what was found so far and what the caller knows, and returns the
-values that follow. A writing rule takes the wanted values and the flags found so far, and adds the missing flags.
+A reading rule takes the flags, what was found so far and what the caller knows, and returns what follows. A writing
+rule takes the wanted values and the flags found so far, and adds others.
 """
 
 import math
@@ -362,8 +362,7 @@ _COMPLETE = {"megatron": _to_megatron, "deepspeed": _to_deepspeed, "torchtitan":
 def follow(framework: str, given: Mapping, found: dict, known: Mapping) -> dict[str, Any]:
     """Return the arguments of a training step that follow from several `given` flags together, such as `chunks`.
 
-    `found` has the arguments that single flags set, `known` the caller's own. Raises ValueError if flags contradict
-    each other.
+    `found` has what single flags set, `known` the caller's own arguments. Raises ValueError if flags contradict.
 
     >>> follow("megatron", {"num-layers-per-virtual-pipeline-stage": "4"}, {"pp": 8}, {"layers": 96})["chunks"]
     3

@@ -112,7 +112,7 @@ def reach(known: Mapping[str, Any]) -> float:
 
 
 def unreached(rows: Iterable, known: Mapping[str, Any], rejected: Mapping[str, int]) -> str:
-    """Return a sentence about layouts that a search skipped because the device's row has no network, or ""."""
+    """Return a sentence about layouts that a search skipped because the device's row has no network for them, or ""."""
     if BEYOND not in rejected:
         return ""
     name = next((row.name for row in rows if "hbm_bandwidth" in row and hasattr(row, "name")), "the device")

@@ -44,7 +44,7 @@ _STEPS = np.array([_NORMAL.inv_cdf((i + 0.5) / DRAWS) for i in range(DRAWS)]) / 
 
 
 class Ends(NamedTuple):
-    """The 10 % and 90 % ends of a quantity, each divided by its value."""
+    """The low and high end of a quantity's 80 % range, each divided by its value."""
 
     low: float | np.ndarray
     high: float | np.ndarray

@@ -23,7 +23,7 @@ __all__ = [
 
 
 def own_configuration(row: Measurement) -> Measurement:
-    """Return a row with the layout and precision of the configuration file that is named like the row's machine.
+    """Return a row of a table of measurements, with layout and precision from the configuration file of its machine.
 
     Used if several files fit. Their names hold the layout, as in config_XE9680x8H200-SXM-141GB_1x8x2xtp1pp1cp2.sh.
     """

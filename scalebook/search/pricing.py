@@ -220,7 +220,7 @@ def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None)
 
 
 class Pricing:
-    """Prices one combination of options on a slab: rows of a search that are evaluated together."""
+    """Prices one combination of options on a slab, a batch of a search's rows."""
 
     def __init__(self, problem: Problem, sheet: _Sheet, evaluated: Evaluated, slab: Slab, parts: list[np.ndarray]):
         self.problem, self.sheet, self.evaluated, self.slab, self.parts = problem, sheet, evaluated, slab, parts

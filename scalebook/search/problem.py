@@ -186,7 +186,7 @@ def layouts(problem: Problem) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Slab:
-    """Rows that a search evaluates together: `columns` of their inputs, and their numbers among all rows (`places`)."""
+    """A batch of a search's rows: `columns` of their inputs, and their numbers among all rows (`places`)."""
 
     columns: dict[str, np.ndarray]
     places: np.ndarray
@@ -207,7 +207,7 @@ def _candidates(problem: Problem, layouts: np.ndarray, places: np.ndarray) -> Sl
 
 
 def ruled(problem: Problem, slab: Slab, words: Mapping):
-    """Yield, for each rule that some row breaks, its name and a mask of rows that keep it.
+    """Yield, for each rule that some row of a slab breaks, its name and a mask of the rows that keep it.
 
     With `words`, one combination of options, only rules about options are checked; otherwise only the others.
     """
@@ -220,7 +220,7 @@ def ruled(problem: Problem, slab: Slab, words: Mapping):
 
 
 def looked_through(problem: Problem, layouts: np.ndarray, places: range) -> Iterator[tuple[Slab, dict[str, Slab]]]:
-    """Yield, a slab at a time, the rows that pass all rules but those on options, and the rejected rows by rule."""
+    """Yield, in batches (slabs), the rows that pass all rules but those on options, and the rejected rows by rule."""
     for place in range(places.start, places.stop, CANDIDATES):
         slab = _candidates(problem, layouts, np.arange(place, min(place + CANDIDATES, places.stop)))
         slab = slab.take(nonempty(distinct(problem, {}, slab)))
@@ -233,7 +233,7 @@ def looked_through(problem: Problem, layouts: np.ndarray, places: range) -> Iter
 
 
 def stand_for(problem: Problem, slab: "Slab", combinations: list[dict]) -> np.ndarray:
-    """Count the strategies that each row of a slab stands for, over all combinations of options."""
+    """Count the strategies that each row of a slab (a batch of rows) stands for, over all combinations of options."""
     said: dict = {}
     return sum(counts(problem, distinct(problem, words, slab, said)) for words in combinations)
 
@@ -241,7 +241,7 @@ def stand_for(problem: Problem, slab: "Slab", combinations: list[dict]) -> np.nd
 def slabs(
     problem: Problem, layouts: np.ndarray, places: range, combinations: list[dict], rejected: Counter
 ) -> Iterator[Slab]:
-    """Yield the rows that the rules (but those on options) allow, a slab at a time; count the others in `rejected`."""
+    """Yield the rows that all rules but those on options allow, in batches; count the others by rule in `rejected`."""
     waiting, size = [], SLAB * (8 if problem.space.solve else 1)  # solved letters are evaluated many times
     for slab, out in looked_through(problem, layouts, places):
         for name, x in out.items():
@@ -255,7 +255,7 @@ def slabs(
 
 
 def parted(slab: "Slab", size: int) -> Iterator["Slab"]:
-    """Split a slab (rows that a search evaluates together) into slabs of at most `size` rows."""
+    """Split a slab (a batch of a search's rows) into slabs of at most `size` rows."""
     for first in range(0, len(slab.places), size):
         yield slab.take(slice(first, first + size))
 

@@ -31,7 +31,7 @@ class Device(Row):
     """The row of an accelerator; `peak_flops` is its dense bf16 rate (fp16 if it has no bf16)."""
 
     def at(self, precision: str, experts: str | None = None) -> "Device":
-        """Return the device at another precision, with its `peak_flops` and matmul efficiency.
+        """Return the device at another precision, such as "fp8", with its `peak_flops` and matmul efficiency.
 
         `experts` is the precision of routed experts if it differs. Raises LookupError, naming those available, for a
         precision that the device lacks.
@@ -113,7 +113,7 @@ class Engine(Row):
 
     @property
     def is_program(self) -> bool:
-        """True for a real serving engine, False for rows that are assumptions, such as `ideal`."""
+        """True for an engine that serves many users, False for other rows, such as `ideal` or `llama_cpp_2024`."""
         return "chunk_tokens" in self and self.cells["chunk_tokens"].source != "scalebook"
 
 
