@@ -162,6 +162,8 @@ def _count(name, text):
 
 def _values(thing, name, text):
     """Read a value, several separated by commas, or a range of whole numbers such as 1..64."""
+    if text.lstrip()[:1] in ("<", ">"):  # a limit, which the search reads
+        return text
     first, is_range, last = text.partition("..")
     if is_range and name not in words(thing):
         if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last) <= 10**6):

@@ -219,6 +219,10 @@ def test_days_and_dollars_are_the_bill_of_python(page):
         prices = page("prices", [plan, dict(letters={}, words=words)])
         assert [x["kind"] for x in prices] == [x.kind for x in own.prices]
         assert all(near(x["cost"], y.cost) for x, y in zip(prices, own.prices, strict=True))
+        plan["letters"] |= dict(memory_margin=0.1, ep_overlap=0)  # of a search, and of a model with experts
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            exec(page("python", [plan, dict(letters={}, words=words)]), {})
+        assert said.getvalue().endswith(f"{own}\n" if more else "\n") and f"{row.step_time}"[:12] in said.getvalue()
 
 
 ASSUMED = [
@@ -529,7 +533,7 @@ scaleout_bandwidth = "50 GB/s"
 
 
 @pytest.mark.parametrize("is_pasted", [False, True])
-@pytest.mark.parametrize("plan", [*SEARCHED[1:], ASKED[2], SEARCHED[0] | dict(framework="megatron")],
+@pytest.mark.parametrize("plan", [*SEARCHED[1:4], ASKED[2], SEARCHED[0] | dict(framework="megatron")],
                          ids=lambda p: p["model"])  # fmt: skip
 def test_the_call_prints_the_same_answer(page, plan, is_pasted):
     if is_pasted:
@@ -545,7 +549,7 @@ def test_the_call_prints_the_same_answer(page, plan, is_pasted):
     assert f"\n{letters[0]},{answer[letters[0]]}"[:14] in page("csv", [state, best])
 
 
-@pytest.mark.parametrize("plan", SEARCHED[1:], ids=lambda p: p["job"])
+@pytest.mark.parametrize("plan", SEARCHED[1:4], ids=lambda p: p["job"])
 def test_an_answer_as_data_follows_the_schema(page, plan):
     state, best = plan | dict(fixed={}, beside=[], framework="unnamed"), page("find", plan)["best"][0]
     found = json.loads(page("json", [state, best]))
@@ -814,4 +818,4 @@ def test_the_page_itself_is_small():
     if not esbuild.exists():
         pytest.skip("no esbuild: npm ci --prefix book/js")
     small = lambda x: subprocess.run([esbuild, "--minify"], input=x, capture_output=True, text=True, check=True).stdout  # noqa: E731
-    assert len(gzip.compress(planner_script(small).encode())) < 150_000
+    assert len(gzip.compress(planner_script(small).encode())) < 170_000

@@ -1,11 +1,16 @@
 """The same question has the same answer in Python and in the shell, and a question of another sheet is refused."""
 
 import inspect
+import json
 import math
+import re
+import shlex
 from functools import partial
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
+from scalebook.book.planner import planner
 
 from scalebook.__main__ import _given, main
 from scalebook.inference import decode_step, decoding, mixed_step, prefill_step, serve
@@ -15,6 +20,9 @@ from scalebook.search import search
 from scalebook.shell.named import find, priced, read, things
 from scalebook.tables import accelerators, engines, frameworks, models
 from scalebook.training import training_step
+
+from .every import every
+from .support import ROOT
 
 M, A = models, accelerators
 STEP, USERS = dict(devices=64, global_batch=128, seq=4096), dict(prompt=1000, output=200)
@@ -168,11 +176,10 @@ def test_a_search_is_a_table(tmp_path, monkeypatch):
     columns = found.to_dict()
     assert {len(x) for x in columns.values()} == {4}
     assert columns["device"] == [x.device for x in found.best] and columns["step_time"][0] == found.best[0].step_time
-    row = found.best[0].row
-    days, energy = columns["train_time"][0], columns["train_energy"][0]
-    assert days == row.train_time and columns["train_cost"][0] == row.train_cost and "train_time" in repr(found)
-    assert energy == pytest.approx(64 * row.tdp * days / 3.6e9)
-    assert columns["train_rate"][0] == pytest.approx(1e12 / days)
+    bill = found.best[0].row.answer.bill.row  # with failures, as the answer and the planner say it
+    for name in ("train_time", "train_cost", "run_energy"):
+        assert columns[name][0] == bill[name] and name in repr(found)
+    assert columns["train_rate"][0] == found.best[0].row.train_rate > 1e12 / columns["train_time"][0]
     text = found.to_csv(tmp_path / "found.csv")
     assert (tmp_path / "found.csv").read_text() == text and text.splitlines()[0] == ",".join(columns)
     assert float(text.splitlines()[1].split(",")[1]) == columns["step_time"][0]
@@ -243,3 +250,28 @@ def test_a_limit_is_typed_as_it_is_said():
     found = search(training_step, M.llama3_8b, A.h100, memory="<= 40 GB", mfu="> 30 %", **asked)
     other = search(training_step, M.llama3_8b, A.h100, subject_to=["memory <= 40 GB", "mfu >= 30 %"], **asked)
     assert repr(found) == repr(other) and np.all([x.memory <= 40e9 for x in found.best])
+
+
+PAGE = (ROOT.parent / "book" / "questions.md").read_text("utf-8")
+SECTIONS = {x.partition("\n")[0]: x for x in re.split(r"^## ", PAGE, flags=re.M)[1:]}
+COMMANDS = {n: re.findall(r"^```\n((?:scalebook|python) .*?)\n```", x, re.M | re.S) for n, x in SECTIONS.items()}
+FIRST = re.compile(r"^(?:step_time|tpot|million_cost|rented) +([\d.]+ \S+?)[, ]|: ([\d.]+ s) at", re.M)
+
+
+def test_the_page_has_ten_questions_each_with_a_command():
+    assert len(SECTIONS) == 10 and all(len(x) == 1 for x in COMMANDS.values())
+
+
+@every(n for n, [x] in COMMANDS.items() if "config.json" not in x and ".csv" not in x)
+def test_the_command_of_a_question_says_what_its_python_says(name):
+    said = main(shlex.split(COMMANDS[name][0].replace("\\\n", " "))[1:])
+    assert any(x in said for found in FIRST.findall(SECTIONS[name]) for x in found if x)
+
+
+@every(re.findall(r"planner\.html#plan=([^\"]*)", PAGE))
+def test_the_link_of_a_question_is_a_plan(link):
+    plan = json.loads(unquote(link))
+    asked = {n: x for n, x in plan.items() if n in ("model", "device", "precision", "engine", "framework")}
+    assert planner(plan["job"], **asked, **plan["letters"] | plan["targets"]).plan == {
+        n: x for n, x in plan.items() if n not in ("any", "trained")
+    }

@@ -277,7 +277,7 @@ def test_letters_that_say_nothing_are_not_counted_twice():
     assert count(sharding="zero1", optimizer_offload=[0, 1], near_blocks=[3, 4, 5]) == 3 * alone - 2 * count(
         sharding="zero1"
     )
-    with pytest.raises(TypeError, match="does not use near_blocks"):  # nothing is away
+    with pytest.raises(TypeError, match="does not use near_blocks"):
         count(sharding="zero1", near_blocks=[3, 4])
 
 

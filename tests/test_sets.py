@@ -20,7 +20,7 @@ NEED_PYTHON = 10  # sets at most that are predicted by code, or by a stanza that
 
 
 def to_the_last_digit(x):
-    """Some processors raise arrays to a power with other instructions than single numbers: the last digit may differ."""
+    """Some processors raise arrays to a power with other instructions than numbers: the last digit may differ."""
     return pytest.approx(x, rel=4 * np.finfo(float).eps)
 
 

@@ -64,7 +64,8 @@ def plan_my_model(page):
     )
     page.wait_for_function(READY)
     assert re.search(
-        r"strategies on 64 devices \(.*\), gone through in .*: [\d,]+ can run and were priced", page.locator(".pl-verdict").inner_text()
+        r"strategies on 64 devices \(.*\), gone through in .*: [\d,]+ can run and were priced",
+        page.locator(".pl-verdict").inner_text(),
     )
     assert numbers(page) != before
     seen(page, "2-plan")

@@ -316,9 +316,11 @@ function planCases(engine) {
     if (plan.job === "train") return { axes: ["step_time", "memory"], rising: false };
     return { axes: ["price_hour" in plan.device.letters || "price_hour" in plan.letters ? "million_cost" : "devices", "tpot"], rising: false };
   }
+  // A model has blocks that predict further tokens while it is trained.
+  const withFurther = ({ mtp_blocks: more, layers, moe_layers: routed }) => (more ? { layers: layers + more, moe_layers: routed + more } : {});
   function used(own, known) {
-    const names = new Set(own.order.flatMap((f) => [f.letter, ...f.inputs])), more = known.mtp_blocks;
-    if (more && own.by.has("step_time")) known = { ...known, layers: known.layers + more, moe_layers: known.moe_layers + more }; // blocks that predict further tokens
+    const names = new Set(own.order.flatMap((f) => [f.letter, ...f.inputs]));
+    if (own.by.has("step_time")) known = { ...known, ...withFurther(known) };
     const width = names.has("ffn") && known.ffn === undefined && known.experts ? { ffn: 1 } : {}; // of no blocks
     return { ...width, ...Object.fromEntries(Object.entries(known).filter(([x, y]) => names.has(x) && y !== undefined)) };
   }
@@ -329,5 +331,5 @@ function planCases(engine) {
     return engine.needed(own, new Set(Object.keys(known)), aim(plan).axes).flatMap((f) => f.inputs).filter((x, i, all) => !own.by.has(x) && known[x] === undefined && all.indexOf(x) === i && x !== "users");
   }
   const thingOf = (job) => (job === "serve" ? serving : training);
-  return { engine, training, serving, bill, owned, overlaps, hasScales, framework, isEager, leavesSequence, frameworkEnds, wordsOf, aim, lacking, reach, NETWORK, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
+  return { engine, training, serving, bill, owned, overlaps, hasScales, framework, isEager, leavesSequence, frameworkEnds, wordsOf, aim, lacking, reach, NETWORK, withFurther, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
 }

@@ -5,7 +5,7 @@ function planCosts({ words, view, states, cases, engine, part, h, show, unit, me
   // A letter that can be typed here, with what stands for it where nothing is.
   function ask(letter, value) {
     const { state } = get(), said = value === undefined ? "" : show(value, unit(letter), 4);
-    return h("input", { class: "pl-field", size: Math.max(6, said.length), "aria-label": meaning(letter), value: said, placeholder: unit(letter), onchange: (e) => {
+    return h("input", { class: "pl-field", size: Math.max(6, said.length), "aria-label": meaning(letter), value: said, placeholder: `a price, ${unit(letter)}`, onchange: (e) => {
       const typed = words.read(e.target.value, unit(letter), value);
       if (!e.target.value.trim()) delete state.letters[letter];
       else if (engine.good(letter, typed)) state.letters[letter] = typed;

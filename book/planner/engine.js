@@ -201,7 +201,7 @@ function planEngine(data) {
       }
       if (kind !== "*") return `(${of.map(at).join(INFIX[kind])})`;
       const under = of.filter((x) => values[x].kind === "^" && values[x].of[1] === minus), over = of.filter((x) => !under.includes(x));
-      return `(${over.map(at).join("*") || "1"}${under.map((x) => (names[x] ? `*${names[x]}` : `/${at(values[x].of[0])}`)).join("")})`;
+      return `(${over.map(at).join("*") || "1"}${under.map((x) => (names[x] ? `*${at(x)}` : `/${at(values[x].of[0])}`)).join("")})`;
     };
     const last = levels.length, stride = outputs.length + 1, write = roots.map(({ tests, out }, i) => {
       const marks = tests.map((x) => said(x, last)), texts = out.map((x) => said(x, last));

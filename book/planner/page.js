@@ -150,7 +150,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
       const least = await worker.ask("search", { plan: { ...plan, aim: { axes: ["memory", "step_time"], rising: false }, lift: ["memory <= hbm_capacity", "offload_memory <= host_capacity"] } }).then(only);
       if (least.best.length) {
         const { memory, hbm_capacity: all } = solve(plan, least.best[0]).values;
-        head.prepend(h("b", {}, memory > all ? `${show(memory, "B", 3)} of ${show(all, "B", 3)} on each device at least.` : ""), " ");
+        if (memory > all) head.firstChild.after(` ${show(memory, "B", 3)} of ${show(all, "B", 3)} on each device at least.`);
         [result, chosen] = [{ ...least, axes: ["step_time", "memory"] }, least.best[0]];
         answer = solve(plan, chosen);
         part.figures.replaceChildren(h("p", { class: "pl-soft" }, `As if it fitted, the layout that holds least: ${view.layout(chosen, state.job)}.`), view.figures(state.job, answer, side.open));
@@ -174,6 +174,8 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
       if (bare) list.append(bare);
       const found = await try_("optimizer state in the host's memory", { letters: { optimizer_offload: 1 } }, () => (state.letters.optimizer_offload = 1));
       if (found) list.append(found);
+      const adapters = state.trained ? null : await try_("adapters alone trained (LoRA)", { trained: "lora" }, () => (state.trained = "lora"));
+      if (adapters) list.append(adapters);
       for (const seq of [state.letters.seq / 2, state.letters.seq / 4]) {
         if (!Number.isInteger(seq)) break;
         const shorter = await try_(`sequences of ${show(seq)} tokens`, { letters: { seq } }, () => (state.letters.seq = seq));

@@ -127,6 +127,7 @@ function planSearch(cases) {
     }
     for (const x of ["dp", "microbatches", ...moved.flat(), ...(job === "serve" ? ["devices"] : [])]) delete still[x];
     if (still.experts) still.ffn ??= 1; // of no blocks
+    if (job === "train") Object.assign(still, cases.withFurther(still)); // rules are about the model's own blocks
     const sheets = priced.map((x) => x.sheet), run = engine.compile(sheets, new Set(sheets.flatMap((x) => Object.keys(cases.used(x, still)))), moved, outputs)(still);
     const stride = outputs.length + 1, priceAt = run.at, found = run.out;
     let priced1 = -1;

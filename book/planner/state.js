@@ -9,7 +9,7 @@ function planState({ engine, cases, words, rows }) {
   const LAYOUT = { train: ["tp", "cp", "ep", "pp", "batch", "chunks"], serve: ["tp", "pp", "ep", "attention_dp", "replicas"] };
   const model = (said) => (typeof said === "string" ? data.models[said] : said), device = (said) => (typeof said === "string" ? data.devices[said] : said);
   const plan = (state, more = {}) => ({
-    job: state.job, model: model(state.model), device: device(state.device), precision: state.precision, engine: state.engine, framework: state.framework, trained: state.trained,
+    job: state.job, model: model(state.model), device: device(state.device), precision: state.precision, engine: state.engine, framework: state.framework, trained: more.trained ?? state.trained,
     letters: { ...state.letters, ...more.letters }, targets: { ...state.targets, ...more.targets }, fixed: more.fixed ?? state.fixed, words: {}, pools: state.pools,
   });
   const POOL = ["tp", "ep", "attention_dp"]; // what a pool's layout is; how many copies of it follows from the rate

@@ -35,13 +35,13 @@ _UNPRICED = "the device has no price here; price_hour=... gives one"
 
 
 class Answer:
-    """What a call of `training_step` or `serve` says first.  Print it, or read its parts, each computed when asked for.
+    """The summary that `run.answer` holds for a `training_step` or `serve` result.  Print it, or read its attributes.
 
-    - `fits`: whether the memory fits; `nearest`: the change that fits, if it does not.
-    - `interval`: the low and high end of the time, between which eight in ten measurements lie.
-    - `assumed`: what the call did not give and that moves the time by more than 5 %, strongest first.
-    - `bill`: days, energy and dollars of a training run whose `train_tokens` are known, or None.
-    - `changes`: what else to try, the free changes first, each with its gain.
+    - `fits`: whether the run fits in device memory; `nearest`: the change that makes it fit, if it does not.
+    - `interval`: low and high end, in seconds, of the range that holds the time in eight of ten cases.
+    - `assumed`: assumptions of the package that move the time by more than 5 %, strongest first.
+    - `bill`: days, energy and dollars of the whole training run if `train_tokens` is given, otherwise None.
+    - `changes`: what else to try, each with its gain; changes that need no other hardware come first.
     """
 
     def __init__(self, run: Row):
@@ -68,7 +68,7 @@ class Answer:
 
     @property
     def title(self) -> str:
-        """The name of what was called, its rows, and the number of devices."""
+        """One line that names the call: function, model, device, framework or engine, and the number of devices."""
         call = self.run.call
         own = [x.name for x in call.knowns if isinstance(x, Row)]
         is_named = any(isinstance(x, Engine) for x in call.knowns)
@@ -78,7 +78,7 @@ class Answer:
         return f"{call.thing.name}: {', '.join(own)}, {self.run.devices:,.0f} device{'s' * (self.run.devices > 1)}"
 
     def lines(self) -> list[tuple[str, str]]:
-        """Return the lines of the answer, each with a label and a text; whether it fits comes first."""
+        """Return the answer as pairs of label and text, such as ("fits", "62.2 GB of 80 GB on each device")."""
         run = self.run
         found = [self._fit(), self._time()]
         if self.interval and (part := nearest_parts(run, self.letter)):
@@ -91,7 +91,7 @@ class Answer:
         return [x for x in found if x]
 
     def text(self, more: str) -> str:
-        """Return the lines as text, and last where there is more."""
+        """Return the answer as aligned text.  `more` is the last line: it says where to read further."""
         return aligned([*self.lines(), ("more", more)], gap="  ")
 
     def _fit(self) -> tuple[str, str] | None:
@@ -153,12 +153,14 @@ class Answer:
 
 
 def answer_of(run: Row) -> Answer | None:
-    """Return the answer of a training step or a service, or None for a call with arrays."""
+    """Return the `Answer` for a result of `training_step` or `serve`, or None if the result holds arrays."""
     return None if any(np.ndim(x) for x in run.values()) else Answer(run)
 
 
 def row_as_dict(row: Row) -> dict[str, Any]:
-    """Return a row as plain data that JSON can hold; `scalebook/answers/schema.json` describes it.
+    """Return a result as a dict for JSON: each quantity's value, unit, range and source, and the answer if it has one.
+
+    The file `scalebook/answers/schema.json` describes the dict.
 
     >>> from scalebook import accelerators, decoding, models
     >>> row = decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16)

@@ -1,11 +1,4 @@
-"""What an answer assumes: letters and words that the call did not give, and the answer at their other ends.
-
->>> from scalebook import accelerators, models, training_step
->>> from scalebook.tables import frameworks
->>> run = training_step(models.llama3_70b, accelerators.h100, frameworks.nemo, tp=8, dp=8, global_batch=64, seq=8192)
->>> [x.letter for x in assumed(run)]
-['tp_pieces', 'dp_overlap', 'training_efficiency', 'element_passes']
-"""
+"""What an answer assumes: inputs that the call did not give, and the answers at their other likely values."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -28,7 +21,7 @@ _DEFAULT_OF = {"engine": "ideal"}
 
 
 class End(NamedTuple):
-    """Another value of an assumption, what to give to the call for it, and the answer there."""
+    """Another likely value of an assumption, the keywords that set it in the call, and the time (s) that results."""
 
     value: float | str
     letters: Mapping[str, Any]
@@ -36,7 +29,7 @@ class End(NamedTuple):
 
 
 class Assumption(NamedTuple):
-    """A letter or word that the call did not give: its value, its source, and the answers at its other ends."""
+    """A value that the call did not give: its name, value, unit and source, and the answers at other likely values."""
 
     letter: str
     value: float | str
@@ -56,7 +49,7 @@ def _value(letter: str, value) -> str:
 
 
 def short_meaning(letter: str) -> str:
-    """Return a letter's meaning up to its first comma or colon.
+    """Return the meaning of a quantity in a few words: its entry in the notation, cut at the first comma or colon.
 
     >>> short_meaning("step_backward"), short_meaning("training_efficiency")
     ('time of backward kernels', 'share of the peak that products reach in training')
@@ -65,15 +58,9 @@ def short_meaning(letter: str) -> str:
 
 
 def answer_letter(run: Row) -> str:
-    """Return the letter that answers a call: the time of a training step, or the time per output token of a service.
+    """Return the name of the time that answers a call: "step_time" in training, "tpot" (per output token) in serving.
 
-    Raises TypeError for a row of anything else.
-
-    >>> from scalebook import models
-    >>> answer_letter(models.llama3_8b)
-    Traceback (most recent call last):
-        ...
-    TypeError: Llama 3.1 8B is no result of training_step or serve, and only these have an answer
+    Raises TypeError for a row that neither `training_step` nor `serve` returned, such as a model's.
     """
     if run.call is None:
         raise TypeError(f"{run.name} is no result of training_step or serve, and only these have an answer")
@@ -81,9 +68,9 @@ def answer_letter(run: Row) -> str:
 
 
 def assumed(run: Row, most: int = MOST) -> tuple[Assumption, ...]:
-    """Return what a run assumes that moves its time by more than 5 %, strongest first, `most` of them.
+    """Return the assumptions behind a run that move its time by more than 5 %: the `most` strongest, strongest first.
 
-    Each end is the time of the same call with the assumption at another value: `run.call.again(**end.letters)`.
+    Each has `ends`: other likely values with the time there. `run.call.again(**end.letters)` repeats the call with one.
     """
     letter = answer_letter(run)
     if letter not in run:

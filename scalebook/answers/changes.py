@@ -1,11 +1,4 @@
-"""What to change next: single changes to a call, the free ones first, then hardware, each with its gain.
-
->>> from scalebook import accelerators, models, training_step
->>> from scalebook.tables import frameworks
->>> run = training_step(models.llama3_70b, accelerators.h100, frameworks.nemo, tp=8, dp=8, global_batch=64, seq=8192)
->>> nearest_fit(run).said
-'dp=4, pp=2'
-"""
+"""What to change next: single changes to a call and the gain of each. Changes without other hardware come first."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,9 +26,9 @@ Candidate = tuple[tuple[Row, ...], dict[str, Any], str]  # rows, letters, and wo
 
 
 class Change(NamedTuple):
-    """A single change: its words, what to give to `run.call.again`, the result, and its gain.
+    """One change to a call: a text such as "dp=4, pp=2", the inputs for `run.call.again`, the new result, and the gain.
 
-    The gain is how many more tokens a second a device processes, as a share.  A free change buys no hardware.
+    The gain says by what share the tokens per second of each device rise.  `is_free` changes need no other hardware.
     """
 
     said: str
@@ -54,7 +47,7 @@ class Change(NamedTuple):
 
 
 def fits(run: Row) -> bool | None:
-    """Return whether a run's memory fits into its devices, or None if the memory or the capacity is not known."""
+    """Return whether a run fits in device memory, or None if its memory or the device's capacity is unknown."""
     known = [(held, most) for held, most in _LIMITS if held in run and most in run]
     return all(run[held] <= run[most] for held, most in known) if known else None if "memory" in run else True
 
@@ -142,10 +135,10 @@ def _hardware(run: Row) -> Iterator[Candidate]:
 
 
 def nearest_fit(run: Row) -> Change | None:
-    """Return the change after which a run fits that costs the least time, or None if it fits or none was found.
+    """Return the fastest change that makes a run fit in memory, or None if the run already fits or none was found.
 
-    Recomputation and layouts are tried first, then sharding, offload and more devices, and then a shorter sequence if
-    the call gave none.
+    Recomputation and layouts are tried first, then sharding, offload and more devices. A shorter sequence comes last,
+    and only if the call gave no `seq`.
     """
     if fits(run) is not False:
         return None
@@ -165,14 +158,14 @@ def _gaining(run: Row, found: Iterable[Change]) -> tuple[Change, ...]:
 
 
 def quick_changes(run: Row) -> tuple[Change, ...]:
-    """Return the changes of batch, overlap and layout that fit and gain something, the best first."""
+    """Return changes of batch, overlap or layout after which the run fits and is faster, best first."""
     return _gaining(run, _tried(run, _numbers(run)))
 
 
 def all_changes(run: Row) -> tuple[Change, ...]:
-    """Return single changes that fit and gain something: first all that are free, then twice a figure of the device.
+    """Return single changes after which a run fits and is faster: free ones first, then doubled figures of the device.
 
-    If the run does not fit, changes that make it fit are listed even if they cost time.
+    If the run does not fit now, changes that make it fit are listed even if they cost time.
     """
     free = _gaining(run, _tried(run, [*_numbers(run), *_words(run)]))
     return free + _gaining(run, _tried(run, _hardware(run), is_free=False))

@@ -1,4 +1,4 @@
-"""The cost of a run: days, energy and dollars for training, dollars per million tokens for serving.
+"""What a run costs: days, energy and dollars for training, dollars per million tokens for serving.
 
 >>> from scalebook import accelerators, models, training_step
 >>> run = training_step(models.llama3_8b, accelerators.h100, dp=64, global_batch=512, seq=8192, train_tokens=1e12)
@@ -33,7 +33,7 @@ DAY = 86400
 
 
 class Price(NamedTuple):
-    """One way to pay for a run: "rented" or "owned", the price of a device hour, and of the run in dollars."""
+    """One way to pay for a run ("rented" or "owned"), with dollars for an hour of one device and for the whole run."""
 
     kind: str
     price_hour: float
@@ -41,9 +41,9 @@ class Price(NamedTuple):
 
 
 class Bill(NamedTuple):
-    """What a training run takes: a row of the sheet `run_bill`, the prices of the run, and a note on what is left out.
+    """What training takes: time and energy (`row`), dollars for each way to pay (`prices`), and the share of time lost.
 
-    `row.goodput` is the share of the time that failures and checkpoints leave.
+    `row.goodput` is the share of the time that is not lost to failures and checkpoints.
     """
 
     row: Row
@@ -69,15 +69,11 @@ class Bill(NamedTuple):
 
 
 def bill(run: Row, **letters) -> Bill | None:
-    """Return what training on `train_tokens` takes, or None if the run does not know them.
+    """Return days, energy and dollars for training on a run's `train_tokens`, or None if the run has no `train_tokens`.
 
-    `letters` gives what the run does not: `device_mtbf`, `storage_bandwidth`, `restart_time`, or `device_price` and
-    `service_life` of a device that is bought.  Renting needs `price_hour`; owning needs `device_price`.
-
-    >>> from scalebook import accelerators, models, training_step
-    >>> run = training_step(models.llama3_8b, accelerators.h100, dp=64, global_batch=512, seq=8192, train_tokens=1e12)
-    >>> bill(run).days < bill(run, device_mtbf=1e7).days
-    True
+    `letters` adds inputs that the run lacks: `device_mtbf`, `storage_bandwidth` and `restart_time`, or the
+    `device_price` and `service_life` of a bought device.  The cost of renting needs `price_hour`; the cost of owning
+    needs `device_price`.
     """
     if "train_tokens" not in run or "train_rate" not in run:
         return None

@@ -1,6 +1,6 @@
-"""A transformer block as a listing of tensor operations (`GPT`, `LLAMA`, `MOE`, `MLA`), which gives its costs.
+"""A transformer block as a list of tensor operations (`GPT`, `LLAMA`, `MOE`, `MLA`), and its costs.
 
-Sharding, recomputation, fusion, a cache and the backward pass each take a listing and return a new one.
+Sharding, recomputation, fusion, a cache and the backward pass each take such a block and return a new one.
 """
 
 from .backward import *

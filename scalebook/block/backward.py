@@ -1,4 +1,4 @@
-"""The backward pass of a block, derived line by line from its forward pass."""
+"""The backward pass of a block, derived operation by operation from its forward pass."""
 
 from dataclasses import replace
 
@@ -13,12 +13,11 @@ PASS = ("add", "all_reduce")
 
 
 def backward(block: Block) -> Block:
-    """Return the listing of the backward pass: the gradient `d_x` of every tensor and weight, and the recomputed lines.
+    """Return the backward pass of a block: operations for the gradient `d_x` of each tensor and for recomputed tensors.
 
-    A function reads the tensors that its rule keeps. Gradients of a tensor that is used several times are summed. A
-    gradient that sums over a split index is all-reduced, or reduce-scattered if the forward pass gathered that tensor.
-    Weight gradients are sums over this device's tokens only: the data-parallel step reduces them. Raises ValueError for
-    a block that decodes.
+    Gradients of a tensor that is used several times are summed. A gradient that sums over a split index is all-reduced,
+    or reduce-scattered if the forward pass gathered that tensor. Weight gradients are sums over this device's tokens
+    only: the data-parallel step reduces them. Raises ValueError for a block that decodes.
 
     >>> from scalebook.block.listing import parse
     >>> print(backward(parse("y[batch seq ffn] = x[batch seq hidden] W[hidden ffn]")))
@@ -29,11 +28,10 @@ def backward(block: Block) -> Block:
 
 
 def read_and_unread(back: Block) -> tuple[Block, Block]:
-    """Split a backward pass into the lines that something reads and recomputed lines whose results no line reads.
+    """Split a backward pass in two: operations whose results are read, and recomputed ones whose results nobody reads.
 
-    If a whole block is recomputed, the unread lines are its last product and its last residual sum, which the next
-    block already had. Compilers leave these lines out, and so do libraries that stop recomputing once every saved
-    tensor is rebuilt.
+    If a whole block is recomputed, the unread ones are its last product and its last residual sum, which the next block
+    already had. Compilers leave them out, and so do libraries that stop recomputing once every saved tensor is rebuilt.
 
     >>> from scalebook.block import LLAMA, full
     >>> print([op.name for op in read_and_unread(backward(full(LLAMA)))[1].ops])

@@ -47,7 +47,7 @@ FAMILIES = {
 
 
 def eager(block: Block, family: Family = FAMILIES["llama"], *, unfused: bool = False, autocast: bool = False) -> Block:
-    """Replace every element-wise line of a block by the steps that PyTorch runs in eager mode, one kernel each.
+    """Return the block as PyTorch's eager mode runs it: each element-wise operation becomes several kernels.
 
     With `unfused` attention is written out too: keys and values are repeated for each query head that shares them, and
     the softmax runs in 32 bits. With `autocast` the weights and the tensors between blocks are 32 bits wide, the
@@ -60,7 +60,7 @@ def eager(block: Block, family: Family = FAMILIES["llama"], *, unfused: bool = F
 
 
 def undropped(block: Block) -> Block:
-    """Return a block without its dropout.
+    """Return a block without its dropout operations.
 
     >>> print(undropped(GPT)["x2"])
     x2[batch seq hidden] = add(x[batch seq hidden], attended[batch seq hidden])

@@ -1,6 +1,6 @@
 """A transformer block as a listing of tensor operations. Every cost is a sum over the listing.
 
-A listing has one operation a line. Indices are letters of the notation, and weights are capitalised:
+A listing has one operation a line. Indices are names of dimensions, and weights are capitalised:
 
     h[batch seq hidden] = rmsnorm(x[batch seq hidden], Gain[hidden])             a function
     q[batch seq heads head_dim] = h[batch seq hidden] Wq[hidden heads head_dim]  a contraction
@@ -31,7 +31,7 @@ __all__ = ["Block", "Collective", "factored", "parse"]
 
 
 class Collective(NamedTuple):
-    """A collective: its kind, its whole buffer in elements and bytes, and the letter that counts its devices.
+    """A collective of a block: its kind, its whole buffer in elements and bytes, and the dimension (`tp`) it is over.
 
     The whole buffer is the input of an all-reduce, a reduce-scatter or an all-to-all, and the result of an all-gather.
     """
@@ -44,7 +44,9 @@ class Collective(NamedTuple):
 
 @dataclass(frozen=True)
 class Block:
-    """Operations in order, and what they cost on one device for one micro-batch, as SymPy expressions.
+    """A transformer block: tensor operations in order, and their costs on one device for one micro-batch.
+
+    Costs are SymPy expressions, such as `params`, `flops`, `traffic` and `saved`.
 
     >>> parse("z[batch seq ffn] = gelu(u[batch seq ffn])").vector_flops
     8*batch*ffn*seq
@@ -78,12 +80,12 @@ class Block:
         return {t.name: op for op in self.ops for t in op.outs}
 
     def made(self, tensor: Tensor) -> Tensor:
-        """Return a tensor with the indices it was made with (keys are made over `seq` and read over `context`)."""
+        """Return a tensor with the indices it was made with. Keys are made over `seq` and read over `context`."""
         maker = self.makers.get(tensor.name)
         return next(t for t in maker.outs if t.name == tensor.name) if maker else tensor
 
     def is_attended(self, tensor: Tensor) -> bool:
-        """Return True if a tensor is made over the new tokens but read over the whole context."""
+        """Return True for keys and values: tensors made over the new tokens, but read over the whole context."""
         pairs = zip(self.made(tensor).indices, tensor.indices, strict=True)
         return any((base(i), base(j)) == ("seq", "context") for i, j in pairs)
 
@@ -97,7 +99,7 @@ class Block:
 
     @cached_property
     def indices(self) -> tuple[str, ...]:
-        """The indices of the listing, without their splits."""
+        """The names of the dimensions of the block's tensors, such as "hidden", without splits such as "/tp"."""
         return tuple(sorted({base(i) for op in self.ops for t in (*op.outs, *op.args) for i in t.indices}))
 
     @cached_property
@@ -106,13 +108,13 @@ class Block:
 
     @cached_property
     def inputs(self) -> tuple[Tensor, ...]:
-        """Tensors that come from outside the block, without the weights."""
+        """The tensors that come from outside the block, without its weights."""
         outside = {t.name: t for op in self.ops for t in op.args if not t.is_weight and t.name not in self.makers}
         return tuple(outside.values())
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernels that are launched: one for each fused group, and one for every other line."""
+        """The kernels that a device launches: one for each fused group, and one for each other operation."""
         groups = {}
         for op in self.ops:
             groups.setdefault(op.kernel or op.name, []).append(op)
@@ -120,10 +122,10 @@ class Block:
         return tuple(Kernel(name, tuple(ops), frozenset(inner)) for name, ops in groups.items())
 
     def is_inner(self, tensor: Tensor, tag: str) -> bool:
-        """Return True if a tensor stays inside its group of lines.
+        """Return True if a tensor never leaves its group of operations.
 
-        The group is a fused kernel (tag "kernel"), whose tensor no other line reads, or one that is recomputed (tag
-        "again"), whose tensor no other line keeps for the backward pass.
+        With `tag` "kernel" the group is a fused kernel, and no other operation reads the tensor. With "again" the group
+        is recomputed in the backward pass, and no other operation keeps the tensor for it.
         """
         group = getattr(self.makers[tensor.name], tag)
         if not group or (tag == "kernel" and (tensor.kind == "fp32" or tensor == self.ops[-1].outs[0])):
@@ -132,11 +134,7 @@ class Block:
         return not any(tag == "kernel" or tensor.name in {t.name for t in op.keeps} for op in outside)
 
     def is_rebuilt(self, tensor: Tensor) -> bool:
-        """Return True if the backward pass rebuilds a tensor instead of reading a saved copy.
-
-        These are the inner tensors of fused kernels and of recomputed groups, dropped results, and gathers, whose
-        shards are saved.
-        """
+        """Return True if the backward pass rebuilds a tensor instead of reading a saved copy."""
         maker = self.makers.get(tensor.name)
         return maker is not None and (
             (maker.function == "all_gather" and not maker.held)
@@ -147,11 +145,11 @@ class Block:
 
     @cached_property
     def saved_tensors(self) -> dict[str, Expr]:
-        """Bytes kept for the backward pass, tensor by tensor."""
+        """Bytes that the forward pass keeps for the backward pass, by tensor."""
         return self.kept(lambda op: op.keeps)
 
     def kept(self, reads: Callable[[Op], tuple[Tensor, ...]]) -> dict[str, Expr]:
-        """Return bytes kept for the backward pass, tensor by tensor, given what each line's backward pass `reads`."""
+        """Return bytes saved, by tensor, if each operation's backward pass needs the tensors that `reads` returns."""
         kept = {}
 
         def keep(tensor):
@@ -171,7 +169,7 @@ class Block:
 
     @cached_property
     def saved(self) -> Expr:
-        """Bytes kept for the backward pass, a tensor used twice counted once."""
+        """Bytes kept for the backward pass. A tensor that is used twice is counted once."""
         return factored(self.saved_tensors.values())
 
     @cached_property
@@ -180,17 +178,17 @@ class Block:
 
     @cached_property
     def vector_flops(self) -> Expr:
-        """Element-wise FLOPs."""
+        """FLOPs of element-wise operations, such as norms and activations."""
         return factored(op.vector_flops for op in self.ops)
 
     @cached_property
     def params(self) -> Expr:
-        """Parameters that one device holds."""
+        """Number of parameters that one device holds."""
         return factored(t.elements for t in self.weights)
 
     @cached_property
     def active_params(self) -> Expr:
-        """Parameters that one token uses. A token uses `top_k` of the routed experts."""
+        """Number of parameters that one token uses: of the routed experts only `top_k`."""
         return factored(t.visited("top_k") for t in self.weights)
 
     @cached_property
@@ -210,7 +208,7 @@ class Block:
 
 
 def factored(costs: Iterable[Expr]) -> Expr:
-    """Return the sum of `costs`, products of letters, with common factors in front. SymPy's factor_terms is slower.
+    """Return the sum of products of symbols with common factors in front. Faster than SymPy's factor_terms.
 
     >>> factored([symbol("batch") * symbol("seq") / 2, symbol("seq") * symbol("hidden")])
     seq*(batch + 2*hidden)/2
@@ -232,9 +230,9 @@ def _shared(base, exponents):
 
 
 def parse(listing: str) -> Block:
-    """Read a listing, one operation a line; `#` starts a comment.
+    """Read a block from text, one operation a line, as the module's docstring describes; `#` starts a comment.
 
-    Raises ValueError for a malformed line and LookupError for an unknown index, function or way (naming the nearest).
+    Raises ValueError for a malformed line and LookupError, with the nearest name, for an unknown dimension or function.
 
     >>> parse("y[batch seq] = x[batch hiden] W[hiden seq]")
     Traceback (most recent call last):

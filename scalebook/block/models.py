@@ -1,4 +1,4 @@
-"""The listings of transformer blocks, and the parameters of whole models computed from them."""
+"""Transformer blocks, put together from attention and feed-forward layers, and the parameters of whole models."""
 
 import tomllib
 from collections.abc import Mapping
@@ -24,16 +24,9 @@ GPT, EMBEDDING, HEAD = (parse(_LISTINGS[x]) for x in ("GPT", "EMBEDDING", "HEAD"
 
 @cache
 def block(attention: str, feed_forward: str) -> Block:
-    """Put a block together from an attention ("grouped", "latent", ...) and a feed-forward layer ("gated", ...).
+    """Return a block with this attention ("grouped", "latent", ...) and feed-forward layer ("gated", ...).
 
-    The names and their listings stand in `listings.toml`.
-
-    >>> block("grouped", "gated") == LLAMA
-    True
-    >>> block("grouped", "gatd")
-    Traceback (most recent call last):
-        ...
-    LookupError: no feed-forward layer is called 'gatd'; did you mean 'gated'?
+    `listings.toml` has all names. Raises LookupError, with the nearest name, for another.
     """
     parts = []
     for kind, name in (("attention", attention), ("feed_forward", feed_forward)):
@@ -57,7 +50,7 @@ MLA_MOE_ABSORBED = block("latent, absorbed", "gated experts, shared")
 class Hybrid:
     """A model with two kinds of layers: `linear_layers` of its `layers` keep a state, the others attend to a cache.
 
-    Its parameters are the mean over its blocks.
+    Its parameters are the mean over its layers.
     """
 
     full: Block
@@ -65,7 +58,7 @@ class Hybrid:
 
     @property
     def kinds(self) -> tuple[tuple[Block, Expr], ...]:
-        """The two kinds of block, each with its share of the layers."""
+        """The two kinds of block as pairs: the block, and its share of the layers."""
         share = symbol("linear_layers") / symbol("layers")
         return (self.full, 1 - share), (self.linear, share)
 
@@ -87,7 +80,7 @@ class Hybrid:
 
 
 def kinds_of(block: Block | Hybrid | None) -> tuple[tuple[Block, Expr | int], ...]:
-    """Return the kinds of block in a model (none for None), each with its share of the layers.
+    """Return the kinds of block in a model as pairs of block and share of the layers; () for None.
 
     >>> kinds_of(LLAMA) == ((LLAMA, 1),)
     True
@@ -96,7 +89,7 @@ def kinds_of(block: Block | Hybrid | None) -> tuple[tuple[Block, Expr | int], ..
 
 
 def state_core(block: Block) -> frozenset[str]:
-    """Return the lines of linear attention that read, update and write its state. They run as one kernel.
+    """Return the names of the operations of linear attention that use its state. They run as one kernel.
 
     >>> sorted(state_core(block("linear", "gated")))
     ['change', 'fp32_next', 'l_mix', 'recalled', 'written']
@@ -107,11 +100,11 @@ def state_core(block: Block) -> frozenset[str]:
 
 
 def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
-    """Return a model's dense and mixture-of-experts blocks for training, or None for a kind that it lacks.
+    """Return a model's two kinds of block for training, dense and mixture of experts; None for a kind that it lacks.
 
-    `row` maps letters to numbers, and has the word "norm" in it or in its `words`. Blocks with layer norm and no gate
+    `row` is the model's row, or a mapping with its numbers and the option "norm". Blocks with layer norm and no gate
     are GPT blocks, with biases; all others have one gain per norm and no biases. Head norms and indexers are left out
-    because they are small. Raises ValueError for a model with linear attention, because its training has no listing.
+    because they are small. Raises ValueError for a model with linear attention, which cannot be trained here.
 
     >>> blocks_of({"layers": 32, "gating": 1}) == (LLAMA, None)
     True
@@ -125,7 +118,9 @@ def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
 
 
 def served_blocks(row: Mapping) -> tuple[Block | Hybrid | None, Block | Hybrid | None]:
-    """Return a model's blocks for serving, with any indexers, linear-attention layers and attention gates.
+    """Return a model's two kinds of block for serving, dense and mixture of experts; None for a kind that it lacks.
+
+    They include indexers, linear-attention layers and attention gates.
 
     >>> served_blocks({"layers": 32, "gating": 1}) == (LLAMA, None)
     True
@@ -155,7 +150,9 @@ def _listed(row, attention: str):
 
 
 def parameters(dense: Block | None, moe: Block | None = None) -> Expr:
-    """Parameters of a model built from these blocks: blocks, embeddings, learned positions and the last norm.
+    """Number of parameters of a model made of these blocks, as an expression.
+
+    It counts the blocks, embeddings, learned positions and the last norm.
 
     >>> parameters(LLAMA).diff(symbol("embeddings"))
     hidden*vocab
@@ -164,7 +161,7 @@ def parameters(dense: Block | None, moe: Block | None = None) -> Expr:
 
 
 def active_parameters(dense: Block | None, moe: Block | None = None) -> Expr:
-    """Parameters of a model that one token uses: `top_k` of the routed experts, and all else.
+    """Number of parameters of a model that one token uses: `top_k` of the routed experts, and all else.
 
     >>> (parameters(MOE) - active_parameters(MOE)).expand()
     3*expert_ffn*experts*hidden*layers - 3*expert_ffn*hidden*layers*top_k
@@ -184,7 +181,7 @@ def _sum(dense, moe, cost):
 
 
 def model_params(row: Mapping) -> float:
-    """Parameters of a model, computed from its shape. Raises LookupError naming the letters that a row lacks.
+    """Number of parameters of a model, from its shape. Raises LookupError naming what the row lacks.
 
     >>> from scalebook.tables import models
     >>> model_params(models.llama3_8b)
@@ -194,12 +191,7 @@ def model_params(row: Mapping) -> float:
 
 
 def model_active_params(row: Mapping) -> float:
-    """Parameters that one token uses, computed from a model's shape. Both embeddings are counted.
-
-    >>> from scalebook.tables import models
-    >>> model_active_params(models.mixtral_8x7b)
-    12879925248.0
-    """
+    """Number of parameters that one token uses, from a model's shape. Both embeddings are counted."""
     return _value(active_parameters(*served_blocks(row)), row)
 
 

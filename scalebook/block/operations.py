@@ -1,4 +1,4 @@
-"""Tensors, operations and kernels: the lines of a block's listing, and what each line costs.
+"""Tensors, operations and kernels: the parts of a block, and what each costs.
 
 >>> Tensor("q", ("batch", "seq", "heads/tp", "head_dim")).bytes
 activation_bits*batch*head_dim*heads*seq/(8*tp)
@@ -40,7 +40,7 @@ class Rule(NamedTuple):
 
 
 class Product(NamedTuple):
-    """A contraction as `copies` matrix products of rows x inner by inner x columns."""
+    """The size of `copies` matrix products, each of a rows x inner matrix and an inner x columns matrix."""
 
     rows: Expr
     columns: Expr
@@ -89,7 +89,7 @@ RULES = {
 
 @cache
 def size(index: str) -> Expr:
-    """Return the length of an index on one device as an expression, such as heads/kv_heads for `group_size`."""
+    """Return the length of a tensor's dimension on one device, as an expression: heads/tp for "heads/tp"."""
     base, *marks = re.split(r"(?=[/*])", index)
     known = DERIVED[base] if base in DERIVED else symbol(base)
     return Mul(known, *(symbol(m[1:]) if m[0] == "*" else 1 / symbol(m[1:]) for m in marks))
@@ -97,13 +97,13 @@ def size(index: str) -> Expr:
 
 @cache
 def base(index: str) -> str:
-    """Return an index without its splits."""
+    """Return the name of a tensor's dimension without splits: "seq" for "seq/cp/tp"."""
     return re.split(r"[/*]", index)[0]
 
 
 @cache
 def ways(index: str) -> frozenset[str]:
-    """Return the ways that split an index: {'tp', 'cp'} for `seq/cp/tp`."""
+    """Return the parallelism that splits a tensor's dimension: {"tp", "cp"} for "seq/cp/tp"."""
     return frozenset(re.findall(r"/(\w+)", index))
 
 
@@ -115,7 +115,7 @@ _BITS = {  # an activation's gradient is as wide as the activation
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor of a block: its name and its indices, such as `seq/tp`."""
+    """A tensor of a block: its name and its dimensions, such as "seq/tp", which is split over tp devices."""
 
     name: str
     indices: tuple[str, ...]
@@ -125,7 +125,7 @@ class Tensor:
 
     @cached_property
     def kind(self) -> str:
-        """The kind of tensor, which listings encode in its name. Only this property decodes the name.
+        """The kind of tensor, such as "weight" or "gradient", which its name encodes.
 
         >>> [Tensor(x, ()).kind for x in ("Wq", "d_Wq", "d_q", "k_cache", "mask", "fp32_logits", "q")]
         ['weight', 'weight gradient', 'gradient', 'cache', 'mask', 'fp32', 'activation']
@@ -155,7 +155,7 @@ class Tensor:
 
     @property
     def is_fp32(self) -> bool:
-        """Whether this is held in 32 bits, or is the gradient of a tensor that is."""
+        """True if the tensor, or the one that it is the gradient of, is held in 32 bits."""
         return self.name.removeprefix("d_").startswith("fp32_")
 
     @cached_property
@@ -164,7 +164,7 @@ class Tensor:
 
     @cached_property
     def width(self) -> Expr:
-        """Bytes per element."""
+        """Bytes per element of the tensor."""
         return symbol(_BITS.get(self.kind, "activation_bits")) / 8
 
     @cached_property
@@ -176,22 +176,22 @@ class Tensor:
 
     @property
     def is_routed(self) -> bool:
-        """Whether this is the weight of routed experts, whose first index is "experts" (a router's last index is)."""
+        """True for a weight of routed experts."""
         return self.is_weight and base(self.indices[0]) == "experts"
 
     @property
     def read(self) -> Expr:
-        """Bytes that a kernel reads. Only the routed experts that some token of the batch visits are read."""
+        """Bytes that a kernel reads. Of routed experts it reads only those that tokens of the batch visit."""
         return self.visited("visited_experts") * self.width
 
 
 @dataclass(frozen=True)
 class Op:
-    """One line of a block: `outs = function(args) over ways`, or without a function a sum of contractions.
+    """One operation of a block: `outs = function(args) over ways`, or without a function a sum of contractions.
 
     `kernel` names the fused kernel it belongs to, and `again` the group that the backward pass recomputes. The result
     of a gather that is `held` is kept for the backward pass; otherwise the backward pass gathers again. The backward
-    pass recomputes a result that is `dropped` wherever it needs it, although other lines would keep it.
+    pass recomputes a result that is `dropped` wherever it needs it, although other operations would keep it.
     """
 
     outs: tuple[Tensor, ...]
@@ -211,7 +211,7 @@ class Op:
 
     @property
     def name(self) -> str:
-        """The name of the first result. Transformations refer to the line by this name."""
+        """The name of the operation: the name of its first result."""
         return self.outs[0].name
 
     @cached_property
@@ -219,11 +219,11 @@ class Op:
         return tuple(tensor for term in self.terms for tensor in term)
 
     def reading(self, change: Callable[[Tensor], Tensor]) -> "Op":
-        """Return the line with every operand changed."""
+        """Return the operation with `change` applied to each tensor that it reads."""
         return replace(self, terms=tuple(tuple(map(change, term)) for term in self.terms))
 
     def mapped(self, change: Callable[[Tensor], Tensor]) -> "Op":
-        """Return the line with every operand and every result changed."""
+        """Return the operation with `change` applied to each tensor that it reads or makes."""
         return replace(self.reading(change), outs=tuple(map(change, self.outs)))
 
     @property
@@ -232,7 +232,7 @@ class Op:
 
     @property
     def flops(self) -> Expr:
-        """Matrix FLOPs: a multiply and an add for every combination of a contraction's indices."""
+        """FLOPs of its contractions: a multiply and an add for every combination of the indices."""
         if self.function:
             return S.Zero
         return Add(*(2 * x for x in self._multiplied))
@@ -244,7 +244,7 @@ class Op:
 
     @cached_property
     def products(self) -> tuple[Product, ...]:
-        """The contractions as matrix products. A function has none.
+        """The operation's contractions as matrix products; a function such as a norm has none.
 
         An index of the result counts copies if both operands have it, rows if only the first has it, and columns if
         only the second has it; all others are summed over. Further contractions into the same result share its rows,
@@ -261,7 +261,7 @@ class Op:
 
     @property
     def vector_flops(self) -> Expr:
-        """Element-wise FLOPs, per element of the first operand (in the backward pass, of the first result)."""
+        """FLOPs if it is element-wise: a number per element of its first operand (backward: of its first result)."""
         if not self.function:
             return S.Zero
         name, back, _ = self.function.partition("_backward")
@@ -269,7 +269,7 @@ class Op:
 
     @property
     def keeps(self) -> tuple[Tensor, ...]:
-        """The tensors that its backward pass reads, without weights."""
+        """The tensors that the operation's backward pass reads, without weights."""
         if not self.function:
             kept = [t for term in self.terms if len(term) > 1 for t in term]
         else:
@@ -279,17 +279,17 @@ class Op:
 
     @property
     def saved(self) -> Expr:
-        """Bytes that its backward pass reads, without weights. `Block.saved` counts shared tensors once."""
+        """Bytes that its backward pass reads, without weights."""
         return Add(*(t.bytes for t in dict.fromkeys(self.keeps)))
 
     @property
     def traffic(self) -> Expr:
-        """Bytes read and written if the line is a kernel of its own."""
+        """Bytes read and written if the operation is a kernel of its own."""
         return Kernel(self.name, (self,), frozenset()).traffic
 
 
 class Kernel(NamedTuple):
-    """Lines that run as one kernel, and the tensors that never leave it."""
+    """Operations that run as one kernel, and the tensors that never leave it."""
 
     name: str
     ops: tuple[Op, ...]

@@ -1,4 +1,4 @@
-"""Splitting a block over devices: tensor, sequence, context and expert parallelism as transformations of its listing.
+"""Split a block over devices by tensor, sequence, context and expert parallelism; each returns a new block.
 
 >>> [c.kind for c in GPT.then(tensor_parallel, sequence_parallel).collectives]
 ['all_gather', 'reduce_scatter', 'all_gather', 'reduce_scatter']
@@ -28,10 +28,10 @@ def _map(tensor: Tensor, names: tuple[str, ...], way: str) -> Tensor:
 
 
 def shard(block: Block, way: str, *names: str) -> Block:
-    """Split indices `way` ways (a letter: "tp"). A sum over a split index ends in an all-reduce.
+    """Split the named dimensions of a block's tensors over devices; a sum over one of them ends in an all-reduce.
 
-    Raises LookupError for an index the block lacks and ValueError for one that a function needs whole (a norm, a
-    softmax) or that is already split this way.
+    `way` names the number of devices, such as "tp". Raises LookupError for a dimension that the block lacks and
+    ValueError for one that a function needs whole (a norm, a softmax) or that is already split this way.
 
     >>> from scalebook.block.listing import parse
     >>> print(shard(parse("y[batch seq hidden] = z[batch seq ffn] W[ffn hidden]"), "tp", "ffn")["y"])
@@ -60,8 +60,8 @@ def shard(block: Block, way: str, *names: str) -> Block:
 def tensor_parallel(block: Block, way: str = "tp") -> Block:
     """Split heads and feed-forward widths (Shoeybi et al. 2019). The sum after each half of the block is all-reduced.
 
-    Several devices hold the same key-value head if there are fewer heads than devices. A listing cannot say so; a
-    training step corrects for it.
+    Several devices hold the same key-value head if there are fewer heads than devices; a training step, not this block,
+    accounts for that.
 
     >>> print(tensor_parallel(LLAMA)["up"])
     up[batch seq ffn/tp] = h2[batch seq hidden] Wup[hidden ffn/tp]
@@ -71,7 +71,7 @@ def tensor_parallel(block: Block, way: str = "tp") -> Block:
 
 
 def sequence_parallel(block: Block, way: str = "tp") -> Block:
-    """Split the tokens of the lines that tensor parallelism leaves whole, such as norms (Korthikanti et al. 2022 §4).
+    """Split the tokens of operations that tensor parallelism leaves whole, such as norms (Korthikanti et al. 2022 §4).
 
     Each all-reduce becomes a reduce-scatter, and an all-gather is added before the next split contraction.
 

@@ -1,4 +1,4 @@
-"""Transformations of a block's listing on one device: a key-value cache, fusion, recomputation, biases."""
+"""Changes to a block on one device: a key-value cache, fusion, recomputation, no biases; each returns a new block."""
 
 from dataclasses import replace
 
@@ -43,9 +43,9 @@ def _named(block: Block, names: tuple[str, ...]) -> set[str]:
 
 
 def fuse(block: Block, *names: str, kernel: str) -> Block:
-    """Run lines as one kernel. Tensors that only these lines use are neither moved to memory nor saved.
+    """Run the named operations as one kernel, which keeps tensors that only they use out of memory.
 
-    The backward kernel recomputes them, for which a softmax saves one fp32 number per row.
+    The backward kernel recomputes these tensors, for which a softmax saves one fp32 number per row.
 
     >>> fuse(LLAMA, "up", "gate", "active", "down", kernel="feed_forward").kernels[-2].name
     'feed_forward'
@@ -62,7 +62,7 @@ def fuse(block: Block, *names: str, kernel: str) -> Block:
 
 
 def recompute(block: Block, *names: str) -> Block:
-    """Recompute these lines in the backward pass: the group's inputs are saved, and its inner tensors are not.
+    """Recompute the named operations in the backward pass: it saves their inputs, but not the tensors between them.
 
     >>> "active" in recompute(LLAMA, "active", "down").saved_tensors
     False
@@ -72,7 +72,7 @@ def recompute(block: Block, *names: str) -> Block:
 
 
 def attention_core(block: Block) -> tuple[str, ...]:
-    """Return the names of the tensors from the scores to the weighted values, which FlashAttention fuses.
+    """Return the names of the operations from the scores to the weighted values, which FlashAttention fuses.
 
     >>> attention_core(GPT)
     ('scores', 'probs', 'dropped', 'mix')
@@ -98,7 +98,7 @@ def flash(block: Block) -> Block:
 
 
 def selective(block: Block) -> Block:
-    """Recompute the attention core in the backward pass (Korthikanti et al. 2022 §5).
+    """Recompute attention's scores, softmax and weighted values in the backward pass (Korthikanti et al. 2022 §5).
 
     >>> sorted(set(LLAMA.saved_tensors) - set(selective(LLAMA).saved_tensors))
     ['probs']
@@ -116,7 +116,7 @@ def full(block: Block) -> Block:
 
 
 def drop(block: Block, *names: str) -> Block:
-    """Keep none of these lines' results, whatever reads them: the backward pass recomputes each where it needs it.
+    """Save none of the named results: the backward pass recomputes each wherever it needs it.
 
     >>> {"h1", "h2"} & set(drop(LLAMA, "h1", "h2").saved_tensors)
     set()
@@ -141,7 +141,7 @@ MODULES = {
 
 
 def recompute_module(block: Block, module: str) -> Block:
-    """Recompute one of `MODULES` in the backward pass. A block without such a module stays as it is.
+    """Recompute a part of the block, such as "mlp", in the backward pass. A block without this part stays as it is.
 
     >>> sorted(set(LLAMA.saved_tensors) - set(recompute_module(LLAMA, "mlp").saved_tensors))
     ['active', 'gate', 'up']
@@ -167,17 +167,12 @@ def recompute_module(block: Block, module: str) -> Block:
 
 
 def hold_gathered(block: Block, way: str = "tp") -> Block:
-    """Save what tensor parallelism gathers, so that the backward pass need not gather it again.
-
-    >>> from scalebook.block import LLAMA, sequence_parallel, tensor_parallel
-    >>> sorted(x for x in hold_gathered(LLAMA.then(tensor_parallel, sequence_parallel)).saved_tensors if "all" in x)
-    ['h1_all', 'h2_all']
-    """
+    """Save the tensors that tensor parallelism gathers, so that the backward pass need not gather them again."""
     return Block(tuple(replace(op, held=op.function == "all_gather" and op.over == way) for op in block.ops))
 
 
 def unbiased(block: Block) -> Block:
-    """Drop the biases of the contractions.
+    """Return a block without the biases of its matrix products.
 
     >>> print(unbiased(GPT)["up"])
     up[batch seq ffn] = h2[batch seq hidden] Wup[hidden ffn]

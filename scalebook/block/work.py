@@ -1,4 +1,4 @@
-"""The kernels of a block and of its backward pass. Each is a matrix product, fused attention or a memory stream.
+"""The kernels of a block and of its backward pass, each with its time.
 
 >>> work(LLAMA, "forward")[0]
 Work(name='h1', phase='forward', kind='stream', ...
@@ -23,7 +23,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Work:
-    """One kernel of the time model: a matrix product, fused attention or a memory stream. `time` is in seconds.
+    """One kernel with its `time` in seconds: a matrix product, fused attention or a memory stream (its `kind`).
 
     `rate` is the peak rate that applies to all of its FLOPs.
     """
@@ -55,7 +55,7 @@ def phase_of(kernel: Kernel) -> str:
 
 
 def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, ...]:
-    """Return the kernels of a listing with their times. Products that read the same tensor run as one (q, k and v).
+    """Return the kernels of a block with their times. Products that read the same tensor run as one (q, k and v).
 
     Weights that are split over different devices cannot be joined, so a router runs apart from shared experts. If
     `phase` is empty, each kernel of a backward pass gets its own phase.
@@ -67,7 +67,7 @@ def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, 
 
 
 def launched(block: Block) -> list[list[Kernel]]:
-    """Return the kernels of a listing without collectives, products that read the same tensor in one group.
+    """Return a block's kernels by launch, without collectives; products that read the same tensor share one launch.
 
     >>> [" ".join(k.name for k in group) for group in launched(LLAMA)][:3]
     ['h1', 'q k v', 'q_turned']
@@ -131,7 +131,8 @@ def _is_grouped(tensors: list[Tensor]) -> bool:
 def trained(cost: Expr, tensors: Iterable[Tensor] = ()) -> Expr:
     """Rewrite a cost for training, where the context is the new tokens themselves.
 
-    Devices hold the same head if `tensors` split key-value heads over more devices than there are heads.
+    `tensors` are the tensors behind the cost: if their key-value heads are split over more devices than there are
+    heads, several devices hold the same head.
 
     >>> trained(symbol("context") * symbol("hidden"))
     hidden*seq
@@ -152,7 +153,7 @@ def stream(traffic: Expr) -> Expr:
 
 
 def joined(ops: list[Op], phase: str = "forward") -> Product:
-    """Join products into one: terms along the inner dimension, weights by columns, weight gradients by rows."""
+    """Return the size of several products run as one: weights join by columns, weight gradients by rows."""
     each = []
     for op in ops:
         rows, columns, _, copies = op.products[0]
@@ -162,13 +163,9 @@ def joined(ops: list[Op], phase: str = "forward") -> Product:
 
 
 def product_time(size: Product, traffic: Expr, phase: str, wide: bool, grouped: bool) -> Expr:
-    """Seconds of a product within a step. A weight gradient reads and writes the sum over earlier micro-batches.
+    """Seconds of a matrix product, as an expression. A weight gradient reads and writes the sum over micro-batches.
 
     A `wide` product stays in 16 bits if others are quantized; a `grouped` one is of experts.
-
-    >>> four = Product(*map(symbol, ("rows", "columns", "inner", "copies")))
-    >>> symbol("attention_peak") in product_time(four, symbol("traffic"), "", True, False).free_symbols
-    True
     """
     if grouped:
         if phase == "weight_gradient":
@@ -185,9 +182,5 @@ def product_time(size: Product, traffic: Expr, phase: str, wide: bool, grouped: 
 
 
 def both_passes(forward: Block, quantized: bool = False) -> tuple[Work, ...]:
-    """Return the kernels of a listing and of its backward pass.
-
-    >>> {w.phase for w in both_passes(LLAMA)} == {"forward", "input_gradient", "weight_gradient"}
-    True
-    """
+    """Return the kernels of a block and of its backward pass, each with its time."""
     return *work(forward, "forward", quantized), *work(backward(forward), quantized=quantized)

@@ -1,4 +1,4 @@
-"""Calculon's whole model (Isaev et al. 2023) in our letters: documents, block, and assumptions as formulas."""
+"""Calculon, a performance model of training (Isaev et al. 2023), written out in formulas of this package."""
 
 from . import letters, library
 from .documents import Choices, Execution, application, execution

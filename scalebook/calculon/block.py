@@ -1,7 +1,7 @@
-"""Calculon's sums over the operations of a block, as the formulas of one sheet.
+"""Calculon's formulas for a transformer block: sums over its operations.
 
-These formulas depend on the execution's choices or on step tables: arithmetic, traffic and times of the passes,
-tensor-parallel exchanges and their overlap, and the bytes that a block holds.
+They give arithmetic, traffic and times of each pass, tensor-parallel exchanges and their overlap, and the bytes that a
+block holds. They depend on the options of a strategy and on a machine's efficiencies.
 """
 
 from dataclasses import replace
@@ -205,20 +205,16 @@ class _Sums:
 
 
 def block_formulas(choices: Choices, tables: Tables, mended: frozenset[str] = frozenset()) -> list[Formula]:
-    """Return the formulas of a block under Calculon's assumptions, for one set of choices and one kind of machine.
+    """Return Calculon's formulas for a transformer block: times, FLOPs, traffic and bytes held, one quantity each.
 
-    `mended` names quirks (of `scalebook.calculon.quirks`) to leave out.
-
-    >>> from scalebook.calculon import library
-    >>> block = block_formulas(Choices(exchange="rs_ag"), library.systems["a100_80g"].tables(library.sample))
-    >>> next(f for f in block if f.letter == "base_forward_bytes")
-    base_forward_bytes = activation_bits*batch*hidden*seq/2
+    `choices` are the options of a strategy, `tables` the machine's efficiencies. `mended` names quirks of Calculon (see
+    `scalebook.calculon.quirks`) to leave out.
     """
     return list(_formulas(*of_block(choices, tables), mended))
 
 
 def of_block(choices: Choices, tables: Tables) -> tuple[Choices, Tables]:
-    """Return choices and tables with the parts that make no difference to a block reset, so that caches are shared."""
+    """Return both arguments, each part that does not affect a block set to a default, so that caches are shared."""
     return replace(choices, **_ELSEWHERE), replace(tables, far=(), networks=tables.networks[:1])
 
 

@@ -1,6 +1,6 @@
-"""Choices that are themselves letters, so that one sheet covers both cases and a search can put the letter on an axis.
+"""Options that are themselves symbols, so that one sheet covers both cases and a search can vary the option.
 
-A choice is True or False, a letter that is 1 or 0, or a condition such as pp > 1.
+An option is True or False, a symbol that is 1 or 0, or a condition such as pp > 1.
 
 >>> pick(symbol("dp_overlap"), 0, symbol("pp")), by_tier("tp", [2, 3])
 (-dp_overlap*pp + pp, Piecewise((2, Eq(tp_tier, 0)), (3, True)))
@@ -20,7 +20,7 @@ __all__ = ["by", "by_tier", "pick", "plain"]
 
 
 def pick(choice, yes: Expr, no: Expr) -> Expr:
-    """Return one of two expressions, or an expression that selects between them by `choice`."""
+    """Return `yes` or `no` if `choice` is known, otherwise an expression that selects between them by `choice`."""
     if choice in (True, False):
         return yes if choice else no
     if choice.is_Symbol:
@@ -29,7 +29,7 @@ def pick(choice, yes: Expr, no: Expr) -> Expr:
 
 
 def by(choice, yes: Sequence[Formula], no: Sequence[Formula]) -> list[Formula]:
-    """Combine the formulas of two cases letter by letter. A formula that only one case has is kept as it is."""
+    """Combine two lists of formulas into one that selects by `choice`. A formula in one list only stays as it is."""
     if choice in (True, False):
         return list(yes if choice else no)
     a, b = ({f.letter: f for f in x} for x in (yes, no))
@@ -45,7 +45,7 @@ def _either(choice, yes: Formula, no: Formula) -> Formula:
 
 
 def by_tier(way: str, values: Sequence) -> Expr:
-    """Return an expression that picks, from one value per network, the value of the network that `way` runs on."""
+    """Return an expression that picks one of several values, one per network: the network that `way` (tp, ...) uses."""
     *others, last = map(sympify, values)
     if all(x == last for x in others):
         return last
@@ -54,7 +54,7 @@ def by_tier(way: str, values: Sequence) -> Expr:
 
 @lru_cache(1 << 14, typed=True)
 def plain(letter: str, rhs, doc: str) -> Formula:
-    """Make a Calculon formula, one object per equation.
+    """Return a Formula of Calculon's for a quantity; the same call returns the same object.
 
     A search's hundreds of sheets share most formulas, so each is read, checked and entered into a plan only once.
     """

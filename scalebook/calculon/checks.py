@@ -1,4 +1,4 @@
-"""Say why a strategy cannot run, in one sentence that names the letter and the values that would work."""
+"""Say why a strategy cannot run, in one sentence that names the input to change and the values that would work."""
 
 from math import ceil, prod
 
@@ -14,12 +14,7 @@ __all__ = ["refuse", "refuse_memory"]
 def refuse(model: Row, strategy: Execution, machine: System) -> None:
     """Raise ValueError for a strategy that does not fit the model's shape or the machine's networks.
 
-    >>> from scalebook.calculon import calculon_step, library
-    >>> run = {**library.example, "pipeline_interleaving": 3}
-    >>> calculon_step(library.models["gpt3-175B"], run, library.systems["a100_80g"])
-    Traceback (most recent call last):
-        ...
-    ValueError: chunks=3 does not divide the 2 blocks of a stage: chunks may be 1 or 2
+    The sentence says which values would work, as in "chunks=3 does not divide the 2 blocks of a stage: ...".
     """
     choices = strategy.choices
     machine.tables(strategy)
@@ -76,9 +71,9 @@ def _listed(numbers, most=12):
 
 
 def refuse_memory(run: Row, machine: System, lighter=lambda: ()) -> None:
-    """Raise ValueError if either memory tier is too small.
+    """Raise ValueError if a run needs more than the device memory, or more than the second memory (such as the host's).
 
-    `lighter` yields choices that take less memory, with the memory they take.
+    `lighter` yields changes that take less memory, each with the memory it takes, for the sentence.
     """
     near, far = machine.near.capacity, machine.far.capacity
     for letter, limit, room in (("train_memory", "hbm_capacity", near), ("offload_memory", "host_capacity", far)):

@@ -1,4 +1,4 @@
-"""Read Calculon's three JSON documents (application, execution and system) into rows of our letters."""
+"""Read Calculon's three JSON documents: application (a model's shape), execution (a strategy), system (a machine)."""
 
 import json
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ _FLAGS = tuple(x for x in CHOICES if x not in WORDS)
 
 
 def fields(document, kind: str, known) -> dict:
-    """Return the fields of a document, given as a dict or as the path of a JSON file. `known` lists all field names."""
+    """Return the fields of a JSON document (a dict, or a file's path). `known` lists the names that it must have."""
     if not isinstance(document, Mapping):
         if not isinstance(document, (str, PathLike)):
             raise TypeError(f"{kind} is given as a path or a dict, not as {type(document).__name__}")
@@ -78,20 +78,15 @@ def application(document, name: str = "application") -> Row:
     """Read the shape of a model (hidden, ffn, seq, heads, head_dim and layers) from the path of a JSON file, or a dict.
 
     Raises ValueError, naming the field, if one is missing, unknown or not a positive whole number.
-
-    >>> application({"hiden": 12288})
-    Traceback (most recent call last):
-        ...
-    ValueError: an application has no field 'hiden'; did you mean 'hidden'?
     """
     return Row(name, _counts(fields(document, "an application", tuple(_SHAPE)), "an application", _SHAPE))
 
 
 @dataclass(frozen=True)
 class Choices:
-    """The choices of an execution that select formulas. `tiers` are the networks of tp, pp and dp.
+    """The options of a Calculon strategy that decide which formulas apply, such as recompute="full".
 
-    The last four fields say which parallel dimensions are used at all.
+    `tiers` are the networks of tp, pp and dp. The last four fields say which parallel dimensions are used at all.
     """
 
     recompute: str = "none"
@@ -119,7 +114,7 @@ class Choices:
 
 
 class Execution(Row):
-    """A strategy: its counts as letters, its `choices`, and the `datatype` of its arithmetic."""
+    """A strategy as Calculon describes it: numbers such as tp, options (`choices`), and the arithmetic's `datatype`."""
 
     def __init__(self, name, cells, choices: Choices, datatype: str):
         super().__init__(name, cells)
@@ -127,16 +122,10 @@ class Execution(Row):
 
 
 def execution(document, name: str = "execution") -> Execution:
-    """Read a strategy: tp, pp, dp, chunks, batch, global_batch, microbatches, the bits of a value, and the choices.
+    """Read a strategy from the path of Calculon's execution JSON, or a dict: tp, pp, dp, chunks, batch, and options.
 
-    Raises ValueError for a bad field and for a strategy that contradicts itself. The error names the field or letter,
-    and what would work.
-
-    >>> from scalebook.calculon.library import example
-    >>> execution({**example, "tensor_par": 7})
-    Traceback (most recent call last):
-        ...
-    ValueError: devices is 3072, and tp · pp · dp is 7 · 64 · 12 = 5,376: devices=5376 would do
+    Raises ValueError for a bad field and for a strategy that contradicts itself. The error names the field and what
+    would work.
     """
     kind = "an execution"
     given = fields(document, kind, (*NUMBERS, *TIERS, *WORDS, *_FLAGS))
@@ -167,7 +156,7 @@ def execution(document, name: str = "execution") -> Execution:
 
 
 def widths(datatype: str) -> dict[str, float]:
-    """Return the bits of each kind of value, for a data type of the arithmetic."""
+    """Return the bits of each kind of value (weights, activations, gradients, optimizer state) for a data type."""
     bits = BITS[datatype]
     found = dict.fromkeys(("weight_bits", "activation_bits", "gradient_bits"), bits)
     return found | {"mask_bits": 8, "optimizer_bits": 96 if bits < 32 else 64}
@@ -212,11 +201,7 @@ def _refuse(given):
 
 
 def divisors(*numbers: int, most: int = 12) -> str:
-    """List the common divisors of some numbers, in words.
-
-    >>> divisors(96, 64)
-    '1, 2, 4, 8, 16 or 32'
-    """
+    """List the common divisors of some numbers in words: "1, 2 or 4". At most `most` are listed."""
     common = list(map(str, all_divisors(gcd(*map(int, numbers)))))
     shown = common if len(common) <= most else [*common[: most - 1], "..., " + common[-1]]
     return either(shown)

@@ -1,4 +1,4 @@
-"""Calculon's equations between letters, read from `equations.toml`, in four groups.
+"""Calculon's equations between quantities, read from `equations.toml`, in four groups.
 
 >>> stages.rounded_stage_blocks(layers=105, pp=8)
 14.0

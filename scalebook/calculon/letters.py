@@ -1,4 +1,4 @@
-"""Letters that only Calculon's account of a step needs, entered into the notation from `letters.toml`."""
+"""Quantities that only Calculon's account of a step needs, entered into the notation from `letters.toml`."""
 
 from scalebook.language.notation import letters_of
 

@@ -1,6 +1,6 @@
-"""Calculon's charges for each operation of a block, read from the block's listing.
+"""The operations of a transformer block, with the FLOPs and bytes that Calculon counts for each.
 
-The listing is GPT without biases, sharded as in `scalebook.block`. Two kinds of operations are added: forks, where
+The block is GPT without biases, sharded as in `scalebook.block`. Two kinds of operations are added: forks, where
 several operations read a tensor and its gradients are summed, and exchanges before and after tensor-parallel parts.
 """
 
@@ -27,7 +27,7 @@ TP = symbol("tp")
 
 @dataclass(frozen=True)
 class Exchange:
-    """An exchange among tensor-parallel devices, before the split operations or (`after`) behind them.
+    """Bytes that tensor-parallel devices exchange before a split operation or, with `after`, behind it.
 
     `again` is True if the exchange is repeated in the backward pass.
     """
@@ -37,7 +37,7 @@ class Exchange:
     again: bool
 
     def kind(self, name: str, scattered: bool) -> str:
-        """Return the collective of a pass ("": none); if `scattered`, an all-reduce is split into its two halves."""
+        """Return the collective of this exchange in a pass, "" for none. `scattered` splits an all-reduce in two."""
         if self.after == (name != "input"):
             return "reduce_scatter" if scattered else "all_reduce"
         return "all_gather" if scattered else ""
@@ -45,11 +45,11 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Cost:
-    """One operation: FLOPs and bytes by pass, its weights, and the bytes it holds.
+    """One operation of a block, as Calculon counts it: FLOPs and bytes by pass, weights, and bytes it holds.
 
-    `held` are its activations while the block works, unless another operation holds them (`shared`). `stored` are
-    those kept for the backward pass. `gradient` are the gradients of its results. `again` is True if it is recomputed
-    in the backward pass.
+    `held` are its activations while the block works, unless another operation holds them (`shared`). `stored` are those
+    kept for the backward pass. `gradient` are the gradients of its results. `again` is True if it is recomputed in the
+    backward pass.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Cost:
 
 
 def listing(choices: Choices) -> Block:
-    """Return the block that an execution runs on one device.
+    """Return a device's part of a GPT block under a strategy's options, as a listing of tensor operations.
 
     >>> print(listing(Choices(attention="multiquery"))["k"])
     k[batch seq head_dim] = h1[batch seq hidden] Wk[hidden head_dim]
@@ -102,10 +102,9 @@ _KEYS = ("k", "v", "Wk", "Wv")
 
 
 def operations(choices: Choices, mended: frozenset[str] = frozenset()) -> tuple[Cost, ...]:
-    """Return every operation of the block with its charges, in Calculon's order.
+    """Return the operations of a block with the FLOPs and bytes that Calculon counts for each, in Calculon's order.
 
-    >>> [cost.name for cost in operations(Choices(exchange="rs_ag"))][:6]
-    ['x_fork', 'h1', 'h1_all', 'h1_all_fork', 'q', 'k']
+    `mended` names quirks of Calculon to leave out.
     """
     exchange = "rs_ag" if choices.sequence_parallel else "ar"
     overlap = "none" if choices.overlap == "none" else "ring"  # the charges do not depend on the kind of overlap

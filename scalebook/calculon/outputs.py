@@ -1,4 +1,4 @@
-"""Calculon's name for each of its outputs, by our letter."""
+"""Calculon's name for each of its outputs, by our name of the quantity."""
 
 import tomllib
 from importlib.resources import files

@@ -1,4 +1,4 @@
-"""Quirks: details of Calculon's accounting that we consider wrong. Each has a name, so that it can be left out."""
+"""Quirks: details of Calculon's model that we consider wrong. Each has a name, so that a call can leave it out."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,7 +9,7 @@ __all__ = ["QUIRKS", "Quirk"]
 
 
 class Quirk(NamedTuple):
-    """A quirk in words, and a function that says whether it affects a set of choices."""
+    """A detail of Calculon's model that we consider wrong: a sentence, and a test of the options that it affects."""
 
     words: str
     meets: Callable[[Choices], bool]

@@ -1,4 +1,4 @@
-"""Models and systems of Calculon's library as rows of our tables, with the efficiencies that its blocks reach."""
+"""Models and machines of Calculon's library, as table rows for our own formulas."""
 
 from scalebook.language import Row
 from scalebook.language.notation import nearest, quoted
@@ -15,21 +15,17 @@ _FITTED = "calibrated by us on the time of the forward pass in the runs on the A
 
 
 def shape(name: str) -> Row:
-    """Return the shape of a model of Calculon's library. Raises LookupError for a model that it does not have.
-
-    >>> shape("turing-530B").layers
-    105.0
-    """
+    """Return a model of Calculon's library, such as "turing-530B", as a row. Raises LookupError for an unknown one."""
     if name not in models:
         raise LookupError(f"Calculon has no model {quoted(name)}; {nearest(name, models)}")
     return application(models[name], name)
 
 
 def machine(name: str, tp: float = 1, network: int | None = None) -> Row:
-    """Return the efficiencies that a block split `tp` ways reaches on a system of Calculon's library.
+    """Return a system's peak FLOP/s, the share of it that a block reaches, and the bytes/s that `tp` devices exchange.
 
     Collectives run on the first network that is large enough, or on network number `network`. Raises LookupError for a
-    system that the library does not have.
+    system that Calculon's library does not have.
 
     >>> round(machine("h100_80g_nvl8", 16).link_achieved / 1e9, 2)
     35.65

@@ -1,4 +1,4 @@
-"""Calculon's whole model as one sheet, built for the choices of an execution and the tables of a system."""
+"""Calculon's whole model as one sheet of formulas, for the options of a strategy and the efficiencies of a machine."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -25,8 +25,9 @@ def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable
     """Compute Calculon's results for a step: times, memory of both tiers, and the bandwidths that hide transfers.
 
     `model`, `strategy` and `machine` are Calculon's application, execution and system, each the path of a JSON file, a
-    dict, or a row that was read. `formulas` replace the sheet's own formulas for their letters. `mended` names quirks
-    to leave out, or is "all". Raises ValueError for a strategy that cannot run, naming what would work.
+    dict, or what `application`, `execution` or `system` read. `formulas` replace formulas of the sheet. `mended` names
+    quirks of Calculon to leave out, or is "all". Raises ValueError for a strategy that cannot run, with what would
+    work.
 
     >>> from scalebook.calculon import library
     >>> run = calculon_step(library.models["gpt3-175B"], library.example, library.systems["a100_80e"])
@@ -50,7 +51,7 @@ def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable
 
 
 def priced(model, strategy, machine, *formulas: Formula, mended: Iterable[str] = ()) -> Row:
-    """Compute Calculon's results for a step like `calculon_step`, but also for one that does not fit in memory."""
+    """Compute Calculon's results for a training step, even if it does not fit in memory. See `calculon_step`."""
     model, strategy, machine = _read(model, strategy, machine)
     refuse(model, strategy, machine)
     tables, letters = machine.tables(strategy), machine.row(strategy)
@@ -72,9 +73,10 @@ def _read(model, strategy, machine):
 
 
 def step_sheet(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> Sheet:
-    """Return the sheet of Calculon's model for one set of choices and one kind of machine.
+    """Return Calculon's model of a step as a sheet of formulas, for a strategy's options and a machine's tables.
 
-    `mended` names quirks to leave out, or is "all". Raises LookupError, naming the nearest, for an unknown quirk.
+    `mended` names quirks of Calculon to leave out, or is "all". Raises LookupError, naming the nearest, for an unknown
+    one.
     """
     return _joined(*_halves(choices, tables, mended))
 
@@ -114,7 +116,10 @@ def _halves(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> tup
 
 
 def second_half(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> Sheet:
-    """Return the sheet of everything that follows from the block's letters. Some choices may be letters (`cases`)."""
+    """Return the part of Calculon's sheet that follows from the quantities of one block.
+
+    Some options may be symbols (see `cases`), so that one sheet covers several.
+    """
     rest = replace(
         choices,
         recompute="full" if choices.recompute == "full" else "none",

@@ -1,4 +1,4 @@
-"""Calculon's study over system sizes: the best strategy at every multiple of eight devices.
+"""Calculon's study over numbers of devices: the best strategy at every multiple of eight, up to 16,384.
 
 The study covers the three models and three machines of its authors' poster. `python -m scalebook.calculon.sizes`
 recomputes it and writes sizes.csv: 18 billion strategies in 4 min 14 s on two idle cores of an x86 server (443 CPU
@@ -27,14 +27,14 @@ _STUDY = {f"{model} on {system}": (model, system) for model, system in itertools
 
 
 def at_sizes(model: str, system: str, devices: Iterable[int], executor=None, progress: bool | None = None) -> Sweep:
-    """Return a sweep of one model on one system: its best strategy at each number of devices."""
+    """Search Calculon's strategies for a model on a system, both of its library, at each number of devices."""
     thing = Strategies(systems[system])
     given = dict(devices=devices, global_batch=BATCH, executor=executor, progress=progress)
     return sweep(thing, application(models[model]), **given)
 
 
 def kept() -> dict[tuple[str, str], dict[int, float]]:
-    """Read sizes.csv: for each model and system, the best time per sequence times the number of devices, by devices.
+    """Read sizes.csv: by model and system, then by number of devices, the fewest device-seconds per sequence.
 
     >>> work = kept()["megatron-1T", SYSTEMS[0]]
     >>> len(work), work[12248] / work[12128] > 3  # 12,248 devices have 1,531 as a factor, and are slower than fewer
@@ -47,7 +47,10 @@ def kept() -> dict[tuple[str, str], dict[int, float]]:
 
 
 def written(found: dict[tuple[str, str], dict[int, float]]) -> str:
-    """Format the values of sweeps as sizes.csv: time per sequence times the number of devices, to five digits."""
+    """Return the text of sizes.csv from the best seconds per sequence that sweeps found, by number of devices.
+
+    The file has these seconds times the number of devices, to five digits.
+    """
     lines = [",".join(["devices", *_STUDY])]
     for n in EACH:
         values = (found[own].get(n) for own in _STUDY.values())

@@ -1,4 +1,4 @@
-"""The strategies that Calculon's own search tries on a machine, for use with `scalebook.search`."""
+"""The strategies that Calculon's own search tries on a machine, as a thing that `scalebook.search` can search."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -46,19 +46,12 @@ _WITHIN = (
 
 
 class Strategies:
-    """A Calculon machine whose strategies can be searched. Calling it with a strategy prices that strategy.
+    """A machine of Calculon, as a thing that `search` can search. Call it with a strategy to get that step's results.
 
     The search space is Calculon's: every tp that divides hidden and heads, every pp that divides the layers, every
-    interleaving and micro-batch that divides evenly, each network for each parallel dimension, and all words and
+    interleaving and micro-batch that divides evenly, each network for each parallel dimension, and all options and
     offloads. The batch of a step is the largest multiple of dp up to global_batch, and the search minimizes the time
     per sequence. Raises ValueError for a `datatype` (of the arithmetic) that the machine does not have.
-
-    >>> from scalebook.calculon import application, library
-    >>> from scalebook.search import search
-    >>> model, machine = application(library.models["turing-530B"]), library.systems["a100_80g"]
-    >>> found = search(Strategies(machine), model, devices=5128, global_batch=2520, fused=True, progress=False)
-    >>> found.fitting + sum(found.rejected.values()), found.fitting
-    (10944, 1080)
     """
 
     def __init__(self, machine: System, datatype: str = "float16"):
@@ -74,7 +67,7 @@ class Strategies:
 
     @cached_property
     def space(self) -> Space:
-        """The description of the strategies that a search needs."""
+        """The description of these strategies that `search` needs."""
         far = ("offload_memory <= host_capacity",) if self.machine.far.capacity else ()
         return Space(
             words=_WORDS,
@@ -156,10 +149,7 @@ class Strategies:
     # Pricing
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
-        """Return the sheet for a strategy's words, and the rows and letters to call it with.
-
-        Choices other than words are letters of the sheet.
-        """
+        """Return the sheet for a strategy's options, and the rows and values to call it with."""
         letters = {n: x for n, x in letters.items() if n != "offload"}
         words = {n: letters.pop(n) for n in _WORDS if n in letters}
         words["gather_again"] &= _IDLE["gather_again"](words["exchange"], words["recompute"])

@@ -1,4 +1,4 @@
-"""Calculon's system document: a machine whose step tables and networks become formulas."""
+"""Read Calculon's description of a machine (a system document), whose tables and networks become formulas."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,14 +22,14 @@ _OPS = ("p2p", "reduce_scatter", "all_gather", "all_reduce")
 
 
 class Engine(NamedTuple):
-    """The matrix or vector unit at one data type: peak FLOP/s, and the share of it reached at each operation size."""
+    """A matrix or vector unit at one data type: peak FLOP/s, and the share of it reached, by size of an operation."""
 
     peak: float
     steps: Steps
 
 
 class Memory(NamedTuple):
-    """One memory tier: capacity in bytes, bandwidth in bytes a second, and the share reached at each transfer size."""
+    """A memory of a device: capacity (bytes), bandwidth (bytes/s), and the share of it reached by size of transfer."""
 
     capacity: float
     bandwidth: float
@@ -38,10 +38,9 @@ class Memory(NamedTuple):
 
 @dataclass(frozen=True)
 class Network:
-    """One network. A collective makes each device send `scale · (1 + offset/ways)` times the bytes, by kind.
+    """A network. In a collective over n devices, each sends `scale · (1 + offset/n)` times the bytes; `ops` has both.
 
-    `bandwidth` is the bandwidth that the network reaches, in bytes a second. `printed` is the bandwidth in its
-    document, before the efficiency.
+    `bandwidth` (bytes/s) is what the network reaches, and `printed` what its document states before the efficiency.
     """
 
     bandwidth: float
@@ -55,7 +54,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Links:
-    """The exchanges of one parallel dimension, with the `ops` of its network, or of several to select from."""
+    """The network of a parallel dimension `way` (tp, pp or dp), or several networks to select from."""
 
     way: str
     networks: tuple[Ops, ...]
@@ -64,7 +63,7 @@ class Links:
         return by_tier(self.way, [_op(ops, kind)[0] for ops in self.networks])
 
     def time(self, kind: str, sent: Expr) -> Expr:
-        """Time of one exchange. It includes one latency, whatever the number of devices."""
+        """Seconds of a collective of this kind on `sent` bytes: one latency, and the bytes over the bandwidth."""
         scales = [_op(ops, kind) for ops in self.networks]
         factors = [scale * (1 + offset / symbol(self.way)) for scale, offset in scales]
         return symbol(f"{self.way}_latency") + sent * by_tier(self.way, factors) / symbol(f"{self.way}_bandwidth")
@@ -76,7 +75,7 @@ def _op(ops: Ops, kind: str) -> tuple[Expr, Expr]:
 
 @dataclass(frozen=True)
 class Tables:
-    """The parts of a machine inside formulas: how arithmetic and traffic combine, step tables, network factors."""
+    """What formulas need of a machine: whether times add or overlap, efficiency by operation size, network factors."""
 
     mode: str
     matrix: Steps
@@ -99,7 +98,7 @@ class System:
     networks: tuple[Network, ...]
 
     def tables(self, given: Execution) -> Tables:
-        """Return the step tables and network factors that the formulas of one execution contain.
+        """Return what the formulas of one strategy need of this machine: efficiencies by size, and network factors.
 
         Raises ValueError for a network or data type that the machine lacks.
         """
@@ -110,7 +109,7 @@ class System:
         return self._tables(given.datatype, [ops[tier] for tier in given.choices.tiers])
 
     def all_tables(self, datatype: str) -> Tables:
-        """Return the tables with the factors of all networks. Letters select the network of each parallel dimension."""
+        """Return what formulas need of this machine, for all networks: symbols such as `tp_tier` select among them."""
         return self._tables(datatype, [tuple(x.ops for x in self.networks)] * 3)
 
     def _tables(self, datatype, networks):
@@ -125,7 +124,7 @@ class System:
         return Tables(self.mode, *engines, self.near.steps, self.far.steps, links)
 
     def letters(self, datatype: str) -> dict[str, float]:
-        """Return the machine's peaks at a data type (FLOP/s), memory sizes (bytes) and bandwidths (bytes a second)."""
+        """Return the machine's peaks for a data type (FLOP/s), memory sizes (bytes) and bandwidths (bytes/s)."""
         return {
             "peak_flops": self.matrix[datatype].peak,
             "peak_vector": self.vector[datatype].peak,
@@ -136,7 +135,7 @@ class System:
         }
 
     def row(self, given: Execution) -> Row:
-        """Return the machine's letters for an execution, including the network of each parallel dimension."""
+        """Return the machine's figures as a row for one strategy, with bandwidth and latency for tp, pp and dp."""
         values = self.letters(given.datatype)
         for way, tier in zip(WAYS.values(), given.choices.tiers, strict=True):
             network = self.networks[tier]
@@ -153,15 +152,15 @@ class System:
 
 
 def exact(value: float) -> Expr:
-    """Return a document's number as a SymPy number for formulas. Whole numbers stay integers."""
+    """Return a number as a SymPy number: an Integer if it is whole, otherwise a Float."""
     return Integer(int(value)) if float(value).is_integer() else Float(value)
 
 
 @lru_cache(4096)
 def reached(steps: Steps, size: Expr) -> Expr:
-    """Return the share of the peak that work of a given size reaches.
+    """Return the share of a peak that work of a given size (FLOPs or bytes) reaches, as a Piecewise expression.
 
-    It is the share of the largest step whose minimum size the work reaches. The share jumps between steps: on
+    `steps` are pairs of a least size and a share; the largest size that the work reaches counts. The share jumps: on
     Calculon's machines a product of 128 GFLOP reaches 0.95 of the peak, and one of 127.9 GFLOP reaches 0.9.
     """
     pieces = [(exact(share), Ge(size, exact(least), evaluate=False)) for least, share in steps[:-1]]
@@ -169,7 +168,7 @@ def reached(steps: Steps, size: Expr) -> Expr:
 
 
 def system(document, name: str = "system") -> System:
-    """Read a machine from the path of its JSON file, or from a dict.
+    """Read a machine from Calculon's system document: the path of a JSON file, or a dict.
 
     Raises ValueError, naming the field, for a bad one.
     """

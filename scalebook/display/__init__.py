@@ -1,4 +1,4 @@
-"""Figures, calculators and small tables."""
+"""Figures, interactive calculators and small tables for notebooks and pages."""
 
 from scalebook.language.renamed import renamed
 

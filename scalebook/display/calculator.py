@@ -1,8 +1,4 @@
-"""Build calculators: menus and sliders over a sheet.
-
-The browser draws and computes everything with the sheet's own JavaScript, with or without a kernel. If there is a
-kernel, Python holds the same state and the same values.
-"""
+"""Build calculators: menus and sliders over the inputs of a sheet or a formula."""
 
 from collections.abc import Mapping
 
@@ -30,16 +26,16 @@ def calculator(
     warn=(),
     **choices,
 ) -> Calculator:
-    """Return a calculator of one letter of a sheet or formula, with further letters if you ask for them.
+    """Return an interactive calculator of one quantity that a sheet or formula computes, and of others on request.
 
-    answer: the letter to compute; `also`: letters shown below it.
-    curve: the letter of a slider, then the letters to draw against it (by default the answer).
-    precision: names such as "bf16" and "fp8", to choose the device's peak.
-    start: the first choice of each control, by the control's name.
-    warn: `(left, right, sentence)` shows the sentence, with values for `{letter}`, if letter `left` exceeds `right`.
-    choices: a Table is a menu, `(low, high)` a logarithmic slider, a list a slider of its values, a number a constant.
+    - `answer`: the quantity to compute, such as "token_time"; `also`: quantities to show below it.
+    - `curve`: the quantity of a slider, then the quantities to draw against it (by default the answer).
+    - `precision`: names such as "bf16" and "fp8", to choose the device's peak.
+    - `start`: the first choice of each control, by the control's name.
+    - `warn`: `(left, right, sentence)` shows the sentence if quantity `left` exceeds `right`; `{name}` is a value.
+    - `choices`: inputs by name. A Table is a menu, `(low, high)` a logarithmic slider, a list a slider, a number fixed.
 
-    Raises TypeError, LookupError or ValueError if the sheet lacks a letter or does not use a given one.
+    Raises TypeError, LookupError or ValueError if the sheet lacks an input or does not use a given one.
 
     >>> from scalebook.machine.roofline import ridge_intensity
     >>> from scalebook.tables import accelerators

@@ -1,6 +1,4 @@
-"""Contrast between two colours, and lighter or darker versions of a colour.  Colours are text, #RRGGBB.
-
-Contrast follows WCAG 2.  Lightness is changed in Oklab, a colour space in which equal steps look equal.
+"""Contrast between two colours, and lighter or darker versions of a colour.  A colour is a text such as "#0072B2".
 
 >>> contrast("#000000", "#FFFFFF")
 21.0
@@ -14,7 +12,7 @@ LIGHT, DARK = "#FFFFFF", "#14181C"  # the pages that letters stand on
 
 
 def linear(colour: str) -> list[float]:
-    """Return red, green and blue light intensities of a colour, each from 0 to 1."""
+    """Return the intensities of red, green and blue light in a colour, each from 0 to 1."""
     shown = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     return [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in shown]
 
@@ -33,17 +31,17 @@ def contrast(a: str, b: str) -> float:
 
 
 def in_oklab(colour: str) -> list[float]:
-    """Return a colour's lightness and its places between green and red, and between blue and yellow, in Oklab."""
+    """Return a colour's coordinates in the Oklab colour space: lightness, green to red, blue to yellow."""
     return _product(_FROM_CONES, [x ** (1 / 3) for x in _product(_TO_CONES, linear(colour))])
 
 
 def of_oklab(lightness: float, a: float, b: float) -> str:
-    """Return the colour nearest to a point in Oklab."""
+    """Return the colour nearest to a point of the Oklab colour space."""
     return of_linear(_product(_TO_RED, [x**3 for x in _product(_TO_ROOTS, (lightness, a, b))]))
 
 
 def away(colour: str, page: str, needed: float) -> str:
-    """Darken or lighten a colour until its contrast with the page reaches `needed`; unchanged if it already does."""
+    """Darken or lighten a colour until its contrast with the colour `page` is at least `needed`, if it is lower."""
     lightness, a, b = in_oklab(colour)
     step = 0.004 if contrast(page, "#000000") < contrast(page, "#FFFFFF") else -0.004
     while contrast(colour, page) < needed:

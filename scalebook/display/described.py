@@ -1,8 +1,8 @@
-"""Turn the stored choices of a calculator's author into everything that the calculator shows.
+"""Turn what a notebook stores of a calculator into everything that the calculator shows.
 
-Notebooks store a choice as JSON: formulas and tables by name, the range of each slider, and where each control starts;
-only formulas that the package lacks are stored in full. Menus, labels, units and JavaScript are made from it here, in a
-kernel or when the site is built, so no page can show an outdated table.
+Notebooks store formulas and tables by name, the range of each slider, and where each control starts; only formulas that
+the package lacks are stored in full. Menus, labels, units and JavaScript are made from it here, in a kernel or when the
+site is built, so no page can show an outdated table.
 """
 
 import itertools
@@ -29,12 +29,12 @@ HELD = ("memory", "decode_memory", "device_memory", "near_memory", "train_memory
 
 
 def reference(f: Formula) -> str | dict:
-    """Return a formula's name if the package has it, else its record."""
+    """Return how a notebook stores a formula: its name if the package has it, otherwise the dict of `record`."""
     return f.name if FORMULAS.get(f.name) is f and f.__module__.startswith("scalebook.") else record(f)
 
 
 def record(f: Formula) -> dict:
-    """Return all that a calculator needs to evaluate a formula."""
+    """Return all that a calculator needs to evaluate a formula, as a dict: JavaScript, inputs, conditions and name."""
     said = dict(name=f.name, letter=f.letter, sign=NOTATION[f.letter].sign, inputs=list(f.inputs))
     if f.domain:
         said["holds"] = [[x.words, list(x.letters)] for x in f.domain]
@@ -44,17 +44,17 @@ def record(f: Formula) -> dict:
 
 
 def typeset(f: Formula) -> list[str]:
-    """Return a formula's right-hand side as TeX, once in letters and once with placeholders for numbers."""
+    """Return a formula's right-hand side as TeX twice: with symbols, and with placeholders for their values."""
     return [_wrapped(f.typeset()), _wrapped(f.template())]
 
 
 def brief(meaning: str) -> str:
-    """Return a meaning up to its first comma, colon or semicolon."""
+    """Return the first words of a meaning, up to its first comma, colon or semicolon."""
     return re.split("[,:;]", meaning)[0]
 
 
 def merge(data: dict, more: dict) -> None:
-    """Add one calculator's formulas and rows to the data that calculators share."""
+    """Add one calculator's formulas and table rows (`more`) to the data that a page's calculators share (`data`)."""
     data["formulas"].update(more["formulas"])
     for table, rows in more["tables"].items():
         known = data["tables"].setdefault(table, {})
@@ -65,11 +65,11 @@ def merge(data: dict, more: dict) -> None:
 
 
 class Described:
-    """A calculator's choice, expanded: `spec` for the browser, `options` of each control, and the `start` state.
+    """A calculator, made from what a notebook stores of it: `spec` for the browser, `options` of menus, `start` state.
 
     A state maps each menu to a row's key, the precision to its name, and each slider to a number. The spec refers to
-    formulas and rows by name, and `data` holds them: the site stores it once for all its pages. Raises TypeError or
-    LookupError, naming the part, if parts of the choice do not fit together.
+    formulas and rows by name, and `data` holds them. Raises TypeError or LookupError, naming the part, if parts of the
+    stored choice do not fit together.
     """
 
     def __init__(self, choice: dict):
@@ -94,7 +94,7 @@ class Described:
         self._uncertain()
 
     def checked(self, state: Mapping) -> dict:
-        """Return a complete state of all controls.  Raises an error naming the first value that is not an option."""
+        """Return the state of all controls, by default the start.  Raises an error for a value that is not on offer."""
         if strange := [x for x in state if x not in self.options]:
             raise TypeError(f"{strange[0]!r} is no control here; {nearest(str(strange[0]), self.options)}")
         whole = self.start | dict(state)
@@ -107,17 +107,17 @@ class Described:
         return whole
 
     def letters(self, name: str, value) -> dict:
-        """Return the letters that a control sets at this value."""
+        """Return the quantities, by name, that a slider or menu sets at this value."""
         if name in self._sliders:
             return {name: value}
         return self.option(name, value)["letters"]
 
     def option(self, name: str, key: str) -> dict:
-        """Return an option of a menu by its key."""
+        """Return one option of a menu as a dict, by the name of the menu and the option's key, such as "h100"."""
         return next(o for o in self.options[name] if o.get("key") == key)
 
     def letter(self, name: str) -> Letter:
-        """Return a letter of the book, or one that the chapter entered itself."""
+        """Return the entry (unit, meaning, printed form) of a quantity of the book or of this notebook alone."""
         return self._letters.get(name) or NOTATION[name]
 
     def _formulas(self):

@@ -1,7 +1,4 @@
-"""Standard figures. Each function takes an optional Axes and returns it.
-
-Importing this module sets the house style, and gives every figure of a notebook a text description.
-"""
+"""Standard figures of the book. Each function draws on a Matplotlib Axes, by default a new one, and returns it."""
 
 from collections.abc import Iterable
 from importlib.resources import files
@@ -36,7 +33,7 @@ def _label(name):
 
 
 def scale_axis(axis, name, values):
-    """Label an axis with a letter's meaning and unit; use a log scale if values span more than a factor of 20."""
+    """Label one axis ("x" or "y") with a quantity's meaning and unit; use a log scale if values span a factor of 20."""
     values = np.asarray(values, float)
     axis.set_label_text(_label(name))
     if values.min() > 0 and values.max() / values.min() > 20:
@@ -71,9 +68,9 @@ def _short(row):
 
 
 def roofline(rows: Iterable, marks: dict[str, float] | None = None, ax: Axes | None = None) -> Axes:
-    """Draw attainable arithmetic rate against arithmetic intensity: one roofline per device, a dot at its ridge point.
+    """Draw rooflines: the FLOP/s that each device reaches at an arithmetic intensity, with a dot at its ridge point.
 
-    `marks` are intensities in FLOP/B by name, drawn as vertical lines.
+    `rows` are devices. `marks` are intensities in FLOP/B by name, drawn as vertical lines.
 
     >>> from scalebook.tables import accelerators
     >>> roofline([accelerators.h100, accelerators.mi300x]).get_title(loc="left")
@@ -110,9 +107,11 @@ def curve(
     ax: Axes | None = None,
     **letters,
 ) -> Axes:
-    """Draw a formula, or a letter of a sheet, against one of its letters.
+    """Draw a formula, or a quantity that a sheet computes, against one of its inputs.
 
-    `look` holds keywords of Matplotlib's `plot`. A known part of a sum has its own colour unless a label is given.
+    `against` names the input and `values` are its values; `knowns` and `letters` give the others. `answer` names the
+    sheet's quantity. `look` has keywords of Matplotlib's `plot`. If `label` is not given, a known part of a sum has its
+    own colour.
 
     >>> from scalebook.machine.roofline import ridge_intensity
     >>> curve(ridge_intensity, "hbm_bandwidth", [1e12, 2e12], peak_flops=1e15).get_xlabel()
@@ -134,7 +133,7 @@ def curve(
 def bars(
     parts: dict[str, dict[str, float]], name: str, ax: Axes | None = None, limit: dict[str, float] | None = None
 ) -> Axes:
-    """Draw stacked horizontal bars of one letter, from `{bar: {part: value}}`, with limits as vertical lines.
+    """Draw stacked horizontal bars of one quantity, from `{bar: {part: value}}`; `limit` adds named vertical lines.
 
     >>> bars({"a": {"weights": 1e9, "cache": 2e9}}, "weight_memory").get_xlabel()
     'memory for weights (B)'
@@ -159,14 +158,7 @@ def bars(
 
 
 def confrontation(result: Result, ax: Axes | None = None, kinds: list[str] | None = None) -> Axes:
-    """Draw predicted against measured values, one mark per kind of row; on the line they are equal.
-
-    `kinds` fixes the order of colours and marks, so that several figures agree.
-
-    >>> from scalebook.measurements import confront
-    >>> confrontation(confront("batch1_decode")).get_xlabel()
-    'measured (token/s)'
-    """
+    """Draw predicted against measured values, with a mark for each kind of row and a line where they are equal."""
     ax = ax or plt.gca()
     rows = zip(result.rows, result.fitted, strict=True)
     group = ["calibrated on" if fitted else result.confrontation.group(row) for row, fitted in rows]
@@ -192,12 +184,12 @@ def confrontation(result: Result, ax: Axes | None = None, kinds: list[str] | Non
 
 
 def caption(text: str) -> None:
-    """Set the caption below the current figure, which is also its text description."""
+    """Set the caption below the current figure. It is also the text that describes the figure to blind readers."""
     plt.gcf().set_label(text)
 
 
 def describe(figure: Figure) -> str:
-    """Describe a figure in one sentence: its caption, else its titles, axes and lines.
+    """Return a text description of a figure: its caption, or else its titles, axis labels and lines.
 
     >>> fig, ax = plt.subplots()
     >>> _ = ax.plot([1, 2], label="H100"); _ = ax.set(title="Rooflines", xlabel="intensity", ylabel="rate")

@@ -1,4 +1,4 @@
-"""Fit a figure to a phone: choose a text size that can be read there, and arrange everything else around the text."""
+"""Fit a figure to a phone: choose a text size that is readable there, and arrange the rest around the text."""
 
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -13,7 +13,7 @@ WIDTH = SIZE * PHONE / LEAST / 72  # inches that a phone shows whole at that siz
 
 
 def fit(figure: Figure) -> None:
-    """Arrange a figure for the width of a phone; a figure with panels in a row keeps its width."""
+    """Arrange a Matplotlib figure for the width of a phone; a figure with panels side by side keeps its width."""
     if getattr(figure, "_fitted", False):
         return
     figure._fitted = True

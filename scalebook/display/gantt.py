@@ -25,10 +25,10 @@ SECOND = 0.3  # opacity of later chunks and of the second direction
 
 
 def gantt(run: Run, ax: Axes | None = None, numbers: bool | None = None, until: float | None = None) -> Axes:
-    """Draw when each device works.  White is idle; later chunks, and DualPipe's second direction, are paler.
+    """Draw when each device of a simulated pipeline works; `run` is what `simulate` returned.
 
-    numbers: write micro-batches into the bars that are wide enough (default: up to 8 devices).
-    until: the end of the time axis, to compare charts at one scale.
+    White is idle; later chunks, and DualPipe's second direction, are paler. `numbers` writes micro-batches into bars
+    that are wide enough (default: up to 8 devices). `until` ends the time axis, so that charts share a scale.
 
     >>> from scalebook.pipeline.simulation import simulate
     >>> gantt(simulate("1f1b", pp=4, microbatches=8)).get_title(loc="left")

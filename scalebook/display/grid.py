@@ -1,4 +1,4 @@
-"""A small table of words and numbers, for a few results side by side."""
+"""A small table of texts and numbers, for a few results side by side."""
 
 from scalebook.language.tabular import aligned, folded, page_table, styled
 
@@ -6,7 +6,7 @@ __all__ = ["Grid"]
 
 
 class Grid:
-    """A small table from columns by heading; the first column names the rows.
+    """A small table from a dict of columns by heading; the first column has the names of the rows.
 
     It is an HTML table in a notebook and aligned text elsewhere. With `fold`, a name for the rows such as "runs", a
     notebook shows one line that opens the table.

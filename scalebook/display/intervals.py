@@ -8,7 +8,7 @@ __all__ = ["ends_of", "spreads_of"]
 
 
 def ends_of(row, letters: Iterable[str]) -> dict[str, list]:
-    """Return the range of a row's cells by letter: low, high, an identifier of the cell, and the cell's origin."""
+    """Return the uncertain values of a row by name: low end, high end, an identifier of the table cell, its origin."""
     first: dict[int, str] = {}
     for x in sorted(row.cells, key=lambda x: (x.endswith("_efficiency"), x)):  # at every precision by the same name
         first.setdefault(id(row.cells[x]), x)
@@ -17,9 +17,9 @@ def ends_of(row, letters: Iterable[str]) -> dict[str, list]:
 
 
 def spreads_of(formulas: Mapping[str, str]) -> dict[str, list]:
-    """Return the error interval of each formula by letter: low and high over the value, then the formula's name.
+    """Return the error interval of each formula's result: [low / value, high / value, the formula's name].
 
-    If an interval differs for models with experts, its two ends follow.
+    `formulas` maps quantities to formulas' names. If an interval differs for models with experts, its two ends follow.
     """
     apart = SPREADS.with_experts
     return {x: [*SPREADS[x], name, *apart.get(x, ())] for x, name in formulas.items() if x in SPREADS}

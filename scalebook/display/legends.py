@@ -12,7 +12,7 @@ CORNERS = ("upper right", "upper left", "lower right", "lower left", "center rig
 def place(legend, ax, single):
     """Place a legend inside the axes if it hides nothing there, else below them in as many columns as fit.
 
-    Returns the height in points that it takes below all axes; where other axes follow, the layout makes room.
+    Returns the height in points that the legend takes below the axes.
     """
     figure, box = ax.figure, legend.get_window_extent()
     if all(ax.bbox.padded(2).contains(*corner) for corner in (box.p0, box.p1)):

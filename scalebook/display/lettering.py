@@ -1,4 +1,4 @@
-"""Arrange the text of a figure: break long lines, and keep tick labels and line names apart."""
+"""Arrange the text of a figure: break long lines, and keep tick labels and names of lines from overlapping."""
 
 import warnings
 from itertools import pairwise
@@ -20,7 +20,7 @@ END = "sb-end"  # the name of a line, at its end
 
 
 def arrange(figure, under=0.0):
-    """Arrange the axes with `under` points free below them. A figure that is too low becomes higher."""
+    """Arrange a figure's axes with `under` points free below them. A figure that is too low for its text grows."""
     for _ in range(6 if (engine := figure.get_layout_engine()) else 0):
         if under:
             engine.set(rect=(0, under / figure.bbox.height, 1, 1 - under / figure.bbox.height))
@@ -33,7 +33,7 @@ def arrange(figure, under=0.0):
 
 
 def spread(ax: Axes) -> None:
-    """Push the names at the ends of lines apart, from the top down, so that none leaves the axes."""
+    """Move the names at the right ends of lines apart, from the top down, so that all are readable."""
     ends = [x for x in ax.texts if x.get_gid() == END]
     unit = ax.figure.dpi / 72
     places = {x: ax.transData.transform(x.xy)[1] / unit for x in ends}
@@ -67,7 +67,7 @@ def _wide(text, like):
 
 
 def broken(text, like, room):
-    """Break a text between words into lines no wider than `room`."""
+    """Break a text between words into lines no wider than `room` in the font of the Matplotlib text `like`."""
     if "$" in text or max(_wide(x, like) for x in text.split("\n")) <= room:
         return text
     lines = []
@@ -85,7 +85,7 @@ def break_text(text, room):
 
 
 def break_names(ax, single):
-    """Break long names of bars into lines if the figure has a `single` column, so that the bars keep their width."""
+    """Break the long names of bars into lines if the figure is a `single` column of axes, so that bars stay long."""
     whole = ax.figure.bbox.width
     names = [x for _, x in _labels(ax.yaxis)]
     if any(_wide(x.get_text(), x) > 0.4 * whole and _is_word(x.get_text()) for x in names) and single:
@@ -110,7 +110,7 @@ def break_words(ax, single):
 
 
 def thin_ticks(ax):
-    """Leave out numeric tick labels that would overlap; break or turn words and leave none out."""
+    """Leave out numbers at ticks that would overlap. Words at ticks are broken or turned instead."""
     shown = _labels(ax.xaxis)
     if len(shown) < 2 or not _crowded(shown, 0):
         upward = _labels(ax.yaxis)

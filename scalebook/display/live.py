@@ -24,16 +24,17 @@ _HERE = files(__name__.rpartition(".")[0])
 
 
 def stored(widget, bundle, made_of: Mapping):
-    """Return a widget's notebook output with the choice it is made of, which a stored notebook keeps in its place."""
+    """Return a widget's notebook output, with what the notebook stores to make the widget again (`made_of`)."""
     data, *rest = bundle if isinstance(bundle, tuple) else (bundle,)
     data = data | {"text/plain": repr(widget), STORED: dict(made_of)}
     return (data, *rest) if rest else data
 
 
 class Calculator(anywidget.AnyWidget):
-    """The widget that `calculator` returns: `state` of the controls, `values` of all letters, `texts` of the answers.
+    """The widget that `calculator` returns. Python and the browser share its state.
 
-    If there is no sheet, only the page's JavaScript gives answers.
+    `state` has the value of each control, `values` all quantities, and `texts` the answers. If Python has no sheet,
+    only the page's JavaScript computes answers.
     """
 
     _esm = "\n".join((_HERE / f"{x}.js").read_text("utf-8") for x in SCRIPTS)
@@ -65,7 +66,7 @@ class Calculator(anywidget.AnyWidget):
         return self.made.checked(proposal["value"])
 
     def choose(self, **choices) -> None:
-        """Move some controls: a table's row by key, a precision by name, a number or a text with a unit.
+        """Set some controls: a table's row by key, a precision by name, a slider by a number or a text with a unit.
 
         >>> from scalebook.display import calculator
         >>> from scalebook.machine.roofline import ridge_intensity
@@ -79,7 +80,7 @@ class Calculator(anywidget.AnyWidget):
 
     @property
     def texts(self) -> dict[str, str]:
-        """The displayed answers by letter."""
+        """The displayed answers, such as "295.3 FLOP/B", by name of the quantity."""
         values = {x["letter"]: (self.values.get(x["letter"], math.nan), x["unit"]) for x in self.spec["outputs"]}
         return {name: "none" if math.isnan(x) else show(x, unit) for name, (x, unit) in values.items()}
 

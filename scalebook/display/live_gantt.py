@@ -1,7 +1,4 @@
-"""A pipeline's schedule as a live chart: choose a schedule, move the times, see who waits.
-
-The browser executes the orders as `scalebook.pipeline.simulation` does, so the chart needs no kernel.
-"""
+"""An interactive chart of a pipeline's schedule: choose a schedule, change the times, see which device waits."""
 
 from importlib.resources import files
 
@@ -22,7 +19,7 @@ LABELS = {"F": "forward", "B": "gradient of the input", "W": "gradient of the we
 
 
 class LiveGantt(anywidget.AnyWidget):
-    """The widget that `live_gantt` returns; `pipeline` holds the orders, the controls and the colours."""
+    """The widget that `live_gantt` returns: `pipeline` holds the schedules, the controls and the colours."""
 
     _esm = (_HERE / "live_gantt.js").read_text("utf-8")
     _css = Calculator._css + (_HERE / "live_gantt.css").read_text("utf-8")
@@ -37,7 +34,7 @@ class LiveGantt(anywidget.AnyWidget):
 
 
 def live_gantt() -> LiveGantt:
-    """Return a live chart of every schedule in a few sizes, with sliders for its times.
+    """Return an interactive chart of every pipeline schedule in a few sizes, with sliders for the times of passes.
 
     >>> live_gantt()
     LiveGantt(1f1b, interleaved, gpipe, zb_h1, zb_h2, zb_v, dualpipe, dualpipe_v, eager_1f1b)

@@ -1,7 +1,6 @@
-r"""Meanings of the parts of sums and maxima: arithmetic, memory, network or waiting, with a short word for each.
+r"""What each part of a sum or maximum stands for: arithmetic, memory, network or waiting, with a short name.
 
 Bars, figures and equations take their colours from here.  A part's kind sets the hue, and the part itself the shade.
-A term of several letters has the kind of these letters, if they agree.
 
 >>> meaning(["kv_cache", "cache_ways"]), meaning(["kv_cache", "queue_time"])
 (Part(word='cache', kind='memory', shade=1), None)
@@ -36,7 +35,7 @@ def ink_of(shade: str) -> str:
 
 
 class Part(NamedTuple):
-    """The meaning of a letter as a part of a whole.  `shade` indexes `SHADES` of its kind."""
+    """What a quantity is as part of a whole: a short name, and a kind ("memory").  `shade` is an index in `SHADES`."""
 
     word: str
     kind: str
@@ -59,9 +58,9 @@ _PLACES = {name: i for i, name in enumerate(PARTS)}
 
 
 def meaning(letters: Iterable[str]) -> Part | None:
-    """Return the part that a term of these letters is, or None if they differ in kind.
+    """Return the `Part` that a term of an equation stands for, given the names of the quantities in it.
 
-    A rate such as `peak_flops` decides the kind; without one, all letters must agree.
+    A rate such as `peak_flops` decides the kind; without one, the kinds must agree.  Returns None if they differ.
     """
     names = sorted(filter(PARTS.get, letters), key=_PLACES.get)
     kinds = {PARTS[x].kind for x in names if x in _RATES} or {PARTS[x].kind for x in names}
@@ -70,7 +69,7 @@ def meaning(letters: Iterable[str]) -> Part | None:
 
 @lru_cache(1024)
 def coloured_terms(expr: sympy.Expr) -> dict[sympy.Expr, str]:
-    r"""Map the terms of sums and maxima to their colours, except where a whole expression would have one colour.
+    r"""Return a colour for each term of an expression's sums and maxima; none where all would have the same colour.
 
     >>> from scalebook.inference.tokens import token_time
     >>> sorted((x.name, ink) for x, ink in coloured_terms(token_time.rhs).items())

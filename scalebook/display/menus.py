@@ -1,4 +1,4 @@
-"""Menus of table rows: what a page needs of each row, which rows a calculator cannot price, and sliders' steps."""
+"""Data for menus of table rows: a row's values, which rows a calculator cannot compute, and the steps of sliders."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -20,7 +20,7 @@ READ = {f.name: cell for own in READ_CELLS.values() for cell, f in own.items()}
 
 
 def row_of(row) -> dict:
-    """Return a menu's data on a row: name, letters, and values by precision (a list, to keep their order)."""
+    """Return a table row as the dict that a menu stores: name, values, ranges, and peaks by precision."""
     said = dict(name=row.name, letters={x: float(row[x]) for x in row})
     if ends := ends_of(row, row):
         said["ends"] = ends
@@ -33,7 +33,7 @@ def row_of(row) -> dict:
 
 
 def cut(row, letters, by_precision):
-    """Return the part of a row that a page needs: some letters and, if asked, the values by precision."""
+    """Return a copy of a menu's row with only these quantities and, if asked, the values by precision."""
     cut = dict(name=row["name"], letters={x: row["letters"][x] for x in letters if x in row["letters"]})
     if ends := {x: own for x, own in row.get("ends", {}).items() if x in cut["letters"]}:
         cut["ends"] = ends
@@ -41,12 +41,15 @@ def cut(row, letters, by_precision):
 
 
 def is_priced_otherwise(letters: Mapping, stated: Collection[str], inputs: Collection[str]) -> bool:
-    """Return True if the package would use other formulas than this calculator because of a cell in this row."""
+    """Return True if the package has other formulas for this row than the calculator, so the menu must leave it out.
+
+    `stated` names what the calculator computes, `inputs` what it uses.
+    """
     return any(x in letters and y in stated and x not in inputs for x, y in DECIDED_BY_ROWS.items())
 
 
 def as_read(row: dict, read: Mapping[str, str]) -> dict:
-    """Return the row with the generic letters of cache reads filled from the cells for this kind of cache."""
+    """Return a copy of the row in which missing cache-read values are filled from this kind of cache's own."""
     found = {}
     for part in {"letters", "ends"} & row.keys():
         own = dict(row[part])
@@ -58,12 +61,12 @@ def as_read(row: dict, read: Mapping[str, str]) -> dict:
 
 
 def cells_for(row: dict, letters: Iterable[str], read: Mapping[str, str]) -> list[str]:
-    """Return the cells that hold these letters. Some letters have one cell for each kind of cache."""
+    """Return the row's names for these quantities: for reading caches, a row has one value per kind of cache."""
     return [read[x] if read.get(x) in row["letters"] else x for x in letters]
 
 
 def steps(low, high):
-    """Return the powers of two from low to high, and the values half-way between them.
+    """Return the values of a slider: powers of two times `low`, the values half-way between them, and `high`.
 
     >>> steps(1, 10)
     [1, 2, 3.0, 4, 6.0, 8, 10]

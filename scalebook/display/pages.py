@@ -1,4 +1,4 @@
-"""The widgets of a notebook on a published page, made again from what the notebook stores when the site is built."""
+"""Make the widgets of a published notebook again, from what the notebook stores, when the site is built."""
 
 import json
 import re
@@ -18,13 +18,13 @@ MADE = {"calculator": Calculator, "live_gantt": lambda _: live_gantt()}
 
 
 def remade(notebook: dict) -> list[tuple[dict, AnyWidget]]:
-    """Return the outputs of a notebook that show a widget, each with its widget made again."""
+    """Return pairs of a notebook's stored output and the widget made again from it."""
     shown = [o for cell in notebook["cells"] for o in cell.get("outputs", ()) if STORED in o.get("data", ())]
     return [(o, MADE[kind](said)) for o in shown for kind, said in o["data"][STORED].items()]
 
 
 def published(notebook: dict, stem: str, shared: dict) -> dict:
-    """Return the notebook with the state of its widgets; add what pages share (formulas, rows, modules) to `shared`."""
+    """Return a notebook with its widgets' states, as the site shows it; add what pages share to `shared`."""
     states = {}
     for cell in notebook["cells"]:
         for data in (o.get("data", {}) for o in cell.get("outputs", ())):
@@ -50,9 +50,9 @@ def published(notebook: dict, stem: str, shared: dict) -> dict:
 
 
 def script(shared: dict) -> str:
-    """Return the script with everything that pages share: a page opened from disk can load a script, but no data.
+    """Return a JavaScript file with everything that pages share: formulas, table rows and the widgets' modules.
 
-    A widget's module becomes a function in it, because a browser would run a module last.
+    It is a script because a page opened from disk can load a script, but no data.
     """
     data = json.dumps({x: shared[x] for x in shared.keys() - {"modules"}}, ensure_ascii=False, sort_keys=True)
     kinds = (

@@ -1,4 +1,4 @@
-"""Split sums and maxima, as JavaScript (a stored calculator may hold no more), into parts that a page draws as bars."""
+"""Split sums and maxima, given as JavaScript, into parts that a page draws as bars."""
 
 import re
 from collections.abc import Mapping
@@ -15,9 +15,10 @@ WIDEST = 28  # characters of a piece's name
 
 
 def bars(formulas: Mapping[str, dict], asked, limits: Mapping[str, str], letter) -> list[dict]:
-    """Return one bar for time and one for memory: the first of the `asked` letters that are sums or maxima.
+    """Return one bar for time and one for memory: the first of the `asked` quantities that are sums or maxima.
 
-    `limits` maps a letter to the letter of the line that its bar must not pass; `letter` looks a letter up by name.
+    `limits` maps a quantity to the one that it must not exceed, drawn as a line. `letter` is called with a quantity's
+    name and returns its entry in the notation.
     """
     found = {}
     for name in asked:
@@ -80,22 +81,14 @@ def _word(js, letter):
 
 
 def addends(js: str) -> list[str]:
-    """Return the terms of a sum, or [] if the expression is not a sum or subtracts.
-
-    >>> addends("a + Math.max(b, c + d) + 2*e"), addends("a - b"), addends("a*b")
-    (['a', 'Math.max(b, c + d)', '2*e'], [], [])
-    """
+    """Return the terms of a sum in JavaScript, or [] if the expression is not a sum or subtracts something."""
     terms = _split(_bare(js), " + ")
     subtracts = any(len(_split(f"{x} ", " - ")) > 1 or x.startswith("-") for x in terms)
     return terms if len(terms) > 1 and not subtracts else []
 
 
 def alternatives(js: str) -> list[str]:
-    """Return the arguments of a maximum, or [] if the expression is not a maximum.
-
-    >>> alternatives("Math.max(a, b + Math.max(c, d))"), alternatives("2*Math.max(a, b)"), alternatives("Math.max(0)")
-    (['a', 'b + Math.max(c, d)'], [], [])
-    """
+    """Return the arguments of a JavaScript Math.max, or [] if the expression is not one."""
     js = _bare(js)
     if not js.startswith("Math.max(") or _closed(js, len("Math.max")) != len(js) - 1:
         return []

@@ -1,10 +1,4 @@
-"""Show a row in a notebook: first the answers, then their parts, then a folded list of everything else.
-
->>> from scalebook import decoding
->>> from scalebook.tables import accelerators, models
->>> answers(decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16))[:4]
-['token_time', 'decode_memory', 'decode_rate', 'idle_fraction']
-"""
+"""Show a result in a notebook: first the answers, then their parts, then a folded list of everything else."""
 
 from collections.abc import Iterable
 
@@ -22,9 +16,9 @@ _MOST = 12  # at most this many answers are unfolded
 
 
 def answers(row: Row) -> list[str]:
-    """Return the letters that a reader most likely wants, in each group the one computed last first.
+    """Return the names of the quantities that a reader most likely wants from a result.
 
-    Times and memory that have parts come first, then letters with two ends, then letters that no other letter uses.
+    Times and memory with parts come first, then quantities with a range, then quantities that nothing else uses.
     """
     used = {n for cell in row.cells.values() for n in cell.inputs}
     ends = [n for n, cell in row.cells.items() if cell.formula and n not in used]
@@ -87,7 +81,7 @@ def _all(row: Row, names: Iterable[str]) -> Markup:
 
 
 def row_page(row: Row) -> Markup:
-    """Return a row as a table.  A long row shows its answers, with all letters folded away."""
+    """Return a row as an HTML table.  A long row shows its answers, with all quantities folded away."""
     made = [n for n, cell in row.cells.items() if cell.formula]
     if len(row.cells) <= SHORT or not made:
         return styled(_all(row, row.cells))

@@ -48,7 +48,7 @@ _SHADE_OF |= {other: _SHADE_OF[word] for other, word in _SAME.items()}
 
 
 def hues(names: Iterable[str]) -> dict[str, str]:
-    """Return a colour for each part, word or letter: its own, a shade of its kind, or an unused one.
+    """Return a colour for each name of a part of a bar: its own, a shade of its kind, or an unused one.
 
     >>> hues(["weights", "weight_memory", "a batch"])
     {'weights': '#4B9042', 'weight_memory': '#4B9042', 'a batch': '#9C71B6'}
@@ -86,7 +86,7 @@ SAID = "[data-theme],[theme],:has([data-jp-theme-light])"  # pages that state th
 
 
 def following(drawing: str, light: str, dark: str) -> str:
-    """Return CSS for a selector that applies `light` on light pages and `dark` on dark ones."""
+    """Return CSS that gives a selector (`drawing`) the style `light` on light pages and `dark` on dark ones."""
     return (
         f"{drawing}{{{light}}}:is({IN_THE_DARK}) {drawing}{{{dark}}}"
         f"@media(prefers-color-scheme:dark){{:root:not({SAID}) {drawing}{{{dark}}}}}"
@@ -94,7 +94,7 @@ def following(drawing: str, light: str, dark: str) -> str:
 
 
 def shades_style(within: str) -> str:
-    """Return CSS, inside a selector, for the fills of parts (`.sb-memory-2`) and for text on them."""
+    """Return CSS for the fill colours of parts (`.sb-memory-2`) and the text on them, inside the selector `within`."""
     kinds = SHADES | {"other": UNKNOWN, "whole": WHOLE}
     shades = {f"{kind}-{i}": x for kind, own in kinds.items() for i, x in enumerate(own)}
     light, dark = (
@@ -106,7 +106,7 @@ def shades_style(within: str) -> str:
 
 
 def on_dark(colour: str) -> str:
-    """Return the counterpart of a colour for dark pages: the same hue with the same contrast to the page.
+    """Return the colour to use on a dark page instead of this one: same hue, same contrast to the page.
 
     >>> on_dark("#0072B2"), on_dark("#333333")
     ('#56B4E9', '#b6b6b6')
@@ -117,7 +117,7 @@ def on_dark(colour: str) -> str:
 
 
 def ink_on(shape: str) -> str:
-    """Return the text colour, white or black, with the higher contrast on a background colour."""
+    """Return white or black, whichever has the higher contrast as text on this colour."""
     return max(("#FFFFFF", "#000000"), key=lambda ink: contrast(ink, shape))
 
 

@@ -1,4 +1,4 @@
-"""Stacked bars of a training step's time and memory, one for each run."""
+"""Stacked bars that compare the time and the memory of training steps."""
 
 from collections.abc import Mapping
 
@@ -25,30 +25,25 @@ AWAY = ("weight_away", "gradient_away", "optimizer_away", "activation_away")
 
 
 def time_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
-    """Draw the parts of a step in seconds; parts that are zero in every run are left out.
-
-    >>> from scalebook.tables import accelerators, models
-    >>> from scalebook.training import training_step
-    >>> run = training_step(models.llama3_8b, accelerators.h100.at("bf16"), tp=2, dp=4, global_batch=64, seq=8192)
-    >>> time_bars({"8 H100": run}).get_xlabel()
-    'time of a training step (s)'
-    """
+    """Draw a stacked bar for each training step, with the parts of its time in seconds. `runs` has results by name."""
     return _stack(runs, TIME, "time of a training step (s)", "s", "Where the time goes", ax)
 
 
 def memory_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
-    """Draw the parts of the memory of the fullest device, in gigabytes."""
+    """Draw a stacked bar for each training step, with the parts of the memory of its fullest device, in gigabytes."""
     return _stack(runs, MEMORY, "memory of the fullest device (GB)", "B", "Where the memory goes", ax)
 
 
 def away_bars(runs: Mapping[str, Row], ax: Axes | None = None) -> Axes:
-    """Draw what a device keeps in the second tier, in gigabytes, in the colours of `memory_bars`."""
+    """Draw the memory that each run offloads, per device, in gigabytes, in the colours of `memory_bars`."""
     title = "What lies in the second tier"
     return _stack(runs, AWAY, "memory in the second tier, per device (GB)", "B", title, ax)
 
 
 def bandwidth_table(run: Row) -> Grid:
-    """Return a table of the bandwidths that hide each dimension and all at once, next to the device's own.
+    """Return a table of the bandwidth that each parallel dimension needs for its messages to hide behind arithmetic.
+
+    There is a column for each network, a line for all dimensions together, and one for what the device has.
 
     >>> from scalebook.tables import accelerators, frameworks, models
     >>> from scalebook.training import training_step

@@ -1,4 +1,4 @@
-"""A timeline: bars on lanes, such as pipeline stages or a device's engine and links."""
+"""A timeline: bars on horizontal lanes, such as pipeline stages or a device's engine and links."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -16,7 +16,7 @@ __all__ = ["Bar", "timeline"]
 
 
 class Bar(NamedTuple):
-    """An activity of a lane from `start`, for `length`; `kind` gives the colour, and `text` is written into the bar."""
+    """One bar of a timeline: its lane, its start and length, a `kind` that sets the colour, and a text inside."""
 
     lane: str
     start: float
@@ -26,9 +26,9 @@ class Bar(NamedTuple):
 
 
 def timeline(bars: Iterable[Bar], ax: Axes | None = None, unit: str = "s", title: str = "") -> Axes:
-    """Draw bars on their lanes, first lane on top; the axis is a time or, with `unit=""`, a count of equal steps.
+    """Draw bars on horizontal lanes, first lane on top, along time in `unit`; with `unit=""` the axis counts steps.
 
-    Texts are left out of bars that are too narrow. Raises ValueError if there are no bars.
+    A bar that is too narrow has no text. Raises ValueError if there are no bars.
 
     >>> timeline([Bar("compute", 0, 2, "forward", "1"), Bar("in", 0, 1, "weights", "2")]).get_xlabel()
     'time (s)'

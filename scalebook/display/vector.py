@@ -37,7 +37,7 @@ LETTERS = {Path.MOVETO: "m", Path.LINETO: "l", Path.CURVE3: "q", Path.CURVE4: "c
 
 
 def figure_html(figure: Figure, said: str, caption: str = "") -> str:
-    """Return a figure as HTML, fitted to a phone: `said` is its text description, `caption` is shown below it."""
+    """Return a figure as HTML with an SVG, fitted to a phone: `said` describes it, `caption` is shown below it."""
     fit(figure)
     renderer, box = _drawn(figure)
     left, top, width, height = box.x0, renderer.height - box.y1, box.width, box.height
@@ -91,7 +91,7 @@ def _tenths(x):
 
 
 class Vector(RendererBase):
-    """A Matplotlib renderer that writes SVG marks; `hues` maps each colour variable to its light and dark values."""
+    """A Matplotlib renderer that writes SVG; `hues` has the value of each colour on light and on dark pages."""
 
     def __init__(self, width, height):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Flags of programs: configurations of training frameworks read and written, and the commands of serving engines."""
+"""Flags of programs: read and write configurations of training frameworks, write commands of serving engines."""
 
 from . import configurations, servers, table
 from .configurations import *

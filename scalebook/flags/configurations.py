@@ -1,6 +1,6 @@
-"""Framework flags: the letter or word of a strategy that each flag sets. Reads configurations and writes flags.
+"""Read configurations of training frameworks into inputs of `training_step`, and write strategies as configurations.
 
-No part of a configuration is executed. For a flag that the table lacks, the error names the nearest flag that it has.
+No part of a configuration is executed. If a flag is unknown, the message names the nearest known one.
 """
 
 import html
@@ -44,10 +44,10 @@ _PAGE = "../../book/reference/formulas.html"  # base of links to chapters
 
 @dataclass(frozen=True, repr=False)
 class Setup:
-    """A configuration that was read: letters and words of a step (`knowns`), and letters of the model (`shape`).
+    """A configuration that was read: arguments of a training step (`knowns`) and dimensions of the model (`shape`).
 
-    `said` maps each flag to what it sets by itself. `notes` explain settings that have no letter. `without` lists flags
-    that affect no price, and `unknown` flags that the table lacks, each with the nearest that it has.
+    `said` maps each flag to what it sets by itself. `notes` explain settings that no argument expresses. `without`
+    lists flags that affect no result, and `unknown` flags that are not known, each with the nearest known one.
     """
 
     framework: str
@@ -62,7 +62,7 @@ class Setup:
 
     @property
     def row(self) -> "tables.Framework":
-        """The framework's row of `tables.frameworks` for these flags, which a training step takes."""
+        """The row of `tables.frameworks` that fits these flags, to pass to `training_step`."""
         rows = frameworks()[self.framework].rows
         return tables.frameworks[next(key for flag, key in rows if not flag or flag in self.flags)]
 
@@ -101,8 +101,8 @@ def read(source: str | PathLike | Mapping, framework: str | None = None, **known
     """Read a configuration: a Megatron-LM argument list or YAML, a DeepSpeed ds_config.json, a torchtitan TOML.
 
     `source` is the text, the path of a file, or a parsed JSON or TOML. If `framework` is None it is guessed from the
-    source. `known` gives what a configuration does not say: `devices`, or the model's `layers`. Raises ValueError, in
-    one sentence, for flags that contradict each other.
+    source. `known` gives what a configuration does not say: `devices`, or the model's `layers`. The result's `knowns`
+    are keywords for `training_step`. Raises ValueError, in one sentence, for flags that contradict each other.
 
     >>> setup = read({"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 3}})
     >>> setup.framework, setup.knowns
@@ -196,9 +196,9 @@ def _joined(table: Flags, set_by: Mapping[str, Mapping]) -> dict[str, Any]:
 def write(strategy, framework: str = "megatron", layers: int | None = None, **letters) -> str:
     """Write a strategy in a framework's own format: an argument list, a JSON or a TOML.
 
-    `strategy` is letters and words, a `Strategy`, a search result, or what `read` returned. Anything that the
-    model's code sets, without a flag, is left out. The text is read back as a check: raises ValueError naming any
-    letter or word that the framework has no flag for.
+    `strategy` is a dict of inputs of `training_step`, a `Strategy`, a search result, or what `read` returned. Inputs
+    that a framework sets in the model's code, without a flag, are left out. The text is read back as a check: raises
+    ValueError naming any input that the framework has no flag for.
 
     >>> write(dict(tp=8, sequence_parallel=True, sharding="zero1"))
     '--tensor-model-parallel-size 8 --sequence-parallel --use-distributed-optimizer'
@@ -298,7 +298,7 @@ def _what(entry: Flag) -> str:
 
 
 class Subject:
-    """The flags of one subject in all frameworks, as a text or HTML table. In HTML, formulas are links."""
+    """A table of all frameworks' flags on one subject, such as "schedule". In a notebook, formulas are links."""
 
     def __init__(self, name: str):
         if name not in SUBJECTS:
@@ -324,7 +324,9 @@ class Subject:
 
 
 def subject(name: str) -> Subject:
-    """Return the table of all frameworks' flags on one subject.
+    """Return a table of all frameworks' flags on a subject: "splitting", "batch", "sharding", "schedule", ...
+
+    `SUBJECTS` lists them. Raises ValueError for another name.
 
     >>> subject("schedule").flags[0].shown
     '--num-virtual-stages-per-pipeline-rank'

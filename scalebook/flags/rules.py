@@ -1,7 +1,7 @@
-"""Rules for flags that act together, by framework: letters that follow from several flags, and flags that need several.
+"""Rules for flags that act together, by framework.
 
-A reading rule takes the flags with their values, the letters found so far and the letters that the caller knows, and
-returns the letters that follow. A writing rule takes the wanted letters and the flags found so far, and sets the rest.
+A reading rule takes the flags, what was found so far and what the caller knows, and returns what follows. A writing
+rule takes the wanted values and the flags found so far, and adds others.
 """
 
 import math
@@ -360,7 +360,9 @@ _COMPLETE = {"megatron": _to_megatron, "deepspeed": _to_deepspeed, "torchtitan":
 
 
 def follow(framework: str, given: Mapping, found: dict, known: Mapping) -> dict[str, Any]:
-    """Return the letters that follow from several `given` flags together. Raises ValueError if flags contradict.
+    """Return the arguments of a training step that follow from several `given` flags together, such as `chunks`.
+
+    `found` has what single flags set, `known` the caller's own arguments. Raises ValueError if flags contradict.
 
     >>> follow("megatron", {"num-layers-per-virtual-pipeline-stage": "4"}, {"pp": 8}, {"layers": 96})["chunks"]
     3
@@ -369,5 +371,5 @@ def follow(framework: str, given: Mapping, found: dict, known: Mapping) -> dict[
 
 
 def complete(framework: str, wanted: Mapping, flags: dict, layers: int | None) -> None:
-    """Add to `flags` the flags that several `wanted` letters determine together."""
+    """Add to `flags` those that depend on several `wanted` values at once, such as the layers of a virtual stage."""
     _COMPLETE[framework](wanted, flags, layers)

@@ -1,7 +1,7 @@
-"""Server flags of vLLM and SGLang for a layout, from `servers.toml`.
+"""Write the command that starts a vLLM or SGLang server with a given layout, from the table `servers.toml`.
 
 vLLM's tensor parallelism counts the devices of one attention group; SGLang's counts the devices of all groups together.
-A letter that is not given gets no flag, so the server uses its own default.
+An argument that is not given gets no flag, so the server uses its own default.
 """
 
 import math
@@ -20,7 +20,7 @@ __getattr__ = renamed(__name__)
 
 
 class ServerFlag(NamedTuple):
-    """A flag, the number it takes, and when it is written: the head of `servers.toml` explains each."""
+    """A server's flag. `of` computes its number; it is written if `above` exceeds 1 and `equal` holds, where given."""
 
     name: str
     of: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class ServerFlag(NamedTuple):
 
 
 class Server(NamedTuple):
-    """A server's command, its flags and their source."""
+    """A serving engine's command, its flags, and the source that documents them."""
 
     name: str
     command: str
@@ -43,9 +43,10 @@ SERVERS = {x: Server(**y | {"flags": tuple(ServerFlag(**flag) for flag in y["fla
 
 
 def server_flags(engine: str, **letters) -> str:
-    """Return the command that starts a server with this layout, from letters and words of `serve`.
+    """Return the command that starts a server of an engine ("vllm" or "sglang") with a layout, given as for `serve`.
 
-    Raises ValueError for an engine without known flags or an impossible layout, and LookupError for an unknown letter.
+    Raises ValueError for an engine without known flags or an impossible layout, and LookupError for an unknown
+    argument.
 
     >>> server_flags("vllm", tp=8, users=64, prompt=1024, output=1024)
     'vllm serve MODEL --tensor-parallel-size 8 --max-model-len 2048 --max-num-seqs 64'

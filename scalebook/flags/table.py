@@ -1,4 +1,4 @@
-"""The table of flags (`flags.toml`): every flag as an object, by framework."""
+"""The table of training frameworks' flags (`flags.toml`), with an object for each flag."""
 
 import re
 import tomllib
@@ -23,7 +23,7 @@ __getattr__ = renamed(__name__)
 
 @dataclass(frozen=True)
 class Flag:
-    """One flag of a framework: the letter that it sets, or what each of its values sets (`means`), and its source."""
+    """One flag of a framework, with its source. It sets the input `letter`, or `means` says what each value sets."""
 
     framework: str
     flag: str
@@ -38,23 +38,26 @@ class Flag:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Letters and words that the flag sets, by itself or together with other flags."""
+        """Names of the quantities and options that the flag sets, by itself or together with other flags."""
         found = [self.letter, *(x for value in self.means.values() for x in value), *self.about]
         return tuple(dict.fromkeys(filter(None, found)))
 
     @property
     def shown(self) -> str:
-        """The flag as users write it."""
+        """The flag as users write it, such as "--tensor-model-parallel-size"."""
         return f"--{self.flag}" if self.framework == "megatron" else self.flag
 
     def formulas(self) -> list[str]:
-        """Return, for each letter that the flag sets, the first formula that uses it; for a schedule, its bubble."""
+        """Return names of formulas that depend on the flag: the first that uses each quantity or option it sets.
+
+        A flag that sets a pipeline schedule comes with the schedule's bubble.
+        """
         schedules = [SCHEDULES[x["schedule"]] for x in self.means.values() if "schedule" in x]
         first = _table()[0]
         return list(dict.fromkeys([*(x.bubble.name for x in schedules), *(first[x] for x in self.names if x in first)]))
 
     def says(self, value) -> Mapping[str, Any]:
-        """Return what one value of the flag sets by itself. Raises ValueError for a value that the flag cannot have."""
+        """Return the arguments that one value of the flag sets by itself, such as {"tp": 8}, or raise ValueError."""
         if self.letter:
             found = number(self.shown, value)
             if self.letter in COUNTS and not_whole(self.letter, found):
@@ -77,7 +80,7 @@ def text_of(value) -> str:
 
 
 def number(flag: str, value) -> float:
-    """Return a count or a share, as an int if it is whole. Raises ValueError, naming the flag, for anything else."""
+    """Read a flag's value as a count or a share, an int if whole. Raises ValueError, naming the flag, otherwise."""
     try:
         found = float("nan") if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -89,9 +92,9 @@ def number(flag: str, value) -> float:
 
 
 def optimizer_named(name, mode: str = "duplicated") -> str | None:
-    """Return the strategy's word for an optimizer that a framework calls `name`. `mode` is how devices share a matrix.
+    """Return our name ("muon", "sgd", ...) for an optimizer that a framework calls `name`; None if it counts as Adam.
 
-    Returns None for an optimizer that is priced as Adam. Raises ValueError for an unknown mode.
+    `mode` says how devices share the matrices of Muon. Raises ValueError for an unknown mode.
 
     >>> optimizer_named("dist_muon"), optimizer_named("muon", "distributed"), optimizer_named("AdamW")
     ('muon', 'muon_distributed', None)
@@ -106,7 +109,7 @@ def optimizer_named(name, mode: str = "duplicated") -> str | None:
 
 
 def modules_named(value) -> str:
-    """Return the word for the modules that Megatron-Core recomputes, from a list or a text.
+    """Return the value of our option `recompute` for the modules that a Megatron-Core flag says to recompute.
 
     >>> modules_named("moe_act layernorm"), modules_named(["core_attn"])
     ('layernorm,moe_act', 'selective')
@@ -116,7 +119,7 @@ def modules_named(value) -> str:
 
 
 class Flags(Mapping):
-    """The flags of one framework by name. `find` also matches flags by pattern."""
+    """The flags of one framework by name. `find` also knows names that match a pattern, such as "wandb-*"."""
 
     def __init__(self, key: str, stanza: Mapping):
         self.key, self.name, self.source = key, stanza["name"], stanza["source"]
@@ -141,7 +144,7 @@ class Flags(Mapping):
         return len(self._lines)
 
     def find(self, flag: str) -> Flag | None:
-        """Return the entry of a flag, or of a pattern that matches it; None if there is neither."""
+        """Return the entry of a flag, or of a pattern that matches its name; None if there is neither."""
         return self._lines.get(flag) or next((y for x, y in self._begun.items() if fnmatchcase(flag, x)), None)
 
 
@@ -153,12 +156,12 @@ def _table() -> tuple[dict[str, str], dict[str, Flags]]:
 
 
 def first_formulas() -> dict[str, str]:
-    """Return, for each letter or word, the name of the first formula that uses it."""
+    """Return, for each quantity and option that flags set, the name of the first formula that uses it."""
     return _table()[0]
 
 
 def frameworks() -> dict[str, Flags]:
-    """Return the flags of every framework, by its name.
+    """Return the flags of every framework ("megatron", "deepspeed", ...) by its name.
 
     >>> frameworks()["deepspeed"]["gradient_accumulation_steps"].letter
     'microbatches'

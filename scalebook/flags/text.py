@@ -1,4 +1,4 @@
-"""Parse configuration texts (an argument list or YAML, a JSON, a TOML) into flags with values, and write them.
+"""Read the text of a configuration (an argument list, YAML, JSON or TOML) into flags with values, and write it.
 
 From YAML only `key: value` is read, at any depth, and the keys are then flags. In a shell script, comments, continued
 lines and plain assignments are understood. Nothing is executed.
@@ -21,7 +21,7 @@ _WORDS = {"true": True, "false": False, "null": None, "~": None, "none": None, "
 
 
 def guess(source: str | Mapping) -> str:
-    """Guess the framework of a configuration. Raises ValueError if it could belong to several or to none.
+    """Guess which framework a configuration is for. Raises ValueError if the text fits none of them.
 
     >>> guess("[parallelism]\\ntensor_parallel_degree = 8"), guess("tensor_model_parallel_size: 8")
     ('torchtitan', 'megatron')
@@ -39,7 +39,7 @@ def guess(source: str | Mapping) -> str:
 
 
 def parsed(source: str | Mapping, framework: str) -> dict:
-    """Return a configuration's flags and values. JSON and TOML keys are joined with their sections' names by dots.
+    """Return the flags of a configuration with their values. A key within sections gets their names: "section.key".
 
     >>> parsed("TP=8\\ntorchrun train.py --tensor-model-parallel-size $TP --bf16  # all", "megatron")
     {'tensor-model-parallel-size': '8', 'bf16': True}
@@ -116,7 +116,7 @@ def _arguments(text: str) -> dict:
 
 
 def written(settings: Mapping, framework: str) -> str:
-    """Write flags and values in the framework's format.
+    """Write flags and values as a configuration text: an argument list for "megatron", otherwise a JSON or a TOML.
 
     >>> written({"pipeline-model-parallel-size": 4, "bf16": True}, "megatron")
     '--pipeline-model-parallel-size 4 --bf16'

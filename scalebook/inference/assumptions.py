@@ -1,7 +1,7 @@
-"""Default values that a serving step needs besides data sheets. Each is a formula that can be replaced or given.
+"""Default values of serving steps that no data sheet states. Each is a formula that can be replaced or given.
 
 The kernel figures were fitted to published times of single kernels (sets `attention_decode`, `attention_mla_decode`,
-`attention_prefill` and `moe_layer`), never to a step or a service. A device's own cells replace them.
+`attention_prefill` and `moe_layer`), never to a step or a service. A device's own values replace them.
 """
 
 import itertools
@@ -166,7 +166,7 @@ sum_latency_near = same(
 
 
 def kind_read(model: Mapping) -> str:
-    """Return the kind of a model's cache, "latent" or "grouped", which selects the cells of a device's row.
+    """Return which kind of cache a model has, "latent" or "grouped": devices have efficiencies for reading each.
 
     >>> kind_read({"kv_rank": 512})
     'latent'
@@ -190,9 +190,9 @@ ASSUMED = (
 
 
 def read_by(kind: str, *rows: Mapping) -> Row:
-    """Return a row with the cells about kernels that read this kind of cache, under the letters of a step.
+    """Return a row with what table rows say about reading this kind of cache, under the names that a step uses.
 
-    The row is empty if none of `rows` has such cells. Later rows replace earlier ones.
+    The row is empty if none of `rows` says anything. Later rows replace earlier ones.
 
     >>> from scalebook.tables import accelerators
     >>> read_by("grouped", accelerators.b200).read_efficiency, len(read_by("grouped", accelerators.h100))

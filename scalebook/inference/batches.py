@@ -280,13 +280,8 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
 def static(serve, *knowns, batch=1, **letters) -> Row:
     """Serve one static batch: all prompts are read together, all answers are decoded together, nobody joins.
 
-    The row has `ttft`, `tpot`, `end_to_end` and `device_rate`.
-
-    >>> from scalebook.inference.serving import serve
-    >>> from scalebook.tables import accelerators, models
-    >>> run = serve.static(models.llama3_8b, accelerators.h100.at("fp8"), batch=8, prompt=1024, output=129)
-    >>> bool(run.ttft + 128 * run.tpot == run.end_to_end), bool(run.interval("tpot").low < run.tpot)
-    (True, True)
+    Called as `serve.static(model, device, batch=8, prompt=1024, output=129)`. Returns a row with `ttft`, `tpot`,
+    `end_to_end` and `device_rate`.
     """
     given = {n: quantity(n, letters.pop(n)) for n in ("prompt", "output")} | {"batch": quantity("batch", batch)}
     prompt, output = given["prompt"], given["output"]

@@ -22,7 +22,10 @@ _MOST = 10**6  # largest number of users tried
 
 @dataclass(frozen=True)
 class Capacity:
-    """The most requests per second (`rate`), the users then, the target that `binds`, and the service's `row`."""
+    """The result of `capacity`: the most requests per second (`rate`), the `users` then, and the service's `row`.
+
+    `binds` names the target that does not allow more.
+    """
 
     rate: float
     users: int
@@ -34,7 +37,7 @@ class Capacity:
 
 
 def valued(row: Row, letter: str):
-    """Return a letter of a service's row. Raises ValueError, with the row's own sentence, if it has no value."""
+    """Return a quantity of a service's row. If it has no value, raise ValueError with the row's own reason."""
     try:
         return row[letter]
     except KeyError as error:
@@ -42,7 +45,7 @@ def valued(row: Row, letter: str):
 
 
 def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
-    """Find the largest number of users that a service can have in steady state within its targets, by bisection.
+    """Find the most users that a service can have within its targets `ttft` and `tpot`; return a `Capacity`.
 
     If no target is given, memory is the limit. Raises ValueError if not even one user meets a target, with the nearest
     value that can be met, and whatever `serve` raises.

@@ -21,7 +21,10 @@ _READ = 9  # in prefill: the first two, query and key norms, six for a chunk's p
 
 
 def indexed_parts(decodes: bool, reads: bool, whole: Expr) -> dict[str, Expr]:
-    """Return a layer's time by part for sparse latent attention. Up to `dense_tokens`, prompts take time `whole`."""
+    """Return the time of a layer of sparse latent attention by part, such as "cache_time", as expressions.
+
+    `decodes` and `reads` say what the step does. Prompts up to `dense_tokens` take the time `whole` of full attention.
+    """
     total: dict[str, Expr] = {}
     if decodes:
         shape = dict(batch=x("device_batch"), seq=S.One, context=x("context"))
@@ -79,7 +82,7 @@ def _sparse(batch, pairs, moved, efficiency) -> Expr:
 
 
 def linear_parts(decodes: bool, reads: bool) -> dict[str, Expr]:
-    """Return the parts of a layer's time for linear attention: the convolution and the state."""
+    """Return the time of a layer of linear attention by part: the convolution and the state, as expressions."""
     total: dict[str, Expr] = {}
     if decodes:
         moved = delta_state_traffic.of(batch=x("device_batch"))

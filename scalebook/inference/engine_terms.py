@@ -1,4 +1,4 @@
-"""Terms that a cell in the row of an engine, or of a library on a device, puts into a step's sheet."""
+"""Terms of a step's time that only some engines or libraries have, as their table rows say."""
 
 from collections.abc import Mapping
 from functools import cache, partial
@@ -53,7 +53,7 @@ TERMS = (*_TERMS, "shared_heads")  # cells that only some steps use
 
 
 def with_engine_terms(sheet: Sheet, phase: str, known: Mapping) -> Sheet:
-    """Return a step's sheet with the terms that the cells of its engine or library ask for."""
+    """Return a step's sheet, adding the terms for `phase` whose inputs an engine or a library gives in `known`."""
     cells = [x for x, (of, letter, *_) in _TERMS.items() if of == phase and x in known and letter in sheet.formulas]
     if "head_efficiency" in cells and known["heads"] == known.get("shared_heads", 0) * known["kv_heads"]:
         cells.remove("head_efficiency")  # query heads share the reading of their key-value head

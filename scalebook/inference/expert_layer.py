@@ -1,6 +1,6 @@
-"""Sheets for a layer of experts as an engine runs it, and for the grouped products within it.
+"""Sheets for a mixture-of-experts layer as an engine runs it, and for the matrix products within it.
 
-Efficiencies come from the device's row, or from a library's cells for experts (`trtllm_experts`).
+Efficiencies come from the device's row, or from a library's row for experts (`trtllm_experts`).
 """
 
 from sympy import Max, Min, Piecewise, ceiling, floor

@@ -40,7 +40,7 @@ _SENT = x("pass_tokens") * x("hidden") * x("result_bits") / 8  # bytes of the st
 
 @dataclass(frozen=True)
 class Work:
-    """What a step does: its `phase`, how tokens reach their experts, and how messages are hidden.
+    """What a serving step does: its `phase`, how tokens reach their experts, and how messages are hidden.
 
     `phase` is "decode", "prefill" or "mixed". `exchange` is "all_reduce" (every device of a group has all tokens),
     "all_to_all" (tokens are sent to their experts), "gather" (all-gather of tokens, reduce-scatter of results) or
@@ -53,7 +53,7 @@ class Work:
 
     @property
     def passes(self) -> int:
-        """Number of batches that pass the blocks in a step: two with two-batch overlap, otherwise one."""
+        """Number of batches that pass through the blocks in a step: two with two-batch overlap, otherwise one."""
         return 2 if self.overlap == "half_batches" else 1
 
     @property
@@ -67,7 +67,11 @@ class Work:
 
 @cache
 def step_parts(dense: Block | None, moe: Block | None, work: Work) -> dict[str, Expr]:
-    """Return the parts of a step's time for one pass through all blocks (stages take turns) and the head."""
+    """Return the time of a serving step by part ("weights_time", ...), as expressions in seconds.
+
+    It covers one pass through all blocks (pipeline stages take turns) and the head. `dense` and `moe` are the model's
+    two kinds of block, or None.
+    """
     total = beside_blocks(work)
     for block, count in counted(dense, moe):
         first, second = stretches(block, work)
@@ -77,7 +81,7 @@ def step_parts(dense: Block | None, moe: Block | None, work: Work) -> dict[str, 
 
 
 def counted(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> list[tuple[Block, Expr]]:
-    """Return each kind of block with its number of layers."""
+    """Return the kinds of block in a model, each with its number of layers as an expression."""
     share = x("moe_layers") if dense else x("layers")
     both = (dense, x("layers") - share if moe else x("layers")), (moe, share)
     return [(kind, count * part) for block, count in both for kind, part in kinds_of(block)]
@@ -89,7 +93,7 @@ def _inside() -> Expr:
 
 
 def on_device(block: Block) -> Block:
-    """Return a device's part of a block: heads and widths split over tensor parallelism, experts' widths over `etp`."""
+    """Return a device's part of a block: tensor parallelism splits heads and widths, `etp` the widths of experts."""
     dealt = ("heads", "kv_heads", "ffn", "shared_ffn", "vocab", "linear_key_heads")
     widths = [n for n in dealt if n in block.indices]
     split = shard(block, "tp", *widths)
@@ -97,7 +101,7 @@ def on_device(block: Block) -> Block:
 
 
 def whole_heads(cost: Expr) -> Expr:
-    """Return a cost in which each device holds at least one whole key-value head."""
+    """Return a cost corrected for devices that outnumber key-value heads: each holds at least one whole head."""
     return cost.xreplace({x("kv_heads"): Max(x("kv_heads"), x("tp"), evaluate=False)})
 
 
@@ -112,13 +116,7 @@ def _on(tokens: Mapping, cost: Expr) -> Expr:
 
 @cache
 def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr]]:
-    """Return the parts of a block's time in two stretches: through the messages after attention, and from there on.
-
-    >>> from scalebook.block import LLAMA
-    >>> first, second = stretches(LLAMA, Work("decode"))
-    >>> "cache_time" in first, "cache_time" in second
-    (True, False)
-    """
+    """Return a block's time by part, for two halves: up to the messages after attention, and the rest."""
     first, second = (defaultdict(lambda: S.Zero) for _ in range(2))
     split = on_device(block)
     indexed, linear = "index_heads" in split.indices, "linear_key_heads" in split.indices
@@ -323,7 +321,7 @@ def _latent_prompt(within: Expr | None) -> Expr:
 
 
 def beside_blocks(work: Work) -> dict[str, Expr]:
-    """Return the parts of a step's time outside the blocks: what pipeline stages send, and the head.
+    """Return the time of a step outside the blocks, by part: what pipeline stages send, and the head.
 
     The head looks embeddings up, norms, makes one token's logits per sequence, and gathers the largest.
     """

@@ -29,11 +29,10 @@ MOST_DEVICES = 100_000  # each number of copies is a layout; a larger number is 
 
 
 def first_whole(f: Callable, most: np.ndarray) -> np.ndarray:
-    """Return the smallest whole number from 1 to `most` that makes a rising function reach zero, else `most` + 1.
+    """Return the smallest whole number from 1 to `most` that brings a rising function to 0 or above, else `most` + 1.
 
-    `f(numbers, rows)` returns an array of values, where `rows` are the places of the numbers in `most`. The Illinois
-    method, neighbours and bisection take turns. If f falls somewhere, the result is a crossing, but not always the
-    first.
+    All are arrays: `f(numbers, rows)` returns values for the elements `rows` of `most`. If f falls somewhere, the
+    result is a crossing, but not always the first.
 
     >>> first_whole(lambda x, rows: x - np.array([2.5, 700.0, 1e6])[rows], np.array([1000.0, 1000.0, 1000.0]))
     array([   3.,  700., 1001.])
@@ -75,7 +74,10 @@ def _room(at, shape) -> np.ndarray:
 
 
 def users_at_rate(at: Callable, shape: tuple) -> np.ndarray:
-    """Return the fewest users who produce the given request rate, or all that fit in memory if that is fewer."""
+    """Return the fewest users that produce the request rate, or as many as fit in memory if that is fewer.
+
+    `at(name, users)` returns a quantity of the service, such as "max_users". The result is an array of this shape.
+    """
     most = _room(at, shape)
 
     def above(users, rows):  # users minus those who would wait at this rate: nearly straight
@@ -85,7 +87,10 @@ def users_at_rate(at: Callable, shape: tuple) -> np.ndarray:
 
 
 def most_users(at: Callable, shape: tuple, targets: Mapping[str, float]) -> np.ndarray:
-    """Return the most users who fit in memory and meet the targets; one if not even one does."""
+    """Return the most users that fit in memory and meet the targets (seconds by name); 1 if not even one does.
+
+    `at(name, users)` returns a quantity of the service, such as "max_users". The result is an array of this shape.
+    """
     most = _room(at, shape)
 
     def beyond(users, rows):
@@ -97,9 +102,9 @@ def most_users(at: Callable, shape: tuple, targets: Mapping[str, float]) -> np.n
 
 @dataclass(frozen=True)
 class Layouts:
-    """The space that a search of `serve` goes through: the most devices, the targets, and a request rate if given.
+    """What a search of `serve` goes through if a request rate, targets or a limit on devices are given.
 
-    The default axes are tensor parallelism and copies, and for experts also expert parallelism and attention data
+    By default it tries tensor parallelism and copies, and for experts also expert parallelism and attention data
     parallelism. The number of users follows unless it is given.
     """
 
@@ -161,14 +166,14 @@ class Layouts:
 
 
 class ExplainedLayouts(Layouts):
-    """A `Layouts` that also explains why no layout meets the request, and which comes nearest."""
+    """Layouts for a search that also says why no layout meets the request, and which comes nearest."""
 
     def sized(self, case: tuple, letters: Mapping) -> "Layouts":
         """Return the layouts of one device, with its limit."""
         return replace(self, devices=_enough(self.serve, case, letters, self.targets)) if self.is_open else self
 
     def unmet(self, cases: list[tuple], letters: Mapping, rejected: set[str]) -> str:
-        """Return the explanation, or "" if none of the known reasons applies."""
+        """Return a sentence on why no layout meets the request and which comes nearest, or "" if no reason is known."""
         given = {x: np.min(quantity(x, letters[x])) for x in ("tp", "pp", "attention_dp", "replicas") if x in letters}
         if self.devices is not None and (least := np.prod(list(given.values()))) > self.devices:
             said = " and ".join(f"{n}={x:g}" for n, x in given.items() if x > 1)
@@ -219,7 +224,7 @@ def _best(layouts: Layouts, cases: list[tuple], letters: Mapping, has_rate: bool
 
 @cache
 def part(sheet: Sheet, letter: str) -> Sheet:
-    """Return the part of a sheet that computes a letter: its formula and the formulas that it depends on."""
+    """Return the part of a sheet that is needed to compute one quantity."""
     return sheet.only(letter)
 
 
@@ -241,7 +246,7 @@ def _users_of(serve, knowns: tuple, letters: Mapping, find: Callable) -> float:
 
 
 def users_for(serve, knowns: tuple, letters: Mapping) -> float:
-    """Return the users of one service who produce the request rate `rate`. Raises ValueError if it is too high."""
+    """Return the number of users that produce the request rate `rate`. Raises ValueError if the service is too slow."""
     users = _users_of(serve, knowns, letters, users_at_rate)
     row = serve.priced(*knowns, **letters, users=users)
     if row.request_rate < row.rate:
@@ -282,7 +287,10 @@ def refuse_no_rate(rate) -> None:
 
 
 def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
-    """Return the search space and the remaining letters if a call gives a rate, targets or a device limit."""
+    """Return what to search for a call of `serve`, and the remaining inputs.
+
+    It is a `Layouts` if the call gives a rate, targets or a limit on devices; otherwise `serve` itself.
+    """
     is_open = not any(isinstance(x, list | tuple | range | np.ndarray) for x in letters.values())
     if not letters.keys() & {"rate", "devices", "pools", *TARGETS} and not ("users" in letters and is_open):
         return serve, letters

@@ -1,7 +1,4 @@
-"""Attention operators as serving engines run them; each sheet is completed by a device's row and a shape.
-
-Operators for prompts rotate queries and keys, write the cache and attend; those for decoding read the cache. The
-default efficiencies are TensorRT-LLM's on the H100; a device's row, or a library that it runs, may have its own.
+"""Attention operators as serving engines run them: sheets that need a device's row and a shape.
 
 >>> from scalebook.tables import accelerators
 >>> shape = dict(batch=64, heads=32, kv_heads=8, head_dim=128, context=8192, kv_bits=16)

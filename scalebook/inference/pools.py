@@ -28,7 +28,7 @@ _LETTERS = ("tp", "ep", "attention_dp")
 
 @dataclass(frozen=True)
 class Pool:
-    """Devices of one kind with one task: copies of a layout."""
+    """One kind of device with one task, reading prompts or decoding: copies of a layout."""
 
     device: str
     devices: float
@@ -38,7 +38,7 @@ class Pool:
 
 @dataclass(frozen=True, repr=False)
 class Apart:
-    """The cheapest two pools: `prefill`, `decode`, and the `row` of what users get and pay."""
+    """The result of `apart`, the cheapest two pools: `prefill`, `decode`, and the `row` of what users get and pay."""
 
     prefill: Pool
     decode: Pool
@@ -109,7 +109,7 @@ class _Layouts:
         self.columns = {n: x[holds] for n, x in self.columns.items()}
 
     def at(self, letter, users, places=None, replicas=1.0) -> np.ndarray:
-        """Return a letter at a number of users, for some or all of the layouts."""
+        """Return a quantity at a number of users, for some or all of the layouts."""
         columns = {n: x if places is None else x[places] for n, x in self.columns.items()}
         size = len(columns["tp"])
         columns |= {n: np.broadcast_to(x, size) for n, x in (("users", users), ("replicas", replicas))}
@@ -159,12 +159,12 @@ def _lists(letters: Mapping, known: Mapping, devices: float) -> Iterator:
 
 
 def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **letters) -> Apart:
-    """Find the cheapest two pools that serve a rate within targets, with at most `devices` devices in all.
+    """Find the cheapest two pools (one reads prompts, one decodes) that serve a rate within targets.
 
-    Each device of a list is tried for each pool; without prices, the fewest devices win. Each group of prefill devices
-    is a queue of its own (M/D/1), with the highest load that `ttft` allows, or with `load`. Caches are sent whole over
-    the network of the narrower group, or over `link_bandwidth`. Raises ValueError, with the nearest targets that can be
-    met, if no two pools do.
+    They have at most `devices` devices in all. Each device of a list is tried for each pool; without prices, the fewest
+    devices win. Each group of prefill devices is a queue of its own (M/D/1), with the highest load that `ttft` allows,
+    or with `load`. Caches are sent whole over the network of the narrower group, or over `link_bandwidth`. Raises
+    ValueError, with the nearest targets that can be met, if no two pools do.
     """
     asked = {"devices": devices, "rate": rate, "ttft": ttft, "tpot": tpot, "load": load}
     if "link_bandwidth" in letters:

@@ -34,7 +34,7 @@ def prompt_time_prefix(whole_prompt_time, hit_share):
 
 
 def zipf(items: int, skew: float) -> np.ndarray:
-    """Return the popularity of each of `items` items under Zipf's law: the nth is proportional to n^-skew.
+    """Return the popularity of each of `items` items under Zipf's law, as shares of 1: the nth goes with n^-skew.
 
     >>> zipf(3, skew=1).round(3).tolist()
     [0.545, 0.273, 0.182]
@@ -51,8 +51,7 @@ def lru_hit_share(shares, held: float) -> float:
     """Return the hit rate of a cache with least-recently-used eviction, by Che's approximation.
 
     `shares` says how often each item is requested; requests are independent and items equally large. `held` is how many
-    items fit. An item is a hit if it was requested in the last T, the time in which `held` different items are
-    requested. T is the same for all items, and found by bisection. Raises ValueError for arguments that fit no cache.
+    items fit. Raises ValueError for arguments that fit no cache.
 
     >>> round(lru_hit_share([0.25] * 4, held=2), 9)  # equal items: the share that is held
     0.5

@@ -13,7 +13,7 @@ __all__ = ["Served", "Steps"]
 
 
 class Steps(NamedTuple):
-    """Consecutive equal steps in which `batch` sequences decode; `tokens` are the output tokens of all these steps."""
+    """Consecutive equal steps in which `batch` sequences decode; `tokens` is the number that all these steps output."""
 
     start: float
     seconds: float
@@ -23,7 +23,7 @@ class Steps(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Served:
-    """Requests in the order they were sent: arrival, start of reading, first token and end of each, in seconds.
+    """The result of a simulation: when each request arrived, was read, got its first and last token, in seconds.
 
     The first `warmup` requests count in no result.
     """

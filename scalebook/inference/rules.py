@@ -1,4 +1,4 @@
-"""Rules that say which ways of serving can run; each has a sentence for the error message."""
+"""Rules on serving layouts: which can run. Each has a sentence for the error message."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -19,14 +19,10 @@ _MOST = 1024  # largest value tried for a suggestion
 
 
 class Rule(rules.Rule):
-    """A condition on a way of serving; letters that a call leaves out have their defaults.
-
-    >>> next(x for x in RULES if x.name == "pp within layers").of({"pp": np.array([64, 256]), "layers": 128})
-    array([ True, False])
-    """
+    """A rule on serving layouts. Inputs that a call leaves out have their defaults."""
 
     def known(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values together with the defaults of letters that are not given."""
+        """Return the values, with the defaults of inputs that are not given."""
         return _derived(values)
 
 
@@ -105,7 +101,7 @@ def _derived(values: Mapping) -> dict:
 
 
 def reach(known: Mapping[str, Any]) -> float:
-    """Return how many devices the known networks can join: one, a scale-up domain, or any number.
+    """Return how many devices the known networks can join: 1 with none, a scale-up domain, or infinity.
 
     >>> reach({}), reach({"scaleup_bandwidth": 3e11, "scaleup_size": 2})
     (1.0, 2)
@@ -116,7 +112,7 @@ def reach(known: Mapping[str, Any]) -> float:
 
 
 def unreached(rows: Iterable, known: Mapping[str, Any], rejected: Mapping[str, int]) -> str:
-    """Return a sentence about the layouts that a search skipped for an unknown network, or ""."""
+    """Return a sentence about layouts that a search skipped because the device's row has no network for them, or ""."""
     if BEYOND not in rejected:
         return ""
     name = next((row.name for row in rows if "hbm_bandwidth" in row and hasattr(row, "name")), "the device")
@@ -126,9 +122,9 @@ def unreached(rows: Iterable, known: Mapping[str, Any], rejected: Mapping[str, i
 
 
 def check(values: Mapping[str, Any]) -> None:
-    """Raise ValueError, in one sentence, for a layout that cannot run: which letter is wrong, and what would do.
+    """Raise ValueError for a serving layout that cannot run: which input is wrong, and which values would do.
 
-    `values` are letters (numbers or arrays) and words. Rules about unknown letters are skipped.
+    `values` has the call's inputs, numbers or arrays. Rules about missing ones are skipped.
     """
     own = {n: x for n, x in values.items() if n in _ABOUT or n in COUNTS}
     arrays = {n: x for n, x in own.items() if np.ndim(x)}
@@ -152,7 +148,7 @@ def check(values: Mapping[str, Any]) -> None:
 
 
 def reason(values: Mapping[str, Any], sheet=None, lifted: Iterable[str] = ()) -> str | None:
-    """Return why a layout cannot run, or None.
+    """Return why a serving layout cannot run (the sentence of `check`), or None if it can.
 
     Rules named in `lifted` are skipped, and so are the conditions that `sheet` checks itself.
 

@@ -123,12 +123,7 @@ _WHILE_READING = {
 
 @cache
 def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str, overlap: str = "none") -> tuple[Formula, ...]:
-    """Return the formulas of a step that decodes and reads a chunk of a prompt, or several short prompts.
-
-    >>> from scalebook.block import LLAMA
-    >>> [f.letter for f in mixed_formulas(LLAMA, None, "all_reduce")]
-    ['mixed_time', 'mixed_tokens']
-    """
+    """Return the formulas of a mixed step: it decodes, and reads a chunk of a prompt or several short prompts."""
     work = Work("mixed", exchange, overlap)
     parts = parts_of_step(dense, moe, work)
     whole = Formula(
@@ -156,7 +151,7 @@ def _of_service(f: Formula) -> Formula:
 
 
 def while_reading(f: Formula, passes: int = 1) -> Formula:
-    """Return a step's formula rewritten for mixed steps, in their letters (`mixed_assigned` for `assigned_tokens`).
+    """Return a step's formula rewritten for mixed steps, whose inputs have other names (`mixed_assigned`, ...).
 
     >>> while_reading(experts.fullest_share).inputs
     ('ep', 'mixed_assigned')
@@ -178,7 +173,7 @@ fullest_as_said = same(
 
 
 class ServeSheet(Sheet):
-    """A sheet in which each formula for the fullest device's load also has a version for mixed steps."""
+    """A sheet in which formulas for the fullest device's load also have a version for mixed steps."""
 
     def using(self, *formulas: Formula) -> Sheet:
         own = [f for f in formulas if isinstance(f, Formula) and f.letter == "fullest_share"]
@@ -190,9 +185,8 @@ class ServeSheet(Sheet):
 def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Formula, overlap: str = "none") -> Sheet:
     """Return the sheet of a service: a decode step, a mixed step, users, memory and the bill.
 
-    >>> from scalebook.block import LLAMA
-    >>> {"ttft", "tpot", "max_users", "million_cost"} <= set(serve_sheet(LLAMA, None, "all_reduce").formulas)
-    True
+    `dense` and `moe` are the model's two kinds of block, or None. `exchange` says how tokens reach experts (see
+    `Work`).
     """
     rooms = serving_memory.memory_formulas(dense, moe)
     formulas = [
@@ -271,7 +265,7 @@ class Serve(Step):
         return row
 
     def priced(self, *knowns, **letters) -> Row:
-        """Return the service's row for a number of users, whatever the rate."""
+        """Return the service's row for the given number of users; a `rate` in the call is ignored."""
         is_named = "engine" in letters or any(isinstance(x, Engine) for x in knowns)
         sheet, knowns, letters, known = self.checked(knowns, letters)
         self.refuse(sheet, known)
@@ -280,7 +274,7 @@ class Serve(Step):
         return row
 
     def refuse(self, sheet: Sheet, known: Mapping) -> None:
-        """Raise ValueError if weights or caches do not fit, as far as the letters are known."""
+        """Raise ValueError if weights or users' caches do not fit, as far as `known` values tell."""
         memory = _memory(sheet)
         here = {n: known[n] for n in memory.inputs if n in known}
         if len(here) == len(memory.inputs) and all(np.ndim(x) == 0 for x in here.values()):
@@ -306,7 +300,7 @@ def _memory(sheet: Sheet) -> Sheet:
 
 
 def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
-    """Raise ValueError, in one sentence, if weights or caches do not fit: what is short, and what would do."""
+    """Raise ValueError if weights or users' caches do not fit in memory: what is short, and what would do."""
 
     def at(**changed):
         held = memory.only("held_weights", "workspace")

@@ -18,11 +18,7 @@ __all__ = [
 
 @cache
 def held_weights(dense: Block | None, moe: Block | None) -> Formula:
-    """Return a device's weights as a formula: its part of a stage's blocks, and of both embeddings in 16 bits.
-
-    >>> held_weights(LLAMA, None).letter
-    'held_weights'
-    """
+    """Return the formula of a device's weights: its part of a stage's blocks, and both embeddings in 16 bits."""
     x, total = symbol, S.Zero
     for block, count in counted(dense, moe):
         for weight in on_device(block).weights:
@@ -184,7 +180,7 @@ def filled_states(
 
 
 def memory_formulas(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> tuple[Formula, ...]:
-    """Return the formulas of a device's memory for these blocks: weights, caches, users that fit, and fill.
+    """Return the formulas of a serving device's memory: weights, caches, users that fit, and share filled.
 
     >>> [f.letter for f in memory_formulas(LLAMA, None)]
     ['max_users', 'filled', 'held_weights', 'token_cache']

@@ -1,4 +1,4 @@
-"""A serving step on devices that share a model: decoding sequences, prompts that are read, or both."""
+"""A serving step on devices that share a model: it decodes sequences, reads prompts, or both."""
 
 from collections.abc import Mapping
 from functools import cache, cached_property
@@ -125,18 +125,13 @@ _TOKENS = {
 
 
 def tokens_of(work: Work) -> Formula:
-    """Return the formula for the tokens that pass the blocks together: half a batch with two-batch overlap."""
+    """Return the formula for the number of tokens that pass the blocks together; with two-batch overlap, of a half."""
     return _TOKENS[work.phase][work.passes - 1]
 
 
 @cache
 def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[Formula, ...]:
-    """Return the formulas of a step, its parts first; some of the last formulas are used by some models only.
-
-    >>> from scalebook.block import LLAMA
-    >>> [f.letter for f in step_formulas(LLAMA, None, Work("decode"))][:2]
-    ['weights_time', 'products_time']
-    """
+    """Return the formulas of a serving step, its parts first. Only some models use the last ones."""
     parts = (
         Formula(f"{part}_of_step", part, time, _SOURCES, _DOCS[part])
         for part, time in halves.parts_of_step(dense, moe, work).items()
@@ -162,12 +157,7 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
 
 @cache
 def step_sheet(dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
-    """Return the sheet of a step for a model's blocks; it reads caches as the H100 does without a `read_by` row.
-
-    >>> from scalebook.block import LLAMA
-    >>> step_sheet(LLAMA, None, Work("decode")).formulas["pass_time"].inputs[:2]
-    ('cache_time', 'engine_time')
-    """
+    """Return the sheet of a serving step for a model's blocks, by default with the H100's efficiency of cache reads."""
     formulas = [*step_formulas(dense, moe, work), *more]
     outputs = {*PARTS, "engine_time", "messages_time", "pass_time"}
     used = outputs | {i for f in formulas for i in f.inputs}
@@ -182,7 +172,7 @@ def _searched(known: Mapping) -> dict[str, tuple]:
 
 
 def remark(problem, rejected: Mapping[str, int]) -> str:
-    """Return a search's remark about layouts that need a network which the device's row lacks."""
+    """Return a search's sentence about layouts left out because the device's row lacks a network, or ""."""
     return unreached([x for x in problem.knowns if isinstance(x, Mapping)], problem.values, rejected)
 
 
@@ -231,30 +221,30 @@ class Step(Guided):
 
     @property
     def takes(self) -> dict[str, float | None]:
-        """The letters that a call takes, with defaults."""
+        """The inputs of a call by name, with defaults."""
         return dict.fromkeys([*self._shown.inputs, *TERMS]) | self.usual
 
     @property
     def gives(self) -> tuple[str, ...]:
-        """The letters that a call gives."""
+        """The names of the quantities that a call computes."""
         return tuple(self._shown.formulas)
 
     @cached_property
     def letters(self) -> frozenset[str]:
-        """All letters and words that this takes or gives of a model with experts, and the cells of engines."""
+        """The names of all inputs and results for a model with experts, and of what engines' rows may set."""
         return frozenset({*self.takes, *self.gives, *self.choices})
 
     def sheet_of(self, dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
-        """Return the sheet for these blocks."""
+        """Return the sheet of formulas for a model's blocks and a kind of step; `more` formulas are added to it."""
         return step_sheet(dense, moe, work, *more)
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
-        """Return (sheet, rows, letters) for a search, which varies the letters, so every term of a step is kept."""
+        """Return (sheet, rows, inputs) for a search. Every term of a step is kept, because inputs vary."""
         known = {n: x for row in (*knowns, letters) if isinstance(row, Mapping) for n, x in row.items()}
         return self.plan(knowns, letters, may_be_one=np.all(reach(known) == 1))
 
     def plan(self, knowns: tuple, letters: Mapping, may_be_one: bool = False) -> tuple[Sheet, tuple, dict]:
-        """Return (sheet, rows to call it with, the letters that are not words).
+        """Return the sheet for a call, the rows to call it with, and the inputs that are numbers.
 
         With `may_be_one`, a single device that lacks a network gets a sheet that needs none.
         """
@@ -299,7 +289,7 @@ class Step(Guided):
         return sheet, (*knowns, Row("usual", filled)), letters
 
     def checked(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict, dict]:
-        """Return the result of `plan` and all known letters; raises what a call raises."""
+        """Return what `plan` returns and all known values, after checking the rules; raises what a call raises."""
         sheet, rows, left = self.plan(knowns, letters, may_be_one=True)
         cells = gather(rows, left)
         known = {n: cell.value for n, cell in cells.items()}
@@ -385,7 +375,7 @@ def _checked(name: str, said, known: tuple[str, ...]) -> str | None:
 
 
 def is_over_one(value) -> bool:
-    """Return True if a letter has a value above one, or may have one because it is a symbol."""
+    """Return True if a value exceeds one, or is a symbol and may."""
     return isinstance(value, sympy.Basic) or bool(np.any(np.asarray(value) > 1))
 
 

@@ -32,7 +32,7 @@ first_band_high = constant(
 
 
 class Ends(NamedTuple):
-    """The formulas of the lower and the upper end of a prediction interval."""
+    """The two formulas of a prediction interval: its lower and its upper end."""
 
     low: Formula
     high: Formula

@@ -102,11 +102,7 @@ def slowing_by_cores(cores, exchange_cores):
 
 @cache
 def parts_of_step(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work: Work) -> dict[str, Expr]:
-    """Return the parts of a step's time by name; with half batches, messages count only where they are not hidden.
-
-    >>> len(parts_of_step(LLAMA, None, Work("decode", overlap="half_batches")))
-    9
-    """
+    """Return the time of a serving step by part; with two-batch overlap, only messages that are not hidden count."""
     one = Work(work.phase, work.exchange)
     if work.passes == 1:
         return step_parts(dense, moe, one)
@@ -131,10 +127,6 @@ def _half(time: Expr) -> Expr:
 
 @cache
 def messages_of(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work: Work) -> Formula:
-    """Return the time of all messages of a step, hidden or not, as a formula of its sheet.
-
-    >>> messages_of(LLAMA, None, Work("decode", overlap="half_batches")).letter
-    'messages_time'
-    """
+    """Return the formula for the time of all messages of a serving step, hidden or not."""
     sent = work.passes * _half(step_parts(dense, moe, Work(work.phase, work.exchange))["exchange_time"])
     return Formula("messages_of_step", "messages_time", sent, (_HERE,), "All messages of both halves, hidden or not.")

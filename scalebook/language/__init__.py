@@ -1,4 +1,4 @@
-"""The language of the book: letters, formulas, sheets, rows and units."""
+"""The core of the package: quantities with names and units, formulas, sheets of formulas, and rows of values."""
 
 from .defaults import constant, same
 from .domain import OutsideDomain

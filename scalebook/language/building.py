@@ -9,10 +9,7 @@ __all__ = ["uncollected"]
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Switch off Python's garbage collector while building objects that stay.  A context manager and a decorator.
-
-    With SymPy loaded a collection takes 50 ms, more than half the time of a first training step.
-    """
+    """Switch off Python's garbage collector while building objects that stay.  A context manager and a decorator."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

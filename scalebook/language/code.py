@@ -1,7 +1,7 @@
 """Print statements as Python for one point, as NumPy for arrays, and as JavaScript for a page.
 
-A statement is `(letter, expression)`.  Its expression may use the letters of earlier statements.  Substituting all into
-one expression would, for a large sheet, take longer than all its evaluations.
+A statement is `(name, expression)`.  Its expression may use the names of earlier statements.  Substituting all into one
+expression would, for a large sheet, take longer than all its evaluations.
 """
 
 import math
@@ -73,7 +73,7 @@ def _compiled(writer: Point | Vector, inputs, statements, outputs) -> Callable:
 
 
 def javascript(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> str:
-    """Print statements as a JavaScript function that takes and returns an object of letters.
+    """Print statements as a JavaScript function from an object of inputs to an object of outputs, by name.
 
     >>> a = sympy.Symbol("a")
     >>> print(javascript(["a"], [("b", a / 2)], ["b"]))
@@ -84,12 +84,12 @@ def javascript(inputs: Sequence[str], statements: Statements, outputs: Sequence[
 
 
 def expression(expr: sympy.Expr) -> str:
-    """Print one expression as JavaScript, with letters by name."""
+    """Print one SymPy expression as JavaScript, with symbols as variables."""
     return _javascript(expr)
 
 
 def broadcast(values: dict[str, np.ndarray | float]) -> tuple[int, ...]:
-    """Return the common shape of the letters' values.  Raises ValueError, naming the letters, if there is none."""
+    """Return the common shape of values by name.  Raises ValueError, naming them, if their shapes do not fit."""
     shapes = {name: np.shape(x) for name, x in values.items() if type(x) is not float and np.ndim(x)}
     if not shapes:
         return ()
@@ -101,7 +101,7 @@ def broadcast(values: dict[str, np.ndarray | float]) -> tuple[int, ...]:
 
 
 def blocks(function: Callable, values: dict[str, np.ndarray | float]) -> list[np.ndarray]:
-    """Evaluate a `vector` function block by block, and return one array per output.  Raises what `broadcast` raises."""
+    """Evaluate a function made by `vector`, a block of values at a time.  Return one array per output."""
     shape = broadcast(values)
     size = math.prod(shape)
     values = {n: np.float64(x) if type(x) is float else x for n, x in values.items()}  # which overflow to infinity

@@ -1,4 +1,4 @@
-"""Formulas in one line: a constant, and a letter that takes the value of another. Most are default values."""
+"""Formulas in one line: a constant, and a quantity that equals another. Most are default values."""
 
 import sys
 
@@ -13,9 +13,10 @@ __all__ = ["constant", "same"]
 def constant(
     name: str, letter: str, value: int | str | sympy.Expr, sources: str | tuple[str, ...], meaning: str
 ) -> Formula:
-    """Return a formula without inputs, such as a default value.  `name` is the variable that it is assigned to.
+    """Return a formula that gives a quantity (`letter`) a constant value, such as a default.
 
-    `value` is an integer, an exact decimal as text, or a SymPy number.
+    `name` is the variable that the formula is assigned to.  `value` is an integer, an exact decimal as text, or a SymPy
+    number.
 
     >>> constant("whole", "stream_efficiency", "0.5", "williams2009", "Half of the bandwidth.")()
     0.5
@@ -25,11 +26,7 @@ def constant(
 
 
 def same(name: str, letter: str, other: str, sources: str | tuple[str, ...], meaning: str) -> Formula:
-    """Return a formula that gives a letter the value of another.  `name` is the variable that it is assigned to.
-
-    >>> same("any_peak", "attention_peak", "peak_flops", "dao2022", "The peak of products.")(peak_flops=2)
-    2.0
-    """
+    """Return a formula that makes one quantity (`letter`) equal to another.  `name` is the formula's variable."""
     rhs, function = NOTATION[word(other)].symbol, eval(f"lambda {other}: {other}")  # its parameter is the letter
     return _line(name, letter, rhs, sources, f"{meaning}\n\n>>> {name}({other}=1)\n1.0", function)
 

@@ -1,10 +1,4 @@
-"""Domains of formulas: conditions on letters under which a formula holds, each with words for error messages.
-
->>> from .notation import symbol
->>> groups = Condition("multiples of pp micro-batches", sympy.Eq(sympy.Mod(symbol("microbatches"), symbol("pp")), 0))
->>> groups.holds({"microbatches": np.array([8.0, 12.0]), "pp": 8.0})
-array([ True, False])
-"""
+"""Domains of formulas: conditions under which a formula holds, each with words for error messages."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -21,11 +15,11 @@ __all__ = ["Condition", "OutsideDomain", "guarded", "refuse_outside", "relaxed",
 
 
 class OutsideDomain(ValueError):
-    """Raised if a formula is evaluated at a point where it does not hold."""
+    """Raised if a formula is evaluated at values for which it does not hold."""
 
 
 class Condition(NamedTuple):
-    """A relation between letters.  `words` end the sentence "it holds for ..."."""
+    """A relation between quantities, under which a formula holds.  `words` end the sentence "it holds for ..."."""
 
     words: str
     relation: sympy.Basic
@@ -35,7 +29,7 @@ class Condition(NamedTuple):
         return tuple(sorted(x.name for x in self.relation.free_symbols))
 
     def holds(self, values: Mapping) -> np.ndarray:
-        """Return where the condition holds for these values, as a boolean array."""
+        """Return whether the condition holds, as a boolean array, for values by name."""
         return np.asarray(_compiled(self.relation, self.letters)(*(_whole(values[x]) for x in self.letters))[0])
 
 
@@ -51,7 +45,7 @@ def _compiled(relation, letters):
 
 
 def substituted(conditions, places: Mapping, name: str) -> tuple[Condition, ...]:
-    """Replace letters in conditions, and return those still undecided.  Raises OutsideDomain if one turns out false."""
+    """Replace symbols in conditions.  Return the conditions still undecided; raise OutsideDomain if one is false."""
     left = [Condition(x.words, x.relation.xreplace(places)) for x in conditions]
     for old, new in zip(conditions, left, strict=True):
         if new.relation == False:  # noqa: E712  (a SymPy truth is not Python's)
@@ -61,12 +55,12 @@ def substituted(conditions, places: Mapping, name: str) -> tuple[Condition, ...]
 
 
 def relaxed(conditions, unknown: sympy.Symbol) -> tuple[Condition, ...]:
-    """Return a solved formula's conditions that do not require the unknown to be a multiple."""
+    """Return the conditions of a formula solved for `unknown`, without any that require it to be a multiple."""
     return tuple(x for x in conditions if not any(unknown in y.free_symbols for y in x.relation.atoms(sympy.Mod)))
 
 
 def refuse_outside(name: str, conditions, values: Mapping) -> None:
-    """Raise OutsideDomain if a condition fails anywhere, and say which one fails and where."""
+    """Raise OutsideDomain if any of a formula's conditions fails for these values; say which one and where."""
     for x in conditions:
         fails = ~x.holds(values)
         if fails.any():
@@ -77,7 +71,7 @@ def refuse_outside(name: str, conditions, values: Mapping) -> None:
 
 
 def guarded(letter: sympy.Symbol, rhs: sympy.Expr, conditions) -> sympy.Expr:
-    """Return the right-hand side where the conditions hold, and NaN elsewhere."""
+    """Return an expression that is `rhs` where the conditions hold and NaN elsewhere."""
     if not conditions:
         return rhs
     inside = sympy.And(*(x.relation.xreplace({letter: rhs}) for x in conditions))

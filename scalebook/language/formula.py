@@ -1,4 +1,4 @@
-"""A formula is a function of letters.  Call it with the values you know.
+"""A formula is an equation for one quantity, and a function of others.  Call it with the values you know.
 
 >>> @formula("ridge_intensity", "williams2009")
 ... def ridge(peak_flops, hbm_bandwidth):
@@ -7,7 +7,7 @@
 >>> ridge, ridge(peak_flops="989 TFLOP/s", hbm_bandwidth="3.35 TB/s")
 (ridge_intensity = peak_flops/hbm_bandwidth, 295.2238805970149)
 
-Values may be arrays.  If some letters are unknown, the result is a formula, which can be solved for any of its letters.
+Values may be arrays.  If some inputs are missing, the result is a formula, which can be solved for any of them.
 
 >>> ridge(peak_flops=1e15).solve("hbm_bandwidth")
 hbm_bandwidth = 1000000000000000/ridge_intensity
@@ -38,10 +38,10 @@ FORMULAS: dict[str, "Formula"] = {}
 
 
 class Formula:
-    """The equation `letter = rhs`, with its name, sources and meaning.
+    """The equation of a quantity: `letter` is its name, `rhs` the SymPy expression.  Call it with the inputs you know.
 
-    `given` holds default formulas: one is substituted if its letter is missing but follows from what is known.
-    Outside its `domain` of conditions, a formula has no value.
+    If an input is missing, a formula among `given` that computes it from the others is used.  Outside its `domain` of
+    conditions, a formula has no value.
     """
 
     method = "stated"
@@ -57,18 +57,18 @@ class Formula:
 
     @cached_property
     def rhs(self) -> sympy.Expr:
-        """The right-hand side.  The body of a decorated function runs when it is first needed."""
+        """The right-hand side as a SymPy expression.  The decorated function runs when it is first needed."""
         return in_letters(expression(self._rhs() if inspect.isfunction(self._rhs) else self._rhs))
 
     @cached_property
     def domain(self) -> tuple[Condition, ...]:
-        """The conditions on its inputs (and, if the formula was solved, on its letter) under which it holds."""
+        """The conditions under which the formula holds."""
         stated = self._domain() if callable(self._domain) else self._domain
         return tuple(Condition(x.words, in_letters(x.relation)) for x in stated)
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """The letters that the formula depends on, in alphabetical order."""
+        """The names of the quantities on the right-hand side, in alphabetical order."""
         in_domain = {n for x in self.domain for n in x.letters} - {self.letter}
         return tuple(sorted({x.name for x in free(self.rhs)} | in_domain))
 
@@ -148,11 +148,11 @@ class Formula:
     # Changing
 
     def of(self, **expressions: sympy.Expr) -> sympy.Expr:
-        """Run the decorated function again, with expressions in place of letters, and return its right-hand side.
+        """Return the right-hand side with expressions in place of some inputs, by running the decorated function again.
 
-        This is faster than substituting into the result, where SymPy compares the arguments of every Max again.  In
-        another formula's function, pass on that function's parameters: a letter left out stands for itself.  Raises
-        TypeError for an unknown letter, for what is no expression, and for a formula not made from a function.
+        This is faster than substituting into the result, where SymPy compares the arguments of every Max again.  An
+        input that is left out stands for itself.  Raises TypeError for an unknown input, for something that is no
+        expression, and for a formula not made from a function.
         """
         if not hasattr(self, "__wrapped__"):
             raise TypeError(f"{self.name} was not made of a function, which could run anew: use compose")
@@ -167,7 +167,7 @@ class Formula:
         return expression(self.__wrapped__(**{x: given[x] if x in given else symbol(x) for x in names}))
 
     def compose(self, *formulas: "Formula") -> "Formula":
-        """Substitute formulas for their letters.  Raises ValueError for an unused or repeated letter, or a circle."""
+        """Replace inputs by formulas that compute them.  Raises ValueError for an unused formula or a circle."""
         for x in formulas:
             if not isinstance(x, Formula):
                 said = f"such as other.solve(letter), not with {quoted(x)}"
@@ -191,11 +191,11 @@ class Formula:
         return self._with(rhs, domain, *formulas)
 
     def solve(self, letter, between: tuple[float, float] | None = None) -> "Formula":
-        """Solve the equation for another letter.
+        """Return the formula that computes another quantity, `letter`, of the same equation.
 
         The solution is symbolic if SymPy finds an inverse that holds everywhere.  Otherwise each call finds the value
         by bisection, within `between` if given: the smallest, if a range of values solves the equation.  `method` says
-        which.  Raises LookupError for an unknown letter, and ValueError for one that the formula does not contain.
+        which.  Raises LookupError for an unknown quantity, and ValueError for one that the formula does not contain.
         """
         from .solve import invert
 
@@ -224,7 +224,7 @@ class Formula:
 
     @property
     def guarded(self) -> sympy.Expr:
-        """The right-hand side where the formula holds, and NaN elsewhere."""
+        """The right-hand side as an expression that is NaN where the formula does not hold."""
         return guarded(symbol(self.letter), self.rhs, self.domain)
 
     @cached_property
@@ -233,13 +233,13 @@ class Formula:
 
     @cached_property
     def numpy(self) -> Callable:
-        """The right-hand side as a NumPy function of `inputs`, in their order.  It checks nothing."""
+        """The right-hand side as a NumPy function of the `inputs`, in their order.  It checks nothing."""
         function = code.vector(self.inputs, [(self.letter, self.rhs)], [self.letter])
         return lambda *values: function(*(np.asarray(x, float) for x in values))[0]
 
     @cached_property
     def js(self) -> str:
-        """The formula as a JavaScript function from an object of letters to the value."""
+        """The formula as JavaScript: a function from an object of inputs to the value."""
         return code.javascript(self.inputs, [(self.letter, self.rhs)], [self.letter])
 
     # Showing
@@ -250,7 +250,7 @@ class Formula:
 
     @property
     def meaning(self) -> str:
-        """The first paragraph of the docstring, on one line."""
+        """What the formula computes: the first paragraph of its docstring, on one line."""
         return inspect.cleandoc(self.__doc__ or "").split("\n\n")[0].replace("\n", " ")
 
     @cached_property
@@ -258,18 +258,18 @@ class Formula:
         return f"{NOTATION[self.letter].tex} = {self.typeset()}"
 
     def typeset(self) -> str:
-        """The typeset right-hand side, with the parts of a sum or maximum in their colours."""
+        """The right-hand side as TeX, with the parts of a sum or maximum in their colours."""
         return tex(self.rhs, inks=_shown_by("coloured_terms")(self.rhs))
 
     def template(self) -> str:
-        """The typeset right-hand side with a placeholder `⟦letter⟧` for the number of each letter."""
+        """The right-hand side as TeX, with a placeholder such as `⟦batch⟧` for the number of each input."""
         based = {p.base for p in self.rhs.atoms(sympy.Pow) if p.exp != -1}
         marks = {symbol(n): rf"\left(⟦{n}⟧\right)" if symbol(n) in based else f"⟦{n}⟧" for n in self.inputs}
         inks = _shown_by("coloured_terms")(self.rhs)
         return Latex({"symbol_names": marks, "mul_symbol": r"\times "}, inks).doprint(self.rhs)
 
     def text(self, numbers: dict[str, str] | None = None) -> str:
-        """The right-hand side as text, with `numbers` in place of letters."""
+        """The right-hand side as text, with the texts of `numbers` in place of inputs."""
 
         def put(word):
             number = (numbers or {}).get(word, word)
@@ -283,7 +283,7 @@ class Formula:
         return Text().doprint(self.rhs)
 
     def worked(self, *knowns, **letters) -> "Worked":
-        """Show the formula, the same with numbers, and the value.  Raises TypeError unless all letters are numbers."""
+        """Show the formula, the same with numbers, and the value.  Raises TypeError unless all inputs are numbers."""
         formula, values = self._know(knowns, letters)
         if lacking := [x for x in formula.inputs if x not in values]:
             raise TypeError(f"{self.name} needs {', '.join(lacking)} to be worked out")
@@ -318,11 +318,11 @@ class Formula:
 def formula(
     letter: str, *sources: str, given: Iterable[Formula] = (), domain: Mapping[str, Callable] | None = None
 ) -> Callable[[Callable], Formula]:
-    """Decorator that makes a Formula for `letter` from a function whose parameters are letters.
+    """Decorator that makes a Formula for the quantity `letter` from a function, whose parameters are its inputs.
 
     The function returns a SymPy expression; its docstring is the formula's meaning.  Each source reads "key §place".
-    `domain` maps words to a function of letters that returns a SymPy relation: where the formula holds.  Raises
-    LookupError for a parameter that is not a letter.
+    `domain` maps words to a function of inputs that returns a SymPy relation: where the formula holds.  Raises
+    LookupError for a parameter that the notation does not have.
 
     >>> @formula("bubble", "huang2019 §2.3", domain={"at least pp micro-batches": lambda microbatches,
     ...                                              pp: microbatches >= pp})
@@ -354,7 +354,7 @@ def formula(
 
 
 def entered(new: Formula, function: Callable, module: str, place: tuple[str, int]) -> Formula:
-    """Return the formula, registered by its name, with the function, module, file and line that define it."""
+    """Register a formula by its name, and record the function, module, file and line that define it.  Return it."""
     new.__wrapped__, new.__module__, new.place = function, module, place
     old = FORMULAS.get(new.name, new)
     if old.__module__ == new.__module__ or old.__module__ == "__main__":

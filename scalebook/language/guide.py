@@ -1,16 +1,4 @@
-"""What a call takes and gives, for `help`, `?` and completion: its letters by group, with units, meanings and defaults.
-
->>> from .formula import Formula
->>> from .notation import symbol
->>> from .sheet import Sheet
->>> rate = Formula("rate", "train_rate", symbol("global_batch") * symbol("seq") / symbol("step_time"))
->>> tokens = Sheet("tokens", rate)
->>> print(tokens.__doc__.partition("A call takes")[2].partition("It gives")[0].strip().splitlines()[-1].strip())
-step_time              s        time of a training step
->>> import inspect
->>> list(inspect.signature(tokens).parameters)
-['knowns', 'seq', 'global_batch', 'step_time', 'letters']
-"""
+"""Documentation of what a call takes and gives, for `help`, `?` and completion, with units and defaults."""
 
 from collections.abc import Iterable, Mapping
 from inspect import Parameter, Signature
@@ -35,10 +23,10 @@ class _OfInstance:
 
 
 class Guided:
-    """Something that is called with letters: its docstring lists them by group, with units and defaults.
+    """Base class of things that are called with named inputs: it generates their docstring and signature.
 
-    `takes` maps letters and words to their defaults or None, `gives` lists results, and `choices` maps words to values.
-    `doc` says what it does.
+    `takes` maps inputs to their defaults or None, `gives` lists results, and `choices` maps options to their values.
+    `doc` says what a call does.
     """
 
     choices: Mapping[str, Iterable] = {}

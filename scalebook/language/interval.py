@@ -1,9 +1,10 @@
 """Prediction intervals: how far a result may be from its value, by a few hundred random draws evaluated at once.
 
-A cell is uncertain if it carries `low` and `high`, or results from a formula for which `SPREADS` has ends (constants,
-and times whose error was measured).  A value given in a call is certain.  Each uncertain quantity has one draw, however
-many formulas use it, so all products on one device at one precision are slow together.  The draws are the same in every
-call, so layouts are compared under the same luck.  They are log-normal, with one width below the value, one above.
+A value is uncertain if its table cell has `low` and `high`, or if it results from a formula for which `SPREADS` has
+ends (constants, and times whose error was measured).  A value given in a call is certain.  Each uncertain quantity has
+one draw, however many formulas use it, so all products on one device at one precision are slow together.  The draws are
+the same in every call, so layouts are compared under the same luck.  They are log-normal, with one width below the
+value, one above.
 
 >>> from scalebook.tables import accelerators, models
 >>> from scalebook.training import training_step
@@ -43,20 +44,20 @@ _STEPS = np.array([_NORMAL.inv_cdf((i + 0.5) / DRAWS) for i in range(DRAWS)]) / 
 
 
 class Ends(NamedTuple):
-    """The 10 % and 90 % ends of a quantity, each divided by its value."""
+    """The low and high end of a quantity's 80 % range, each divided by its value."""
 
     low: float | np.ndarray
     high: float | np.ndarray
 
 
 class Spreads(Mapping):
-    """The 10 % and 90 % ends of formula results, by letter.  They are read from a file on first use."""
+    """How far results of formulas may be off: their 10 % and 90 % ends, by name.  Read from a file at first use."""
 
     def __init__(self):
         self._path, self._lock, self._stanzas = None, RLock(), {}
 
     def add(self, path) -> None:
-        """Name the TOML file to read: stanzas `letters`, `experts` and one per measured device, with ends by letter."""
+        """Say which TOML file to read: its tables `letters`, `experts` and one per device have ends by name."""
         self._path = path
 
     def _read(self):
@@ -71,13 +72,13 @@ class Spreads(Mapping):
         return self._stanzas.get("letters", {})
 
     def of_device(self, key: str) -> Mapping[str, Ends]:
-        """Return the ends of a device's own letters."""
+        """Return the 10 % and 90 % ends of a device's own measured quantities, by name; `key` is the device's."""
         self._read()
         return self._stanzas.get(key, {})
 
     @property
     def with_experts(self) -> Mapping[str, Ends]:
-        """The ends of letters in steps of mixture-of-experts models, whose residual errors are larger."""
+        """The ends of results for models with a mixture of experts, whose errors are larger."""
         return self.of_device("experts")
 
     def __getitem__(self, letter):
@@ -94,7 +95,7 @@ SPREADS = Spreads()
 
 
 def usual_ends(letter: str, cell: Cell) -> Ends | None:
-    """Return the ends of a cell: its own, or its formula's in `SPREADS`; None for a cell without spread."""
+    """Return the ends of a value: its table cell's, or its formula's in `SPREADS`; None if it is certain."""
     if cell.low is not None:
         return Ends(cell.low / cell.value, cell.high / cell.value)
     if not cell.formula:
@@ -109,7 +110,7 @@ def _visits_experts(cell: Cell) -> bool:
 
 
 class Cause(NamedTuple):
-    """One source of uncertainty, and the result when this source alone is at its low or high end."""
+    """One uncertain quantity behind a result, and the result when this quantity alone is at its low or high end."""
 
     letter: str
     origin: str
@@ -124,9 +125,9 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """A value and its prediction interval at `level`: numbers, or arrays if the row has arrays.
+    """A result with its prediction interval: `low` and `high` hold it with probability `level`.
 
-    `ranked` lists the causes, strongest first.
+    All are arrays if the row has arrays.  `ranked` lists the causes, strongest first.
     """
 
     letter: str
@@ -143,7 +144,7 @@ class Interval:
 
     @cached_property
     def width(self) -> float | np.ndarray:
-        """The distance between the ends, divided by the value."""
+        """The distance between low and high end, divided by the value."""
         return (self.high - self.low) / self.typical
 
     def _shown(self, value) -> str:
@@ -245,9 +246,9 @@ def _groups(part: _Part) -> list[tuple[str, ...]]:
 def interval(
     row: Row, letter: str, level: float = 0.8, ends_of: Callable[[str, Cell], Ends | None] = usual_ends
 ) -> Interval:
-    """Return the prediction interval of a letter of a row at `level`.  The value itself lies between its ends.
+    """Return the prediction interval of a quantity of a row at `level`.  Its value always lies between the ends.
 
-    `ends_of` returns the ends of a letter and its cell.  Raises ValueError if `level` is not a share.
+    `ends_of` returns the ends of a single uncertain quantity and cell.  Raises ValueError if `level` is not a share.
     """
     letter = word(letter)
     typical = row[letter]
@@ -313,13 +314,7 @@ def _between(row: Row, letter: str, level: float, least, most, own: tuple[Cause,
 
 
 def causes(row: Row, letter: str, ends_of: Callable[[str, Cell], Ends | None] = usual_ends) -> tuple[Cause, ...]:
-    """Rank the uncertain quantities behind a letter of a row by how much each moves it alone, largest first.
-
-    >>> from scalebook.tables import accelerators, models
-    >>> from scalebook.inference import decode_step
-    >>> causes(decode_step(models.llama3_8b, accelerators.h100, batch=1, context=4096), "pass_time")[0].letter
-    'stream_efficiency'
-    """
+    """Rank the uncertain quantities behind a result (`letter` of the row) by how far each moves it, largest first."""
     part = _part(letter, row.cells[letter], ends_of)
     return _ranked(letter, part, _groups(part), row[letter])
 

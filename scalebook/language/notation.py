@@ -1,7 +1,8 @@
-r"""The letters of the book.  Each has a word, a unit, a meaning and a printed form, on a line of `letters.toml`.
+r"""The notation: quantities of the book, which code calls letters, each with a unit, a meaning and a printed form.
 
-A letter's word is the same everywhere: function parameter, keyword, TOML key, slider, JavaScript argument, column.  Its
-symbol is a plain SymPy symbol (a subclass loses its attributes in SymPy's cache), so its meaning is looked up here.
+The name of a quantity, such as `hbm_bandwidth`, is the same everywhere: function parameter, keyword, TOML key, slider,
+JavaScript argument, column.  Its symbol is a plain SymPy symbol (a subclass loses its attributes in SymPy's cache), so
+its meaning is looked up here.
 
 >>> NOTATION["hbm_bandwidth"], symbol("hidden")
 (hbm_bandwidth (B/s): memory bandwidth of one device, hidden)
@@ -50,7 +51,7 @@ def either(words: Iterable[str]) -> str:
 
 
 def quoted(value) -> str:
-    """Format a value for a sentence: on one line, shortened if it is long.
+    """Format a value for an error message: on one line, shortened if it is long.
 
     >>> quoted(sympy.eye(2)), quoted("x" * 1000)[-3:], quoted(10**5000)
     ('Matrix([ [1, 0], [0, 1]])', 'xx…', 'a very large int')
@@ -62,7 +63,7 @@ def quoted(value) -> str:
 
 
 def brief(error: Exception) -> str:
-    """Format an error's message for use inside a sentence: on one line, shortened if it is long."""
+    """Return an error's message for use inside a sentence: on one line, shortened if it is long."""
     return _shortened(" ".join(str(error).split()) or type(error).__name__)
 
 
@@ -71,7 +72,7 @@ def _shortened(text: str) -> str:
 
 
 def word(name, kind: str = "a letter") -> str:
-    """Return a name, or the name of a symbol, as a string.  Raises TypeError for anything else."""
+    """Return a name, or the name of a SymPy symbol, as a string.  Raises TypeError, with `kind`, for anything else."""
     if isinstance(name, sympy.Symbol):
         return name.name
     if not isinstance(name, str):
@@ -81,14 +82,14 @@ def word(name, kind: str = "a letter") -> str:
 
 
 def listed(words, kind: str = "a letter") -> list:
-    """Return words as a list, from one or from a list, tuple, set or mapping of them; else raise TypeError."""
+    """Return names as a list, from one name or from a list, tuple, set or mapping; otherwise raise TypeError."""
     if not isinstance(words, str | sympy.Symbol | list | tuple | set | frozenset | Mapping):
         raise TypeError(f"{kind} is named by a word, several by a list of them, not by {quoted(words)}")
     return [words] if isinstance(words, str | sympy.Symbol) else list(words)
 
 
 def no_attribute(sentence: str) -> AttributeError:
-    """Return an AttributeError with exactly this message: if it had no name, Python 3.12 would append a hint."""
+    """Return an AttributeError with exactly this message, to which Python adds no hint of its own."""
     return AttributeError(sentence, name="", obj=None)
 
 
@@ -106,7 +107,7 @@ OTHERS = {
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Say which of the words are closest to a mistyped one.  If none is close, list few words, or the nearest of many.
+    """Return the end of an error message about a mistyped name: the closest known names, or all if there are few.
 
     >>> nearest("h10", ["h100", "a100"]), nearest("zzz", ["h100"]), nearest("world_size", ["devices"])
     ("did you mean 'h100'?", 'there are: h100', "here it is 'devices'")
@@ -125,7 +126,9 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 
 def unused(name: str, letter: str, letters: Iterable[str]) -> str:
-    """Say that something which uses `letters` does not use a letter, and up to three things that do.
+    """Return an error message: `name` has no input `letter`, but up to three other things have it.
+
+    `letters` are all inputs of `name`.
 
     >>> unused("decoding", "tp", ["batch", "top_k"])
     'decoding does not use tp, which is of training_step, serve and decode_step'
@@ -138,7 +141,7 @@ def unused(name: str, letter: str, letters: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Letter:
-    """The entry of a letter: word, unit, meaning, printed form and sign."""
+    """The entry of a quantity in the notation: name, unit, meaning, printed form in TeX, and sign."""
 
     name: str
     unit: str
@@ -162,7 +165,7 @@ _ROWS = {
 
 
 class Notation(dict):
-    """Letters by name.  Looking up an unknown name raises LookupError with the nearest names."""
+    """The entries of all quantities by name.  Looking up an unknown name raises LookupError with the nearest names."""
 
     def __missing__(self, name):
         raise LookupError(f"no letter is called {quoted(name)}; {_ROWS.get(name) or nearest(word(name), self)}")
@@ -183,7 +186,7 @@ SIGNS = ("positive", "nonnegative", "real", "share")  # a share lies between 0 a
 def letter(
     name: str, unit: str, meaning: str, tex: str | None = None, sign: str = "positive", whole=False
 ) -> sympy.Symbol:
-    """Enter a letter and return its symbol.  Entering the same letter twice is harmless.
+    """Enter a quantity into the notation and return its SymPy symbol.  Entering the same one twice is harmless.
 
     Raises ValueError for a name that cannot be a parameter or has another meaning, and TypeError for what is not text.
 
@@ -228,9 +231,10 @@ def _group(text: str) -> dict[str, list]:
 
 
 def letters_of(package: str) -> None:
-    """Enter the letters of a package's `letters.toml`: word = [unit, meaning, printed form, sign, whole].
+    """Enter the quantities of a package's `letters.toml`: name = [unit, meaning, printed form, sign, whole].
 
-    In a group with `members`, `#` stands for a member's word, in meanings for its name, in printed forms for its mark.
+    In a group with `members`, `#` stands for a member's name, in meanings for its description, in printed forms for its
+    mark.
     """
     groups = Stanzas("letters.toml", (files(package) / "letters.toml").read_text("utf-8"), _group)
     for head, group in groups.items():
@@ -241,7 +245,7 @@ def letters_of(package: str) -> None:
 
 
 def symbol(name: str) -> sympy.Symbol:
-    """Return the symbol of a letter.  Raises LookupError, naming the nearest letters, for an unknown one."""
+    """Return the SymPy symbol of a quantity.  Raises LookupError, with the nearest names, for an unknown one."""
     return NOTATION[word(name)].symbol
 
 
@@ -253,7 +257,7 @@ class _Ordered:
 
 
 class Latex(_Ordered, LatexPrinter):
-    """LaTeX printer that colours terms by `inks` (see `coloured_terms`), for MathJax and KaTeX."""
+    """LaTeX printer, for MathJax and KaTeX, that gives each term the colour that `inks` has for it."""
 
     def __init__(self, settings=None, inks: Mapping[sympy.Expr, str] | None = None):
         super().__init__(settings)
@@ -274,7 +278,7 @@ class Text(_Ordered, StrPrinter):
 
 
 def free(expr: sympy.Basic) -> frozenset[sympy.Symbol]:
-    """Return the free symbols of an expression, like SymPy's `free_symbols`, but visit each subexpression only once."""
+    """Return the free symbols of an expression.  Faster than SymPy's: each subexpression is visited only once."""
     if expr.is_Symbol:
         return frozenset([expr])
     if isinstance(expr, sympy.Tuple):  # also a case of a Piecewise: hashing it takes longer than visiting its parts
@@ -320,13 +324,13 @@ def expression(value) -> sympy.Basic:
 
 
 def in_letters(expr: sympy.Expr) -> sympy.Expr:
-    """Replace each symbol of an expression by the letter of its name.  Raises LookupError if there is none."""
+    """Replace each symbol of an expression by the notation's symbol of that name, or raise LookupError."""
     strange = {x: letter for x in free(expr) if x != (letter := symbol(x.name))}
     return expr.xreplace(strange) if strange else expr  # rebuilding an expression makes SymPy compare its Max again
 
 
 def replaced(expr: sympy.Expr, places: Mapping, kept: tuple = (sympy.Max, sympy.Min, sympy.ceiling)) -> sympy.Expr:
-    """Return an expression with letters replaced as `places` says; the functions in `kept` are not evaluated again.
+    """Replace symbols of an expression as `places` says, without evaluating the functions in `kept` again.
 
     SymPy would compare the arguments of every Max again, which takes seconds.
 
@@ -350,7 +354,7 @@ def replaced(expr: sympy.Expr, places: Mapping, kept: tuple = (sympy.Max, sympy.
 
 
 def tex(expr, names: dict | None = None, inks: Mapping[sympy.Expr, str] | None = None) -> str:
-    r"""Typeset an expression in the book's notation.  `names` overrides printed forms; `inks` colours terms.
+    r"""Return an expression as TeX in the book's notation.  `names` overrides printed forms; `inks` colours terms.
 
     >>> tex(symbol("peak_flops") / symbol("hbm_bandwidth"))
     '\\frac{F}{W_{\\mathrm{hbm}}}'

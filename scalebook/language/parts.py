@@ -1,4 +1,4 @@
-"""Break a number down into the letters that its formula adds up or takes the maximum of.
+"""Break a result down into the parts that its formula adds up or takes the maximum of.
 
 >>> from scalebook import decoding
 >>> from scalebook.tables import accelerators, models
@@ -20,10 +20,10 @@ __all__ = ["breakdowns", "nearest_parts", "part_lines", "parts"]
 
 
 def parts(row: Row, letter: str) -> dict[str, float]:
-    """Return the letters that a letter of a row is the sum or maximum of, with their values, largest first.
+    """Return what the formula of a row's quantity adds up or takes the maximum of: values by name, largest first.
 
-    Arrays are ordered by their maximum.  The result is empty if the letter is given, or is not a plain sum or maximum
-    of letters.  Raises KeyError for a letter that the row lacks.
+    Arrays are ordered by their maximum.  The result is empty if the quantity is given, or if its formula is anything
+    but a plain sum or maximum.  Raises KeyError for a quantity that the row lacks.
     """
     row[letter]
     f = row.cells[letter].formula
@@ -33,7 +33,7 @@ def parts(row: Row, letter: str) -> dict[str, float]:
 
 
 def breakdowns(row: Row) -> list[str]:
-    """Return the letters in seconds or bytes that have parts, unless another one in the same unit depends on them."""
+    """Return the times and memories that are sums or maxima of others, unless part of another in the same unit."""
     found = [n for n in row if NOTATION[n].unit in ("s", "B") and parts(row, n)]
     within = {(n, NOTATION[other].unit) for other in found for n in _below(row, other)}
     return [n for n in found if (n, NOTATION[n].unit) not in within]
@@ -50,12 +50,12 @@ def _below(row, letter) -> list[str]:
 
 
 def nearest_parts(row: Row, letter: str) -> str:
-    """Return the letter whose parts explain a letter: itself, or its nearest input that has parts, or ""."""
+    """Return the name of a sum or maximum that explains a quantity: itself, its nearest such input, or ""."""
     return next((n for n in [letter, *_below(row, letter)] if parts(row, n)), "")
 
 
 def part_lines(row: Row, letter: str, most: int = 99) -> list[tuple[str, str, str]]:
-    """Return the parts of a letter that are not zero as text: name, value with unit, and share of the letter."""
+    """Return the parts of a quantity as texts: name, value with unit, and share.  Parts that are zero are left out."""
     unit, found = NOTATION[letter].unit, {n: x for n, x in parts(row, letter).items() if x}
     lines = [(n, show(x, unit), f"{x / row[letter]:.1%}".replace("%", " %")) for n, x in found.items()]
     return lines[:most]

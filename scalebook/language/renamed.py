@@ -1,14 +1,4 @@
-"""Old public names work for one release, with a warning.  `renamed.toml` lists them.
-
-A package or module with old names says `__getattr__ = renamed(__name__)`.  The new place is imported at first use.
-
->>> import warnings
->>> with warnings.catch_warnings(record=True) as caught:
-...     warnings.simplefilter("always")
-...     from scalebook.training import operating
->>> operating is resolved("scalebook.runs.operating"), str(caught[0].message)
-(True, 'scalebook.training.operating is now scalebook.runs.operating; the old name goes with the next release')
-"""
+"""Let old public names work for one release, with a warning.  `renamed.toml` lists them."""
 
 import sys
 import tomllib
@@ -25,11 +15,7 @@ __all__ = ["old_names", "renamed", "resolved"]
 
 @cache
 def old_names() -> tuple[dict[str, str], dict[str, str]]:
-    """Return the renamed modules, and the renamed names in modules: the new dotted name of each old one.
-
-    >>> old_names()[0]["scalebook.training.stragglers"]
-    'scalebook.runs.stragglers'
-    """
+    """Return two dicts from old to new dotted names: of renamed modules, and of renamed names in modules."""
     said = tomllib.loads((files(__package__) / "renamed.toml").read_text("utf-8"))
     pairs = [(f"{x['from']}.{name}", f"{x['to']}.{name}") for x in said["moved"] for name in x["names"].split()]
     kinds = said["modules"], said["names"] | dict(pairs)
@@ -37,14 +23,14 @@ def old_names() -> tuple[dict[str, str], dict[str, str]]:
 
 
 def resolved(new: str) -> object:
-    """Return the module, or the object in a module, that a dotted name stands for."""
+    """Import and return the module, or the object in a module, that a dotted name such as "scalebook.runs" means."""
     module, _, name = new.rpartition(".")
     found = getattr(import_module(module), name, None)
     return import_module(new) if found is None else found
 
 
 def renamed(module: str) -> Callable[[str], object]:
-    """Return the `__getattr__` of a module with old names.  It warns and returns the new object."""
+    """Return a `__getattr__` for a module with old names: it warns, and returns the object under its new name."""
 
     def __getattr__(name: str) -> object:
         old = f"{module}.{name}"

@@ -1,4 +1,4 @@
-"""Rows: letters with values, and where each value came from.
+"""Rows: quantities with values, and where each value came from.
 
 A row of a table, the result of a sheet and a reader's keywords are all rows, so each can be passed to the next formula.
 """
@@ -40,7 +40,7 @@ ASSUMED = "assumed"  # source of a cell that no data sheet prints
 class Cell:
     """A value and its origin: a table's source, or a formula and the cells it used.
 
-    If known, `low` and `high` are the ends between which eight in ten measurements of it lie.
+    Where known, eight in ten measurements lie between `low` and `high`.
     """
 
     value: Value
@@ -54,12 +54,12 @@ class Cell:
 
     @cached_property
     def letters(self) -> frozenset[str]:
-        """All letters that the value was computed from."""
+        """The names of all quantities that the value was computed from."""
         return frozenset(self.inputs).union(*(c.letters for c in self.inputs.values()))
 
     @property
     def is_assumed(self) -> bool:
-        """Whether the value is only what comparable rows have. Anything that is given takes its place."""
+        """True if the value is only typical of comparable rows. A value given in a call replaces it."""
         return self.source == ASSUMED
 
 
@@ -69,10 +69,11 @@ def _what(name: str) -> str:
 
 
 def quantity(name: str, value) -> Value:
-    """Convert the value of a letter to base units.
+    """Convert a quantity's value, such as "3.35 TB/s" for `hbm_bandwidth`, to a number in base units.
 
-    Accepts a number, an array, a SymPy expression, or a string with the letter's unit.  Raises TypeError or ValueError
-    for anything else: a wrong unit, NaN, infinity, a masked array, a negative number, zero where it makes no sense.
+    Accepts a number, an array, a SymPy expression, or a string with the quantity's unit.  Raises TypeError or
+    ValueError for anything else: a wrong unit, NaN, infinity, a masked array, a negative number, zero where it makes no
+    sense.
 
     >>> quantity("hbm_bandwidth", "3.35 TB/s")
     3350000000000.0
@@ -119,7 +120,7 @@ def quantity(name: str, value) -> Value:
 
 
 def strays(name: str, array: np.ndarray) -> np.ndarray:
-    """Return where values are not finite or have the wrong sign for their letter, as a boolean array."""
+    """Return a boolean array: where values of a quantity are not finite or have the wrong sign."""
     sign = NOTATION[name].sign
     bad = ~np.isfinite(array)
     if sign != "real":
@@ -140,9 +141,9 @@ def _is_usual(name, value: float) -> bool:
 
 
 def fitting(name: str, array: np.ndarray | float, where: Callable[[], str] = str) -> np.ndarray | float:
-    """Return the values; shares beyond 0 or 1 by a rounding error are clamped.
+    """Return a quantity's values, with shares that a rounding error put beyond 0 or 1 moved back.
 
-    Raises ValueError, ending in `where()`, unless all values are finite and have the letter's sign.
+    Raises ValueError, with a message that ends in `where()`, unless all values are finite and have the right sign.
 
     >>> fitting("tp_overlap", np.array([0.5, 1 + 1e-12]))
     array([0.5, 1. ])
@@ -162,7 +163,7 @@ def fitting(name: str, array: np.ndarray | float, where: Callable[[], str] = str
 
 
 def refuse_parts(name: str, value: Value) -> None:
-    """Raise ValueError if a letter that counts things in a model or machine is not a whole number.
+    """Raise ValueError for a fraction of something that is counted in a model or machine, such as 1.5 layers.
 
     Formulas may get averages and ratios, so this is checked only where a table, a model or a machine is read.
     """
@@ -173,9 +174,9 @@ def refuse_parts(name: str, value: Value) -> None:
 
 
 def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
-    """Join rows and keywords into cells.  Raises ValueError for rows that contradict each other.
+    """Join rows and keywords into cells by name.  Raises ValueError for rows that contradict each other.
 
-    Keywords win over rows.  Values that a row computed from a letter that a keyword changes are dropped.
+    Keywords win over rows.  Values that a row computed from something that a keyword changes are dropped.
     """
     cells = {}
     for row in knowns:
@@ -218,16 +219,16 @@ def with_unit(value: Value, unit: str) -> str:
 
 
 class Call(NamedTuple):
-    """The public call that made a row: the function, its rows, and its letters and words by name."""
+    """The public call that made a row: its function (`thing`), positional rows (`knowns`) and keywords (`letters`)."""
 
     thing: Callable[..., "Row"]
     knowns: tuple
     letters: Mapping[str, Any]
 
     def again(self, *rows: "Row", **changed) -> "Row":
-        """Repeat the call with other rows, letters or words, and return its result.
+        """Repeat the call with other rows or keywords, and return its result.
 
-        A row replaces the first row of its kind, such as another device.  A letter given as None is left out.
+        A row replaces the first row of its kind, such as another device.  A keyword given as None is left out.
 
         >>> from scalebook import models, accelerators, training_step
         >>> run = training_step(models.llama3_8b, accelerators.h100, dp=8, global_batch=128, seq=8192)
@@ -243,9 +244,9 @@ class Call(NamedTuple):
 
 
 class Row(Mapping):
-    """Letters with values: `row.hbm_bandwidth`, `row["hbm_bandwidth"]`, and `row.why("hbm_bandwidth")`.
+    """Quantities with values: `row.hbm_bandwidth`, `row["hbm_bandwidth"]`, and `row.why("hbm_bandwidth")`.
 
-    `missing` maps letters that a result lacks to the reason.
+    `missing` maps quantities that a result lacks to the reason.
     """
 
     kin: tuple[str, ...] = ()  # keys of a table's row: its own, then the key of the row that it is like
@@ -280,7 +281,7 @@ class Row(Mapping):
         return [*super().__dir__(), *self.cells, *self.words]
 
     def states(self, name: str) -> bool:
-        """Return True if the row has a letter that is not only assumed."""
+        """Return True if the row has this quantity and its value is not only assumed."""
         return name in self and not self.cells[name].is_assumed
 
     def __iter__(self):
@@ -301,14 +302,14 @@ class Row(Mapping):
         return f"{self.name} has nothing called {quoted(name)}; {nearest(name, known)}"
 
     def why(self, name: str) -> "Why":
-        """Show where a number comes from: its formula with the numbers, and the same for each letter used."""
+        """Show where a number comes from: its formula with the numbers, and the same for each input of it."""
         self[name]
         return Why(name, self.cells[name])
 
     def interval(self, letter: str, level: float = 0.8) -> "Interval":
-        """Return the prediction interval of a letter, as `scalebook.language.interval` describes.
+        """Return the prediction interval of a quantity; at the default `level`, it holds eight in ten cases.
 
-        Eight in ten cases lie inside at the default `level`.  Values given in the call are taken as exact.
+        Values given in the call are taken as exact.  `scalebook.language.interval` describes the method.
         """
         from .interval import interval
 
@@ -316,26 +317,26 @@ class Row(Mapping):
 
     @property
     def sources(self) -> dict[str, str]:
-        """The source of each letter: the table's source for a cell, the formula's source for a computed value."""
+        """The source of each quantity, by name: its table cell's source, or else its formula's."""
         computed = {n: ", ".join(c.formula.sources) for n, c in self.cells.items() if c.formula}
         return {n: c.source or computed.get(n) or c.origin for n, c in self.cells.items()}
 
     @property
     def listing(self) -> str:
-        """Every letter with its value, one line each."""
+        """A text with every quantity and its value, one line each."""
         lines = [f"{n:<22} {with_unit(c.value, NOTATION[n].unit)}" for n, c in self.cells.items()]
         return "\n".join([self.name, *(f"  {line}" for line in lines)])
 
     @cached_property
     def answer(self):
-        """The answer of a training step or a service in a few lines (`scalebook.answers.Answer`).
+        """The summary of a training step or a service in a few lines (`scalebook.answers.Answer`), otherwise None.
 
-        None for any other row and for a call with arrays, which has many answers.
+        A call with arrays has none, because it has many answers.
         """
         return _shown_by("answer_of")(self) if self.call else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the row as plain data, as `scalebook/answers/schema.json` describes it."""
+        """Return the row as a dict for JSON, with values, units, ranges and sources."""
         return _shown_by("row_as_dict")(self)
 
     def __repr__(self):
@@ -346,7 +347,7 @@ class Row(Mapping):
 
 
 class Computed(Row):
-    """The result of a sheet, from `given` cells and the `values` of all letters, given ones first.
+    """The result of a sheet: `values` of all quantities, the `given` cells first.
 
     Values are stored at once; cells are built only when they are asked for, which is rare.
     """
@@ -377,7 +378,7 @@ class Computed(Row):
 
 
 class Why:
-    """The origin of one value, as a tree down to table cells: indented as text, foldable in a notebook."""
+    """Where one value comes from, as a tree down to table cells: indented as text, foldable in a notebook."""
 
     def __init__(self, name: str, cell: Cell):
         self.name, self.cell = name, cell
@@ -388,7 +389,7 @@ class Why:
 
     @property
     def equation(self) -> str:
-        """The value, preceded by the formula and the formula with numbers if it was computed."""
+        """The value as text, after the formula and the formula with numbers if it was computed."""
         cell = self.cell
         value = with_unit(cell.value, NOTATION[self.name].unit)
         if cell.formula is None:
@@ -421,7 +422,7 @@ class Why:
         return styled(self.page(set()))
 
     def page(self, seen: set[str]) -> str:
-        """Return the tree as HTML.  Letters in `seen` are not unfolded again."""
+        """Return the tree as HTML.  Quantities in `seen` are not unfolded again."""
         equation, sources = html.escape(self.equation), f"<small>[{self._origin(cite_html, html.escape)}]</small>"
         if not self.cell.inputs or self.name in seen:
             return f'<span class="sb-why tex2jax_ignore">{equation} {sources}</span>'

@@ -1,4 +1,4 @@
-"""Rules: conditions on letters and words, for numbers and for arrays, each with a sentence for error messages.
+"""Rules on strategies, such as "tp divides heads", for numbers and for arrays, each with its error message.
 
 >>> even = Rule("even", "tp", lambda tp, heads: heads % tp == 0, "tp={tp} does not divide the {heads} heads")
 >>> even.needs, even.of({"tp": 7, "heads": 64}), even.of({"tp": 7})
@@ -18,7 +18,7 @@ __all__ = ["Rule", "not_whole"]
 
 
 class Rule:
-    """A condition: its name, the letter to change, and the sentence for strategies that break it.
+    """A condition on the inputs of a call: a name, the input to change, a test, and the sentence if it is broken.
 
     Rules marked `advice` say what is sensible, not what can run; only searches apply them.
     """
@@ -28,15 +28,15 @@ class Rule:
 
     @cached_property
     def needs(self) -> tuple[str, ...]:
-        """The letters and words that the rule depends on."""
+        """The names of the inputs that the rule depends on."""
         return tuple(inspect.signature(self.holds).parameters)
 
     def known(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the values together with letters that follow from them; here none."""
+        """Return the values together with others that follow from them. Subclasses add some; here there are none."""
         return values
 
     def of(self, values: Mapping[str, Any]):
-        """Return whether the rule holds, as a truth value or an array; None if a letter or word is unknown."""
+        """Return whether the rule holds, as a truth value or an array; None if an input that it needs is missing."""
         values = self.known(values)
         return self.holds(*(values[x] for x in self.needs)) if all(x in values for x in self.needs) else None
 
@@ -45,7 +45,7 @@ class Rule:
 
 
 def not_whole(letter: str, value: float) -> str | None:
-    """Return the sentence for a value that is not a positive whole number, or None if it is one."""
+    """Return an error message if the value is not a positive whole number, otherwise None."""
     if not value % 1 and value >= 1:
         return None
     near = [f"{x:g}" for x in (np.floor(value), np.ceil(value)) if x >= 1] or ["1"]

@@ -34,10 +34,10 @@ __all__ = ["Sheet"]
 
 
 class Sheet(Guided):
-    """Formulas joined by their letters.  Call it with the letters that you know to get a Row of all that follow.
+    """A set of formulas.  Call it with the quantities that you know to get a Row of all that follow.
 
-    `changes` maps letters that a reader can change (devices, bits) to values: if a formula's condition fails, the error
-    names the nearest of these that would work.  Raises ValueError for two formulas of one letter and, at first use,
+    `changes` maps inputs that a reader can change (devices, bits) to values: if a formula's condition fails, the error
+    names the nearest of these that would work.  Raises ValueError for two formulas of one quantity and, at first use,
     for a circle.
     """
 
@@ -55,7 +55,7 @@ class Sheet(Guided):
 
     @cached_property
     def formulas(self) -> dict[str, Formula]:
-        """The formulas by letter, inputs first.  The order is found at first use, so that an import is quick."""
+        """The formulas by the name of the quantity they compute. Each comes after the formulas that it needs."""
         try:
             order = TopologicalSorter({n: f.inputs for n, f in self._by_letter.items()}).static_order()
             return {n: self._by_letter[n] for n in order if n in self._by_letter}
@@ -64,32 +64,32 @@ class Sheet(Guided):
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """The letters that the sheet needs because none of its formulas gives them."""
+        """The names of the quantities that a call must give, because no formula of the sheet computes them."""
         return tuple(sorted({i for f in self.formulas.values() for i in f.inputs} - self.formulas.keys()))
 
     @cached_property
     def letters(self) -> frozenset[str]:
-        """All letters that the sheet takes or gives."""
+        """The names of all quantities that the sheet takes or computes."""
         return frozenset({*self.inputs, *self.formulas})
 
     @property
     def takes(self) -> dict[str, None]:
-        """The letters that a call takes; none has a default."""
+        """The inputs of a call, each with its default (None, since a sheet has no defaults)."""
         return dict.fromkeys(self.inputs)
 
     @property
     def gives(self) -> tuple[str, ...]:
-        """The letters that a call gives."""
+        """The names of the quantities that a call computes."""
         return tuple(self.formulas)
 
     @property
     def domain(self) -> dict[str, tuple[Condition, ...]]:
-        """The conditions under which the sheet's formulas hold, by the formula's letter."""
+        """The conditions under which formulas hold, by the name of what the formula computes."""
         return {n: f.domain for n, f in self.formulas.items() if f.domain}
 
     @cached_property
     def conditions(self) -> list[tuple[Formula, Condition]]:
-        """The conditions under which the sheet's formulas hold, as pairs of formula and condition."""
+        """The conditions under which formulas hold, as pairs of formula and condition."""
         return [(f, x) for f in self.formulas.values() for x in f.domain]
 
     def __call__(self, *knowns, **letters) -> Row:
@@ -192,7 +192,7 @@ class Sheet(Guided):
             return [known[name] for name in outputs]
 
     def using(self, *formulas: Formula) -> "Sheet":
-        """Return the sheet with some formulas replaced.  Raises ValueError for a letter that it does not use."""
+        """Return the sheet with some formulas replaced.  Raises ValueError for one of a quantity it does not use."""
         for f in formulas:
             if not isinstance(f, Formula):
                 raise TypeError(f"{self.name} takes formulas, not {quoted(f)}")
@@ -203,7 +203,7 @@ class Sheet(Guided):
         return type(self)(self.name, *own.values(), doc=self.doc, changes=self.changes)
 
     def only(self, *letters: str, given: Iterable[str] = ()) -> "Sheet":
-        """Return the sheet that gives these letters, if `given` ones are known.  Raises ValueError for unknown ones."""
+        """Return a smaller sheet that computes only these quantities, given the inputs and those in `given`."""
         wanted, todo = {}, [word(x) for x in letters]
         given = {word(x) for x in listed(given)}
         while todo:
@@ -216,7 +216,7 @@ class Sheet(Guided):
         return Sheet(self.name, *wanted.values(), doc=self.doc, changes=self.changes)
 
     def formula(self, letter: str, *, keep: tuple[str, ...] = ()) -> Formula:
-        """Return the closed form of a letter in the sheet's inputs and the letters in `keep`."""
+        """Return one formula that computes a quantity from the sheet's inputs and the quantities in `keep`."""
         letter = word(letter)
         for name in (letter, *map(word, listed(keep))):
             if name not in self.formulas:
@@ -231,7 +231,7 @@ class Sheet(Guided):
 
     @cached_property
     def js(self) -> str:
-        """The sheet as a JavaScript function from an object of its inputs to an object of its letters."""
+        """The sheet as JavaScript: a function from an object of inputs to an object of all results."""
         return code.javascript(self.inputs, [(n, f.guarded) for n, f in self.formulas.items()], list(self.formulas))
 
     @property

@@ -1,4 +1,4 @@
-"""Solve a formula for another letter, symbolically if possible, else by bisection in each call."""
+"""Solve a formula for another quantity, symbolically if possible, else by bisection in each call."""
 
 import mpmath
 import numpy as np
@@ -18,7 +18,7 @@ _OBSTACLES = (Max, Min, ceiling, floor, Piecewise, Abs)
 
 
 def invert(formula: Formula, unknown: str, between=None) -> Formula:
-    """Return the formula for `unknown`: symbolic if one branch is the inverse everywhere, else numeric."""
+    """Return the formula for the quantity `unknown`: symbolic if one inverse holds everywhere, otherwise numeric."""
     x, y = symbol(unknown), symbol(formula.letter)
     if formula.letter in formula.inputs:
         raise ValueError(f"{formula.name} has {formula.letter} on both sides")
@@ -99,7 +99,7 @@ def _inverts(y, expr, x, branch, trials=32):
 
 
 class Numeric(Formula):
-    """A formula for a letter without a closed form: bisection finds its value from the equation's other letters."""
+    """A formula without a closed form: each call finds the value by bisection in an equation."""
 
     method = "numeric"
 

@@ -1,4 +1,4 @@
-"""Sources by key, from TOML files: `[key]` with title, author, year and url.  Formulas and cells cite "key place"."""
+"""Publications by key, from TOML files: `[key]` with title, author, year and url.  Formulas cite "key place"."""
 
 import html
 from collections import ChainMap
@@ -12,13 +12,13 @@ __all__ = ["SOURCES", "Sources", "cite", "cite_html"]
 
 
 class Sources(Mapping):
-    """All sources by key."""
+    """Publications and web pages that formulas and table cells cite, by key."""
 
     def __init__(self):
         self._folders, self._files, self._lock = [], ChainMap(), RLock()
 
     def add(self, folder) -> None:
-        """Add the files `sources*.toml` of a folder.  They are read when a source is first needed."""
+        """Add the publications in the files `sources*.toml` of a folder, which are read when one is first needed."""
         with self._lock:
             self._folders.append(folder)
 
@@ -55,7 +55,7 @@ SOURCES = Sources()
 
 
 def cite(source: str) -> str:
-    """Write out a source from "key place".  A text that does not start with a key is returned unchanged.
+    """Return the full citation for "key place", such as "williams2009 §3".  Other text is returned unchanged.
 
     >>> print(cite("williams2009 §3"))
     Williams et al., Roofline: an insightful visual performance model for multicore architectures, 2009, §3
@@ -68,7 +68,7 @@ def cite(source: str) -> str:
 
 
 def cite_html(source: str) -> str:
-    """Return the key as a link to the source, with the full citation as a tooltip."""
+    """Return a link to the source of "key place", with the full citation as a tooltip."""
     key = source.partition(" ")[0]
     url = SOURCES[key].get("url", "") if key in SOURCES else ""
     shown = html.escape(source)

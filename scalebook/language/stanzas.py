@@ -1,4 +1,4 @@
-"""The stanzas of a TOML file, each parsed when it is first asked for: a call needs few of a table's hundred rows.
+"""The tables (stanzas) of a TOML file, each parsed when first asked for: a call needs few of a hundred rows.
 
 >>> file = Stanzas("a.toml", '[b200]\\nhbm = "8 TB/s"\\n[h100]\\nhbm = "3.35 TB/s"\\n')
 >>> list(file), file["h100"], file.mentioning("8 TB/s")
@@ -15,7 +15,7 @@ _HEAD = re.compile(r'^\["?(.+?)"?\]$', re.M)
 
 
 class Stanzas(Mapping):
-    """The stanzas of a TOML file by key, each read by `parse` when asked for.  Only comments may precede the first."""
+    """The tables (stanzas) of a TOML file by key, each parsed when asked for.  Only comments may precede the first."""
 
     def __init__(self, name: str, text: str, parse: Callable[[str], dict] = tomllib.loads):
         self.name, self._parse, self._parsed = name, parse, {}
@@ -37,5 +37,5 @@ class Stanzas(Mapping):
         return key in self._texts
 
     def mentioning(self, *texts: str) -> list[str]:
-        """Return the keys of the stanzas that contain one of these texts, without parsing any."""
+        """Return the keys of the tables whose text contains one of these texts, without parsing any."""
         return [key for key, own in self._texts.items() if any(x in own for x in texts)]

@@ -10,7 +10,7 @@ __all__ = ["Markup", "aligned", "callable_said", "folded", "house", "page_table"
 
 
 class Markup(str):
-    """HTML that is inserted as it is.  Any other text is escaped."""
+    """HTML text that is inserted into a page as it is.  Any other text is escaped."""
 
 
 def aligned(lines: Iterable[Sequence[str]], right: bool = False, gap: str = " ") -> str:
@@ -88,7 +88,7 @@ def page_table(heads: Iterable[str], lines: Iterable[Iterable[str]], caption: st
 
 
 def folded(table: Markup, rows: str) -> Markup:
-    """Fold a table away behind a line such as "Show the 12 runs"."""
+    """Return HTML that hides a table behind a line such as "Show the 12 runs"; `rows` is "12 runs"."""
     return Markup(f'<details class="sb-more"><summary>Show the {html.escape(rows)}</summary>{table}</details>')
 
 
@@ -100,7 +100,7 @@ def house() -> str:
 
 
 def styled(*parts: str) -> Markup:
-    """Join pieces of HTML with the style sheet, so that they look the same wherever the notebook is opened."""
+    """Join pieces of HTML and add the style sheet, so that they look the same wherever the notebook is opened."""
     return Markup(f'<style class="sb-house">{house()}</style>{"".join(parts)}')
 
 

@@ -54,7 +54,7 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def dimension(unit: str) -> tuple[int, ...]:
-    """Return the powers of byte, second, joule and dollar in a unit.
+    """Return the powers of byte, second, joule and dollar in a unit: (1, -1, 0, 0) for "B/s".
 
     >>> dimension("B/s"), dimension("W"), dimension("$/h")
     ((1, -1, 0, 0), (0, -1, 1, 0), (0, -1, 0, 1))
@@ -75,7 +75,7 @@ def _dimension(unit):
 
 
 def parse(quantity: str, unit: str) -> float:
-    """Read a quantity that must carry `unit`, with a decimal or binary prefix; a count may leave it out.
+    """Read a text such as "8 TB/s" as a number in base units.  It must carry `unit`; a count may leave the unit out.
 
     >>> parse("8 TB/s", "B/s"), parse("480 GiB", "B"), parse("1.5 us", "s"), parse("2022-07", "year")
     (8000000000000.0, 515396075520.0, 1.5e-06, 2022.5)
@@ -140,7 +140,7 @@ def _plain(value: float) -> str:
 
 
 def show(value: float, unit: str = "") -> str:
-    """Write a value with four digits and a suitable prefix.
+    """Write a number with four digits, a prefix and its unit: "3.35 TB/s".
 
     >>> show(3.35e12, "B/s"), show(1.5e-6, "s"), show(7200, "s"), show(32768), show(6.738e9)
     ('3.35 TB/s', '1.5 µs', '2 h', '32,768', '6.738 billion')
@@ -188,7 +188,7 @@ def show(value: float, unit: str = "") -> str:
 
 
 def show_tex(value: float, unit: str = "") -> str:
-    r"""Write what `show` writes, for a typeset formula.
+    r"""Write a number with its unit, as `show` does, in TeX.
 
     >>> print(show_tex(3.35e12, "B/s"), show_tex(32768))
     3.35\,\mathrm{TB/s} 32{,}768
@@ -204,7 +204,7 @@ def show_tex(value: float, unit: str = "") -> str:
 def check(formula, trials: int = 64, seed: int = 0) -> None:
     """Raise ValueError unless the formula holds in every system of units.
 
-    It measures the same quantities in random other units of bytes, seconds, joules and dollars.  The right-hand side
+    It computes the same quantities in random other units of bytes, seconds, joules and dollars.  The right-hand side
     must change exactly as the left-hand side does, so Max, ceiling and Piecewise need no rules of their own.
     """
     if not formula.inputs:
@@ -228,5 +228,5 @@ def check(formula, trials: int = 64, seed: int = 0) -> None:
 
 
 def words_in(text: str, replace) -> str:
-    """Replace every word of an expression's text by `replace(word)`."""
+    """Replace every name in the text of an expression by `replace(name)`."""
     return re.sub(r"[A-Za-z_]\w*", lambda m: replace(m.group()), text)

@@ -1,4 +1,4 @@
-"""Words: choices of a strategy that are names rather than numbers.  Each is entered once, as letters are.
+"""Options: choices that have names as values, such as recompute="full".  Each is entered once, as quantities are.
 
 >>> word("weather", ["fair", "rain"], "what it is like outside"), WORDS.pop("weather").value("rain")
 (Word(weather: 'fair' or 'rain'), 'rain')
@@ -15,11 +15,11 @@ __all__ = ["WORDS", "Word", "word"]
 
 @dataclass(frozen=True, repr=False)
 class Word:
-    """A named choice: its values (the default first), its meaning, and where it makes a difference.
+    """An option of a call, such as `recompute`: its values (the default first) and its meaning.
 
-    `values` maps each name to itself or to an object, such as a schedule.  `says` is a function of letters and words
-    that returns True if the choice makes a difference; None if it always does. Some of `parts` may be chosen together
-    instead, as text with commas or as a list.
+    `values` maps each name to itself or to an object, such as a schedule.  `says` is a function of inputs that returns
+    True if the option makes a difference; None if it always does. Some of `parts` may be chosen together instead, as
+    text with commas or as a list.
 
     >>> Word("wood", {"none": "none"}, "trees to cut", parts=("ash", "elm", "oak")).value(["oak", "ash"])
     'ash,oak'
@@ -40,7 +40,7 @@ class Word:
         return next(iter(self.values))
 
     def value(self, name):
-        """Return the object that a name stands for.  Raises ValueError, listing the names, for an unknown one."""
+        """Return the object that a value's name stands for.  Raises ValueError, with the names, for an unknown one."""
         if isinstance(name, str | bool) and name in self.values:
             return self.values[name]
         if any(name is x for x in self.values.values()):
@@ -59,7 +59,7 @@ WORDS: dict[str, Word] = {}
 def word(
     name: str, values: Mapping | Iterable, meaning: str, says: Callable | None = None, parts: Iterable[str] = ()
 ) -> Word:
-    """Enter a word.  Raises ValueError for a name that a letter or another word has."""
+    """Enter an option.  Raises ValueError if a quantity or another option has this name."""
     if name in WORDS or name in NOTATION:
         raise ValueError(f"{name} is a {'word' if name in WORDS else 'letter'} already: choose another name")
     WORDS[name] = Word(

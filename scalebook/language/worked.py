@@ -1,4 +1,4 @@
-"""A formula worked out at a point: letters, numbers, result."""
+"""A formula worked out for given values: with symbols, with numbers, and the result."""
 
 from .notation import NOTATION
 from .units import show, show_tex
@@ -7,7 +7,7 @@ __all__ = ["Worked"]
 
 
 class Worked:
-    """A formula at one point, shown in three steps: with letters, with numbers, and its value with the unit."""
+    """A formula with values, shown in three steps: with symbols, with numbers, and the result with its unit."""
 
     def __init__(self, formula, values: dict[str, float], value: float):
         self.formula, self.values, self.value = formula, values, value

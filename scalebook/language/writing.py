@@ -157,7 +157,7 @@ class Vector(_Python):
 
 
 def repeated(expressions: Iterable[sympy.Basic], cases: bool = True) -> dict[sympy.Basic, str]:
-    """Name every operation that occurs more than once.
+    """Give a name to every operation that occurs more than once in the expressions, so that code computes it once.
 
     With `cases=False`, operations inside a Piecewise are skipped, since they may have no value outside their case.
 

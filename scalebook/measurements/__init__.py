@@ -1,4 +1,4 @@
-"""Published measurements, and the errors of the formulas' predictions for them.
+"""Published measurements, what the formulas predict for them, and the errors of the predictions.
 
 >>> from scalebook.measurements import confront
 >>> list(confront("batch1_decode").groups)[:3]
@@ -19,12 +19,9 @@ CONFRONTATIONS: dict[str, Confrontation] = confrontations() | calculon.CONFRONTA
 
 
 def find(name: str) -> Confrontation:
-    """Return the confrontation with this name. Raises LookupError, naming the nearest, if there is none.
+    """Return the confrontation (a measured set with its predictions) of this name, such as "batch1_decode".
 
-    >>> find("batch1_dcode")
-    Traceback (most recent call last):
-        ...
-    LookupError: no confrontation is called 'batch1_dcode'; did you mean 'batch1_decode' or ...?
+    Raises LookupError with the nearest names if there is none.
     """
     if word(name, "a confrontation") not in CONFRONTATIONS:
         raise LookupError(f"no confrontation is called {quoted(name)}; {nearest(name, CONFRONTATIONS)}")
@@ -32,14 +29,14 @@ def find(name: str) -> Confrontation:
 
 
 def confront(of, csv=None, measured: str | None = None) -> Result:
-    """Compare predictions with measurements: a confrontation by name, or a reader's own file against a callable.
+    """Compare predictions with measurements, either of the package or of your own, and return the errors.
 
-    A name runs that confrontation on the package's measurements, or on another CSV file with the same columns. A sheet,
-    a formula or training_step is compared with a reader's own file, as `confront_own` says; `measured` is the letter
-    that was measured (by default step_time), and the result is an `Own`.
+    With a name, such as "batch1_decode", this runs that measured set, on the package's own file or on another CSV file
+    with the same columns. With a sheet, a formula or training_step, it compares your own CSV file with its predictions;
+    `confront_own` describes the file. `measured` then names the quantity that you measured (by default step_time).
 
     Raises LookupError for an unknown name, TypeError for something that cannot be called, and ValueError for a file
-    that does not fit.
+    that it cannot use.
 
     >>> confront("batch1_floor").summary["rows"]
     120

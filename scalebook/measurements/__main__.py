@@ -1,7 +1,7 @@
-"""Command line: `python -m scalebook.measurements` lists the confrontations.
+"""Command line: `python -m scalebook.measurements` lists the sets of published measurements.
 
-With a name, or --all, it runs them. With the name of a sheet, a formula or training_step, it compares measurements of
-your own with its predictions.
+With the name of a set, or --all, it compares predictions with the set and prints the errors. With the name of a sheet,
+a formula or training_step, it compares measurements of your own with its predictions.
 """
 
 import argparse
@@ -19,10 +19,7 @@ from . import CONFRONTATIONS, Own, confront
 
 
 def main(arguments: list[str] | None = None) -> str:
-    """Run the command and return what it prints, or None if it has printed that and written a file.
-
-    If something is wrong, it exits with one line that says what was wrong and what would work.
-    """
+    """Run `python -m scalebook.measurements` with these arguments; return the text to print, None if printed."""
     parser = argparse.ArgumentParser("python -m scalebook.measurements", description=__doc__)
     parser.add_argument("name", nargs="?", help="a confrontation; without one they are listed; or training_step, say")
     others = "other measurements, with the columns of the package's file, or your own"

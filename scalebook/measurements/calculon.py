@@ -1,9 +1,9 @@
-"""Calculon's model in our letters: compared with its own outputs, run by run, and with measured steps of a table.
+"""Calculon's model (another performance model), compared with its own published outputs and with measured steps.
 
-The outputs are predictions of another model, not measurements. They show that the language can express a peer's whole
-model. `calculon` prices every run with Calculon's own assumptions, `calculon_mended` without its quirks; groups name
-the quirks that affect a run. `korthikanti_calculon` is table 5 of Korthikanti et al. (2022) as Calculon prices it; our
-own prediction is the set `korthikanti_seconds`. Nothing is calibrated.
+The outputs are predictions, not measurements: that we reproduce them shows that formulas can express a peer's whole
+model. The set `calculon` prices every run with Calculon's own assumptions, and `calculon_mended` leaves out its quirks;
+groups name the quirks that affect a run. `korthikanti_calculon` is table 5 of Korthikanti et al. (2022) as Calculon
+prices it; our own prediction is the set `korthikanti_seconds`. Nothing is calibrated.
 """
 
 from dataclasses import dataclass, field, fields
@@ -42,9 +42,9 @@ def _strategy(row: Measurement) -> dict:
 
 
 def priced(row: Measurement, mended="") -> dict[str, float] | str:
-    """Return the result of Calculon's model for a run in our letters, or the reason why the run is refused.
+    """Return what Calculon's model predicts for a run of its published outputs, or a sentence if it refuses the run.
 
-    `mended` names quirks to leave out.
+    `mended` names quirks of Calculon to leave out.
     """
     return _priced(row["model"], row["system"], tuple(_strategy(row).items()), mended)
 
@@ -117,13 +117,13 @@ def _reported(row, column) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Outputs(Result):
-    """Calculon's step times with all its other outputs. `refused` says why each of the remaining runs cannot run."""
+    """Errors of our version of Calculon against Calculon's own outputs. `refused` says why some runs are left out."""
 
     refused: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def outputs(self) -> dict[str, dict]:
-        """Number of compared values for each kind of output, the largest |predicted/reported - 1|, and its place.
+        """For each of Calculon's outputs: the number of compared values, the largest |predicted/reported - 1|, its run.
 
         If Calculon reports 0, any other value counts as an error of 1.
         """
@@ -144,7 +144,7 @@ class Outputs(Result):
 
     @cached_property
     def quirks(self) -> dict[str, int]:
-        """Number of runs whose step time each quirk affects, if they are priced with all quirks."""
+        """The number of runs whose step time each of Calculon's quirks changes."""
         met = list(map(_choices, self.rows))
         return {name: sum(quirk.concerns(x) for x in met) for name, quirk in QUIRKS.items()}
 
@@ -177,7 +177,7 @@ _OURS = stanzas()["korthikanti_seconds"]
 
 
 def calculon_execution(row) -> dict:
-    """Return the execution document of Calculon's own validation for a row; the set's stanza reads its layout."""
+    """Return the execution document (Calculon's description of a strategy) for a row of Calculon's own validation."""
     said = _OURS.call(_OURS.completed(row)).letters
     whole = said["recompute"] == "full"
     return library.example | {

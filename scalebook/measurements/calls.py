@@ -1,4 +1,4 @@
-"""Public calls that measured rows stand for: written as a line of Python, and priced alone or many at once."""
+"""The public call behind each measured row, as a line of Python that a reader can run and as a value."""
 
 import operator
 from collections.abc import Iterator, Mapping
@@ -30,13 +30,13 @@ _FREE = ("users", "prompt", "output", "batch", "context", "prompts", "read_chunk
 
 
 def called(thing: str):
-    """Return what a call names: a sheet, a formula, a method of one (such as `serve.offline`), or a public function."""
+    """Return the object that a call's name means, such as "training_step", "decoding" or "serve.offline"."""
     name, *inside = thing.split(".")
     return FUNCTIONS[name] if name in FUNCTIONS else reduce(getattr, inside, find(name))
 
 
 def imports(line: str) -> list[str]:
-    """Return the lines that import the public names of a line of Python.
+    """Return the import statements that a line of Python with public names of the package needs.
 
     >>> imports("training_step(models.llama3_8b, accelerators.h100, dp=8).step_time")
     ['from scalebook.tables import accelerators, models', 'from scalebook.training import training_step']
@@ -57,12 +57,12 @@ def _run(thing: str, rows: tuple, letters: tuple) -> Row:
 
 @dataclass(frozen=True)
 class Call:
-    """One public call: `text` is the line that a reader types, `answered()` gives its value.
+    """One public call, for example the one behind a measured row: `text` is the line of Python, `answered()` its value.
 
-    `rows` are the call's positional arguments: a table's name with a key, a precision (two if experts have their own),
-    a cluster and libraries; "shape" with letters and words; "formula" with a name; or "calculon" with a function of its
-    documents and names. `answer` is arithmetic over letters of the result; a formula's own letter is its number.
-    `blend` is a word, its two values, and the share of the second value.
+    `rows` are the positional arguments, each a tuple: a table's name and a key, then a precision (two if experts have
+    their own), a cluster and libraries; "shape" with quantities; "formula" with its name; or "calculon" with a function
+    and its arguments. `answer` is the expression to compute from the result, such as "step_time". `blend` mixes the
+    results for two values of one option; its last entry is the share of the second result.
     """
 
     thing: str
@@ -79,7 +79,7 @@ class Call:
 
     @property
     def text(self) -> str:
-        """The call as a line of Python."""
+        """The line of Python that a reader types for this call."""
         word, values, share = self.blend or ("", ("", ""), 0)
         first = self._run_text(**({word: values[0]} if self.blend else {}))
         if isinstance(called(self.thing), Formula):
@@ -95,7 +95,7 @@ class Call:
 
     @cached_property
     def runs(self) -> list[Row]:
-        """The results that the answer is computed from."""
+        """What the call returns, from which `answer` is computed: one result, or two if `blend` mixes two."""
         letters = tuple(self.letters.items())
         if self.blend is None:
             return [_run(self.thing, self.rows, letters)]
@@ -103,7 +103,7 @@ class Call:
         return [_run(self.thing, self.rows, (*letters, (word, x))) for x in values]
 
     def answered(self, seconds: float | None = None) -> float | Fraction:
-        """Return the answer, or what it would be if a step took `seconds`; exact if the result is."""
+        """Compute the `answer` expression from the call's result. If given, `seconds` replaces its step time."""
         run = self.runs[0]
         if self.thing in FUNCTIONS:
             return expression(self.answer, lambda name: getattr(run, name))
@@ -121,7 +121,7 @@ class Call:
         return self.answered()
 
     def at_peaks(self) -> list[float]:
-        """Return the values of the call's two `least` expressions, roofline and peak; NaN for one that is empty."""
+        """Return the call's roofline and peak (its two `least` expressions) in the answer's unit; NaN if empty."""
         known = {n: x for row in map(row_of, self.rows) for n, x in row.items()} | dict(self.letters)
         known |= dict(self.runs[0]) if isinstance(self.runs[0], Row) else {}
         return [float(expression(x, known.__getitem__)) if x else np.nan for x in self.least]
@@ -129,9 +129,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Sum:
-    """Several calls whose answers `figure` turns into one number.
+    """A number computed from several calls: `figure` is arithmetic over their answers, by default their sum.
 
-    It is arithmetic over `total` (their sum), `first`, `second` and `third` (the calls), and the row's columns.
+    It may use `total` (the sum), `first`, `second` and `third` (single answers), and `columns` of the measured row.
     """
 
     terms: tuple[Call, ...]
@@ -140,7 +140,7 @@ class Sum:
 
     @property
     def text(self) -> str:
-        """The calls as a line of Python."""
+        """The line of Python that a reader types for this number."""
         texts = [x.text for x in self.terms]
         said = {n: shown(x) for n, x in self.columns.items()} | dict(zip(TERMS, texts, strict=False))
         return written(self.figure, said | {"total": " + ".join(texts)})
@@ -150,17 +150,17 @@ class Sum:
         return float(self.become([x.value for x in self.terms]))
 
     def become(self, answers):
-        """Return the figure from the calls' answers, given in their order."""
+        """Compute the `figure` from the answers of the calls, given in the order of `terms`."""
         columns = {n: _plain(x) for n, x in self.columns.items()}
         known = {**columns, **dict(zip(TERMS, answers, strict=False)), "total": sum(answers)}
         return expression(self.figure, known.__getitem__)
 
 
 def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given) -> np.ndarray:
-    """Return the answers of calls of sheets, steps and formulas, as an array with one line for each answer of a call.
+    """Evaluate many calls at once. Return an array: one line for each of the `answers` of a call, one column per call.
 
-    Calls with the same rows and words that give the same letters are made as one call with arrays. For steps and
-    services, formulas of `using` and `given` letters (one value per call) take precedence over the calls' own.
+    Calls that differ only in numbers are made as one call with arrays. For serving steps and services, the formulas of
+    `using` and the values in `given` (one per call) replace the calls' own.
     """
     if isinstance(called(calls[0].thing), Step):
         return _stepped(calls, answers, using, given)
@@ -191,7 +191,7 @@ def _arrays(calls: list[Call], letters: tuple[str, ...], words: dict) -> dict:
 
 
 def results(calls: list[Call]) -> Iterator[tuple[list[int], Call, Row]]:
-    """Yield (places, call, result) for calls that are priced together: the result has an array per letter."""
+    """Yield (indices in `calls`, a call, result) for each group that is evaluated as one call; results hold arrays."""
     if not isinstance(called(calls[0].thing), Sheet | Formula):
         for place, call in enumerate(calls):
             yield [place], call, call.runs[0]
@@ -249,12 +249,12 @@ def _planned(thing: str, rows: tuple, fixed: tuple, free: tuple) -> tuple[Sheet,
 
 
 def is_array(thing: str) -> bool:
-    """Return True if many calls of a thing can be one call with arrays: a sheet, a formula, a step or a service."""
+    """Return True if the thing of this name accepts arrays: a sheet, a formula, a serving step or a service."""
     return isinstance(called(thing), Sheet | Formula | Step)
 
 
 def shown(x) -> str:
-    """Return a value as a reader types it: whole numbers without a decimal point."""
+    """Return a value as Python source, with whole numbers without a decimal point: 8.0 becomes "8"."""
     return repr(_plain(x))
 
 
@@ -284,7 +284,7 @@ def _numbered(texts) -> list:
 
 @cache
 def row_of(said: tuple) -> Row | Formula:
-    """Return the table row, or the formula, that a call names by position."""
+    """Return the table row or formula that a tuple of `Call.rows` stands for, such as ("accelerators", "h100")."""
     kind, key, *more = said
     if kind == "shape":
         return tables.models.shaped(**dict(key))

@@ -1,6 +1,6 @@
-"""Columns that code computes from other columns: layouts from names, pipeline stages, random loads, pass times.
+"""Functions that add columns to measured rows, computed from the other columns, such as a layout from a run's name.
 
-A stanza names such a function in `complete` or `readings`, as `columns:FUNCTION`, and says the reason in `why`.
+The file of a measured set names one in `complete` or `readings`, as `columns:FUNCTION`, and says the reason in `why`.
 """
 
 import re
@@ -23,9 +23,9 @@ __all__ = [
 
 
 def own_configuration(row: Measurement) -> Measurement:
-    """Return layout and precision of the one configuration named like the row's machine, if several fit.
+    """Return a row of a table of measurements, with layout and precision from the configuration file of its machine.
 
-    The configuration's file name gives them, as in config_XE9680x8H200-SXM-141GB_1x8x2xtp1pp1cp2.sh.
+    Used if several files fit. Their names hold the layout, as in config_XE9680x8H200-SXM-141GB_1x8x2xtp1pp1cp2.sh.
     """
     name = re.sub(r"^\d+x", "", row["system"])  # without the number of machines
     own = [x for x in row["config_matched"].split(";") if name in x]
@@ -38,9 +38,9 @@ def own_configuration(row: Measurement) -> Measurement:
 
 @cache
 def nanotron_stages(layers: int, hidden: int, ffn: int, vocab: int, pp: int) -> tuple[tuple[int, bool, bool], ...]:
-    """Return nanotron's pipeline stages, each as (layers, has the embedding, has the head).
+    """Return how nanotron splits a model into pipeline stages: (blocks, has the embedding, has the head) of each.
 
-    A stage is full once its share of the arithmetic is exceeded; the head counts by its matrix.
+    It fills a stage until its share of the arithmetic is exceeded; the head counts by its matrix.
 
     >>> nanotron_stages(16, 2048, 8192, 131072, 4)
     ((6, True, False), (5, False, False), (5, False, False), (0, False, True))
@@ -57,7 +57,7 @@ def nanotron_stages(layers: int, hidden: int, ffn: int, vocab: int, pp: int) -> 
 
 
 def nanotron_stages_of(row: Measurement) -> Measurement:
-    """Return the blocks of the first, the fullest and the last stage, and the number of stages in use."""
+    """Return a row with added columns: blocks in the first, the fullest and the last stage, and the stages in use."""
     try:
         layers, *sizes, pp = (int(number(row, x)) for x in ("layers", "hidden", "ffn", "vocab", "pp"))
     except ValueError:
@@ -76,7 +76,7 @@ _OF_FIRST = (0.12, 0.99)
 
 
 def nanotron_readings(stanza, rows: list[Measurement]) -> Readings:
-    """Return both readings of each run, of the second and of the first series, since rows do not say which."""
+    """Return two predictions for each nanotron run, because the rows do not say which of two series a run is from."""
     runs = [stanza.call(row).runs[0] for row in rows]
     tensors = np.array([x.received_tensors * (x.microbatches + x.pp - 1) for x in runs])
     stalled = frameworks.nanotron_early.stall_time * tensors
@@ -100,7 +100,10 @@ def _blocks(row: Measurement) -> float:
 
 
 def timed(row: Measurement) -> Measurement:
-    """Return the times of a row's passes, scaled from the same model's nearest row if they were not timed."""
+    """Return a row with the times of its forward and backward passes.
+
+    If they were not timed, they are scaled from the nearest timed row of the same model.
+    """
     near = [x for x in _rows_with_times() if x["model"] == row["model"]]
     if row["t_f_ms"] or not near:
         return {"how": ""}
@@ -152,11 +155,11 @@ def _steepen(loads, left, tokens):
 
 @cache
 def uneven_loads(experts, top_k, tokens, ways, exponent, deal=_level, draws=32):
-    """Return the tokens of each expert on the fullest device, one row per draw of loads from a power law.
+    """Draw uneven loads of experts from a power law; return the tokens of each expert on the fullest of `ways` devices.
 
-    Loads are drawn with density x^-exponent, scaled, rounded, and limited to all tokens for one expert, as in
-    AIConfigurator's benchmark (power_law_logits_v3). `deal` assigns the tokens lost to rounding: by default to the
-    devices in turn, and there to the emptiest expert.
+    Each of `draws` is a row. Loads have density x^-exponent and are scaled, rounded, and limited to all tokens for one
+    expert, as in AIConfigurator's benchmark (power_law_logits_v3). `deal` assigns the tokens lost to rounding: by
+    default to the devices in turn, and there to the emptiest expert.
 
     >>> loads = uneven_loads(experts=128, top_k=8, tokens=16384, ways=16, exponent=1.2)
     >>> loads.shape, float(round(loads.sum(axis=1).mean() / (16384 * 8 / 16), 1))
@@ -172,7 +175,7 @@ def uneven_loads(experts, top_k, tokens, ways, exponent, deal=_level, draws=32):
 
 
 def drawn_loads(row: Measurement) -> dict[str, str]:
-    """Return averages over the draws: tokens of the fullest device, its active experts, and their blocks of rows."""
+    """Return means over random draws, for the fullest device: tokens, active experts, and blocks of rows they fill."""
     if not row["distribution"].startswith("power_law_"):
         return {}
     tokens, top_k, experts, ep = (number(row, x) for x in ("num_tokens", "topk", "num_experts", "moe_ep_size"))

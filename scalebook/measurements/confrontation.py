@@ -1,10 +1,4 @@
-"""A confrontation: published measurements, the formula's prediction for each, and the errors.
-
->>> from scalebook.measurements import confront
->>> result = confront("batch1_floor")
->>> result.summary["rows"], bool((result.predicted >= result.measured).all())
-(120, True)
-"""
+"""A confrontation: a set of published measurements, the prediction for each, and the errors."""
 
 import html
 from collections import Counter
@@ -34,10 +28,10 @@ TIMES = ("s", "ms", "us", "µs", "d")
 
 
 class Priced(NamedTuple):
-    """Predictions and, in the same unit, simpler estimates to compare them with.
+    """Predictions for the rows of a set and, in the same unit, two simpler estimates to compare them with.
 
-    `roofline` is the time or rate of the devices at their peaks; measurements with caches may exceed it. `peak` is a
-    limit that nothing can beat: a row that beats it is refused.
+    `roofline` is the time or rate with devices at their peaks; a measurement may beat it, because caches help. Nothing
+    can beat `peak`, so a row that does is refused.
     """
 
     predicted: np.ndarray
@@ -46,14 +40,14 @@ class Priced(NamedTuple):
 
 
 class Readings(NamedTuple):
-    """Predictions for each possible reading of incomplete rows, one line per reading, and the probability of each."""
+    """Predictions for rows that may mean several things: one line for each meaning, and its probability."""
 
     predicted: np.ndarray
     chances: np.ndarray
 
 
 class Measured(dict):
-    """A row of a set, by column; `call` is the Python that gives its prediction: imports, and a line after them."""
+    """A measured row, by column. `call` is the Python that predicts it: import lines, then the call."""
 
     def __init__(self, row: Measurement, call_of: Callable[[Measurement], str] | None):
         super().__init__(row)
@@ -79,16 +73,16 @@ class _Read(dict):
 
 @dataclass(frozen=True)
 class Confrontation:
-    """Measurements, and the formula that predicts them.
+    """A set of measurements from one CSV file, and the functions that predict them. Call it to get the `Result`.
 
-    - `predict` takes the kept rows and returns predictions, in `unit`, of the column `measured`: an array, or a Priced.
+    - `predict` takes the kept rows and returns predictions of the column `measured`, in `unit`: an array, or a Priced.
     - `left_out` returns why a row is left out ("" for one that is kept); `group` returns its kind.
     - `calibrated` says which numbers were fitted to which rows; `calibrates` returns True for these rows. The summary
       leaves them out.
     - `optional` columns may be missing in another file. A row without a `row_id` is known by its `id` or its number.
-    - `completed` adds columns that follow from a row's own.
-    - `alike` names a row's group. One number could predict all rows of a group, such as one quantity of a file.
-    - `readings` gives predictions for each possible reading of incomplete rows, with their probabilities.
+    - `completed` adds columns that are computed from the row's other columns.
+    - `alike` names a group of rows, such as all rows of one measured quantity, that one number could predict.
+    - `readings` gives predictions for each possible meaning of incomplete rows, with their probabilities.
     - `call` gives the line of Python whose value is a row's prediction.
     - `why` says in a sentence why a set needs Python of its own.
     """
@@ -125,7 +119,7 @@ class Confrontation:
 
     @cached_property
     def first(self) -> Measured:
-        """The first kept row of the package's file, without pricing any row."""
+        """The first row of the package's file that is not left out, read without predicting anything."""
         rows, _ = read_rows(files("scalebook.measurements") / self.file)
         return next(Measured(row, self.call) for row in map(self.completed, rows) if not self.left_out(row))
 
@@ -206,7 +200,7 @@ class Confrontation:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Rows of a confrontation with predictions, measurements and, if known, roofline; and rows left out, by reason."""
+    """The compared rows with predictions, measurements and any rooflines; `left_out` counts other rows by reason."""
 
     confrontation: Confrontation
     rows: list[Measurement]
@@ -218,14 +212,14 @@ class Result:
 
     @cached_property
     def errors(self) -> np.ndarray:
-        """The error of each row, predicted / measured - 1."""
+        """The error of each row, predicted / measured - 1, as an array."""
         return self.predicted / self.measured - 1
 
     @cached_property
     def single(self) -> np.ndarray:
-        """Errors if a single number predicts every row: a share of the roofline if known, otherwise one value for all.
+        """Errors of a baseline that predicts all rows by one number: a share of the roofline or, without it, one value.
 
-        The number for a row is the best one for the other rows. A single row has none (NaN).
+        The number for a row is the best one for the other rows. If there are no others, the error is NaN.
         """
         known = (np.ones(len(self.rows)) if self.roofline is None else self.roofline) / self.measured
         kinds, found = np.array([self.confrontation.alike(row) for row in self.rows]), np.empty(len(self.rows))
@@ -234,9 +228,10 @@ class Result:
         return found * known - 1
 
     def of(self, picked: np.ndarray) -> dict[str, float]:
-        """Return statistics of |predicted/measured - 1| of some rows; `bias` is the signed mean.
+        """Return statistics of |predicted/measured - 1| over the rows that the mask `picked` selects.
 
-        `single` is the mean error of one number for all rows, fitted on the other rows.
+        `bias` is the signed mean, and `single` the mean error of predicting all rows by one number (see
+        `Result.single`).
         """
         errors = self.errors[picked]
         if not errors.size:
@@ -250,19 +245,19 @@ class Result:
 
     @property
     def summary(self) -> dict[str, float]:
-        """Error statistics of the rows that nothing was calibrated on."""
+        """Error statistics over the rows on which nothing was calibrated: mean, median, 90th percentile, and others."""
         return self.of(~self.fitted)
 
     @property
     def groups(self) -> dict[str, dict[str, float]]:
-        """Error statistics of rows used for calibration, if any, and of each kind of other rows."""
+        """Error statistics by kind of row. Rows used for calibration, if any, are the kind "calibrated on"."""
         kinds = np.array([self.confrontation.group(row) for row in self.rows])
         found = {"calibrated on": self.of(self.fitted)} if self.fitted.any() else {}
         return found | {str(k): self.of((kinds == k) & ~self.fitted) for k in sorted(set(kinds[~self.fitted]))}
 
     @property
     def skill(self) -> str:
-        """A sentence that compares the predictions with one number for all rows."""
+        """A sentence that compares our mean error with the error of predicting every row by one number."""
         s = self.summary
         if "single" not in s:
             return "Of one row no other number can be found."
@@ -276,7 +271,7 @@ class Result:
 
     @cached_property
     def ambiguity(self) -> str:
-        """A sentence on how far the nearest reading is off for rows that can be read in several ways, or ""."""
+        """If rows can be understood in several ways: a sentence on the error of the best reading; otherwise ""."""
         if not self.confrontation.readings:
             return ""
         unseen = np.flatnonzero(~self.fitted)
@@ -297,7 +292,7 @@ class Result:
         return [self.rows[i] | {name: float(column[i]) for name, column in columns.items()} for i in order]
 
     def record(self) -> dict:
-        """Return everything except the rows, for a JSON file."""
+        """Return the statistics of this result as a dict for JSON, without the rows."""
         c = self.confrontation
         said = {"what": c.what, "unit": c.unit, "calibrated": c.calibrated, "sources": list(c.sources)}
         return self.summary | said | {"skill": self.skill, "groups": self.groups, "left_out": self.left_out}
@@ -338,12 +333,9 @@ class Result:
 
 
 def best_share(x: np.ndarray) -> np.ndarray:
-    """Return, for each row, the number s with the least mean of |s·x - 1| over the other rows.
+    """Return, for each value of `x`, the number s with the least mean of |s·x - 1| over the other values.
 
     It is the median of 1/x with weights x.
-
-    >>> best_share(np.array([1.0, 1.0, 1.0, 0.5])).tolist()
-    [1.0, 1.0, 1.0, 1.0]
     """
     if len(x) < 2:
         return np.full(len(x), np.nan)

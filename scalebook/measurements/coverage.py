@@ -1,8 +1,7 @@
-"""Coverage of the prediction intervals: the share of held-out rows inside intervals that promise eight in ten.
+"""Coverage of the prediction intervals: how many measured rows lie inside intervals that promise eight in ten.
 
 `coverage` holds out every set together with all sets of the same table, `coverage_of_devices` a fifth of the rows of
-every set at a time. A row that can be read in several ways counts with its nearest reading, and its interval combines
-all readings by their probabilities.
+every set at a time. If a row can be understood in several ways, its interval combines them by their probabilities.
 """
 
 from functools import cache
@@ -25,7 +24,7 @@ _normal_share = np.vectorize(_NORMAL.cdf, otypes=[float])
 
 
 class Covered(NamedTuple):
-    """Share of rows inside the interval and its median relative width, for a set or for a device (by key)."""
+    """For one set or device: the shares of rows inside, below and above their interval, and its median width."""
 
     name: str
     family: str
@@ -76,7 +75,7 @@ def _covered(off: np.ndarray, ends: Ends) -> dict[str, float]:
 
 @cache
 def coverage() -> tuple[Covered, ...]:
-    """Return the coverage of every set, held out with all of its table: spreads are learnt from the others."""
+    """Return, for each measured set, the share of its rows inside intervals learnt without sets of the same table."""
     found = []
     for letter, sets in letters().items():
         for name in sets:
@@ -86,13 +85,13 @@ def coverage() -> tuple[Covered, ...]:
 
 
 def parts_left_out(name: str) -> list[tuple[int, Evidence]]:
-    """Return the held-out rows of a set, a fifth at a time, each with the number of its fifth."""
+    """Split a set's rows into five random parts, and return the number and the evidence of each part that has rows."""
     return [(part, own) for part in range(PARTS_OF_ROWS) if len((own := held_out_part(name, part)).off)]
 
 
 @cache
 def rows_left_out() -> tuple[tuple[str, Evidence, Ends], ...]:
-    """Return the held-out rows of every set, a fifth at a time, and the interval ends of each."""
+    """Return (set, a fifth of its rows, log ends of their intervals), with the intervals learnt without that fifth."""
     found = []
     for letter, sets in letters().items():
         for name in sets:
@@ -101,7 +100,10 @@ def rows_left_out() -> tuple[tuple[str, Evidence, Ends], ...]:
 
 
 def coverage_of_devices() -> tuple[Covered, ...]:
-    """Return the coverage of each family on each device with enough rows, holding out a fifth of all rows at a time."""
+    """Return the share of rows inside their intervals, by device and family of sets.
+
+    A fifth of all rows is held out at a time. Pairs with few rows are left out.
+    """
     by_device: dict[str, dict[str, list]] = {x: {} for x in (*accelerators, "")}
     for name, own, ends in rows_left_out():
         for device in sorted(set(own.devices.tolist())):

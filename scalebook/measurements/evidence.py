@@ -1,7 +1,7 @@
-"""Evidence from measured rows about uncertain letters: each row's residual, and the elasticities of its prediction.
+"""How wrong each measured row's prediction is, and which uncertain inputs could explain it.
 
-A residual is the log of measured over predicted time (rates are inverted). An elasticity is, by cause, the change of
-the prediction in per cent if the cause moves by one per cent.
+A residual is the log of measured over predicted time (rates are inverted). An elasticity is the change of a prediction
+in per cent if one uncertain input (its cause, such as a device's `kernel_launch`) changes by one per cent.
 
 >>> found = evidence("gemm_llmcompass")
 >>> cause = next(x for x in found.elasticities if str(x) == "a100 matmul_fp16")
@@ -53,17 +53,21 @@ _STEP = 1.001  # a small step, because a share near its peak cannot grow by more
 
 
 def family_of(name: str) -> str:
-    """Return the family of a set (the first, if its rows are of several), or "" for bounds and peers' predictions."""
+    """Return the family that a measured set belongs to, such as "kernels: experts"; "" if it belongs to none.
+
+    Lower bounds and the predictions of other models have none. If a set's rows are of several families, the first
+    counts.
+    """
     return next((family for family, (_, sets) in FAMILIES.items() if name in sets or name in map(whole, sets)), "")
 
 
 def whole(name: str) -> str:
-    """Return the name of the confrontation that a set such as "azure:streams" belongs to."""
+    """Return the name of the confrontation behind the name of a part of it: "azure" for "azure:streams"."""
     return name.partition(":")[0]
 
 
 def rows_of(name: str) -> np.ndarray:
-    """Return a mask of the set's rows in its confrontation: rows of its kind that nothing was calibrated on."""
+    """Return a boolean mask over a confrontation's rows: rows of the set on which nothing was calibrated."""
     result, kind = confront(whole(name)), name.partition(":")[2]
     if not kind:
         return ~result.fitted
@@ -72,7 +76,7 @@ def rows_of(name: str) -> np.ndarray:
 
 
 def are_kin(one: str, other: str) -> bool:
-    """Return True if two sets are from one table by the same authors; they are held out together.
+    """Return True if two sets come from the same table of the same authors. Such sets are held out together.
 
     >>> are_kin("megatron_memory", "megatron_peak"), are_kin("llama3", "narayanan_table1")
     (True, False)
@@ -82,7 +86,7 @@ def are_kin(one: str, other: str) -> bool:
 
 
 class CauseOf(NamedTuple):
-    """An uncertain letter of a device's row, or of a formula if `device` is ""."""
+    """An uncertain input: a quantity of a device's row, such as `kernel_launch`, or of a formula if `device` is ""."""
 
     device: str
     letter: str
@@ -93,12 +97,12 @@ class CauseOf(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Residuals and elasticities of the rows of a measured set, or of a sample spread evenly over its rows.
+    """Residuals of the rows of a measured set (or of an even sample), and elasticities to uncertain inputs.
 
     - `off`: the log of measured over predicted time of each row.
-    - `elasticities`: by cause, the elasticity of each row's prediction.
-    - `readings`: logs of each possible reading of incomplete rows over the prediction, a line each; `chances`: their
-      probabilities.
+    - `elasticities`: by uncertain input, the change in per cent of each row's prediction per per cent of the input.
+    - `readings`: for rows that may mean several things, the log of each meaning's prediction over the one used, a line
+      per meaning; `chances`: their probabilities.
     - `devices`: keys of the rows' devices, "" if unknown.
     - `repeats`: how many rows of the set have the same prediction, such as one machine submitted by many.
     """
@@ -112,27 +116,27 @@ class Evidence:
     repeats: np.ndarray
 
     def only(self, picked: np.ndarray) -> "Evidence":
-        """Return the evidence of the rows that `picked` selects."""
+        """Return the same evidence for only the rows that the mask `picked` selects."""
         elasticities = {cause: elasticity[picked] for cause, elasticity in self.elasticities.items()}
         some = self.readings[:, picked], self.chances[:, picked], self.devices[picked], self.repeats[picked]
         return Evidence(self.name, self.off[picked], elasticities, *some)
 
     @property
     def weights(self) -> np.ndarray:
-        """Weight of each row; a set counts as the square root of its number of distinct predictions."""
+        """Weight of each row. A set with n distinct predictions weighs √n in all, so that no large set dominates."""
         each = 1 / self.repeats
         return each / np.sqrt(max(1, each.sum()))
 
     @property
     def nearest(self) -> np.ndarray:
-        """Residual of each row relative to its nearest reading."""
+        """Residual of each row relative to its best reading: the prediction closest to the measurement."""
         apart = self.off - self.readings
         return np.take_along_axis(apart, np.abs(apart).argmin(0)[None], 0)[0]
 
 
 @cache
 def device_cells() -> dict[int, CauseOf]:
-    """Return the measured cells of the table of accelerators, by the identity of the cell."""
+    """Return all measured values in the table of accelerators: `id` of the table's cell, to device and quantity."""
     found = {}
     for row in accelerators.values():
         whole = accelerators[row.kin[-1]]  # a variant's cell counts for the device it is like
@@ -214,7 +218,7 @@ def _device_of(call: Call | Sum) -> str:
 
 @cache
 def evidence(name: str) -> Evidence:
-    """Return the evidence of a set's rows."""
+    """Compare a measured set (by name) with its predictions. Return the residuals and elasticities of its rows."""
     letter, result, of_it = FAMILIES[family_of(name)][0], confront(whole(name)), np.flatnonzero(rows_of(name))
     c, kept = result.confrontation, [result.rows[i] for i in of_it]
     sign = 1 if c.unit.partition(" ")[0].strip(",") in (*TIMES, "B", "GiB") else -1  # of rates

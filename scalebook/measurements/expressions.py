@@ -1,4 +1,4 @@
-"""Arithmetic over names, as stanzas write it: `"n_gpus / (tp * pp)"`. Nothing in it is run as Python."""
+"""Evaluate arithmetic that data files contain, such as `"n_gpus / (tp * pp)"`. Nothing in it is run as Python."""
 
 import ast
 import math
@@ -16,7 +16,7 @@ Lookup = Callable[[str], float]
 
 
 class Empty(ValueError):
-    """Raised if a name has no value because its cell is empty."""
+    """Raised if a name in an expression has no value because its cell is empty."""
 
 
 def _divisors(x: float, most: float = math.inf) -> list[float]:
@@ -39,9 +39,9 @@ _FUNCTIONS: dict[str, Callable] = {
 
 
 def expression(text: str, value: Lookup):
-    """Evaluate an expression; `value` looks up its names and may return arrays.
+    """Evaluate an expression given as text. `value` is called with each name and returns a number or an array.
 
-    It may hold arithmetic, comparisons, max, min, ceil, round, log2, divisors, and `or` for a name without a value.
+    Arithmetic, comparisons, max, min, ceil, round, log2 and divisors are allowed, and `or` for a name without a value.
     Raises ValueError, naming the expression, for anything else.
 
     >>> expression("n_gpus / (tp * pp)", {"n_gpus": 64, "tp": 8, "pp": 2}.__getitem__)
@@ -97,7 +97,7 @@ def _first(choices, value):
 
 @cache
 def names(text: str) -> tuple[str, ...]:
-    """Return the names that an expression uses, in order."""
+    """Return the names in an expression: ("tp", "pp") for "64 / (tp * pp)"."""
     found = [x for x in ast.walk(_parsed(text)) if isinstance(x, ast.Name) and x.id not in _FUNCTIONS]
     return tuple(dict.fromkeys(x.id for x in sorted(found, key=lambda x: (x.lineno, x.col_offset))))
 
@@ -128,7 +128,7 @@ class _Written(ast.NodeTransformer):
 
 
 def written(text: str, said: Mapping[str, str]) -> str:
-    """Return an expression as Python text, with each name replaced by its text in `said`.
+    """Return an expression as Python text, with each of its names replaced by the text that `said` gives for it.
 
     >>> written("2 * m * n / total", {"m": "64", "n": "128", "total": "run.matmul_time"})
     '2 * 64 * 128 / run.matmul_time'

@@ -1,4 +1,4 @@
-"""Measured speed-ups of new device generations: engine runs on two systems that are otherwise equal."""
+"""Measured speed-ups of new device generations, from pairs of serving runs that differ only in the device."""
 
 import csv
 from collections import defaultdict
@@ -29,10 +29,10 @@ _TIMES = {"tpot": "silicon_tpot_ms", "ttft": "silicon_ttft_ms"}
 
 
 class Pairs(NamedTuple):
-    """Speed-ups of the new system, pair by pair: measured, and predicted by `serve` (`said`).
+    """Pairs of runs on an old and a new device: their measured speed-ups, and what `serve` predicts (`said`).
 
-    `direct` is predicted for all-reduces in which no device waits for another. `rows` are the runs on the old system;
-    `reading` is the share of its step that `serve` attributes to reading memory.
+    `direct` is the prediction for all-reduces in which no device waits for another. `rows` are the runs on the old
+    device. `reading` is the share of its step that `serve` attributes to reading memory.
     """
 
     rows: list[dict[str, str]]
@@ -43,7 +43,7 @@ class Pairs(NamedTuple):
     reading: np.ndarray
 
     def at(self, chosen) -> "Pairs":
-        """Return the pairs selected by a mask."""
+        """Return the pairs that the mask `chosen` selects."""
         rows = [row for row, is_in in zip(self.rows, chosen, strict=True) if is_in]
         return Pairs(rows, *(x[chosen] for x in self[1:]))
 
@@ -88,14 +88,12 @@ def _gains(both, times, old, new):
 
 
 def measured_gains(old: str, new: str, what: str = "tpot") -> np.ndarray:
-    """Return measured speed-ups in `what` ("tpot", "ttft") for pairs of public runs that differ only in the device."""
+    """Return measured speed-ups of `what` ("tpot" or "ttft") for pairs of runs that differ only in the device."""
     return _gains(_both(old, new, what), _alike()[2][what], old, new)
 
 
 def paired(old: str, new: str, what: str = "tpot") -> Pairs:
-    """Return the pairs of published runs on two devices for which `what` ("tpot" or "ttft") was measured.
-
-    Several runs of one kind count by their median. Raises LookupError for a device without such runs.
+    """Return the pairs of published runs on two devices, with measured and predicted speed-ups of "tpot" or "ttft".
 
     >>> pairs = paired("h100", "h200")
     >>> len(pairs.users), [round(float(np.median(x)), 2) for x in (pairs.measured, pairs.said, pairs.direct)]
@@ -112,7 +110,7 @@ def paired(old: str, new: str, what: str = "tpot") -> Pairs:
 
 
 def ratio(letter: str, old: str, new: str, precision: str = "fp8", new_precision: str | None = None) -> float:
-    """Return the ratio of a letter between two devices; peaks are taken at the precision.
+    """Return new over old value of a quantity of two devices, such as "peak_flops", which is taken at the precision.
 
     >>> round(ratio("hbm_bandwidth", "h100", "b200"), 2), round(ratio("peak_flops", "h100", "b200"), 2)
     (2.39, 2.27)

@@ -1,4 +1,4 @@
-"""A reader's own measurements, compared with any callable of the package that takes rows and letters."""
+"""Compare your own measurements with predictions of a sheet, a formula or training_step."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ _MOST = 1e100  # largest prediction over measurement; beyond it even a mean over
 
 @dataclass(frozen=True, eq=False)
 class Own(Result):
-    """The result for a reader's own measurements. `found` has each priced row; `unpriced`, why others have no price."""
+    """The comparison with your own measurements: `found` has each row's result, `unpriced` why others have none."""
 
     found: list[Row] = field(default_factory=list)
     unpriced: list[tuple[str, str]] = field(default_factory=list)
@@ -62,17 +62,17 @@ def _why(row: Row, letter: str) -> str:
 
 
 def confront_own(thing, csv, measured: str = "step_time") -> Own:
-    """Compare the rows of a CSV file with the predictions of a sheet, a formula or training_step.
+    """Compare the rows of your own CSV file with the predictions of a sheet, a formula or training_step.
 
-    `csv` is the path of the file, or a file open for reading text. A column is a letter or a word of the thing (tp,
-    recompute), a row of a table by its stem (`model`, `device`, `link`), a `precision` of the device, or `id`.
-    `measured` is the measured letter, one that the thing answers. Cells are written as everywhere: "2.5 s", or plain
-    numbers in base units; an empty cell means the default. Every other column is taken as known, so the file should not
-    have measured letters besides the one that is compared.
+    `csv` is the path of the file, or a file open for reading text. A column is an input of the thing (such as tp or
+    recompute), a table row by its kind (`model`, `device`, `link`), the device's `precision`, or `id`. `measured` names
+    the column to compare, a quantity that the thing computes. Cells are written as everywhere: "2.5 s", or plain
+    numbers in base units; an empty cell means the default. All other columns are inputs, so leave out other measured
+    results.
 
-    Raises LookupError for an unknown letter and TypeError for something that cannot be called. Raises ValueError,
-    naming file, row and column, if the file cannot be read, if a column or a cell means nothing, or if no row could be
-    priced. A row that reads well but has no price, or no measurement, is left out with its reason.
+    Raises LookupError for an unknown quantity and TypeError for something that cannot be called. Raises ValueError,
+    naming file, row and column, if the file cannot be read, if a column or a cell means nothing, or if no row has a
+    prediction. A single row without a prediction or a measurement is left out, and `unpriced` says why.
 
     >>> from io import StringIO
     >>> from scalebook import training_step

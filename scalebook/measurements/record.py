@@ -1,4 +1,4 @@
-"""`python -m scalebook.measurements.record`, or `make confront`, runs every confrontation and writes the record.
+"""`make confront` compares all sets of measurements with their predictions and writes the errors to two files.
 
 `record.json` in this folder has each set's errors, its worst row, and how many of its rows lie in the interval learnt
 from the other sets. `spreads.toml` in the tables has the spreads that intervals are computed from.
@@ -38,7 +38,7 @@ _HEAD = """# How far what is uncertain may be off: the ends that eight in ten li
 
 @cache
 def recorded() -> dict:
-    """Return the record: the errors of each set, coverage, and peers' errors on the same rows."""
+    """Read record.json: the stored errors of every measured set, interval coverage, and other models' errors."""
     return json.loads((_FOLDER / "record.json").read_text("utf-8"))
 
 
@@ -50,7 +50,7 @@ def _set(result: Result) -> dict:
 
 
 def means(result: Result) -> dict[str, float]:
-    """Return the mean error of each kind of row with enough rows: the set's mean could hide that one kind got worse."""
+    """Return the mean error of each kind of row with enough rows: the set's mean could hide a worse kind."""
     return {k: x["mean"] for k, x in result.groups.items() if k != "calibrated on" and x["rows"] >= LEAST_ROWS}
 
 
@@ -59,13 +59,13 @@ def _rounded(x):
 
 
 def worse(name: str, found: Mapping[str, float], kept: Mapping[str, float]) -> list[str]:
-    """Return, in words, the errors of a set (`found`) that are over a tenth larger than in the record (`kept`)."""
+    """Compare a set's new errors (`found`) with recorded ones (`kept`); return a text for each over a tenth larger."""
     beyond = {x: y * (1 + TOLERANCE) + _SLACK for x, y in kept.items() if x in found}
     return [f"{name}: {x} {found[x]:.2%}, kept {kept[x]:.2%}" for x, most in beyond.items() if found[x] > most]
 
 
 def worse_than_recorded(name: str) -> list[str]:
-    """Run a set and return its errors that are worse than in the record."""
+    """Run a measured set and return a text for each error that is over a tenth larger than in record.json."""
     result, kept = confront(name), recorded()["sets"][name]
     return [
         *worse(name, {x: result.summary[x] for x in FIGURES}, kept),
@@ -74,7 +74,7 @@ def worse_than_recorded(name: str) -> list[str]:
 
 
 def peers() -> list[dict]:
-    """Return the errors of other models' predictions and of ours, on the same rows."""
+    """Return, for each other performance model, its error and ours on the same measured rows."""
     found = []
     for name, what in (("serving_tpot", "time per output token"), ("serving_ttft", "time to the first token")):
         ours, theirs, *_ = yardsticks(confront(name))
@@ -112,7 +112,7 @@ def _named(key: str, figures) -> dict:
 
 
 def record() -> dict:
-    """Run every confrontation and return the record, as `record.json` stores it."""
+    """Run every measured set and return the dict that `record.json` stores: errors, coverage, other models' errors."""
     from .coverage import coverage, coverage_of_devices
 
     groups = {"kernels": lambda x: x.startswith("kernels")} | {f: f.__eq__ for f in FAMILIES}
@@ -127,7 +127,7 @@ def record() -> dict:
 
 
 def write() -> None:
-    """Compute `record.json` and `spreads.toml` anew and write them into the package's folders."""
+    """Compute `record.json` and `spreads.toml` anew and overwrite both files in the package's folders."""
     from .spreads import stanzas
 
     kept = json.dumps(record(), indent=1, ensure_ascii=False) + "\n"
@@ -137,7 +137,7 @@ def write() -> None:
 
 
 def run(arguments: list[str] | None = None) -> str:
-    """Run every confrontation, write all results to files, and return the text of the results (`make confront`)."""
+    """Compare all sets of measurements with predictions, write the files, and return the text of the results."""
     said = main(["--all", "--json", "confront.json"])
     write()
     return said

@@ -1,4 +1,4 @@
-"""Rows of published tables: reading files, numbers in cells, and halves to calibrate on."""
+"""Read the CSV files of published measurements: rows, numbers in cells, and the half of the rows to calibrate on."""
 
 import csv
 import gzip
@@ -20,7 +20,7 @@ SYSTEMS = {f"{x}_sxm": x for x in ("a100", "h100", "h200", "b200", "b300")} | {x
 
 
 def number(row: Measurement, column: str) -> float:
-    """Return a positive number from a row. Raises ValueError, naming row and column, for anything else."""
+    """Return a row's value in a column as a positive number. Otherwise raise ValueError, naming row and column."""
     try:
         value = float(row[column])
         if not 0 < value < np.inf:
@@ -31,12 +31,12 @@ def number(row: Measurement, column: str) -> float:
 
 
 def is_even(row: Measurement) -> bool:
-    """Return True if a row has an even number; such rows are the half to calibrate on."""
+    """Return True if a row's number is even. Where half of a table was used for calibration, it was these rows."""
     return int(re.sub(r"\D", "", row["row_id"]) or 1) % 2 == 0
 
 
 def is_half(*texts: str) -> bool:
-    """Return True if these texts are in the half to calibrate on, by a hash that is always the same."""
+    """Return True if a hash puts these texts in the half to calibrate on. The answer never changes."""
     return int(md5("|".join(texts).encode()).hexdigest(), 16) % 2 == 0
 
 

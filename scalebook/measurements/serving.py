@@ -1,4 +1,4 @@
-"""Runs behind rows of serving.csv: `serve`'s predictions for them, and yardsticks for the errors of these predictions.
+"""What `serve` predicts for the runs in serving.csv, and yardsticks: other errors to compare its errors with.
 
 >>> from scalebook.measurements import confront
 >>> row = confront("serving_tpot").rows[0]
@@ -28,7 +28,7 @@ _COLUMNS = {"silicon_tpot_ms": "tpot_ms", "silicon_ttft_ms": "ttft_ms"}
 
 
 class Run(NamedTuple):
-    """A measured run: model, device, number of devices, users and lengths, as in the row's call."""
+    """A measured serving run: model, device, number of devices, number of users, and lengths in tokens."""
 
     model: str
     device: str
@@ -39,7 +39,7 @@ class Run(NamedTuple):
 
 
 def run_of(row) -> Run:
-    """Return the run behind a row of serving.csv."""
+    """Return the run that a row of serving.csv describes."""
     kept = stanzas()["serving_tpot"]
     call = kept.call(kept.completed(row))
     known = call.letters
@@ -48,17 +48,17 @@ def run_of(row) -> Run:
 
 
 def served_rows(rows, *wanted: str, using=(), **letters) -> dict[str, np.ndarray]:
-    """Return predictions of `serve` for rows, as a dict of letters to arrays.
+    """Return what `serve` predicts for rows of serving.csv: for each `wanted` quantity an array, one value per row.
 
-    Formulas of `using`, and given letters (one value, or one for each row), take precedence over the rows and the
-    sheet. Raises KeyError for a letter that `serve` does not give.
+    Formulas in `using` and values in `letters` (one, or one per row) replace the sheet's and the rows' own. Raises
+    KeyError for a quantity that `serve` does not compute.
     """
     kept = stanzas()["serving_tpot"]
     return kept.results(list(map(kept.completed, rows)), *wanted, using=using, **letters)
 
 
 class Yardstick(NamedTuple):
-    """Median and 90th percentile of |x/measured - 1| over some rows, where x is what `name` says."""
+    """An error to compare ours with: what `name` says, with the median and 90th percentile of |x/measured - 1|."""
 
     name: str
     rows: int
@@ -67,7 +67,7 @@ class Yardstick(NamedTuple):
 
 
 def yardstick(name: str, ratios) -> Yardstick:
-    """Return the yardstick called `name`, from ratios of predicted to measured values."""
+    """Return a Yardstick with this name, from ratios of predicted to measured values."""
     errors = np.abs(np.asarray(ratios, float) - 1)
     return Yardstick(name, len(errors), float(np.median(errors)), float(np.quantile(errors, 0.9)))
 
@@ -84,7 +84,7 @@ def _ratios_of_repeats(groups) -> list[float]:
 
 
 def yardsticks(result: Result) -> list[Yardstick]:
-    """Return yardsticks for the errors of a result of `serving_tpot` or `serving_ttft`.
+    """Return yardsticks for the errors of a `serving_tpot` or `serving_ttft` result: what else gives which error.
 
     First come our errors and AIConfigurator's, on the rows that it can predict. The last but one yardstick is the
     difference between runs of one engine and layout that were measured twice, with other versions or on other days. The

@@ -2,7 +2,7 @@
 
 A search consists of the measured runs with the same model, device, engine version, precision and lengths. It chooses
 the run with the highest predicted throughput per device, among runs whose predicted time per output token times a
-margin is within the target. Layouts are also judged alone, because the number of users can be adjusted later.
+margin is within the target.
 """
 
 from collections import defaultdict
@@ -22,9 +22,10 @@ NEARLY = 1.05  # a target missed by less counts as met: repeated runs differ by 
 
 
 class Choices(NamedTuple):
-    """Number of searches, the share whose choice met the target, and throughput of these over the best measured one.
+    """How well choices by prediction did: number of searches, share that met the target, and throughput of these.
 
-    `rule_met` and `rule_kept` hold for a choice without predictions: the layout with most devices and its fewest users.
+    The throughput is relative to the best measured one. `rule_met` and `rule_kept` say the same of a rule that needs no
+    prediction: take the layout with most devices and its fewest users.
     """
 
     searches: int
@@ -36,10 +37,7 @@ class Choices(NamedTuple):
 
 
 class Layouts(NamedTuple):
-    """Number of layouts that a rule chose, the share that can meet the target, and the throughput these keep.
-
-    A layout's throughput is its highest measured one per device within the target, over the highest of any layout.
-    """
+    """How well a rule chose layouts: their number, the share that can meet the target, and throughput kept."""
 
     chosen: int
     able: float
@@ -79,30 +77,23 @@ def _able(result: Result, tpot: float):
 
 
 def choices(result: Result, tpot: float, margin: float) -> Choices:
-    """Make and judge a choice in each search that has several layouts and a row that met the target `tpot`, in seconds.
+    """Choose a measured run in each search, by predicted times, and judge the choices by the measured ones.
 
-    Searches without a row predicted to meet the target are left out. `result` is the result of `serving_tpot`.
-
-    >>> from scalebook.measurements import confront
-    >>> found = choices(confront("serving_tpot"), tpot=0.02, margin=1.05)
-    >>> found.searches, found.met > 0.9
-    (123, True)
+    A choice must keep `tpot` (s) by prediction with a factor `margin` to spare. Searches with one layout, or in which
+    no run met the target or is predicted to, are left out. `result` is the result of `serving_tpot`.
     """
     return _chosen(result, tpot, margin, result.predicted, _runs(result).predicted)
 
 
 def choices_of_knowing(result: Result, tpot: float, margin: float) -> Choices:
-    """Judge choices made from measured instead of predicted times, with the same margin: its cost alone.
-
-    Users were measured in steps of two, so a margin often costs half of the throughput.
-    """
+    """Judge choices made from measured instead of predicted times: the cost of the margin alone."""
     return _chosen(result, tpot, margin, result.measured, _runs(result).measured)
 
 
 def likely_margin(result: Result, chance: float) -> float:
-    """Return the margin, from the calibration rows, that lets a run meet its target with probability `chance`.
+    """Return the factor that predictions of tpot need so that a run meets its target with probability `chance`.
 
-    A target missed by less than NEARLY counts as met, so the margin is smaller than the interval's end.
+    It is learnt from the calibration rows. A target missed by less than NEARLY counts as met.
     """
     return float(np.quantile((result.measured / result.predicted)[result.fitted], chance) / NEARLY)
 
@@ -125,7 +116,7 @@ def _chosen(result: Result, tpot: float, margin: float, each, rate) -> Choices:
 
 
 def layouts(result: Result, tpot: float) -> dict[str, Layouts]:
-    """Judge the layouts chosen in each search that has several: by prediction, most devices, and fewest devices.
+    """Judge three rules that choose a layout in each search: by prediction, most devices, and fewest devices.
 
     By prediction means the highest throughput per device within the target `tpot`, in seconds. If several layouts have
     the same number of devices, each counts.

@@ -1,6 +1,6 @@
-"""A measured set as data: a CSV file, and a stanza of `stanzas/*.toml` that says how each row becomes a public call.
+"""A measured set described by data: a CSV file, and a table in `stanzas/*.toml` that turns its rows into public calls.
 
-`stanza_keys.toml` explains every key of a stanza.
+`stanza_keys.toml` explains every key of such a table, which we call a stanza.
 """
 
 import itertools
@@ -32,13 +32,13 @@ _PATTERNS = {x.upper(): x for x in _DEVICES}  # of devices, if a stanza gives no
 
 @dataclass(frozen=True, eq=False)
 class Stanza:
-    """A set's stanza, and the calls that its rows stand for."""
+    """The TOML description of a measured set, and the public calls that it makes from the rows."""
 
     name: str
     said: Mapping
 
     def confrontation(self) -> Confrontation:
-        """Return the set as a confrontation."""
+        """Return the set as a `Confrontation`, which compares its measurements with predictions."""
         said, texts = self.said, ("file", "what", "measured", "unit", "calibrated", "why")
         return Confrontation(
             self.name, **{x: said[x] for x in texts if x in said}, sources=tuple(said["sources"]),
@@ -61,7 +61,7 @@ class Stanza:
         return readings
 
     def completed(self, row: Measurement) -> Measurement:
-        """Return a row with the added columns that the stanza computes from other columns."""
+        """Return a row with the columns added that the set's description computes from other columns."""
         new = dict(row)
         for name, how in self.said.get("extract", {}).items():
             new[name] = self._extracted(how, new)
@@ -90,7 +90,7 @@ class Stanza:
         return not case or self._holds({"if": case} if isinstance(case, Mapping) else {"where": case}, row)
 
     def left_out(self, row: Measurement) -> str:
-        """Return why a row is left out, or "" if it is kept."""
+        """Return why a row of the set is not compared with a prediction, or "" if it is."""
         whole = self._whole(row)
         said = {n: x for n, x in whole.items() if n != "at_most"}
         call_of = cache(lambda: self._single(said, row) if "at_most" in whole else _first(self.call(row)))
@@ -123,7 +123,7 @@ class Stanza:
             return True
 
     def group(self, row: Measurement) -> str:
-        """Return the kind of a row."""
+        """Return the kind of a row; errors are reported for each kind."""
         said = self._whole(row)
         keys = {x: self._key(x, row, said) for x in ("device", "framework", "model") if "{" in said.get(x, "")}
         keys["at"] = self._key("precision", row, said)
@@ -132,7 +132,7 @@ class Stanza:
         return said["group"].format_map({**row, **keys})
 
     def calibrates(self, row: Measurement) -> bool:
-        """Return True if something was calibrated on a row."""
+        """Return True if some number of the package was fitted to this row."""
         said = self.said.get("calibrates", [])
         return any(self._calibrates(dict(x), row) for x in (said if isinstance(said, list) else [said]) if x)
 
@@ -152,7 +152,7 @@ class Stanza:
             return False
 
     def predicted(self, rows: list[Measurement]) -> Priced:
-        """Return each row's prediction, and the time or rate of its devices at their peaks."""
+        """Return each row's prediction, and the time or rate that its devices would reach at their peaks."""
         calls = [self.call(row) for row in rows]
         terms = [x for call in calls for x in (call.terms if isinstance(call, Sum) else [call])]
         if floor := self.said.get("floor"):
@@ -170,10 +170,10 @@ class Stanza:
         return Priced(values, *np.array(least).T)
 
     def results(self, rows: list[Measurement], *wanted: str, using=(), **letters) -> dict[str, np.ndarray]:
-        """Return letters of the results of all rows' calls, as arrays.
+        """Return what the rows' calls compute: for each `wanted` quantity an array, one value per row.
 
-        Formulas of `using`, and given letters (one value, or one for each row), take precedence over the calls' own.
-        Raises KeyError for a letter that a result does not have.
+        Formulas in `using` and values in `letters` (one, or one per row) replace the calls' own. Raises KeyError for a
+        quantity that a result does not have.
         """
         given = {n: np.broadcast_to(x, len(rows)) for n, x in letters.items()}
         found = priced_calls([self.call(row) for row in rows], [list(wanted)] * len(rows), using, **given)
@@ -190,7 +190,7 @@ class Stanza:
         return Priced(found[0], *(x if np.isfinite(x).any() else None for x in found[1:]))
 
     def call(self, row: Measurement) -> Call | Sum:
-        """Return the public call that a row stands for, or the sum of several."""
+        """Return the public call that predicts a row, or a sum of several."""
         if (key := tuple(row.values())) not in self._calls:
             self._calls[key] = self._call(row)
         return self._calls[key]
@@ -364,7 +364,7 @@ def _named(text: str) -> Callable:
 
 
 def stanzas(bound: bool = False) -> dict[str, Stanza]:
-    """Return all sets that are data, by name; with `bound`, only sets of lower bounds, which measurements may exceed.
+    """Return the sets that TOML files describe, by name: of measurements or, with `bound`, of lower bounds on them.
 
     >>> "mlperf_training" in stanzas(), list(stanzas(bound=True))
     (True, ['amd_thresholds'])
@@ -378,5 +378,5 @@ def _all() -> dict[str, Stanza]:
 
 
 def confrontations() -> dict[str, Confrontation]:
-    """Return the confrontation of every set that is stated as data, by name."""
+    """Return, by name, the `Confrontation` of every set that a TOML file describes."""
     return {name: x.confrontation() for name, x in stanzas().items()}

@@ -1,15 +1,15 @@
 """Spreads: how far uncertain values may be off, learnt from measured rows.
 
-- A letter of a device (efficiency of products at a precision, a launch, a latency): take the kernel rows whose
-  elasticity to this letter is at least 0.7. For each, compute the value that would make its prediction right. The ends
-  of the spread are the 10th and the 90th percentile, of at least eight rows.
-- A letter that was not measured on a device: the same percentiles of the values of devices in the table, over the
+- A quantity of a device (efficiency of products at a precision, a launch, a latency): take the kernel rows whose
+  elasticity to it is at least 0.7. For each, compute the value that would make its prediction right. The ends of the
+  spread are the 10th and the 90th percentile, of at least eight rows.
+- A quantity that was not measured on a device: the same percentiles of the values of devices in the table, over the
   default for such a device. If the table has too few, the kernels priced with the default replace them.
-- A computed letter (`step_time`, `memory`): the residual error that the spreads of the other letters leave unexplained,
+- A computed quantity (`step_time`, `memory`): the residual error that the spreads of the inputs leave unexplained,
   with the row's own set held out. The ends are the smallest interval that leaves a tenth of the rows beyond each end.
 
 Rows used for calibration are left out. A set counts as the square root of its rows, so that no set decides alone. All
-values are logarithms, in which independent causes add up as squares.
+values are logarithms, in which independent errors add up as squares.
 """
 
 from collections.abc import Iterable
@@ -51,7 +51,7 @@ _GROUPS = {
 
 
 def is_rate(letter: str) -> bool:
-    """Return True if a larger value is faster (shares of a peak), False if it is slower (launches, latencies)."""
+    """Return True if a larger value of the quantity is faster (a share of the peak), False if slower (a launch)."""
     kind = letter_of_kind(letter)
     return kind.startswith(("training_", "grouped_")) or kind.endswith(("efficiency", "_whole", "sustained_rate"))
 
@@ -87,7 +87,7 @@ def _implied(found: Evidence) -> dict[CauseOf, np.ndarray]:
 
 
 class HeldOut(NamedTuple):
-    """What is held out while spreads are learnt: whole sets, and one part (by number) of the rows of all sets."""
+    """What to hold out while spreads are learnt: whole sets, and the fifth with this number of the rows of all sets."""
 
     sets: frozenset[str] = frozenset()
     part: int | None = None
@@ -106,18 +106,18 @@ def _parts(name: str) -> np.ndarray:
 
 @cache
 def kept(name: str, part: int | None) -> Evidence:
-    """Return the evidence of a set without one part of its rows."""
+    """Return the evidence of a set without the fifth of its rows that has number `part`."""
     return evidence(name) if part is None else evidence(name).only(_parts(name) != part)
 
 
 def held_out_part(name: str, part: int) -> Evidence:
-    """Return the evidence of one part of a set's rows."""
+    """Return the evidence of one fifth of a set's rows, by the number of the fifth."""
     return evidence(name).only(_parts(name) == part)
 
 
 @cache
 def device_spreads(held_out: HeldOut = NOTHING_HELD_OUT) -> dict[CauseOf, tuple[Ends, int]]:
-    """Return, by device and letter, the log ends learnt from kernel rows, and the number of these rows (if enough)."""
+    """Return, for quantities of devices that enough kernel rows measure: log ends of the spread, and number of rows."""
     found: dict[CauseOf, list] = {}
     for name in _sets(is_kernel=True):
         if name not in held_out.sets and family_of(name) != "kernels: experts":  # no evidence on dense products
@@ -129,7 +129,7 @@ def device_spreads(held_out: HeldOut = NOTHING_HELD_OUT) -> dict[CauseOf, tuple[
 
 @cache
 def typical_spreads() -> dict[str, tuple[Ends, int]]:
-    """Return, by letter, the log ends of its default value and the number of devices that these are learnt from."""
+    """Return, for each quantity that devices have, the log ends of its default's spread and the number of devices."""
     reached: dict[str, list[float]] = {}
     for cause in dict.fromkeys(device_cells().values()):
         letter = letter_of_kind(cause.letter)
@@ -164,7 +164,10 @@ def _stated(cause: CauseOf) -> Ends | None:
 
 
 def tails(found: Evidence, held_out: HeldOut) -> Ends:
-    """Return each row's sum of squared effects of all letters at their interval ends, towards fast and towards slow."""
+    """Return for each row how far uncertain inputs may move its prediction, towards fast and towards slow.
+
+    Both are sums of squared logarithms, with each input at the end of its interval.
+    """
     slow, fast = np.zeros(len(found.off)), np.zeros(len(found.off))
     for cause, elasticity in found.elasticities.items():
         if ends := _of(cause, held_out):
@@ -185,7 +188,7 @@ def _kernels_of(names: Iterable[str]) -> frozenset[str]:
 
 
 def visits_experts(found: Evidence) -> np.ndarray:
-    """Return a mask of the rows of an evidence whose steps compute experts."""
+    """Return a boolean mask of the rows whose steps compute a mixture of experts."""
     return found.elasticities.get(CauseOf("", "experts_time"), np.zeros(len(found.off))) > 0
 
 
@@ -199,9 +202,10 @@ def _apart(name: str, part: int | None, of_experts: bool) -> np.ndarray:
 
 @cache
 def residual_spread(letter: str, held_out: HeldOut = NOTHING_HELD_OUT, of_experts: bool = False) -> Ends:
-    """Return the smallest interval (log ends) of the residual error that leaves a tenth of the rows beyond each end.
+    """Return log ends of the error of a computed quantity that uncertain inputs do not explain.
 
-    The rows of each set are treated as if the set were not used to learn the letters.
+    The interval is the smallest that leaves a tenth of the rows beyond each end. The inputs of a set's rows are taken
+    as if learnt without this set.
     """
     names = [x for x in letters()[letter] if x not in held_out.sets]
     picked = [_apart(x, held_out.part, of_experts) for x in names]
@@ -228,7 +232,7 @@ def _least(off: np.ndarray, moved: np.ndarray, weights: np.ndarray) -> float:
 
 @cache
 def letters() -> dict[str, list[str]]:
-    """Return the names of the sets that measure a computed letter, by letter."""
+    """Return, for each computed quantity such as step_time, the names of the sets that measure it."""
     found: dict[str, list[str]] = {}
     for name in _sets():
         family = family_of(name)
@@ -237,7 +241,7 @@ def letters() -> dict[str, list[str]]:
 
 
 def letter_spreads() -> dict[str, tuple[Ends, int, int]]:
-    """Return, by computed letter, the log ends of its residual error and the numbers of rows and sets behind them."""
+    """Return, for each computed quantity, log ends of its unexplained error, and how many rows and sets it is from."""
     found = {}
     for letter, sets in letters().items():
         rows = [int(_apart(x, None, False).sum()) for x in sets]
@@ -253,7 +257,7 @@ def _line(name: str, ends: Ends, **more: int) -> str:
 
 
 def stanzas() -> str:
-    """Return the text of the file `spreads.toml`, without its header."""
+    """Compute all spreads and return the text of the file `spreads.toml`, without its header."""
     known = device_spreads()
     lines = ["[letters]"]
     constants = {x.letter: y for x, y in known.items() if not x.device} | typical_spreads()

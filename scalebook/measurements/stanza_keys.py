@@ -1,4 +1,4 @@
-"""How the stanzas that describe measured sets are read. `stanza_keys.toml` says what each of their keys means."""
+"""Read the TOML tables (stanzas) that describe measured sets. `stanza_keys.toml` says what each of their keys means."""
 
 import tomllib
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _JOINED = ("letters", "words", "names", "extract", "shape", "labels")  # tables 
 
 
 def joined(first: Mapping, second: Mapping) -> dict:
-    """Return one stanza over another: tables of keys are joined, every other key is the second's."""
+    """Join two stanzas: where both have a key, a nested table is merged, and any other value is the second's."""
     both = {**first, **second}
     for key in _JOINED:
         if key in first and key in second:
@@ -25,7 +25,7 @@ def joined(first: Mapping, second: Mapping) -> dict:
 
 
 def written() -> dict[str, dict]:
-    """Return every stanza of the folder by name, with the keys that it takes over by `like`."""
+    """Return every measured set's TOML description (stanza) by name, with keys that `like` takes from another."""
     said: dict[str, dict] = {}
     for path in sorted(files(__package__).joinpath("stanzas").iterdir(), key=lambda x: x.name):
         if path.name.endswith(".toml"):
@@ -34,7 +34,10 @@ def written() -> dict[str, dict]:
 
 
 def inherited(name: str, said: Mapping) -> dict:
-    """Return a stanza with the keys of those it is like. Raises ValueError, naming it, for an unknown key."""
+    """Return a set's stanza joined with the stanza of the set which its key `like` names.
+
+    Raises ValueError, naming the stanza, for an unknown key or set.
+    """
     own = dict(said[name])
     for part in (own, *own.get("when", ()), *own.get("also", ()), *own.get("parts", ())):
         if strange := next((x for x in part if x not in (*_KEYS, "if", "where")), None):

@@ -1,4 +1,4 @@
-"""Errors of Calculon's memory figures on our sets of measurements, and which nanotron runs are predicted to fit."""
+"""Errors of Calculon's memory figures on our sets of measurements, and which runs of nanotron should fit."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ _SHAPE = ("hidden", "ffn", "heads", "kv_heads", "head_dim", "vocab", "embeddings
 
 
 def calculon(name: str) -> np.ndarray:
-    """Return Calculon's relative errors on the rows of korthikanti_memory.csv that the set `name` confronts."""
+    """Return Calculon's errors, predicted / measured - 1, for a set of measurements in korthikanti_memory.csv."""
     result, found = confront(name), []
     for row in result.rows:
         state, kept = CALCULON[row["model"]]
@@ -39,7 +39,7 @@ def calculon(name: str) -> np.ndarray:
 
 
 def nanotron_verdict(rows, room: float = accelerators.h100.hbm_capacity) -> dict[str, tuple[int, int]]:
-    """Return the counts of runs predicted to fit in `room` bytes and of all runs, for runs that ran and that failed.
+    """Count the runs predicted to fit in `room` bytes, and all runs, for nanotron runs that ran and that failed.
 
     A run may fail for other reasons than memory.
     """

@@ -1,4 +1,4 @@
-"""Search all strategies of a training step, or the letters of a sheet, for the best choices within given limits.
+"""Search all strategies of a training step, or values of any sheet's inputs, for the best within given limits.
 
 >>> from scalebook.inference.tokens import decoding
 >>> from scalebook.tables import accelerators, models
@@ -46,24 +46,23 @@ def search(
 ) -> Search:
     """Price every strategy that can run.  Return the best ones, the Pareto front, and counts of why the others are out.
 
-    `sheet` is a sheet, a formula, or any other `Searchable` (training_step, serve, Calculon's Strategies).  `knowns`
-    are rows (a model, a device, or a list or table of devices, frameworks or engines) and formulas that replace the
-    sheet's own.  `letters` gives all else that is known; a letter that no strategy uses is refused.  A letter or word
-    whose value is a list is searched over that list; of a plain sheet no other is, and `minimize` or `maximize` names
-    the objective.  If a sheet computes the memory that a device holds, it must fit.  A training step needs `devices`,
-    one number or several, and `global_batch`; its `space` lists the defaults.  Its memory keeps below the capacity by
-    `memory_margin`, by default the upper end of the interval of memory.  For `serve`, each layout must serve `rate` or
+    `sheet` is what to search: training_step, serve, a sheet, a formula, or any other `Searchable`.  `knowns` are table
+    rows (a model, a device, a framework or engine, or a list of devices) and formulas that replace the sheet's own.
+    `letters` gives quantities (`seq=8192`) and options (`recompute="full"`); those whose value is a list are searched.
+    For training_step and serve, a default list is searched for the others; `training_step.space` lists it.  A training
+    step needs `devices`, one number or several, and `global_batch`.  For `serve`, each layout must serve `rate` or
     `users`, `devices` is the most that may be used (by default the fewest that serve), and `tpot` and `ttft` are
     targets.
 
-    `against` is the second objective of the Pareto front; less of it is better.  Objectives are letters that the sheet
-    gives; `help` of the sheet lists them.  `subject_to` adds limits ("memory <= 70 GB", "mfu >= 0.4"), which keep no
-    margin; tpot="< 30 ms" is a limit too.  `lift` drops rules and limits by name.  A letter or word that makes no
-    difference to a strategy keeps its first value: no strategy is counted twice.  Ties go to the first strategy.
+    `minimize` or `maximize` names the objective, and `against` the second one of the Pareto front, which is minimized.
+    A plain sheet has no default objective.  `subject_to` adds limits ("memory <= 70 GB", "mfu >= 0.4"); tpot="< 30 ms"
+    is a limit too.  Memory must always fit.  A training step's memory keeps below the capacity by the share
+    `memory_margin`, by default the upper end of its prediction interval.  `lift` drops rules and limits by name.
 
-    The search refuses more than `most` strategies (one core prices a billion in a few minutes).  `executor` is any
-    executor in the style of concurrent.futures; it does not change the result.  If the search is interrupted, or a
-    worker fails, it returns the best so far, and `note` says what is missing.
+    Strategies that differ only in an input without effect count once.  Ties go to the first strategy.  More than `most`
+    strategies are refused (one core prices a billion in a few minutes).  `executor` is any executor in the style of
+    concurrent.futures; it does not change the result.  If the search is interrupted, or a worker fails, it returns the
+    best so far, and `note` says what is missing.
 
     Raises LookupError for unknown names, TypeError for unsuitable arguments, and ValueError if no strategy can run.
 

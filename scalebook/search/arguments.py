@@ -1,4 +1,4 @@
-"""Read the arguments of a `search` call into a `Problem`, and refuse each that makes no sense in one sentence.
+"""Read the arguments of a `search` call into a `Problem`; refuse each that makes no sense with one sentence.
 
 >>> limit("memory <= 70 GB")
 Limit(letter='memory', relation='<=', bound=70000000000.0, name='memory <= 70 GB', margin=0.0)
@@ -28,7 +28,7 @@ _VALUES = 1_000_000  # values of one letter; more are probably a mistake
 
 
 def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, best, letters: Mapping, **more) -> Problem:
-    """Build the `Problem` from the arguments of a call of `search`.  `more` letters join or replace `letters`."""
+    """Turn the arguments of a `search` call into a `Problem`.  `more` adds to `letters` or replaces some of them."""
     _refuse_no_count(best)
     subject_to = _texts("subject_to", subject_to, "memory <= 70 GB")
     lift = _texts("lift", lift, "tp within scaleup_size")
@@ -63,7 +63,7 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
 
 
 def refuse_unused(problem: Problem, letters: Mapping) -> None:
-    """Raise TypeError for a letter of the call that no strategy uses.  The space's default value of it is no harm."""
+    """Raise TypeError if a search call gives a quantity that no strategy uses, unless its value is the default."""
     space = problem.space
     within = {x for f in space.within(problem) for x in needs(f)} | {x for text in space.limits for x in text.split()}
     known = {"memory_margin", "devices", *space.layout, *space.words, *space.needed, *space.follows, *space.offloads}
@@ -103,7 +103,7 @@ def _refuse_no_count(best) -> None:
 
 
 def margins(thing: Searchable, margin=None) -> dict[str, float]:
-    """Return the margin of each letter that the space's own limits leave room above."""
+    """Return how far, as a share, each quantity must stay below the default limits: `margin`, or its interval's end."""
     if margin is None:
         return {n: SPREADS[n].high - 1 for n in thing.space.margins}
     if not thing.space.margins:
@@ -125,9 +125,10 @@ _KINDS = {Framework: "framework", Engine: "engine"}  # rows that a search takes 
 
 
 def each(knowns: tuple, letters: Mapping) -> tuple[list[tuple[tuple, str]], dict]:
-    """Return the known rows once per device of a list or table, with its name (without one once, with ""), and letters.
+    """Return one list of table rows for each device of a list or table, with the device's name, and the keyword values.
 
-    A list or table of frameworks, or of engines, becomes the values of their word.
+    If no list is given there is one list of rows, with the name "".  A list of frameworks or engines becomes the values
+    of the option `framework` or `engine`.
     """
     rest, devices, letters = [], None, dict(letters)
     for x in knowns:
@@ -154,7 +155,10 @@ def each(knowns: tuple, letters: Mapping) -> tuple[list[tuple[tuple, str]], dict
 
 
 def within(thing, letters: Mapping, subject_to) -> tuple[dict, list[str]]:
-    """Take limits out of the letters: tpot="<30 ms" is a target of a service, memory="<= 70 GB" a limit."""
+    """Split a search's keywords into values and limits: memory="<= 70 GB" becomes a text such as "memory <= 70 GB".
+
+    A target of a service, such as tpot="<30 ms", stays a value.
+    """
     left, limits = {}, [*_texts("subject_to", subject_to, "memory <= 70 GB")]
     for name, x in letters.items():
         if not (found := isinstance(x, str) and re.fullmatch(r"\s*([<>])=?\s*(.+)", x)):
@@ -167,7 +171,7 @@ def within(thing, letters: Mapping, subject_to) -> tuple[dict, list[str]]:
 
 
 def sizes_of(thing, letters: dict) -> list[dict]:
-    """Return the letters once for each of several numbers of devices, for a thing whose layout shares them."""
+    """Return a search's keywords once for each number of devices, if `devices` has several and the thing a layout."""
     many = letters.get("devices")
     if isinstance(many, str | Real) or not isinstance(many, Iterable) or not getattr(thing, "space", Space()).layout:
         return [letters]
@@ -227,7 +231,7 @@ def _word(space: Space, name: str, value):
 
 
 def one_number(name: str, value) -> float:
-    """Return the value of a letter as a float.  Raises TypeError unless it is a single number."""
+    """Return a quantity's value, such as 8 or "70 GB", as a float in base units.  Raises TypeError for several."""
     if isinstance(value, (list, tuple, set, np.ndarray)):
         raise TypeError(f"{name} takes a value or a list of values, and {value!r} in it is a list again")
     found = quantity(name, value)
@@ -254,9 +258,9 @@ def _axes(thing: Searchable, minimize, maximize, against) -> tuple[str, str]:
 
 
 def limit(text: str) -> Limit:
-    """Read a limit from its text.  A bare number is in the letter's base unit: bytes, seconds, and 0.4 for 40 %.
+    """Read a limit such as "memory <= 70 GB".  A number alone is in the base unit: bytes, seconds, and 0.4 for 40 %.
 
-    Raises ValueError for another form, and for a bare number that is unlikely to be meant in that unit.
+    Raises ValueError for text of another form, and for a number that is unlikely to be meant in that unit.
     """
     parts = re.fullmatch(r"\s*(\w+)\s*(<=|>=)\s*(.+?)\s*", text)
     if not parts:

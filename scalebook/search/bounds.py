@@ -1,12 +1,4 @@
-"""Lower bounds over all values of letters on axes.  With them a sweep skips strategies that cannot be the best.
-
->>> from scalebook.language import symbol
->>> from .plan import Evaluated, Plan
->>> plan = Plan(["tp", "dp"], {"dp_overlap": (0.0, 1.0)})
->>> place = least_of(plan, (1 - symbol("dp_overlap")) * symbol("dp") + symbol("tp"), {}, plan.letters)
->>> Evaluated(plan, {"tp": np.array([1.0, 2.0]), "dp": np.array([4.0, 2.0])}, 2).value(place)
-array([1., 2.])
-"""
+"""Lower bounds of expressions over all values on search axes, so that a sweep can skip strategies early."""
 
 from collections.abc import Mapping
 
@@ -23,9 +15,9 @@ _NOT_BELOW = ("positive", "nonnegative", "share")  # the signs of letters that a
 
 
 def least_of(plan: Plan, expr: sympy.Basic, formulas: Mapping[str, Formula], letters: Mapping[str, int]) -> int:
-    """Add a lower bound of an expression to the plan and return its place.  The bound depends on no axis.
+    """Add to the plan a lower bound of an expression that holds for all values on its axes.  Return the bound's index.
 
-    It is found by interval arithmetic on the axes' values and on signs of letters; else it is minus infinity.
+    It is found by interval arithmetic on the axes' values and on signs of quantities; else it is minus infinity.
     """
     low, _ = _Between(plan, formulas, letters).ends(expr)
     return plan.constant(-np.inf) if low is None else low

@@ -1,4 +1,4 @@
-"""Results as tables of numbers, for a reader's own library: a dictionary of columns, CSV, or a data frame.
+"""Turn results into tables for your own library: a dictionary of columns, CSV, or a data frame.
 
 >>> class Two(Frame):
 ...     def records(self):
@@ -23,18 +23,18 @@ _LIBRARIES = {"pandas": "DataFrame", "polars": "DataFrame"}
 
 
 class Frame:
-    """Something with `records`: a dictionary of letters and words for each row, in base units."""
+    """Base class of results whose `records` returns one dictionary per row, with values by name in base units."""
 
     def records(self) -> list[dict]:
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, list]:
-        """Return the columns by name, in base units; None stands for what a row does not have."""
+        """Return the columns as lists by name, in base units.  None stands for a value that a row lacks."""
         rows = self.records()
         return {n: [row.get(n) for row in rows] for n in dict.fromkeys(n for row in rows for n in row)}
 
     def to_csv(self, path=None) -> str:
-        """Return the rows as CSV with a line of names, and write them to a file if `path` is given."""
+        """Return the rows as CSV text with a header line, and write them to a file if `path` is given."""
         columns, text = self.to_dict(), io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerows([columns, *zip(*columns.values(), strict=True)])
@@ -43,9 +43,9 @@ class Frame:
         return text.getvalue()
 
     def to_frame(self, library: str | None = None):
-        """Return a data frame of pandas or of polars: of the one that is imported or named, else of the one installed.
+        """Return a data frame of pandas or polars: the named `library`, or else one that is imported or installed.
 
-        Raises ImportError if there is neither.  Sorting, filtering and joining are the library's.
+        Raises ImportError if there is neither.
         """
         if library not in (None, *_LIBRARIES):
             raise ValueError(f"library is 'pandas' or 'polars', not {library!r}")

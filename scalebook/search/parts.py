@@ -1,4 +1,4 @@
-"""Price the parts of a search, in this process or in others, and keep what is priced even if other parts fail."""
+"""Run the tasks of a search, in this process or in others, and keep their results even if some tasks fail."""
 
 import math
 from collections.abc import Callable
@@ -16,15 +16,16 @@ WORKED, WORTH = 16, 64  # with several workers: parts, each at least a 64th of P
 
 
 def check_executor(executor) -> None:
-    """Raise TypeError for an executor without a `submit` method."""
+    """Raise TypeError for an executor that has no `submit` method, as those of concurrent.futures have."""
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise TypeError(f"executor is of concurrent.futures' kind, such as ProcessPoolExecutor(4), not {executor!r}")
 
 
 def tasks(problem: Problem, layouts: int, combinations: int, shared: bool = False) -> list[range]:
-    """Return tasks, ranges of a search's rows, for this number of layouts.  If `shared`, there are more tasks.
+    """Split a search into tasks: ranges of its rows, for the given numbers of layouts and of option combinations.
 
-    Each task has all combinations of words, because their sheets share most of their work.
+    Each task has all combinations of options, because they share most work.  With `shared`, tasks are smaller, so that
+    several workers get some.
     """
     number, on_axes = layouts * problem.in_layout, math.prod(len(problem.letters[x]) for x in problem.on_axes)
     each = on_axes * max(combinations, 1)
@@ -37,14 +38,18 @@ def tasks(problem: Problem, layouts: int, combinations: int, shared: bool = Fals
 
 
 def run(problem: Problem, combinations: list, parts: list, executor, says: str, progress) -> tuple[Priced, int, str]:
-    """Price all parts.  Return the joined result, the number of parts that did not come back, and why."""
+    """Run all tasks of a search.  Return the joined result, the number of tasks that failed, and why ("" if none)."""
     calls = [(price, problem, combinations, x) for x in parts]
     done, why = gathered(calls, executor, says, progress, lambda x: x.count)
     return reduce(lambda a, b: joined(a, b, problem.best), done, EMPTY), len(parts) - len(done), why
 
 
 def gathered(calls: list[tuple], executor: Executor | None, says: str, progress: bool | None, counted: Callable):
-    """Run calls, here or in an executor.  Return results and why any are missing; if all are, raise the first error."""
+    """Run calls `(function, *arguments)`, here or in an executor.  Return the results, and why any are missing or "".
+
+    If all fail, the first error is raised.  `counted` returns the number of strategies in a result, for the progress
+    bar.
+    """
     from tqdm.auto import tqdm
 
     done: dict[Future, Any] = {}

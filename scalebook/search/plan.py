@@ -1,8 +1,8 @@
 """Plan all formulas of a search as one list of operations, each once, and apply it to rows of strategies.
 
-Each value is stored once per combination of the columns and axes that it depends on.  A kernel's time depends on tp and
-batch, so it is priced a few tens of times for millions of strategies.  The letters alone decide the order of additions:
-a strategy's price is the same to the last digit, however many others are priced with it.
+Each value is stored once per combination of the inputs that it depends on.  A kernel's time depends on tp and batch, so
+it is priced a few tens of times for millions of strategies.  The names of inputs alone decide the order of additions,
+so a strategy's price does not change in the last digit if others are priced with it.
 
 >>> plan = Plan(["tp", "dp"], {"dp_overlap": (0.0, 0.5)})
 >>> from scalebook.language import symbol
@@ -28,10 +28,11 @@ _SHARED = 4  # with this many rows a combination or more, a value on axes is eva
 
 
 class Plan:
-    """Operations in order.  Each has the places of its arguments and a bit mask of the columns and axes it depends on.
+    """A list of operations, in the order in which they run.  A value is known by its place, its index in this list.
 
-    `columns` have a value in each row; every row tries all values of the `axes`; `solved` letters are found later.
-    `letters` maps all of these to their places.
+    `columns` name inputs with a value in each row.  `axes` map inputs to the values that every row tries.  `solved`
+    inputs are found later.  `letters` maps all of these names to places.  A bit mask says which of them each operation
+    needs.
     """
 
     def __init__(self, columns: Sequence[str], axes: Mapping[str, tuple[float, ...]], solved: Sequence[str] = ()):
@@ -59,7 +60,7 @@ class Plan:
         return len(self.bits) - 1
 
     def constant(self, value: float | np.generic) -> int:
-        """Return the place of a number or truth value in the plan. A new value is added first."""
+        """Return the place (index) of a constant in the plan, which is added if it is new."""
         value = np.float64(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
         key = (value.dtype.kind, value.tobytes())
         if key not in self._constants:
@@ -68,7 +69,7 @@ class Plan:
         return self._constants[key]
 
     def operate(self, operation: Callable, *args: int) -> int:
-        """Return the place of an operation's result.  An operation on constants is evaluated at once."""
+        """Add an operation on the values at `args` and return its place.  One on constants is evaluated at once."""
         if (operation, args) not in self._known:
             bits = 0
             for x in args:
@@ -82,7 +83,7 @@ class Plan:
         return self._known[operation, args]
 
     def fold(self, operation: Callable, args: Iterable[int]) -> int:
-        """Return the place of several values' sum, product, maximum or minimum, in order of their dependencies."""
+        """Return the place of a sum, product, maximum or minimum of values.  Those with fewest inputs come first."""
         first, *others = sorted(args, key=self._rank)
         for x in others:
             first = self.operate(operation, first, x)
@@ -93,11 +94,11 @@ class Plan:
         return bits > self.in_columns, bits.bit_count()
 
     def is_wide(self, place: int) -> bool:
-        """Return True if the value depends on a search axis or on a solved letter."""
+        """Return True if the value at this place depends on a search axis or on a solved input."""
         return self.bits[place] > self.in_columns
 
     def add(self, expr: sympy.Expr, letters: Mapping[str, int]) -> int:
-        """Add an expression and return its place.  `letters` gives the places of its letters."""
+        """Add a SymPy expression and return the place of its value.  `letters` has the places of its symbols."""
         if id(expr) not in _PROGRAMS:  # by identity: comparing expressions would take longer
             if len(_PROGRAMS) > 1 << 14:
                 _PROGRAMS.clear()
@@ -112,7 +113,7 @@ class Plan:
         return self._added[key][0]
 
     def above(self, places: Iterable[int], but: Callable[[int], bool] = lambda place: False) -> list[int]:
-        """Return, in order, the operations that the values need, not looking past places where `but(place)` is True."""
+        """Return, sorted, the operations that compute the values at `places`, leaving out those where `but` is True."""
         found, todo = set(), list(places)
         while todo:
             x = todo.pop()
@@ -132,7 +133,7 @@ def _power(plan, args):
 
 
 def cases(plan: Plan, args: Sequence[int]) -> int:
-    """Return the place of the first value whose condition holds.  `args` are values and conditions in turn."""
+    """Add a Piecewise and return its place.  `args` are the places of value, condition, value, condition, and so on."""
     found = plan.constant(np.nan)
     for value, holds in reversed(list(zip(args[::2], args[1::2], strict=True))):
         if plan.bits[holds] == 0:
@@ -183,10 +184,10 @@ def _args(expr: sympy.Basic) -> Sequence[sympy.Basic]:
 
 
 class Program(NamedTuple):
-    """An expression as a list of operations.
+    """A SymPy expression as a list of steps to enter into a plan.
 
-    Each step is the function that enters an operation into a plan, and the places of its arguments among the letters,
-    then the constants, then earlier results.
+    Each step is a function that enters an operation, and the indices of its arguments among the symbols, then the
+    constants, then earlier results.
     """
 
     letters: tuple[str, ...]
@@ -196,7 +197,7 @@ class Program(NamedTuple):
 
 @lru_cache(4096)
 def program(expr: sympy.Basic) -> Program:
-    """Turn an expression into a list of operations.  Raises NotImplementedError for one without a counterpart here."""
+    """Turn a SymPy expression into a list of steps.  Raises NotImplementedError for a function that no step can do."""
     nodes = list(_parts(expr, {}))
     letters = [x for x in nodes if x.is_Symbol]
     constants = {x: c for x in nodes if not x.is_Symbol and (c := _constant(x)) is not None}
@@ -217,7 +218,7 @@ _PROGRAMS: dict[int, tuple[sympy.Basic, Program]] = {}  # each beside its expres
 
 
 def numbered(mixed: np.ndarray, span: int) -> tuple[np.ndarray, int]:
-    """Renumber integers below `span` as 0, 1, 2, ... in increasing order; return the numbers and how many there are."""
+    """Replace integers below `span` by their ranks 0, 1, 2, ...; return the ranks and how many integers differ."""
     if span > 16 * len(mixed) + 1024:
         values, inverse = np.unique(mixed, return_inverse=True)
         return inverse, len(values)
@@ -227,16 +228,16 @@ def numbered(mixed: np.ndarray, span: int) -> tuple[np.ndarray, int]:
 
 
 def firsts(inverse: np.ndarray, count: int) -> np.ndarray:
-    """Return, for each number below `count`, the place where it first occurs."""
+    """Return, for each number from 0 to `count` - 1, the index of its first occurrence in `inverse`."""
     first = np.empty(count, np.intp)
     first[inverse[::-1]] = np.arange(len(inverse) - 1, -1, -1)
     return first
 
 
 class Columns:
-    """Rows of letters.  `values` are the distinct values of each letter, in increasing order.
+    """Rows of inputs, stored as codes.  `values` has each input's distinct values, in increasing order.
 
-    Sets of letters are bit masks, in the order of `columns`.
+    Bit masks select inputs, in the order of `columns`.
     """
 
     def __init__(self, columns: Mapping[str, np.ndarray], size: int):
@@ -247,7 +248,7 @@ class Columns:
             self._codes.append((codes, len(self.values[name])))
 
     def key(self, bits: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return each combination's first row, and each row's combination, for the letters in `bits`."""
+        """Return each distinct combination's first row, and each row's combination, for the inputs in `bits`."""
         if bits not in self._keys:
             mixed, span = np.zeros(self.size, np.int64), 1
             for place, (codes, count) in enumerate(self._codes):
@@ -260,14 +261,14 @@ class Columns:
         return self._keys[bits]
 
     def places(self, bits: int, more: int) -> np.ndarray:
-        """Map each combination of the letters in `more` to its combination of the letters in `bits`, a subset."""
+        """Return, for each combination of the inputs in `more`, the number of its combination of those in `bits`."""
         if (bits, more) not in self._maps:
             self._maps[bits, more] = self.key(bits)[1][self.key(more)[0]]
         return self._maps[bits, more]
 
 
 class Evaluated:
-    """A plan applied to rows.  Values are evaluated when asked for, once per combination of their columns."""
+    """A plan applied to rows.  It computes values on demand, once per combination of the inputs that they depend on."""
 
     def __init__(self, plan: Plan, columns: Mapping[str, np.ndarray], size: int):
         self.plan = plan
@@ -278,7 +279,7 @@ class Evaluated:
         self._paths: dict[int, list[int]] = {}
 
     def is_late(self, place: int) -> bool:
-        """Return True if a value depends on axes and has about as many combinations as rows: it is found row by row."""
+        """Return True if a value is computed row by row: it needs axes, and its inputs differ in almost every row."""
         bits = self.plan.bits[place]
         if bits not in self._late:
             own = bits & self.plan.in_columns
@@ -289,13 +290,13 @@ class Evaluated:
         return self._late[bits]
 
     def late(self, place: int) -> list[int]:
-        """Return, in order, the operations of a value that are evaluated row by row."""
+        """Return, in order, the operations behind the value at `place` that are computed row by row."""
         if place not in self._paths:
             self._paths[place] = self.plan.above([place], lambda x: not self.is_late(x))
         return self._paths[place]
 
     def value(self, place: int) -> np.ndarray:
-        """Return a value that is not late.  Its last dimension has one entry per combination of its columns."""
+        """Return a value that is not computed row by row.  The last dimension is over combinations of its columns."""
         if place not in self._values:
             plan, values, columns = self.plan, self._values, self.columns
             for x in plan.above([place], values.__contains__):
@@ -308,13 +309,13 @@ class Evaluated:
         return self._values[place]
 
     def forget(self, places: Iterable[int]) -> None:
-        """Free values that will not be needed again."""
+        """Free the memory of the values at these places."""
         for x in places:
             self._values.pop(x, None)
 
 
 class Block:
-    """A plan applied to a block of rows that is small enough for the core's cache."""
+    """A plan applied to so few rows that the arrays stay in the core's cache."""
 
     def __init__(self, evaluated: Evaluated, rows: np.ndarray):
         self.evaluated, self.rows = evaluated, rows
@@ -322,7 +323,7 @@ class Block:
         self._values: dict[int, np.ndarray] = {}
 
     def value(self, place: int) -> np.ndarray:
-        """Return a value over the axes it depends on, and over the block's rows if it depends on columns."""
+        """Return the value at a place as an array over the axes and, last, the rows; other dimensions have length 1."""
         if place not in self._values:
             plan, values = self.evaluated.plan, self._values
             for x in self.evaluated.late(place):
@@ -341,7 +342,7 @@ class Block:
         return value
 
     def solved(self, values: Mapping[int, np.ndarray]) -> "Block":
-        """Return the same rows with other values of the solved letters."""
+        """Return this block with new `values`, by place, for the inputs that a solver tries."""
         plan = self.evaluated.plan
         block = Block(self.evaluated, self.rows)
         block._values = {x: v for x, v in self._values.items() if not plan.bits[x] & plan.solved} | dict(values)
@@ -349,7 +350,9 @@ class Block:
 
 
 def evaluated(formulas: Mapping, columns: Mapping[str, np.ndarray], constants: Mapping, size: int) -> dict:
-    """Evaluate formulas, in order, at `size` rows.  Return all letters, each of shape [rows]; given ones keep theirs.
+    """Evaluate formulas, in order, at `size` rows.  Return an array of that length for each quantity, by name.
+
+    `columns` has inputs with a value per row, `constants` inputs with one value; formulas for either are skipped.
 
     >>> from scalebook.memory.serving import weight_memory
     >>> columns, constants = {"params": np.array([1e9, 8e9])}, {"weight_bits": 16.0}

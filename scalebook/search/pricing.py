@@ -1,4 +1,4 @@
-"""Price strategies: one task of a search, which another process may run.  It returns the best ones and counts."""
+"""Price strategies.  One task of a search, which may run in another process, returns its best ones and counts."""
 
 import math
 import pickle
@@ -25,9 +25,10 @@ _MOST = np.finfo(float).max  # values of strategies that do not fit are infinite
 
 
 class Priced(NamedTuple):
-    """The best strategies, the Pareto front, and counts.
+    """The result of a task: the best strategies, the Pareto front, and counts of rejected and priced strategies.
 
-    A strategy is a row of five: the two objectives, and its places among the words, the rows and the axes.
+    A strategy is a row of five numbers: the two objectives, and its indices among the combinations of options, the rows
+    and the values on axes.
     """
 
     best: np.ndarray
@@ -49,7 +50,7 @@ def _front(found: np.ndarray) -> np.ndarray:
 
 
 def joined(a: Priced, b: Priced, best: int) -> Priced:
-    """Join the results of two tasks, in either order, and keep the `best` best strategies."""
+    """Join the results of two tasks, and keep the `best` best strategies.  The order of the two does not matter."""
     lowest, front = (np.concatenate(x) for x in ([a.best, b.best], [a.front, b.front]))
     return Priced(_best(lowest, best), _front(front), a.rejected + b.rejected, a.count + b.count)
 
@@ -58,9 +59,9 @@ EMPTY = Priced(_NONE, _NONE, Counter(), 0)
 
 
 def built(problem: Problem, words: dict, offload: bool) -> "_Built":
-    """Build the formulas that a search needs from a strategy's sheet, in order, and its constant letters.
+    """Return the formulas that a search needs for one combination of options, in order, and the constant inputs.
 
-    Raises TypeError for letters that the formulas need and nobody gave, naming rows that the sheet does not use.
+    Raises TypeError for inputs that the formulas need and nobody gave.
     """
     space = problem.space
     searched = [*problem.letters, *space.layout, *space.follows, *space.solved]
@@ -103,7 +104,7 @@ class _Built(NamedTuple):
 
     @property
     def conditions(self) -> list[tuple[Formula, Condition]]:
-        """The domains of its formulas, for a space's `reason`."""
+        """The conditions under which the formulas hold, each with its formula."""
         return [(f, x) for f in self.formulas.values() for x in f.domain]
 
 
@@ -114,7 +115,7 @@ def _idle(knowns, formulas, sheet) -> str:
 
 
 def price(problem: Problem, combinations: list[tuple[int, dict]], places: range) -> Priced:
-    """Run one task: price numbered combinations of words at each of the layout rows in `places`."""
+    """Compute one task: each combination of options on each layout in `places`. Return the best, and counts by rule."""
     found, rejected = EMPTY, Counter()
 
     def reject(name, rows, numbers):
@@ -130,9 +131,10 @@ def price(problem: Problem, combinations: list[tuple[int, dict]], places: range)
 
 
 def each_sheet(planned: "Planned", problem: Problem, slab: Slab, reject: Callable, first: tuple[int, ...] = ()):
-    """Yield the Pricing of each combination of words, and the rows that rules allow; combinations `first` come first.
+    """For each combination of options, yield its `Pricing` and the rows that the rules allow.
 
-    `reject(name, rows, numbers)` counts the strategies that a rule leaves out at some rows.
+    Combinations with the numbers `first` come first.  `reject(rule, rows, numbers)` is called with the rows that a rule
+    forbids and the number of strategies that each stands for.
     """
     evaluated = Evaluated(planned.plan, slab.columns, len(slab.places))
     said, known = {}, {}
@@ -162,7 +164,10 @@ class _Sheet(NamedTuple):
 
 
 class Planned:
-    """A problem with the formulas of all its sheets in one plan, and lower bounds if `has_bounds`."""
+    """A search problem, with the formulas for all combinations of options in one plan.
+
+    If `has_bounds`, the plan also has a lower bound of the objective for each combination.
+    """
 
     def __init__(self, problem: Problem, combinations: list[tuple[int, dict]], has_bounds: bool = False):
         space, axes = problem.space, {n: problem.letters[n] for n in problem.on_axes}
@@ -201,9 +206,9 @@ _PLANS: dict[bytes, Planned] = {}
 
 
 def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None) -> Planned:
-    """Return the Planned of a task.  The next task with the same problem (or the same `of`, if given) reuses it.
+    """Return the `Planned` of a task.  A second task with the same problem (or the same `of`, if given) reuses it.
 
-    So does the next number of devices, because in a layout that number is a column.
+    So does a task with another number of devices, because a layout has that number as a column.
     """
     letters = {n: x for n, x in problem.letters.items() if n not in problem.space.layout}
     fixed = {n: x for n, x in problem.fixed.items() if n not in problem.columned}
@@ -216,14 +221,14 @@ def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None)
 
 
 class Pricing:
-    """Price one sheet on the rows of a slab."""
+    """Prices one combination of options on a slab, a batch of a search's rows."""
 
     def __init__(self, problem: Problem, sheet: _Sheet, evaluated: Evaluated, slab: Slab, parts: list[np.ndarray]):
         self.problem, self.sheet, self.evaluated, self.slab, self.parts = problem, sheet, evaluated, slab, parts
         self.plan = evaluated.plan
 
     def allowed(self, rows, reject, said):
-        """Return the rows that the rules about words and the domains of formulas allow, and count the others."""
+        """Return the `rows` that the rules and the formulas' domains allow; `reject` counts the others by rule."""
         # if offloading is searched, the limits decide where there is room for it
         words = self.sheet.words | {"offload": self.problem.always_offloads}
         key = "rules", *self.problem.judged_by(words)
@@ -253,7 +258,7 @@ class Pricing:
         return rows[holds]
 
     def best(self, rows, found, reject):
-        """Price rows with all combinations of the axes, and join the best strategies and the front to `found`."""
+        """Price rows with all combinations of values on axes.  Return `found` joined with the best and the front."""
         for part in self.slices(len(rows)):
             block = Block(self.evaluated, rows[part])
             if self.problem.space.solve:
@@ -271,12 +276,12 @@ class Pricing:
         return found
 
     def slices(self, number):
-        """Split a number of rows into parts whose combinations with the axes fit a core's cache."""
+        """Split `number` rows into slices so short that all their strategies fit a core's cache."""
         step = max(1, BLOCK // math.prod(self.plan.shape))
         return [slice(start, start + step) for start in range(0, number, step)]
 
     def valued(self, block, fits):
-        """Return the first objective, infinite where a strategy does not fit, and the second objective."""
+        """Return both objectives of a block's strategies.  The first is infinite where a strategy does not fit."""
         first, second = (block.value(self.sheet.letters[x]) for x in self.problem.axes)
         first = -first if self.problem.is_rising else first
         second = first if len(set(self.problem.axes)) == 1 else second
@@ -285,7 +290,7 @@ class Pricing:
         return values, np.broadcast_to(second, (*second.shape[:-1], len(block.rows)))
 
     def records(self, block, values, second, flat):
-        """Return result rows for entries of a block, given by their flat indices."""
+        """Return the strategies at flat indices of a block as rows of five numbers (see `Priced`)."""
         index = np.unravel_index(flat, block.shape)
         second = np.broadcast_to(second, block.shape)[index]
         axis = flat // block.shape[-1]  # rows are the last dimension of a block, but precede axes in the space
@@ -311,7 +316,7 @@ class Pricing:
     def fitting(self, block):
         """Return where strategies fit: they repeat no other, have values, and are within all limits.
 
-        Return also, for each row, how many have values, and how many each condition leaves out.
+        Also return, for each row, how many strategies have values, and how many each condition leaves out.
         """
         fits = np.ones((*(1,) * len(self.plan.shape), len(block.rows)), bool)
         for part in self.parts:

@@ -1,4 +1,4 @@
-"""The problem of a search, and its strategies: words, layouts of devices, and letters with few values."""
+"""The problem of a search and its strategies: combinations of options, device layouts, and values of other inputs."""
 
 import itertools
 import math
@@ -23,9 +23,9 @@ LOOKED, COUNTED = 1 << 15, 1 << 10  # rows that an estimate samples, and rows wh
 
 
 class Limit(NamedTuple):
-    """An upper ("<=") or lower (">=") limit on a letter, by a number or by another letter.
+    """An upper ("<=") or lower (">=") limit on a quantity, by a number or by another quantity.
 
-    The letter is `margin` larger than its value: 0.06 says that 75 GB need 79.5 GB.
+    With `margin` 0.06, a value of 75 GB counts as 79.5 GB.
     """
 
     letter: str
@@ -37,7 +37,11 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """The arguments of a search, small enough to send to another process."""
+    """The arguments of a search, small enough to send to another process.
+
+    A row of a search is a layout with values of the inputs in `in_rows`; each row tries all values of those in
+    `on_axes`.
+    """
 
     sheet: Searchable
     knowns: tuple
@@ -74,17 +78,17 @@ class Problem:
 
     @property
     def columned(self) -> tuple[str, ...]:
-        """The letters that have a value of their own in each row of the search; letters on axes have none."""
+        """The names of the inputs that have a column of values, one per row of the search."""
         devices = ("devices",) if self.space.layout else ()  # the same for all rows, except in a sweep
         return tuple(dict.fromkeys([*self.space.layout, *devices, *self.in_rows, *self.space.follows]))
 
     @property
     def in_layout(self) -> int:
-        """Number of rows per layout."""
+        """Number of rows that each layout of devices has in the search."""
         return math.prod(len(self.letters[x]) for x in self.in_rows)
 
     def columns(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Add the letters that follow from these columns."""
+        """Return the columns, together with columns for inputs that follow from them."""
         columns = dict(columns)
         for name, follows in self.space.follows.items():
             columns[name] = called_with(follows, {**self.values, **columns})
@@ -95,22 +99,22 @@ class Problem:
         return tuple(words[n] for n in self.judged)
 
     def first(self, name: str) -> Any:
-        """Return the value that a letter or word keeps where it makes no difference."""
+        """Return the value that an input keeps in strategies where it has no effect: its first, or 0 for an offload."""
         values = self.words.get(name) or self.letters[name]
         return 0.0 if name in self.space.offloads and 0.0 in values else values[0]
 
     def offloads(self, letters: Mapping[str, tuple]) -> bool:
-        """Return True if any of the letters' values, or a value that is fixed in the search, offloads something."""
+        """Return True if a value in `letters`, or one that the search fixes, moves something out of device memory."""
         return any(x for n in self.space.offloads for x in (*letters.get(n, ()), self.fixed.get(n, 0)))
 
     @property
     def always_offloads(self) -> bool:
-        """Return True if every strategy offloads something."""
+        """Return True if every strategy moves something out of device memory."""
         return any(self.fixed.get(n, 0) or 0.0 not in self.letters.get(n, (0.0,)) for n in self.space.offloads)
 
 
 def word_combinations(problem: Problem) -> list[dict]:
-    """Return the combinations of words in order, except combinations that repeat another for every layout."""
+    """Return all combinations of the searched options, except repetitions: those that equal another in every layout."""
     found = [dict(zip(problem.words, x, strict=True)) for x in itertools.product(*problem.words.values())]
     kept = {key for key, (x, _) in _kinds(problem, found).items() if all(y.any() for y in distinct(problem, x))}
     return [x for x in found if problem.judged_by(x) in kept]
@@ -125,9 +129,10 @@ def _kinds(problem: Problem, combinations: list[dict]) -> dict[tuple, tuple[dict
 def distinct(
     problem: Problem, words: Mapping, slab: "Slab | None" = None, said: dict | None = None
 ) -> list[np.ndarray]:
-    """Return which strategies repeat no other, as boolean arrays that must all hold; no two depend on the same axis.
+    """Return boolean arrays that select the strategies which repeat no other: all of the arrays must hold.
 
-    Without a slab they cover only what words decide.  `said` caches truth values for the same rows and other words.
+    Each has a dimension for rows and one per axis, and no two depend on the same axis.  If no slab of rows is given,
+    they cover only what options decide.  `said` caches results for the same rows and other options.
     """
     axes, v, said = len(problem.on_axes), dict(words), {} if said is None else said
     if slab is not None:
@@ -160,14 +165,14 @@ def distinct(
 
 
 def counts(problem: Problem, parts: list[np.ndarray]) -> np.ndarray:
-    """Return how many strategies each row stands for, from the arrays of `distinct`.  Shape [rows]."""
+    """Return how many strategies each row stands for.  `parts` is what `distinct` returned.  Shape [rows]."""
     total = reduce(np.multiply, [_flat(x).sum(1) for x in parts])
     free = [len(problem.letters[n]) for i, n in enumerate(problem.on_axes) if all(x.shape[i + 1] == 1 for x in parts)]
     return total * math.prod(free)
 
 
 def nonempty(parts: list[np.ndarray]) -> np.ndarray:
-    """Return which rows stand for at least one strategy, from the arrays of `distinct`.  Shape [rows], dtype bool."""
+    """Return which rows stand for any strategy.  `parts` is what `distinct` returned.  Shape [rows], dtype bool."""
     return reduce(np.logical_and, [_flat(x).any(1) for x in parts])
 
 
@@ -176,9 +181,9 @@ def _flat(part: np.ndarray) -> np.ndarray:
 
 
 def layouts(problem: Problem) -> np.ndarray:
-    """Return all combinations of the layout's letters, one per row; without a layout one empty row.
+    """Return all ways to lay out the devices, one per line, with a column for each input in `space.layout`.
 
-    The last letter takes the devices that the others leave.
+    The last input takes the devices that the others leave.  If `space.layout` is empty, there is one empty line.
     """
     space, devices = problem.space, problem.values.get("devices")
     if not space.layout:
@@ -195,7 +200,7 @@ def layouts(problem: Problem) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Slab:
-    """Rows that a search evaluates together: `columns` of letters, and the rows' places among all rows."""
+    """A batch of a search's rows: `columns` of their inputs, and their numbers among all rows (`places`)."""
 
     columns: dict[str, np.ndarray]
     places: np.ndarray
@@ -216,7 +221,10 @@ def _candidates(problem: Problem, layouts: np.ndarray, places: np.ndarray) -> Sl
 
 
 def ruled(problem: Problem, slab: Slab, words: Mapping):
-    """Yield the name of each rule that a row breaks and a mask of rows that keep it; rules about words need `words`."""
+    """Yield, for each rule that some row of a slab breaks, its name and a mask of the rows that keep it.
+
+    With `words`, one combination of options, only rules about options are checked; otherwise only the others.
+    """
     for rule in problem.space.rules:
         is_of_words = not set(problem.space.words).isdisjoint(rule.needs)
         if rule.name not in problem.lifted and is_of_words == bool(words):
@@ -226,7 +234,7 @@ def ruled(problem: Problem, slab: Slab, words: Mapping):
 
 
 def looked_through(problem: Problem, layouts: np.ndarray, places: range) -> Iterator[tuple[Slab, dict[str, Slab]]]:
-    """Yield, some at a time, the rows that pass all rules about letters, and by rule the rows that it rejects."""
+    """Yield, in batches (slabs), the rows that pass all rules but those on options, and the rejected rows by rule."""
     for place in range(places.start, places.stop, CANDIDATES):
         slab = _candidates(problem, layouts, np.arange(place, min(place + CANDIDATES, places.stop)))
         slab = slab.take(nonempty(distinct(problem, {}, slab)))
@@ -239,7 +247,7 @@ def looked_through(problem: Problem, layouts: np.ndarray, places: range) -> Iter
 
 
 def stand_for(problem: Problem, slab: "Slab", combinations: list[dict]) -> np.ndarray:
-    """Count the strategies that each row stands for, over all combinations of words."""
+    """Count the strategies that each row of a slab (a batch of rows) stands for, over all combinations of options."""
     said: dict = {}
     kinds = _kinds(problem, combinations).values()
     return sum(number * counts(problem, distinct(problem, words, slab, said)) for words, number in kinds)
@@ -248,7 +256,7 @@ def stand_for(problem: Problem, slab: "Slab", combinations: list[dict]) -> np.nd
 def slabs(
     problem: Problem, layouts: np.ndarray, places: range, combinations: list[dict], rejected: Counter
 ) -> Iterator[Slab]:
-    """Yield the rows that the rules allow, some at a time, and count the rejected strategies."""
+    """Yield the rows that all rules but those on options allow, in batches; count the others by rule in `rejected`."""
     waiting, size = [], SLAB * (8 if problem.space.solve else 1)  # solved letters are evaluated many times
     for slab, out in looked_through(problem, layouts, places):
         for name, x in out.items():
@@ -262,7 +270,7 @@ def slabs(
 
 
 def parted(slab: "Slab", size: int) -> Iterator["Slab"]:
-    """Split a slab into parts of at most `size` rows."""
+    """Split a slab (a batch of a search's rows) into slabs of at most `size` rows."""
     for first in range(0, len(slab.places), size):
         yield slab.take(slice(first, first + size))
 
@@ -275,7 +283,7 @@ def together(slabs: list[Slab]) -> Slab:
 
 
 def about(problem: Problem, whole: np.ndarray, combinations: list[dict]) -> tuple[int, bool]:
-    """Return how many strategies the rules allow, by a random sample if there are many, and whether this is exact."""
+    """Return how many strategies the rules allow, and whether this is exact: large searches are sampled at random."""
     number, random = len(whole) * problem.in_layout, np.random.default_rng(0)
     places = np.arange(number) if number <= LOOKED else random.integers(number, size=LOOKED)
     slab, share = _candidates(problem, whole, places), max(number / LOOKED, 1)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from scalebook.language import NOTATION, Formula, Row
+from scalebook.language import NOTATION, Cell, Formula, Row
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.language.units import show
 
@@ -18,7 +18,7 @@ __all__ = ["Devices", "Found", "Neighbours", "Search"]
 
 
 class Found:
-    """One strategy.  Its letters, its words and the two values it was ranked by are attributes."""
+    """One strategy of a search.  Its inputs and the two objectives are attributes, such as `found.tp`."""
 
     def __init__(self, search: "Search", record: Iterable[float]):
         problem = search.problem
@@ -43,7 +43,7 @@ class Found:
 
     @property
     def knowns(self) -> dict:
-        """Letters and words to pass to the sheet by keyword.  Letters that the sheet does not use are left out."""
+        """The strategy's inputs, to pass to the searched sheet by keyword."""
         solved = self._problem.space.solved
         return self._call_letters | {n: float(self.row[n]) for n in solved}
 
@@ -53,22 +53,31 @@ class Found:
 
     @cached_property
     def row(self) -> Row:
-        """Everything that the sheet computes for this strategy."""
+        """Everything that the searched sheet computes for this strategy."""
         return self._problem.sheet(*self._problem.knowns, **self._call_letters)
+
+    @cached_property
+    def billed(self) -> dict[str, Cell]:
+        """All quantities of the row. Days, energy and dollars of training are those of its bill, with failures."""
+        bill = getattr(self.row.answer, "bill", None)
+        return self.row.cells | (bill.row.cells if bill else {})
 
     @cached_property
     def assumed(self) -> dict[str, list[str]]:
         """The letters shown that rest on cells which no data sheet prints, each with the names of these cells."""
         rows = (x for x in self._problem.knowns if isinstance(x, Row))
         known = {n for row in rows for n, cell in row.cells.items() if cell.is_assumed}
-        cells = self.row.cells if known else {}
+        cells = self.billed if known else {}
         shown = [n for n in dict.fromkeys([*self._problem.axes, *self._problem.space.shown]) if n in cells]
         rests = {n: sorted(x for x in known & {n, *cells[n].letters} if cells[x].is_assumed) for n in shown}
         return {n: x for n, x in rests.items() if x}
 
     def _said(self, letters) -> list[str]:
         """Return the values of letters as text, marked if they rest on assumed cells."""
-        values = {**{n: self.row[n] for n in letters if n not in self.values and n in self.row}, **self.values}
+        values = {
+            **{n: self.billed[n].value for n in letters if n not in self.values and n in self.billed},
+            **self.values,
+        }
         said = {n: show(values[n], NOTATION[n].unit) for n in letters if n in values}
         return [f"≈ {said[n]}" if n in self.assumed else said.get(n, "") for n in letters]
 
@@ -78,7 +87,7 @@ class Found:
 
     @property
     def call(self) -> str:
-        """The call that gives this strategy's row, as text.  Positional arguments are shown as `...`."""
+        """The call that returns this strategy's row, as text.  Positional arguments are shown as `...`."""
         said = ", ".join(f"{n}={x:g}" if isinstance(x, float) else f"{n}={x!r}" for n, x in self.knowns.items())
         return f"{self._problem.sheet.name}(..., {said})"
 
@@ -121,7 +130,7 @@ def _digits(place: int, names: tuple[str, ...], letters: dict) -> tuple[int, dic
 
 
 class Best(list):
-    """The best strategies, as a list.  An index beyond its end raises IndexError with the reason."""
+    """A list of the best strategies.  An index beyond its end raises IndexError with the reason."""
 
     def __init__(self, strategies, note: str):
         super().__init__(strategies)
@@ -140,8 +149,8 @@ class Search(Frame):
 
     - `best`: the best strategies in order, each with a `row`.
     - `pareto`: the strategies that no other strategy beats in both objectives.
-    - `rejected`: the number of strategies that each rule, formula without a value, or limit leaves out. Each strategy
-      is counted once, under the first of these.
+    - `rejected`: how many strategies each rule, limit, or formula without a value leaves out. Each strategy is counted
+      once, under the first of these.
     - `count`: the number of strategies that have a price. `seconds`: how long the search took.
     - `note`: what is missing, and why, unless the search `is_whole`. `device`: its name, if several were searched.
     """
@@ -158,11 +167,11 @@ class Search(Frame):
 
     @property
     def fitting(self) -> int:
-        """Number of strategies within all limits."""
+        """The number of strategies within all limits."""
         return self.count - sum(self.rejected.get(x.name, 0) for x in self.problem.limits)
 
     def neighbours(self, place: int = 0):
-        """List each single change to a strategy, by default the best: its cost, and why it is worse or impossible."""
+        """List all single changes to one of the best strategies: what each costs, and why it is worse or impossible."""
         return Neighbours(self.best[place]._search, self.best[place])
 
     # Showing
@@ -178,7 +187,7 @@ class Search(Frame):
 
     @property
     def remark(self) -> str:
-        """A sentence from the space about the strategies that were left out, or ""."""
+        """A sentence on the rejected strategies that a reader should know, or ""."""
         return self.problem.space.remark(self.problem, self.rejected)
 
     @property
@@ -190,14 +199,14 @@ class Search(Frame):
         return dict.fromkeys([*names, *several])
 
     def records(self) -> list[dict]:
-        """Return the best strategies as dictionaries: device, objectives, letters, words and what else is shown.
+        """Return the best strategies as one dictionary each: device, objectives, inputs, and whatever else is shown.
 
-        `assumed` names the cells of the device that no data sheet prints and that what is shown rests on.
+        `assumed` names the device's cells that no data sheet prints and that a shown value rests on.
         """
         more = [n for n in ("devices", *self._shown) if n not in self.problem.axes]
         return [
             ({"device": x.device} if x._search.device else {})
-            | x.values | x.letters | x.words | {n: x.row.get(n) for n in more}
+            | x.values | x.letters | x.words | {n: x.billed[n].value if n in x.billed else None for n in more}
             | ({"assumed": _cells_of([x])} if x.assumed else {})
             for x in self.best
         ]  # fmt: skip
@@ -206,7 +215,7 @@ class Search(Frame):
     def _shown(self) -> tuple[str, ...]:
         """The letters that a space shows next to choices, if the first of them has a value."""
         shown = tuple(n for n in self.problem.space.shown if n not in self.problem.axes)
-        return shown if shown and self.best and any(shown[0] in x.row for x in self.best) else ()
+        return shown if shown and self.best and any(shown[0] in x.billed for x in self.best) else ()
 
     def _tables(self):
         axes, shown = dict.fromkeys(self.problem.axes), self._shown
@@ -251,9 +260,9 @@ def _order(problem):
 
 
 class Devices(Search):
-    """The joined result of one search on several devices: `searches`.  Each strategy found has a `device`.
+    """The joined result of one search on several devices; `searches` has each.  A strategy found has a `device`.
 
-    `without` says of each device that is left out why.
+    `without` says for each device without any strategy why.
     """
 
     def __init__(self, searches: list[Search], without: dict[str, str], left: list[str]):
@@ -306,10 +315,10 @@ class Devices(Search):
 
 
 class Neighbours:
-    """Single changes to a strategy: the possible ones first, from the best objective on, then the impossible ones.
+    """Single changes to a strategy.  Possible changes come first, best objective first, then impossible ones.
 
-    `steps` are triples: what changes, the value of the objective (None if the step is impossible), and why it is worse:
-    which part of the objective grows, or which rule forbids it.
+    `steps` are triples: what changes; the value of the objective (None if impossible); and why it is worse, such as the
+    part of the objective that grows or the rule that forbids it.
     """
 
     def __init__(self, search: Search, found: Found):

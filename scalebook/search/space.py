@@ -1,4 +1,4 @@
-"""The interface between a search and the things it can search, and the description of their strategies.
+"""What a search needs to know of the things that it can search, and of their strategies.
 
 >>> from scalebook.training import training_step
 >>> isinstance(training_step, Searchable), training_step.space.axes
@@ -22,7 +22,7 @@ __all__ = ["NothingFits", "PlainSheet", "Searchable", "Space", "called_with", "d
 
 
 class NothingFits(ValueError):
-    """The question is clear, but no strategy can run, or the model does not fit."""
+    """Raised if a search is well posed, but no strategy can run or the model does not fit."""
 
 
 def divisors(number: float) -> tuple[int, ...]:
@@ -31,12 +31,12 @@ def divisors(number: float) -> tuple[int, ...]:
 
 
 def called_with(f: Callable, values: Mapping) -> Any:
-    """Call a function with the values its parameters are named after.  Return None if one of them is unknown."""
+    """Call a function with the `values` that its parameters name.  Return None if one of them is missing."""
     return f(*(values[x] for x in needs(f))) if all(x in values for x in needs(f)) else None
 
 
 def needs(f: Callable) -> tuple[str, ...]:
-    """Return the letters and words that a condition depends on: the names of its parameters."""
+    """Return the names of a function's parameters: the inputs that a condition depends on."""
     return f.__code__.co_varnames[: f.__code__.co_argcount]
 
 
@@ -48,40 +48,40 @@ def _nothing(*_) -> dict:
 class Space:
     """The strategies that a search goes through, for anything that has a `space`.
 
-    What is searched, and in which order:
+    What is searched, and in which order ("quantities" have numbers as values, "options" names):
 
     - `axes`: the default objectives, first and second; without any the call must name the first.
-    - `words`: each word with its possible values. `spelled`: for a word that takes further values, a function that
-      returns the value that a text stands for. `letters`: values of letters that neither call nor rows give.
-    - `usual`: function of the known letters that returns the default choices to search. `stated`: choices that rows
-      given by position, or words, imply for other words; they override `usual`.
-    - `assumed`: function of the known letters that returns letters to treat as if the call had given them.
-    - `needed`: letters that a call must give. `elsewhere`: letters that it must not give, each with the reason.
-    - `order`: sort key for the values of a letter or word, if not in the order given. Ties go to the first strategy.
+    - `words`: each option with its possible values. `spelled`: for an option that takes further values, a function that
+      returns the value that a text stands for. `letters`: values of quantities that neither call nor rows give.
+    - `usual`: function of the known quantities that returns the default choices to search. `stated`: choices that rows
+      given by position, or options, imply for other options; they override `usual`.
+    - `assumed`: function of the known quantities that returns some to treat as if the call had given them.
+    - `needed`: quantities that a call must give. `elsewhere`: ones that it must not give, each with the reason.
+    - `order`: sort key for the values of an input, if not in the order given. Ties go to the first strategy.
     - `wrong`: function that returns the sentence for a value that makes no sense, or None.
 
     How devices are laid out:
 
-    - `layout`: letters whose product, without `beside`, is `devices`; the last takes what the others leave.
-    - `follows`: letters that follow from others, each with a function of them.
-    - `offloads`: letters that move something out of device memory, 0 for nothing. With any, "offload" is a word.
+    - `layout`: quantities whose product, without `beside`, is `devices`; the last takes what the others leave.
+    - `follows`: quantities that follow from others, each with a function of them.
+    - `offloads`: quantities that move something out of device memory, 0 for nothing. With any, "offload" is an option.
 
     What is left out:
 
     - `rules` and `limits`: conditions on strategies. `within`: conditions for a strategy to be in the space at all.
-    - `margins`: letters that the space's limits keep below their bound by `memory_margin`, by default the upper end of
-      the letter's interval.
+    - `margins`: quantities that the space's limits keep below their bound by `memory_margin`, by default the upper end
+      of the interval.
     - `reason`: function of values, a sheet (or None) and the lifted names that says why a strategy is left out.
-    - `is_signed`: True if each letter must have a value of its sign, as in a call of a sheet.
-    - `idle`: for a letter or word, the condition under which it makes a difference; where it makes none, it keeps its
-      first value. `settle`: what else changes with a step to a neighbour.
+    - `is_signed`: True if each quantity must have a value of its sign, as in a call of a sheet.
+    - `idle`: for an input, the condition under which it makes a difference; where it makes none, it keeps its first
+      value. `settle`: what else changes with a step to a neighbour.
 
     How results are found and shown:
 
-    - `solve`: a letter that follows from the choices, the letters it is found by, and a function of (`at`, shape) that
-      returns its values. `at(letter, values)` returns a letter at trial values.
-    - `is_front`: True if the Pareto front is the answer. `shown`: letters of a row to show next to its choices, if the
-      first of them has a value.
+    - `solve`: a quantity that follows from the choices, the quantities it is found by, and a function of (`at`, shape)
+      that returns its values. `at(name, values)` returns a quantity at trial values.
+    - `is_front`: True if the Pareto front is the answer. `shown`: quantities to show next to a strategy's choices, if
+      the first of them has a value.
     - `remark`: function that returns what a reader should know about the rejected strategies, counted by name.
     """
 
@@ -115,28 +115,28 @@ class Space:
 
     @property
     def solved(self) -> tuple[str, ...]:
-        """The letter that follows from the choices, if there is one, as a tuple."""
+        """The name of the quantity that is solved for, in a tuple; empty if there is none."""
         return self.solve[:1] if self.solve else ()
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """The letters whose product is the number of devices."""
+        """The names of the quantities whose product is the number of devices, such as tp, pp and dp."""
         return tuple(x for x in self.layout if x not in self.beside)
 
 
 @runtime_checkable
 class Searchable(Protocol):
-    """Protocol of a thing that a search can search.  Sheets and formulas need none of it.
+    """What an object needs so that `search` can search it.  Sheets and formulas are wrapped and need none of it.
 
-    `sheet(knowns, letters)` takes rows (and formulas that replace the sheet's own), letters and words (searched ones at
-    any of their values).  It returns the Sheet that prices strategies with these words, the rows to call it with, and
-    the letters that are not words.  A call returns the Row of one strategy.  For other processes, it must pickle.
+    `sheet(knowns, letters)` takes table rows (and formulas that replace the sheet's own), quantities and options.  It
+    returns the Sheet that prices strategies with these options, the rows to call it with, and the quantities.  Calling
+    the object returns the Row of one strategy.  It must pickle, so that other processes can price strategies.
 
-    It may have `letters`, all that it takes, and `targets`, letters whose values are the most that may be.  It may have
-    `posed(cases, letters)`, which interprets a call whose letters are not its choices: it returns the thing to search
-    instead, and the remaining letters.  That thing may have `sized(rows, letters)`, which returns the thing to search
-    for one device, and `unmet(cases, letters, rejected)`, the sentence to raise if nothing was found.  `cases` are the
-    positional rows, once per device.
+    It may have `letters`, the names of all inputs, and `targets`, quantities whose values are upper bounds.  It may
+    have `posed(cases, letters)`, which interprets a call whose inputs are not its choices: it returns the thing to
+    search instead, and the remaining inputs.  That thing may have `sized(rows, letters)`, which returns the thing to
+    search for one device, and `unmet(cases, letters, rejected)`, the sentence to raise if nothing was found.  `cases`
+    are the positional rows, once per device.
     """
 
     name: str
@@ -154,7 +154,7 @@ _HELD = ("memory", "device_memory", "train_memory", "decode_memory")
 
 
 class PlainSheet:
-    """A sheet whose letters can be searched.  `known` names the letters that the caller gives."""
+    """Wraps a sheet so that its inputs can be searched.  `known` names the inputs that the caller gives."""
 
     def __init__(self, sheet: Sheet, known: Iterable[str]):
         self.name, self._sheet, self._known = sheet.name, sheet, frozenset(known)
@@ -164,12 +164,12 @@ class PlainSheet:
 
     @cached_property
     def space(self) -> Space:
-        """A space without words or a layout.  If memory and capacity are known, memory must fit."""
+        """A space without options or layout.  If the sheet has memory and capacity, the memory must fit."""
         held = [x for x in _HELD if x in self._sheet.formulas][:1] if "hbm_capacity" in self._known else []
         return Space(limits=tuple(f"{x} <= hbm_capacity" for x in held), reason=self._reason, is_signed=True)
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
-        """Return (sheet, rows to call it with, letters).  Raises TypeError for a letter that the sheet does not use."""
+        """Return the sheet, the rows to call it with, and the inputs.  Raises TypeError for an unused input."""
         if stray := next((x for x in letters if x not in self._sheet.letters), None):
             raise TypeError(unused(self.name, stray, self._sheet.letters))
         return self._sheet, knowns, dict(letters)
@@ -190,7 +190,7 @@ def _again(name, formulas, known):
 
 
 def searchable(thing, knowns: tuple, letters: Iterable[str]) -> Searchable:
-    """Return `thing` if it is Searchable, and wrap a sheet or a formula so that it is.  Raises TypeError for all else.
+    """Return `thing` if it is Searchable; wrap a sheet or a formula so that it is.  Raises TypeError for all else.
 
     Formulas among `knowns` replace the sheet's own.
     """

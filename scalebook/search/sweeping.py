@@ -1,4 +1,4 @@
-"""Search at each of many system sizes, and price what does not depend on the size only once.
+"""Search at each of many numbers of devices, and price what does not depend on this number only once.
 
 >>> from scalebook.calculon import Strategies, application, library
 >>> model, machine = application(library.models["gpt3-1.3B"]), library.systems["h100_80g_nvl8"]
@@ -37,9 +37,9 @@ _ROUNDING = 1 - 1e-9  # allows for rounding: a bound adds up its terms in anothe
 
 
 class Sweep(Mapping):
-    """The result of a sweep: a mapping from number of devices to its `Search`, whose Pareto front is not kept.
+    """The result of a sweep: a mapping from number of devices to its `Search` (whose Pareto front is empty).
 
-    `values` maps each size that has a strategy within all limits to the best value of the objective.  `count`
+    `values` maps each number that has a strategy within all limits to the best value of the objective.  `count`
     strategies have a price, and `fitting` are within all limits.  `note` says what is missing, unless it `is_whole`.
     """
 
@@ -95,12 +95,11 @@ def sweep(
     progress: bool | None = None,
     **letters,
 ) -> Sweep:
-    """Search at each number of devices, pricing what does not depend on it only once.
+    """Search at each number of devices.  Much faster than separate searches, and their best strategies are the same.
 
-    Separate searches find the same best strategies, to the last digit.  Takes the arguments of `search`, with a row
-    of one device and a thing that has a layout (a training step, Calculon's strategies), and raises what it raises.
-    Every strategy is counted and checked against the limits.  A strategy is priced in full unless its lower bound over
-    the letters on axes (offloads, overlaps) excludes it from the best.  For Dask, `executor=client.get_executor()`.
+    Takes the arguments of `search`, with a single device's row and a thing that lays out devices (a training step,
+    Calculon's strategies), and raises what it raises.  A strategy is priced in full only if its lower bound over the
+    values on axes (offloads, overlaps) lets it be among the best.  For Dask, `executor=client.get_executor()`.
     """
     check_executor(executor)
     devices = devices.tolist() if isinstance(devices, np.ndarray) else devices
@@ -129,7 +128,7 @@ def sweep(
 
 
 def priced_sizes(question: Callable, sizes: list[float]) -> list[tuple[float, Priced]]:
-    """Price one task: a number of sizes.  Sizes that share the same sheets are priced together."""
+    """Compute one task of a sweep: search at these numbers of devices, and return each with what was found."""
     groups: dict = {}
     for n in sorted(sizes):
         problem = question(devices=n)
@@ -161,7 +160,7 @@ class _Swept:
         self._waiting: list[np.ndarray] = []
 
     def priced(self) -> list[tuple[float, Priced]]:
-        """Price all rows.  Return each size with what was found there."""
+        """Price all rows.  Return each number of devices with what was found there."""
         waiting, out = [], {}
         for problem in self.problems:
             whole = layouts(problem)

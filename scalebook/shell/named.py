@@ -1,4 +1,4 @@
-"""Look things up by name, as a command line or a CSV file gives them: callables, rows of tables, values of letters.
+"""Look things up by name, as a command line or a CSV file gives them: functions, rows of tables, values of inputs.
 
 >>> priced(find("decoding"), *read(find("decoding"), {"batch": "1", "weight_bits": "16"},
 ...                                model="llama3_8b")).weight_memory
@@ -37,13 +37,13 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
 
 
 def is_thing(x) -> bool:
-    """Return True for a sheet, a formula or a Searchable; each is called with rows and letters."""
+    """Return True for what commands can call with rows and inputs: a sheet, a formula or a Searchable."""
     return isinstance(x, Sheet | Formula) or (isinstance(x, Searchable) and callable(x) and not isinstance(x, type))
 
 
 @cache
 def things() -> Mapping[str, Sheet | Formula | Searchable]:
-    """Return everything that can be called, by name: sheets and Searchables first, then formulas."""
+    """Return everything that commands can call, by name: training_step, serve and all sheets first, then formulas."""
     found, folder = {}, Path(__file__).parents[1]
     for path in sorted(folder.rglob("*.py")):
         inside = path.relative_to(folder)
@@ -57,9 +57,9 @@ def things() -> Mapping[str, Sheet | Formula | Searchable]:
 
 @cache
 def home(name: str) -> str:
-    """Return the module that a thing is imported from: the shortest name of those that export it.
+    """Return the module to import a thing from, such as "scalebook.training" for "training_step".
 
-    Raises LookupError as `find` does.
+    If several modules export it, the one with the shortest name counts. Raises LookupError for an unknown name.
 
     >>> home("training_step"), home("linear_operator")
     ('scalebook.training', 'scalebook.machine.operators')
@@ -71,7 +71,7 @@ def home(name: str) -> str:
 
 
 def things_with(letter: str) -> list[str]:
-    """Name what takes a letter: what a reader asks first, then other sheets, then formulas.
+    """Return the names of what takes a quantity as input: training_step, serve, decoding, then sheets, then formulas.
 
     >>> things_with("hit_share")[:2]
     ['computed_rate', 'prompt_time_prefix']
@@ -80,18 +80,14 @@ def things_with(letter: str) -> list[str]:
     def place(name):
         x = things()[name]
         given = x.inputs if isinstance(x, Sheet | Formula) else x.letters
-        first = [*_FIRST].index(name) if name in _FIRST else len(_FIRST)
+        first = ("training_step", "serve", "decode_step", name).index(name)
         return (isinstance(x, Formula), first, name) if letter in given else None
 
     return [x[-1] for x in sorted(filter(None, map(place, things())))]
 
 
 def find(name: str) -> Sheet | Formula | Searchable:
-    """Return the callable with this name.  Raises LookupError, with the nearest names, if there is none.
-
-    >>> find("weight_memory")
-    weight_memory = params*weight_bits/8
-    """
+    """Return the sheet, formula or Searchable of this name.  Raises LookupError, with the nearest names, for others."""
     if word(name, "what is called") in _FIRST:
         return getattr(importlib.import_module(f"scalebook.{_FIRST[name]}"), name)
     if name not in things():
@@ -100,7 +96,7 @@ def find(name: str) -> Sheet | Formula | Searchable:
 
 
 def row(name: str, kinds=tuple(ROWS)) -> Row:
-    """Return a row of the tables by its key.  Raises LookupError, with the nearest keys, if there is none.
+    """Return a row of the tables by its key, such as "h100".  Raises LookupError, with the nearest keys, for another.
 
     A device may also be the path of your own TOML file, as `python -m scalebook.measure --save my.toml` writes it.  A
     model may be the path of a Hugging Face config.json.
@@ -118,14 +114,14 @@ def row(name: str, kinds=tuple(ROWS)) -> Row:
 
 
 def words(thing) -> Mapping[str, tuple]:
-    """Return the words of a thing that has strategies, each with its choices; empty for a sheet or a formula."""
+    """Return the options of a Searchable by name, each with its choices; empty for a sheet or a formula."""
     return {} if isinstance(thing, Sheet | Formula) else thing.space.words
 
 
 def value(thing, name: str, text: str):
-    """Read the value of a letter (in base units) or of a word from text: "8192", "2.5 s", "full", "true".
+    """Read the value of an input of `thing` from text, as "8192", "2.5 s", "full" or "true"; numbers in base units.
 
-    Raises LookupError for a name that is neither, and ValueError for a text that does not fit it.
+    Raises LookupError if `name` is no input, and ValueError for a text that does not fit it.
 
     >>> value(find("training_step"), "step_time", "2.5 s"), value(find("training_step"), "sequence_parallel", "true")
     (2.5, True)
@@ -146,12 +142,10 @@ def value(thing, name: str, text: str):
 
 
 def read(thing, texts: Mapping[str, str], **rows: str) -> tuple[tuple[Row, ...], dict]:
-    """Read rows and letters from texts.  `rows` names a model, a device, its precision, its cluster, and a link.
+    """Read rows and inputs for a call of `thing` from texts: return (rows, inputs by name).
 
-    Raises as `row` and `value` do, and LookupError for a precision that the device lacks.
-
-    >>> read(find("decoding"), {"batch": "8"}, device="h100", precision="fp8")[1]
-    {'batch': 8.0}
+    `rows` names a model, a device, its precision, its cluster, and a link.  Raises as `row` and `value` do, and
+    LookupError for a precision that the device lacks.
     """
     found = {kind: row(name, [kind]) for kind, name in rows.items() if kind in ROWS}
     if (precision := rows.get("precision")) is not None:
@@ -166,5 +160,5 @@ def read(thing, texts: Mapping[str, str], **rows: str) -> tuple[tuple[Row, ...],
 
 
 def priced(thing, rows: tuple[Row, ...], letters: Mapping) -> Row:
-    """Call a thing with rows and letters, and return the result as a row, also for a formula."""
+    """Call a sheet, formula or Searchable with rows and inputs.  Return the result as a row, also for a formula."""
     return searchable(thing, rows, letters)(*rows, **letters)

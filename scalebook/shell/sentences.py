@@ -1,4 +1,4 @@
-"""Helpers for the package's commands: report an error in one sentence, and exit quietly."""
+"""Helpers for the package's commands: show an error as one sentence, and exit quietly."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ __all__ = ["say", "sentence"]
 
 
 def sentence(error: Exception) -> str:
-    """Return an error's message.  For a KeyError this leaves out the quotes that Python adds."""
+    """Return an error's message without the quotation marks that Python adds to a KeyError's."""
     return str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
 
 

@@ -1,4 +1,4 @@
-"""Tables: accelerators, links, models, precisions, engines, published runs and ranges, with a source for every cell.
+"""Tables of accelerators, links, models, precisions, engines and published runs, with a source for every cell.
 
 >>> from scalebook.tables import accelerators
 >>> accelerators.gb200.hbm_bandwidth
@@ -85,7 +85,7 @@ def _device(key, cells):
 
 
 def letter_of_kind(letter: str) -> str:
-    """Return the generic letter that a cell for one precision or one kind of cache stands for.
+    """Return the general name of a cell for one precision or kind of cache: "matmul_efficiency" for "matmul_fp8".
 
     >>> letter_of_kind("matmul_fp8"), letter_of_kind("read_launch_latent")
     ('matmul_efficiency', 'read_launch')
@@ -110,7 +110,7 @@ def _spread(key, cells):
 
 
 def efficiencies_of(device: str) -> dict[str, Row]:
-    """Return the training efficiency of matrix products on a device, by precision: rows of the table `efficiencies`.
+    """Return the efficiencies of matrix products in training that are published for a device, by precision.
 
     >>> efficiencies_of("b200")["bf16"].efficiency_typical
     0.6
@@ -151,12 +151,12 @@ def _libraries(kin, precision) -> list[Row]:
 
 
 def libraries_on(device: Row) -> tuple[str, ...]:
-    """Return the names of the libraries that have a row for a device at its precision."""
+    """Return the names of the libraries that were measured on a device at its precision."""
     return tuple(dict.fromkeys(row.words["library"] for row in _libraries(*_of(device))))
 
 
 def cells_of_libraries(device: Row, names: Iterable[str]) -> Mapping[str, Cell]:
-    """Return the cells of libraries on a device, by letter; a later library takes precedence over an earlier one."""
+    """Return what libraries change of a device's row: cells by name. A later library overrides an earlier one."""
     return _cells_of_libraries(*_of(device), tuple(names))
 
 
@@ -169,7 +169,7 @@ def _cells_of_libraries(kin, precision, names):
 
 
 class Models(Table):
-    """The table of models, which can also read models that it does not have."""
+    """The table of models. It can also read models that it does not have."""
 
     def read(self, config, name: str | None = None) -> Row:
         """Read a model's row from its Hugging Face `config.json`: the path of the file or of its folder, or a dict.
@@ -195,7 +195,7 @@ class Models(Table):
     def shaped(
         self, name: str = "model", norm: str = "rmsnorm", attention: str = "gqa", family: str = "", **letters: float
     ) -> Row:
-        """Return a dense model with a shape of your own, from its letters, its norm and its kind of attention.
+        """Return a dense model with a shape of your own, such as `layers`, `hidden`, `heads` and `vocab`.
 
         `family` names the published code that its blocks follow when a framework runs them step by step (default
         Llama's). By default there are as many key-value heads as heads, the heads share the hidden width, the
@@ -234,7 +234,7 @@ class Accelerators(Table):
         return super().__getitem__(name).at(precision) if at else super().__getitem__(key)
 
     def read(self, path, key: str | None = None) -> Device:
-        """Read a device's row from a TOML file with a stanza like the table's, as `python -m scalebook.measure` writes.
+        """Read a device of your own from a TOML file, as `python -m scalebook.measure --save` writes it.
 
         If the file has several stanzas, `key` names one. Raises TypeError for anything but a path, ValueError if the
         file cannot be read, is broken or lacks a cell that every device has, and LookupError for an unknown key.
@@ -300,7 +300,7 @@ def _table(name):
 
 
 class KeysWith(Sequence):
-    """The keys of a table's rows that have a letter. The table is read at first use, so that an import is quick."""
+    """The keys of the rows in which a table gives `letter` a value. The table is read only when first used."""
 
     def __init__(self, table: str, letter: str):
         self.table, self.letter = table, letter

@@ -1,6 +1,6 @@
-"""Cells that no data sheet prints: a range of what comparable devices have, computed from the table of accelerators.
+"""Figures that no data sheet prints: ranges of what comparable devices have, from the table of accelerators.
 
-`assumed.toml` says for each letter which devices are compared, and in proportion to what.
+`assumed.toml` says for each quantity which devices are compared, and in proportion to what.
 """
 
 import tomllib
@@ -25,13 +25,7 @@ def _rules() -> dict[str, dict]:
 
 
 def complete(row: Row, everyone: Callable[[], list[Row]]) -> None:
-    """Add to a device the cells that its data sheet leaves out, marked as assumed, with `low` and `high`.
-
-    >>> from scalebook.tables import accelerators
-    >>> cell = accelerators.rubin.cells["price_hour"]
-    >>> cell.is_assumed, cell.low < cell.value < cell.high
-    (True, True)
-    """
+    """Add to a device the figures that its data sheet leaves out, marked as assumed, with `low` and `high`."""
     for letter, rule in _rules().items():
         if letter not in row:
             # relatives of a device, and its core or its die, would count it twice

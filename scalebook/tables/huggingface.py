@@ -1,7 +1,7 @@
-"""Read the shape of a model from its Hugging Face config.json, in the letters of the notation.
+"""Read the shape of a model from its Hugging Face config.json, under the names of this package.
 
-Each `model_type` is one entry of KINDS. It says which field holds which letter, and which default transformers 4.57 (5
-for GLM-5 and Qwen3.5) uses if the field is missing.
+Each `model_type` is one entry of KINDS. It says which field holds which quantity, and which default transformers 4.57
+(5 for GLM-5 and Qwen3.5) uses if the field is missing.
 """
 
 import json
@@ -21,10 +21,10 @@ _EXPERT_LETTERS = ["experts", "top_k", "expert_ffn", "shared_experts", "shared_f
 
 @dataclass(frozen=True)
 class Kind:
-    """How configurations of one `model_type` spell a model: a rule for each letter.
+    """How the configurations of one `model_type` state a model: a rule for each of our quantities.
 
     A rule is a number; the name of a required field; a field and its default if it is missing or null (a number or
-    another letter); or a function of the configuration and the letters read before.
+    another quantity); or a function of the configuration and the quantities read before.
     """
 
     letters: dict[str, int | str | tuple | Callable]
@@ -39,11 +39,11 @@ class Kind:
 
 
 def from_config(config: Mapping | str | PathLike, name: str | None = None) -> dict:
-    """Read the shape from a config.json as a dict of words (name, attention, norm, ...) and letters (layers, ...).
+    """Read the shape of a model from a config.json as a dict: options (attention, norm) and numbers (layers, heads).
 
     `config` is the path of the file or of its folder, or the parsed dict. If the language model is nested under
-    `text_config`, that part is read. All letters are counts; letters that do not apply are left out, as in models.toml,
-    and so are `params`, which no configuration states.
+    `text_config`, that part is read. Numbers that do not apply are left out, as in models.toml, and so is `params`,
+    which no configuration states.
 
     Raises TypeError for anything but a path or a dict. Raises ValueError for a missing file, one that is not JSON, an
     unknown `model_type`, a field that is missing or of the wrong type, and counts that do not fit together.

@@ -1,4 +1,4 @@
-"""Refuse a cell that is ten times beyond every other row of its table: its unit or its prefix is wrong."""
+"""Refuse a table cell that is ten times beyond every other row: its unit or its prefix is probably wrong."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,7 +13,7 @@ RATES = ("FLOP/s", "B/s")
 
 
 def beyond(letter: str, value: float, others: Iterable[float], is_low: bool = False) -> str:
-    """Return what is wrong with a value that is `MOST` times above (or `is_low`: below) all others, or "".
+    """Return a sentence if a value is `MOST` times above (or `is_low`: below) all others, otherwise "".
 
     >>> beyond("hbm_bandwidth", 3.35e9, [4.4e11, 8e12], is_low=True)
     '3.35 GB/s is 131 times less than any other row has, 440 GB/s: check its unit and its zeros'
@@ -28,7 +28,7 @@ def beyond(letter: str, value: float, others: Iterable[float], is_low: bool = Fa
 
 
 def refuse_outliers(file: str, rows: Mapping[str, Row]) -> None:
-    """Raise ValueError for a cell that is more than `MOST` times beyond all rows outside its row's family."""
+    """Raise ValueError for a table cell that is `MOST` times beyond the same cell of all unrelated rows."""
     columns: dict[str, list[tuple[float, str]]] = {}
     for key, row in rows.items():
         for letter, cell in row.cells.items():

@@ -1,4 +1,4 @@
-"""Letters that follow from a model's shape alone; a row of `models` has each from the formula that fits the model."""
+"""Quantities that follow from a model's shape alone. Each row of `models` has them from the formula that fits it."""
 
 from scalebook.language import formula, same
 

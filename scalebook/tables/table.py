@@ -1,4 +1,4 @@
-"""Tables of TOML stanzas, one per row, keyed by letters, with a source for every cell.
+"""Tables from TOML files: one stanza per row, a value and a source for every cell.
 
 A cell is a value as its source prints it ("3.35 TB/s"), or `{ value, low, high, source, note }`, where eight in ten
 measurements lie between `low` and `high`. Anything mistyped stops the load with the place of the mistake.
@@ -28,10 +28,10 @@ _UNMEASURED = 0.6  # share of the peak, if no product at a precision was measure
 
 
 class Device(Row):
-    """An accelerator; `peak_flops` is the dense bf16 rate (fp16 if it has no bf16)."""
+    """The row of an accelerator; `peak_flops` is its dense bf16 rate (fp16 if it has no bf16)."""
 
     def at(self, precision: str, experts: str | None = None) -> "Device":
-        """Return the device at another precision, with its `peak_flops` and matmul efficiency.
+        """Return the device at another precision, such as "fp8", with its `peak_flops` and matmul efficiency.
 
         `experts` is the precision of routed experts if it differs. Raises LookupError, naming those available, for a
         precision that the device lacks.
@@ -63,7 +63,7 @@ class Device(Row):
 
     @property
     def published(self) -> "Device":
-        """The device with only the cells that a source states, without what is assumed of it.
+        """The device with only the figures that a source states, so no assumed ones.
 
         >>> from scalebook.tables import accelerators
         >>> "tdp" in accelerators.rubin, "tdp" in accelerators.rubin.published
@@ -72,7 +72,7 @@ class Device(Row):
         return self._with(self.name, {n: x for n, x in self.cells.items() if not x.is_assumed}, self.words)
 
     def on(self, cluster: Row) -> "Device":
-        """Return the device in a cluster, a row of `tables.clusters` whose cells take precedence over its own.
+        """Return the device as part of a cluster: the figures of the row of `tables.clusters` replace its own.
 
         >>> from scalebook.tables import accelerators, clusters
         >>> accelerators.a100.on(clusters.jean_zay).scaleout_bandwidth
@@ -83,7 +83,7 @@ class Device(Row):
         return self._with(f"{self.name} on {cluster.name}", self.cells | cluster.cells, self.words)
 
     def running(self, *names: str) -> "Device":
-        """Return the device with kernels of these libraries, whose cells take precedence over its own.
+        """Return the device running these libraries, whose measured figures replace its own.
 
         Later names take precedence over earlier ones. Set the precision first, since some rows of `tables.libraries`
         hold for one precision only. Raises LookupError for a library without a row for this device.
@@ -109,25 +109,25 @@ class Device(Row):
 
 
 class Engine(Row):
-    """A serving engine's row. Its word `exchange` says how attention data parallelism sends tokens to experts."""
+    """A serving engine's row. Its option `exchange` says how attention data parallelism sends tokens to experts."""
 
     @property
     def is_program(self) -> bool:
-        """True for a program that serves many users."""
+        """True for an engine that serves many users, False for other rows, such as `ideal` or `llama_cpp_2024`."""
         return "chunk_tokens" in self and self.cells["chunk_tokens"].source != "scalebook"
 
 
 class Framework(Row):
-    """A training framework's row. Its words are defaults of a strategy's words, and its cells defaults of letters."""
+    """A training framework's row: defaults of a strategy's options (`words`) and of numbers (its cells)."""
 
     @property
     def is_program(self) -> bool:
-        """False for rows such as `fastest`, which are assumptions of ours."""
+        """True for a real framework, False for rows that are assumptions of ours, such as `fastest`."""
         return self.cells["dp_overlap"].source != "scalebook"
 
 
 class Rows(Mapping):
-    """The rows of a file by key, each made from its stanza when it is first asked for.
+    """The rows of a TOML file by key, each made when it is first asked for.
 
     `row` is their class, `words` are entries that are text, and `finish` may add cells that follow from a row's own.
     `complete` takes a row and a function that returns all rows, and may add cells that follow from the others'.
@@ -169,7 +169,7 @@ class Rows(Mapping):
 
 
 class Table(Mapping):
-    """Rows by key: `table.h100`, `table["h100"]`, `table[["h100", "h200"]]`, or `table.columns` for all at once."""
+    """A table of rows by key: `table.h100`, `table["h100"]`, `table[["h100", "h200"]]`, or `table.columns` for all."""
 
     def __init__(self, name: str, rows: Mapping[str, Row] | Callable[[], Mapping[str, Row]]):
         self.name, self._given = name, rows
@@ -184,7 +184,7 @@ class Table(Mapping):
 
     @classmethod
     def load(cls, path, **kinds) -> "Table":
-        """Load a whole TOML file; `kinds` are keywords of `Rows`. Raises ValueError, with the place, for a mistake."""
+        """Load a table from a TOML file; `kinds` are keywords of `Rows`. Raises ValueError for a mistake in it."""
         path = Path(path) if isinstance(path, str) else path
         try:
             stanzas = tomllib.loads(path.read_text("utf-8"))
@@ -196,7 +196,7 @@ class Table(Mapping):
         return cls(path.name.removesuffix(".toml"), dict(Rows(path.name, stanzas, **kinds)))
 
     def naming(self, *texts: str) -> list[Row]:
-        """Return the rows whose stanzas contain one of these texts. No other row is parsed."""
+        """Return the rows whose TOML text contains one of these texts. No other row is parsed."""
         return [self[key] for key in self._rows.stanzas.mentioning(*texts)]
 
     def __getitem__(self, key):
@@ -227,14 +227,14 @@ class Table(Mapping):
         return len(self._rows)
 
     def having(self, *letters: str) -> "Table":
-        """Return a table of the rows whose sources state all these letters; an assumed cell does not count."""
+        """Return a table of the rows whose sources state all these quantities; an assumed value does not count."""
         for name in letters:
             NOTATION[word(name)]
         return Table(self.name, {k: row for k, row in self.items() if all(map(row.states, letters))})
 
     @property
     def columns(self) -> Row:
-        """The letters that every row has, as arrays in the order of the rows, usable as inputs of any formula."""
+        """All rows at once: each quantity that every row has, as an array, usable as inputs of any formula."""
         common = [x for x in next(iter(self.values()), ()) if all(x in row for row in self.values())]
         return Row(self.name, {x: Cell(np.array([row[x] for row in self.values()]), self.name) for x in common})
 

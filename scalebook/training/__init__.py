@@ -1,4 +1,4 @@
-"""A training step: strategies, the parts of its time, its memory, and the rules on strategies, as one sheet."""
+"""A training step: strategies, the parts of its time, its memory, and the rules on strategies."""
 
 from scalebook.language.renamed import renamed
 

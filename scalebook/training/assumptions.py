@@ -1,6 +1,6 @@
-"""Measured assumptions of a training step, which no data sheet states. Each is a formula that you can swap or override.
+"""Measured values that a training step needs and no data sheet states. Each is a formula that you can replace.
 
-A device's own cell, or a value given in a call, takes precedence over these.
+A device's own table cell, or a value given in a call, takes precedence over these.
 """
 
 from sympy import Max, Min, ceiling
@@ -45,6 +45,11 @@ def grouped_efficiency_padded(training_efficiency, capacity_factor):
     """
     return training_efficiency / capacity_factor
 
+
+saved_bits_as_computed = same(
+    "saved_bits_as_computed", "saved_bits", "activation_bits", "korthikanti2022 §4.1",
+    "Bits per activation kept for the backward pass: as many as it is computed with.",
+)  # fmt: skip
 
 training_wide_alone = same(
     "training_wide_alone", "training_bf16", "matmul_bf16", "deepseek2024-v3 §3.3.1",

@@ -1,7 +1,4 @@
-"""Costs of a block on one device under a strategy: seconds, messages and bytes, each a sum over its listing.
-
-A strategy's words (recomputation, fused attention) transform the listing. Its numbers (such as ways) stay letters.
-"""
+"""Costs of a block on one device under a strategy, in seconds, messages and bytes: sums over its operations."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -77,7 +74,7 @@ def _is_hidden(op, is_all_again: bool) -> bool:
 
 @cache
 def head() -> Block:
-    """The last norm, the logits and the loss on one device, with the vocabulary split over tensor-parallel devices."""
+    """Return the operations of the head on one device: last norm, logits and loss; `tp` splits the vocabulary."""
     return shard(shard(HEAD, "tp", "vocab"), "cp", "seq")
 
 
@@ -141,7 +138,7 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
         | {
             "block_params": params,
             "block_routed_params": routed,
-            "saved_activations": _saved(forward, strategy),
+            "saved_activations": _saved(forward, strategy).xreplace({symbol("activation_bits"): symbol("saved_bits")}),
             "working_activations": _saved(whole, strategy),
             "block_flops": trained(forward.flops),  # for the whole model: what several devices hold is counted once
             "again_flops": trained(_less_unread(back, _again_flops)),
@@ -212,9 +209,10 @@ _OF_MODEL = ("block_flops", "again_flops", "block_matrix_flops")
 
 
 def block_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) -> tuple[Formula, ...]:
-    """Return the costs of a model's blocks and of its head on one device, as formulas.
+    """Return formulas for the costs of a model's blocks and of its head on one device, such as `forward_compute`.
 
-    Each cost is per block: the mean over the blocks of the stage that has the most blocks with experts.
+    `dense` and `moe` are the model's two kinds of block, or None. Each cost is per block: the mean over the blocks of
+    the stage that has the most blocks with experts.
 
     >>> from scalebook.block import LLAMA
     >>> block_formulas(LLAMA, None, Strategy())[0].letter

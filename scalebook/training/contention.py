@@ -68,10 +68,9 @@ def _arithmetic(way: str, sharding: Sharding):
 
 
 def needed(way: str, tier: str, sharding: Sharding = SHARDINGS["zero1"]) -> Formula:
-    """Return the formula for the bandwidth that a dimension ("tp", "dp", ...) needs on a tier ("scaleup", "scaleout").
+    """Return the formula for the bandwidth that a dimension needs on a network ("scaleup" or "scaleout").
 
-    >>> needed("tp", "scaleup").letter
-    'tp_scaleup_needed'
+    With this bandwidth, the messages of the dimension ("tp", "dp", ...) hide behind arithmetic.
     """
     rhs = symbol(f"{tier}_bandwidth") * symbol(f"{way}_{tier}_time") / _arithmetic(way, sharding)
     doc = f"Bandwidth at which the {tier} ports move all {way} traffic during the kernels. Launches and hops are extra."
@@ -80,13 +79,9 @@ def needed(way: str, tier: str, sharding: Sharding = SHARDINGS["zero1"]) -> Form
 
 @cache
 def bandwidth_formulas(sharding: Sharding, sends: int, chunks, transfer) -> tuple[Formula, ...]:
-    """Return formulas for the bandwidth that each dimension and all of them need on each tier, and for contention.
+    """Return formulas for the bandwidth that each parallel dimension needs on each network, and for their contention.
 
     `sends` x `chunks` is a stage's transfers per micro-batch; `transfer` is the bytes, devices and near devices of one.
-
-    >>> transfer = symbol("traffic"), symbol("pp"), symbol("tp")
-    >>> bandwidth_formulas(SHARDINGS["zero1"], 2, symbol("chunks"), transfer)[0].letter
-    'pp_scaleup_time'
     """
     often = sends * chunks * Min(1, symbol("pp") - 1, evaluate=False)
     made = []

@@ -262,11 +262,7 @@ _OPTIMIZER = {"one": optimizer_time_replicated, "group": optimizer_time_hybrid, 
 def data_parallel_formulas(
     sharding: Sharding = SHARDINGS["zero1"], copies: int = 1, offload: bool = False
 ) -> tuple[Formula, ...]:
-    """Return the formulas of a step's data-parallel time, for a sharding and a number of stages per device (`copies`).
-
-    >>> [f.letter for f in data_parallel_formulas(SHARDINGS["zero3"])][:2]
-    ['dp_reduce', 'dp_gather']
-    """
+    """Return the formulas of data-parallel time, for a sharding and a number of stages per device (`copies`)."""
     found = [(x, _over_shards(x, copies)) for x in sharding.exchanges]
 
     def made(letter, which, doc, of=("dp_reduce", "dp_gather")):

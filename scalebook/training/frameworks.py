@@ -1,10 +1,4 @@
-"""The framework that trains: its row gives defaults for letters and words, next to a model's and a device's rows.
-
->>> from scalebook.tables import accelerators, frameworks, models
->>> rows, words = settled((models.llama3_8b, accelerators.h100, frameworks.llm_foundry), {})
->>> rows[-1].library_rate, rows[-1].attention_short, words["sharding"]
-(0.915, 0.24, 'zero3')
-"""
+"""Training frameworks: a row of `tables.frameworks` sets defaults of a training step, next to model and device."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -28,7 +22,7 @@ _TAKEN_UP = ("layers", "moe_layers")  # for blocks that predict further tokens
 
 
 def framework_of(knowns: tuple, letters: Mapping) -> Framework | None:
-    """Return the framework that a call's rows or letters name, or None. Raises TypeError for no row, or for two."""
+    """Return the framework that a call's rows or keywords name, or None. Raises TypeError if they name two."""
     rows = [x for x in knowns if isinstance(x, Framework)]
     said = letters.get("framework")
     if isinstance(said, Framework):
@@ -45,9 +39,9 @@ def framework_of(knowns: tuple, letters: Mapping) -> Framework | None:
 
 
 def settled(knowns: tuple, letters: Mapping) -> tuple[tuple, dict]:
-    """Return a call's rows with its framework's row last, and the framework's default for each word of a strategy.
+    """Return a call's rows, with the framework's row last, and the framework's default for each option of a strategy.
 
-    Cells of the framework and of its libraries for this device override the device's own; `letters` override both.
+    Values of the framework and of its libraries for this device override the device's own; `letters` override both.
     """
     framework = framework_of(knowns, letters) or frameworks[UNNAMED]
     rows = [x for x in knowns if not isinstance(x, Framework)]
@@ -90,24 +84,24 @@ def _with_further_tokens(model: Mapping, letters: Mapping) -> Mapping:
 
 
 def words_of(framework: Framework) -> dict:
-    """Return the framework's defaults for a strategy's words."""
+    """Return the framework's defaults for the options of a strategy, such as {"sharding": "zero3"}."""
     said = {n: x for n, x in framework.words.items() if n in WORDS}
-    return {n: next(v for v in WORDS[n].values if str(v) == x) for n, x in said.items()}
+    return {n: next((v for v in WORDS[n].values if str(v) == x), x) for n, x in said.items()}
 
 
 class Between:
-    """The fast and slow ends of a training step whose call names no framework. `call` repeats it with other inputs."""
+    """The range of a training step whose call names no framework. `call` repeats it with another framework's row."""
 
     def __init__(self, call: Callable[..., Row]):
         self._call = call
 
     @cached_property
     def ends(self) -> tuple[Row, Row]:
-        """Rows of the call at its fast end (all hidden and fused) and its slow end (nothing hidden, old libraries)."""
+        """Results at the fast end (all hidden and fused) and at the slow end (nothing hidden, old libraries)."""
         return self._call(frameworks[FASTEST]), self._call(frameworks[SLOWEST])
 
     def causes(self, letter: str) -> list[tuple[str, str, float, float]]:
-        """Return each assumption's letter, meaning, and the values of `letter` with only it at its two ends."""
+        """Return (name, meaning, fast, slow) of each assumption: the values of `letter` with only it at either end."""
         found = []
         middle = frameworks[UNNAMED]
         for names, meaning in _ASSUMED.items():

@@ -1,6 +1,6 @@
 """Costs that a framework adds to a step: eager kernels, older libraries, collectives in pieces, waits for the host.
 
-Each letter is a cell of a row of `tables.frameworks`, `tables.libraries` or `tables.clusters`, or is given in a call.
+Their inputs come from rows of `tables.frameworks`, `tables.libraries` or `tables.clusters`, or from the call.
 """
 
 from collections.abc import Mapping
@@ -264,7 +264,7 @@ REACHED = {
 
 
 def as_run(f: Formula, more: Mapping[str, str] = MappingProxyType({})) -> Formula:
-    """Return a formula whose best-case efficiencies, and letters in `more`, are replaced by letters of a framework."""
+    """Return a formula with best-case efficiencies, and names in `more`, replaced by what a framework reaches."""
     names = {**REACHED, **more}
     if names.keys().isdisjoint(f.inputs):
         return f
@@ -276,14 +276,14 @@ _KEPT = (Max, Min, Relational, Piecewise, Pow)
 
 
 def overlap_of(schedule: Schedule) -> Formula:
-    """Return the formula for the share of a schedule's stage-to-stage transfers that compute hides."""
+    """Return the formula for the share of a pipeline schedule's transfers between stages that arithmetic hides."""
     if schedule.chunks is None:
         return overlap_of_chunks
     return overlap_of_two if schedule.chunks * schedule.copies > 1 else overlap_of_one
 
 
 def of_framework(has_experts: bool, schedule: Schedule, used: set[str]) -> list[Formula]:
-    """Return the formulas that use a framework's letters. `used` has the inputs of the step's other formulas."""
+    """Return formulas of what a framework reaches: efficiency, overlap, launches. `used`: other formulas' inputs."""
     return [
         *FRAMEWORK,
         overlap_of(schedule),

@@ -1,4 +1,4 @@
-"""Memory of a training step, in device memory and in the second tier, for every stage and for the fullest.
+"""Memory of a training step, in device memory and offloaded, for every pipeline stage and for the fullest.
 
 The last norm, the batch, fragmentation and communication buffers are left out because they are small.
 """
@@ -76,7 +76,9 @@ _NONE = tuple(
 def bytes_of(
     what: str, sharding: Sharding, dense: Expr, routed: Expr, optimizer: Optimizer = OPTIMIZERS["adam"]
 ) -> Expr:
-    """Bytes of `what` ("weight", "gradient" or "optimizer") on one device, for `dense` and `routed` parameters.
+    """Return the bytes of `what` ("weight", "gradient" or "optimizer") on one device, as an expression.
+
+    `dense` and `routed` are the numbers of parameters outside experts and in experts.
 
     >>> bytes_of("optimizer", SHARDINGS["zero1"], symbol("dense_params"), S.Zero)
     dense_params*optimizer_bits/(8*shards)
@@ -89,7 +91,7 @@ def bytes_of(
 
 @cache
 def sharing(shards: str, among: str) -> Expr:
-    """Return the number of devices that share one copy: 1 if `among` is "one", a "group" of them, or "all" `shards`.
+    """Return the number of devices that share one copy, for `among`: "one", a "group" of them, or "all" `shards`.
 
     >>> sharing("shards", "group"), sharing("shards", "one")
     (Min(shard_group, shards), 1)
@@ -209,10 +211,9 @@ def memory_formulas(
     sharding: Sharding = SHARDINGS["zero1"], schedule: Schedule = SCHEDULES["1f1b"], offload: bool = False, is_frozen:
     bool = False, optimizer: Optimizer = OPTIMIZERS["adam"],
 ) -> tuple[Formula, ...]:  # fmt: skip
-    """Return the formulas of memory by kind at a given `stage`, and of the fuller of the first and the last stage.
+    """Return formulas for the memory of a training step: by kind at a pipeline `stage`, and in all.
 
-    >>> [f.letter for f in memory_formulas(SHARDINGS["zero3"])][:3]
-    ['weight_memory', 'gradient_memory', 'optimizer_memory']
+    What a step needs is the larger of the first and the last stage's memory.
     """
     strategy = sharding, schedule, is_frozen, optimizer
     here = symbol("stage"), symbol("held_microbatches")

@@ -38,9 +38,9 @@ def newton_schulz_flops(rows, columns, newton_steps):
 
 
 class Matrix(NamedTuple):
-    """A weight matrix of a block: its two full sides, and its copies on one device (one for each expert).
+    """A weight matrix of a block: its two whole sides, and its copies on one device (one for each expert).
 
-    `way` names the ways that divide the side `split` ("tp" or "etp"). It is empty if a device holds the whole matrix.
+    `way` names the parallelism that splits the side `split`: "tp", "etp", or "" if a device holds the whole matrix.
     `params` counts the parameters that one device holds of all copies.
     """
 
@@ -235,7 +235,7 @@ def muon_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) ->
 
 
 def updated(f: Formula, strategy: Strategy) -> Formula:
-    """Return Adam's formula for `optimizer_time`, rewritten for the strategy's optimizer, and others unchanged.
+    """Return the formula for `optimizer_time` rewritten from Adam to the strategy's optimizer; others are unchanged.
 
     >>> from scalebook.training.data_parallel import optimizer_time_sharded as adam
     >>> "orthogonal_time" in updated(adam, Strategy(optimizer="muon")).inputs

@@ -1,4 +1,4 @@
-"""What a block of a training step moves to and from a second memory tier, and the time that this adds."""
+"""What a block of a training step moves to and from a second memory, such as the host's, and the time of it."""
 
 from sympy import Max
 
@@ -15,13 +15,7 @@ __all__ = ["offload_formulas"]
 
 
 def offload_formulas(sharding: Sharding, schedule: Schedule, optimizer: Optimizer) -> list[Formula]:
-    """Return the formulas for the bytes that a block moves to and from a second tier, and the time that this adds.
-
-    >>> from scalebook.training import Strategy
-    >>> zero1 = Strategy()
-    >>> [f.letter for f in offload_formulas(zero1.sharding, zero1.schedule, zero1.optimizer)][:2]
-    ['block_weights', 'block_states']
-    """
+    """Return the formulas for the bytes that a block moves to and from a second memory, and the time that this adds."""
     block = symbol("block_params"), symbol("block_routed_params")
     weights, gradients, state = (bytes_of(x, sharding, *block, optimizer) for x in ("weight", "gradient", "optimizer"))
     between, whole = offload.offload_bandwidth.of(block_states=gradients), offload.offload_bandwidth.rhs

@@ -19,7 +19,7 @@ OPTIMIZERS: dict[str, "Optimizer"] = {}  # by name, the default first
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Optimizer:
-    """A rule for updating weights. Creating one enters it in `OPTIMIZERS`.
+    """An optimizer, such as Adam or Muon. Creating one enters it in `OPTIMIZERS`.
 
     `moments` counts the moments that it keeps: 2 for every parameter, or 1 for some. `mode` says how devices that hold
     parts of one matrix orthogonalize it; it is empty if the optimizer orthogonalizes nothing.
@@ -47,7 +47,7 @@ class Optimizer:
         return OPTIMIZERS.__getitem__, (self.name,)
 
     def state(self, held: Expr) -> Expr:
-        """Return this optimizer's bytes of state, given the bytes `held` by an optimizer with two moments."""
+        """Return the bytes of this optimizer's state, given the bytes `held` that an optimizer with two moments has."""
         x = symbol
         if self.moments == 2:
             return held

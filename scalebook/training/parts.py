@@ -139,7 +139,7 @@ def _waited() -> dict[str, Expr]:
 
 
 def with_waits(f: Formula) -> Formula:
-    """Return a formula of a stage's times with its blocks' waits for a second tier added.
+    """Return `f` with the time that blocks wait for offloaded data added to its forward and weight-gradient times.
 
     >>> with_waits(bubble_time).inputs[:4]
     ('between_wait', 'bubble', 'forward_time', 'forward_wait')
@@ -149,9 +149,10 @@ def with_waits(f: Formula) -> Formula:
 
 
 def bubble_with_waits(f: Formula) -> Formula:
-    """Return a schedule's bubble if blocks wait for a second tier, at the placement of the waits that idles least.
+    """Return a schedule's bubble formula with the time that blocks wait for offloaded data.
 
-    Backward, the waits fall on the weight gradients, which schedules defer, or evenly on both gradients.
+    Backward, the waits fall on the weight gradients, which schedules defer, or evenly on both gradients, whichever
+    idles less.
 
     >>> from scalebook.pipeline.bubbles import bubble_zb_h1
     >>> "between_wait" in bubble_with_waits(bubble_zb_h1).inputs

@@ -1,4 +1,4 @@
-"""A step as a profiler would show it: every kernel of a block and of the head, its count and its time.
+"""A training step as a profiler would show it: every kernel of a block and of the head, its count and its time.
 
 >>> from scalebook.tables import accelerators, models
 >>> shown = profile(models.llama3_8b, accelerators.h100.at("bf16"), tp=2, dp=4, global_batch=64, seq=8192)
@@ -21,7 +21,7 @@ __all__ = ["Line", "Profile", "profile"]
 
 
 class Line(NamedTuple):
-    """A kernel of a step on one device: its count, FLOPs, traffic, and the total time of all its runs."""
+    """A kernel of a training step on one device: its count, FLOPs, traffic, and the total time of all its runs."""
 
     name: str
     phase: str
@@ -35,7 +35,7 @@ class Line(NamedTuple):
 
 
 class Profile:
-    """The profile of a step: `lines`, one per kernel with the longest first, and `run`, the step's row."""
+    """The kernels of a training step: `lines`, one per kernel with the longest first, and `run`, the step's row."""
 
     def __init__(self, run: Row, lines: list[Line]):
         self.run, self.lines = run, sorted(lines, key=lambda line: -line.time)
@@ -60,7 +60,7 @@ class Profile:
 
 
 def profile(*knowns, **letters) -> Profile:
-    """Return a training step's kernels with counts and seconds, without collectives. Call it like `training_step`."""
+    """Return the kernels of a training step with counts and seconds, no collectives. Call it like `training_step`."""
     run = training_step(*knowns, **letters)
     planned = training_step.plan(knowns, dict(letters))
     strategy, dense, moe = planned.strategy, planned.dense, planned.moe

@@ -91,7 +91,7 @@ def segment_blocks_best(held_microbatches, stage_blocks, block_input, working_ac
 
 
 def rerun_sheet(dense: Block, **words: str | bool) -> Sheet:
-    """Return a sheet of a stage's memory without recomputation, and of the number of blocks to recompute so it fits.
+    """Return a sheet that computes how many blocks of a stage to recompute so that its memory fits.
 
     >>> from scalebook.block import LLAMA
     >>> "rerun_blocks" in rerun_sheet(LLAMA).formulas

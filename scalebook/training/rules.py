@@ -1,4 +1,4 @@
-"""Rules on strategies: which of them can run. Rules are data with a sentence each, for one strategy or for arrays.
+"""Rules on training strategies: which of them can run. Each rule has a sentence for the error message.
 
 >>> check({"tp": 7, "heads": 96, "ffn": 49152})
 Traceback (most recent call last):
@@ -30,14 +30,10 @@ COUNTS = (
 
 
 class Rule(rules.Rule):
-    """A condition on a strategy. Some of its letters are derived if the strategy does not give them.
-
-    >>> next(x for x in RULES if x.name == "pp within layers").holds(pp=np.array([64, 256]), layers=128)
-    array([ True, False])
-    """
+    """A rule on training strategies. Inputs that a strategy does not give are derived from others, or have defaults."""
 
     def of(self, values: Mapping[str, Any]):
-        """Return whether the rule holds (a bool or an array), or None if a letter that it needs is unknown."""
+        """Return whether the rule holds (a bool or an array), or None if an input that it needs is unknown."""
         try:
             return self.holds(*[values[x] if x in values else _FOLLOWING[x](values) for x in self.needs])
         except KeyError:
@@ -167,7 +163,7 @@ _NAMES = {*COUNTS, *(x for rule in RULES for x in rule.needs)}
 
 
 def derived(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the letters with dp, devices and micro-batches if they follow from others, and with missing defaults.
+    """Return the values together with dp, devices and micro-batches that follow from them, and with defaults.
 
     >>> derived({"devices": 64, "tp": 8, "pp": 2, "global_batch": 32})["microbatches"]
     8.0
@@ -188,10 +184,10 @@ def derived(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
-    """Raise ValueError for a strategy that cannot run. The sentence names the letter and the values that would work.
+    """Raise ValueError for a strategy that cannot run, with a sentence that names the values that would work.
 
-    `values` are letters (numbers or arrays) and words. Rules that need unknown letters are skipped. With a sheet, the
-    domains of its formulas are checked too, as far as their letters are known.
+    `values` has the step's inputs, numbers or arrays. Rules about missing ones are skipped. With a sheet, the
+    conditions of its formulas are checked too, as far as their inputs are known.
     """
     own = _own(values, sheet)
     for name, value in values.items():

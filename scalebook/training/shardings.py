@@ -20,7 +20,7 @@ EACH = symbol("microbatches")  # times per step: once per micro-batch
 
 
 class Exchange(NamedTuple):
-    """A collective of data parallelism: gradients summed (`dp_reduce`) or weights gathered (`dp_gather`).
+    """A data-parallel collective: it sums gradients (`dp_reduce`) or gathers weights (`dp_gather`).
 
     `among` is "all" devices that hold the same weights, a "group" of `shard_group` of them, or "groups": one device of
     each group, for its shard. With `by_block` each block moves by itself, otherwise everything at once.
@@ -34,18 +34,18 @@ class Exchange(NamedTuple):
 
     @property
     def bits(self) -> str:
-        """The name of the letter that counts the bits per parameter that it moves."""
+        """The name of the quantity that says how many bits per parameter the exchange moves."""
         return {"dp_reduce": "reduce_bits", "dp_gather": "weight_bits"}[self.letter]
 
     @property
     def is_each(self) -> bool:
-        """Whether every micro-batch repeats this exchange."""
+        """True if every micro-batch repeats this exchange."""
         return EACH in self.times.free_symbols
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sharding:
-    """How state is divided over devices, and what they exchange and how often. Creating one enters it in `SHARDINGS`.
+    """A way for data-parallel devices to divide state and exchange it. Creating one enters it in `SHARDINGS`.
 
     `keeps` maps "weight", "gradient" and "optimizer" to the devices that share each copy: "all" devices with different
     tokens, or a "group" of them. State that it does not name is whole on every device ("one").
@@ -68,7 +68,7 @@ class Sharding:
         return SHARDINGS.__getitem__, (self.name,)
 
     def parts(self, what: str) -> tuple[str, ...]:
-        """Return which devices share each copy of weights, gradients or optimizer state.
+        """Return which devices share each copy of "weight", "gradient" or "optimizer" state: "all", "group" or "one".
 
         If there are several copies, a device holds its part of each.
         """
@@ -76,22 +76,22 @@ class Sharding:
 
     @property
     def is_each(self) -> bool:
-        """Whether every micro-batch exchanges something."""
+        """True if every micro-batch exchanges something."""
         return any(x.is_each for x in self.exchanges)
 
     @property
     def gathers(self) -> bool:
-        """Whether weights are gathered at all."""
+        """True if devices gather weights from each other."""
         return any(x.letter == "dp_gather" for x in self.exchanges)
 
     @property
     def is_gathered(self) -> bool:
-        """Whether blocks are gathered just before they are used."""
+        """True if each block's weights are gathered just before the block runs."""
         return any(x.letter == "dp_gather" and x.is_each for x in self.exchanges)
 
     @property
     def has_groups(self) -> bool:
-        """Whether `shard_group` has an effect."""
+        """True if the sharding depends on the group size `shard_group`."""
         return any(x.among != "all" for x in self.exchanges)
 
 

@@ -1,4 +1,4 @@
-"""The search space of training strategies: what is tried, what is left out, and which combinations are equivalent.
+"""The space of training strategies for a search: default values, rules, and combinations that are equivalent.
 
 >>> usual_choices({"devices": 8, "heads": 32, "layers": 32, "seq": 8192})["cp"]
 (1, 2)
@@ -27,7 +27,7 @@ __all__ = ["TRAINING", "fewer_chunks", "usual_choices"]
 
 
 def usual_choices(known: Mapping[str, Any]) -> dict[str, tuple]:
-    """Return the default choices of each searched word and letter. Context is split into 4,096 tokens or more."""
+    """Return the values that a search tries by default for each input. `cp` leaves 4,096 tokens or more on a device."""
     ways = divisors(known["devices"])
     return {
         "recompute": ("none", "full"),
@@ -65,7 +65,7 @@ def _schedules(problem: "Problem") -> tuple[Callable, ...]:
 
 
 def fewer_chunks(problem: "Problem", new: Mapping, changed: Mapping) -> dict:
-    """Return {"chunks": n}, the largest smaller choice that divides the stages of a new `pp`, or {} if not needed."""
+    """Return {"chunks": n} for a changed `pp`, the largest smaller number that divides its stages, or {}."""
     if "pp" not in changed:
         return {}
     stage, choices = -(-problem.values["layers"] // new["pp"]), problem.letters.get("chunks", ())
@@ -105,7 +105,7 @@ TRAINING = Space(
     rules=RULES,
     limits=("memory <= hbm_capacity", "offload_memory <= host_capacity"),
     margins=("memory",),
-    shown=("train_time", "train_cost", "train_energy", "train_rate"),
+    shown=("train_time", "train_cost", "run_energy", "train_rate"),
     reason=reason,
     axes=("step_time", "memory"),
     letters=DEFAULT_LETTERS,

@@ -84,7 +84,7 @@ def last_blocks_rest(layers, pp, first_blocks, stage_blocks):
 
 
 def with_first(sheet: Sheet, schedule: Schedule, known: Iterable[str]) -> Sheet:
-    """Return a step's sheet for a first stage, or a last one, with its own number of blocks, if a call gives either.
+    """Return a step's sheet for a call that gives the first or the last stage its own number of blocks.
 
     All stages take the time of the fullest one. The memory is the largest that the first, the second and the last stage
     need. The second stage holds a micro-batch less than the first, but may have more blocks.

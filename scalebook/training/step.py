@@ -101,6 +101,7 @@ def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_
         *totals.TOTALS,
         filled,
         *kernels.DEFAULT_FORMULAS,
+        assumptions.saved_bits_as_computed,
         schedule.bubble,
         parts.HEADS[schedule.ends],
         schedule.exposed,
@@ -126,9 +127,9 @@ def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_
 
 
 def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | bool) -> Sheet:
-    """Return the memory part of a step's sheet: what a device of a stage holds, by default of the fullest stage.
+    """Return the memory part of a training step's sheet: what a device holds, by default one of the fullest stage.
 
-    Words that are not given take their defaults. No rule is checked: stages may be unequal.
+    `words` are options such as recompute="full"; others have their defaults. No rule is checked: stages may be unequal.
 
     >>> from scalebook.block import LLAMA
     >>> memory_sheet(LLAMA).formulas["memory"].inputs
@@ -200,7 +201,7 @@ def _format_bits(peak: str) -> float:
 
 @cache
 def default_letters_at(bits: float) -> dict[str, Cell]:
-    """Return the default letters for products with inputs of this many bits.
+    """Return the default values that depend on the precision of products, for inputs of this many bits.
 
     Above 16 bits all tensors are as wide as the products' inputs, and the weights are their own master copy.
 
@@ -225,7 +226,7 @@ def _is_usual(letter: str, value) -> bool:
 
 
 class Planned(NamedTuple):
-    """The plan of a call: its sheet, its strategy, and the model's dense and mixture-of-experts blocks (or None)."""
+    """What a call of `training_step` evaluates: a sheet, a strategy, and the model's blocks (dense, experts)."""
 
     sheet: Sheet
     strategy: Strategy
@@ -236,13 +237,12 @@ class Planned(NamedTuple):
 class Training(Guided):
     """A training step under a strategy: its time, memory and cost.
 
-    Call it like a sheet, with words of the strategy next to letters: `training_step(model, device, tp=8,
-    recompute="full")`.
+    Call it with rows, quantities and options: `training_step(model, device, tp=8, recompute="full")`.
 
     If some blocks have sliding windows, fused attention skips pairs outside the window; unfused attention computes all.
     With 8-bit products, attention and logits stay in 16 bits; on a device without bf16 they run at the peak of the
-    requested precision. If there are fewer key-value heads than tensor-parallel devices, several hold the same head. A
-    letter that only other strategies use may be given at its default (`chunks=1`). `lora_rank=16` alone trains adapters
+    requested precision. If there are fewer key-value heads than tensor-parallel devices, several hold the same head. An
+    input that only other strategies use may be given at its default (`chunks=1`). `lora_rank=16` alone trains adapters
     of that rank (`trained="lora"`). Raises ValueError, in one sentence, for a strategy that cannot run.
     """
 
@@ -253,7 +253,7 @@ class Training(Guided):
 
     @property
     def space(self):
-        """The space of strategies that `search` tries for a training step."""
+        """The description of the strategies that `search` tries for a training step."""
         from scalebook.training.space import TRAINING  # it searches the sheets of this module
 
         return TRAINING
@@ -271,21 +271,21 @@ class Training(Guided):
 
     @property
     def takes(self) -> dict[str, float | None]:
-        """The letters that a step takes, with defaults."""
+        """The inputs of a training step by name, with defaults."""
         return dict.fromkeys(["microbatches", "train_tokens", *self._shown.inputs]) | DEFAULT_LETTERS
 
     @property
     def gives(self) -> tuple[str, ...]:
-        """The letters that a step gives."""
+        """The names of the quantities that a training step computes."""
         return tuple(self._shown.formulas)
 
     @cached_property
     def letters(self) -> frozenset[str]:
-        """All letters and words that a step with experts takes or gives, and those of other strategies."""
+        """The names of all inputs and results of a training step with experts, under any strategy."""
         return frozenset({*self.takes, *self.gives, *WORDS, "framework"})
 
     def plan(self, knowns: tuple, letters: dict) -> Planned:
-        """Return the sheet, strategy and blocks for a call's rows and letters. It removes the words from `letters`."""
+        """Return the sheet, strategy and blocks for a call. It removes the strategy's options from `letters`."""
         knowns, defaults = settled(knowns, letters)
         return self._plan(knowns, letters, defaults)
 
@@ -323,7 +323,7 @@ class Training(Guided):
         return Planned(sheet, strategy, *blocks)
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
-        """Return the sheet for a call, the arguments for it, and the letters that are not words of a strategy."""
+        """Return the sheet for a call, the rows to call it with, and the inputs that are numbers."""
         letters = dict(letters)
         knowns, defaults = settled(knowns, letters)
         return self._called(self._plan(knowns, letters, defaults).sheet, knowns, letters)

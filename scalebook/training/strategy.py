@@ -1,9 +1,4 @@
-"""The words of a strategy, and how they transform a block's listing.
-
->>> from scalebook.block import LLAMA
->>> Strategy(recompute="full").transformed(LLAMA).saved
-activation_bits*batch*hidden*seq/(8*cp*tp)
-"""
+"""The options of a training strategy (recomputation, sharding, ...), and how they change a block's operations."""
 
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -73,9 +68,9 @@ CHOICES = {name: tuple(x.values) for name, x in WORDS.items()}  # the default fi
 
 @dataclass(frozen=True)
 class Strategy:
-    """The words of a strategy (what to recompute, how to shard, which schedule, ...), given as names or objects.
+    """The options of a training strategy (what to recompute, how to shard, which schedule, ...), as names or objects.
 
-    Raises ValueError naming the words that would work.
+    Raises ValueError naming the values that would work.
     """
 
     recompute: str = "none"
@@ -109,22 +104,22 @@ class Strategy:
 
     @property
     def words(self) -> dict[str, str | bool]:
-        """The strategy's words by name, with their values as a caller gives them."""
+        """The strategy's options by name, with their values as a caller gives them."""
         return {name: getattr(value, "name", value) for name, value in vars(self).items()}
 
     @property
     def of_block(self) -> "Strategy":
-        """The strategy with defaults for words that do not affect a block, so that equal blocks share a cache entry."""
+        """The strategy with defaults for options that do not affect a block, so that equal blocks share a cache."""
         usual = {x: getattr(Strategy, x) for x in ("sharding", "schedule", "offload", "optimizer")}
         return replace(self, **usual)
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """The modules whose results are recomputed, if `recompute` names some."""
+        """The names of the modules to recompute, if `recompute` lists some."""
         return () if self.recompute in WORDS["recompute"].values else tuple(self.recompute.split(","))
 
     def transformed(self, block: Block) -> Block:
-        """Return the block's listing on one device, in training: the context is the new tokens."""
+        """Return the operations of a block on one device, as this strategy trains it."""
         split = sharding.context_exchanged if self.context_exchange == "all_to_all" else sharding.context_parallel
         if not self.dropout:
             block = undropped(block)

@@ -9,7 +9,7 @@ from scalebook.training.assumptions import host_efficiency
 __all__ = [
     "TOTALS", "attention_peak_bf16", "attention_peak_same", "batch_of_microbatches", "devices_of_ways",
     "hardware_flops", "hfu", "link_of_host", "longest_sequence", "mfu", "microbatches_of_batch", "model_flops",
-    "pcie_achieved", "step_cost", "step_energy", "train_cost", "train_energy", "train_rate", "train_time",
+    "pcie_achieved", "step_cost", "step_energy", "train_cost", "train_rate", "train_time",
     "useful_times", "ways_left", "wide_efficiency",
 ]  # fmt: skip
 
@@ -151,18 +151,8 @@ def train_cost(devices, price_hour, train_time):
     return devices * price_hour / 3600 * train_time
 
 
-@formula("train_energy", "patterson2021 §2.1")
-def train_energy(devices, tdp, train_time):
-    """Energy of the training time with every device at its thermal design power. Hosts and cooling come on top.
-
-    >>> train_energy(devices=1024, tdp="700 W", train_time=3600)
-    0.7168
-    """
-    return devices * tdp * train_time / 3_600_000_000
-
-
 TOTALS = (
-    model_flops, hardware_flops, mfu, hfu, train_rate, step_energy, step_cost, train_time, train_cost, train_energy,
+    model_flops, hardware_flops, mfu, hfu, train_rate, step_energy, step_cost, train_time, train_cost,
 )  # fmt: skip
 
 
@@ -187,13 +177,9 @@ def pcie_achieved(link_bandwidth, host_efficiency):
 
 
 def useful_times(run: Row) -> tuple:
-    """Return the least seconds of a step with all devices at peak: for FLOPs as in MFU, and without masked pairs.
+    """Return two lower bounds of a step's time in seconds, with all devices at their peak.
 
-    >>> from scalebook.tables import accelerators, models
-    >>> from scalebook.training import training_step
-    >>> run = training_step(models.llama3_8b, accelerators.h100, dp=8, microbatches=8, seq=8192)
-    >>> all(x < run.step_time for x in useful_times(run))
-    True
+    The first counts FLOPs as MFU does; the second leaves out attention to masked pairs of tokens.
     """
     rate = run.devices * run.peak_flops
     width = 2 * run.head_dim if "head_dim" in run else run.nope_dim + run.rope_dim + run.v_dim

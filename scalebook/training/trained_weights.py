@@ -1,7 +1,4 @@
-"""Which weights are trained: all of them, or low-rank adapters added to frozen weights (LoRA). One object each.
-
-Frozen weights have no gradients and no optimizer state. Adapters are added to the attention matrices, as in MLPerf.
-"""
+"""Which weights are trained: all of them, or low-rank adapters added to frozen weights (LoRA)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -43,7 +40,7 @@ def model_flops_frozen(global_batch, batch, tp, cp, layers, block_flops, block_m
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trained:
-    """The weights that are trained: adapters of the frozen matrices in `beside`, or all weights if there are none."""
+    """A choice of the weights to train: adapters for the frozen matrices in `beside`, or all weights if it is ()."""
 
     name: str
     source: str
@@ -60,21 +57,21 @@ class Trained:
 
     @property
     def is_frozen(self) -> bool:
-        """Whether the model's own weights are frozen."""
+        """True if the model's own weights are frozen."""
         return bool(self.beside)
 
     def _adapted(self, block: Block) -> list:
         return [op for op in block.ops if not op.function and {t.name for t in op.args} & set(self.beside)]
 
     def saved(self, block: Block) -> dict[str, Expr]:
-        """Return the bytes that a block saves for its backward pass, by tensor, without the adapters' own."""
+        """Return the bytes that a block saves for its backward pass, by tensor. What adapters save is not included."""
         if not self.is_frozen:
             return block.saved_tensors
         adapted = self._adapted(block)
         return block.kept(lambda op: () if not op.function and _weights(op) and op not in adapted else op.keeps)
 
     def adapters(self, block: Block) -> dict[str, Expr]:
-        """Return a block's adapter parameters on a device, and the seconds of their kernels by phase.
+        """Return a block's number of adapter parameters on a device, and the seconds of their kernels by phase.
 
         The products are so narrow that memory traffic bounds them: inputs, outputs and their gradients.
         """
