@@ -7,9 +7,13 @@ import csv
 import gzip
 import json
 import random
+from collections.abc import Mapping
 from functools import cache
+from numbers import Real
+from os import PathLike
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import scalebook.measurements as measurements
@@ -26,10 +30,11 @@ from scalebook.memory.serving import kv_cache, max_batch, weight_memory
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.pipeline.simulation import simulate
 from scalebook.search import search
-from scalebook.tables import accelerators, engines, links, models, precisions, ranges, runs
+from scalebook.tables import accelerators, engines, links, models, Table, precisions, ranges, runs
 from scalebook.training.step import training_step
 from scalebook.training.strategy import CHOICES
 
+from .entries import calls, public
 from .fuzz import Record, odd
 from .support import SHEETS, STATED, draw
 from .test_huggingface import CONFIGS
@@ -70,6 +75,28 @@ def mutated(rng, valid, names=(), depth=0):
         else:
             new[rng.choice([*names, "x", "layers"])] = odd(rng)
     return new
+
+
+def data(x):
+    """Whether a reader gives it: a number, a text, an array, a row or several of these, and no part of the engine."""
+    return x is None or isinstance(x, (str, Real, list, tuple, np.ndarray, Mapping, Table, PathLike))
+
+
+def entry(rng, name):
+    """A call of a public entry as an example has it, with odd, missing, unknown or renamed arguments."""
+    called, plain, named = rng.choice(calls(name))
+    plain, fixed = [*plain], {n: x for n, x in named.items() if not data(x)}
+    letters = mutated(rng, {n: x for n, x in named.items() if n not in fixed}, (*LETTERS, *CHOICES)) | fixed
+    places = [i for i, x in enumerate(plain) if data(x)]
+    if places and rng.random() < (0.3 if named else 0.9):
+        what, place = rng.random(), rng.choice(places)
+        plain[place : place + 1] = [odd(rng)] if what < 0.8 else [] if what < 0.9 else [plain[place], odd(rng)]
+    return name, (plain, letters), lambda: called(*plain, **letters)
+
+
+def entries(rng, folder):
+    names = [x for x in public() if calls(x)]
+    yield entry(rng, rng.choice(names))
 
 
 def point(rng, f):

@@ -12,6 +12,7 @@ from sympy import Min, Rational, ceiling, floor
 from scalebook.inference import queues
 from scalebook.inference.step import decode_step, prefill_step
 from scalebook.language import Row, Sheet, constant, formula, show
+from scalebook.language.keywords import by_keyword
 from scalebook.language.notation import unused
 from scalebook.language.row import quantity
 from scalebook.memory.serving import sliding_window
@@ -244,6 +245,7 @@ class _Call:
         return float(batches[each <= target].max())
 
 
+@by_keyword
 def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters) -> Row:
     """Serve requests of one length that are all present at the start, as in an offline benchmark.
 
@@ -277,7 +279,8 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
     return found
 
 
-def static(serve, *knowns, batch=1, **letters) -> Row:
+@by_keyword
+def static(serve, *knowns, prompt, output, batch=1, **letters) -> Row:
     """Serve one static batch: all prompts are read together, all answers are decoded together, nobody joins.
 
     The row has `ttft`, `tpot`, `end_to_end` and `device_rate`.
@@ -288,7 +291,7 @@ def static(serve, *knowns, batch=1, **letters) -> Row:
     >>> bool(run.ttft + 128 * run.tpot == run.end_to_end), bool(run.interval("tpot").low < run.tpot)
     (True, True)
     """
-    given = {n: quantity(n, letters.pop(n)) for n in ("prompt", "output")} | {"batch": quantity("batch", batch)}
+    given = {n: quantity(n, x) for n, x in (("prompt", prompt), ("output", output), ("batch", batch))}
     prompt, output = given["prompt"], given["output"]
     read = prefill_step(*knowns, prompts=batch, read_chunk=prompt, **letters)
     step = decode_step(*knowns, batch=batch, context=prompt + output / 2, **letters)

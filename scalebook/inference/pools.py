@@ -14,6 +14,7 @@ from scalebook.inference.layouts import MOST_DEVICES, first_whole, most_users, p
 from scalebook.inference.rules import NETWORK, RULES
 from scalebook.inference.step import EXCHANGES
 from scalebook.language import Row, show
+from scalebook.language.keywords import by_keyword
 from scalebook.language.notation import either
 from scalebook.language.row import gather, quantity
 from scalebook.language.rules import not_whole
@@ -158,6 +159,7 @@ def _lists(letters: Mapping, known: Mapping, devices: float) -> Iterator:
         yield own
 
 
+@by_keyword
 def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **letters) -> Apart:
     """Find the cheapest two pools that serve a rate within targets, with at most `devices` devices in all.
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scalebook.language.keywords import by_keyword
 from scalebook.language.notation import NOTATION, nearest, quoted
 from scalebook.language.row import quantity
 from scalebook.pipeline.orders import Operation, orders
@@ -128,6 +129,7 @@ def _needs(x: Operation, last: int) -> Operation | None:
     return Operation("B", x.stage, x.microbatch)
 
 
+@by_keyword
 def simulate(
     schedule: str, pp: int, microbatches: int, chunks: int | None = None, *, forward_time=1, input_gradient_time=1,
     weight_gradient_time=1, transfer_time=0, scale: Sequence | None = None,
