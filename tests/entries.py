@@ -1,10 +1,11 @@
-"""Every public entry with calls of it from the package's own examples: what a reader calls, and the names it goes by."""
+"""Every public entry, with calls of it from the package's own examples."""
 
 import ast
 import doctest
 import importlib
 import inspect
 from collections import defaultdict
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -107,3 +108,14 @@ def calls(name):
         if len(found) == 4:
             break
     return found
+
+
+def _is_engine(x):
+    """Whether an argument is a part of the engine, such as a block, that no reader writes."""
+    return type(x).__module__.startswith("scalebook.") and not isinstance(x, (Mapping, Formula)) and not callable(x)
+
+
+@cache
+def fuzzed():
+    """The names of the entries that a reader gives numbers, texts, rows and sheets."""
+    return [n for n in public() if any(not any(map(_is_engine, (*x[1], *x[2].values()))) for x in calls(n))]

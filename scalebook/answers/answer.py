@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from scalebook.language import NOTATION, Row
+from scalebook.language.arguments import checked
 from scalebook.language.parts import nearest_parts, part_lines
 from scalebook.language.row import with_unit
 from scalebook.language.tabular import Markup, aligned, folded, page_table, styled
@@ -152,11 +153,13 @@ class Answer:
         )
 
 
+@checked
 def answer_of(run: Row) -> Answer | None:
     """Return the answer of a training step or a service, or None for a call with arrays."""
     return None if any(np.ndim(x) for x in run.values()) else Answer(run)
 
 
+@checked
 def row_as_dict(row: Row) -> dict[str, Any]:
     """Return a row as plain data that JSON can hold; `scalebook/answers/schema.json` describes it.
 

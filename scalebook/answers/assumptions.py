@@ -8,12 +8,15 @@
 """
 
 from collections.abc import Iterator, Mapping
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from scalebook.language import NOTATION, Row
+from scalebook.language.arguments import checked
 from scalebook.language.interval import causes, usual_ends
+from scalebook.language.notation import quoted
 from scalebook.language.row import with_unit
 from scalebook.tables import frameworks
 from scalebook.training.frameworks import FASTEST, SLOWEST, UNNAMED
@@ -64,6 +67,7 @@ def short_meaning(letter: str) -> str:
     return NOTATION[letter].meaning.partition(":")[0].partition(",")[0].removesuffix(" per step")
 
 
+@checked
 def answer_letter(run: Row) -> str:
     """Return the letter that answers a call: the time of a training step, or the time per output token of a service.
 
@@ -80,12 +84,15 @@ def answer_letter(run: Row) -> str:
     return "tpot" if run.call.thing.name == "serve" else "step_time"
 
 
+@checked
 def assumed(run: Row, most: int = MOST) -> tuple[Assumption, ...]:
     """Return what a run assumes that moves its time by more than 5 %, strongest first, `most` of them.
 
     Each end is the time of the same call with the assumption at another value: `run.call.again(**end.letters)`.
     """
     letter = answer_letter(run)
+    if not isinstance(most, Integral) or most < 0:
+        raise TypeError(f"most is how many assumptions to list, a whole number, not {quoted(most)}")
     if letter not in run:
         return ()
     found = [x for x in (_assumption(run, letter, *y) for y in _candidates(run, letter)) if x and x.moved > LEAST]

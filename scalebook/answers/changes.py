@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from scalebook.language import NOTATION, Row
+from scalebook.language.arguments import checked
 from scalebook.language.row import with_unit
 from scalebook.tables import Device, frameworks
 from scalebook.training.strategy import WORDS
@@ -53,6 +54,7 @@ class Change(NamedTuple):
         return f"{self.said}: {speed} tokens a second and device, {time}"
 
 
+@checked
 def fits(run: Row) -> bool | None:
     """Return whether a run's memory fits into its devices, or None if the memory or the capacity is not known."""
     known = [(held, most) for held, most in _LIMITS if held in run and most in run]
@@ -141,6 +143,7 @@ def _hardware(run: Row) -> Iterator[Candidate]:
     yield from (((), {n: 2 * run[n]}, f"twice the {NOTATION[n].meaning}") for n in _HARDWARE if n in run)
 
 
+@checked
 def nearest_fit(run: Row) -> Change | None:
     """Return the change after which a run fits that costs the least time, or None if it fits or none was found.
 
@@ -164,11 +167,13 @@ def _gaining(run: Row, found: Iterable[Change]) -> tuple[Change, ...]:
     return tuple(x for x in sorted(found, key=lambda x: -x.gain) if x.gain > LEAST or fits(run) is False)
 
 
+@checked
 def quick_changes(run: Row) -> tuple[Change, ...]:
     """Return the changes of batch, overlap and layout that fit and gain something, the best first."""
     return _gaining(run, _tried(run, _numbers(run)))
 
 
+@checked
 def all_changes(run: Row) -> tuple[Change, ...]:
     """Return single changes that fit and gain something: first all that are free, then twice a figure of the device.
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from scalebook import tables
 from scalebook.language import Row
+from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest
 from scalebook.language.row import Cell, quantity
 from scalebook.language.tabular import aligned
@@ -68,6 +69,7 @@ class Bill(NamedTuple):
         return "\n".join([self.said, *([aligned(lines, right=True, gap="  ")] if lines else [])])
 
 
+@checked
 def bill(run: Row, **letters) -> Bill | None:
     """Return what training on `train_tokens` takes, or None if the run does not know them.
 

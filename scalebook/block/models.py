@@ -10,7 +10,8 @@ from sympy import Expr
 
 from scalebook.block.listing import Block, parse
 from scalebook.block.operations import base
-from scalebook.language.notation import nearest, symbol
+from scalebook.language.arguments import checked
+from scalebook.language.notation import nearest, quoted, symbol
 
 __all__ = [
     "EMBEDDING", "GPT", "HEAD", "LLAMA", "MLA", "MLA_ABSORBED", "MLA_MOE", "MLA_MOE_ABSORBED", "MOE", "Hybrid",
@@ -22,6 +23,7 @@ _LISTINGS = tomllib.loads((files(__package__) / "listings.toml").read_text("utf-
 GPT, EMBEDDING, HEAD = (parse(_LISTINGS[x]) for x in ("GPT", "EMBEDDING", "HEAD"))
 
 
+@checked
 @cache
 def block(attention: str, feed_forward: str) -> Block:
     """Put a block together from an attention ("grouped", "latent", ...) and a feed-forward layer ("gated", ...).
@@ -40,7 +42,7 @@ def block(attention: str, feed_forward: str) -> Block:
         known = _LISTINGS[kind]
         if name not in known:
             what = {"feed_forward": "feed-forward layer"}.get(kind, kind)
-            raise LookupError(f"no {what} is called {name!r}; {nearest(name, known)}")
+            raise LookupError(f"no {what} is called {quoted(name)}; {nearest(name, known)}")
         parts += known[name]
     return parse("".join(_LISTINGS["parts"][x] for x in parts))
 
@@ -106,6 +108,7 @@ def state_core(block: Block) -> frozenset[str]:
     return frozenset(op.name for op in touched) | {op.name for op in block.ops if op.function == "delta"}
 
 
+@checked
 def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
     """Return a model's dense and mixture-of-experts blocks for training, or None for a kind that it lacks.
 
@@ -124,6 +127,7 @@ def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
     return _listed(row, _attention(row))
 
 
+@checked
 def served_blocks(row: Mapping) -> tuple[Block | Hybrid | None, Block | Hybrid | None]:
     """Return a model's blocks for serving, with any indexers, linear-attention layers and attention gates.
 
@@ -183,6 +187,7 @@ def _sum(dense, moe, cost):
     return blocks + (embeddings * vocab + positions) * hidden + sum(t.elements for t in norm.args if t.is_weight)
 
 
+@checked
 def model_params(row: Mapping) -> float:
     """Parameters of a model, computed from its shape. Raises LookupError naming the letters that a row lacks.
 
@@ -193,6 +198,7 @@ def model_params(row: Mapping) -> float:
     return _value(parameters(*served_blocks(row)), row)
 
 
+@checked
 def model_active_params(row: Mapping) -> float:
     """Parameters that one token uses, computed from a model's shape. Both embeddings are counted.
 

@@ -1,8 +1,9 @@
 """Models and systems of Calculon's library as rows of our tables, with the efficiencies that its blocks reach."""
 
 from scalebook.language import Row
+from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest, quoted
-from scalebook.language.row import Cell
+from scalebook.language.row import Cell, quantity
 
 from .documents import application
 from .library import models, systems
@@ -14,6 +15,7 @@ _FLOPS_EFFICIENCY, _LINK_EFFICIENCY = 0.902, 0.515
 _FITTED = "calibrated by us on the time of the forward pass in the runs on the A100 of offload_calculon"
 
 
+@checked
 def shape(name: str) -> Row:
     """Return the shape of a model of Calculon's library. Raises LookupError for a model that it does not have.
 
@@ -25,6 +27,7 @@ def shape(name: str) -> Row:
     return application(models[name], name)
 
 
+@checked
 def machine(name: str, tp: float = 1, network: int | None = None) -> Row:
     """Return the efficiencies that a block split `tp` ways reaches on a system of Calculon's library.
 
@@ -36,7 +39,9 @@ def machine(name: str, tp: float = 1, network: int | None = None) -> Row:
     """
     if name not in systems:
         raise LookupError(f"Calculon has no system {quoted(name)}; {nearest(name, systems)}")
-    system = systems[name]
+    system, tp = systems[name], quantity("tp", tp)
+    if network is not None and network not in range(len(system.networks)):
+        raise LookupError(f"{name} has networks 0 to {len(system.networks) - 1}, and none called {quoted(network)}")
     networks = system.networks
     fits = (i for i, x in enumerate(networks) if x.size >= tp)
     used = networks[next(fits, len(networks) - 1) if network is None else network]

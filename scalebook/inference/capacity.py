@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalebook.language import Row, show
-from scalebook.language.keywords import by_keyword
+from scalebook.language.arguments import checked
 from scalebook.language.row import quantity
 
 __all__ = ["LONG", "Capacity", "capacity", "valued"]
@@ -42,7 +42,7 @@ def valued(row: Row, letter: str):
         raise ValueError(error.args[0]) from None
 
 
-@by_keyword
+@checked
 def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     """Find the largest number of users that a service can have in steady state within its targets, by bisection.
 

@@ -14,7 +14,7 @@ from scalebook.inference.layouts import MOST_DEVICES, first_whole, most_users, p
 from scalebook.inference.rules import NETWORK, RULES
 from scalebook.inference.step import EXCHANGES
 from scalebook.language import Row, show
-from scalebook.language.keywords import by_keyword
+from scalebook.language.arguments import checked
 from scalebook.language.notation import either
 from scalebook.language.row import gather, quantity
 from scalebook.language.rules import not_whole
@@ -159,7 +159,7 @@ def _lists(letters: Mapping, known: Mapping, devices: float) -> Iterator:
         yield own
 
 
-@by_keyword
+@checked
 def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **letters) -> Apart:
     """Find the cheapest two pools that serve a rate within targets, with at most `devices` devices in all.
 
@@ -203,7 +203,8 @@ def _exchanges(rows, letters: dict) -> tuple:
     """Return the ways that tokens may reach experts: the given one, or all; `("",)` without experts."""
     if "exchange" in letters:
         return (letters.pop("exchange"),)
-    return EXCHANGES if any("experts" in x and x["experts"] > 0 for x in rows) else ("",)
+    known = gather(rows, {})
+    return EXCHANGES if "experts" in known and known["experts"].value > 0 else ("",)
 
 
 def _joined(layouts: list[_Layouts], found: list[dict]) -> dict[str, np.ndarray]:

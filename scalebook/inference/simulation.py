@@ -12,7 +12,7 @@ import numpy as np
 
 from scalebook.inference.arrivals import drawn
 from scalebook.inference.results import Served, Steps
-from scalebook.language.keywords import by_keyword
+from scalebook.language.arguments import checked
 from scalebook.language.notation import quoted
 from scalebook.language.row import quantity
 
@@ -28,7 +28,7 @@ MEANINGS = {
 }  # fmt: skip
 
 
-@by_keyword
+@checked
 def simulate_serving(
     *, prompt: int, output: int, rate: float | str | None = None, users: int | None = None,
     base_time: float | str | None = None, added_time: float | str = 0, prompt_time: float | str = 0,

@@ -4,6 +4,7 @@ import sys
 
 import sympy
 
+from .arguments import checked
 from .formula import Formula, entered
 from .notation import NOTATION, word
 
@@ -24,6 +25,7 @@ def constant(
     return _line(name, letter, rhs, sources, f"{meaning}\n\n>>> {name}()\n{float(rhs)}", lambda: rhs)
 
 
+@checked
 def same(name: str, letter: str, other: str, sources: str | tuple[str, ...], meaning: str) -> Formula:
     """Return a formula that gives a letter the value of another.  `name` is the variable that it is assigned to.
 

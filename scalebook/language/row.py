@@ -113,6 +113,8 @@ def quantity(name: str, value) -> Value:
         raise ValueError(f"{name} must be a finite number, not {quoted(value)}: {_what(name)}") from None
     except (TypeError, ValueError, ArithmeticError, RecursionError):  # raised for arrays of objects and deep lists
         raise TypeError(f"{name} must be a number, not {quoted(value)}: {_what(name)}") from None
+    if not array.size:
+        raise ValueError(f"{name} has no values: give at least one; {_what(name)}")
     if array.ndim > 32:  # NumPy's limit for broadcasting
         raise ValueError(f"{name} has {array.ndim} dimensions, and arrays of up to 32 can be joined: {_what(name)}")
     return fitting(name, array)

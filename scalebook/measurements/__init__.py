@@ -5,7 +5,7 @@
 ['calibrated on', 'Apple', 'RTX workstation']
 """
 
-from scalebook.language.keywords import by_keyword
+from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest, quoted, word
 
 from . import calculon
@@ -32,7 +32,7 @@ def find(name: str) -> Confrontation:
     return CONFRONTATIONS[name]
 
 
-@by_keyword
+@checked
 def confront(of, csv=None, measured: str | None = None) -> Result:
     """Compare predictions with measurements: a confrontation by name, or a reader's own file against a callable.
 

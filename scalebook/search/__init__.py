@@ -17,7 +17,7 @@ from concurrent.futures import Executor
 from numbers import Real
 from types import ModuleType
 
-from scalebook.language.keywords import by_keyword
+from scalebook.language.arguments import checked
 from scalebook.language.notation import either
 
 from .arguments import each, problem_of, refuse_unused, sizes_of, within
@@ -31,7 +31,7 @@ from .sweeping import Sweep, sweep
 __all__ = ["Search", "Searchable", "Space", "Sweep", "search", "sweep"]
 
 
-@by_keyword
+@checked
 def search(
     sheet,
     *knowns,

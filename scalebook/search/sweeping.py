@@ -19,7 +19,7 @@ from operator import or_
 import numpy as np
 
 from scalebook.language import NOTATION
-from scalebook.language.keywords import by_keyword
+from scalebook.language.arguments import checked
 from scalebook.language.tabular import aligned, page_table
 from scalebook.language.units import show
 
@@ -83,7 +83,7 @@ class Sweep(Mapping):
         return f"<p>{self._summary}</p>" + (page_table(*self._table(), "best at each size") if self.values else "")
 
 
-@by_keyword
+@checked
 def sweep(
     sheet,
     *knowns,

@@ -16,6 +16,7 @@ from sympy import Integer, Min, floor
 
 from scalebook.block import Block, blocks_of
 from scalebook.language import Formula, Row, Sheet, symbol
+from scalebook.language.arguments import checked
 from scalebook.language.building import uncollected
 from scalebook.language.guide import Guided
 from scalebook.language.notation import nearest
@@ -191,6 +192,7 @@ def _format_bits(peak: str) -> float:
     return min((x.activation_bits for x in precisions.values() if x.kind == "format" and x.peak == peak), default=16)
 
 
+@checked
 @cache
 def default_letters_at(bits: float) -> dict[str, Cell]:
     """Return the default letters for products with inputs of this many bits.
@@ -201,7 +203,7 @@ def default_letters_at(bits: float) -> dict[str, Cell]:
     64.0
     """
     usual = {n: Cell(float(v), "usual") for n, v in DEFAULT_LETTERS.items()}
-    if bits > 16:
+    if quantity("weight_bits", bits) > 16:
         wide = {n: x.value / 32 for n, x in precisions.adam_fp32.cells.items() if n in DEFAULT_LETTERS}
         wide["logit_bits"] = 1.0
         note = f"products take {bits:g} bits"
