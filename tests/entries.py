@@ -5,12 +5,12 @@ import doctest
 import importlib
 import inspect
 from collections import defaultdict
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+import sympy
+
 import scalebook
-from scalebook import inference
 from scalebook.language import Formula, Sheet
 
 from .support import MODULES
@@ -18,7 +18,7 @@ from .support import MODULES
 display_module = importlib.import_module("scalebook.display.calculator")
 # Calls of what has no example of its own.
 MORE = """
->>> from scalebook import accelerators, models, calculator, training_step, search
+>>> from scalebook import accelerators, models, calculator, confront, training_step, search
 >>> from scalebook.inference import *
 >>> from scalebook.answers import *
 >>> from scalebook.calculon import *
@@ -39,6 +39,7 @@ MORE = """
 >>> found.neighbours(found.best[0])
 >>> decoding.only("token_time"), decoding.using(decoding.formulas["token_time"]), decoding.formula("token_time")
 >>> accelerators.having("hbm_bandwidth")
+>>> confront("batch1_floor")
 """
 _PARSE = doctest.DocTestParser().get_examples
 _DEFINED = ast.Assign, ast.Import, ast.ImportFrom, ast.FunctionDef, ast.With, ast.For
@@ -53,7 +54,8 @@ def public():
             x = getattr(module, name)
             if isinstance(x, type):
                 own = {n: f for n, f in inspect.getmembers(x, inspect.isfunction) if n[0] != "_"}
-                found |= {f"{f.__qualname__}": f for n, f in own.items() if f.__module__.startswith("scalebook.")}
+                own = [f for f in own.values() if f.__module__.startswith("scalebook.") and "<" not in f.__name__]
+                found |= {f.__qualname__: inspect.unwrap(f) for f in own}
             elif callable(x) and not isinstance(x, Formula) and type(x) is not Sheet:
                 found[f"{room}.{name}"] = inspect.unwrap(x)
     return found
@@ -63,7 +65,7 @@ def public():
 def _sites():
     """Return the examples with a call, by the name of what is called: the module, the examples and their number."""
     found = defaultdict(list)
-    texts = [(inference, MORE)]
+    texts = [(None, MORE)]
     for module in (*MODULES.values(), display_module):
         nodes = ast.walk(ast.parse(Path(module.__file__).read_text("utf-8")))
         kept = (x for x in nodes if isinstance(x, (ast.Module, ast.ClassDef, ast.FunctionDef)))
@@ -79,13 +81,13 @@ def _sites():
 
 def _made(module, before, call):
     """Return what an example calls, with its arguments, evaluated."""
-    names = dict(vars(module))
+    names = dict(vars(module)) if module else {}
     for line in before:
         kept = [x for x in line.body if isinstance(x, _DEFINED)]
-        exec(compile(ast.Module(kept, []), module.__name__, "exec"), names)
+        exec(compile(ast.Module(kept, []), "example", "exec"), names)
 
     def value(x):
-        return eval(compile(ast.Expression(x), module.__name__, "eval"), names)
+        return eval(compile(ast.Expression(x), "example", "eval"), names)
 
     plain = [y for x in call.args for y in (value(x.value) if isinstance(x, ast.Starred) else [value(x)])]
     named = {}
@@ -96,26 +98,39 @@ def _made(module, before, call):
 
 @cache
 def calls(name):
-    """Return calls of an entry: what is called, its arguments and its keywords."""
-    entry, found = public()[name], []
+    """Return calls of an entry: what is called, its arguments and its keywords. Those of MORE replace all others."""
+    entry, found, is_more = public()[name], [], False
     for site in _sites()[name.rpartition(".")[2]]:
+        if found and (len(found) > 3 or (is_more and site[0])):
+            break
         try:
             called, *given = _made(*site)
         except Exception:  # an example that shows an error, or one line of many
             continue
         if inspect.unwrap(getattr(called, "__func__", called)) is entry:
             found.append((called, *given))
-        if len(found) == 4:
-            break
+            is_more = site[0] is None
     return found
 
 
 def _is_engine(x):
-    """Whether an argument is a part of the engine, such as a block, that no reader writes."""
-    return type(x).__module__.startswith("scalebook.") and not isinstance(x, (Mapping, Formula)) and not callable(x)
+    """Whether it is a part of the engine, such as a block or a schedule, that no reader writes."""
+    room = type(x).__module__.removeprefix("scalebook.").partition(".")[0]
+    return isinstance(x, sympy.Basic) or (room in ("block", "pipeline", "calculon", "training") and not callable(x))
+
+
+def by_keyword(called):
+    """Whether it takes letters or words by keyword, and has to say itself which."""
+    return any(x.kind in (x.KEYWORD_ONLY, x.VAR_KEYWORD) for x in inspect.signature(called).parameters.values())
 
 
 @cache
 def fuzzed():
     """The names of the entries that a reader gives numbers, texts, rows and sheets."""
-    return [n for n in public() if any(not any(map(_is_engine, (*x[1], *x[2].values()))) for x in calls(n))]
+
+    def is_readers(called, plain, named):
+        given = (getattr(called, "__self__", None), *plain, *named.values())
+        is_part = any(map(_is_engine, given)) or any(isinstance(x, Formula) for x in plain)
+        return by_keyword(called) or not is_part
+
+    return [n for n in public() if any(is_readers(*x) for x in calls(n))]

@@ -25,7 +25,7 @@ from scalebook.measurements import CONFRONTATIONS, confront
 from scalebook.memory.serving import kv_cache, max_batch, weight_memory
 from scalebook.tables import accelerators, engines, links, models, precisions, ranges, runs
 
-from .entries import calls, fuzzed
+from .entries import by_keyword, calls, fuzzed
 from .fuzz import Record, odd
 from .support import SHEETS, STATED, draw
 from .test_huggingface import CONFIGS
@@ -72,8 +72,7 @@ def entry(rng, name):
         is_mapping = isinstance(new, dict | Row) and what < 0.3
         new = [{**new, rng.choice([*new, "x"]): odd(rng)}] if is_mapping else [odd(rng)] * (what < 0.95)
         plain = [*plain[:place], *new, *plain[place + (what < 0.9) :]]
-    is_keyword = any(x.kind in (x.KEYWORD_ONLY, x.VAR_KEYWORD) for x in takes.values())
-    return name, (plain, letters), lambda: called(*plain, **letters), 10.0, is_keyword
+    return name, (plain, letters), lambda: called(*plain, **letters), 10.0, by_keyword(called)
 
 
 def entries(rng, folder):

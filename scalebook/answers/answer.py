@@ -91,6 +91,7 @@ class Answer:
         found += [("next", str(best))] if best else []
         return [x for x in found if x]
 
+    @checked
     def text(self, more: str) -> str:
         """Return the lines as text, and last where there is more."""
         return aligned([*self.lines(), ("more", more)], gap="  ")

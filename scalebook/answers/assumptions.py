@@ -58,6 +58,7 @@ def _value(letter: str, value) -> str:
     return value if isinstance(value, str) else with_unit(value, NOTATION[letter].unit)
 
 
+@checked
 def short_meaning(letter: str) -> str:
     """Return a letter's meaning up to its first comma or colon.
 

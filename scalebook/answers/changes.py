@@ -88,7 +88,7 @@ def _each(dicts: Iterable[dict]) -> Iterator[Candidate]:
 
 def _numbers(run: Row) -> Iterator[Candidate]:
     """Yield changes of letters, which are quick to price because they need no new sheet: batch, overlap, layout."""
-    given, letter = run.call.letters, answer_letter(run)
+    letter, given = answer_letter(run), run.call.letters
     keep = {"microbatches": None, "global_batch": run.global_batch} if "microbatches" in given else {}
     if letter == "tpot":
         yield from _each([{"users": 2 * run.users}, {"kv_bits": 8.0}] if "rate" not in given else [{"kv_bits": 8.0}])

@@ -89,7 +89,7 @@ def bill(run: Row, **letters) -> Bill | None:
         known["goodput"], note = Cell(1.0), "failures are left out, for params are not known"
     row = sheet(Row("run", {n: x for n, x in known.items() if n in sheet.letters}))
     if "device_hours" not in row:
-        note = f"failures are left out: goodput {row.missing['goodput']}"
+        note = f"failures are left out: goodput {row.missing.get('goodput', 'is given')}"
         row = sheet(row, goodput=1)
     return Bill(row, tuple(_prices(row, known)), note)
 

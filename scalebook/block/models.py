@@ -12,6 +12,7 @@ from scalebook.block.listing import Block, parse
 from scalebook.block.operations import base
 from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest, quoted, symbol
+from scalebook.language.row import quantity
 
 __all__ = [
     "EMBEDDING", "GPT", "HEAD", "LLAMA", "MLA", "MLA_ABSORBED", "MLA_MOE", "MLA_MOE_ABSORBED", "MOE", "Hybrid",
@@ -147,6 +148,8 @@ def _attention(row) -> str:
 
 
 def _listed(row, attention: str):
+    if lacking := [x for x in ("layers", "gating") if x not in row]:
+        raise LookupError(f"the row lacks {', '.join(lacking)}")
     norm = getattr(row, "words", row).get("norm", "")
     routed = row.get("experts", 0) and row.get("moe_layers", 0)
     gating = "gated" if row["gating"] else "plain"
@@ -212,4 +215,7 @@ def model_active_params(row: Mapping) -> float:
 def _value(expr: Expr, row: Mapping) -> float:
     if missing := sorted(x.name for x in expr.free_symbols if x.name not in row):
         raise LookupError(f"the row lacks {', '.join(missing)}")
-    return float(expr.subs({x: row[x.name] for x in expr.free_symbols}))
+    values = {x: quantity(x.name, row[x.name]) for x in expr.free_symbols}
+    if many := next((x for x, y in values.items() if not isinstance(y, float)), None):
+        raise TypeError(f"{many} of the row is one number, not {quoted(row[many.name])}")
+    return float(expr.subs(values))

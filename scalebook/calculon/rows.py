@@ -3,7 +3,8 @@
 from scalebook.language import Row
 from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest, quoted
-from scalebook.language.row import Cell, quantity
+from scalebook.language.row import Cell
+from scalebook.search.arguments import one_number
 
 from .documents import application
 from .library import models, systems
@@ -39,7 +40,7 @@ def machine(name: str, tp: float = 1, network: int | None = None) -> Row:
     """
     if name not in systems:
         raise LookupError(f"Calculon has no system {quoted(name)}; {nearest(name, systems)}")
-    system, tp = systems[name], quantity("tp", tp)
+    system, tp = systems[name], one_number("tp", tp)
     if network is not None and network not in range(len(system.networks)):
         raise LookupError(f"{name} has networks 0 to {len(system.networks) - 1}, and none called {quoted(network)}")
     networks = system.networks

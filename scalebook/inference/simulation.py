@@ -143,7 +143,7 @@ def _number(name, value):
 def _whole(name, value, least=1, usual=None):
     if value is None and usual is not None:
         return usual
-    if not isinstance(value, Real) or isinstance(value, bool) or value % 1 != 0 or not least <= value < 2**53:
+    if not isinstance(value, Real) or isinstance(value, bool) or not least <= value < 2**53 or value % 1 != 0:
         raise ValueError(f"{name} must be a whole number from {least} up, not {quoted(value)}: it is {MEANINGS[name]}")
     return int(value)
 

@@ -4,9 +4,8 @@ import sys
 
 import sympy
 
-from .arguments import checked
 from .formula import Formula, entered
-from .notation import NOTATION, word
+from .notation import NOTATION, expression, quoted, word
 
 __all__ = ["constant", "same"]
 
@@ -21,11 +20,12 @@ def constant(
     >>> constant("whole", "stream_efficiency", "0.5", "williams2009", "Half of the bandwidth.")()
     0.5
     """
-    rhs = sympy.Rational(value) if isinstance(value, str) else sympy.sympify(value)
+    rhs = sympy.Rational(value) if isinstance(value, str) else expression(value)
+    if not rhs.is_number:
+        raise TypeError(f"a constant is a number, not {quoted(value)}")
     return _line(name, letter, rhs, sources, f"{meaning}\n\n>>> {name}()\n{float(rhs)}", lambda: rhs)
 
 
-@checked
 def same(name: str, letter: str, other: str, sources: str | tuple[str, ...], meaning: str) -> Formula:
     """Return a formula that gives a letter the value of another.  `name` is the variable that it is assigned to.
 
@@ -37,5 +37,12 @@ def same(name: str, letter: str, other: str, sources: str | tuple[str, ...], mea
 
 
 def _line(name, letter, rhs, sources, doc, function) -> Formula:
-    new, caller = Formula(name, letter, rhs, (sources,) if isinstance(sources, str) else sources, doc), sys._getframe(2)
+    sources = (sources,) if isinstance(sources, str) else sources
+    if (
+        not isinstance(name, str)
+        or not isinstance(sources, tuple | list)
+        or not all(isinstance(x, str) for x in sources)
+    ):
+        raise TypeError(f"a name is a text and sources are texts, not {quoted(name)} and {quoted(sources)}")
+    new, caller = Formula(name, letter, rhs, sources, doc), sys._getframe(2)
     return entered(new, function, caller.f_globals["__name__"], (caller.f_code.co_filename, caller.f_lineno))

@@ -180,7 +180,7 @@ def _texts(name: str, given, example: str) -> tuple[str, ...]:
     """Return one text, or several, as a tuple of texts."""
     texts = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else (given,)
     if not all(isinstance(x, str) for x in texts):
-        raise TypeError(f"{name} takes a text or several, such as {name}={example!r}, not {given!r}")
+        raise TypeError(f"{name} takes a text or several, such as {name}={example!r}, not {quoted(given)}")
     return texts
 
 
@@ -228,10 +228,10 @@ def _word(space: Space, name: str, value):
 def one_number(name: str, value) -> float:
     """Return the value of a letter as a float.  Raises TypeError unless it is a single number."""
     if isinstance(value, (list, tuple, set, np.ndarray)):
-        raise TypeError(f"{name} takes a value or a list of values, and {value!r} in it is a list again")
+        raise TypeError(f"{name} takes a value or a list of values, and {quoted(value)} in it is a list again")
     found = quantity(name, value)
     if not isinstance(found, float):
-        raise TypeError(f"{name}={value} is no number: a search needs numbers")
+        raise TypeError(f"{name}={quoted(value)} is no single number")
     return found
 
 

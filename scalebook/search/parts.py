@@ -6,6 +6,8 @@ from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
 from functools import reduce
 from typing import Any
 
+from scalebook.language.notation import quoted
+
 from .pricing import EMPTY, Priced, joined, price
 from .problem import Problem
 
@@ -46,6 +48,9 @@ def run(problem: Problem, combinations: list, parts: list, executor, says: str, 
 def gathered(calls: list[tuple], executor: Executor | None, says: str, progress: bool | None, counted: Callable):
     """Run calls, here or in an executor.  Return results and why any are missing; if all are, raise the first error."""
     from tqdm.auto import tqdm
+
+    if not isinstance(progress, bool | None):
+        raise TypeError(f"progress is True, False or None, not {quoted(progress)}")
 
     done: dict[Future, Any] = {}
     futures, lost, number = [], [], 0

@@ -67,8 +67,10 @@ def settled(knowns: tuple, letters: Mapping) -> tuple[tuple, dict]:
 
 def _without(device: Row, cells: Mapping) -> Row:
     """Return a device without the cells that `cells` override."""
-    if cells.keys().isdisjoint(device.cells):
+    if cells.keys().isdisjoint(device):
         return device
+    if not isinstance(device, Row):
+        return {n: x for n, x in device.items() if n not in cells}
     kept = {n: c for n, c in device.cells.items() if n not in cells}
     return (
         device._with(device.name, kept, device.words)

@@ -26,6 +26,7 @@ from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels, systolic
 from scalebook.machine.collectives import collective
 from scalebook.pipeline.schedules import SCHEDULES
+from scalebook.search.arguments import one_number
 from scalebook.tables import accelerators, models, precisions
 from scalebook.training import assumptions, host, parts, totals
 from scalebook.training.block_costs import block_formulas
@@ -203,7 +204,7 @@ def default_letters_at(bits: float) -> dict[str, Cell]:
     64.0
     """
     usual = {n: Cell(float(v), "usual") for n, v in DEFAULT_LETTERS.items()}
-    if quantity("weight_bits", bits) > 16:
+    if one_number("weight_bits", bits) > 16:
         wide = {n: x.value / 32 for n, x in precisions.adam_fp32.cells.items() if n in DEFAULT_LETTERS}
         wide["logit_bits"] = 1.0
         note = f"products take {bits:g} bits"
