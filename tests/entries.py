@@ -38,6 +38,9 @@ MORE = """
 >>> found.records(), found.to_dict(), found.to_csv()
 >>> found.neighbours(found.best[0])
 >>> decoding.only("token_time"), decoding.using(decoding.formulas["token_time"]), decoding.formula("token_time")
+>>> known = dict(prompt=1000, output=200)
+>>> serve.capacity(llama, h100, tpot=0.1, **known), serve.offline(llama, h100, tpot=0.1, requests=100, **known)
+>>> serve.static(llama, h100, batch=4, **known)
 >>> accelerators.having("hbm_bandwidth")
 >>> confront("batch1_floor")
 """
@@ -130,7 +133,8 @@ def fuzzed():
 
     def is_readers(called, plain, named):
         given = (getattr(called, "__self__", None), *plain, *named.values())
-        is_part = any(map(_is_engine, given)) or any(isinstance(x, Formula) for x in plain)
-        return by_keyword(called) or not is_part
+        return not any(map(_is_engine, given)) and (
+            by_keyword(called) or not any(isinstance(x, Formula) for x in plain)
+        )
 
     return [n for n in public() if any(is_readers(*x) for x in calls(n))]

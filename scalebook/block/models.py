@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+import numpy as np
 from sympy import Expr
 
 from scalebook.block.listing import Block, parse
@@ -150,6 +151,8 @@ def _attention(row) -> str:
 def _listed(row, attention: str):
     if lacking := [x for x in ("layers", "gating") if x not in row]:
         raise LookupError(f"the row lacks {', '.join(lacking)}")
+    if many := [x for x in ("layers", "gating", "experts", "moe_layers") if np.ndim(row.get(x, 0))]:
+        raise TypeError(f"{many[0]} of a model is one number, because it says which blocks there are")
     norm = getattr(row, "words", row).get("norm", "")
     routed = row.get("experts", 0) and row.get("moe_layers", 0)
     gating = "gated" if row["gating"] else "plain"

@@ -41,7 +41,7 @@ def machine(name: str, tp: float = 1, network: int | None = None) -> Row:
     if name not in systems:
         raise LookupError(f"Calculon has no system {quoted(name)}; {nearest(name, systems)}")
     system, tp = systems[name], one_number("tp", tp)
-    if network is not None and network not in range(len(system.networks)):
+    if network is not None and (not isinstance(network, int) or network not in range(len(system.networks))):
         raise LookupError(f"{name} has networks 0 to {len(system.networks) - 1}, and none called {quoted(network)}")
     networks = system.networks
     fits = (i for i, x in enumerate(networks) if x.size >= tp)

@@ -326,6 +326,7 @@ class Subject:
         return styled(page_table(heads, self._lines(linked), caption="; ".join(sources), kind="sb-row"))
 
 
+@checked
 def subject(name: str) -> Subject:
     """Return the table of all frameworks' flags on one subject.
 

@@ -205,6 +205,8 @@ def read_by(kind: str, *rows: Mapping) -> Row:
     found = {}
     if kind not in READ_CELLS:
         raise LookupError(f"a cache is {either(READ_CELLS)}, not {quoted(kind)}")
+    if stray := [x for x in rows if not isinstance(x, Mapping)]:
+        raise TypeError(f"the cells are read from rows of devices, not from {quoted(stray[0])}")
     for row, (name, f) in itertools.product(rows, READ_CELLS[kind].items()):
         if name in row:
             found[f.letter] = row.cells[name] if isinstance(row, Row) else Cell(quantity(name, row[name]))

@@ -46,7 +46,7 @@ def visited_by_shares(shares: Iterable[float], tokens: float) -> float:
     222.44
     """
     try:
-        shares = np.array(list(shares), float)
+        shares = np.array([one_number("routed_share", x) for x in shares])
     except (TypeError, ValueError):
         shares = np.array(None, float)
     tokens = one_number("layer_tokens", tokens)

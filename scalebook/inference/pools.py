@@ -11,7 +11,7 @@ import numpy as np
 import sympy
 
 from scalebook.inference.disaggregation import two_pools
-from scalebook.inference.layouts import MOST_DEVICES, first_whole, most_users, part
+from scalebook.inference.layouts import MOST_DEVICES, TARGETS, first_whole, most_users, part
 from scalebook.inference.rules import NETWORK, RULES
 from scalebook.inference.step import EXCHANGES
 from scalebook.language import Row, show
@@ -175,7 +175,7 @@ def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **lette
     if "link_bandwidth" in letters:
         asked["link_bandwidth"] = letters["link_bandwidth"]
     asked = {n: x if x is None else quantity(n, x) for n, x in asked.items()}
-    if stray := [n for n, x in asked.items() if not (x is None or (isinstance(x, float) and x > 0))]:
+    if stray := [n for n, x in asked.items() if not ((x is None and n in TARGETS) or (isinstance(x, float) and x > 0))]:
         raise TypeError(f"{stray[0]} of two pools is one number above zero, not {quoted(asked[stray[0]])}")
     if found := [n for n in ("users", "batch", "replicas", "context") if n in letters]:
         raise TypeError(f"{found[0]} of two pools follows from the rate and the targets: leave {found[0]} out")

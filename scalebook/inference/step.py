@@ -17,7 +17,7 @@ from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, reach, reas
 from scalebook.language import Formula, Row, Sheet, formula
 from scalebook.language.guide import Guided
 from scalebook.language.notation import either, quoted, word
-from scalebook.language.row import Cell, gather, quantity, refuse_parts
+from scalebook.language.row import Cell, as_rows, gather, quantity, refuse_parts
 from scalebook.language.rules import not_whole
 from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels
@@ -260,7 +260,7 @@ class Step(Guided):
         """
         letters, exchange = dict(letters), letters.get("exchange")
         letters.pop("exchange", None)
-        engine, knowns = _engine_of(knowns, letters.pop("engine", _UNSAID), self.engine)
+        engine, knowns = _engine_of(as_rows(knowns), letters.pop("engine", _UNSAID), self.engine)
         overlap = _checked("overlap", letters.pop("overlap", None), OVERLAPS) or "none"
         rows = [k for k in knowns if isinstance(k, Mapping)]
         known = {n: v for row in rows for n, v in row.items()} | letters

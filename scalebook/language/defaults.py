@@ -20,8 +20,12 @@ def constant(
     >>> constant("whole", "stream_efficiency", "0.5", "williams2009", "Half of the bandwidth.")()
     0.5
     """
-    rhs = sympy.Rational(value) if isinstance(value, str) else expression(value)
-    if not rhs.is_number:
+    _refuse_no_texts(name, letter, sources, meaning)
+    try:
+        rhs = sympy.Rational(value) if isinstance(value, str) else expression(value)
+    except (TypeError, ValueError, ArithmeticError):
+        rhs = sympy.nan
+    if not rhs.is_number or not rhs.is_finite:
         raise TypeError(f"a constant is a number, not {quoted(value)}")
     return _line(name, letter, rhs, sources, f"{meaning}\n\n>>> {name}()\n{float(rhs)}", lambda: rhs)
 
@@ -32,17 +36,18 @@ def same(name: str, letter: str, other: str, sources: str | tuple[str, ...], mea
     >>> same("any_peak", "attention_peak", "peak_flops", "dao2022", "The peak of products.")(peak_flops=2)
     2.0
     """
+    _refuse_no_texts(name, letter, other, sources, meaning)
     rhs, function = NOTATION[word(other)].symbol, eval(f"lambda {other}: {other}")  # its parameter is the letter
     return _line(name, letter, rhs, sources, f"{meaning}\n\n>>> {name}({other}=1)\n1.0", function)
 
 
+def _refuse_no_texts(*texts) -> None:
+    flat = [y for x in texts for y in (x if isinstance(x, tuple) else (x,))]
+    if stray := [x for x in flat if not isinstance(x, str)]:
+        raise TypeError(f"a name, a letter, sources and a meaning are texts, not {quoted(stray[0])}")
+
+
 def _line(name, letter, rhs, sources, doc, function) -> Formula:
     sources = (sources,) if isinstance(sources, str) else sources
-    if (
-        not isinstance(name, str)
-        or not isinstance(sources, tuple | list)
-        or not all(isinstance(x, str) for x in sources)
-    ):
-        raise TypeError(f"a name is a text and sources are texts, not {quoted(name)} and {quoted(sources)}")
     new, caller = Formula(name, letter, rhs, sources, doc), sys._getframe(2)
     return entered(new, function, caller.f_globals["__name__"], (caller.f_code.co_filename, caller.f_lineno))

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from .interval import Interval
 
 __all__ = [
-    "ASSUMED", "Call", "Cell", "Computed", "Row", "Why", "fitting", "gather", "quantity", "refuse_parts", "strays",
-    "with_unit",
+    "ASSUMED", "Call", "Cell", "Computed", "Row", "Why", "as_rows", "fitting", "gather", "quantity", "refuse_parts",
+    "strays", "with_unit",
 ]  # fmt: skip
 
 Value = float | np.ndarray | sympy.Expr
@@ -202,6 +202,13 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
     for name, value in letters.items():
         cells[name] = Cell(quantity(name, value))
     return cells
+
+
+def as_rows(knowns: tuple) -> tuple:
+    """Return what a call is given by position, with mappings as rows, whose values are checked."""
+    return tuple(
+        Row("given", gather((x,), {})) if isinstance(x, Mapping) and not hasattr(x, "name") else x for x in knowns
+    )
 
 
 def with_unit(value: Value, unit: str) -> str:

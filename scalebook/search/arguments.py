@@ -239,7 +239,7 @@ def _axes(thing: Searchable, minimize, maximize, against) -> tuple[str, str]:
     """Return the two letters to rank strategies by; they are equal if no second one is asked for or is the default."""
     for name, x in (("minimize", minimize), ("maximize", maximize), ("against", against)):
         if x is not None and not isinstance(x, str):
-            raise TypeError(f"{name} is a letter's name, such as 'step_time', not {x!r}")
+            raise TypeError(f"{name} is a letter's name, such as 'step_time', not {quoted(x)}")
     if minimize and maximize:
         raise TypeError(f"a search has one aim: minimize={minimize!r} or maximize={maximize!r}")
     usual = thing.space.axes

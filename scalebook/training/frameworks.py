@@ -67,10 +67,8 @@ def settled(knowns: tuple, letters: Mapping) -> tuple[tuple, dict]:
 
 def _without(device: Row, cells: Mapping) -> Row:
     """Return a device without the cells that `cells` override."""
-    if cells.keys().isdisjoint(device):
+    if cells.keys().isdisjoint(device.cells):
         return device
-    if not isinstance(device, Row):
-        return {n: x for n, x in device.items() if n not in cells}
     kept = {n: c for n, c in device.cells.items() if n not in cells}
     return (
         device._with(device.name, kept, device.words)
