@@ -48,6 +48,7 @@ _PARSE = doctest.DocTestParser().get_examples
 _DEFINED = ast.Assign, ast.Import, ast.ImportFrom, ast.FunctionDef, ast.With, ast.For
 
 
+@cache
 def public():
     """Return what is public and called: functions and callable objects of rooms, and methods of the rooms' types."""
     found = {}
@@ -56,7 +57,7 @@ def public():
         for name in getattr(module, "__all__", ()):
             x = getattr(module, name)
             if isinstance(x, type):
-                own = {n: f for n, f in inspect.getmembers(x, inspect.isfunction) if n[0] != "_"}
+                own = {n: f for n, f in vars(x).items() if inspect.isfunction(f) and n[0] != "_"}
                 own = [f for f in own.values() if f.__module__.startswith("scalebook.") and "<" not in f.__name__]
                 found |= {f.__qualname__: inspect.unwrap(f) for f in own}
             elif callable(x) and not isinstance(x, Formula) and type(x) is not Sheet:
@@ -133,8 +134,8 @@ def fuzzed():
 
     def is_readers(called, plain, named):
         given = (getattr(called, "__self__", None), *plain, *named.values())
-        return not any(map(_is_engine, given)) and (
-            by_keyword(called) or not any(isinstance(x, Formula) for x in plain)
-        )
+        if any(map(_is_engine, given)):
+            return False
+        return by_keyword(called) or not any(isinstance(x, Formula) for x in plain)
 
     return [n for n in public() if any(is_readers(*x) for x in calls(n))]

@@ -206,9 +206,8 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
 
 def as_rows(knowns: tuple) -> tuple:
     """Return what a call is given by position, with mappings as rows, whose values are checked."""
-    return tuple(
-        Row("given", gather((x,), {})) if isinstance(x, Mapping) and not hasattr(x, "name") else x for x in knowns
-    )
+    plain = [isinstance(x, Mapping) and not isinstance(x, Row) and not hasattr(x, "columns") for x in knowns]
+    return tuple(Row("given", gather((x,), {})) if y else x for x, y in zip(knowns, plain, strict=True))
 
 
 def with_unit(value: Value, unit: str) -> str:
