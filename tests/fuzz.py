@@ -70,18 +70,14 @@ def described(value, most=160):
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _raised(error) -> str:
+def _raised(error, is_keyword) -> str:
     """Where an error came from: "" for a `raise` of the package."""
     step = error.__traceback__
     while step.tb_next:
         step = step.tb_next
     code = step.tb_frame.f_code
     said = str(error)
-    if (
-        step is error.__traceback__.tb_next
-        and isinstance(error, TypeError)
-        and ("required" in said or "unexpected keyword" in said)
-    ):
+    if step is error.__traceback__.tb_next and isinstance(error, TypeError) and "() " in said and not is_keyword:
         return ""  # Python itself names the parameter of the entry's own signature
     name = next((x.opname for x in dis.get_instructions(code) if x.offset == step.tb_lasti), "")
     here = f"{code.co_filename.removeprefix(FOLDER + '/')}:{step.tb_lineno}"
@@ -95,9 +91,9 @@ def _raised(error) -> str:
     return "" if name == "RAISE_VARARGS" else here
 
 
-def _unclear(error) -> str:
+def _unclear(error, is_keyword) -> str:
     """What is wrong with an error, or nothing."""
-    place = _raised(error)
+    place = "" if isinstance(error, OSError) and error.filename else _raised(error, is_keyword)  # which names the file
     said = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     if place or not isinstance(error, CLEAR) or isinstance(error, NotImplementedError):
         return f"{type(error).__name__} {said[:120]!r} at {place or 'a raise of the package'}"
@@ -123,7 +119,7 @@ def _strange(value, depth=0) -> str:
     if isinstance(value, Sheet) or depth > 3:
         return ""
     if isinstance(value, Mapping):
-        value = list(value.values())
+        value = [value[x] for x in value]
     if isinstance(value, (list, tuple)):
         return next(filter(None, (_strange(x, depth + 1) for x in value)), "")
     return ""
@@ -135,8 +131,11 @@ class Record:
     def __init__(self):
         self.counts, self.offenders, self.places = Counter(), [], Counter()
 
-    def __call__(self, entry, given, call, limit=10.0):
-        """Try one input: `call` makes a result, which must be finite and must show itself."""
+    def __call__(self, entry, given, call, limit=10.0, is_keyword=False):
+        """Try one input: `call` makes a result, which must be finite and must show itself.
+
+        What is called by keyword says itself which keywords it takes; of all else Python says it.
+        """
         before = signal.signal(signal.SIGPROF, _alarm)
         signal.setitimer(signal.ITIMER_PROF, limit)
         wrong = ""
@@ -154,7 +153,7 @@ class Record:
         except Hang:
             outcome, wrong = "hang", f"not back after {limit:g} s"
         except Exception as error:
-            wrong = _unclear(error)
+            wrong = _unclear(error, is_keyword)
             outcome = "from inside" if wrong else "clear sentence"
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)

@@ -13,10 +13,10 @@ import pytest
 from scalebook.book.planner import planner
 
 from scalebook.__main__ import _given, main
-from scalebook.inference import decode_step, decoding, mixed_step, prefill_step, serve
-from scalebook.language import NOTATION, Sheet
+from scalebook.inference import decode_step, decoding, mixed_step, prefill_step, serve, simulate_serving
+from scalebook.language import NOTATION, Row, Sheet
 from scalebook.machine.roofline import roofline
-from scalebook.search import search
+from scalebook.search import Search, Sweep, search, sweep
 from scalebook.shell.named import find, priced, read, things
 from scalebook.tables import accelerators, engines, frameworks, models
 from scalebook.training import training_step
@@ -93,45 +93,53 @@ def test_an_engine_that_nobody_named_is_said():
 
 LLAMA = M.llama3_8b, A.h100
 AT_RATE, BATCHES = USERS | dict(rate=1, devices=4), dict(batch=[1, 2], context=8192, weight_bits=16, kv_bits=16)
-# An entry, what has its letters, and a call of it.
+ONE = dict(tp=[1], batch=[1], chunks=[1])
+ENGINE = USERS | dict(users=4, base_time=0.01)
+# A call of each entry.
 CALLS = {
-    "training_step": (training_step, training_step, STEP),
-    "serve": (serve, serve, USERS | dict(users=8)),
-    "serve.capacity": (serve.capacity, serve, USERS | dict(tpot=0.1)),
-    "decode_step": (decode_step, decode_step, dict(batch=8, context=4096)),
-    "prefill_step": (prefill_step, prefill_step, dict(read_chunk=512)),
-    "mixed_step": (mixed_step, mixed_step, dict(batch=8, context=4096, read_chunk=512)),
-    "decoding": (decoding, None, BATCHES | dict(batch=1)),
-    "search of training": (partial(search, training_step), training_step, STEP | dict(tp=[1], batch=[1], chunks=[1])),
-    "search of serving": (partial(search, serve), serve, AT_RATE),
-    "search of decoding": (partial(search, decoding, maximize="batch"), None, BATCHES),
+    "training_step": (training_step, STEP),
+    "serve": (serve, USERS | dict(users=8)),
+    "serve.capacity": (serve.capacity, USERS | dict(tpot=0.1)),
+    "serve.offline": (serve.offline, USERS | dict(tpot=0.1)),
+    "serve.static": (serve.static, USERS | dict(batch=4)),
+    "decode_step": (decode_step, dict(batch=8, context=4096)),
+    "prefill_step": (prefill_step, dict(read_chunk=512)),
+    "mixed_step": (mixed_step, dict(batch=8, context=4096, read_chunk=512)),
+    "decoding": (decoding, BATCHES | dict(batch=1)),
+    "simulate_serving": (lambda *rows, **letters: simulate_serving(**letters), ENGINE),
+    "search of training": (partial(search, training_step), STEP | ONE),
+    "search of serving": (partial(search, serve), AT_RATE),
+    "search of decoding": (partial(search, decoding, maximize="batch"), BATCHES),
+    "sweep": (partial(sweep, training_step), STEP | ONE | dict(devices=[64])),
 }  # fmt: skip
-OWN = {  # letters of a call beside those of its sheet
-    "serve.capacity": {"ttft", "tpot"}, "search of serving": {"ttft", "tpot"},
-    "search of training": {"memory_margin", "mtp_blocks", "unread_rerun", "host_capacity", "offload_memory"},
-    "training_step": {"mtp_blocks"},
+# Letters that a call takes and that its row does not have: margins and targets, and what only some models have.
+OWN = {
+    "training_step": {"mtp_blocks"}, "serve.offline": {"tpot_p99", "tpot_tail"},
+    **dict.fromkeys(("search of training", "sweep"),
+                    {"memory_margin", "mtp_blocks", "unread_rerun", "host_capacity", "offload_memory"}),
+    "simulate_serving": {*inspect.signature(simulate_serving).parameters},
 }  # fmt: skip
+
+
+def used_by(result):
+    """The letters of a result, and of the results it is made of."""
+    if isinstance(result, Sweep):
+        result = result[64]
+    row = result.best[0].row if isinstance(result, Search) else getattr(result, "row", result)
+    return {*row}.union(*(x for x, _ in row.made_of.values())) if isinstance(row, Row) else set()
 
 
 @pytest.mark.parametrize("entry", CALLS)
 def test_a_letter_that_an_entry_does_not_use_is_refused(entry):
-    call, sheet, letters = CALLS[entry]
+    call, letters = CALLS[entry]
     ignored = []
     for name in sorted({*NOTATION} - {*letters} - OWN.get(entry, set())):
-        given = {**letters, name: 0.3 if NOTATION[name].sign == "share" else 7.0}
-        used = decoding.letters
-        if sheet:
-            plain = {n: x for n, x in given.items() if n not in ("tpot", "devices") or sheet is training_step}
-            try:
-                used = sheet.sheet(LLAMA, {n: x[0] if isinstance(x, list) else x for n, x in plain.items()})[0].letters
-            except (TypeError, ValueError):
-                used = set()
-        if name not in used:
-            try:
-                call(*LLAMA, **given)
+        given = 0.3 if NOTATION[name].sign == "share" else 7.0
+        try:
+            if name not in used_by(call(*LLAMA, **letters, **{name: given})):
                 ignored.append(name)
-            except (TypeError, ValueError):
-                pass
+        except (TypeError, ValueError):
+            pass
     assert not ignored
 
 

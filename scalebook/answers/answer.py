@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from scalebook.language import NOTATION, Row
+from scalebook.language.arguments import checked
 from scalebook.language.parts import nearest_parts, part_lines
 from scalebook.language.row import with_unit
 from scalebook.language.tabular import Markup, aligned, folded, page_table, styled
@@ -90,6 +91,7 @@ class Answer:
         found += [("next", str(best))] if best else []
         return [x for x in found if x]
 
+    @checked
     def text(self, more: str) -> str:
         """Return the answer as aligned text.  `more` is the last line: it says where to read further."""
         return aligned([*self.lines(), ("more", more)], gap="  ")
@@ -152,11 +154,13 @@ class Answer:
         )
 
 
+@checked
 def answer_of(run: Row) -> Answer | None:
     """Return the `Answer` for a result of `training_step` or `serve`, or None if the result holds arrays."""
     return None if any(np.ndim(x) for x in run.values()) else Answer(run)
 
 
+@checked
 def row_as_dict(row: Row) -> dict[str, Any]:
     """Return a result as a dict for JSON: each quantity's value, unit, range and source, and the answer if it has one.
 

@@ -1,12 +1,15 @@
 """What an answer assumes: inputs that the call did not give, and the answers at their other likely values."""
 
 from collections.abc import Iterator, Mapping
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from scalebook.language import NOTATION, Row
+from scalebook.language.arguments import checked
 from scalebook.language.interval import causes, usual_ends
+from scalebook.language.notation import quoted
 from scalebook.language.row import with_unit
 from scalebook.tables import frameworks
 from scalebook.training.frameworks import FASTEST, SLOWEST, UNNAMED
@@ -48,6 +51,7 @@ def _value(letter: str, value) -> str:
     return value if isinstance(value, str) else with_unit(value, NOTATION[letter].unit)
 
 
+@checked
 def short_meaning(letter: str) -> str:
     """Return the meaning of a quantity in a few words: its entry in the notation, cut at the first comma or colon.
 
@@ -57,6 +61,7 @@ def short_meaning(letter: str) -> str:
     return NOTATION[letter].meaning.partition(":")[0].partition(",")[0].removesuffix(" per step")
 
 
+@checked
 def answer_letter(run: Row) -> str:
     """Return the name of the time that answers a call: "step_time" in training, "tpot" (per output token) in serving.
 
@@ -67,12 +72,15 @@ def answer_letter(run: Row) -> str:
     return "tpot" if run.call.thing.name == "serve" else "step_time"
 
 
+@checked
 def assumed(run: Row, most: int = MOST) -> tuple[Assumption, ...]:
     """Return the assumptions behind a run that move its time by more than 5 %: the `most` strongest, strongest first.
 
     Each has `ends`: other likely values with the time there. `run.call.again(**end.letters)` repeats the call with one.
     """
     letter = answer_letter(run)
+    if not isinstance(most, Integral) or most < 0:
+        raise TypeError(f"most is how many assumptions to list, a whole number, not {quoted(most)}")
     if letter not in run:
         return ()
     found = [x for x in (_assumption(run, letter, *y) for y in _candidates(run, letter)) if x and x.moved > LEAST]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from scalebook.language import NOTATION, Row
+from scalebook.language.arguments import checked
 from scalebook.language.row import with_unit
 from scalebook.tables import Device, frameworks
 from scalebook.training.strategy import WORDS
@@ -46,6 +47,7 @@ class Change(NamedTuple):
         return f"{self.said}: {speed} tokens a second and device, {time}"
 
 
+@checked
 def fits(run: Row) -> bool | None:
     """Return whether a run fits in device memory, or None if its memory or the device's capacity is unknown."""
     known = [(held, most) for held, most in _LIMITS if held in run and most in run]
@@ -79,7 +81,7 @@ def _each(dicts: Iterable[dict]) -> Iterator[Candidate]:
 
 def _numbers(run: Row) -> Iterator[Candidate]:
     """Yield changes of letters, which are quick to price because they need no new sheet: batch, overlap, layout."""
-    given, letter = run.call.letters, answer_letter(run)
+    letter, given = answer_letter(run), run.call.letters
     keep = {"microbatches": None, "global_batch": run.global_batch} if "microbatches" in given else {}
     if letter == "tpot":
         yield from _each([{"users": 2 * run.users}, {"kv_bits": 8.0}] if "rate" not in given else [{"kv_bits": 8.0}])
@@ -134,6 +136,7 @@ def _hardware(run: Row) -> Iterator[Candidate]:
     yield from (((), {n: 2 * run[n]}, f"twice the {NOTATION[n].meaning}") for n in _HARDWARE if n in run)
 
 
+@checked
 def nearest_fit(run: Row) -> Change | None:
     """Return the fastest change that makes a run fit in memory, or None if the run already fits or none was found.
 
@@ -157,11 +160,13 @@ def _gaining(run: Row, found: Iterable[Change]) -> tuple[Change, ...]:
     return tuple(x for x in sorted(found, key=lambda x: -x.gain) if x.gain > LEAST or fits(run) is False)
 
 
+@checked
 def quick_changes(run: Row) -> tuple[Change, ...]:
     """Return changes of batch, overlap or layout after which the run fits and is faster, best first."""
     return _gaining(run, _tried(run, _numbers(run)))
 
 
+@checked
 def all_changes(run: Row) -> tuple[Change, ...]:
     """Return single changes after which a run fits and is faster: free ones first, then doubled figures of the device.
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from scalebook import tables
 from scalebook.language import Row
+from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest
 from scalebook.language.row import Cell, quantity
 from scalebook.language.tabular import aligned
@@ -68,6 +69,7 @@ class Bill(NamedTuple):
         return "\n".join([self.said, *([aligned(lines, right=True, gap="  ")] if lines else [])])
 
 
+@checked
 def bill(run: Row, **letters) -> Bill | None:
     """Return days, energy and dollars for training on a run's `train_tokens`, or None if the run has no `train_tokens`.
 
@@ -83,7 +85,7 @@ def bill(run: Row, **letters) -> Bill | None:
         known["goodput"], note = Cell(1.0), "failures are left out, for params are not known"
     row = sheet(Row("run", {n: x for n, x in known.items() if n in sheet.letters}))
     if "device_hours" not in row:
-        note = f"failures are left out: goodput {row.missing['goodput']}"
+        note = f"failures are left out: goodput {row.missing.get('goodput', 'is given')}"
         row = sheet(row, goodput=1)
     return Bill(row, tuple(_prices(row, known)), note)
 

@@ -25,6 +25,7 @@ from typing import NamedTuple
 from sympy import Add, Expr, Mul, S, factor_terms
 
 from scalebook.block.operations import COLLECTIVES, DERIVED, RULES, Kernel, Op, Tensor, base
+from scalebook.language.arguments import checked
 from scalebook.language.notation import NOTATION, nearest, symbol
 
 __all__ = ["Block", "Collective", "factored", "parse"]
@@ -229,6 +230,7 @@ def _shared(base, exponents):
     return base ** min(exponents, key=abs) if is_shared else S.One
 
 
+@checked
 def parse(listing: str) -> Block:
     """Read a block from text, one operation a line, as the module's docstring describes; `#` starts a comment.
 

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+import numpy as np
 from sympy import Expr
 
 from scalebook.block.listing import Block, parse
 from scalebook.block.operations import base
-from scalebook.language.notation import nearest, symbol
+from scalebook.language.arguments import checked
+from scalebook.language.notation import nearest, quoted, symbol
+from scalebook.language.row import quantity
 
 __all__ = [
     "EMBEDDING", "GPT", "HEAD", "LLAMA", "MLA", "MLA_ABSORBED", "MLA_MOE", "MLA_MOE_ABSORBED", "MOE", "Hybrid",
@@ -22,6 +25,7 @@ _LISTINGS = tomllib.loads((files(__package__) / "listings.toml").read_text("utf-
 GPT, EMBEDDING, HEAD = (parse(_LISTINGS[x]) for x in ("GPT", "EMBEDDING", "HEAD"))
 
 
+@checked
 @cache
 def block(attention: str, feed_forward: str) -> Block:
     """Return a block with this attention ("grouped", "latent", ...) and feed-forward layer ("gated", ...).
@@ -33,7 +37,7 @@ def block(attention: str, feed_forward: str) -> Block:
         known = _LISTINGS[kind]
         if name not in known:
             what = {"feed_forward": "feed-forward layer"}.get(kind, kind)
-            raise LookupError(f"no {what} is called {name!r}; {nearest(name, known)}")
+            raise LookupError(f"no {what} is called {quoted(name)}; {nearest(name, known)}")
         parts += known[name]
     return parse("".join(_LISTINGS["parts"][x] for x in parts))
 
@@ -99,6 +103,7 @@ def state_core(block: Block) -> frozenset[str]:
     return frozenset(op.name for op in touched) | {op.name for op in block.ops if op.function == "delta"}
 
 
+@checked
 def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
     """Return a model's two kinds of block for training, dense and mixture of experts; None for a kind that it lacks.
 
@@ -117,6 +122,7 @@ def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
     return _listed(row, _attention(row))
 
 
+@checked
 def served_blocks(row: Mapping) -> tuple[Block | Hybrid | None, Block | Hybrid | None]:
     """Return a model's two kinds of block for serving, dense and mixture of experts; None for a kind that it lacks.
 
@@ -138,6 +144,10 @@ def _attention(row) -> str:
 
 
 def _listed(row, attention: str):
+    if lacking := [x for x in ("layers", "gating") if x not in row]:
+        raise LookupError(f"the row lacks {', '.join(lacking)}")
+    if many := [x for x in ("layers", "gating", "experts", "moe_layers") if np.ndim(row.get(x, 0))]:
+        raise TypeError(f"{many[0]} of a model is one number, because it says which blocks there are")
     norm = getattr(row, "words", row).get("norm", "")
     routed = row.get("experts", 0) and row.get("moe_layers", 0)
     gating = "gated" if row["gating"] else "plain"
@@ -180,6 +190,7 @@ def _sum(dense, moe, cost):
     return blocks + (embeddings * vocab + positions) * hidden + sum(t.elements for t in norm.args if t.is_weight)
 
 
+@checked
 def model_params(row: Mapping) -> float:
     """Number of parameters of a model, from its shape. Raises LookupError naming what the row lacks.
 
@@ -190,6 +201,7 @@ def model_params(row: Mapping) -> float:
     return _value(parameters(*served_blocks(row)), row)
 
 
+@checked
 def model_active_params(row: Mapping) -> float:
     """Number of parameters that one token uses, from a model's shape. Both embeddings are counted."""
     return _value(active_parameters(*served_blocks(row)), row)
@@ -198,4 +210,7 @@ def model_active_params(row: Mapping) -> float:
 def _value(expr: Expr, row: Mapping) -> float:
     if missing := sorted(x.name for x in expr.free_symbols if x.name not in row):
         raise LookupError(f"the row lacks {', '.join(missing)}")
-    return float(expr.subs({x: row[x.name] for x in expr.free_symbols}))
+    values = {x: quantity(x.name, row[x.name]) for x in expr.free_symbols}
+    if many := next((x for x, y in values.items() if not isinstance(y, float)), None):
+        raise TypeError(f"{many} of the row is one number, not {quoted(row[many.name])}")
+    return float(expr.subs(values))

@@ -10,6 +10,7 @@ from pathlib import Path
 from sympy import divisors as all_divisors
 
 from scalebook.language import Row
+from scalebook.language.arguments import checked
 from scalebook.language.notation import brief, either, nearest, quoted
 from scalebook.language.row import Cell
 
@@ -74,6 +75,7 @@ def _counts(given, kind, letters):
     return cells
 
 
+@checked
 def application(document, name: str = "application") -> Row:
     """Read the shape of a model (hidden, ffn, seq, heads, head_dim and layers) from the path of a JSON file, or a dict.
 

@@ -1,8 +1,10 @@
 """Models and machines of Calculon's library, as table rows for our own formulas."""
 
 from scalebook.language import Row
+from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest, quoted
 from scalebook.language.row import Cell
+from scalebook.search.arguments import one_number
 
 from .documents import application
 from .library import models, systems
@@ -14,6 +16,7 @@ _FLOPS_EFFICIENCY, _LINK_EFFICIENCY = 0.902, 0.515
 _FITTED = "calibrated by us on the time of the forward pass in the runs on the A100 of offload_calculon"
 
 
+@checked
 def shape(name: str) -> Row:
     """Return a model of Calculon's library, such as "turing-530B", as a row. Raises LookupError for an unknown one."""
     if name not in models:
@@ -21,6 +24,7 @@ def shape(name: str) -> Row:
     return application(models[name], name)
 
 
+@checked
 def machine(name: str, tp: float = 1, network: int | None = None) -> Row:
     """Return a system's peak FLOP/s, the share of it that a block reaches, and the bytes/s that `tp` devices exchange.
 
@@ -32,7 +36,9 @@ def machine(name: str, tp: float = 1, network: int | None = None) -> Row:
     """
     if name not in systems:
         raise LookupError(f"Calculon has no system {quoted(name)}; {nearest(name, systems)}")
-    system = systems[name]
+    system, tp = systems[name], one_number("tp", tp)
+    if network is not None and (not isinstance(network, int) or network not in range(len(system.networks))):
+        raise LookupError(f"{name} has networks 0 to {len(system.networks) - 1}, and none called {quoted(network)}")
     networks = system.networks
     fits = (i for i, x in enumerate(networks) if x.size >= tp)
     used = networks[next(fits, len(networks) - 1) if network is None else network]

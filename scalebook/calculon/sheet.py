@@ -8,6 +8,7 @@ from functools import cache
 from sympy import Add, Eq, Max, S, sympify
 
 from scalebook.language import Formula, Row, Sheet
+from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest, symbol
 
 from .block import block_formulas, of_block
@@ -21,6 +22,7 @@ from .systems import System, Tables, reached, system
 __all__ = ["calculon_step", "priced", "second_half", "step_sheet"]
 
 
+@checked
 def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable[str] = ()) -> Row:
     """Compute Calculon's results for a step: times, memory of both tiers, and the bandwidths that hide transfers.
 

@@ -92,6 +92,8 @@ class Strategies:
 
     def _usual(self, known: Mapping) -> dict[str, tuple]:
         """Return the default choices: Calculon's own search space."""
+        if "global_batch" not in known:
+            raise TypeError("Calculon's strategies are searched at one global_batch: search each and compare")
         ways = divisors(known["devices"])
         shares = {int(np.max(known["global_batch"]) // dp) for dp in ways if dp <= np.max(known["global_batch"])}
         away = (0, 1) if self.machine.far.capacity else (0,)

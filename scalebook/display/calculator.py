@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from scalebook import tables
 from scalebook.language import LETTERS, NOTATION, Formula, Sheet
+from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest, quoted
 from scalebook.language.row import quantity
 from scalebook.tables import Table
@@ -15,6 +16,7 @@ from .menus import row_of
 __all__ = ["Calculator", "calculator"]
 
 
+@checked
 def calculator(
     sheet: Sheet | Formula,
     answer: str | None = None,

@@ -18,6 +18,7 @@ from scalebook.flags.rules import complete, follow
 from scalebook.flags.table import Flag, Flags, frameworks, modules_named, text_of
 from scalebook.flags.text import guess, parsed, written
 from scalebook.language import Row
+from scalebook.language.arguments import checked
 from scalebook.language.notation import either, nearest, quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.sources import cite
@@ -92,11 +93,12 @@ def _listed(letters: Mapping) -> str:
 
 
 def _framework(name: str) -> Flags:
-    if name not in _READ:
+    if not isinstance(name, str) or name not in _READ:
         raise ValueError(f"configurations are read of {either(_READ)}, not of {quoted(name)}")
     return frameworks()[name]
 
 
+@checked
 def read(source: str | PathLike | Mapping, framework: str | None = None, **known) -> Setup:
     """Read a configuration: a Megatron-LM argument list or YAML, a DeepSpeed ds_config.json, a torchtitan TOML.
 
@@ -193,6 +195,7 @@ def _joined(table: Flags, set_by: Mapping[str, Mapping]) -> dict[str, Any]:
     return found
 
 
+@checked
 def write(strategy, framework: str = "megatron", layers: int | None = None, **letters) -> str:
     """Write a strategy in a framework's own format: an argument list, a JSON or a TOML.
 
@@ -323,6 +326,7 @@ class Subject:
         return styled(page_table(heads, self._lines(linked), caption="; ".join(sources), kind="sb-row"))
 
 
+@checked
 def subject(name: str) -> Subject:
     """Return a table of all frameworks' flags on a subject: "splitting", "batch", "sharding", "schedule", ...
 

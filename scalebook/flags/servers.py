@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from scalebook.inference.step import SERVING
+from scalebook.language.arguments import checked
 from scalebook.language.notation import either, quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.row import quantity
@@ -42,6 +43,7 @@ _SAID = tomllib.loads((files(__package__) / "servers.toml").read_text("utf-8"))
 SERVERS = {x: Server(**y | {"flags": tuple(ServerFlag(**flag) for flag in y["flags"])}) for x, y in _SAID.items()}
 
 
+@checked
 def server_flags(engine: str, **letters) -> str:
     """Return the command that starts a server of an engine ("vllm" or "sglang") with a layout, given as for `serve`.
 

@@ -103,7 +103,7 @@ def optimizer_named(name, mode: str = "duplicated") -> str | None:
     if name != "muon":
         return "sgd" if name == "sgd" else None
     modes = {x.mode: word for word, x in OPTIMIZERS.items() if x.mode}
-    if mode not in modes:
+    if not isinstance(mode, str | None) or mode not in modes:
         raise ValueError(f"--muon-tp-mode is {quoted(mode)}, of which nothing is known; known are {either(modes)}")
     return modes[mode]
 
@@ -145,6 +145,8 @@ class Flags(Mapping):
 
     def find(self, flag: str) -> Flag | None:
         """Return the entry of a flag, or of a pattern that matches its name; None if there is neither."""
+        if not isinstance(flag, str):
+            raise TypeError(f"a flag is a text, not {quoted(flag)}")
         return self._lines.get(flag) or next((y for x, y in self._begun.items() if fnmatchcase(flag, x)), None)
 
 

@@ -18,6 +18,8 @@ from scalebook.attention.sparse import (
     tiled_heads,
 )
 from scalebook.language import Row, constant, formula, same
+from scalebook.language.arguments import checked
+from scalebook.language.notation import either, quoted
 from scalebook.language.row import Cell, quantity
 
 __all__ = [
@@ -165,6 +167,7 @@ sum_latency_near = same(
 )  # fmt: skip
 
 
+@checked
 def kind_read(model: Mapping) -> str:
     """Return which kind of cache a model has, "latent" or "grouped": devices have efficiencies for reading each.
 
@@ -189,6 +192,7 @@ ASSUMED = (
 )  # fmt: skip
 
 
+@checked
 def read_by(kind: str, *rows: Mapping) -> Row:
     """Return a row with what table rows say about reading this kind of cache, under the names that a step uses.
 
@@ -199,6 +203,10 @@ def read_by(kind: str, *rows: Mapping) -> Row:
     (0.85, 0)
     """
     found = {}
+    if kind not in READ_CELLS:
+        raise LookupError(f"a cache is {either(READ_CELLS)}, not {quoted(kind)}")
+    if stray := [x for x in rows if not isinstance(x, Mapping)]:
+        raise TypeError(f"the cells are read from rows of devices, not from {quoted(stray[0])}")
     for row, (name, f) in itertools.product(rows, READ_CELLS[kind].items()):
         if name in row:
             found[f.letter] = row.cells[name] if isinstance(row, Row) else Cell(quantity(name, row[name]))

@@ -12,6 +12,7 @@ from sympy import Min, Rational, ceiling, floor
 from scalebook.inference import queues
 from scalebook.inference.step import decode_step, prefill_step
 from scalebook.language import Row, Sheet, constant, formula, show
+from scalebook.language.arguments import checked
 from scalebook.language.notation import unused
 from scalebook.language.row import quantity
 from scalebook.memory.serving import sliding_window
@@ -201,11 +202,18 @@ static_batch = Sheet(
 )
 
 
+# Results of a batch, of its steps, and of the memory that limits it
+_GIVEN = (
+    "device_rate", "tpot", "max_users", "full_batch", "whole_generations", "last_batch", "pass_time", "prompt_time",
+)  # fmt: skip
+
+
 @cache
 def _offline_sheet(sheet: Sheet) -> Sheet:
     """Return the sheet of an offline service, with memory as a fully loaded engine uses it."""
     doc = "Requests that are all there at once, in generations."
-    return Sheet("offline", *{**sheet.formulas, **{f.letter: f for f in _OFFLINE}}.values(), doc=doc)
+    whole = Sheet("offline", *{**sheet.formulas, **{f.letter: f for f in _OFFLINE}}.values(), doc=doc)
+    return whole.only(*_GIVEN)
 
 
 @cache
@@ -219,7 +227,8 @@ class _Call:
     def __init__(self, serve, knowns, letters):
         sheet, self.rows, self.letters, known = serve.checked(knowns, {"requests": _ENDLESS} | letters)
         self.sheet = _offline_sheet(sheet)
-        if strange := next((x for x in self.letters if x not in self.sheet.letters), None):
+        found = ("users", "full_time", "last_time")  # the batch that fits, and the times of its steps
+        if strange := next((x for x in self.letters if x not in self.sheet.letters or x in found), None):
             raise TypeError(unused("serve.offline", strange, self.sheet.letters))
         self.groups = float(np.prod([float(known.get(x, 1)) for x in ("replicas", "attention_dp")]))
 
@@ -244,6 +253,7 @@ class _Call:
         return float(batches[each <= target].max())
 
 
+@checked
 def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters) -> Row:
     """Serve requests of one length that are all present at the start, as in an offline benchmark.
 
@@ -272,18 +282,19 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
     step, last = asked.steps(full), asked.steps(max(1.0, float(left.last_batch)))
     times = dict(full_time=(step, "pass_time"), last_time=(last, "pass_time"), prompt_time=(step, "prompt_time"))
     values = {n: row[letter] for n, (row, letter) in times.items()}
-    found = asked.priced("device_rate", "tpot", "max_users", "request_rate", full_batch=full, **values)
+    found = asked.priced("device_rate", "tpot", "max_users", full_batch=full, **values)
     found.made_of = times
     return found
 
 
-def static(serve, *knowns, batch=1, **letters) -> Row:
+@checked
+def static(serve, *knowns, prompt, output, batch=1, **letters) -> Row:
     """Serve one static batch: all prompts are read together, all answers are decoded together, nobody joins.
 
     Called as `serve.static(model, device, batch=8, prompt=1024, output=129)`. Returns a row with `ttft`, `tpot`,
     `end_to_end` and `device_rate`.
     """
-    given = {n: quantity(n, letters.pop(n)) for n in ("prompt", "output")} | {"batch": quantity("batch", batch)}
+    given = {n: quantity(n, x) for n, x in (("prompt", prompt), ("output", output), ("batch", batch))}
     prompt, output = given["prompt"], given["output"]
     read = prefill_step(*knowns, prompts=batch, read_chunk=prompt, **letters)
     step = decode_step(*knowns, batch=batch, context=prompt + output / 2, **letters)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalebook.language import Row, show
+from scalebook.language.arguments import checked
 from scalebook.language.row import quantity
 
 __all__ = ["LONG", "Capacity", "capacity", "valued"]
@@ -44,6 +45,7 @@ def valued(row: Row, letter: str):
         raise ValueError(error.args[0]) from None
 
 
+@checked
 def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     """Find the most users that a service can have within its targets `ttft` and `tpot`; return a `Capacity`.
 

@@ -9,7 +9,7 @@ import numpy as np
 from sympy import Max, Min, log, sqrt
 
 from scalebook.language import formula
-from scalebook.language.row import quantity
+from scalebook.search.arguments import one_number
 
 __all__ = [
     "assigned_tokens", "devices_touched", "expert_rows", "experts_touched", "fullest_group", "fullest_share",
@@ -46,10 +46,10 @@ def visited_by_shares(shares: Iterable[float], tokens: float) -> float:
     222.44
     """
     try:
-        shares = np.array(list(shares), float)
+        shares = np.array([one_number("routed_share", x) for x in shares])
     except (TypeError, ValueError):
         shares = np.array(None, float)
-    tokens = quantity("layer_tokens", tokens)
+    tokens = one_number("layer_tokens", tokens)
     if shares.ndim != 1 or not len(shares) or not np.all((shares >= 0) & (shares <= 1)):
         raise ValueError("shares are those of the tokens that pick each expert, between 0 and 1")
     return float(np.sum(1 - (1 - shares) ** tokens))

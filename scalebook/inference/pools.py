@@ -8,13 +8,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import sympy
 
 from scalebook.inference.disaggregation import two_pools
-from scalebook.inference.layouts import MOST_DEVICES, first_whole, most_users, part
+from scalebook.inference.layouts import MOST_DEVICES, TARGETS, first_whole, most_users, part
 from scalebook.inference.rules import NETWORK, RULES
 from scalebook.inference.step import EXCHANGES
 from scalebook.language import Row, show
-from scalebook.language.notation import either
+from scalebook.language.arguments import checked
+from scalebook.language.notation import either, quoted
 from scalebook.language.row import gather, quantity
 from scalebook.language.rules import not_whole
 from scalebook.language.tabular import aligned, page_table, styled
@@ -82,6 +84,8 @@ class _Layouts:
             )
         sheet, rows, left = serve.plan(knowns, {**letters, **words, **dict.fromkeys([*_LETTERS, "users"], 1.0)})
         cells = gather(rows, left)
+        if symbols := [n for n, c in cells.items() if isinstance(c.value, sympy.Basic)]:
+            raise TypeError(f"two pools are priced for numbers, not for symbols ({', '.join(symbols)})")
         self.known = {n: float(c.value) for n, c in cells.items() if np.ndim(c.value) == 0} | {"replicas": 1.0}
         asked = {i for x in ("max_users", "mixed_time", "token_time") for i in part(sheet, x).inputs}
         if lacking := sorted(asked - {*self.known, *_LETTERS, "users"}):
@@ -152,12 +156,13 @@ def _lists(letters: Mapping, known: Mapping, devices: float) -> Iterator:
     for name in _LETTERS:
         own = np.atleast_1d(quantity(name, letters[name]) if name in letters else usual[name])
         if own.dtype.kind != "f" or own.ndim > 1:
-            raise TypeError(f"{name} is a number or a list of numbers, not {letters[name]!r}")
+            raise TypeError(f"{name} is a number or a list of numbers, not {quoted(letters[name])}")
         if said := next(filter(None, (not_whole(name, x) for x in own)), None):
             raise ValueError(said)
         yield own
 
 
+@checked
 def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **letters) -> Apart:
     """Find the cheapest two pools (one reads prompts, one decodes) that serve a rate within targets.
 
@@ -170,8 +175,8 @@ def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **lette
     if "link_bandwidth" in letters:
         asked["link_bandwidth"] = letters["link_bandwidth"]
     asked = {n: x if x is None else quantity(n, x) for n, x in asked.items()}
-    if stray := [n for n, x in asked.items() if not (x is None or (isinstance(x, float) and x > 0))]:
-        raise TypeError(f"{stray[0]} of two pools is one number above zero, not {asked[stray[0]]!r}")
+    if stray := [n for n, x in asked.items() if not ((x is None and n in TARGETS) or (isinstance(x, float) and x > 0))]:
+        raise TypeError(f"{stray[0]} of two pools is one number above zero, not {quoted(asked[stray[0]])}")
     if found := [n for n in ("users", "batch", "replicas", "context") if n in letters]:
         raise TypeError(f"{found[0]} of two pools follows from the rate and the targets: leave {found[0]} out")
     if np.any(quantity("pp", letters.get("pp", 1)) != 1):
@@ -201,7 +206,8 @@ def _exchanges(rows, letters: dict) -> tuple:
     """Return the ways that tokens may reach experts: the given one, or all; `("",)` without experts."""
     if "exchange" in letters:
         return (letters.pop("exchange"),)
-    return EXCHANGES if any("experts" in x and x["experts"] > 0 for x in rows) else ("",)
+    known = gather(rows, {})
+    return EXCHANGES if "experts" in known and known["experts"].value > 0 else ("",)
 
 
 def _joined(layouts: list[_Layouts], found: list[dict]) -> dict[str, np.ndarray]:

@@ -1,6 +1,6 @@
 """Prefix caching: keys and values of common prompt beginnings are kept and not computed again."""
 
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 
@@ -33,6 +33,10 @@ def prompt_time_prefix(whole_prompt_time, hit_share):
 # Cache hits
 
 
+def _is_number(x) -> bool:
+    return isinstance(x, float | int | np.integer | np.floating) and not isinstance(x, np.timedelta64)
+
+
 def zipf(items: int, skew: float) -> np.ndarray:
     """Return the popularity of each of `items` items under Zipf's law, as shares of 1: the nth goes with n^-skew.
 
@@ -41,8 +45,8 @@ def zipf(items: int, skew: float) -> np.ndarray:
     """
     if not isinstance(items, Integral) or isinstance(items, bool) or items < 1:
         raise ValueError(f"items must be a whole number from 1 up, not {quoted(items)}")
-    if not isinstance(skew, Real) or not np.isfinite(skew):
-        raise ValueError(f"skew must be a number, such as skew=1, not {quoted(skew)}")
+    if not _is_number(skew) or not abs(skew) < 1e3:
+        raise ValueError(f"skew must be a number within ±1000, such as skew=1, not {quoted(skew)}")
     weights = np.arange(1, items + 1, dtype=float) ** -skew
     return weights / weights.sum()
 
@@ -57,13 +61,14 @@ def lru_hit_share(shares, held: float) -> float:
     0.5
     """
     try:
-        shares = np.asarray(shares, float)
+        with np.errstate(over="ignore"):
+            shares = np.asarray(shares, float)
     except (TypeError, ValueError):
         shares = np.array(None, float)
     if shares.ndim != 1 or not len(shares) or not (np.isfinite(shares) & (shares > 0)).all():
         raise ValueError("shares is a list of positive numbers, how often each item is asked for")
-    if not 0 < held < len(shares):
-        said = f"fewer than all of {len(shares)} items, not {held:g}; with all held everything is found"
+    if not _is_number(held) or not 0 < held < len(shares):
+        said = f"fewer than all of {len(shares)} items, not {quoted(held)}; with all held everything is found"
         raise ValueError(f"a cache holds more than none and {said}")
     shares = shares / shares.sum()
     low, high = 0.0, 1.0

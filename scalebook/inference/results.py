@@ -83,7 +83,7 @@ class Served:
         >>> simulate_serving(prompt=100, output=11, users=1, base_time="10 ms").statistics("tpot")
         {'mean': 0.01, 'p50': 0.01, 'p95': 0.01, 'p99': 0.01}
         """
-        if name not in ("ttft", "tpot", "end_to_end"):
+        if not isinstance(name, str) or name not in ("ttft", "tpot", "end_to_end"):
             raise LookupError(f"a request has ttft, tpot and end_to_end, not {quoted(name)}")
         if not (times := getattr(self, name)).size:
             raise ValueError("no answer has a second token, so there is no time per output token after the first")

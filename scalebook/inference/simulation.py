@@ -12,6 +12,7 @@ import numpy as np
 
 from scalebook.inference.arrivals import drawn
 from scalebook.inference.results import Served, Steps
+from scalebook.language.arguments import checked
 from scalebook.language.notation import quoted
 from scalebook.language.row import quantity
 
@@ -27,6 +28,7 @@ MEANINGS = {
 }  # fmt: skip
 
 
+@checked
 def simulate_serving(
     *, prompt: int, output: int, rate: float | str | None = None, users: int | None = None,
     base_time: float | str | None = None, added_time: float | str = 0, prompt_time: float | str = 0,
@@ -141,7 +143,7 @@ def _number(name, value):
 def _whole(name, value, least=1, usual=None):
     if value is None and usual is not None:
         return usual
-    if not isinstance(value, Real) or isinstance(value, bool) or value % 1 != 0 or not least <= value < 2**53:
+    if not isinstance(value, Real) or isinstance(value, bool) or not least <= value < 2**53 or value % 1 != 0:
         raise ValueError(f"{name} must be a whole number from {least} up, not {quoted(value)}: it is {MEANINGS[name]}")
     return int(value)
 

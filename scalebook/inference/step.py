@@ -17,7 +17,7 @@ from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, reach, reas
 from scalebook.language import Formula, Row, Sheet, formula
 from scalebook.language.guide import Guided
 from scalebook.language.notation import either, quoted, word
-from scalebook.language.row import Cell, gather, quantity, refuse_parts
+from scalebook.language.row import Cell, as_rows, gather, quantity, refuse_parts
 from scalebook.language.rules import not_whole
 from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels
@@ -250,7 +250,7 @@ class Step(Guided):
         """
         letters, exchange = dict(letters), letters.get("exchange")
         letters.pop("exchange", None)
-        engine, knowns = _engine_of(knowns, letters.pop("engine", _UNSAID), self.engine)
+        engine, knowns = _engine_of(as_rows(knowns), letters.pop("engine", _UNSAID), self.engine)
         overlap = _checked("overlap", letters.pop("overlap", None), OVERLAPS) or "none"
         rows = [k for k in knowns if isinstance(k, Mapping)]
         known = {n: v for row in rows for n, v in row.items()} | letters
@@ -322,6 +322,8 @@ def _assumed(sheet: Sheet, known: Mapping) -> dict[str, Cell]:
     """Return substitutes for missing cells of a device that matter little: unused ports, cores."""
     found = {}
     ways = np.prod([np.max(quantity(x, known.get(x, 1))) for x in ("tp", "pp", "attention_dp")])
+    if isinstance(ways, sympy.Basic):  # refused later, by name
+        return found
     near = {x: quantity(x, known[x]) for x in ("scaleup_size", "scaleup_bandwidth") if x in known}
     if len(near) == 2 and ways <= np.min(near["scaleup_size"]):
         found["scaleout_bandwidth"] = Cell(near["scaleup_bandwidth"], "usual", note=_LENT)

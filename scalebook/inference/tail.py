@@ -10,7 +10,7 @@ import numpy as np
 from sympy import Expr, Float, Rational, exp, log, pi, sqrt
 
 from scalebook.language import Sheet, formula
-from scalebook.language.notation import quoted
+from scalebook.language.notation import expression, quoted
 from scalebook.language.row import quantity
 
 __all__ = [
@@ -57,6 +57,9 @@ def normal_largest(n) -> Expr:
     >>> round(float(normal_largest(8)), 2)  # it is 1.42
     1.52
     """
+    n = expression(n)
+    if n.is_number and not n > 1:
+        raise ValueError(f"the largest is of two draws or more, not of {n}")
     place, scale = _place_and_scale(n)
     return place + _EULER * scale
 

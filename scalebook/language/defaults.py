@@ -5,7 +5,7 @@ import sys
 import sympy
 
 from .formula import Formula, entered
-from .notation import NOTATION, word
+from .notation import NOTATION, expression, quoted, word
 
 __all__ = ["constant", "same"]
 
@@ -21,16 +21,30 @@ def constant(
     >>> constant("whole", "stream_efficiency", "0.5", "williams2009", "Half of the bandwidth.")()
     0.5
     """
-    rhs = sympy.Rational(value) if isinstance(value, str) else sympy.sympify(value)
+    _refuse_no_texts(name, letter, sources, meaning)
+    try:
+        rhs = sympy.Rational(value) if isinstance(value, str) else expression(value)
+    except (TypeError, ValueError, ArithmeticError):
+        rhs = sympy.nan
+    if not rhs.is_number or not rhs.is_finite:
+        raise TypeError(f"a constant is a number, not {quoted(value)}")
     return _line(name, letter, rhs, sources, f"{meaning}\n\n>>> {name}()\n{float(rhs)}", lambda: rhs)
 
 
 def same(name: str, letter: str, other: str, sources: str | tuple[str, ...], meaning: str) -> Formula:
     """Return a formula that makes one quantity (`letter`) equal to another.  `name` is the formula's variable."""
+    _refuse_no_texts(name, letter, other, sources, meaning)
     rhs, function = NOTATION[word(other)].symbol, eval(f"lambda {other}: {other}")  # its parameter is the letter
     return _line(name, letter, rhs, sources, f"{meaning}\n\n>>> {name}({other}=1)\n1.0", function)
 
 
+def _refuse_no_texts(*texts) -> None:
+    flat = [y for x in texts for y in (x if isinstance(x, tuple) else (x,))]
+    if stray := [x for x in flat if not isinstance(x, str)]:
+        raise TypeError(f"a name, a letter, sources and a meaning are texts, not {quoted(stray[0])}")
+
+
 def _line(name, letter, rhs, sources, doc, function) -> Formula:
-    new, caller = Formula(name, letter, rhs, (sources,) if isinstance(sources, str) else sources, doc), sys._getframe(2)
+    sources = (sources,) if isinstance(sources, str) else sources
+    new, caller = Formula(name, letter, rhs, sources, doc), sys._getframe(2)
     return entered(new, function, caller.f_globals["__name__"], (caller.f_code.co_filename, caller.f_lineno))

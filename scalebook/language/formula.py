@@ -26,6 +26,7 @@ import sympy
 from scalebook import _shown_by
 
 from . import code
+from .arguments import checked
 from .domain import Condition, guarded, refuse_outside, substituted
 from .notation import NOTATION, Latex, Text, expression, free, in_letters, nearest, quoted, symbol, tex, word
 from .row import fitting, gather, quantity
@@ -315,6 +316,7 @@ class Formula:
         return self.rhs
 
 
+@checked
 def formula(
     letter: str, *sources: str, given: Iterable[Formula] = (), domain: Mapping[str, Callable] | None = None
 ) -> Callable[[Callable], Formula]:

@@ -205,6 +205,8 @@ def _entered(name: str, unit: str, meaning: str, tex: str | None, sign="positive
     for what, text in {"unit": unit, "meaning": meaning, "printed form": tex or "", "sign": sign}.items():
         if not isinstance(text, str):
             raise TypeError(f"the {what} of {name} is text, not {quoted(text)}")
+    if not isinstance(whole, bool):
+        raise TypeError(f"whole says whether {name} is a whole number, True or False, not {quoted(whole)}")
     if sign not in SIGNS:
         raise ValueError(f"the sign of {name} is {either(map(repr, SIGNS))}, not {quoted(sign)}")
     new = Letter(name, unit, meaning, tex or rf"\mathrm{{{name.replace('_', chr(92) + '_')}}}", sign, whole)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from .interval import Interval
 
 __all__ = [
-    "ASSUMED", "Call", "Cell", "Computed", "Row", "Why", "fitting", "gather", "quantity", "refuse_parts", "strays",
-    "with_unit",
+    "ASSUMED", "Call", "Cell", "Computed", "Row", "Why", "as_rows", "fitting", "gather", "quantity", "refuse_parts",
+    "strays", "with_unit",
 ]  # fmt: skip
 
 Value = float | np.ndarray | sympy.Expr
@@ -114,6 +114,8 @@ def quantity(name: str, value) -> Value:
         raise ValueError(f"{name} must be a finite number, not {quoted(value)}: {_what(name)}") from None
     except (TypeError, ValueError, ArithmeticError, RecursionError):  # raised for arrays of objects and deep lists
         raise TypeError(f"{name} must be a number, not {quoted(value)}: {_what(name)}") from None
+    if not array.size:
+        raise ValueError(f"{name} has no values: give at least one; {_what(name)}")
     if array.ndim > 32:  # NumPy's limit for broadcasting
         raise ValueError(f"{name} has {array.ndim} dimensions, and arrays of up to 32 can be joined: {_what(name)}")
     return fitting(name, array)
@@ -201,6 +203,12 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
     for name, value in letters.items():
         cells[name] = Cell(quantity(name, value))
     return cells
+
+
+def as_rows(knowns: tuple) -> tuple:
+    """Return what a call is given by position, with mappings as rows, whose values are checked."""
+    plain = [isinstance(x, Mapping) and not isinstance(x, Row) and not hasattr(x, "columns") for x in knowns]
+    return tuple(Row("given", gather((x,), {})) if y else x for x, y in zip(knowns, plain, strict=True))
 
 
 def with_unit(value: Value, unit: str) -> str:

@@ -22,6 +22,7 @@ import numpy as np
 import sympy
 
 from . import code
+from .arguments import checked
 from .domain import Condition, OutsideDomain
 from .formula import Formula
 from .guide import Guided
@@ -202,6 +203,7 @@ class Sheet(Guided):
         own = self._by_letter | {f.letter: f for f in formulas}
         return type(self)(self.name, *own.values(), doc=self.doc, changes=self.changes)
 
+    @checked
     def only(self, *letters: str, given: Iterable[str] = ()) -> "Sheet":
         """Return a smaller sheet that computes only these quantities, given the inputs and those in `given`."""
         wanted, todo = {}, [word(x) for x in letters]
@@ -215,6 +217,7 @@ class Sheet(Guided):
                 raise ValueError(f"{self.name} has no formula for {name!r}; {nearest(name, self.formulas)}")
         return Sheet(self.name, *wanted.values(), doc=self.doc, changes=self.changes)
 
+    @checked
     def formula(self, letter: str, *, keep: tuple[str, ...] = ()) -> Formula:
         """Return one formula that computes a quantity from the sheet's inputs and the quantities in `keep`."""
         letter = word(letter)

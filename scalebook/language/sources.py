@@ -60,6 +60,8 @@ def cite(source: str) -> str:
     >>> print(cite("williams2009 §3"))
     Williams et al., Roofline: an insightful visual performance model for multicore architectures, 2009, §3
     """
+    if not isinstance(source, str):
+        raise TypeError(f"a source is a text such as 'williams2009 §3', not {quoted(source)}")
     key, _, place = source.partition(" ")
     if key not in SOURCES:
         return source

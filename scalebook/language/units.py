@@ -151,7 +151,8 @@ def show(value: float, unit: str = "") -> str:
     """
     dimension(unit)  # refuses what is no unit
     try:
-        value = float(value) if not isinstance(value, str | bytes | bytearray) and not np.ndim(value) else None
+        is_one = not isinstance(value, str | bytes | bytearray | np.ma.MaskedArray) and not np.ndim(value)
+        value = float(value) if is_one else None
     except (TypeError, ValueError, ArithmeticError, RecursionError):
         value = None
     if value is None:

@@ -5,6 +5,7 @@
 ['calibrated on', 'Apple', 'RTX workstation']
 """
 
+from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest, quoted, word
 
 from . import calculon
@@ -28,6 +29,7 @@ def find(name: str) -> Confrontation:
     return CONFRONTATIONS[name]
 
 
+@checked
 def confront(of, csv=None, measured: str | None = None) -> Result:
     """Compare predictions with measurements, either of the package or of your own, and return the errors.
 

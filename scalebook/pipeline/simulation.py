@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scalebook.language.arguments import checked
 from scalebook.language.notation import NOTATION, nearest, quoted
 from scalebook.language.row import quantity
 from scalebook.pipeline.orders import Operation, orders
@@ -128,6 +129,7 @@ def _needs(x: Operation, last: int) -> Operation | None:
     return Operation("B", x.stage, x.microbatch)
 
 
+@checked
 def simulate(
     schedule: str, pp: int, microbatches: int, chunks: int | None = None, *, forward_time=1, input_gradient_time=1,
     weight_gradient_time=1, transfer_time=0, scale: Sequence | None = None,
@@ -165,7 +167,7 @@ def simulate(
             f"a schedule is executed for up to {MOST_STAGES:,} stages and {MOST_PASSES:,} forward passes in all; "
             f"pp={quoted(pp)}, chunks={quoted(chunks)} and microbatches={quoted(microbatches)} are more"
         )
-    if not isinstance(scale, list | tuple | np.ndarray | None) or np.ndim(scale) > 1:
+    if not isinstance(scale, list | tuple | np.ndarray | None) or (isinstance(scale, np.ndarray) and scale.ndim != 1):
         raise TypeError(f"scale is a list of numbers, one a stage, not {quoted(scale)}")
     scale = [1] * (pp * chunks) if scale is None else list(scale)
     if len(scale) != pp * chunks:

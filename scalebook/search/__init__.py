@@ -17,6 +17,7 @@ from concurrent.futures import Executor
 from numbers import Real
 from types import ModuleType
 
+from scalebook.language.arguments import checked
 from scalebook.language.notation import either
 
 from .arguments import each, problem_of, refuse_unused, sizes_of, within
@@ -30,6 +31,7 @@ from .sweeping import Sweep, sweep
 __all__ = ["Search", "Searchable", "Space", "Sweep", "search", "sweep"]
 
 
+@checked
 def search(
     sheet,
     *knowns,

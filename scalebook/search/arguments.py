@@ -185,7 +185,7 @@ def _texts(name: str, given, example: str) -> tuple[str, ...]:
     """Return one text, or several, as a tuple of texts."""
     texts = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else (given,)
     if not all(isinstance(x, str) for x in texts):
-        raise TypeError(f"{name} takes a text or several, such as {name}={example!r}, not {given!r}")
+        raise TypeError(f"{name} takes a text or several, such as {name}={example!r}, not {quoted(given)}")
     return texts
 
 
@@ -233,10 +233,10 @@ def _word(space: Space, name: str, value):
 def one_number(name: str, value) -> float:
     """Return a quantity's value, such as 8 or "70 GB", as a float in base units.  Raises TypeError for several."""
     if isinstance(value, (list, tuple, set, np.ndarray)):
-        raise TypeError(f"{name} takes a value or a list of values, and {value!r} in it is a list again")
+        raise TypeError(f"{name} takes a value or a list of values, and {quoted(value)} in it is a list again")
     found = quantity(name, value)
     if not isinstance(found, float):
-        raise TypeError(f"{name}={value} is no number: a search needs numbers")
+        raise TypeError(f"{name}={quoted(value)} is no single number")
     return found
 
 
@@ -244,7 +244,7 @@ def _axes(thing: Searchable, minimize, maximize, against) -> tuple[str, str]:
     """Return the two letters to rank strategies by; they are equal if no second one is asked for or is the default."""
     for name, x in (("minimize", minimize), ("maximize", maximize), ("against", against)):
         if x is not None and not isinstance(x, str):
-            raise TypeError(f"{name} is a letter's name, such as 'step_time', not {x!r}")
+            raise TypeError(f"{name} is a letter's name, such as 'step_time', not {quoted(x)}")
     if minimize and maximize:
         raise TypeError(f"a search has one aim: minimize={minimize!r} or maximize={maximize!r}")
     usual = thing.space.axes

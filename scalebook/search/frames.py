@@ -15,7 +15,10 @@ import csv
 import importlib
 import io
 import sys
+from os import PathLike
 from pathlib import Path
+
+from scalebook.language.notation import quoted
 
 __all__ = ["Frame"]
 
@@ -38,6 +41,8 @@ class Frame:
         columns, text = self.to_dict(), io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerows([columns, *zip(*columns.values(), strict=True)])
+        if path is not None and not isinstance(path, str | PathLike):
+            raise TypeError(f"path is that of the file to write, not {quoted(path)}")
         if path is not None:
             Path(path).write_text(text.getvalue(), "utf-8")
         return text.getvalue()

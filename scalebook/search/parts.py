@@ -6,6 +6,8 @@ from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
 from functools import reduce
 from typing import Any
 
+from scalebook.language.notation import quoted
+
 from .pricing import EMPTY, Priced, joined, price
 from .problem import Problem
 
@@ -51,6 +53,9 @@ def gathered(calls: list[tuple], executor: Executor | None, says: str, progress:
     bar.
     """
     from tqdm.auto import tqdm
+
+    if not isinstance(progress, bool | None):
+        raise TypeError(f"progress is True, False or None, not {quoted(progress)}")
 
     done: dict[Future, Any] = {}
     futures, lost, number = [], [], 0

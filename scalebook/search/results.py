@@ -139,7 +139,7 @@ class Best(list):
     def __getitem__(self, place):
         try:
             return super().__getitem__(place)
-        except IndexError:
+        except (IndexError, TypeError):
             why = self._note or "best=... keeps more, where there are more"
             raise IndexError(f"{len(self) or 'no'} strategies are here; {why}") from None
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import sympy
 
 from scalebook.language import Formula, Row, Sheet
-from scalebook.language.notation import unused
+from scalebook.language.notation import quoted, unused
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -201,9 +201,7 @@ def searchable(thing, knowns: tuple, letters: Iterable[str]) -> Searchable:
     if isinstance(thing, Sheet):
         return PlainSheet(thing.using(*swapped) if swapped else thing, known)
     if isinstance(thing, type) or not (isinstance(thing, Searchable) and callable(thing)):
-        said = repr(thing).partition("\n")[0]
-        said = said if len(said) < 80 else f"{said[:77]}..."
         like = "as training_step has (scalebook.search.Searchable)"
         has = f"what has a name, a space and a sheet for what is known, {like}"
-        raise TypeError(f"a search takes a sheet, a formula, or {has}, not {said}")
+        raise TypeError(f"a search takes a sheet, a formula, or {has}, not {quoted(thing)}")
     return thing

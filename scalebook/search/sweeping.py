@@ -19,6 +19,7 @@ from operator import or_
 import numpy as np
 
 from scalebook.language import NOTATION
+from scalebook.language.arguments import checked
 from scalebook.language.tabular import aligned, page_table
 from scalebook.language.units import show
 
@@ -82,6 +83,7 @@ class Sweep(Mapping):
         return f"<p>{self._summary}</p>" + (page_table(*self._table(), "best at each size") if self.values else "")
 
 
+@checked
 def sweep(
     sheet,
     *knowns,

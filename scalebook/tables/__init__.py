@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from scalebook.language import NOTATION
+from scalebook.language.arguments import checked
 from scalebook.language.interval import SPREADS
 from scalebook.language.notation import either, quoted, word
 from scalebook.language.row import Cell, Row, quantity
@@ -84,6 +85,7 @@ def _device(key, cells):
     _spread(key, cells)
 
 
+@checked
 def letter_of_kind(letter: str) -> str:
     """Return the general name of a cell for one precision or kind of cache: "matmul_efficiency" for "matmul_fp8".
 
@@ -192,6 +194,7 @@ class Models(Table):
         _model(title, cells)
         return Row(title, cells, words)
 
+    @checked
     def shaped(
         self, name: str = "model", norm: str = "rmsnorm", attention: str = "gqa", family: str = "", **letters: float
     ) -> Row:
@@ -205,12 +208,15 @@ class Models(Table):
         >>> models.shaped(layers=24, hidden=2304, heads=24, vocab=51200, gating=0, embeddings=1).ffn
         9216.0
         """
-        return _shaped(name, norm, attention, family, tuple(letters.items()))
+        own = {n: quantity(n, x) for n, x in letters.items()}
+        if many := next((n for n, x in own.items() if not isinstance(x, float)), None):
+            raise TypeError(f"{many} of a shape is one number, not {quoted(letters[many])}")
+        return _shaped(name, norm, attention, family, tuple(own.items()))
 
 
 @cache
 def _shaped(name, norm, attention, family, letters) -> Row:
-    own = {n: quantity(n, v) for n, v in letters}
+    own = dict(letters)
     for needed in ("layers", "hidden", "heads", "vocab"):
         if needed not in own:
             raise TypeError(f"a model's shape needs {needed}: give {needed}=...")

@@ -16,15 +16,17 @@ from sympy import Integer, Min, floor
 
 from scalebook.block import Block, blocks_of
 from scalebook.language import Formula, Row, Sheet, symbol
+from scalebook.language.arguments import checked
 from scalebook.language.building import uncollected
 from scalebook.language.guide import Guided
 from scalebook.language.notation import nearest
 from scalebook.language.renamed import renamed
-from scalebook.language.row import Call, Cell, quantity
+from scalebook.language.row import Call, Cell, as_rows, quantity
 from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels, systolic
 from scalebook.machine.collectives import collective
 from scalebook.pipeline.schedules import SCHEDULES
+from scalebook.search.arguments import one_number
 from scalebook.tables import accelerators, models, precisions
 from scalebook.training import assumptions, host, parts, totals
 from scalebook.training.block_costs import block_formulas
@@ -199,6 +201,7 @@ def _format_bits(peak: str) -> float:
     return min((x.activation_bits for x in precisions.values() if x.kind == "format" and x.peak == peak), default=16)
 
 
+@checked
 @cache
 def default_letters_at(bits: float) -> dict[str, Cell]:
     """Return the default values that depend on the precision of products, for inputs of this many bits.
@@ -209,7 +212,7 @@ def default_letters_at(bits: float) -> dict[str, Cell]:
     64.0
     """
     usual = {n: Cell(float(v), "usual") for n, v in DEFAULT_LETTERS.items()}
-    if bits > 16:
+    if one_number("weight_bits", bits) > 16:
         wide = {n: x.value / 32 for n, x in precisions.adam_fp32.cells.items() if n in DEFAULT_LETTERS}
         wide["logit_bits"] = 1.0
         note = f"products take {bits:g} bits"
@@ -286,7 +289,7 @@ class Training(Guided):
 
     def plan(self, knowns: tuple, letters: dict) -> Planned:
         """Return the sheet, strategy and blocks for a call. It removes the strategy's options from `letters`."""
-        knowns, defaults = settled(knowns, letters)
+        knowns, defaults = settled(as_rows(knowns), letters)
         return self._plan(knowns, letters, defaults)
 
     def _plan(self, knowns, letters, defaults) -> Planned:

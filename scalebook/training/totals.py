@@ -3,6 +3,7 @@
 import numpy as np
 
 from scalebook.language import Row, formula, same
+from scalebook.language.arguments import checked
 from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
 from scalebook.training.assumptions import host_efficiency
 
@@ -176,6 +177,7 @@ def pcie_achieved(link_bandwidth, host_efficiency):
     return link_bandwidth * host_efficiency
 
 
+@checked
 def useful_times(run: Row) -> tuple:
     """Return two lower bounds of a step's time in seconds, with all devices at their peak.
 

@@ -1,0 +1,141 @@
+"""Every public entry, with calls of it from the package's own examples."""
+
+import ast
+import doctest
+import importlib
+import inspect
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+import sympy
+
+import scalebook
+from scalebook.language import Formula, Sheet
+
+from .support import MODULES
+
+display_module = importlib.import_module("scalebook.display.calculator")
+# Calls of what has no example of its own.
+MORE = """
+>>> from scalebook import accelerators, models, calculator, confront, training_step, search
+>>> from scalebook.inference import *
+>>> from scalebook.answers import *
+>>> from scalebook.calculon import *
+>>> from scalebook.training import are_shared
+>>> llama, h100 = models.llama3_8b, accelerators.h100
+>>> served = dict(users=8, prompt=1000, output=200)
+>>> row = serve(llama, h100, tp=1, engine="vllm", **served)
+>>> prefill_step(llama, h100, read_chunk=512)
+>>> mixed_step(llama, h100, batch=8, context=4096, read_chunk=512)
+>>> serve.apart(llama, h100, devices=8, rate=4, prompt=1000, output=200, scaleout_bandwidth="50 GB/s")
+>>> run = training_step(llama, h100, devices=64, global_batch=128, seq=4096)
+>>> [f(x) for f in (answer_of, all_changes, fits, quick_changes) for x in (row, run)]
+>>> answer_of(run), all_changes(run), fits(run), quick_changes(run)
+>>> run.to_dict(), run.states("tp"), row.to_dict()
+>>> run.answer.lines(), run.answer.text()
+>>> found = search(training_step, llama, h100, devices=8, global_batch=16, seq=4096, tp=[1, 2], batch=[1], chunks=[1])
+>>> found.records(), found.to_dict(), found.to_csv()
+>>> found.neighbours(found.best[0])
+>>> decoding.only("token_time"), decoding.using(decoding.formulas["token_time"]), decoding.formula("token_time")
+>>> known = dict(prompt=1000, output=200)
+>>> serve.capacity(llama, h100, tpot=0.1, **known), serve.offline(llama, h100, tpot=0.1, requests=100, **known)
+>>> serve.static(llama, h100, batch=4, **known)
+>>> accelerators.having("hbm_bandwidth")
+>>> confront("batch1_floor")
+"""
+_PARSE = doctest.DocTestParser().get_examples
+_DEFINED = ast.Assign, ast.Import, ast.ImportFrom, ast.FunctionDef, ast.With, ast.For
+
+
+@cache
+def public():
+    """Return what is public and called: functions and callable objects of rooms, and methods of the rooms' types."""
+    found = {}
+    for room in scalebook.ROOMS[:-1]:
+        module = importlib.import_module(f"scalebook.{room}")
+        for name in getattr(module, "__all__", ()):
+            x = getattr(module, name)
+            if isinstance(x, type):
+                own = {n: f for n, f in vars(x).items() if inspect.isfunction(f) and n[0] != "_"}
+                own = [f for f in own.values() if f.__module__.startswith("scalebook.") and "<" not in f.__name__]
+                found |= {f.__qualname__: inspect.unwrap(f) for f in own}
+            elif callable(x) and not isinstance(x, Formula) and type(x) is not Sheet:
+                found[f"{room}.{name}"] = inspect.unwrap(x)
+    return found
+
+
+@cache
+def _sites():
+    """Return the examples with a call, by the name of what is called: the module, the examples and their number."""
+    found = defaultdict(list)
+    texts = [(None, MORE)]
+    for module in (*MODULES.values(), display_module):
+        nodes = ast.walk(ast.parse(Path(module.__file__).read_text("utf-8")))
+        kept = (x for x in nodes if isinstance(x, (ast.Module, ast.ClassDef, ast.FunctionDef)))
+        texts += [(module, x) for x in map(ast.get_docstring, kept) if x and ">>>" in x]
+    for module, text in texts:
+        lines = [ast.parse(x.source) for x in _PARSE(text)]
+        for i, line in enumerate(lines):
+            for call in (x for x in ast.walk(line) if isinstance(x, ast.Call)):
+                name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+                found[name].append((module, lines[:i], call))
+    return found
+
+
+def _made(module, before, call):
+    """Return what an example calls, with its arguments, evaluated."""
+    names = dict(vars(module)) if module else {}
+    for line in before:
+        kept = [x for x in line.body if isinstance(x, _DEFINED)]
+        exec(compile(ast.Module(kept, []), "example", "exec"), names)
+
+    def value(x):
+        return eval(compile(ast.Expression(x), "example", "eval"), names)
+
+    plain = [y for x in call.args for y in (value(x.value) if isinstance(x, ast.Starred) else [value(x)])]
+    named = {}
+    for x in call.keywords:
+        named |= {x.arg: value(x.value)} if x.arg else value(x.value)
+    return value(call.func), plain, named
+
+
+@cache
+def calls(name):
+    """Return calls of an entry: what is called, its arguments and its keywords. Those of MORE replace all others."""
+    entry, found, is_more = public()[name], [], False
+    for site in _sites()[name.rpartition(".")[2]]:
+        if found and (len(found) > 3 or (is_more and site[0])):
+            break
+        try:
+            called, *given = _made(*site)
+        except Exception:  # an example that shows an error, or one line of many
+            continue
+        if inspect.unwrap(getattr(called, "__func__", called)) is entry:
+            found.append((called, *given))
+            is_more = site[0] is None
+    return found
+
+
+def _is_engine(x):
+    """Whether it is a part of the engine, such as a block or a schedule, that no reader writes."""
+    room = type(x).__module__.removeprefix("scalebook.").partition(".")[0]
+    return isinstance(x, sympy.Basic) or (room in ("block", "pipeline", "calculon", "training") and not callable(x))
+
+
+def by_keyword(called):
+    """Whether it takes letters or words by keyword, and has to say itself which."""
+    return any(x.kind in (x.KEYWORD_ONLY, x.VAR_KEYWORD) for x in inspect.signature(called).parameters.values())
+
+
+@cache
+def fuzzed():
+    """The names of the entries that a reader gives numbers, texts, rows and sheets."""
+
+    def is_readers(called, plain, named):
+        given = (getattr(called, "__self__", None), *plain, *named.values())
+        if any(map(_is_engine, given)):
+            return False
+        return by_keyword(called) or not any(isinstance(x, Formula) for x in plain)
+
+    return [n for n in public() if any(is_readers(*x) for x in calls(n))]
