@@ -10,6 +10,7 @@ import numpy as np
 from sympy import Min, Rational, ceiling, floor
 
 from scalebook.inference import queues
+from scalebook.inference.engine_terms import TERMS
 from scalebook.inference.step import decode_step, prefill_step
 from scalebook.language import Row, Sheet, constant, formula, show
 from scalebook.language.arguments import checked
@@ -296,10 +297,19 @@ def static(serve, *knowns, prompt, output, batch=1, **letters) -> Row:
     """
     given = {n: quantity(n, x) for n, x in (("prompt", prompt), ("output", output), ("batch", batch))}
     prompt, output = given["prompt"], given["output"]
-    read = prefill_step(*knowns, prompts=batch, read_chunk=prompt, **letters)
-    step = decode_step(*knowns, batch=batch, context=prompt + output / 2, **letters)
+    reading, decoding = _by_step(knowns, letters)
+    read = prefill_step(*knowns, prompts=batch, read_chunk=prompt, **reading)
+    step = decode_step(*knowns, batch=batch, context=prompt + output / 2, **decoding)
     ways = {n: quantity(n, letters.get(n, 1)) for n in ("tp", "pp", "attention_dp")}
     given = {n: x for n, x in given.items() if n != "prompt"}
     found = static_batch(**given, ttft=read.pass_time, tpot=step.pass_time, devices=np.prod([*ways.values()]))
     found.made_of = {"ttft": (read, "pass_time"), "tpot": (step, "pass_time")}
     return found
+
+
+def _by_step(knowns, letters) -> list[dict]:
+    """Return the inputs of the prefill step and of the decode step: an engine's term may be of only one of them."""
+    used = [step.plan(knowns, letters)[0].letters for step in (prefill_step, decode_step)]
+    if stray := next((n for n in letters if n in TERMS and not any(n in x for x in used)), None):
+        raise TypeError(unused("serve.static", stray, used[0] | used[1]))
+    return [{n: x for n, x in letters.items() if n not in TERMS or n in own} for own in used]
