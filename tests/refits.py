@@ -15,9 +15,18 @@ def predicted_with(name, rows, **letters):
     calls = [x if isinstance(x, Sum) else Sum((x,)) for x in calls]
     terms = [[replace(t, letters={**t.letters, **letters}) for t in x.terms] for x in calls]
     if not all(is_array(t.thing) for x in terms for t in x):  # loads of a service are priced one by one
-        return np.array([replace(x, terms=tuple(own)).value for x, own in zip(calls, terms, strict=True)])
+        return np.array([_value(replace(x, terms=tuple(own)), x) for x, own in zip(calls, terms, strict=True)])
     answers = iter(priced_calls([t for x in terms for t in x], [[t.answer] for x in terms for t in x])[0])
     return np.array([call.become([next(answers) for _ in own]) for call, own in zip(calls, terms, strict=True)])
+
+
+def _value(call, plain):
+    """The value of a call, or of the call without the letters if none of its steps uses them."""
+    try:
+        return call.value
+    except TypeError as error:
+        assert "does not use" in str(error)
+        return plain.value
 
 
 def fitted_rows(name, **columns):
