@@ -21,10 +21,11 @@ from scalebook.language.arguments import checked
 from scalebook.language.notation import either
 
 from .arguments import each, problem_of, refuse_unused, sizes_of, within
+from .devices import Devices
 from .parts import check_executor, run, tasks
 from .pricing import built
 from .problem import Problem, about, layouts, word_combinations
-from .results import Devices, Search
+from .results import Search
 from .space import NothingFits, Searchable, Space
 from .sweeping import Sweep, sweep
 

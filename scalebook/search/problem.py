@@ -95,7 +95,7 @@ class Problem:
         return columns
 
     def judged_by(self, words: Mapping) -> tuple:
-        """Return a key that combinations of words share if rules and conditions treat them alike."""
+        """Return a key of a combination of words.  Two combinations that no rule can distinguish have the same key."""
         return tuple(words[n] for n in self.judged)
 
     def first(self, name: str) -> Any:
@@ -121,7 +121,7 @@ def word_combinations(problem: Problem) -> list[dict]:
 
 
 def _kinds(problem: Problem, combinations: list[dict]) -> dict[tuple, tuple[dict, int]]:
-    """Return, for each kind of combination that rules tell apart, the first one and how many there are."""
+    """Group combinations by `judged_by`.  Return the first combination of each group and the size of the group."""
     numbers = Counter(map(problem.judged_by, combinations))
     return {problem.judged_by(x): (x, numbers[problem.judged_by(x)]) for x in reversed(combinations)}
 

@@ -2,8 +2,7 @@
 
 import html
 import itertools
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from scalebook.language import NOTATION, Cell, Formula, Row
@@ -14,7 +13,7 @@ from .frames import Frame
 from .pricing import built
 from .space import called_with, divisors
 
-__all__ = ["Devices", "Found", "Neighbours", "Search"]
+__all__ = ["Best", "Found", "Neighbours", "Search", "order_of"]
 
 
 class Found:
@@ -162,7 +161,7 @@ class Search(Frame):
         self.pareto = [Found(self, x) for x in priced.front]
         best = [Found(self, x) for x in priced.best]
         if problem.space.is_front:
-            best = sorted(self.pareto, key=_order(problem))[: problem.best]
+            best = sorted(self.pareto, key=order_of(problem))[: problem.best]
         self.best = Best(best, note)
 
     @property
@@ -253,65 +252,11 @@ def _explained(found: list[Found]) -> list[str]:
     return [f"≈ rests on cells that no data sheet prints, assumed from comparable devices: {cells}"] if cells else []
 
 
-def _order(problem):
+def order_of(problem) -> Callable[[Found], tuple[float, float]]:
+    """Return a sort key for strategies: the first objective, best first, then the second."""
     first, second = (problem.axes * 2)[:2]
     sign = -1 if problem.is_rising else 1
     return lambda x: (sign * x.values[first], x.values.get(second, 0.0))
-
-
-class Devices(Search):
-    """The joined result of one search on several devices; `searches` has each.  A strategy found has a `device`.
-
-    `without` says for each device without any strategy why.
-    """
-
-    def __init__(self, searches: list[Search], without: dict[str, str], left: list[str]):
-        self.searches, self.problem, self.device, self.without = searches, searches[0].problem, "", without
-        self.count, self.seconds = sum(x.count for x in searches), sum(x.seconds for x in searches)
-        notes = [f"{x.device}: {x.note}" for x in searches if x.note]
-        if without:
-            brief = [f"{n} ({why})" for n, why in without.items()]
-            notes.append(f"without {'; '.join(brief) if len(brief) <= 3 else f'{len(brief)} devices, named below'}")
-        notes += [f"not searched: {', '.join(left)}"] if left else []
-        self.note, self.is_whole = "; ".join(notes), not left and all(x.is_whole for x in searches)
-        rejected = sum((Counter(x.rejected) for x in searches), Counter())
-        self.rejected = dict(sorted(rejected.items(), key=lambda x: (-x[1], x[0])))
-        key = _order(self.problem)
-        best, front = (sorted((y for x in searches for y in getattr(x, n)), key=key) for n in ("best", "pareto"))
-        self.pareto, least = [], float("inf")
-        for x in front:  # sorted by the first objective, so each must improve the second
-            if key(x)[1] < least or not self.pareto:
-                self.pareto.append(x)
-                least = key(x)[1]
-        self.pareto.reverse()
-        best = self.pareto[::-1] if self.problem.space.is_front else best
-        self.best = Best(best[: self.problem.best], self.note)
-
-    @property
-    def remark(self):
-        said = list(filter(None, (x.remark for x in self.searches)))
-        return "; ".join(said) if len(said) <= 3 else ""  # of more, each stands with its device
-
-    @property
-    def _listed(self):
-        return [x.best[0] for x in self.searches if x.best] + self.best
-
-    def _tables(self):
-        yield from super()._tables()
-        axes, key = dict.fromkeys(self.problem.axes), _order(self.problem)
-        found = sorted((x for x in self.searches if x.best), key=lambda x: key(x.best[0]))
-        sizes = ["devices"] if "devices" in self._several else []
-        rows = [
-            [x.device, *(f"{x.problem.values[n]:g}" for n in sizes), *x.best[0]._said(axes), x.remark] for x in found
-        ]
-        rows += [[n, *[""] * (len(sizes) + len(axes)), why] for n, why in self.without.items()]
-        yield ["device", *sizes, *axes, "without"], rows, "the best of each device"
-
-    @property
-    def _several(self):
-        sizes = {x.problem.values.get("devices") for x in self.searches}
-        several = (n for x in self.searches for n in x._several)
-        return dict.fromkeys([*(["devices"] if len(sizes) > 1 else []), *several])
 
 
 class Neighbours:

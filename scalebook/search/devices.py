@@ -1,0 +1,70 @@
+"""The joined result of one search on several devices, or at several numbers of devices.
+
+>>> from scalebook.search import search
+>>> from scalebook.tables import accelerators, models
+>>> from scalebook.training import training_step
+>>> devices = [accelerators.a100, accelerators.h100]
+>>> search(training_step, models.llama3_8b, devices, devices=64, global_batch=256, seq=8192).best[0].device
+'NVIDIA H100 SXM'
+"""
+
+from collections import Counter
+
+from .results import Best, Search, order_of
+
+__all__ = ["Devices"]
+
+
+class Devices(Search):
+    """The joined result of one search on several devices; `searches` has each.  A strategy found has a `device`.
+
+    `without` says for each device without any strategy why.
+    """
+
+    def __init__(self, searches: list[Search], without: dict[str, str], left: list[str]):
+        self.searches, self.problem, self.device, self.without = searches, searches[0].problem, "", without
+        self.count, self.seconds = sum(x.count for x in searches), sum(x.seconds for x in searches)
+        notes = [f"{x.device}: {x.note}" for x in searches if x.note]
+        if without:
+            brief = [f"{n} ({why})" for n, why in without.items()]
+            notes.append(f"without {'; '.join(brief) if len(brief) <= 3 else f'{len(brief)} devices, named below'}")
+        notes += [f"not searched: {', '.join(left)}"] if left else []
+        self.note, self.is_whole = "; ".join(notes), not left and all(x.is_whole for x in searches)
+        rejected = sum((Counter(x.rejected) for x in searches), Counter())
+        self.rejected = dict(sorted(rejected.items(), key=lambda x: (-x[1], x[0])))
+        key = order_of(self.problem)
+        best, front = (sorted((y for x in searches for y in getattr(x, n)), key=key) for n in ("best", "pareto"))
+        self.pareto, least = [], float("inf")
+        for x in front:  # sorted by the first objective, so each must improve the second
+            if key(x)[1] < least or not self.pareto:
+                self.pareto.append(x)
+                least = key(x)[1]
+        self.pareto.reverse()
+        best = self.pareto[::-1] if self.problem.space.is_front else best
+        self.best = Best(best[: self.problem.best], self.note)
+
+    @property
+    def remark(self):
+        said = list(filter(None, (x.remark for x in self.searches)))
+        return "; ".join(said) if len(said) <= 3 else ""  # of more, each stands with its device
+
+    @property
+    def _listed(self):
+        return [x.best[0] for x in self.searches if x.best] + self.best
+
+    def _tables(self):
+        yield from super()._tables()
+        axes, key = dict.fromkeys(self.problem.axes), order_of(self.problem)
+        found = sorted((x for x in self.searches if x.best), key=lambda x: key(x.best[0]))
+        sizes = ["devices"] if "devices" in self._several else []
+        rows = [
+            [x.device, *(f"{x.problem.values[n]:g}" for n in sizes), *x.best[0]._said(axes), x.remark] for x in found
+        ]
+        rows += [[n, *[""] * (len(sizes) + len(axes)), why] for n, why in self.without.items()]
+        yield ["device", *sizes, *axes, "without"], rows, "the best of each device"
+
+    @property
+    def _several(self):
+        sizes = {x.problem.values.get("devices") for x in self.searches}
+        several = (n for x in self.searches for n in x._several)
+        return dict.fromkeys([*(["devices"] if len(sizes) > 1 else []), *several])
