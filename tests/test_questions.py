@@ -105,10 +105,10 @@ CALLS = {
     "sweep": (partial(sweep, training_step), STEP | ONE | dict(devices=[64])),
 }  # fmt: skip
 # Letters that a call takes and that its row does not have: margins and targets, and what only some models have.
+SEARCHED = {"memory_margin", "mtp_blocks", "unread_rerun", "host_capacity", "offload_memory"}
 OWN = {
-    "training_step": {"mtp_blocks"}, "serve.offline": {"tpot_p99", "tpot_tail"},
-    **dict.fromkeys(("search of training", "sweep"),
-                    {"memory_margin", "mtp_blocks", "unread_rerun", "host_capacity", "offload_memory"}),
+    "training_step": {"mtp_blocks"}, "serve.offline": {"tpot_p99", "tpot_tail", "batch_limit"},
+    "search of training": SEARCHED, "sweep": SEARCHED,
     "simulate_serving": {*inspect.signature(simulate_serving).parameters},
 }  # fmt: skip
 
