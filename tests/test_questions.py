@@ -115,7 +115,7 @@ CALLS = {
 # Letters that a call takes and that its row does not have: margins and targets, and what only some models have.
 SEARCHED = {"memory_margin", "mtp_blocks", "unread_rerun", "host_capacity", "offload_memory"}
 OWN = {
-    "training_step": {"mtp_blocks"}, "serve.offline": {"tpot_p99", "tpot_tail"},
+    "training_step": {"mtp_blocks"}, "serve.offline": {"tpot_p99", "tpot_tail", "batch_limit"},
     "search of training": SEARCHED, "sweep": SEARCHED,
     "simulate_serving": {*inspect.signature(simulate_serving).parameters},
 }  # fmt: skip

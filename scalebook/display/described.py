@@ -314,9 +314,10 @@ def _begin(c, options):
     """Return a control's first value: its author's choice (a slider takes the nearest step), else the first option."""
     if "table" in c or "precisions" in c:
         keys = [o["key"] for o in options]
-        if c.get("start", keys[0]) not in keys:
-            raise LookupError(f"start: {c['name']} has no {c['start']!r} to offer; {nearest(str(c['start']), keys)}")
-        return c.get("start", keys[0])
+        if not isinstance(start := c.get("start", keys[0]), str) or start not in keys:
+            said = quoted(start)
+            raise LookupError(f"start: {c['name']} has no {said} to offer; {nearest(said, keys)}")
+        return start
     values = [o["letters"][c["name"]] for o in options]
     if c.get("start", values[0]) in values:
         return c.get("start", values[0])

@@ -214,7 +214,7 @@ class Sheet(Guided):
                 wanted[name] = self.formulas[name]
                 todo += wanted[name].inputs
             elif name not in self.formulas and name in letters:
-                raise ValueError(f"{self.name} has no formula for {name!r}; {nearest(name, self.formulas)}")
+                raise ValueError(f"{self.name} has no formula for {quoted(name)}; {nearest(name, self.formulas)}")
         return Sheet(self.name, *wanted.values(), doc=self.doc, changes=self.changes)
 
     @checked

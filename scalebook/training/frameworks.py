@@ -8,6 +8,7 @@ import numpy as np
 
 from scalebook.language import Row
 from scalebook.language.notation import either, quoted, word
+from scalebook.language.row import as_rows
 from scalebook.language.words import WORDS
 from scalebook.tables import Framework, cells_of_libraries, frameworks
 
@@ -44,7 +45,7 @@ def settled(knowns: tuple, letters: Mapping) -> tuple[tuple, dict]:
     Values of the framework and of its libraries for this device override the device's own; `letters` override both.
     """
     framework = framework_of(knowns, letters) or frameworks[UNNAMED]
-    rows = [x for x in knowns if not isinstance(x, Framework)]
+    rows = [x for x in as_rows(knowns) if not isinstance(x, Framework)]
     device = next((x for x in rows if isinstance(x, Mapping) and "peak_flops" in x), None)
     model = next((x for x in rows if isinstance(x, Mapping) and "layers" in x), {})
     cells = dict(framework.cells) | cells_of_libraries(device, framework.words.get("libraries", "").split())
@@ -55,7 +56,10 @@ def settled(knowns: tuple, letters: Mapping) -> tuple[tuple, dict]:
             cells.pop(name, None)
             if own:
                 cells[name] = own
-    rows = [_without(x, cells) if x is device else _with_further_tokens(x, letters) if x is model else x for x in rows]
+    rows = [
+        _without(x, cells) if device and x is device else _with_further_tokens(x, letters) if x is model else x
+        for x in rows
+    ]
     return (*rows, Row(framework.name, cells)), words_of(framework)
 
 

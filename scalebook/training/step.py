@@ -21,7 +21,7 @@ from scalebook.language.building import uncollected
 from scalebook.language.guide import Guided
 from scalebook.language.notation import nearest
 from scalebook.language.renamed import renamed
-from scalebook.language.row import Call, Cell, as_rows, quantity
+from scalebook.language.row import Call, Cell, quantity
 from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels, systolic
 from scalebook.machine.collectives import collective
@@ -289,7 +289,7 @@ class Training(Guided):
 
     def plan(self, knowns: tuple, letters: dict) -> Planned:
         """Return the sheet, strategy and blocks for a call. It removes the strategy's options from `letters`."""
-        knowns, defaults = settled(as_rows(knowns), letters)
+        knowns, defaults = settled(knowns, letters)
         return self._plan(knowns, letters, defaults)
 
     def _plan(self, knowns, letters, defaults) -> Planned:
