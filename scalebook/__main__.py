@@ -40,7 +40,7 @@ _FORMS = {"search": ("--csv",), "": ("--all", "--json")}  # what a search and a 
 
 
 def main(arguments: list[str]) -> str:
-    """Return what the command prints.  On an error, print a sentence on what would work, and exit with 2 or 3."""
+    """Return what to print. On an error, print what would work; exit with 2 (asked wrongly) or 3 (no strategy fits)."""
     try:
         return _answer(arguments)
     except (LookupError, TypeError, ValueError) as error:

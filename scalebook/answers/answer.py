@@ -156,7 +156,7 @@ class Answer:
 
 @checked
 def answer_of(run: Row) -> Answer | None:
-    """Return the `Answer` for a result of `training_step` or `serve`, or None if the result holds arrays."""
+    """Return what to show of a `training_step` or `serve` result (an Answer: time, fit, cost), or None for arrays."""
     return None if any(np.ndim(x) for x in run.values()) else Answer(run)
 
 

@@ -38,7 +38,7 @@ def index_traffic(batch, pairs, context, index_dim, index_bits, fp32_bits):
 def index_kernel_time(
     batch, pairs, index_heads, flops, index_peak, peak_vector, traffic, bandwidth_efficiency, hbm_bandwidth,
 ):  # fmt: skip
-    """Time of the indexer: 8-bit products, then a ReLU, a weight and a sum per head, or the traffic if longer.
+    """Time to score all keys (DeepSeek's sparse attention): 8-bit products, then vector work, or traffic if longer.
 
     >>> rates = dict(index_peak=1979e12, peak_vector=66.9e12, bandwidth_efficiency=0.8, hbm_bandwidth=3.35e12)
     >>> 1e6 * index_kernel_time(rates, batch=64, pairs=8192, index_heads=64, flops="8.6 GFLOP", traffic="71 MB")

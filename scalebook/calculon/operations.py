@@ -37,7 +37,7 @@ class Exchange:
     again: bool
 
     def kind(self, name: str, scattered: bool) -> str:
-        """Return the collective of this exchange in a pass, "" for none. `scattered` splits an all-reduce in two."""
+        """Return the collective in pass `name`, "" for none: all-reduce, or with `scattered` its two halves."""
         if self.after == (name != "input"):
             return "reduce_scatter" if scattered else "all_reduce"
         return "all_gather" if scattered else ""

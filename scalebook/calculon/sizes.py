@@ -47,7 +47,7 @@ def kept() -> dict[tuple[str, str], dict[int, float]]:
 
 
 def written(found: dict[tuple[str, str], dict[int, float]]) -> str:
-    """Return the text of sizes.csv from the best seconds per sequence that sweeps found, by number of devices.
+    """Return the text of sizes.csv from the fewest seconds per sequence, `found[model, system][devices]`.
 
     The file has these seconds times the number of devices, to five digits.
     """

@@ -109,7 +109,7 @@ class System:
         return self._tables(given.datatype, [ops[tier] for tier in given.choices.tiers])
 
     def all_tables(self, datatype: str) -> Tables:
-        """Return what formulas need of this machine, for all networks: symbols such as `tp_tier` select among them."""
+        """Return efficiencies by operation size and all networks' factors; symbols like `tp_tier` pick one."""
         return self._tables(datatype, [tuple(x.ops for x in self.networks)] * 3)
 
     def _tables(self, datatype, networks):

@@ -21,7 +21,7 @@ __getattr__ = renamed(__name__)
 
 
 class ServerFlag(NamedTuple):
-    """A server's flag. `of` computes its number; it is written if `above` exceeds 1 and `equal` holds, where given."""
+    """A server's flag and its number (`of`), written if quantity `above` is over 1 and `equal` (name, value) holds."""
 
     name: str
     of: tuple[str, ...] = ()

@@ -126,7 +126,7 @@ _DEEP = {
 
 @formula("least_token_time", "thakur2005", "erdil2025", given=[latency_floor, doubling_time_tree], domain=_DEEP)
 def least_token_time_tree(latency_floor, doubling_time):
-    """Shortest step with tree all-reduces; it grows with the latency and the logarithm of the model's size.
+    """Shortest step over all `tp`, from a one-device step (`latency_floor`) and the time a doubling of `tp` adds.
 
     >>> round(least_token_time_tree(latency_floor="42.1 ms", doubling_time="0.2592 ms") * 1e3, 2)
     2.14

@@ -289,7 +289,7 @@ class Step(Guided):
         return sheet, (*knowns, Row("usual", filled)), letters
 
     def checked(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict, dict]:
-        """Return what `plan` returns and all known values, after checking the rules; raises what a call raises."""
+        """Check a call; return its sheet of formulas, and the rows, inputs and all known values for it."""
         sheet, rows, left = self.plan(knowns, letters, may_be_one=True)
         cells = gather(rows, left)
         known = {n: cell.value for n, cell in cells.items()}

@@ -95,7 +95,7 @@ SPREADS = Spreads()
 
 
 def usual_ends(letter: str, cell: Cell) -> Ends | None:
-    """Return the ends of a value: its table cell's, or its formula's in `SPREADS`; None if it is certain."""
+    """Return a value's 10 % and 90 % ends, divided by it, from its cell or `SPREADS`; None if it is certain."""
     if cell.low is not None:
         return Ends(cell.low / cell.value, cell.high / cell.value)
     if not cell.formula:

@@ -49,7 +49,7 @@ def group_share(near_ways, mesh_peers, torus_neighbours):
 
 @formula("collective_time", _HERE)
 def chunked_message(collective_bytes, link_bandwidth, chunk_time, chunk_count):
-    """Time of a message sent in chunks: the first is fetched, and each further one while the one before it is sent.
+    """Time of a message in chunks: its bytes, one chunk more to fill the pipeline, and `chunk_time` per chunk.
 
     >>> chunked_message(collective_bytes="1 MB", link_bandwidth="100 GB/s", chunk_time="2.5 us", chunk_count=2)
     2e-05

@@ -70,7 +70,7 @@ best_found = constant(
 
 @formula("best_bandwidth", "azure-ai-benchmarking", given=[typical_stream_efficiency, best_found])
 def best_bandwidth(hbm_bandwidth, stream_efficiency, best_found):
-    """Memory bandwidth of the best kernel of a benchmark that only reads and writes, such as BabelStream.
+    """Bandwidth of the best copy benchmark (BabelStream); usual kernels reach the share `best_found` of it.
 
     >>> best_bandwidth(hbm_bandwidth="2 TB/s", stream_efficiency=0.72) / 1e12
     1.6

@@ -225,7 +225,7 @@ def matmul_time_aligned(
     rows, columns, inner, copies, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, inner_half,
     traffic, hbm_bandwidth, stream_efficiency, kernel_launch, split_time, split_step, aligned_share,
 ):  # fmt: skip
-    """Time of a product as `matmul_time_split`, slowed down if rows of 16-bit numbers are not aligned.
+    """Time of a product, split over idle cores; at `aligned_share` of the peak for 16-bit rows not aligned to 16 bytes.
 
     >>> from scalebook.tables import accelerators
     >>> device, sizes = accelerators.a100.at("fp16"), dict(rows=8192, inner=8192)

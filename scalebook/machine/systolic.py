@@ -84,7 +84,7 @@ def attention_efficiency_arrays(attention_whole, head_dim, array_side):
 
 @formula("attention_efficiency", "kung1982", "jax-tpu-info")
 def attention_efficiency_arrays_latent(attention_whole, nope_dim, rope_dim, v_dim, array_side):
-    """Efficiency of latent attention in an array: keys with their rotary part and values are each padded to it.
+    """Share of peak of latent attention on a TPU's systolic array, with key and value widths padded to its side.
 
     >>> known = dict(attention_whole=0.7, nope_dim=128, rope_dim=64, v_dim=128)
     >>> round(attention_efficiency_arrays_latent(known, array_side=256), 4)
@@ -97,7 +97,7 @@ def attention_efficiency_arrays_latent(attention_whole, nope_dim, rope_dim, v_di
 
 @formula("grouped_efficiency", "kung1982", "jax-tpu-info")
 def grouped_efficiency_arrays(grouped_whole, hidden, expert_ffn, etp, array_side):
-    """Efficiency of expert products in an array; expert sides that are no multiple of it are padded.
+    """Share of peak of expert products on a TPU's systolic array, with sides padded to multiples of its side.
 
     >>> known = dict(grouped_whole=0.3, hidden=2880, expert_ffn=2880, array_side=256)
     >>> [grouped_efficiency_arrays(known, etp=x).__round__(4) for x in (1, 16)]
@@ -118,7 +118,7 @@ def peak_of_arrays(arrays, array_side, clock):
 
 @formula("ridge_rows", "williams2009 §3", given=[ridge_intensity])
 def ridge_rows(ridge_intensity, weight_bits):
-    """Rows that keep memory and arrays equally busy, if a weight is read from memory once for all rows.
+    """Rows of activations that keep memory and systolic arrays equally busy, if each weight is read only once.
 
     >>> round(ridge_rows(ridge_intensity="240 FLOP/B", weight_bits=16))
     240

@@ -175,7 +175,7 @@ def uneven_loads(experts, top_k, tokens, ways, exponent, deal=_level, draws=32):
 
 
 def drawn_loads(row: Measurement) -> dict[str, str]:
-    """Return means over random draws, for the fullest device: tokens, active experts, and blocks of rows they fill."""
+    """Return the fullest device's mean tokens, active experts and row blocks over random expert routings."""
     if not row["distribution"].startswith("power_law_"):
         return {}
     tokens, top_k, experts, ep = (number(row, x) for x in ("num_tokens", "topk", "num_experts", "moe_ep_size"))

@@ -24,7 +24,7 @@ _normal_share = np.vectorize(_NORMAL.cdf, otypes=[float])
 
 
 class Covered(NamedTuple):
-    """For one set or device: the shares of rows inside, below and above their interval, and its median width."""
+    """Shares of measurements inside, below and above their 80 % intervals; median width over the prediction."""
 
     name: str
     family: str

@@ -129,7 +129,7 @@ def device_spreads(held_out: HeldOut = NOTHING_HELD_OUT) -> dict[CauseOf, tuple[
 
 @cache
 def typical_spreads() -> dict[str, tuple[Ends, int]]:
-    """Return, for each quantity that devices have, the log ends of its default's spread and the number of devices."""
+    """Return, by quantity, the log 10 % and 90 % ends of devices' values over the default, and their number."""
     reached: dict[str, list[float]] = {}
     for cause in dict.fromkeys(device_cells().values()):
         letter = letter_of_kind(cause.letter)
@@ -202,7 +202,7 @@ def _apart(name: str, part: int | None, of_experts: bool) -> np.ndarray:
 
 @cache
 def residual_spread(letter: str, held_out: HeldOut = NOTHING_HELD_OUT, of_experts: bool = False) -> Ends:
-    """Return log ends of the error of a computed quantity that uncertain inputs do not explain.
+    """Return log ends of the 80 % range of measured over predicted that uncertain inputs do not explain.
 
     The interval is the smallest that leaves a tenth of the rows beyond each end. The inputs of a set's rows are taken
     as if learnt without this set.

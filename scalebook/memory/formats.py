@@ -32,7 +32,7 @@ def weight_bits_pruned(element_bits, place_bits, kept_weights, group_weights):
 
 @formula("rounding_noise", "bennett1948")
 def rounding_noise(peak_ratio, levels):
-    """Ratio of standard deviations: a block's rounding errors over its values, with `levels` even steps to the largest.
+    """Standard deviation of rounding errors over values'; the largest is `levels` even steps, `peak_ratio` deviations.
 
     It assumes errors uniform within half a step, so it fails if all values round to zero, and for floating point.
 

@@ -63,7 +63,7 @@ def orders(fill: Callable, pp: int, microbatches: int, chunks: int) -> list[list
 
 
 def gpipe(order, device, pp, microbatches, chunks):
-    """Run all forward passes, then all backward passes starting with the last micro-batch."""
+    """Append a device's passes to `order`: all forward, then all backward from the last micro-batch on."""
     for k in range(microbatches):
         order.forward(device, k)
     for k in reversed(range(microbatches)):
@@ -71,7 +71,7 @@ def gpipe(order, device, pp, microbatches, chunks):
 
 
 def run_ahead(order, device, microbatches, ahead):
-    """Run `ahead` forward passes, then alternate one backward and one forward pass."""
+    """Append a device's passes to `order`: `ahead` forward, then one backward and one forward in turn."""
     ahead = min(microbatches, ahead)
     for k in range(ahead):
         order.forward(device, k)
@@ -82,12 +82,12 @@ def run_ahead(order, device, microbatches, ahead):
 
 
 def one_f_one_b(order, device, pp, microbatches, chunks):
-    """1F1B: run one forward pass ahead for this stage and each stage behind it."""
+    """Append a device's passes to `order`: 1F1B; one forward pass ahead for this stage and each behind it."""
     run_ahead(order, device, microbatches, pp - device)
 
 
 def interleaved(order, device, pp, microbatches, chunks):
-    """1F1B over `chunks` stages per device. Groups of `pp` micro-batches run the chunks in turn."""
+    """Append a device's passes to `order`: interleaved 1F1B; groups of `pp` micro-batches take chunks in turn."""
     if microbatches % pp:
         raise ValueError(
             f"interleaved runs groups of pp={pp} micro-batches: microbatches={microbatches} is no multiple"
@@ -123,17 +123,17 @@ def _zero_bubble(order, stage, microbatches, ahead, late):
 
 
 def zb_h1(order, device, pp, microbatches, chunks):
-    """1F1B in which later stages defer weight gradients until their memory equals the first stage's."""
+    """Append a device's passes to `order`: 1F1B; later stages defer weight gradients until memory is equal."""
     _zero_bubble(order, device, microbatches, pp - device, device)
 
 
 def zb_h2(order, device, pp, microbatches, chunks):
-    """Run nearly twice as many forward passes ahead as ZB-H1, and defer twice as many weight gradients."""
+    """Append a device's passes to `order`: ZB-H1 with nearly twice the passes ahead and deferred gradients."""
     _zero_bubble(order, device, microbatches, 2 * (pp - device) - 1, 2 * device)
 
 
 def zb_v(order, device, pp, microbatches, chunks):
-    """Two chunks per device, placed as a V: the first device has the first and the last stage."""
+    """Append a device's passes to `order`: ZB-V, where the first device has the first and the last stage."""
     if microbatches < 2 * pp - 1:
         raise ValueError(
             f"zb_v fills the V with 2 pp - 1 = {2 * pp - 1} micro-batches: microbatches={microbatches} is fewer"
@@ -169,7 +169,7 @@ def zb_v(order, device, pp, microbatches, chunks):
 
 
 def dualpipe(order, device, pp, microbatches, chunks):
-    """Feed half of the micro-batches from each end, through two copies of the model.
+    """Append a device's passes to `order`: DualPipe; half of the micro-batches enter at each end, in two model copies.
 
     A forward pass in one direction is paired with a backward pass in the other.
     """
@@ -189,7 +189,7 @@ def dualpipe(order, device, pp, microbatches, chunks):
 
 
 def from_both_ends(order, half, near, way, place):
-    """Fill a device of DualPipe or of DualPipeV, which is one half of DualPipe.
+    """Append a device's passes to `order`: DualPipe, or DualPipeV, which is one half of it.
 
     `near` devices, at most `half - 1`, lie between this one and the nearer end. `way` micro-batches enter from each
     side. `place(side, count)` returns the stage and the number of the next micro-batch from a side.

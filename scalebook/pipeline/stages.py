@@ -79,7 +79,7 @@ def held_zb_h2(microbatches, pp):
 
 @formula("held_microbatches", "qi2024 §6")
 def held_zb_v(microbatches, pp):
-    """Micro-batches that each device of ZB-V holds, in this package's order: half of one more than 1F1B's first device.
+    """Micro-batches that each device of ZB-V holds, in this package's order: 1F1B's on its first device, plus one half.
 
     >>> held_zb_v(microbatches=32, pp=8)
     8.5

@@ -164,7 +164,7 @@ class _Sheet(NamedTuple):
 
 
 class Planned:
-    """A search problem, with the formulas for all combinations of options in one plan.
+    """A search problem compiled: formulas of all combinations of options as one list of operations.
 
     If `has_bounds`, the plan also has a lower bound of the objective for each combination.
     """

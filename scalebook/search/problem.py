@@ -221,7 +221,7 @@ def _candidates(problem: Problem, layouts: np.ndarray, places: np.ndarray) -> Sl
 
 
 def ruled(problem: Problem, slab: Slab, words: Mapping):
-    """Yield, for each rule that some row of a slab breaks, its name and a mask of the rows that keep it.
+    """Yield, for each rule broken in a slab (batch of strategies), its name and a mask of those that keep it.
 
     With `words`, one combination of options, only rules about options are checked; otherwise only the others.
     """

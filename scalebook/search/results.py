@@ -150,7 +150,7 @@ class Search(Frame):
     - `pareto`: the strategies that no other strategy beats in both objectives.
     - `rejected`: how many strategies each rule, limit, or formula without a value leaves out. Each strategy is counted
       once, under the first of these.
-    - `count`: the number of strategies that have a price. `seconds`: how long the search took.
+    - `count`: the number of strategies that can run and were computed. `seconds`: how long the search took.
     - `note`: what is missing, and why, unless the search `is_whole`. `device`: its name, if several were searched.
     """
 

@@ -71,10 +71,12 @@ class Space:
     - `rules` and `limits`: conditions on strategies. `within`: conditions for a strategy to be in the space at all.
     - `margins`: quantities that the space's limits keep below their bound by `memory_margin`, by default the upper end
       of the interval.
-    - `reason`: function of values, a sheet (or None) and the lifted names that says why a strategy is left out.
-    - `is_signed`: True if each quantity must have a value of its sign, as in a call of a sheet.
+    - `reason`: function of values, a sheet (or None) and the limits the caller lifted, that says why a strategy is
+      left out.
+    - `is_signed`: True if results of a wrong sign, such as a negative time, are left out, as when a sheet is called.
     - `idle`: for an input, the condition under which it makes a difference; where it makes none, it keeps its first
-      value. `settle`: what else changes with a step to a neighbour.
+      value.
+    - `settle`: function that returns the values to change along with one choice, for a neighbouring strategy.
 
     How results are found and shown:
 

@@ -114,7 +114,7 @@ def row(name: str, kinds=tuple(ROWS)) -> Row:
 
 
 def words(thing) -> Mapping[str, tuple]:
-    """Return the options of a Searchable by name, each with its choices; empty for a sheet or a formula."""
+    """Return the options of what can be searched (such as `serve`), with choices; empty for a sheet or formula."""
     return {} if isinstance(thing, Sheet | Formula) else thing.space.words
 
 

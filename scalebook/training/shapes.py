@@ -45,7 +45,7 @@ def hidden_of_size(params, aspect):
 
 @formula("layers", "kaplan2020 table 1", "isaev2023 table II")
 def layers_of_size(params, aspect):
-    """Depth of a model with this size and aspect ratio.
+    """Depth of a model with this size and aspect ratio (width over depth).
 
     >>> round(layers_of_size(params=1e12, aspect=200), 1)
     127.7

@@ -74,7 +74,7 @@ def model_flops(global_batch, batch, tp, cp, layers, block_flops, head_flops):
 
 @formula("hardware_flops", "narayanan2021 §5.1")
 def hardware_flops(model_flops, global_batch, batch, tp, cp, layers, again_flops):
-    """FLOPs of a step including recomputed matrix products.
+    """FLOPs of a step with recomputation: model FLOPs, plus `again_flops` per block, micro-batch and device of a stage.
 
     >>> hardware_flops(model_flops=3e15, global_batch=8, batch=1, tp=8, cp=1, layers=1, again_flops="1 TFLOP") / 1e12
     3064.0
