@@ -319,11 +319,11 @@ _LENT = "nothing leaves the scale-up domain"
 
 
 def _assumed(sheet: Sheet, known: Mapping) -> dict[str, Cell]:
-    """Return substitutes for missing cells of a device that matter little: unused ports, cores."""
+    """Return substitutes for cells that a device lacks: unused ports, cores."""
     found = {}
     ways = np.prod([np.max(quantity(x, known.get(x, 1))) for x in ("tp", "pp", "attention_dp")])
-    if isinstance(ways, sympy.Basic):  # refused later, by name
-        return found
+    if isinstance(ways, sympy.Basic):
+        return {}
     near = {x: quantity(x, known[x]) for x in ("scaleup_size", "scaleup_bandwidth") if x in known}
     if len(near) == 2 and ways <= np.min(near["scaleup_size"]):
         found["scaleout_bandwidth"] = Cell(near["scaleup_bandwidth"], "usual", note=_LENT)

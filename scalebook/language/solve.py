@@ -110,7 +110,11 @@ class Numeric(Formula):
             raise ValueError(f"{formula.name} does not depend on {unknown}; {nearest(unknown, formula.inputs)}")
         high = 1 if NOTATION[unknown].sign == "share" else 1e36
         self.formula, between = formula, (1e-12, high) if between is None else between
-        if not isinstance(between, list | tuple) or len(between) != 2 or any(np.ndim(x) for x in between):
+        if (
+            not isinstance(between, list | tuple)
+            or len(between) != 2
+            or any(isinstance(x, list | tuple | np.ndarray) for x in between)
+        ):
             raise TypeError(f"between is two numbers, (low, high), not {quoted(between)}")
         self.between = tuple(quantity(unknown, x) for x in between)
         if any(isinstance(x, sympy.Basic) for x in self.between) or not 0 < self.between[0] < self.between[1]:

@@ -237,7 +237,7 @@ def one_number(name: str, value) -> float:
         raise TypeError(f"{name} takes a value or a list of values, and {quoted(value)} in it is a list again")
     found = quantity(name, value)
     if not isinstance(found, float):
-        raise TypeError(f"{name}={quoted(value)} is no single number")
+        raise TypeError(f"{name}={quoted(value)} is no number: a search needs numbers")
     return found
 
 

@@ -56,16 +56,13 @@ def settled(knowns: tuple, letters: Mapping) -> tuple[tuple, dict]:
             cells.pop(name, None)
             if own:
                 cells[name] = own
-    rows = [
-        _without(x, cells) if device and x is device else _with_further_tokens(x, letters) if x is model else x
-        for x in rows
-    ]
+    rows = [_without(x, cells) if x is device else _with_further_tokens(x, letters) if x is model else x for x in rows]
     return (*rows, Row(framework.name, cells)), words_of(framework)
 
 
 def _without(device: Row, cells: Mapping) -> Row:
     """Return a device without the cells that `cells` override."""
-    if cells.keys().isdisjoint(device.cells):
+    if device is None or cells.keys().isdisjoint(device.cells):
         return device
     kept = {n: c for n, c in device.cells.items() if n not in cells}
     return (
