@@ -9,6 +9,7 @@ from pathlib import Path
 from linking import BOOK, capital, cited, imported, linked, plain, repository
 
 import scalebook
+from scalebook.book import claims
 from scalebook.language import FORMULAS, NOTATION
 from scalebook.language.notation import GROUPS
 
@@ -26,13 +27,19 @@ def by_room() -> dict[str, dict]:
     found = defaultdict(dict)
     for module in modules:
         if module.__name__ in stated:
-            found[module.__name__.split(".")[1]][module] = stated[module.__name__]
-    return {room: found[room] for room in scalebook.ROOMS if room in found}
+            room = module.__name__.removeprefix("scalebook.").removeprefix("book.").partition(".")[0]
+            found[room][module] = stated[module.__name__]
+    return {room: found[room] for room in (*scalebook.ROOMS, "claims") if room in found}
+
+
+def package(room: str):
+    """The package of a room; claims are the book's."""
+    return claims if room == "claims" else getattr(scalebook, room)
 
 
 def title(room: str) -> str:
     """A room's name as its own page has it: what its docstring says before the colon."""
-    said = first_sentence(getattr(scalebook, room))
+    said = first_sentence(package(room))
     head = said.partition(":")[0]
     return head if ":" in said and len(head) < 40 else capital(room)
 
@@ -79,7 +86,7 @@ def entry(f) -> list[str]:
 
 def subject(room: str, modules: dict) -> str:
     """The page of one room: its modules' formulas."""
-    lines = [f"# {title(room)}: formulas", "", f"{first_sentence(getattr(scalebook, room))}.", ""]
+    lines = [f"# {title(room)}: formulas", "", f"{first_sentence(package(room))}.", ""]
     for module, stated in modules.items():
         lines += [
             f"## {first_sentence(module)}",
