@@ -187,7 +187,8 @@ def test_arrays():
     ):
         assert ridge_intensity(H100, hbm_bandwidth=given_as) == pytest.approx(989.4e12 / np.array(widths), rel=1e-6)
     assert ridge_intensity(peak_flops=[[1e15], [2e15]], hbm_bandwidth=widths).shape == (2, 3)
-    assert ridge_intensity(peak_flops=1e15, hbm_bandwidth=[]).shape == (0,)
+    with pytest.raises(ValueError, match="hbm_bandwidth has no values: give at least one"):
+        ridge_intensity(peak_flops=1e15, hbm_bandwidth=[])
     large = np.full((3, 20_000), 1e12)
     assert (ridge_intensity(peak_flops=1e15, hbm_bandwidth=large) == 1000).all()
     assert weight_memory(params=np.array([10**18, 3 * 10**18]), weight_bits=np.array([64])) == pytest.approx(

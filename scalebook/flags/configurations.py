@@ -113,7 +113,7 @@ def read(source: str | PathLike | Mapping, framework: str | None = None, **known
     if stray := [x for x in known if x not in _LETTERS and x != "layers"]:
         raise TypeError(f"a configuration is read with devices or layers, not {stray[0]!r}")
     text = source if isinstance(source, Mapping) else _text(source)
-    framework = framework or guess(text)
+    framework = guess(text) if framework is None else framework
     table = _framework(framework)
     given, notes, without, unknown, values = {}, [], [], [], parsed(text, framework)
     for flag, value in values.items():
