@@ -6,10 +6,6 @@
 Traceback (most recent call last):
     ...
 TypeError: speed does not use secnds; did you mean 'seconds'?
->>> speed(path=1)
-Traceback (most recent call last):
-    ...
-TypeError: speed needs seconds: give seconds=...
 """
 
 import inspect
@@ -30,10 +26,7 @@ _ONE = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator for a public function: arguments that it does not take raise one sentence, like a sheet's.
-
-    A parameter annotated as a text, a row or a mapping takes nothing else.
-    """
+    """Decorator: a wrong, missing or repeated argument of a public function raises one sentence, like a sheet's."""
     own = inspect.signature(function).parameters.values()
     kinds = [(i, x.name, x.annotation) for i, x in enumerate(own) if x.annotation in _KINDS and x.kind in _ONE]
 

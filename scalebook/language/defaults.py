@@ -15,8 +15,7 @@ def constant(
 ) -> Formula:
     """Return a formula that gives a quantity (`letter`) a constant value, such as a default.
 
-    `name` is the variable that the formula is assigned to.  `value` is an integer, an exact decimal as text, or a SymPy
-    number.
+    `value` is an integer, an exact decimal as text, or a SymPy number.  `name` is the formula's variable.
 
     >>> constant("whole", "stream_efficiency", "0.5", "williams2009", "Half of the bandwidth.")()
     0.5

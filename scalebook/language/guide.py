@@ -25,8 +25,7 @@ class _OfInstance:
 class Guided:
     """Base class of things that are called with named inputs: it generates their docstring and signature.
 
-    `takes` maps inputs to their defaults or None, `gives` lists results, and `choices` maps options to their values.
-    `doc` says what a call does.
+    `takes` maps inputs to defaults or None, `choices` options to their values; `gives` lists results, `doc` describes it.
     """
 
     choices: Mapping[str, Iterable] = {}
