@@ -25,7 +25,7 @@ class _OfInstance:
 class Guided:
     """Base class of things that are called with named inputs: it generates their docstring and signature.
 
-    `takes` maps inputs to defaults or None, `choices` options to their values; `gives` lists results, `doc` describes it.
+    `takes` maps inputs to defaults or None, `choices` options to values; `gives` lists results, `doc` describes it.
     """
 
     choices: Mapping[str, Iterable] = {}
