@@ -144,7 +144,7 @@ def test_a_letter_that_an_entry_does_not_use_is_refused(entry):
 
 
 def test_a_refusal_names_what_uses_the_letter():
-    with pytest.raises(TypeError, match="serve does not use train_tokens, which is of training_step, run_costs and"):
+    with pytest.raises(TypeError, match="serve does not use train_tokens, which is of training_step, run_bill and"):
         search(serve, *LLAMA, **AT_RATE, train_tokens=1e12)
     with pytest.raises(TypeError, match="serve does not use cached_tokens, which follows from prompt and output"):
         serve(*LLAMA, **USERS, users=8, cached_tokens=500)

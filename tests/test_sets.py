@@ -122,6 +122,11 @@ ROWS = [
 ROWS.append(ROWS[0] | dict(row_id="b", tp="2", note="doubtful"))
 
 
+IMPORTS = """from scalebook.tables import accelerators, frameworks, models
+from scalebook.training import training_step
+"""
+
+
 def test_a_stanza_and_a_file_make_a_set():
     mine = sets.Stanza("mine", STANZA)
     assert [mine.left_out(x) for x in ROWS] == ["", "that its source makes doubtful"]
@@ -130,7 +135,7 @@ def test_a_stanza_and_a_file_make_a_set():
         "training_step(models.llama3_8b, accelerators.h100.at('bf16'), frameworks.nemo, tp=1, dp=8, batch=1, "
         "global_batch=64, seq=8192).step_time"
     )
-    assert typed(call.text) == call.value == to_the_last_digit(mine.predicted(ROWS[:1]).predicted[0])
+    assert typed(IMPORTS + call.text) == call.value == to_the_last_digit(mine.predicted(ROWS[:1]).predicted[0])
     other = sets.Stanza("other", STANZA | dict(when=[{"if": {"note": "doubt"}, "framework": "plain"}]))
     assert other.call(ROWS[1]).rows[-1] == ("frameworks", "plain")
     assert mine.left_out(ROWS[0] | {"gpu": "a toaster"}) == "on a device that is not in the table"

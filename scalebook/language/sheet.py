@@ -241,6 +241,9 @@ class Sheet(Guided):
     def sources(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(s for f in self.formulas.values() for s in f.sources))
 
+    def __getstate__(self):
+        return self.__dict__ | {"_plans": {}}  # compiled functions cannot go to another process
+
     def __repr__(self):
         return "\n".join([f"{self.name}({', '.join(self.inputs)})", *(f"  {f!r}" for f in self.formulas.values())])
 

@@ -123,6 +123,7 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
         Add(*(trained(t.elements, [t]) for t in forward.weights if t.is_routed is x)) for x in (False, True)
     )
     whole = forward if strategy.recompute == "none" else replace(strategy, recompute="none").transformed(block)
+    saved = _saved(forward, strategy).xreplace({symbol("activation_bits"): symbol("saved_bits")})
     is_hidden = partial(_is_hidden, is_all_again=strategy.recompute == "full")
     costs = {f"{phase}_compute": time for phase, time in times.items()}
     for way in ("tp", "cp", "ep"):
@@ -138,8 +139,8 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
         | {
             "block_params": params,
             "block_routed_params": routed,
-            "saved_activations": _saved(forward, strategy).xreplace({symbol("activation_bits"): symbol("saved_bits")}),
-            "working_activations": _saved(whole, strategy),
+            "saved_activations": saved,
+            "working_activations": saved if whole is forward else _saved(whole, strategy),
             "block_flops": trained(forward.flops),  # for the whole model: what several devices hold is counted once
             "again_flops": trained(_less_unread(back, _again_flops)),
         }
