@@ -121,14 +121,14 @@ def planner_data() -> dict:
 def _bill(graph) -> dict:
     """What makes days and dollars of a step, what it rests on where a plan says nothing, and prices of devices."""
     owned = graph.numbers((price_hour_owned, power_hour_of_device, device_power_of_system))
-    known = {n: [x.value, x.origin, x.source, x.note] for n, x in costs._known(Row("nothing", {}), {}).items()}
-    prices = {costs._PRICED_AS: tables.ranges.usual.device_price}
+    known = {n: [x.value, x.origin, x.source, x.note] for n, x in costs.inputs_of(Row("nothing", {}), {}).items()}
+    prices = {costs.PRICED_AS: tables.ranges.usual.device_price}
     return dict(sheet=graph.numbers(run_bill.formulas.values()), owned=owned, known=known, prices=prices)
 
 
 def _assumed() -> dict:
     """From which share on an assumption is said, and other values of letters without ends."""
-    return dict(least=assumptions.LEAST, others={n: x for n, x in assumptions._OTHERS.items() if n in NOTATION})
+    return dict(least=assumptions.LEAST, others={n: x for n, x in assumptions.OTHERS.items() if n in NOTATION})
 
 
 def _space() -> dict:

@@ -19,8 +19,7 @@ __all__ = ["Assumption", "End", "answer_letter", "assumed", "short_meaning"]
 
 LEAST, MOST = 0.05, 6  # what moves an answer by less is not listed, and no more than six are
 # Defaults that have no spread: other values that a reader may mean.
-_OTHERS = {"engine": ("vllm",), "etp": (1.0,), "seq": (4096.0,)}
-_DEFAULT_OF = {"engine": "ideal"}
+OTHERS = {"engine": ("vllm",), "etp": (1.0,), "seq": (4096.0,)}
 
 
 class End(NamedTuple):
@@ -105,15 +104,15 @@ def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]
         if cell.formula is None and cell.low is None and cell.origin != "given":
             values = [row.get(name, DEFAULT_LETTERS.get(name)) for row in rows]
             yield (name,), [x for x in values if x is not None]
-    for name, values in _OTHERS.items():
-        if name not in run.call.letters and (name in run or (name in _DEFAULT_OF and letter == "tpot")):
+    for name, values in OTHERS.items():
+        if name not in run.call.letters and (name in run or hasattr(run.call.thing, name)):
             yield (name,), list(values)
 
 
 def _assumption(run: Row, letter: str, names: tuple[str, ...], values: list) -> Assumption | None:
     name = names[0]
     cell = run.cells.get(name)
-    own = cell.value if cell else _DEFAULT_OF[name]
+    own = cell.value if cell else getattr(run.call.thing, name)
     ends = []
     for value in dict.fromkeys(x for x in values if x != own):
         letters = dict.fromkeys(names, value)

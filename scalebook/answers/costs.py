@@ -29,7 +29,7 @@ _DEFAULTS = {
     ("clusters", "megascale"): ("restart_time",),
     ("ranges", "usual"): ("service_life", "system_factor", "pue", "power_price"),
 }
-_PRICED_AS = "h100"  # the table of ranges gives the purchase price of this device
+PRICED_AS = "h100"  # the table of ranges gives the purchase price of this device
 DAY = 86400
 
 
@@ -79,7 +79,7 @@ def bill(run: Row, **letters) -> Bill | None:
     """
     if "train_tokens" not in run or "train_rate" not in run:
         return None
-    known = _known(run, letters)
+    known = inputs_of(run, letters)
     sheet, note = run_bill, ""
     if "params" not in known:
         known["goodput"], note = Cell(1.0), "failures are left out, for params are not known"
@@ -90,7 +90,7 @@ def bill(run: Row, **letters) -> Bill | None:
     return Bill(row, tuple(_prices(row, known)), note)
 
 
-def _known(run: Row, letters: Mapping) -> dict[str, Cell]:
+def inputs_of(run: Row, letters: Mapping) -> dict[str, Cell]:
     """Return what the bill needs: defaults, cells of the call's rows, the run's and the letters, the last first."""
     known = {n: getattr(tables, x)[key].cells[n] for (x, key), names in _DEFAULTS.items() for n in names}
     known["utilization"] = Cell(1.0, "default", note="a device that is owned is always in use")
@@ -98,7 +98,7 @@ def _known(run: Row, letters: Mapping) -> dict[str, Cell]:
     if stray := letters.keys() - wanted:
         raise TypeError(f"a bill does not use {min(stray)}; {nearest(min(stray), wanted)}")
     rows = [x for x in run.call.knowns if isinstance(x, Row)] if run.call else []
-    if any(_PRICED_AS in getattr(x, "kin", ())[:1] for x in rows):
+    if any(PRICED_AS in getattr(x, "kin", ())[:1] for x in rows):
         known["device_price"] = tables.ranges.usual.cells["device_price"]
     for row in (*rows, run):
         known |= {n: row.cells[n] for n in wanted & {*row}}

@@ -309,6 +309,8 @@ def static(serve, *knowns, prompt, output, batch=1, **letters) -> Row:
 
 def _by_step(knowns, letters) -> list[dict]:
     """Return the inputs of the prefill step and of the decode step: an engine's term may be of only one of them."""
+    if letters.keys().isdisjoint(TERMS):
+        return [letters, letters]
     used = [step.plan(knowns, letters)[0].letters for step in (prefill_step, decode_step)]
     if stray := next((n for n in letters if n in TERMS and not any(n in x for x in used)), None):
         raise TypeError(unused("serve.static", stray, used[0] | used[1]))

@@ -70,7 +70,6 @@ def refuse_unused(problem: Problem, letters: Mapping) -> None:
     known |= within
     own = {n: problem.letters.get(n, (problem.values.get(n),)) for n in letters}
     left = [n for n in letters if n not in known and own[n] != (space.letters.get(n, ""),)]
-    left = [n for n in left if n not in space.offloads or any(own[n])]  # offloading nothing is what all can do
     rows = tuple(x for x in problem.knowns if not isinstance(x, Formula))
     told = dict.fromkeys([*problem.letters, *space.layout], 1.0) | problem.fixed
     told |= {"offload": True} if problem.offloads(problem.letters) else {}

@@ -22,7 +22,7 @@ from scalebook.language.notation import quoted
 
 __all__ = ["Frame"]
 
-_LIBRARIES = {"pandas": "DataFrame", "polars": "DataFrame"}
+_LIBRARIES = ("pandas", "polars")
 
 
 class Frame:
@@ -56,7 +56,7 @@ class Frame:
             raise ValueError(f"library is 'pandas' or 'polars', not {library!r}")
         for name in [library] if library else sorted(_LIBRARIES, key=lambda x: (x not in sys.modules, x)):
             try:
-                return getattr(importlib.import_module(name), _LIBRARIES[name])(self.to_dict())
+                return importlib.import_module(name).DataFrame(self.to_dict())
             except ImportError:
                 continue
         said = f"{library} is" if library else "pandas and polars are"

@@ -117,7 +117,7 @@ def efficiencies_of(device: str) -> dict[str, Row]:
     >>> efficiencies_of("b200")["bf16"].efficiency_typical
     0.6
     """
-    return {row.precision: row for row in _table("efficiencies").naming(f'device = "{device}"')}
+    return {row.precision: row for row in _table("efficiencies")._naming(f'device = "{device}"')}
 
 
 def _model(key, cells):
@@ -148,7 +148,7 @@ def _of(device: Row) -> tuple[tuple[str, ...], str]:
 @cache
 def _libraries(kin, precision) -> list[Row]:
     """Return rows of the table of libraries for a device, or for one that it is like, at its precision."""
-    rows = [row for row in _table("libraries").naming(*kin) if {*kin}.intersection(row.words["devices"].split())]
+    rows = [row for row in _table("libraries")._naming(*kin) if {*kin}.intersection(row.words["devices"].split())]
     return [row for row in rows if "precisions" not in row.words or precision in row.words["precisions"].split()]
 
 

@@ -195,7 +195,7 @@ class Table(Mapping):
                 raise ValueError(f"{path.name}: {key} = {stanza!r} stands before the first stanza, [key]")
         return cls(path.name.removesuffix(".toml"), dict(Rows(path.name, stanzas, **kinds)))
 
-    def naming(self, *texts: str) -> list[Row]:
+    def _naming(self, *texts: str) -> list[Row]:
         """Return the rows whose TOML text contains one of these texts. No other row is parsed."""
         return [self[key] for key in self._rows.stanzas.mentioning(*texts)]
 

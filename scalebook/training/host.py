@@ -272,6 +272,7 @@ def as_run(f: Formula, more: Mapping[str, str] = MappingProxyType({})) -> Formul
     return Formula(f.name, f.letter, replaced(f.rhs, places, _KEPT), f.sources, f.__doc__, domain=f.domain)
 
 
+# What SymPy would evaluate again, for tenths of a second a block, though letters with other names have the same sign.
 _KEPT = (Max, Min, Relational, Piecewise, Pow)
 
 

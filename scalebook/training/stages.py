@@ -9,6 +9,7 @@
 """
 
 from collections.abc import Iterable
+from functools import cache
 
 from sympy import Add, Expr, Ge, Integer, Le, Max, Piecewise, ceiling
 
@@ -89,9 +90,13 @@ def with_first(sheet: Sheet, schedule: Schedule, known: Iterable[str]) -> Sheet:
     All stages take the time of the fullest one. The memory is the largest that the first, the second and the last stage
     need. The second stage holds a micro-batch less than the first, but may have more blocks.
     """
-    given = {"first_blocks", "last_blocks"} & {*known}
-    if not given or ("stage_blocks" in known and "first_blocks" not in given):
-        return sheet
+    said = frozenset({"first_blocks", "last_blocks", "stage_blocks"}.intersection(known))
+    return _uneven(sheet, schedule, said) if "first_blocks" in said or said == {"last_blocks"} else sheet
+
+
+@cache
+def _uneven(sheet: Sheet, schedule: Schedule, known: frozenset[str]) -> Sheet:
+    given = known - {"stage_blocks"}
     own = [stage_blocks_last] if "first_blocks" not in given else [stage_blocks_first, last_blocks_rest]
     own = [stage_blocks_middle] if len(given) == 2 else own
     if "first_blocks" in given:
@@ -103,7 +108,7 @@ def with_first(sheet: Sheet, schedule: Schedule, known: Iterable[str]) -> Sheet:
         own += _memory(sheet, schedule)
     kept = {letter: f for letter, f in sheet.formulas.items() if letter not in given}
     kept |= {f.letter: f for f in own if f.letter not in known}
-    return Sheet(sheet.name, *kept.values(), doc=sheet.__doc__)
+    return Sheet(sheet.name, *kept.values(), doc=sheet.doc)
 
 
 def _memory(sheet: Sheet, schedule: Schedule) -> list[Formula]:
