@@ -54,10 +54,10 @@ def test_most_rows_of_a_set_are_inside_both_ways(name):
 
 
 def test_about_eight_in_ten_of_all_rows_are_inside_both_ways():
-    """Sets count as the square roots of their rows, as where spreads are learnt."""
-    table = {name: covered(name) for name in SETS}
+    """Sets count as the square roots of their rows, as where spreads are learnt; bytes of memory are no step's time."""
+    table = {name: covered(name) for name in SETS if stanzas()[name].said["unit"] != "B"}
     for name, (rows, named, unnamed) in table.items():
         print(f"{name:28} {rows:4} {named:5.0%} {unnamed:5.0%}")
     weights = [x[0] ** 0.5 for x in table.values()]
     for way in (1, 2):
-        assert 0.75 <= np.average([x[way] for x in table.values()], weights=weights) <= 0.905  # 0.9002 on 2026-11-27
+        assert 0.75 <= np.average([x[way] for x in table.values()], weights=weights) <= 0.9
