@@ -106,11 +106,12 @@ def row(name: str, kinds=tuple(ROWS)) -> Row:
     """
     if (kind := FILES.get(Path(word(name, "a row")).suffix)) in kinds:
         return getattr(tables, ROWS[kind]).read(name)
-    found = {stem: x for kind in kinds for stem, x in getattr(tables, ROWS[kind]).items()}
+    homes = {stem: getattr(tables, ROWS[kind]) for kind in kinds for stem in getattr(tables, ROWS[kind])}
     key, at, precision = word(name, "a row").partition("@")
-    if key not in found or (at and not hasattr(found[key], "at")):
-        raise LookupError(f"no {either(kinds)} is called {quoted(name)}; {nearest(key, found)}")
-    return found[key].at(precision) if at else found[key]
+    found = homes[key][key] if key in homes else None  # no other row is made
+    if found is None or (at and not hasattr(found, "at")):
+        raise LookupError(f"no {either(kinds)} is called {quoted(name)}; {nearest(key, homes)}")
+    return found.at(precision) if at else found
 
 
 def words(thing) -> Mapping[str, tuple]:
