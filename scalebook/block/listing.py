@@ -19,7 +19,7 @@ routing tables are left out because they are small.
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from sympy import Add, Expr, Mul, S, factor_terms
@@ -259,6 +259,7 @@ _LINE = re.compile(
 )
 
 
+@cache  # blocks have many lines in common
 def _read(line: str) -> Op:
     found = _LINE.fullmatch(line)
     if not found:
@@ -286,13 +287,17 @@ def _tensors(text: str) -> tuple[Tensor, ...]:
     return found
 
 
+def _over_seq(tensor: Tensor) -> list[str]:
+    return [i.replace("context", "seq") for i in tensor.indices]
+
+
 def _check(block: Block):
     """Check that every tensor is made once and read as it was made, and that contractions add no index."""
     made = {}
     for op in block.ops:
         for t in op.args:
             first = made.setdefault(t.name, t)
-            if [i.replace("context", "seq") for i in first.indices] != [i.replace("context", "seq") for i in t.indices]:
+            if first.indices != t.indices and _over_seq(first) != _over_seq(t):
                 raise ValueError(f"{t.name} is first {first} and then read as {t}")
         for t in op.outs:
             if t.name in made:

@@ -164,7 +164,7 @@ class Formula:
         given = {x: expression(value) for x, value in expressions.items()}
         for x, value in given.items():
             if value.is_number:
-                quantity(x, value)
+                quantity(x, int(value) if value.is_Integer else value)
         return expression(self.__wrapped__(**{x: given[x] if x in given else symbol(x) for x in names}))
 
     def compose(self, *formulas: "Formula") -> "Formula":

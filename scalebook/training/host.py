@@ -9,10 +9,10 @@ from types import MappingProxyType
 from sympy import Gt, Max, Min, Piecewise, Pow, Rational, floor
 from sympy.core.relational import Relational
 
-from scalebook.inference.tail import any_slow
 from scalebook.language import Formula, constant, formula, same, symbol
 from scalebook.language.notation import replaced
 from scalebook.language.renamed import renamed
+from scalebook.machine.collectives import any_slow
 from scalebook.pipeline.schedules import Schedule
 
 __all__ = [
