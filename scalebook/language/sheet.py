@@ -14,7 +14,7 @@ compute_time = flops/peak_flops = (1 TFLOP)/(1 PFLOP/s) = 1 ms  [williams2009]
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property, partial
 from graphlib import CycleError, TopologicalSorter
 
@@ -175,7 +175,8 @@ class Sheet(Guided):
             inputs = sorted({i for n in outputs for i in self.formulas[n].inputs} & known)
             missing = {name: f"needs {_meant(letters)}" for name, letters in needs.items()}
             steps = [(n, self.formulas[n], self.formulas[n].inputs, *_usually(self.formulas[n])) for n in outputs]
-            point, vector = (cache(partial(f, inputs, statements, outputs)) for f in (code.point, code.vector))
+            point = cache(partial(_point, inputs, [self.formulas[n] for n in outputs]))
+            vector = cache(partial(code.vector, inputs, statements, outputs))
             plan = self._plans.setdefault(known, (inputs, steps, missing, point, vector))  # that of the first thread
         return plan
 
@@ -256,6 +257,35 @@ class Sheet(Guided):
 
         lines = map(line, self.formulas.values())
         return styled(page_table(["formula", "meaning", "unit", "source"], lines, self.name, "sb-sheet"))
+
+
+def _point(inputs: list[str], formulas: list[Formula]) -> Callable:
+    """Compile formulas, in this order, to a function of the inputs' values at one point that returns all results.
+
+    Numbers and copies of known letters are filled in outside, so a call that gives such a letter needs no new code.
+    """
+    filled = {}
+    for f in formulas:
+        if not f.domain and (f.rhs.is_Number or f.rhs.is_Symbol and f.rhs.name in (*inputs, *filled)):
+            filled[f.letter] = f.rhs.name if f.rhs.is_Symbol else float(f.rhs)
+    rest = [f for f in formulas if f.letter not in filled]
+    if (key := frozenset(rest)) not in _POINTS:
+        names = [f.letter for f in rest]
+        needed = sorted({i for f in rest for i in f.inputs}.difference(names))
+        _POINTS[key] = needed, names, code.point(needed, [(f.letter, f.guarded) for f in rest], names)
+    needed, names, function = _POINTS[key]
+
+    def results(*values):
+        known = dict(zip(inputs, values, strict=True))
+        for letter, x in filled.items():
+            known[letter] = known[x] if isinstance(x, str) else x
+        known |= zip(names, function(*[known[i] for i in needed]), strict=True)
+        return [known[f.letter] for f in formulas]
+
+    return results
+
+
+_POINTS: dict[frozenset[Formula], tuple[list[str], list[str], Callable]] = {}  # compiled formulas, for all sheets
 
 
 def _meant(letters):
