@@ -74,6 +74,11 @@ class Sheet(Guided):
         return frozenset({*self.inputs, *self.formulas})
 
     @property
+    def parameters(self) -> frozenset[str]:
+        """Names that include all inputs, known before any formula is worked out."""
+        return frozenset().union(*(f.parameters for f in self._by_letter.values()))
+
+    @property
     def takes(self) -> dict[str, None]:
         """The inputs of a call, each with its default (None, since a sheet has no defaults)."""
         return dict.fromkeys(self.inputs)

@@ -12,7 +12,7 @@ LookupError: nothing to call is named 'decodin'; did you mean 'decoding'?
 import importlib
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -70,20 +70,22 @@ def home(name: str) -> str:
     return min(places, key=lambda x: (x.count("."), len(x)))
 
 
-def things_with(letter: str) -> list[str]:
-    """Return the names of what takes a quantity as input: training_step, serve, decoding, then sheets, then formulas.
+def things_with(letter: str) -> Iterator[str]:
+    """Yield the names of what takes a quantity as input: training_step, serve, decoding, then sheets, then formulas.
 
-    >>> things_with("hit_share")[:2]
+    >>> [*things_with("hit_share")][:2]
     ['computed_rate', 'prompt_time_prefix']
     """
 
-    def place(name):
-        x = things()[name]
-        given = x.inputs if isinstance(x, Sheet | Formula) else x.letters
-        first = ("training_step", "serve", "decode_step", name).index(name)
-        return (isinstance(x, Formula), first, name) if letter in given else None
+    def takes(x):
+        if not isinstance(x, Sheet | Formula):
+            return letter in x.letters
+        return letter in x.parameters and letter in x.inputs
 
-    return [x[-1] for x in sorted(filter(None, map(place, things())))]
+    first = "training_step", "serve", "decode_step"
+    for *_, name in sorted((isinstance(x, Formula), (*first, n).index(n), n) for n, x in things().items()):
+        if takes(things()[name]):
+            yield name
 
 
 def find(name: str) -> Sheet | Formula | Searchable:

@@ -248,7 +248,7 @@ def stall_exposed(stall_time, stall_ways, slow_share, received_tensors, microbat
     """
     chance = any_slow.of(slow_share=slow_share, ways=tp * pp * dp * cp / scaleup_size)
     stalled = stall_time * received_tensors * (microbatches + pp - 1)
-    return Piecewise((stalled, Gt(tp, stall_ways)), (stalled, Gt(chance, Rational(1, 2))), (0, True))
+    return Piecewise((stalled, Gt(tp, stall_ways)), (stalled, Gt(chance, Rational(1, 2), evaluate=False)), (0, True))
 
 
 EXPOSED = (host_exposed, received_tensors, stall_exposed)
