@@ -20,7 +20,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from statistics import NormalDist
-from threading import RLock
 from typing import NamedTuple
 from zlib import crc32
 
@@ -30,6 +29,7 @@ import sympy
 from . import code
 from .notation import NOTATION, nearest, quoted, word
 from .row import Cell, Row, quantity
+from .stanzas import Stanzas
 from .tabular import aligned, page_table, styled
 from .units import show
 
@@ -51,29 +51,17 @@ class Ends(NamedTuple):
 
 
 class Spreads(Mapping):
-    """How far results of formulas may be off: their 10 % and 90 % ends, by name.  Read from a file at first use."""
+    """How far results of formulas may be off: their 10 % and 90 % ends, by name."""
 
     def __init__(self):
-        self._path, self._lock, self._stanzas = None, RLock(), {}
+        self._stanzas: Mapping[str, Mapping[str, Ends]] = {}
 
     def add(self, path) -> None:
-        """Say which TOML file to read: its tables `letters`, `experts` and one per device have ends by name."""
-        self._path = path
-
-    def _read(self):
-        with self._lock:
-            if self._path is not None:
-                stanzas = tomllib.loads(self._path.read_text("utf-8"))
-                self._stanzas = {
-                    key: {NOTATION[name].name: Ends(x["low"], x["high"]) for name, x in stanza.items()}
-                    for key, stanza in stanzas.items()
-                }
-                self._path = None
-        return self._stanzas.get("letters", {})
+        """Read a TOML file: its tables `letters`, `experts` and one per device have ends by name."""
+        self._stanzas = Stanzas(path.name, path.read_text("utf-8"), _ends)
 
     def of_device(self, key: str) -> Mapping[str, Ends]:
         """Return the 10 % and 90 % ends of a device's own measured quantities, by name; `key` is the device's."""
-        self._read()
         return self._stanzas.get(key, {})
 
     @property
@@ -82,13 +70,17 @@ class Spreads(Mapping):
         return self.of_device("experts")
 
     def __getitem__(self, letter):
-        return self._read()[letter]
+        return self.of_device("letters")[letter]
 
     def __iter__(self):
-        return iter(self._read())
+        return iter(self.of_device("letters"))
 
     def __len__(self):
-        return len(self._read())
+        return len(self.of_device("letters"))
+
+
+def _ends(text: str) -> dict[str, Ends]:
+    return {NOTATION[name].name: Ends(x["low"], x["high"]) for name, x in tomllib.loads(text).items()}
 
 
 SPREADS = Spreads()

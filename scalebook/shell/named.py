@@ -151,14 +151,11 @@ def read(thing, texts: Mapping[str, str], **rows: str) -> tuple[tuple[Row, ...],
     LookupError for a precision that the device lacks.
     """
     found = {kind: row(name, [kind]) for kind, name in rows.items() if kind in ROWS}
-    if (precision := rows.get("precision")) is not None:
-        if "device" not in found:
-            raise LookupError(f"precision={precision} is of a device: name one, such as h100")
-        found["device"] = found["device"].at(precision)
-    if (cluster := found.pop("cluster", None)) is not None:
-        if "device" not in found:
-            raise LookupError(f"cluster={rows['cluster']} is of a device: name one, such as h100")
-        found["device"] = found["device"].on(cluster)
+    for kind, change in (("precision", "at"), ("cluster", "on")):
+        if (other := found.pop(kind, rows.get(kind))) is not None:
+            if "device" not in found:
+                raise LookupError(f"{kind}={rows[kind]} is of a device: name one, such as h100")
+            found["device"] = getattr(found["device"], change)(other)
     return tuple(found.values()), {name: value(thing, name, text) for name, text in texts.items()}
 
 
