@@ -287,17 +287,13 @@ def _tensors(text: str) -> tuple[Tensor, ...]:
     return found
 
 
-def _over_seq(tensor: Tensor) -> list[str]:
-    return [i.replace("context", "seq") for i in tensor.indices]
-
-
 def _check(block: Block):
     """Check that every tensor is made once and read as it was made, and that contractions add no index."""
     made = {}
     for op in block.ops:
         for t in op.args:
             first = made.setdefault(t.name, t)
-            if first.indices != t.indices and _over_seq(first) != _over_seq(t):
+            if [i.replace("context", "seq") for i in first.indices] != [i.replace("context", "seq") for i in t.indices]:
                 raise ValueError(f"{t.name} is first {first} and then read as {t}")
         for t in op.outs:
             if t.name in made:

@@ -38,7 +38,8 @@ class _JavaScript(JavascriptCodePrinter):
 
 
 @lru_cache(1 << 14)
-def _javascript(expr):
+def expression(expr: sympy.Expr) -> str:
+    """Print one SymPy expression as JavaScript, with symbols as variables."""
     return _JavaScript().doprint(expr)
 
 
@@ -79,13 +80,8 @@ def javascript(inputs: Sequence[str], statements: Statements, outputs: Sequence[
     >>> print(javascript(["a"], [("b", a / 2)], ["b"]))
     ({a}) => { const b = (1/2)*a; return {b}; }
     """
-    body = " ".join(f"const {letter} = {_javascript(expr)};" for letter, expr in statements)
+    body = " ".join(f"const {letter} = {expression(expr)};" for letter, expr in statements)
     return f"({{{', '.join(inputs)}}}) => {{ {body} return {{{', '.join(outputs)}}}; }}"
-
-
-def expression(expr: sympy.Expr) -> str:
-    """Print one SymPy expression as JavaScript, with symbols as variables."""
-    return _javascript(expr)
 
 
 def broadcast(values: dict[str, np.ndarray | float]) -> tuple[int, ...]:

@@ -16,9 +16,8 @@ from scalebook.language.notation import nearest
 from scalebook.machine.collective_rates import FABRIC, doublings, group_share
 
 __all__ = [
-    "KINDS", "OWN_PART", "all_gather", "all_reduce", "all_reduce_hierarchical",
-    "all_reduce_in_network", "all_reduce_ring", "all_to_all", "any_slow", "collective", "near_of", "port_times", "reduce_scatter",
-    "send",
+    "KINDS", "OWN_PART", "all_gather", "all_reduce", "all_reduce_hierarchical", "all_reduce_in_network",
+    "all_reduce_ring", "all_to_all", "any_slow", "collective", "near_of", "port_times", "reduce_scatter", "send",
 ]  # fmt: skip
 
 # A device copies its own part within its memory, which was measured to take half the time of sending a part.

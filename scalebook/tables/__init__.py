@@ -166,9 +166,8 @@ def cells_of_libraries(device: Row, names: Iterable[str]) -> Mapping[str, Cell]:
 @cache
 def _cells_of_libraries(kin, precision, names):
     rows = _libraries(kin, precision, tuple(f'library = "{name}"' for name in names))
-    return MappingProxyType(
-        reduce(or_, (row.cells for name in names for row in rows if row.words["library"] == name), {})
-    )
+    cells = (row.cells for name in names for row in rows if row.words["library"] == name)
+    return MappingProxyType(reduce(or_, cells, {}))
 
 
 class Models(Table):
