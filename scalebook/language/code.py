@@ -86,7 +86,7 @@ def javascript(inputs: Sequence[str], statements: Statements, outputs: Sequence[
 
 def broadcast(values: dict[str, np.ndarray | float]) -> tuple[int, ...]:
     """Return the common shape of values by name.  Raises ValueError, naming them, if their shapes do not fit."""
-    shapes = {name: np.shape(x) for name, x in values.items() if type(x) is not float and np.ndim(x)}
+    shapes = {name: np.shape(x) for name, x in values.items() if not isinstance(x, (float, int, str)) and np.ndim(x)}
     if not shapes:
         return ()
     try:

@@ -192,7 +192,7 @@ class Sheet(Guided):
                     known[name] = f._value({i: known[i] for i in f.inputs})
                 except ValueError:
                     known[name] = float("nan")
-        return [float(known[name]) for name in outputs]
+        return [known[name] for name in outputs]
 
     def using(self, *formulas: Formula) -> "Sheet":
         """Return the sheet with some formulas replaced.  Raises ValueError for one of a quantity it does not use."""
