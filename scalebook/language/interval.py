@@ -53,8 +53,7 @@ class Ends(NamedTuple):
 class Spreads(Mapping):
     """How far results of formulas may be off: their 10 % and 90 % ends, by name."""
 
-    def __init__(self):
-        self._stanzas: Mapping[str, Mapping[str, Ends]] = {}
+    _stanzas = Stanzas("", "")  # none until a file is added
 
     def add(self, path) -> None:
         """Read a TOML file: its tables `letters`, `experts` and one per device have ends by name."""

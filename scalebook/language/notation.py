@@ -350,7 +350,9 @@ def replaced(expr: sympy.Expr, places: Mapping, kept: tuple = (sympy.Max, sympy.
             if all(map(is_, args, part.args)):
                 made[part] = part
             else:
-                made[part] = part.func(*args, evaluate=False) if isinstance(part, kept) else part.func(*args)
+                # a power of a sum stays as it is, after SymPy has asked whether each term is infinite
+                is_kept = isinstance(part, kept) or (part.is_Pow and args[0].is_Add)
+                made[part] = part.func(*args, evaluate=False) if is_kept else part.func(*args)
         return made[part]
 
     return again(expr)
