@@ -68,23 +68,20 @@ def overview() -> str:
     '  decoding         One step of decoding on one device: what it holds, reads and computes, and how long it takes.'
     """
     sheets = {n: x for n, x in things().items() if not isinstance(x, Formula)}
-    lines = [f"  {n:<16} {_first_line(x)}" for n, x in sheets.items()]
     some = ", ".join(f"{name} ({len(getattr(tables, name))})" for name in ROWS.values())
-    return "\n".join(
-        [
-            "python -m scalebook NAME [ROW ...] [LETTER=VALUE ...] says what follows from what is known.",
-            "",
-            "Names:",
-            *lines,
-            f"  and {len(things()) - len(sheets)} formulas, such as weight_memory or ridge_intensity;"
-            " `search NAME ...` takes lists, tp=1,2,4 or batch=1..64",
-            f"Rows are of the tables {some};",
-            "  `python -m scalebook accelerators` lists its own.",
-            "--all prints every letter, --json the same as data, --csv the rows of a search.",
-            "Examples:",
-            EXAMPLES,
-        ]
-    )
+    names = "\n".join(f"  {n:<16} {_first_line(x)}" for n, x in sheets.items())
+    formulas = f"{len(things()) - len(sheets)} formulas, such as weight_memory or ridge_intensity"
+    return f"""\
+python -m scalebook NAME [ROW ...] [LETTER=VALUE ...] says what follows from what is known.
+
+Names:
+{names}
+  and {formulas}; `search NAME ...` takes lists, tp=1,2,4 or batch=1..64
+Rows are of the tables {some};
+  `python -m scalebook accelerators` lists its own.
+--all prints every letter, --json the same as data, --csv the rows of a search.
+Examples:
+{EXAMPLES}"""
 
 
 def _first_line(thing) -> str:
@@ -145,10 +142,8 @@ def _search(arguments, form="") -> str:
     asked |= {n: [x.strip() for x in texts.pop(n).split(",")] for n in _TEXTS if n in texts}
     asked |= {n: _count(n, texts.pop(n)) for n in _COUNTS if n in texts}
     cases = [read(thing, {}, **rows | {"device": x})[0] for x in rows.get("device", "").split(",") if x]
-    knowns = (
-        [list(x) if "hbm_bandwidth" in x[0] else x[0] for x in zip(*cases, strict=True)] if len(cases) > 1 else None
-    )
-    knowns = knowns or read(thing, {}, **rows)[0]
+    kinds = zip(*cases, strict=True) if len(cases) > 1 else ([x] for x in read(thing, {}, **rows)[0])
+    knowns = [[*x] if len(x) > 1 and "hbm_bandwidth" in x[0] else x[0] for x in kinds]
     found = search(thing, *knowns, **asked, **{n: _values(thing, n, text) for n, text in texts.items()})
     return found.to_csv().rstrip() if form else repr(found)
 

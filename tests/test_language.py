@@ -358,7 +358,7 @@ def test_solved_for_a_number_it_asks_no_whole_groups_but_enough(grouped, between
 
 def test_a_sheet_and_its_page_have_no_value_where_a_formula_does_not_hold(grouped):
     sheet = language.Sheet("s", grouped, REST)
-    assert sheet.domain == {"bubble": grouped.domain}
+    assert sheet.conditions == [(grouped, x) for x in grouped.domain]
     row = sheet(pp=4, microbatches=9, chunks=1)
     with pytest.raises(AttributeError, match="idle_fraction of s has no value here: grouped holds for groups of pp"):
         _ = row.idle_fraction

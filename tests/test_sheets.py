@@ -10,6 +10,7 @@ from scalebook.language import NOTATION, Formula, Sheet, code, symbol
 from scalebook.machine.roofline import compute_time, memory_time, roofline, roofline_time
 from scalebook.memory.serving import full_attention, kv_cache
 from scalebook.tables import accelerators, models
+from scalebook.training import training_step
 
 from .support import SHEETS, agree
 
@@ -43,9 +44,13 @@ def test_shows(sheet):
 def test_code_is_made_once_for_the_same_letters(monkeypatch):
     sheet, made, compile_ = Sheet("kernel", *roofline.formulas.values()), [], code.point
     monkeypatch.setattr(code, "point", lambda *x: made.append(1) or compile_(*x))
+    monkeypatch.setattr("scalebook.language.sheet._POINTS", {})
     for flops in (1e12, 2e12, 3e12):
         sheet(KERNEL, flops=flops)
     assert len(made) == 1
+    run = training_step(models.llama3_8b, accelerators.h100, dp=8, global_batch=128, seq=8192)
+    made.clear()
+    assert run.call.again(pp_overlap=0, etp=1).step_time == run.step_time and not made, "copies need no code"
 
 
 def test_a_row_of_everything_that_follows():

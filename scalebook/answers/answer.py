@@ -99,9 +99,8 @@ class Answer:
     def _fit(self) -> tuple[str, str] | None:
         run = self.run
         if "filled" in run and "max_users" in run and "memory" not in run:
-            return "fits", f"{run.filled:.0%} of the engine's memory; {run.max_users:,.0f} users have room".replace(
-                "%", " %"
-            )
+            said = f"{run.filled:.0%} of the engine's memory; {run.max_users:,.0f} users have room"
+            return "fits", said.replace("%", " %")
         if "memory" not in run or self.fits is None:
             return None
         held, most = self._shown("memory"), self._shown("hbm_capacity")

@@ -12,13 +12,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from scalebook import tables
-from scalebook.language import Row
+from scalebook.language import Formula, Row, Sheet
 from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest
 from scalebook.language.row import Cell, quantity
 from scalebook.language.tabular import aligned
 from scalebook.language.units import show
-from scalebook.runs.costs import price_hour_owned, run_bill
 
 __all__ = ["Bill", "Price", "bill"]
 
@@ -31,6 +30,12 @@ _DEFAULTS = {
 }
 PRICED_AS = "h100"  # the table of ranges gives the purchase price of this device
 DAY = 86400
+
+
+def _sheets() -> tuple[Formula, Sheet]:  # imported late, because most answers have no bill
+    from scalebook.runs.costs import price_hour_owned, run_bill
+
+    return price_hour_owned, run_bill
 
 
 class Price(NamedTuple):
@@ -79,8 +84,8 @@ def bill(run: Row, **letters) -> Bill | None:
     """
     if "train_tokens" not in run or "train_rate" not in run:
         return None
-    known = inputs_of(run, letters)
-    sheet, note = run_bill, ""
+    known, note = inputs_of(run, letters), ""
+    _, sheet = _sheets()
     if "params" not in known:
         known["goodput"], note = Cell(1.0), "failures are left out, for params are not known"
     row = sheet(Row("run", {n: x for n, x in known.items() if n in sheet.letters}))
@@ -94,7 +99,7 @@ def inputs_of(run: Row, letters: Mapping) -> dict[str, Cell]:
     """Return what the bill needs: defaults, cells of the call's rows, the run's and the letters, the last first."""
     known = {n: getattr(tables, x)[key].cells[n] for (x, key), names in _DEFAULTS.items() for n in names}
     known["utilization"] = Cell(1.0, "default", note="a device that is owned is always in use")
-    wanted = {*run_bill.inputs, "price_hour", *price_hour_owned.inputs}
+    wanted = {"price_hour"}.union(*(x.inputs for x in _sheets()))
     if stray := letters.keys() - wanted:
         raise TypeError(f"a bill does not use {min(stray)}; {nearest(min(stray), wanted)}")
     rows = [x for x in run.call.knowns if isinstance(x, Row)] if run.call else []
@@ -109,6 +114,7 @@ def _prices(row: Row, known: Mapping[str, Cell]):
     if "price_hour" in known:
         yield Price("rented", known["price_hour"].value, row.train_cost)
     own = {n: x.value for n, x in known.items()} | dict(row)
-    if {*price_hour_owned.inputs} <= {*own}:
-        price = price_hour_owned({n: own[n] for n in price_hour_owned.inputs})
+    owned, _ = _sheets()
+    if {*owned.inputs} <= {*own}:
+        price = owned({n: own[n] for n in owned.inputs})
         yield Price("owned", price, price * row.device_hours)

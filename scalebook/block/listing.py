@@ -19,7 +19,7 @@ routing tables are left out because they are small.
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from sympy import Add, Expr, Mul, S, factor_terms
@@ -259,6 +259,7 @@ _LINE = re.compile(
 )
 
 
+@cache  # blocks have many lines in common
 def _read(line: str) -> Op:
     found = _LINE.fullmatch(line)
     if not found:

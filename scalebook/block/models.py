@@ -116,9 +116,8 @@ def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
     """
     if row.get("linear_layers"):
         name = getattr(row, "name", "a model")
-        raise ValueError(
-            f"{name} has linear attention in some blocks, whose training has no listing; take another model"
-        )
+        why = "linear attention in some blocks, whose training has no listing"
+        raise ValueError(f"{name} has {why}; take another model")
     return _listed(row, _attention(row))
 
 

@@ -163,7 +163,8 @@ def while_reading(f: Formula, passes: int = 1) -> Formula:
     given |= {x("prompts"): x("prompts_together"), x("device_batch"): others}
     letters = {x(old): x(new) for old, new in _WHILE_READING.items()}
     name, letter = f"{f.name}_while_reading", _WHILE_READING.get(f.letter, f.letter)
-    return Formula(name, letter, replaced(replaced(f.rhs, given), letters), f.sources, f.__doc__)
+    places = letters | {old: replaced(new, letters) for old, new in given.items()}
+    return Formula(name, letter, replaced(f.rhs, places), f.sources, f.__doc__)
 
 
 fullest_as_said = same(

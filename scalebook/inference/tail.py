@@ -12,6 +12,7 @@ from sympy import Expr, Float, Rational, exp, log, pi, sqrt
 from scalebook.language import Sheet, formula
 from scalebook.language.notation import expression, quoted
 from scalebook.language.row import quantity
+from scalebook.machine.collectives import any_slow
 
 __all__ = [
     "any_slow", "gamma_function", "mean_of_largest", "normal_largest", "slowest_exponential", "slowest_normal",
@@ -144,16 +145,6 @@ def synchronisations_of_blocks(layers):
     160.0
     """
     return 2 * layers
-
-
-@formula("any_slow", "dean2013")
-def any_slow(slow_share, ways):
-    """Probability that at least one of `ways` devices is slow, if each is slow independently.
-
-    >>> round(any_slow(slow_share=0.005, ways=128), 3)
-    0.474
-    """
-    return 1 - (1 - slow_share) ** ways
 
 
 @formula("waiting_time", "dean2013", given=[synchronisations_of_blocks, slowest_exponential])

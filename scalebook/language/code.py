@@ -38,7 +38,8 @@ class _JavaScript(JavascriptCodePrinter):
 
 
 @lru_cache(1 << 14)
-def _javascript(expr):
+def expression(expr: sympy.Expr) -> str:
+    """Print one SymPy expression as JavaScript, with symbols as variables."""
     return _JavaScript().doprint(expr)
 
 
@@ -79,18 +80,13 @@ def javascript(inputs: Sequence[str], statements: Statements, outputs: Sequence[
     >>> print(javascript(["a"], [("b", a / 2)], ["b"]))
     ({a}) => { const b = (1/2)*a; return {b}; }
     """
-    body = " ".join(f"const {letter} = {_javascript(expr)};" for letter, expr in statements)
+    body = " ".join(f"const {letter} = {expression(expr)};" for letter, expr in statements)
     return f"({{{', '.join(inputs)}}}) => {{ {body} return {{{', '.join(outputs)}}}; }}"
-
-
-def expression(expr: sympy.Expr) -> str:
-    """Print one SymPy expression as JavaScript, with symbols as variables."""
-    return _javascript(expr)
 
 
 def broadcast(values: dict[str, np.ndarray | float]) -> tuple[int, ...]:
     """Return the common shape of values by name.  Raises ValueError, naming them, if their shapes do not fit."""
-    shapes = {name: np.shape(x) for name, x in values.items() if type(x) is not float and np.ndim(x)}
+    shapes = {name: np.shape(x) for name, x in values.items() if not isinstance(x, (float, int, str)) and np.ndim(x)}
     if not shapes:
         return ()
     try:

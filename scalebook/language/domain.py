@@ -8,7 +8,7 @@ import numpy as np
 import sympy
 
 from . import code
-from .notation import NOTATION
+from .notation import NOTATION, free
 from .units import show
 
 __all__ = ["Condition", "OutsideDomain", "guarded", "refuse_outside", "relaxed", "substituted"]
@@ -26,7 +26,7 @@ class Condition(NamedTuple):
 
     @property
     def letters(self) -> tuple[str, ...]:
-        return tuple(sorted(x.name for x in self.relation.free_symbols))
+        return tuple(sorted(x.name for x in free(self.relation)))
 
     def holds(self, values: Mapping) -> np.ndarray:
         """Return whether the condition holds, as a boolean array, for values by name."""

@@ -73,6 +73,11 @@ class Formula:
         in_domain = {n for x in self.domain for n in x.letters} - {self.letter}
         return tuple(sorted({x.name for x in free(self.rhs)} | in_domain))
 
+    @cached_property
+    def parameters(self) -> frozenset[str]:
+        """Names that include all inputs. For a decorated function they are known before it runs."""
+        return frozenset(self.inputs)
+
     # Knowing
 
     def __call__(self, *knowns, **letters):
@@ -164,7 +169,7 @@ class Formula:
         given = {x: expression(value) for x, value in expressions.items()}
         for x, value in given.items():
             if value.is_number:
-                quantity(x, value)
+                quantity(x, int(value) if value.is_Integer else value)
         return expression(self.__wrapped__(**{x: given[x] if x in given else symbol(x) for x in names}))
 
     def compose(self, *formulas: "Formula") -> "Formula":
@@ -339,8 +344,7 @@ def formula(
     NOTATION[word(letter)]
 
     def enter(function):
-        for name in (n for f in (function, *(domain or {}).values()) for n in _parameters(f)):
-            NOTATION[name]
+        names = frozenset(NOTATION[n].name for f in (function, *(domain or {}).values()) for n in _parameters(f))
 
         def called(f):
             return f(*(NOTATION[x].symbol for x in _parameters(f)))
@@ -350,6 +354,7 @@ def formula(
 
         doc, made = inspect.getdoc(function), function.__code__
         new = Formula(function.__name__, letter, lambda: called(function), sources, doc, given, holds)
+        new.parameters = names
         return entered(new, function, function.__module__, (made.co_filename, made.co_firstlineno))
 
     return enter

@@ -18,9 +18,8 @@ import html
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from statistics import NormalDist
-from threading import RLock
 from typing import NamedTuple
 from zlib import crc32
 
@@ -30,6 +29,7 @@ import sympy
 from . import code
 from .notation import NOTATION, nearest, quoted, word
 from .row import Cell, Row, quantity
+from .stanzas import Stanzas
 from .tabular import aligned, page_table, styled
 from .units import show
 
@@ -51,29 +51,16 @@ class Ends(NamedTuple):
 
 
 class Spreads(Mapping):
-    """How far results of formulas may be off: their 10 % and 90 % ends, by name.  Read from a file at first use."""
+    """How far results of formulas may be off: their 10 % and 90 % ends, by name."""
 
-    def __init__(self):
-        self._path, self._lock, self._stanzas = None, RLock(), {}
+    _stanzas = Stanzas("", "")  # none until a file is added
 
     def add(self, path) -> None:
-        """Say which TOML file to read: its tables `letters`, `experts` and one per device have ends by name."""
-        self._path = path
-
-    def _read(self):
-        with self._lock:
-            if self._path is not None:
-                stanzas = tomllib.loads(self._path.read_text("utf-8"))
-                self._stanzas = {
-                    key: {NOTATION[name].name: Ends(x["low"], x["high"]) for name, x in stanza.items()}
-                    for key, stanza in stanzas.items()
-                }
-                self._path = None
-        return self._stanzas.get("letters", {})
+        """Read a TOML file: its tables `letters`, `experts` and one per device have ends by name."""
+        self._stanzas = Stanzas(path.name, path.read_text("utf-8"), _ends)
 
     def of_device(self, key: str) -> Mapping[str, Ends]:
         """Return the 10 % and 90 % ends of a device's own measured quantities, by name; `key` is the device's."""
-        self._read()
         return self._stanzas.get(key, {})
 
     @property
@@ -82,13 +69,17 @@ class Spreads(Mapping):
         return self.of_device("experts")
 
     def __getitem__(self, letter):
-        return self._read()[letter]
+        return self.of_device("letters")[letter]
 
     def __iter__(self):
-        return iter(self._read())
+        return iter(self.of_device("letters"))
 
     def __len__(self):
-        return len(self._read())
+        return len(self.of_device("letters"))
+
+
+def _ends(text: str) -> dict[str, Ends]:
+    return {NOTATION[name].name: Ends(x["low"], x["high"]) for name, x in tomllib.loads(text).items()}
 
 
 SPREADS = Spreads()
@@ -135,7 +126,11 @@ class Interval:
     typical: float | np.ndarray
     high: float | np.ndarray
     level: float
-    ranked: tuple[Cause, ...]
+    _rank: Callable[[], tuple[Cause, ...]]
+
+    @cached_property
+    def ranked(self) -> tuple[Cause, ...]:
+        return self._rank()  # when it is first asked for, as it takes longer than the ends
 
     def __contains__(self, value) -> bool:
         """Return True if a value (in base units, or text with unit) lies between the ends, everywhere for an array."""
@@ -262,8 +257,9 @@ def interval(
     low, high = _drawn(letter, part, groups, typical, level)
     is_open = row.between is not None and ends_of is usual_ends
     assumed = [names for names in groups if part.cells[names[0]].is_assumed]
-    found = _between(row, letter, level, low, high, _ranked(letter, part, assumed, typical)) if is_open else None
-    return found or Interval(letter, low, typical, high, level, _ranked(letter, part, groups, typical))
+    own, ranked = (partial(_ranked, letter, part, x, typical) for x in (assumed, groups))
+    found = _between(row, letter, level, low, high, own) if is_open else None
+    return found or Interval(letter, low, typical, high, level, ranked)
 
 
 def _with_steps(row: Row, ends_of: Callable[[str, Cell], Ends | None]) -> Callable[[str, Cell], Ends | None]:
@@ -290,10 +286,10 @@ def _drawn(letter, part: _Part, groups, typical, level: float):
     return _plain(np.minimum(low, typical)), _plain(np.maximum(high, typical))
 
 
-def _between(row: Row, letter: str, level: float, least, most, own: tuple[Cause, ...]) -> Interval | None:
+def _between(row: Row, letter: str, level: float, least, most, own: Callable) -> Interval | None:
     """Return the interval between two bounding results, widened by `BEYOND`; None if the step time does not matter.
 
-    `own` are the causes that are cells which no source states.
+    `own` returns the causes that are cells which no source states.
     """
     if letter != "step_time" and "step_time" not in row.cells[letter].letters:
         return None
@@ -305,12 +301,12 @@ def _between(row: Row, letter: str, level: float, least, most, own: tuple[Cause,
     wider = _NORMAL.inv_cdf((1 + level) / 2) / -_NORMAL.inv_cdf(TAIL)
     low, high = typical * (low / typical) ** wider, typical * (high / typical) ** wider
     low, high = np.minimum(low, least), np.maximum(high, most)
-    moved = [(*x[:2], np.minimum(*x[2:]), np.maximum(*x[2:])) for x in row.between.causes(letter)]
-    moved += [(x.letter, x.origin, x.low, x.high) for x in own]
-    sizes = np.array([np.mean(((x[3] - x[2]) / typical) ** 2) for x in moved])
-    shares = sizes / (sizes.sum() or 1)
-    found = (Cause(*x[:2], _plain(x[2]), _plain(x[3]), float(s)) for x, s in zip(moved, shares, strict=True))
-    return Interval(letter, _plain(low), typical, _plain(high), level, _by_share(found))
+
+    def ranked():
+        moved = [(*x[:2], np.minimum(*x[2:]), np.maximum(*x[2:])) for x in row.between.causes(letter)]
+        return _by_share([*moved, *((x.letter, x.origin, x.low, x.high) for x in own())], typical)
+
+    return Interval(letter, _plain(low), typical, _plain(high), level, ranked)
 
 
 def causes(row: Row, letter: str, ends_of: Callable[[str, Cell], Ends | None] = usual_ends) -> tuple[Cause, ...]:
@@ -328,17 +324,16 @@ def _ranked(letter, part, groups, typical) -> tuple[Cause, ...]:
         steps[i, 2 * i : 2 * i + 2] = -1, 1
     results = _evaluated(letter, part, dict(zip(groups, steps, strict=True)), np.shape(typical))
     alone = results.reshape(len(groups), 2, *np.shape(typical))
+    names = ((_named(x, letter), _origin(part.cells[x[0]])) for x in groups)
+    return _by_share([(*n, np.minimum(*x), np.maximum(*x)) for n, x in zip(names, alone, strict=True)], typical)
+
+
+def _by_share(moved: list[tuple], typical) -> tuple[Cause, ...]:
+    """Rank quantities, given as (letter, origin, low, high), by their share of the spread, largest first."""
     size = np.where(np.asarray(typical) == 0, 1, typical)
-    moved = np.array([np.mean(((x[1] - x[0]) / size) ** 2) for x in alone])
-    shares = moved / (moved.sum() or 1)
-    found = (
-        Cause(_named(names, letter), _origin(part.cells[names[0]]), _plain(np.minimum(*x)), _plain(np.maximum(*x)), s)
-        for names, x, s in zip(groups, alone, shares.tolist(), strict=True)
-    )
-    return _by_share(found)
-
-
-def _by_share(found) -> tuple[Cause, ...]:
+    squares = np.array([np.mean(((x[3] - x[2]) / size) ** 2) for x in moved])
+    shares = (squares / (squares.sum() or 1)).tolist()
+    found = (Cause(*x[:2], _plain(x[2]), _plain(x[3]), s) for x, s in zip(moved, shares, strict=True))
     return tuple(x for x in sorted(found, key=lambda x: -x.share) if x.share > 0)
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from importlib.resources import files
+from itertools import islice
 from numbers import Real
 from operator import is_
 
@@ -133,7 +134,7 @@ def unused(name: str, letter: str, letters: Iterable[str]) -> str:
     >>> unused("decoding", "tp", ["batch", "top_k"])
     'decoding does not use tp, which is of training_step, serve and decode_step'
     """
-    others = [x for x in _shown_by("things_with")(letter) if x != name][:3]
+    others = [*islice((x for x in _shown_by("things_with")(letter) if x != name), 3)]
     return f"{name} does not use {letter}" + (
         f", which is of {either(others).replace(' or ', ' and ')}" if others else f"; {nearest(letter, letters)}"
     )
@@ -349,7 +350,9 @@ def replaced(expr: sympy.Expr, places: Mapping, kept: tuple = (sympy.Max, sympy.
             if all(map(is_, args, part.args)):
                 made[part] = part
             else:
-                made[part] = part.func(*args, evaluate=False) if isinstance(part, kept) else part.func(*args)
+                # a power of a sum stays as it is, after SymPy has asked whether each term is infinite
+                is_kept = isinstance(part, kept) or (part.is_Pow and args[0].is_Add)
+                made[part] = part.func(*args, evaluate=False) if is_kept else part.func(*args)
         return made[part]
 
     return again(expr)

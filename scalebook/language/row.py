@@ -85,13 +85,13 @@ def quantity(name: str, value) -> Value:
     name = word(name)
     if type(value) is int and 0 <= value < 1 << 53:
         value = float(value)
-    if type(value) is float and _is_usual(name, value):
-        return value
-    if isinstance(value, str):
+    elif isinstance(value, str):
         try:
             value = parse(value, NOTATION[name].unit)
         except ValueError as error:
             raise ValueError(f"{name}: {error}; {_what(name)}") from None
+    if type(value) is float and _is_usual(name, value):
+        return value
     if isinstance(value, sympy.Expr) and not value.is_number:
         try:
             return in_letters(expression(value))

@@ -14,7 +14,7 @@ compute_time = flops/peak_flops = (1 TFLOP)/(1 PFLOP/s) = 1 ms  [williams2009]
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property, partial
 from graphlib import CycleError, TopologicalSorter
 
@@ -74,6 +74,11 @@ class Sheet(Guided):
         return frozenset({*self.inputs, *self.formulas})
 
     @property
+    def parameters(self) -> frozenset[str]:
+        """Names that include all inputs, known before any formula is worked out."""
+        return frozenset().union(*(f.parameters for f in self._by_letter.values()))
+
+    @property
     def takes(self) -> dict[str, None]:
         """The inputs of a call, each with its default (None, since a sheet has no defaults)."""
         return dict.fromkeys(self.inputs)
@@ -82,11 +87,6 @@ class Sheet(Guided):
     def gives(self) -> tuple[str, ...]:
         """The names of the quantities that a call computes."""
         return tuple(self.formulas)
-
-    @property
-    def domain(self) -> dict[str, tuple[Condition, ...]]:
-        """The conditions under which formulas hold, by the name of what the formula computes."""
-        return {n: f.domain for n, f in self.formulas.items() if f.domain}
 
     @cached_property
     def conditions(self) -> list[tuple[Formula, Condition]]:
@@ -156,10 +156,7 @@ class Sheet(Guided):
         return f"; no {either(tried)} alone would do"
 
     def _plan(self, known):
-        """Return what can be computed from these letters, and the compiled code, cached.
-
-        A step has a letter, its formula, the formula's inputs, and the range of values that surely have the right sign.
-        """
+        """Return what can be computed from these letters, and the compiled code, cached."""
         if (plan := self._plans.get(known)) is None:
             have, outputs, needs = set(known), [], {}
             for name, f in self.formulas.items():
@@ -174,23 +171,28 @@ class Sheet(Guided):
             statements = [(n, self.formulas[n].guarded) for n in outputs]
             inputs = sorted({i for n in outputs for i in self.formulas[n].inputs} & known)
             missing = {name: f"needs {_meant(letters)}" for name, letters in needs.items()}
+            # the last two are the range of values that surely have the right sign
             steps = [(n, self.formulas[n], self.formulas[n].inputs, *_usually(self.formulas[n])) for n in outputs]
-            point, vector = (cache(partial(f, inputs, statements, outputs)) for f in (code.point, code.vector))
+            point = cache(partial(_point, inputs, [self.formulas[n] for n in outputs]))
+            vector = cache(partial(code.vector, inputs, statements, outputs))
             plan = self._plans.setdefault(known, (inputs, steps, missing, point, vector))  # that of the first thread
         return plan
 
-    def _at_point(self, function, values, outputs):
+    def _at_point(self, compiled, values, outputs):
+        filled, needed, names, function = compiled
+        known = dict(values)
+        for letter, x in filled.items():
+            known[letter] = known.get(x, x)
         try:
-            return [float(x) for x in function(*values.values())]
+            known |= zip(names, map(float, function(*[known[i] for i in needed])), strict=True)
         except (ArithmeticError, TypeError, ValueError):
-            known = dict(values)
-            for name in outputs:  # evaluate one at a time: some letter has no value, but others may
+            for name in names:  # evaluate one at a time: some letter has no value, but others may
                 f = self.formulas[name]
                 try:
                     known[name] = f._value({i: known[i] for i in f.inputs})
                 except ValueError:
                     known[name] = float("nan")
-            return [known[name] for name in outputs]
+        return [known[name] for name in outputs]
 
     def using(self, *formulas: Formula) -> "Sheet":
         """Return the sheet with some formulas replaced.  Raises ValueError for one of a quantity it does not use."""
@@ -256,6 +258,23 @@ class Sheet(Guided):
 
         lines = map(line, self.formulas.values())
         return styled(page_table(["formula", "meaning", "unit", "source"], lines, self.name, "sb-sheet"))
+
+
+def _point(inputs: list[str], formulas: list[Formula]) -> tuple[dict, list[str], list[str], Callable]:
+    """Return numbers and copies of known letters, and the other formulas compiled, with the letters in and out."""
+    filled = {}  # apart, so that calls that differ in these letters alone share their code
+    for f in formulas:
+        if not f.domain and (f.rhs.is_Number or (f.rhs.is_Symbol and f.rhs.name in (*inputs, *filled))):
+            filled[f.letter] = f.rhs.name if f.rhs.is_Symbol else float(f.rhs)
+    rest = [f for f in formulas if f.letter not in filled]
+    if (key := frozenset(rest)) not in _POINTS:
+        names = [f.letter for f in rest]
+        needed = sorted({i for f in rest for i in f.inputs}.difference(names))
+        _POINTS[key] = needed, names, code.point(needed, [(f.letter, f.guarded) for f in rest], names)
+    return filled, *_POINTS[key]
+
+
+_POINTS: dict[frozenset[Formula], tuple[list[str], list[str], Callable]] = {}  # compiled formulas, for all sheets
 
 
 def _meant(letters):

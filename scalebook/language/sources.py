@@ -28,9 +28,8 @@ class Sources(Mapping):
                 for path in sorted(self._folders[-1].iterdir(), key=lambda p: p.name):
                     if path.name.startswith("sources") and path.name.endswith(".toml"):
                         file = Stanzas(path.name, path.read_text("utf-8"))
-                        if twice := next(
-                            (x for x in file.keys() & self._files.keys() if self._files[x] != file[x]), None
-                        ):
+                        both = file.keys() & self._files.keys()
+                        if twice := next((x for x in both if self._files[x] != file[x]), None):
                             raise ValueError(f"{path.name}: [{twice}] is entered twice, differently")
                         self._files = self._files.new_child(file)
                 self._folders.pop()

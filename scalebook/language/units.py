@@ -151,8 +151,9 @@ def show(value: float, unit: str = "") -> str:
     """
     dimension(unit)  # refuses what is no unit
     try:
-        is_one = not isinstance(value, str | bytes | bytearray | np.ma.MaskedArray) and not np.ndim(value)
-        value = float(value) if is_one else None
+        if type(value) is not float:  # NumPy imports its masked arrays at first use
+            is_one = not isinstance(value, str | bytes | bytearray | np.ma.MaskedArray) and not np.ndim(value)
+            value = float(value) if is_one else None
     except (TypeError, ValueError, ArithmeticError, RecursionError):
         value = None
     if value is None:

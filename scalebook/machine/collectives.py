@@ -16,9 +16,8 @@ from scalebook.language.notation import nearest
 from scalebook.machine.collective_rates import FABRIC, doublings, group_share
 
 __all__ = [
-    "KINDS", "OWN_PART", "all_gather", "all_reduce", "all_reduce_hierarchical",
-    "all_reduce_in_network", "all_reduce_ring", "all_to_all", "collective", "near_of", "port_times", "reduce_scatter",
-    "send",
+    "KINDS", "OWN_PART", "all_gather", "all_reduce", "all_reduce_hierarchical", "all_reduce_in_network",
+    "all_reduce_ring", "all_to_all", "any_slow", "collective", "near_of", "port_times", "reduce_scatter", "send",
 ]  # fmt: skip
 
 # A device copies its own part within its memory, which was measured to take half the time of sending a part.
@@ -307,3 +306,13 @@ def near_of(ways: Expr, inner: Expr) -> Expr:
     """
     inside = floor(symbol("scaleup_size") / inner, evaluate=False)
     return Min(ways, Max(1, inside, evaluate=False), evaluate=False)
+
+
+@formula("any_slow", "dean2013")
+def any_slow(slow_share, ways):
+    """Probability that at least one of `ways` devices is slow, if each is slow independently.
+
+    >>> round(any_slow(slow_share=0.005, ways=128), 3)
+    0.474
+    """
+    return 1 - (1 - slow_share) ** ways

@@ -12,7 +12,7 @@ LookupError: nothing to call is named 'decodin'; did you mean 'decoding'?
 import importlib
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -70,20 +70,22 @@ def home(name: str) -> str:
     return min(places, key=lambda x: (x.count("."), len(x)))
 
 
-def things_with(letter: str) -> list[str]:
-    """Return the names of what takes a quantity as input: training_step, serve, decoding, then sheets, then formulas.
+def things_with(letter: str) -> Iterator[str]:
+    """Yield the names of what takes a quantity as input: training_step, serve, decoding, then sheets, then formulas.
 
-    >>> things_with("hit_share")[:2]
+    >>> [*things_with("hit_share")][:2]
     ['computed_rate', 'prompt_time_prefix']
     """
 
-    def place(name):
-        x = things()[name]
-        given = x.inputs if isinstance(x, Sheet | Formula) else x.letters
-        first = ("training_step", "serve", "decode_step", name).index(name)
-        return (isinstance(x, Formula), first, name) if letter in given else None
+    def takes(x):
+        if not isinstance(x, Sheet | Formula):
+            return letter in x.letters
+        return letter in x.parameters and letter in x.inputs
 
-    return [x[-1] for x in sorted(filter(None, map(place, things())))]
+    first = "training_step", "serve", "decode_step"
+    for *_, name in sorted((isinstance(x, Formula), (*first, n).index(n), n) for n, x in things().items()):
+        if takes(things()[name]):
+            yield name
 
 
 def find(name: str) -> Sheet | Formula | Searchable:
@@ -106,11 +108,12 @@ def row(name: str, kinds=tuple(ROWS)) -> Row:
     """
     if (kind := FILES.get(Path(word(name, "a row")).suffix)) in kinds:
         return getattr(tables, ROWS[kind]).read(name)
-    found = {stem: x for kind in kinds for stem, x in getattr(tables, ROWS[kind]).items()}
+    homes = {stem: getattr(tables, ROWS[kind]) for kind in kinds for stem in getattr(tables, ROWS[kind])}
     key, at, precision = word(name, "a row").partition("@")
-    if key not in found or (at and not hasattr(found[key], "at")):
-        raise LookupError(f"no {either(kinds)} is called {quoted(name)}; {nearest(key, found)}")
-    return found[key].at(precision) if at else found[key]
+    found = homes[key][key] if key in homes else None  # no other row is made
+    if found is None or (at and not hasattr(found, "at")):
+        raise LookupError(f"no {either(kinds)} is called {quoted(name)}; {nearest(key, homes)}")
+    return found.at(precision) if at else found
 
 
 def words(thing) -> Mapping[str, tuple]:
@@ -148,14 +151,11 @@ def read(thing, texts: Mapping[str, str], **rows: str) -> tuple[tuple[Row, ...],
     LookupError for a precision that the device lacks.
     """
     found = {kind: row(name, [kind]) for kind, name in rows.items() if kind in ROWS}
-    if (precision := rows.get("precision")) is not None:
-        if "device" not in found:
-            raise LookupError(f"precision={precision} is of a device: name one, such as h100")
-        found["device"] = found["device"].at(precision)
-    if (cluster := found.pop("cluster", None)) is not None:
-        if "device" not in found:
-            raise LookupError(f"cluster={rows['cluster']} is of a device: name one, such as h100")
-        found["device"] = found["device"].on(cluster)
+    for kind, change in (("precision", "at"), ("cluster", "on")):
+        if (other := found.pop(kind, rows.get(kind))) is not None:
+            if "device" not in found:
+                raise LookupError(f"{kind}={rows[kind]} is of a device: name one, such as h100")
+            found["device"] = getattr(found["device"], change)(other)
     return tuple(found.values()), {name: value(thing, name, text) for name, text in texts.items()}
 
 

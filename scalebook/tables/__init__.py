@@ -146,15 +146,16 @@ def _of(device: Row) -> tuple[tuple[str, ...], str]:
 
 
 @cache
-def _libraries(kin, precision) -> list[Row]:
-    """Return rows of the table of libraries for a device, or for one that it is like, at its precision."""
-    rows = [row for row in _table("libraries")._naming(*kin) if {*kin}.intersection(row.words["devices"].split())]
+def _libraries(kin, precision, texts) -> list[Row]:
+    """Return libraries' rows with one of these texts for a device, or for one that it is like, at its precision."""
+    rows = [row for row in _table("libraries")._naming(*texts) if {*kin}.intersection(row.words["devices"].split())]
     return [row for row in rows if "precisions" not in row.words or precision in row.words["precisions"].split()]
 
 
 def libraries_on(device: Row) -> tuple[str, ...]:
     """Return the names of the libraries that were measured on a device at its precision."""
-    return tuple(dict.fromkeys(row.words["library"] for row in _libraries(*_of(device))))
+    kin, precision = _of(device)
+    return tuple(dict.fromkeys(row.words["library"] for row in _libraries(kin, precision, kin)))
 
 
 def cells_of_libraries(device: Row, names: Iterable[str]) -> Mapping[str, Cell]:
@@ -164,10 +165,9 @@ def cells_of_libraries(device: Row, names: Iterable[str]) -> Mapping[str, Cell]:
 
 @cache
 def _cells_of_libraries(kin, precision, names):
-    rows = _libraries(kin, precision)
-    return MappingProxyType(
-        reduce(or_, (row.cells for name in names for row in rows if row.words["library"] == name), {})
-    )
+    rows = _libraries(kin, precision, tuple(f'library = "{name}"' for name in names))
+    cells = (row.cells for name in names for row in rows if row.words["library"] == name)
+    return MappingProxyType(reduce(or_, cells, {}))
 
 
 class Models(Table):

@@ -30,9 +30,8 @@ def framework_of(knowns: tuple, letters: Mapping) -> Framework | None:
         rows.append(said)
     elif said is not None:
         if not isinstance(said, str):
-            raise TypeError(
-                f"framework is {either(map(repr, frameworks))}, or a row of tables.frameworks, not {quoted(said)}"
-            )
+            kinds = f"{either(map(repr, frameworks))}, or a row of tables.frameworks"
+            raise TypeError(f"framework is {kinds}, not {quoted(said)}")
         rows.append(frameworks[word(said, "a framework")])
     if len(rows) > 1:
         raise TypeError(f"a step is of one framework, not of {rows[0].name} and {rows[1].name}")
@@ -65,11 +64,7 @@ def _without(device: Row, cells: Mapping) -> Row:
     if device is None or cells.keys().isdisjoint(device.cells):
         return device
     kept = {n: c for n, c in device.cells.items() if n not in cells}
-    return (
-        device._with(device.name, kept, device.words)
-        if hasattr(device, "_with")
-        else Row(device.name, kept, device.words)
-    )
+    return getattr(device, "_with", Row)(device.name, kept, device.words)
 
 
 def _with_further_tokens(model: Mapping, letters: Mapping) -> Mapping:

@@ -9,10 +9,10 @@ from types import MappingProxyType
 from sympy import Gt, Max, Min, Piecewise, Pow, Rational, floor
 from sympy.core.relational import Relational
 
-from scalebook.inference.tail import any_slow
 from scalebook.language import Formula, constant, formula, same, symbol
 from scalebook.language.notation import replaced
 from scalebook.language.renamed import renamed
+from scalebook.machine.collectives import any_slow
 from scalebook.pipeline.schedules import Schedule
 
 __all__ = [
@@ -248,7 +248,7 @@ def stall_exposed(stall_time, stall_ways, slow_share, received_tensors, microbat
     """
     chance = any_slow.of(slow_share=slow_share, ways=tp * pp * dp * cp / scaleup_size)
     stalled = stall_time * received_tensors * (microbatches + pp - 1)
-    return Piecewise((stalled, Gt(tp, stall_ways)), (stalled, Gt(chance, Rational(1, 2))), (0, True))
+    return Piecewise((stalled, Gt(tp, stall_ways)), (stalled, Gt(chance, Rational(1, 2), evaluate=False)), (0, True))
 
 
 EXPOSED = (host_exposed, received_tensors, stall_exposed)

@@ -51,8 +51,8 @@ def _stage(layers, pp):
 def _fullest(values):
     """Return the blocks of the fullest stage, if the first or the last one may have its own number."""
     own = [values[x] for x in ("first_blocks", "last_blocks") if x in values]
-    others = values["pp"] - len(own)
-    return _stage(values["layers"] - sum(own), others) if np.all(others > 0) else _stage(values["layers"], values["pp"])
+    layers, pp = values["layers"], values["pp"]
+    return _stage(layers - sum(own), pp - len(own)) if own and np.all(pp > len(own)) else _stage(layers, pp)
 
 
 # How rules derive letters that were not given.
@@ -192,12 +192,12 @@ def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
     own = _own(values, sheet)
     for name, value in values.items():
         if name not in CHOICES and NOTATION[name].whole:
-            refuse_parts(name, quantity(name, value))
+            refuse_parts(name, own[name] if name in own else quantity(name, value))
     broadcast(own)
     known = derived(own)
     dealt_by_hand = ("pp within layers", "stages have blocks") if "stage_blocks" in values else ()
     lifted = (*ADVICE, *dealt_by_hand)
-    if any(type(x) is not float and np.ndim(x) for x in known.values()):
+    if any(isinstance(x, np.ndarray) for x in known.values()):
         _check_each(known, sheet, lifted)
     elif found := _reason(own, known, sheet, lifted):
         raise ValueError(found)

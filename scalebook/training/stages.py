@@ -101,10 +101,8 @@ def _uneven(sheet: Sheet, schedule: Schedule, known: frozenset[str]) -> Sheet:
     own = [stage_blocks_middle] if len(given) == 2 else own
     if "first_blocks" in given:
         if schedule.ends != "apart":
-            raise ValueError(
-                f"first_blocks is of a pipeline whose ends are on two devices, and schedule={schedule.name!r} has both "
-                "on one: schedule='1f1b' or 'interleaved' would do"
-            )
+            both = f"schedule={schedule.name!r} has both on one: schedule='1f1b' or 'interleaved' would do"
+            raise ValueError(f"first_blocks is of a pipeline whose ends are on two devices, and {both}")
         own += _memory(sheet, schedule)
     kept = {letter: f for letter, f in sheet.formulas.items() if letter not in given}
     kept |= {f.letter: f for f in own if f.letter not in known}

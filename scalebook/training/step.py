@@ -192,7 +192,7 @@ def _going_back(attended: Formula) -> list[Formula]:
 
 def _product_bits(device: Mapping) -> float:
     """Return the bits of a product's inputs: 16 unless the device has another precision."""
-    return _format_bits(f"peak_{getattr(device, 'words', {}).get('precision')}")
+    return _format_bits(f"peak_{x}") if (x := getattr(device, "words", {}).get("precision")) else 16
 
 
 @cache
