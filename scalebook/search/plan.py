@@ -21,10 +21,18 @@ import numpy as np
 import sympy
 
 __all__ = [
-    "Block", "Columns", "Evaluated", "Plan", "Program", "cases", "evaluated", "firsts", "numbered", "program",
+    "Block", "Columns", "Evaluated", "Mixed", "Plan", "Program", "cases", "evaluated", "firsts", "numbered", "program",
 ]  # fmt: skip
 
 _SHARED = 4  # with this many rows a combination or more, a value on axes is evaluated by combination
+
+
+class Mixed(Exception):
+    """Raised for cases that need different operations.  `holds` says for each which of the two kinds it is."""
+
+    def __init__(self, holds: np.ndarray):
+        super().__init__("some cases need other operations than others")
+        self.holds = holds
 
 
 class Plan:
@@ -32,7 +40,7 @@ class Plan:
 
     `columns` name inputs with a value in each row.  `axes` map inputs to the values that every row tries.  `solved`
     inputs are found later.  `letters` maps all of these names to places.  A bit mask says which of them each operation
-    needs.
+    needs.  A constant may be an array with a value for each of several cases, in a dimension before those of axes.
     """
 
     def __init__(self, columns: Sequence[str], axes: Mapping[str, tuple[float, ...]], solved: Sequence[str] = ()):
@@ -44,6 +52,7 @@ class Plan:
         self.shape = tuple(map(len, axes.values()))
         self.in_columns = (1 << len(self.columns)) - 1
         self._known, self._constants, self._added = {}, {}, {}
+        self.deep = (-1, *(1,) * (len(axes) + 1))  # the shape of one value for each case
         self.letters = {n: self._enter(None, (), 1 << i) for i, n in enumerate(self.columns)}
         for i, (name, values) in enumerate(axes.items()):
             self.letters[name] = self._enter(None, (), 1 << len(self.columns) + i)
@@ -59,9 +68,12 @@ class Plan:
         self.bits.append(bits)
         return len(self.bits) - 1
 
-    def constant(self, value: float | np.generic) -> int:
+    def constant(self, value: float | np.generic | np.ndarray) -> int:
         """Return the place (index) of a constant in the plan, which is added if it is new."""
         value = np.float64(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+        if value.ndim:
+            first = value.flat[0]
+            value = first if (value == first).all() else value.reshape(self.deep)
         key = (value.dtype.kind, value.tobytes())
         if key not in self._constants:
             self._constants[key] = self._enter(None, (), 0)
@@ -126,6 +138,8 @@ class Plan:
 def _power(plan, args):
     base, exponent = args
     known = plan.values.get(exponent)
+    if plan.bits[exponent] == 0 and np.ndim(known):
+        raise Mixed(known == known.flat[0])
     for value, operation in ((-1.0, np.reciprocal), (0.5, np.sqrt), (2.0, np.square)):
         if plan.bits[exponent] == 0 and known == value:
             return plan.operate(operation, base)
@@ -136,7 +150,10 @@ def cases(plan: Plan, args: Sequence[int]) -> int:
     """Add a Piecewise and return its place.  `args` are the places of value, condition, value, condition, and so on."""
     found = plan.constant(np.nan)
     for value, holds in reversed(list(zip(args[::2], args[1::2], strict=True))):
-        if plan.bits[holds] == 0:
+        is_mixed = plan.bits[holds] == 0 and np.ndim(plan.values[holds]) > 0
+        if is_mixed and plan.bits[value] | plan.bits[found]:  # which of the two it is decides the order of additions
+            raise Mixed(plan.values[holds])
+        if plan.bits[holds] == 0 and not is_mixed:
             found = value if plan.values[holds] else found
         else:
             found = plan.operate(np.where, holds, value, found)

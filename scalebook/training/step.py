@@ -27,7 +27,7 @@ from scalebook.machine import kernels, systolic
 from scalebook.machine.collectives import collective
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.search.arguments import one_number
-from scalebook.tables import accelerators, models, precisions
+from scalebook.tables import Framework, accelerators, models, precisions
 from scalebook.training import assumptions, host, parts, totals
 from scalebook.training.block_costs import block_formulas
 from scalebook.training.contention import bandwidth_formulas
@@ -331,6 +331,15 @@ class Training(Guided):
         knowns, defaults = settled(knowns, letters)
         return self._called(self._plan(knowns, letters, defaults).sheet, knowns, letters)
 
+    def kind(self, knowns: tuple, letters: Mapping) -> tuple:
+        """Return what says, with options, which sheet a call has: all but the values of its devices and framework."""
+        rows, defaults = settled(knowns, letters)
+        known = frozenset(n for row in rows if isinstance(row, Mapping) for n in row)
+        precision = [getattr(row, "words", {}).get("precision") for row in rows]
+        own = (x for x in knowns if isinstance(x, Mapping) and (isinstance(x, Framework) or "hbm_bandwidth" in x))
+        others = {*map(id, knowns)}.difference(map(id, own))
+        return known, tuple(precision), tuple(defaults.items()), frozenset(others)
+
     def _called(self, sheet, knowns, letters):
         known = {n for row in knowns if isinstance(row, Mapping) for n in row} | letters.keys()
         used = sheet.letters
@@ -341,7 +350,7 @@ class Training(Guided):
         device = next((row for row in knowns if isinstance(row, Mapping) and "peak_flops" in row), {})
         if _product_bits(device) < 5 and "quantized_bits" in used:  # including shared scales
             letters.setdefault("quantized_bits", 4)
-        usual = {n: x for n, x in default_letters_at(_product_bits(device)).items() if n not in known and n in used}
+        usual = {n: x for n, x in default_letters_at(_product_bits(device)).items() if n not in known}
         if "dp" in sheet.inputs and "dp" not in known:  # neither dp nor devices was given
             usual["dp"] = Cell(1.0, "usual")
         letters = {n: v for n, v in letters.items() if n in used or not (n in OFFLOADS or _is_usual(n, v))}

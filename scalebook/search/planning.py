@@ -1,0 +1,231 @@
+"""Write the formulas of all strategies of a search as one plan, one sheet for all strategies with the same formulas.
+
+A case is one of the problems priced together (a device) with one combination of options (a framework).  Cases with the
+same formulas differ only in numbers, so their sheet has an array of a number of each.
+"""
+
+import math
+import pickle
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from scalebook.language import Formula, symbol
+from scalebook.language.domain import Condition
+from scalebook.language.notation import nearest
+from scalebook.language.row import gather
+
+from .bounds import least_of
+from .plan import Mixed, Plan
+from .problem import CASES, Problem
+
+__all__ = ["Planned", "PlannedSheet", "built", "planned_for"]
+
+
+def _told(problem: Problem, words: dict, offload: bool) -> dict:
+    """Return what to pass to the searched thing by keyword: 1 for each letter that has columns or axes."""
+    told = dict.fromkeys([*problem.letters, *problem.space.layout], 1.0) | problem.fixed
+    return told | words | ({"offload": offload} if problem.space.offloads else {})
+
+
+def _called(problem: Problem, words: dict, offload: bool):
+    """Return the sheet for one combination of options, the rows to call it with, and all known inputs as cells."""
+    # pass formulas too: a letter that one of them gives gets no default
+    sheet, knowns, told = problem.sheet.sheet(problem.knowns, _told(problem, words, offload))
+    knowns = tuple(x for x in knowns if not isinstance(x, Formula))
+    return sheet, knowns, gather(knowns, told)
+
+
+def built(problem: Problem, words: dict, offload: bool) -> "_Built":
+    """Return the formulas that a search needs for one combination of options, in order, and the constant inputs.
+
+    Raises TypeError for inputs that the formulas need and nobody gave.
+    """
+    space = problem.space
+    searched = [*problem.letters, *space.layout, *space.follows, *space.solved]
+    swapped = [x for x in problem.knowns if isinstance(x, Formula)]
+    sheet, knowns, cells = _called(problem, words, offload)
+    formulas = (sheet.using(*swapped) if swapped else sheet).formulas
+    given = {*cells, *searched}
+    todo = [x for x in problem.axes if x not in given]
+    if stray := [x for x in todo if x not in formulas]:
+        raise TypeError(f"{sheet.name} gives no {stray[0]} to be sought; {nearest(stray[0], formulas)}")
+    todo += [x for x in (space.solve[1] if space.solve else ()) if x not in given]
+    # Default limits may be missing: without offloading there is no offloaded memory.
+    usual = {x.split()[0] for x in space.limits}
+    for letter, bound in ((x.letter, x.bound) for x in problem.limits):
+        if letter in formulas or letter in given:
+            todo += [x for x in (letter, bound) if isinstance(x, str) and x not in given]
+        elif letter not in usual:
+            raise TypeError(f"{sheet.name} has no {letter} to be limited; {nearest(letter, formulas)}")
+    needed, used = set(), set()
+    while todo:
+        name = todo.pop()
+        if name not in needed:
+            needed.add(name)
+            if name in formulas:
+                used.update(formulas[name].inputs)
+                todo += [x for x in formulas[name].inputs if x not in given]
+    if lacking := sorted(needed - formulas.keys()):
+        rest = f"give {lacking[0]}=...{_idle(knowns, formulas, sheet)}"
+        raise TypeError(f"this search needs {', '.join(lacking)}: {rest}")
+    used.update(problem.axes, *((x.letter, x.bound) for x in problem.limits))
+    constants = {n: c.value for n, c in cells.items() if n in used and n not in searched and np.ndim(c.value) == 0}
+    return _Built({n: f for n, f in formulas.items() if n in needed}, constants)
+
+
+class _Built(NamedTuple):
+    formulas: dict[str, Formula]
+    constants: dict[str, float]
+
+    @property
+    def conditions(self) -> list[tuple[Formula, Condition]]:
+        """The conditions under which the formulas hold, each with its formula."""
+        return [(f, x) for f in self.formulas.values() for x in f.domain]
+
+
+def _idle(knowns, formulas, sheet) -> str:
+    """Name the rows that the sheet does not use, as the end of a sentence about missing letters."""
+    rows = (x for x in knowns if len(x) and not any(n in formulas or n in sheet.inputs for n in x))
+    return "".join(f"; {getattr(x, 'name', 'a row')}, given by position, has only {', '.join(x)}" for x in rows)
+
+
+class Case(NamedTuple):
+    """A combination of options, by its number (`place`), of one of the problems priced together."""
+
+    problem: int
+    place: int
+    cells: Mapping[str, float]  # the known inputs
+
+
+class PlannedSheet(NamedTuple):
+    """The sheet of several cases, as places in a plan."""
+
+    cases: list[Case]
+    words: dict  # of the first case
+    letters: dict[str, int]
+    conditions: list[tuple[str, Condition | str, dict[str, int]]]  # a str is a letter that must have its sign
+    last: list[int]  # places that no later sheet needs
+    least: int | None  # place of a lower bound of the objective that depends on no axis, for a sweep
+
+    @property
+    def problems(self) -> list[int]:
+        """The number of each case's problem."""
+        return [x.problem for x in self.cases]
+
+
+def _kinds(problem: Problem, combinations: list[tuple[int, dict]]) -> list[list[Case]]:
+    """Group the cases whose sheets are the same."""
+    found: dict[tuple, list[Case]] = {}
+    for i, x in enumerate(problem.each):
+        known: dict[tuple, tuple] = {}
+        for place, words in combinations:
+            judged = problem.judged_by(words)
+            if not hasattr(x.sheet, "kind") or x.space.solve:
+                found[judged, i, place] = [Case(i, place, {})]
+                continue
+            free = tuple(y for n, y in words.items() if n not in problem.judged)
+            if free not in known:
+                try:
+                    cells = _called(x, words, x.offloads(x.letters))[2]
+                    kind = x.sheet.kind(x.knowns, _told(x, words, x.offloads(x.letters)))
+                except TypeError:  # its own sheet says why
+                    cells, kind = {}, (i, free)
+                known[free] = kind, {n: c.value for n, c in cells.items()}
+            kind, cells = known[free]
+            found.setdefault((judged, kind), []).append(Case(i, place, cells))
+    return list(found.values())
+
+
+class Planned:
+    """A search problem compiled: formulas of all combinations of options as one list of operations.
+
+    If `has_bounds`, the plan also has a lower bound of the objective for each combination.
+    """
+
+    lacking: dict[int, TypeError]  # of problems that lack a letter, which have no sheets
+
+    def __init__(self, problem: Problem, combinations: list[tuple[int, dict]], has_bounds: bool = False):
+        space, axes = problem.space, {n: problem.letters[n] for n in problem.on_axes}
+        self.plan, self.problem, self.has_bounds = Plan(problem.columned, axes, space.solved), problem, has_bounds
+        self.sheets: list[PlannedSheet] = []
+        for bound in (x.bound for x in problem.limits if not isinstance(x.bound, str)):
+            self.plan.constant(bound)  # now, because the plan cannot change during evaluation
+        words, seen, lacking = dict(combinations), set(), {}
+        for cases in _kinds(problem, combinations):
+            try:
+                own = self._built(cases[0], words)
+            except TypeError:  # each of these problems lacks a letter
+                for x in cases:
+                    lacking[x.problem] = min(x.place, lacking.get(x.problem, x.place))
+                continue
+            most = max(1, CASES // math.prod(self.plan.shape))
+            for first in range(0, len(cases), most):
+                self._enter(cases[first : first + most], words[cases[0].place], own)
+        for sheet in reversed(self.sheets):
+            sheet.last.extend(self.plan.above(_ends(problem, sheet), seen.__contains__))
+            seen.update(sheet.last)
+        self.lacking = {i: self._lack(Case(i, place, {}), words) for i, place in lacking.items()}
+
+    def _built(self, case: Case, words: dict) -> "_Built":
+        problem = self.problem.each[case.problem]
+        return built(problem, words[case.place], problem.offloads(problem.letters))
+
+    def _lack(self, case: Case, words: dict) -> TypeError:
+        try:
+            self._built(case, words)
+        except TypeError as error:
+            return error
+
+    def _enter(self, cases: list[Case], words: dict, own: "_Built") -> None:
+        """Add the sheet of some cases, or, if they need different operations, the sheets of each part of them."""
+        columns = {n: np.array([x.cells[n] for x in cases]) if len(cases) > 1 else y for n, y in own.constants.items()}
+        try:
+            self.sheets.append(self._sheet(cases, words, own, columns))
+        except Mixed as mixed:
+            holds = np.ravel(mixed.holds)
+            for part in (holds, ~holds):
+                self._enter([x for x, is_own in zip(cases, part, strict=True) if is_own], words, own)
+
+    def _sheet(self, cases, words, own, columns) -> PlannedSheet:
+        letters = {n: self.plan.constant(x) for n, x in columns.items()} | self.plan.letters
+        given, conditions = set(letters), []
+        for name, f in own.formulas.items():
+            if name not in given:
+                letters[name] = self.plan.add(f.rhs, letters)
+        for name, f in own.formulas.items():
+            for x in f.domain:
+                conditions.append((f"{f.name} holds for {x.words}", x, {n: letters[n] for n in x.letters}))
+            if self.problem.space.is_signed:
+                conditions.append((f"{name} has a value", name, {name: letters[name]}))
+        aim = symbol(self.problem.axes[0])
+        least = least_of(self.plan, aim, own.formulas, letters) if self.has_bounds else None
+        return PlannedSheet(cases, words, letters, conditions, [], least)
+
+
+def _ends(problem: Problem, sheet: PlannedSheet) -> set[int]:
+    """Return the places of a sheet's results."""
+    ends = {sheet.letters[x] for x in (*problem.axes, *(problem.space.solve[1] if problem.space.solve else ()))}
+    ends |= {sheet.letters[x] for y in problem.limits for x in (y.letter, y.bound) if x in sheet.letters}
+    ends |= {x for _, _, places in sheet.conditions for x in places.values()}
+    return ends | (set() if sheet.least is None else {sheet.least})
+
+
+_PLANS: dict[bytes, Planned] = {}
+
+
+def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None) -> Planned:
+    """Return the `Planned` of a task.  A second task with the same problem (or the same `of`, if given) reuses it.
+
+    So does a task with another number of devices, because a layout has that number as a column.
+    """
+    letters = {n: x for n, x in problem.letters.items() if n not in problem.space.layout}
+    fixed = {n: x for n, x in problem.fixed.items() if n not in problem.columned}
+    knowns = [x.knowns for x in problem.each]
+    known = problem.sheet, knowns, letters, fixed, problem.columned, problem.axes, problem.limits
+    key = pickle.dumps((known if of is None else of, combinations))
+    if key not in _PLANS:
+        _PLANS.clear()
+        _PLANS[key] = Planned(problem, combinations, has_bounds=of is not None)
+    return _PLANS[key]
