@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scalebook.language import Formula, symbol
+from scalebook.language import Sheet as FormulaSheet
 from scalebook.language.domain import Condition
 from scalebook.language.notation import nearest
 from scalebook.language.row import gather
@@ -115,27 +116,38 @@ class PlannedSheet(NamedTuple):
         return [x.problem for x in self.cases]
 
 
-def _kinds(problem: Problem, combinations: list[tuple[int, dict]]) -> list[list[Case]]:
-    """Group the cases whose sheets are the same."""
-    found: dict[tuple, list[Case]] = {}
+def _kinds(problem: Problem, combinations: list[tuple[int, dict]]) -> list[tuple[list[Case], FormulaSheet | None]]:
+    """Group the cases that have the same formulas, and return each group with its sheet; None for a case alone."""
+    found: dict[tuple, tuple[list[Case], FormulaSheet | None]] = {}
     for i, x in enumerate(problem.each):
         known: dict[tuple, tuple] = {}
         for place, words in combinations:
             judged = problem.judged_by(words)
             if not hasattr(x.sheet, "kind") or x.space.solve:
-                found[judged, i, place] = [Case(i, place, {})]
+                found[judged, i, place] = [Case(i, place, {})], None
                 continue
             free = tuple(y for n, y in words.items() if n not in problem.judged)
+            told = _told(x, words, x.offloads(x.letters))
             if free not in known:
-                try:
-                    cells = _called(x, words, x.offloads(x.letters))[2]
-                    kind = x.sheet.kind(x.knowns, _told(x, words, x.offloads(x.letters)))
-                except TypeError:  # its own sheet says why
-                    cells, kind = {}, (i, free)
+                kind, _, cells = x.sheet.kind(x.knowns, told)
                 known[free] = kind, {n: c.value for n, c in cells.items()}
             kind, cells = known[free]
-            found.setdefault((judged, kind), []).append(Case(i, place, cells))
+            if (judged, kind) not in found:
+                found[judged, kind] = [], x.sheet.kind(x.knowns, told)[1]
+            found[judged, kind][0].append(Case(i, place, cells))
     return list(found.values())
+
+
+class _Cells:
+    """The numbers that several cases know, by letter, as arrays that are NaN where a case does not know it."""
+
+    def __init__(self, cases: list[Case]):
+        self._cases, self._columns = cases, {}
+
+    def __call__(self, name: str) -> np.ndarray:
+        if name not in self._columns:
+            self._columns[name] = np.array([x.cells.get(name, np.nan) for x in self._cases], float)
+        return self._columns[name]
 
 
 class Planned:
@@ -149,47 +161,115 @@ class Planned:
     def __init__(self, problem: Problem, combinations: list[tuple[int, dict]], has_bounds: bool = False):
         space, axes = problem.space, {n: problem.letters[n] for n in problem.on_axes}
         self.plan, self.problem, self.has_bounds = Plan(problem.columned, axes, space.solved), problem, has_bounds
-        self.sheets: list[PlannedSheet] = []
+        self.sheets, self.lacking, self._words = [], {}, dict(combinations)
         for bound in (x.bound for x in problem.limits if not isinstance(x.bound, str)):
             self.plan.constant(bound)  # now, because the plan cannot change during evaluation
-        words, seen, lacking = dict(combinations), set(), {}
-        for cases in _kinds(problem, combinations):
-            try:
-                own = self._built(cases[0], words)
-            except TypeError:  # each of these problems lacks a letter
-                for x in cases:
-                    lacking[x.problem] = min(x.place, lacking.get(x.problem, x.place))
-                continue
-            most = max(1, CASES // math.prod(self.plan.shape))
-            for first in range(0, len(cases), most):
-                self._enter(cases[first : first + most], words[cases[0].place], own)
+        for cases, sheet in _kinds(problem, combinations):
+            self._kind(cases, sheet)
+        seen: set[int] = set()
         for sheet in reversed(self.sheets):
             sheet.last.extend(self.plan.above(_ends(problem, sheet), seen.__contains__))
             seen.update(sheet.last)
-        self.lacking = {i: self._lack(Case(i, place, {}), words) for i, place in lacking.items()}
 
-    def _built(self, case: Case, words: dict) -> "_Built":
-        problem = self.problem.each[case.problem]
-        return built(problem, words[case.place], problem.offloads(problem.letters))
-
-    def _lack(self, case: Case, words: dict) -> TypeError:
+    def _kind(self, cases: list[Case], sheet) -> None:
+        """Add the sheets of cases with the same formulas; of each alone if it lacks a letter, or a condition fails."""
+        if len(cases) == 1:
+            return self._alone(cases[0])
         try:
-            self._built(case, words)
-        except TypeError as error:
-            return error
-
-    def _enter(self, cases: list[Case], words: dict, own: "_Built") -> None:
-        """Add the sheet of some cases, or, if they need different operations, the sheets of each part of them."""
-        columns = {n: np.array([x.cells[n] for x in cases]) if len(cases) > 1 else y for n, y in own.constants.items()}
-        try:
-            self.sheets.append(self._sheet(cases, words, own, columns))
+            columns, left, is_alone, keys = self._settled(sheet, _Cells(cases), len(cases))
         except Mixed as mixed:
-            holds = np.ravel(mixed.holds)
-            for part in (holds, ~holds):
-                self._enter([x for x, is_own in zip(cases, part, strict=True) if is_own], words, own)
+            return [self._kind(x, sheet) for x in _parts(cases, mixed)]
+        parts: dict[tuple, list[int]] = {}
+        for i, key in enumerate(zip(*keys, strict=True) if keys else [()] * len(cases)):
+            if is_alone[i]:
+                self._alone(cases[i])
+            else:
+                parts.setdefault(key, []).append(i)
+        for part in parts.values():
+            own = self._built(cases[part[0]])
+            formulas = {n: f for n, f in own.formulas.items() if n in left}
+            used = (_limited(self.problem) & (own.constants.keys() | own.formulas.keys())).union(
+                *(f.inputs for f in formulas.values())
+            )
+            values = {n: columns[n][part] for n in used & columns.keys() - formulas.keys()}
+            lacks = np.isnan([*values.values()]).any(0)
+            for i, x in zip(part, lacks, strict=True):
+                if x:
+                    self._alone(cases[i])
+            own = _Built(formulas, {n: x[~lacks] for n, x in values.items()})
+            self._enter([cases[i] for i, x in zip(part, lacks, strict=True) if not x], own)
+        return None
 
-    def _sheet(self, cases, words, own, columns) -> PlannedSheet:
-        letters = {n: self.plan.constant(x) for n, x in columns.items()} | self.plan.letters
+    def _settled(self, sheet, cells, number):
+        """Compute what depends on no column for all cases of a kind.
+
+        Return values by letter; the formulas that are left; which cases must be planned alone; and marks by which the
+        others differ: whether a case knows a letter that others compute by one of the formulas left.
+        """
+        columns, left, alone, keys = {}, {}, np.zeros(number, bool), []
+        searched = {*self.problem.letters, *self.plan.letters}
+        places: dict[str, int] = {}
+
+        def known(name):
+            columns[name] = cells(name)
+            places[name] = self.plan.constant(columns[name])
+
+        for name in _limited(self.problem) - sheet.formulas.keys() - searched:
+            known(name)
+            keys.append(~np.isnan(columns[name]))
+        for name, f in sheet.formulas.items():
+            for x in f.inputs:
+                if x not in columns and x not in left and x not in searched:
+                    known(x)
+            if name in searched:
+                continue
+            told = ~np.isnan(cells(name))
+            if all(x in columns for x in f.inputs) and not told.all():
+                value = np.broadcast_to(self.plan.values[self.plan.add(f.rhs, places)].reshape(-1), number)
+                values = {n: columns[n] for n in f.inputs} | {name: value}
+                for x in f.domain:
+                    alone |= ~x.holds(values) & ~told
+                columns[name] = np.where(told, cells(name), value)
+                places[name] = self.plan.constant(columns[name])
+            elif told.all():
+                known(name)
+            else:
+                left[name] = f
+                if told.any():
+                    keys.append(told)
+                    columns[name] = cells(name)
+        return columns, left, alone, keys
+
+    def _built(self, case: Case) -> "_Built":
+        problem = self.problem.each[case.problem]
+        return built(problem, self._words[case.place], problem.offloads(problem.letters))
+
+    def _alone(self, case: Case) -> None:
+        try:
+            self._enter([case], self._built(case))
+        except TypeError as error:
+            self.lacking.setdefault(case.problem, error)
+
+    def _enter(self, cases: list[Case], own: "_Built") -> None:
+        """Add the sheet of some cases, or, if they need different operations, the sheets of each part of them."""
+        if not cases:
+            return None
+        try:
+            sheet = self._sheet(cases, own)
+        except Mixed as mixed:
+            parts = _parts(range(len(cases)), mixed)
+        else:
+            most = max(1, CASES // math.prod(self.plan.shape))
+            if len(cases) <= most:
+                return self.sheets.append(sheet)
+            parts = [range(x, min(x + most, len(cases))) for x in range(0, len(cases), most)]
+        for part in map(list, parts):
+            columns = {n: x[part] for n, x in own.constants.items()}
+            self._enter([cases[i] for i in part], _Built(own.formulas, columns))
+        return None
+
+    def _sheet(self, cases, own) -> PlannedSheet:
+        letters = {n: self.plan.constant(x) for n, x in own.constants.items()} | self.plan.letters
         given, conditions = set(letters), []
         for name, f in own.formulas.items():
             if name not in given:
@@ -201,13 +281,24 @@ class Planned:
                 conditions.append((f"{name} has a value", name, {name: letters[name]}))
         aim = symbol(self.problem.axes[0])
         least = least_of(self.plan, aim, own.formulas, letters) if self.has_bounds else None
-        return PlannedSheet(cases, words, letters, conditions, [], least)
+        return PlannedSheet(cases, self._words[cases[0].place], letters, conditions, [], least)
+
+
+def _parts(cases, mixed: Mixed) -> list[list]:
+    """Split cases into those that need one kind of operations and those that need the other."""
+    holds = np.ravel(mixed.holds)
+    return [[x for x, is_own in zip(cases, part, strict=True) if is_own] for part in (holds, ~holds)]
+
+
+def _limited(problem: Problem) -> set[str]:
+    """Return the letters of the objectives, the solver and the limits."""
+    ends = {*problem.axes, *(problem.space.solve[1] if problem.space.solve else ())}
+    return ends | {x for y in problem.limits for x in (y.letter, y.bound) if isinstance(x, str)}
 
 
 def _ends(problem: Problem, sheet: PlannedSheet) -> set[int]:
     """Return the places of a sheet's results."""
-    ends = {sheet.letters[x] for x in (*problem.axes, *(problem.space.solve[1] if problem.space.solve else ()))}
-    ends |= {sheet.letters[x] for y in problem.limits for x in (y.letter, y.bound) if x in sheet.letters}
+    ends = {sheet.letters[x] for x in _limited(problem) if x in sheet.letters}
     ends |= {x for _, _, places in sheet.conditions for x in places.values()}
     return ends | (set() if sheet.least is None else {sheet.least})
 

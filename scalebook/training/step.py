@@ -21,7 +21,7 @@ from scalebook.language.building import uncollected
 from scalebook.language.guide import Guided
 from scalebook.language.notation import nearest
 from scalebook.language.renamed import renamed
-from scalebook.language.row import Call, Cell, quantity
+from scalebook.language.row import Call, Cell, gather, quantity
 from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels, systolic
 from scalebook.machine.collectives import collective
@@ -293,6 +293,13 @@ class Training(Guided):
         return self._plan(knowns, letters, defaults)
 
     def _plan(self, knowns, letters, defaults) -> Planned:
+        strategy, blocks, more, known = self._asked(knowns, letters, defaults)
+        more = [f for f in more if f.letter not in known]
+        sheet = with_first(training_sheet(*blocks, strategy, *more), strategy.schedule, known)
+        return Planned(sheet, strategy, *blocks)
+
+    def _asked(self, knowns, letters, defaults) -> tuple[Strategy, tuple, list[Formula], set[str]]:
+        """Return a call's strategy, the model's blocks, formulas for what is known, and that; take words from letters."""
         for said in ("framework", "mtp_blocks"):  # already in the rows
             letters.pop(said, None)
         words = defaults | {k: letters.pop(k) for k in list(letters) if k in WORDS}
@@ -321,9 +328,7 @@ class Training(Guided):
             kernels.wide_efficiency,
             *_measured(model, letters, known),
         ]
-        more = [f for f in more if f.letter not in known]
-        sheet = with_first(training_sheet(*blocks, strategy, *more), strategy.schedule, known)
-        return Planned(sheet, strategy, *blocks)
+        return strategy, blocks, more, known
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
         """Return the sheet for a call, the rows to call it with, and the inputs that are numbers."""
@@ -331,14 +336,19 @@ class Training(Guided):
         knowns, defaults = settled(knowns, letters)
         return self._called(self._plan(knowns, letters, defaults).sheet, knowns, letters)
 
-    def kind(self, knowns: tuple, letters: Mapping) -> tuple:
-        """Return what says, with options, which sheet a call has: all but the values of its devices and framework."""
-        rows, defaults = settled(knowns, letters)
-        known = frozenset(n for row in rows if isinstance(row, Mapping) for n in row)
-        precision = [getattr(row, "words", {}).get("precision") for row in rows]
-        own = (x for x in knowns if isinstance(x, Mapping) and (isinstance(x, Framework) or "hbm_bandwidth" in x))
-        others = {*map(id, knowns)}.difference(map(id, own))
-        return known, tuple(precision), tuple(defaults.items()), frozenset(others)
+    def kind(self, knowns: tuple, letters: Mapping) -> tuple[tuple, Sheet, dict[str, Cell]]:
+        """Return a key that calls with the same formulas share, their sheet, and all that this call knows.
+
+        The sheet has default formulas of known letters too.
+        """
+        letters = dict(letters)
+        knowns, defaults = settled(knowns, letters)
+        strategy, blocks, more, known = self._asked(knowns, letters, defaults)
+        more = [f for f in more if f.letter not in known or f in assumptions.MEASURED]
+        own = tuple(sorted(known & {"first_blocks", "last_blocks", "stage_blocks"}))
+        sheet = with_first(training_sheet(*blocks, strategy, *more), strategy.schedule, known)
+        _, rows, letters = self._called(sheet, knowns, letters)
+        return (strategy, *blocks, *more, own), sheet, gather(rows, letters)
 
     def _called(self, sheet, knowns, letters):
         known = {n for row in knowns if isinstance(row, Mapping) for n in row} | letters.keys()
