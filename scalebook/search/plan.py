@@ -284,6 +284,11 @@ class Columns:
         return self._maps[bits, more]
 
 
+def _spread(value: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Return the values at places of the last dimension.  Fast if the first dimension is contiguous."""
+    return value.T.take(places, 0).T if value.flags.f_contiguous else value.take(places, -1)
+
+
 class Evaluated:
     """A plan applied to rows.  It computes values on demand, once per combination of the inputs that they depend on."""
 
@@ -315,14 +320,16 @@ class Evaluated:
     def value(self, place: int) -> np.ndarray:
         """Return a value that is not computed row by row.  The last dimension is over combinations of its columns."""
         if place not in self._values:
-            plan, values, columns = self.plan, self._values, self.columns
+            plan, values, columns, deep = self.plan, self._values, self.columns, len(self.plan.shape) + 1
             for x in plan.above([place], values.__contains__):
                 own, args = plan.bits[x] & plan.in_columns, []
                 for y in plan.args[x]:
                     bits = plan.bits[y] & plan.in_columns
                     value = values[y]
-                    args.append(value.take(columns.places(bits, own), -1) if bits and bits != own else value)
+                    args.append(_spread(value, columns.places(bits, own)) if bits and bits != own else value)
                 values[x] = plan.operations[x](*args)
+                if values[x].ndim > deep:
+                    values[x] = np.asfortranarray(values[x])
         return self._values[place]
 
     def forget(self, places: Iterable[int]) -> None:
@@ -354,7 +361,7 @@ class Block:
     def _early(self, place):
         value, bits = self.evaluated.value(place), self.evaluated.plan.bits[place] & self.evaluated.plan.in_columns
         if bits:
-            value = value.take(self.evaluated.columns.key(bits)[1][self.rows], -1)
+            value = _spread(value, self.evaluated.columns.key(bits)[1][self.rows])
         self._values[place] = value
         return value
 

@@ -161,7 +161,7 @@ class Planned:
     def __init__(self, problem: Problem, combinations: list[tuple[int, dict]], has_bounds: bool = False):
         space, axes = problem.space, {n: problem.letters[n] for n in problem.on_axes}
         self.plan, self.problem, self.has_bounds = Plan(problem.columned, axes, space.solved), problem, has_bounds
-        self.sheets, self.lacking, self._words = [], {}, dict(combinations)
+        self.sheets, self.lacking, self._words, self._cells = [], {}, dict(combinations), {}
         for bound in (x.bound for x in problem.limits if not isinstance(x.bound, str)):
             self.plan.constant(bound)  # now, because the plan cannot change during evaluation
         for cases, sheet in _kinds(problem, combinations):
@@ -176,7 +176,9 @@ class Planned:
         if len(cases) == 1:
             return self._alone(cases[0])
         try:
-            columns, left, is_alone, keys = self._settled(sheet, _Cells(cases), len(cases))
+            same = tuple(id(x.cells) for x in cases)  # other options of the same cases know the same
+            cells = self._cells.setdefault(same, _Cells(cases))
+            columns, left, is_alone, keys = self._settled(sheet, cells, len(cases))
         except Mixed as mixed:
             return [self._kind(x, sheet) for x in _parts(cases, mixed)]
         parts: dict[tuple, list[int]] = {}

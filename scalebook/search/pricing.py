@@ -113,7 +113,7 @@ class Pricing:
         """Return which `rows` the rules and domains allow, [cases, rows]; `reject` counts the others by rule."""
         of = self.sheet.problems
         numbers = counts(self.problem, [x[rows] for x in self.parts])
-        allowed = self.slab.among[:, rows][of]
+        allowed = np.asfortranarray(self.slab.among[:, rows][of])
 
         def keep(name, holds):
             nonlocal allowed
