@@ -14,6 +14,8 @@ import sys
 import time
 from collections.abc import Iterable
 from concurrent.futures import Executor
+from dataclasses import replace
+from functools import cache
 from numbers import Real
 from types import ModuleType
 
@@ -23,7 +25,7 @@ from scalebook.language.notation import either
 from .arguments import each, problem_of, refuse_unused, sizes_of, within
 from .devices import Devices
 from .parts import check_executor, run, tasks
-from .pricing import built
+from .planning import planned_for
 from .problem import Problem, about, layouts, word_combinations
 from .results import Search
 from .space import NothingFits, Searchable, Space
@@ -81,20 +83,30 @@ def search(
     letters, subject_to = within(sheet, letters, subject_to)
     if hasattr(sheet, "posed"):
         sheet, letters = sheet.posed([x for x, _ in cases], letters)
-    found: list[Search] = []
     lacking: dict[str, TypeError] = {}  # devices whose rows lack a cell
     own_sheet = getattr(sheet, "sized", lambda rows, letters: sheet)
     questions = [(own_sheet(x, letters), x, device, own) for x, device in cases for own in sizes_of(sheet, letters)]
-    for thing, rows, device, own in questions:
+    together: dict = {}
+    for place, (thing, rows, device, own) in enumerate(questions):
         try:
             problem = problem_of(thing, rows, minimize, maximize, against, subject_to, lift, best, own)
             refuse_unused(problem, own)
-            found.append(_searched(problem, most, executor, progress, device))
+            key = problem.like if hasattr(problem.sheet, "kind") else place
+            together.setdefault(key, {})[place] = problem
         except TypeError as error:
             lacking.setdefault(device, error)
-            continue
-        if found[-1].note:  # the search was interrupted, or its workers failed
+    done: dict[int, Search] = {}
+    for problems in together.values():
+        devices = [questions[x][2] for x in problems]
+        answers = _searched(list(problems.values()), most, executor, progress, devices)
+        for place, device, answer in zip(problems, devices, answers, strict=True):
+            if isinstance(answer, Search):
+                done[place] = answer
+            else:
+                lacking.setdefault(device, answer)
+        if any(x.note for x in answers if isinstance(x, Search)):  # the search was interrupted, or its workers failed
             break
+    found = [done[x] for x in sorted(done)]
     if not found:
         device, error = next(iter(lacking.items()))
         raise (TypeError(f"{device}: {error}") if device else error) from None
@@ -109,26 +121,47 @@ def search(
         return found[0]
     without = {n: str(x).partition(": give")[0].removeprefix("this search ") for n, x in lacking.items()}
     without |= {x.device or f"{x.problem.values['devices']:g}": _nothing(x) for x in found if not x.best and not x.note}
-    done = {*lacking, *(x.device for x in found)}
-    return Devices(found, without, [x for _, x in cases if x not in done])
+    seen = {*lacking, *(x.device for x in found)}
+    return Devices(found, without, [x for _, x in cases if x not in seen])
 
 
-def _searched(problem: Problem, most: float, executor: Executor | None, progress: bool | None, device: str) -> Search:
-    start = time.perf_counter()
-    whole, combinations = layouts(problem), word_combinations(problem)
-    expected, is_exact = about(problem, whole, combinations)
-    said = f"{'' if is_exact else 'about '}{_rounded(expected, is_exact):,} strategies"
-    if expected > most:
-        how = f"{_longest(problem)}, or say most={2 * expected:.0e}"
-        raise ValueError(f"this search would price {said}, and most={most:g} allows fewer: {how}")
-    if combinations and len(whole):
-        built(problem, combinations[0], problem.offloads(problem.letters))  # raises an error for missing letters
-    parts = tasks(problem, len(whole), len(combinations), executor is not None)
-    says = f"search of {said}{f' on {device}' if device else ''}"
-    priced, left, why = run(problem, list(enumerate(combinations)), parts, executor, says, progress)
-    unpriced = _rounded(expected * left / max(len(parts), 1), False)
-    note = f"the best so far, {why}: {left:,} of {len(parts):,} parts, about {unpriced:,} strategies, were not priced"
-    return Search(problem, whole, combinations, priced, time.perf_counter() - start, note if left else "", device)
+def _searched(problems: list[Problem], most: float, executor: Executor | None, progress: bool | None, devices: list):
+    """Search problems that one plan can price.  Return a `Search` for each, or the TypeError of a missing letter."""
+    start, joined = time.perf_counter(), replace(problems[0], others=tuple(problems[1:]))
+    whole, combinations = layouts(joined), word_combinations(joined)
+    expected = cache(lambda i: about(problems[i], whole, combinations))
+
+    def said(some):
+        numbers, exact = zip(*map(expected, some), strict=True)
+        return f"{'' if all(exact) else 'about '}{_rounded(sum(numbers), all(exact)):,} strategies"
+
+    if len(whole) * len(combinations) * math.prod(map(len, joined.letters.values())) > most:
+        for i, problem in enumerate(problems):
+            if (number := expected(i)[0]) > most:
+                how = f"{_longest(problem)}, or say most={2 * number:.0e}"
+                raise ValueError(f"this search would price {said([i])}, and most={most:g} allows fewer: {how}")
+    numbered = list(enumerate(combinations))
+    lacking = planned_for(joined, numbered).lacking if len(whole) else {}
+    able = [i for i in range(len(problems)) if i not in lacking]
+    if lacking and able:
+        rest = iter(_searched([problems[i] for i in able], most, executor, progress, [devices[i] for i in able]))
+        return [lacking[i] if i in lacking else next(rest) for i in range(len(problems))]
+    if lacking:
+        return list(lacking.values())
+    parts = tasks(joined, len(whole), len(combinations), executor is not None)
+    on = f" on {devices[0] if len(devices) == 1 else f'{len(devices)} devices'}" if devices[0] else ""
+    priced, left, why = run(joined, numbered, parts, executor, lambda: f"search of {said(able)}{on}", progress)
+    seconds = (time.perf_counter() - start) / len(problems)
+
+    def note(i):
+        unpriced = _rounded(expected(i)[0] * left / len(parts), False)
+        return f"the best so far, {why}: {left:,} of {len(parts):,} parts, about {unpriced:,} strategies, were not priced"
+
+    notes = [note(i) if left else "" for i in able]
+    return [
+        Search(x, whole, combinations, *own, device=device)
+        for x, *own, device in zip(problems, priced, itertools.repeat(seconds), notes, devices)
+    ]
 
 
 def _rounded(number: float, is_exact: bool) -> int:

@@ -21,10 +21,18 @@ import numpy as np
 import sympy
 
 __all__ = [
-    "Block", "Columns", "Evaluated", "Plan", "Program", "cases", "evaluated", "firsts", "numbered", "program",
+    "Block", "Columns", "Evaluated", "Mixed", "Plan", "Program", "cases", "evaluated", "firsts", "numbered", "program",
 ]  # fmt: skip
 
 _SHARED = 4  # with this many rows a combination or more, a value on axes is evaluated by combination
+
+
+class Mixed(Exception):
+    """Raised for cases that need different operations.  `holds` says for each which of the two kinds it is."""
+
+    def __init__(self, holds: np.ndarray):
+        super().__init__("some cases need other operations than others")
+        self.holds = holds
 
 
 class Plan:
@@ -32,7 +40,7 @@ class Plan:
 
     `columns` name inputs with a value in each row.  `axes` map inputs to the values that every row tries.  `solved`
     inputs are found later.  `letters` maps all of these names to places.  A bit mask says which of them each operation
-    needs.
+    needs.  A constant may be an array with a value for each of several cases, in a dimension before those of axes.
     """
 
     def __init__(self, columns: Sequence[str], axes: Mapping[str, tuple[float, ...]], solved: Sequence[str] = ()):
@@ -44,6 +52,7 @@ class Plan:
         self.shape = tuple(map(len, axes.values()))
         self.in_columns = (1 << len(self.columns)) - 1
         self._known, self._constants, self._added = {}, {}, {}
+        self.deep = (-1, *(1,) * (len(axes) + 1))  # the shape of one value for each case
         self.letters = {n: self._enter(None, (), 1 << i) for i, n in enumerate(self.columns)}
         for i, (name, values) in enumerate(axes.items()):
             self.letters[name] = self._enter(None, (), 1 << len(self.columns) + i)
@@ -59,9 +68,12 @@ class Plan:
         self.bits.append(bits)
         return len(self.bits) - 1
 
-    def constant(self, value: float | np.generic) -> int:
+    def constant(self, value: float | np.generic | np.ndarray) -> int:
         """Return the place (index) of a constant in the plan, which is added if it is new."""
         value = np.float64(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+        if value.ndim:
+            first = value.flat[0]
+            value = first if (value == first).all() else value.reshape(self.deep)
         key = (value.dtype.kind, value.tobytes())
         if key not in self._constants:
             self._constants[key] = self._enter(None, (), 0)
@@ -126,6 +138,8 @@ class Plan:
 def _power(plan, args):
     base, exponent = args
     known = plan.values.get(exponent)
+    if plan.bits[exponent] == 0 and np.ndim(known):
+        raise Mixed(known == known.flat[0])
     for value, operation in ((-1.0, np.reciprocal), (0.5, np.sqrt), (2.0, np.square)):
         if plan.bits[exponent] == 0 and known == value:
             return plan.operate(operation, base)
@@ -136,7 +150,10 @@ def cases(plan: Plan, args: Sequence[int]) -> int:
     """Add a Piecewise and return its place.  `args` are the places of value, condition, value, condition, and so on."""
     found = plan.constant(np.nan)
     for value, holds in reversed(list(zip(args[::2], args[1::2], strict=True))):
-        if plan.bits[holds] == 0:
+        is_mixed = plan.bits[holds] == 0 and np.ndim(plan.values[holds]) > 0
+        if is_mixed and plan.bits[value] | plan.bits[found]:  # which of the two it is decides the order of additions
+            raise Mixed(plan.values[holds])
+        if plan.bits[holds] == 0 and not is_mixed:
             found = value if plan.values[holds] else found
         else:
             found = plan.operate(np.where, holds, value, found)
@@ -267,6 +284,11 @@ class Columns:
         return self._maps[bits, more]
 
 
+def _spread(value: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Return the values at places of the last dimension.  Fast if the first dimension is contiguous."""
+    return value.T.take(places, 0).T if value.flags.f_contiguous else value.take(places, -1)
+
+
 class Evaluated:
     """A plan applied to rows.  It computes values on demand, once per combination of the inputs that they depend on."""
 
@@ -298,14 +320,16 @@ class Evaluated:
     def value(self, place: int) -> np.ndarray:
         """Return a value that is not computed row by row.  The last dimension is over combinations of its columns."""
         if place not in self._values:
-            plan, values, columns = self.plan, self._values, self.columns
+            plan, values, columns, deep = self.plan, self._values, self.columns, len(self.plan.shape) + 1
             for x in plan.above([place], values.__contains__):
                 own, args = plan.bits[x] & plan.in_columns, []
                 for y in plan.args[x]:
                     bits = plan.bits[y] & plan.in_columns
                     value = values[y]
-                    args.append(value.take(columns.places(bits, own), -1) if bits and bits != own else value)
+                    args.append(_spread(value, columns.places(bits, own)) if bits and bits != own else value)
                 values[x] = plan.operations[x](*args)
+                if values[x].ndim > deep:
+                    values[x] = np.asfortranarray(values[x])
         return self._values[place]
 
     def forget(self, places: Iterable[int]) -> None:
@@ -337,7 +361,7 @@ class Block:
     def _early(self, place):
         value, bits = self.evaluated.value(place), self.evaluated.plan.bits[place] & self.evaluated.plan.in_columns
         if bits:
-            value = value.take(self.evaluated.columns.key(bits)[1][self.rows], -1)
+            value = _spread(value, self.evaluated.columns.key(bits)[1][self.rows])
         self._values[place] = value
         return value
 

@@ -4,7 +4,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -13,11 +13,12 @@ import numpy as np
 from .space import Searchable, Space, called_with, needs
 
 __all__ = [
-    "Limit", "Problem", "Slab", "about", "counts", "distinct", "layouts", "looked_through", "nonempty", "parted",
+    "CASES", "Limit", "Problem", "Slab", "about", "counts", "distinct", "layouts", "looked_through", "nonempty", "parted",
     "ruled", "slabs", "stand_for", "together", "word_combinations",
 ]  # fmt: skip
 
 _AXES = 4096  # at most this many combinations of letters on axes; the other letters become columns
+CASES = 1 << 6  # cases of a sheet
 SLAB, CANDIDATES = 1 << 13, 1 << 17  # rows priced at a time, and rows checked against the rules at a time
 LOOKED, COUNTED = 1 << 15, 1 << 10  # rows that an estimate samples, and rows whose strategies it counts
 
@@ -54,6 +55,7 @@ class Problem:
     lifted: frozenset[str] = frozenset()
     best: int = 10
     is_rising: bool = False
+    others: tuple["Problem", ...] = ()  # problems priced with this one, whose rows differ only by rules
     on_axes: tuple[str, ...] = field(init=False)
     in_rows: tuple[str, ...] = field(init=False)
     judged: tuple[str, ...] = field(init=False)  # the words that a rule or a condition depends on
@@ -75,6 +77,19 @@ class Problem:
     @property
     def space(self) -> Space:
         return self.sheet.space
+
+    @property
+    def each(self) -> tuple["Problem", ...]:
+        return (self, *self.others)
+
+    @property
+    def like(self) -> tuple:
+        """What two problems have in common if one plan can price both, and their rows differ only by rules."""
+        space = self.space
+        read = {n for f in (*space.within(self), *space.idle.values(), *space.follows.values()) for n in needs(f)}
+        own = self.fixed, {n: x for n, x in self.values.items() if n in {"devices", *read, *space.layout, *space.offloads}}
+        more = self.words, self.letters, self.axes, self.limits, self.lifted, self.best, self.is_rising
+        return self.sheet, repr((own, more))
 
     @property
     def columned(self) -> tuple[str, ...]:
@@ -200,13 +215,17 @@ def layouts(problem: Problem) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Slab:
-    """A batch of a search's rows: `columns` of their inputs, and their numbers among all rows (`places`)."""
+    """A batch of a search's rows: `columns` of their inputs, and their numbers among all rows (`places`).
+
+    `among` says which rows each of the problems priced together has.  Shape [problems, rows].
+    """
 
     columns: dict[str, np.ndarray]
     places: np.ndarray
+    among: np.ndarray
 
     def take(self, rows) -> "Slab":
-        return Slab({n: x[rows] for n, x in self.columns.items()}, self.places[rows])
+        return Slab({n: x[rows] for n, x in self.columns.items()}, self.places[rows], self.among[:, rows])
 
 
 def _candidates(problem: Problem, layouts: np.ndarray, places: np.ndarray) -> Slab:
@@ -217,20 +236,22 @@ def _candidates(problem: Problem, layouts: np.ndarray, places: np.ndarray) -> Sl
     if problem.space.layout:
         columns["devices"] = np.full(len(places), problem.values["devices"])
     columns |= {n: np.asarray(problem.letters[n], float)[x] for n, x in zip(problem.in_rows, digits, strict=True)}
-    return Slab(problem.columns(columns), places)
+    return Slab(problem.columns(columns), places, np.ones((len(problem.each), len(places)), bool))
 
 
 def ruled(problem: Problem, slab: Slab, words: Mapping):
-    """Yield, for each rule broken in a slab (batch of strategies), its name and a mask of those that keep it.
+    """Yield, for each rule broken in a slab (batch of rows), its name and which rows keep it: [problems, rows].
 
     With `words`, one combination of options, only rules about options are checked; otherwise only the others.
     """
+    values = [{**x.values, **slab.columns, **words} for x in problem.each]
     for rule in problem.space.rules:
         is_of_words = not set(problem.space.words).isdisjoint(rule.needs)
         if rule.name not in problem.lifted and is_of_words == bool(words):
-            holds = rule.of({**problem.values, **slab.columns, **words})
-            if holds is not None and not np.all(holds):
-                yield rule.name, np.broadcast_to(np.asarray(holds, bool), slab.places.shape)
+            found = (True if x is None else x for x in map(rule.of, values))
+            holds = np.stack([np.broadcast_to(np.asarray(x, bool), slab.places.shape) for x in found])
+            if not holds.all():
+                yield rule.name, holds
 
 
 def looked_through(problem: Problem, layouts: np.ndarray, places: range) -> Iterator[tuple[Slab, dict[str, Slab]]]:
@@ -238,12 +259,12 @@ def looked_through(problem: Problem, layouts: np.ndarray, places: range) -> Iter
     for place in range(places.start, places.stop, CANDIDATES):
         slab = _candidates(problem, layouts, np.arange(place, min(place + CANDIDATES, places.stop)))
         slab = slab.take(nonempty(distinct(problem, {}, slab)))
-        left, out = np.ones(len(slab.places), bool), {}
+        left, out = slab.among, {}
         for name, holds in ruled(problem, slab, {}):
-            if (left & ~holds).any():
-                out[name] = slab.take(left & ~holds)
+            if (lost := left & ~holds).any():
+                out[name] = replace(slab, among=lost).take(lost.any(0))
                 left = left & holds
-        yield slab.take(left), out
+        yield replace(slab, among=left).take(left.any(0)), out
 
 
 def stand_for(problem: Problem, slab: "Slab", combinations: list[dict]) -> np.ndarray:
@@ -256,11 +277,18 @@ def stand_for(problem: Problem, slab: "Slab", combinations: list[dict]) -> np.nd
 def slabs(
     problem: Problem, layouts: np.ndarray, places: range, combinations: list[dict], rejected: Counter
 ) -> Iterator[Slab]:
-    """Yield the rows that all rules but those on options allow, in batches; count the others by rule in `rejected`."""
+    """Yield the rows that all rules but those on options allow, in batches, for any of the problems.
+
+    The others are counted in `rejected`, by problem and rule.
+    """
     waiting, size = [], SLAB * (8 if problem.space.solve else 1)  # solved letters are evaluated many times
+    if hasattr(problem.sheet, "kind"):  # a sheet then has several cases
+        cases = len(problem.each) * len(combinations) // max(len(_kinds(problem, combinations)), 1)
+        size = max(SLAB // max(min(cases, CASES), 1), min(SLAB, 1024))
     for slab, out in looked_through(problem, layouts, places):
         for name, x in out.items():
-            rejected[name] += int(stand_for(problem, x, combinations).sum())
+            for i, number in enumerate(x.among @ stand_for(problem, x, combinations)):
+                rejected[i, name] += int(number)
         waiting.append(slab)  # collect rows over several checks, because a slab has a fixed cost
         if sum(len(x.places) for x in waiting) >= size:
             yield from parted(together(waiting), size)
@@ -279,7 +307,7 @@ def together(slabs: list[Slab]) -> Slab:
     if len(slabs) == 1:
         return slabs[0]
     columns = {n: np.concatenate([x.columns[n] for x in slabs]) for n in slabs[0].columns}
-    return Slab(columns, np.concatenate([x.places for x in slabs]))
+    return Slab(columns, *(np.concatenate([getattr(x, n) for x in slabs], -1) for n in ("places", "among")))
 
 
 def about(problem: Problem, whole: np.ndarray, combinations: list[dict]) -> tuple[int, bool]:
@@ -300,4 +328,4 @@ def about(problem: Problem, whole: np.ndarray, combinations: list[dict]) -> tupl
 
 
 def _all(rules, slab: Slab) -> np.ndarray:
-    return reduce(np.logical_and, (holds for _, holds in rules), np.ones(len(slab.places), bool))
+    return reduce(np.logical_and, (holds[0] for _, holds in rules), np.ones(len(slab.places), bool))

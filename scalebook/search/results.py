@@ -10,7 +10,7 @@ from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.language.units import show
 
 from .frames import Frame
-from .pricing import built
+from .planning import built
 from .space import called_with, divisors
 
 __all__ = ["Best", "Found", "Neighbours", "Search", "order_of"]

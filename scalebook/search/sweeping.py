@@ -26,7 +26,8 @@ from scalebook.language.units import show
 from .arguments import one_number, problem_of, refuse_unused
 from .parts import check_executor, gathered
 from .plan import Block, firsts, numbered
-from .pricing import Priced, each_sheet, planned_for
+from .planning import planned_for
+from .pricing import Priced, each_sheet
 from .problem import Problem, layouts, looked_through, parted, stand_for, together, word_combinations
 from .results import Search
 
@@ -118,8 +119,7 @@ def sweep(
     # each task gets sizes from the whole range, because small sizes take longer
     number = -(-len(sizes) // SIZES)
     calls = [(priced_sizes, question, sizes[i::number]) for i in range(number)]
-    says = f"sweep of {len(sizes):,} sizes"
-    done, why = gathered(calls, executor, says, progress, lambda x: sum(y.count for _, y in x))
+    done, why = gathered(calls, executor, lambda: f"sweep of {len(sizes):,} sizes", progress, lambda x: sum(y.count for _, y in x))
     found = [y for x in done for y in x]
     left = len(sizes) - len(found)
     note = f"the sizes so far, {why}: {left:,} of {len(sizes):,} were not priced" if left else ""
@@ -188,38 +188,41 @@ class _Swept:
     def _slab(self, slab, out):
         """Price rows, and count the strategies of the rows that each rule leaves out."""
         for name, rows in out.items():
-            self._reject(self._sizes(rows), name, slice(None), stand_for(self.one, rows, self.combinations))
+            self._reject(self._sizes(rows), name, None, slice(None), stand_for(self.one, rows, self.combinations)[None])
         for part in parted(slab, SWEPT):
             sizes = self._sizes(part)
             # price the words of the best so far first: their values rule out most other strategies
             words, often = np.unique(self.best[:, 2].astype(int), return_counts=True)
-            first = tuple(words[np.argsort(-often, kind="stable")][:FIRST].tolist())
-            for pricing, kept in each_sheet(self.planned, self.one, part, partial(self._reject, sizes), first):
+            first = words[np.argsort(-often, kind="stable")][:FIRST].tolist()
+            for pricing, kept, own in each_sheet(self.planned, self.one, part, partial(self._reject, sizes), first):
                 if len(kept):
-                    self._price(pricing, kept, sizes)
+                    self._price(pricing, kept, own, sizes)
             self._join()
 
-    def _reject(self, sizes, name, rows, numbers):
-        """Add numbers of rejected strategies to the counts of their sizes."""
+    def _reject(self, sizes, name, cases, rows, numbers):
+        """Add numbers of rejected strategies, [cases, rows], to the counts of their sizes."""
         own = self.rejected.setdefault(name, np.zeros(len(self.problems), np.int64))
-        own += np.bincount(sizes[rows], numbers, len(own)).astype(np.int64)
+        own += np.bincount(sizes[rows], numbers.sum(0), len(own)).astype(np.int64)
 
-    def _price(self, pricing, rows, sizes):
+    def _price(self, pricing, rows, allowed, sizes):
         """Check all strategies against the limits, then fully price strategies that could be among the best."""
         places, count = _same_limits(pricing, rows)
         fits, left, out = pricing.fitting(Block(pricing.evaluated, rows[firsts(places, count)]))
         for name, numbers in out.items():
-            self._reject(sizes, name, rows, numbers[places])
-        self.counts += np.bincount(sizes[rows], left[places], len(self.counts)).astype(np.int64)
+            self._reject(sizes, name, pricing.sheet.cases, rows, numbers[:, places] * allowed)
+        number = (left[:, places] * allowed).sum(0)
+        self.counts += np.bincount(sizes[rows], number, len(self.counts)).astype(np.int64)
+        allowed = allowed.reshape(len(allowed), *(1,) * len(pricing.plan.shape), -1)
         could = fits.any(tuple(range(fits.ndim - 1)))[places]
         if not self.one.is_rising:
             # the bound is NaN if a letter has no value; such rows are kept
-            least = Block(pricing.evaluated, rows).value(pricing.sheet.least)
-            could &= ~(least * _ROUNDING > self.least[sizes[rows]])
+            least = np.atleast_1d(Block(pricing.evaluated, rows).value(pricing.sheet.least))
+            could &= (~(least * _ROUNDING > self.least[sizes[rows]])).any(tuple(range(least.ndim - 1)))
         could = np.flatnonzero(could)
         for part in pricing.slices(len(could)):
             own = could[part]
-            self._enter(pricing, Block(pricing.evaluated, rows[own]), fits[..., places[own]], sizes[rows[own]])
+            fine = fits[..., places[own]] & allowed[..., own]
+            self._enter(pricing, Block(pricing.evaluated, rows[own]), fine, sizes[rows[own]])
 
     def _enter(self, pricing, block, fits, sizes):
         """Keep the strategies of a block that may be among the best."""

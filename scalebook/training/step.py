@@ -21,13 +21,13 @@ from scalebook.language.building import uncollected
 from scalebook.language.guide import Guided
 from scalebook.language.notation import nearest
 from scalebook.language.renamed import renamed
-from scalebook.language.row import Call, Cell, quantity
+from scalebook.language.row import Call, Cell, gather, quantity
 from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels, systolic
 from scalebook.machine.collectives import collective
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.search.arguments import one_number
-from scalebook.tables import accelerators, models, precisions
+from scalebook.tables import Framework, accelerators, models, precisions
 from scalebook.training import assumptions, host, parts, totals
 from scalebook.training.block_costs import block_formulas
 from scalebook.training.contention import bandwidth_formulas
@@ -293,6 +293,13 @@ class Training(Guided):
         return self._plan(knowns, letters, defaults)
 
     def _plan(self, knowns, letters, defaults) -> Planned:
+        strategy, blocks, more, known = self._asked(knowns, letters, defaults)
+        more = [f for f in more if f.letter not in known]
+        sheet = with_first(training_sheet(*blocks, strategy, *more), strategy.schedule, known)
+        return Planned(sheet, strategy, *blocks)
+
+    def _asked(self, knowns, letters, defaults) -> tuple[Strategy, tuple, list[Formula], set[str]]:
+        """Return a call's strategy, the model's blocks, formulas for what is known, and that; take words from letters."""
         for said in ("framework", "mtp_blocks"):  # already in the rows
             letters.pop(said, None)
         words = defaults | {k: letters.pop(k) for k in list(letters) if k in WORDS}
@@ -321,15 +328,27 @@ class Training(Guided):
             kernels.wide_efficiency,
             *_measured(model, letters, known),
         ]
-        more = [f for f in more if f.letter not in known]
-        sheet = with_first(training_sheet(*blocks, strategy, *more), strategy.schedule, known)
-        return Planned(sheet, strategy, *blocks)
+        return strategy, blocks, more, known
 
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
         """Return the sheet for a call, the rows to call it with, and the inputs that are numbers."""
         letters = dict(letters)
         knowns, defaults = settled(knowns, letters)
         return self._called(self._plan(knowns, letters, defaults).sheet, knowns, letters)
+
+    def kind(self, knowns: tuple, letters: Mapping) -> tuple[tuple, Sheet, dict[str, Cell]]:
+        """Return a key that calls with the same formulas share, their sheet, and all that this call knows.
+
+        The sheet has default formulas of known letters too.
+        """
+        letters = dict(letters)
+        knowns, defaults = settled(knowns, letters)
+        strategy, blocks, more, known = self._asked(knowns, letters, defaults)
+        more = [f for f in more if f.letter not in known or f in assumptions.MEASURED]
+        own = tuple(sorted(known & {"first_blocks", "last_blocks", "stage_blocks"}))
+        sheet = with_first(training_sheet(*blocks, strategy, *more), strategy.schedule, known)
+        _, rows, letters = self._called(sheet, knowns, letters)
+        return (strategy, *blocks, *more, own), sheet, gather(rows, letters)
 
     def _called(self, sheet, knowns, letters):
         known = {n for row in knowns if isinstance(row, Mapping) for n in row} | letters.keys()
@@ -341,7 +360,7 @@ class Training(Guided):
         device = next((row for row in knowns if isinstance(row, Mapping) and "peak_flops" in row), {})
         if _product_bits(device) < 5 and "quantized_bits" in used:  # including shared scales
             letters.setdefault("quantized_bits", 4)
-        usual = {n: x for n, x in default_letters_at(_product_bits(device)).items() if n not in known and n in used}
+        usual = {n: x for n, x in default_letters_at(_product_bits(device)).items() if n not in known}
         if "dp" in sheet.inputs and "dp" not in known:  # neither dp nor devices was given
             usual["dp"] = Cell(1.0, "usual")
         letters = {n: v for n, v in letters.items() if n in used or not (n in OFFLOADS or _is_usual(n, v))}

@@ -1,0 +1,329 @@
+"""Write the formulas of all strategies of a search as one plan, one sheet for all strategies with the same formulas.
+
+A case is one of the problems priced together (a device) with one combination of options (a framework).  Cases with the
+same formulas differ only in numbers, so their sheet has an array of a number of each.
+"""
+
+import math
+import pickle
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from scalebook.language import Formula, symbol
+from scalebook.language import Sheet as FormulaSheet
+from scalebook.language.domain import Condition
+from scalebook.language.notation import nearest
+from scalebook.language.row import gather
+
+from .bounds import least_of
+from .plan import Mixed, Plan
+from .problem import CASES, Problem
+
+__all__ = ["Planned", "PlannedSheet", "built", "planned_for"]
+
+
+def _told(problem: Problem, words: dict, offload: bool) -> dict:
+    """Return what to pass to the searched thing by keyword: 1 for each letter that has columns or axes."""
+    told = dict.fromkeys([*problem.letters, *problem.space.layout], 1.0) | problem.fixed
+    return told | words | ({"offload": offload} if problem.space.offloads else {})
+
+
+def _called(problem: Problem, words: dict, offload: bool):
+    """Return the sheet for one combination of options, the rows to call it with, and all known inputs as cells."""
+    # pass formulas too: a letter that one of them gives gets no default
+    sheet, knowns, told = problem.sheet.sheet(problem.knowns, _told(problem, words, offload))
+    knowns = tuple(x for x in knowns if not isinstance(x, Formula))
+    return sheet, knowns, gather(knowns, told)
+
+
+def built(problem: Problem, words: dict, offload: bool) -> "_Built":
+    """Return the formulas that a search needs for one combination of options, in order, and the constant inputs.
+
+    Raises TypeError for inputs that the formulas need and nobody gave.
+    """
+    space = problem.space
+    searched = [*problem.letters, *space.layout, *space.follows, *space.solved]
+    swapped = [x for x in problem.knowns if isinstance(x, Formula)]
+    sheet, knowns, cells = _called(problem, words, offload)
+    formulas = (sheet.using(*swapped) if swapped else sheet).formulas
+    given = {*cells, *searched}
+    todo = [x for x in problem.axes if x not in given]
+    if stray := [x for x in todo if x not in formulas]:
+        raise TypeError(f"{sheet.name} gives no {stray[0]} to be sought; {nearest(stray[0], formulas)}")
+    todo += [x for x in (space.solve[1] if space.solve else ()) if x not in given]
+    # Default limits may be missing: without offloading there is no offloaded memory.
+    usual = {x.split()[0] for x in space.limits}
+    for letter, bound in ((x.letter, x.bound) for x in problem.limits):
+        if letter in formulas or letter in given:
+            todo += [x for x in (letter, bound) if isinstance(x, str) and x not in given]
+        elif letter not in usual:
+            raise TypeError(f"{sheet.name} has no {letter} to be limited; {nearest(letter, formulas)}")
+    needed, used = set(), set()
+    while todo:
+        name = todo.pop()
+        if name not in needed:
+            needed.add(name)
+            if name in formulas:
+                used.update(formulas[name].inputs)
+                todo += [x for x in formulas[name].inputs if x not in given]
+    if lacking := sorted(needed - formulas.keys()):
+        rest = f"give {lacking[0]}=...{_idle(knowns, formulas, sheet)}"
+        raise TypeError(f"this search needs {', '.join(lacking)}: {rest}")
+    used.update(problem.axes, *((x.letter, x.bound) for x in problem.limits))
+    constants = {n: c.value for n, c in cells.items() if n in used and n not in searched and np.ndim(c.value) == 0}
+    return _Built({n: f for n, f in formulas.items() if n in needed}, constants)
+
+
+class _Built(NamedTuple):
+    formulas: dict[str, Formula]
+    constants: dict[str, float]
+
+    @property
+    def conditions(self) -> list[tuple[Formula, Condition]]:
+        """The conditions under which the formulas hold, each with its formula."""
+        return [(f, x) for f in self.formulas.values() for x in f.domain]
+
+
+def _idle(knowns, formulas, sheet) -> str:
+    """Name the rows that the sheet does not use, as the end of a sentence about missing letters."""
+    rows = (x for x in knowns if len(x) and not any(n in formulas or n in sheet.inputs for n in x))
+    return "".join(f"; {getattr(x, 'name', 'a row')}, given by position, has only {', '.join(x)}" for x in rows)
+
+
+class Case(NamedTuple):
+    """A combination of options, by its number (`place`), of one of the problems priced together."""
+
+    problem: int
+    place: int
+    cells: Mapping[str, float]  # the known inputs
+
+
+class PlannedSheet(NamedTuple):
+    """The sheet of several cases, as places in a plan."""
+
+    cases: list[Case]
+    words: dict  # of the first case
+    letters: dict[str, int]
+    conditions: list[tuple[str, Condition | str, dict[str, int]]]  # a str is a letter that must have its sign
+    last: list[int]  # places that no later sheet needs
+    least: int | None  # place of a lower bound of the objective that depends on no axis, for a sweep
+
+    @property
+    def problems(self) -> list[int]:
+        """The number of each case's problem."""
+        return [x.problem for x in self.cases]
+
+
+def _kinds(problem: Problem, combinations: list[tuple[int, dict]]) -> list[tuple[list[Case], FormulaSheet | None]]:
+    """Group the cases that have the same formulas, and return each group with its sheet; None for a case alone."""
+    found: dict[tuple, tuple[list[Case], FormulaSheet | None]] = {}
+    for i, x in enumerate(problem.each):
+        known: dict[tuple, tuple] = {}
+        for place, words in combinations:
+            judged = problem.judged_by(words)
+            if not hasattr(x.sheet, "kind") or x.space.solve:
+                found[judged, i, place] = [Case(i, place, {})], None
+                continue
+            free = tuple(y for n, y in words.items() if n not in problem.judged)
+            told = _told(x, words, x.offloads(x.letters))
+            if free not in known:
+                kind, _, cells = x.sheet.kind(x.knowns, told)
+                known[free] = kind, {n: c.value for n, c in cells.items()}
+            kind, cells = known[free]
+            if (judged, kind) not in found:
+                found[judged, kind] = [], x.sheet.kind(x.knowns, told)[1]
+            found[judged, kind][0].append(Case(i, place, cells))
+    return list(found.values())
+
+
+class _Cells:
+    """The numbers that several cases know, by letter, as arrays that are NaN where a case does not know it."""
+
+    def __init__(self, cases: list[Case]):
+        self._cases, self._columns = cases, {}
+
+    def __call__(self, name: str) -> np.ndarray:
+        if name not in self._columns:
+            self._columns[name] = np.array([x.cells.get(name, np.nan) for x in self._cases], float)
+        return self._columns[name]
+
+
+class Planned:
+    """A search problem compiled: formulas of all combinations of options as one list of operations.
+
+    If `has_bounds`, the plan also has a lower bound of the objective for each combination.
+    """
+
+    @property
+    def has_cases(self) -> bool:
+        """Return True if some sheet has several cases."""
+        return any(len(x.cases) > 1 for x in self.sheets)
+
+    lacking: dict[int, TypeError]  # of problems that lack a letter, which have no sheets
+
+    def __init__(self, problem: Problem, combinations: list[tuple[int, dict]], has_bounds: bool = False):
+        space, axes = problem.space, {n: problem.letters[n] for n in problem.on_axes}
+        self.plan, self.problem, self.has_bounds = Plan(problem.columned, axes, space.solved), problem, has_bounds
+        self.sheets, self.lacking, self._words, self._cells = [], {}, dict(combinations), {}
+        for bound in (x.bound for x in problem.limits if not isinstance(x.bound, str)):
+            self.plan.constant(bound)  # now, because the plan cannot change during evaluation
+        for cases, sheet in _kinds(problem, combinations):
+            self._kind(cases, sheet)
+        seen: set[int] = set()
+        for sheet in reversed(self.sheets):
+            sheet.last.extend(self.plan.above(_ends(problem, sheet), seen.__contains__))
+            seen.update(sheet.last)
+
+    def _kind(self, cases: list[Case], sheet) -> None:
+        """Add the sheets of cases with the same formulas; of each alone if it lacks a letter, or a condition fails."""
+        if len(cases) == 1:
+            return self._alone(cases[0])
+        try:
+            same = tuple(id(x.cells) for x in cases)  # other options of the same cases know the same
+            cells = self._cells.setdefault(same, _Cells(cases))
+            columns, left, is_alone, keys = self._settled(sheet, cells, len(cases))
+        except Mixed as mixed:
+            return [self._kind(x, sheet) for x in _parts(cases, mixed)]
+        parts: dict[tuple, list[int]] = {}
+        for i, key in enumerate(zip(*keys, strict=True) if keys else [()] * len(cases)):
+            if is_alone[i]:
+                self._alone(cases[i])
+            else:
+                parts.setdefault(key, []).append(i)
+        for part in parts.values():
+            own = self._built(cases[part[0]])
+            formulas = {n: f for n, f in own.formulas.items() if n in left}
+            used = (_limited(self.problem) & (own.constants.keys() | own.formulas.keys())).union(
+                *(f.inputs for f in formulas.values())
+            )
+            values = {n: columns[n][part] for n in used & columns.keys() - formulas.keys()}
+            lacks = np.isnan([*values.values()]).any(0)
+            for i, x in zip(part, lacks, strict=True):
+                if x:
+                    self._alone(cases[i])
+            own = _Built(formulas, {n: x[~lacks] for n, x in values.items()})
+            self._enter([cases[i] for i, x in zip(part, lacks, strict=True) if not x], own)
+        return None
+
+    def _settled(self, sheet, cells, number):
+        """Compute what depends on no column for all cases of a kind.
+
+        Return values by letter; the formulas that are left; which cases must be planned alone; and marks by which the
+        others differ: whether a case knows a letter that others compute by one of the formulas left.
+        """
+        columns, left, alone, keys = {}, {}, np.zeros(number, bool), []
+        searched = {*self.problem.letters, *self.plan.letters}
+        places: dict[str, int] = {}
+
+        def known(name):
+            columns[name] = cells(name)
+            places[name] = self.plan.constant(columns[name])
+
+        for name in _limited(self.problem) - sheet.formulas.keys() - searched:
+            known(name)
+            keys.append(~np.isnan(columns[name]))
+        for name, f in sheet.formulas.items():
+            for x in f.inputs:
+                if x not in columns and x not in left and x not in searched:
+                    known(x)
+            if name in searched:
+                continue
+            told = ~np.isnan(cells(name))
+            if all(x in columns for x in f.inputs) and not told.all():
+                value = np.broadcast_to(self.plan.values[self.plan.add(f.rhs, places)].reshape(-1), number)
+                values = {n: columns[n] for n in f.inputs} | {name: value}
+                for x in f.domain:
+                    alone |= ~x.holds(values) & ~told
+                columns[name] = np.where(told, cells(name), value)
+                places[name] = self.plan.constant(columns[name])
+            elif told.all():
+                known(name)
+            else:
+                left[name] = f
+                if told.any():
+                    keys.append(told)
+                    columns[name] = cells(name)
+        return columns, left, alone, keys
+
+    def _built(self, case: Case) -> "_Built":
+        problem = self.problem.each[case.problem]
+        return built(problem, self._words[case.place], problem.offloads(problem.letters))
+
+    def _alone(self, case: Case) -> None:
+        try:
+            self._enter([case], self._built(case))
+        except TypeError as error:
+            self.lacking.setdefault(case.problem, error)
+
+    def _enter(self, cases: list[Case], own: "_Built") -> None:
+        """Add the sheet of some cases, or, if they need different operations, the sheets of each part of them."""
+        if not cases:
+            return None
+        try:
+            sheet = self._sheet(cases, own)
+        except Mixed as mixed:
+            parts = _parts(range(len(cases)), mixed)
+        else:
+            most = max(1, CASES // math.prod(self.plan.shape))
+            if len(cases) <= most:
+                return self.sheets.append(sheet)
+            parts = [range(x, min(x + most, len(cases))) for x in range(0, len(cases), most)]
+        for part in map(list, parts):
+            columns = {n: x[part] for n, x in own.constants.items()}
+            self._enter([cases[i] for i in part], _Built(own.formulas, columns))
+        return None
+
+    def _sheet(self, cases, own) -> PlannedSheet:
+        letters = {n: self.plan.constant(x) for n, x in own.constants.items()} | self.plan.letters
+        given, conditions = set(letters), []
+        for name, f in own.formulas.items():
+            if name not in given:
+                letters[name] = self.plan.add(f.rhs, letters)
+        for name, f in own.formulas.items():
+            for x in f.domain:
+                conditions.append((f"{f.name} holds for {x.words}", x, {n: letters[n] for n in x.letters}))
+            if self.problem.space.is_signed:
+                conditions.append((f"{name} has a value", name, {name: letters[name]}))
+        aim = symbol(self.problem.axes[0])
+        least = least_of(self.plan, aim, own.formulas, letters) if self.has_bounds else None
+        return PlannedSheet(cases, self._words[cases[0].place], letters, conditions, [], least)
+
+
+def _parts(cases, mixed: Mixed) -> list[list]:
+    """Split cases into those that need one kind of operations and those that need the other."""
+    holds = np.ravel(mixed.holds)
+    return [[x for x, is_own in zip(cases, part, strict=True) if is_own] for part in (holds, ~holds)]
+
+
+def _limited(problem: Problem) -> set[str]:
+    """Return the letters of the objectives, the solver and the limits."""
+    ends = {*problem.axes, *(problem.space.solve[1] if problem.space.solve else ())}
+    return ends | {x for y in problem.limits for x in (y.letter, y.bound) if isinstance(x, str)}
+
+
+def _ends(problem: Problem, sheet: PlannedSheet) -> set[int]:
+    """Return the places of a sheet's results."""
+    ends = {sheet.letters[x] for x in _limited(problem) if x in sheet.letters}
+    ends |= {x for _, _, places in sheet.conditions for x in places.values()}
+    return ends | (set() if sheet.least is None else {sheet.least})
+
+
+_PLANS: dict[bytes, Planned] = {}
+
+
+def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None) -> Planned:
+    """Return the `Planned` of a task.  A second task with the same problem (or the same `of`, if given) reuses it.
+
+    So does a task with another number of devices, because a layout has that number as a column.
+    """
+    letters = {n: x for n, x in problem.letters.items() if n not in problem.space.layout}
+    fixed = {n: x for n, x in problem.fixed.items() if n not in problem.columned}
+    knowns = [x.knowns for x in problem.each]
+    known = problem.sheet, knowns, letters, fixed, problem.columned, problem.axes, problem.limits
+    key = pickle.dumps((known if of is None else of, combinations))
+    if key not in _PLANS:
+        _PLANS.clear()
+        _PLANS[key] = Planned(problem, combinations, has_bounds=of is not None)
+    return _PLANS[key]
