@@ -123,6 +123,7 @@ class Execution(Row):
         self.choices, self.datatype = choices, datatype
 
 
+@checked
 def execution(document, name: str = "execution") -> Execution:
     """Read a strategy from the path of Calculon's execution JSON, or a dict: tp, pp, dp, chunks, batch, and options.
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from scalebook.inference.capacity import LONG, valued
 from scalebook.language import Row, Sheet, show
+from scalebook.language.notation import quoted
 from scalebook.language.row import quantity
 from scalebook.language.rules import not_whole
 from scalebook.search import search
@@ -315,7 +316,7 @@ def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
         )
     for name, x in (("devices", devices), *targets):
         if x is not None and not isinstance(quantity(name, x), float):
-            raise TypeError(f"{name} is the most that may be, and so one number, not {x!r}")
+            raise TypeError(f"{name} is the most that may be, and so one number, not {quoted(x)}")
     if devices is not None:
         devices = quantity("devices", devices)
         if said := not_whole("devices", devices):

@@ -272,8 +272,11 @@ class Formula:
     def text(self, numbers: dict[str, str] | None = None) -> str:
         """The right-hand side as text, with the texts of `numbers` in place of inputs."""
 
+        if not isinstance(numbers, Mapping | None):
+            raise TypeError(f"numbers holds a text for each letter, such as {{'batch': '8'}}, not {quoted(numbers)}")
+
         def put(word):
-            number = (numbers or {}).get(word, word)
+            number = str((numbers or {}).get(word, word))
             return number if number.replace(".", "").isalnum() or number == word else f"({number})"
 
         text = words_in(self._text, put)

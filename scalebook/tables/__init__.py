@@ -17,7 +17,7 @@ from types import MappingProxyType
 from scalebook.language import NOTATION
 from scalebook.language.arguments import checked
 from scalebook.language.interval import SPREADS
-from scalebook.language.notation import either, quoted, word
+from scalebook.language.notation import either, listed, quoted, word
 from scalebook.language.row import Cell, Row, quantity
 from scalebook.language.sources import SOURCES, cite
 from scalebook.language.stanzas import Stanzas
@@ -117,7 +117,7 @@ def efficiencies_of(device: str) -> dict[str, Row]:
     >>> efficiencies_of("b200")["bf16"].efficiency_typical
     0.6
     """
-    return {row.precision: row for row in _table("efficiencies")._naming(f'device = "{device}"')}
+    return {row.precision: row for row in _table("efficiencies")._naming(f'device = "{word(device, "a device")}"')}
 
 
 def _model(key, cells):
@@ -159,7 +159,7 @@ def libraries_on(device: Row) -> tuple[str, ...]:
 
 def cells_of_libraries(device: Row, names: Iterable[str]) -> Mapping[str, Cell]:
     """Return what libraries change of a device's row: cells by name. A later library overrides an earlier one."""
-    return _cells_of_libraries(*_of(device), tuple(names))
+    return _cells_of_libraries(*_of(device), tuple(word(x, "a library") for x in listed(names, "a library")))
 
 
 @cache
