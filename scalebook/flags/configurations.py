@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -211,6 +212,8 @@ def write(strategy, framework: str = "megatron", layers: int | None = None, **le
     if stray := [x for x in wanted if x not in _LETTERS and x not in WORDS and x != "precision"]:
         raise TypeError(f"a strategy has no letter {quoted(stray[0])}; {nearest(stray[0], [*_LETTERS, *WORDS])}")
     wanted = {x: getattr(y, "name", _plain(y)) for x, y in wanted.items()}
+    if odd := [x for x, y in wanted.items() if not isinstance(y, Real | str | None) and x != "recompute"]:
+        raise TypeError(f"{odd[0]} of a strategy is one number or word, not {quoted(wanted[odd[0]])}")
     found = _simple(table, wanted)
     if "recompute" in wanted:
         named = wanted["recompute"] = WORDS["recompute"].value(wanted["recompute"])  # modules in one order

@@ -280,7 +280,7 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
     if tpot_p99 is not None:
         tail = {} if tpot_tail is None else {"tpot_tail": tpot_tail}
         targets.append(tpot_within_tail(*asked.rows, tpot_p99=tpot_p99, **tail))
-    if any(map(np.ndim, targets)):
+    if not all(isinstance(x, float) for x in targets):
         raise TypeError("offline is of one batch: give tpot one value, and ask for each in turn")
     full = asked.within(float(min(targets)), most) if targets else most
     left = asked.priced("whole_generations", "last_batch", full_batch=full)

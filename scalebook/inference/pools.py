@@ -106,7 +106,9 @@ class _Layouts:
         self.size, self.group = len(self.columns["tp"]), self.columns["tp"] * self.columns["attention_dp"]
         self.link = letters.get("link_bandwidth") and quantity("link_bandwidth", letters["link_bandwidth"])
         if not self.link:
-            self.link = self.columns["tp"] * self.known["scaleout_bandwidth"] * self.known["far_efficiency"]
+            with np.errstate(over="ignore"):
+                link = self.columns["tp"] * self.known["scaleout_bandwidth"] * self.known["far_efficiency"]
+            self.link = quantity("link_bandwidth", link)
         self.link = np.broadcast_to(self.link, self.size)
 
     def _keep(self, holds):

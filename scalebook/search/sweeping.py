@@ -107,7 +107,9 @@ def sweep(
     check_executor(executor)
     devices = devices.tolist() if isinstance(devices, np.ndarray) else devices
     if not isinstance(devices, Iterable) or isinstance(devices, str):
-        raise TypeError(f"a sweep has several sizes, as in devices=range(8, 1025, 8), not devices={quoted(devices)}")
+        raise TypeError(
+            f"a sweep goes over several sizes, as in devices=range(8, 99, 8), not devices={quoted(devices)}"
+        )
     sizes = list(dict.fromkeys(one_number("devices", x) for x in devices))
     if not sizes:
         raise ValueError("devices has no values to sweep: give at least one, as in devices=range(8, 1025, 8)")
