@@ -67,7 +67,7 @@ MORE = """
 >>> given, machine = execution(library.example), library.systems["a100_80g"]
 >>> execution(library.example)
 >>> system(json.loads(files("scalebook.calculon").joinpath("systems.json").read_text())["a100_80g"])
->>> shape("gpt3-175B"), priced("gpt3-175B", library.example, "a100_80g")
+>>> shape("gpt3-175B"), priced(library.models["gpt3-175B"], library.example, machine)
 >>> machine.tables(given), machine.all_tables("float16"), machine.letters("float16"), machine.row(given)
 >>> chosen = calculator(ridge_intensity, device=accelerators)
 >>> chosen.choose(device="h100")

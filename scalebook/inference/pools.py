@@ -134,7 +134,7 @@ class _Layouts:
 
         most = most_users(at, (self.size,), {"token_time": tpot} if tpot else {})
         fits = self.at("token_time", most) <= (tpot or np.inf)
-        copies = np.ceil(rate * output * self.at("token_time", most) / most)
+        copies = np.minimum(np.ceil(rate * output * self.at("token_time", most) / most), 2.0**53)
 
         def above(users, places):
             return users - rate * output * self.at("token_time", users, places, copies[places])

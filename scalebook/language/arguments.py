@@ -69,5 +69,6 @@ def _misfit(function: Callable, args: tuple, letters: dict) -> str:
     lacks = [x.name for x in own if x.default is x.empty and x.name in named]
     if lacks := [x for x in lacks if x not in (*placed[: len(args)], *letters)]:
         return f"{name} needs {either(lacks).replace(' or ', ' and ')}: give {lacks[0]}=..."
-    strange = next(x for x in (*args, *letters.values()) if not isinstance(x, Hashable) or x.__hash__ is None)
+    given = [*args, *letters.values()]
+    strange = next((x for x in given if not isinstance(x, Hashable) or x.__hash__ is None), given[0])
     return f"{name} does not take {quoted(strange)}: give one number, or one word"

@@ -292,7 +292,7 @@ class Result:
     @checked
     def worst(self, n: Integral = 5) -> list[dict]:
         """Return the n rows with the largest errors, largest first, with `predicted`, `measured` and `error`."""
-        order = np.argsort(-np.abs(self.errors))[:n]
+        order = np.argsort(-np.abs(self.errors))[: int(n)]
         columns = {"predicted": self.predicted, "measured": self.measured, "error": self.errors}
         return [self.rows[i] | {name: float(column[i]) for name, column in columns.items()} for i in order]
 

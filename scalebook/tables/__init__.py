@@ -242,7 +242,8 @@ class Accelerators(Table):
     def read(self, path, key: str | None = None) -> Device:
         """Read a device of your own from a TOML file, as `python -m scalebook.measure --save` writes it.
 
-        If the file has several stanzas, `key` names one. Raises TypeError for anything but a path, ValueError if the
+        What the file leaves out and a question may need is assumed from comparable devices, as in the table. If the
+        file has several stanzas, `key` names one. Raises TypeError for anything but a path, ValueError if the
         file cannot be read, is broken or lacks a cell that every device has, and LookupError for an unknown key.
 
         >>> from scalebook.measure import OWN
@@ -273,7 +274,7 @@ class Accelerators(Table):
         if lacking or not peaks:
             wanted = [*lacking, *([] if peaks else ["a peak, such as peak_bf16"])]
             raise ValueError(f"{path}, [{name}] lacks {', '.join(wanted)}; {how}")
-        return device
+        return _table("accelerators")._rows.completed(device)
 
 
 _TABLES = {

@@ -144,10 +144,14 @@ class Rows(Mapping):
     def __getitem__(self, key):
         with _LOCK:
             if key not in self._whole:
-                self._whole[key] = made = self._made(key)
-                if self._complete:
-                    self._complete(made, lambda: [self._made(x) for x in self.stanzas])
+                self._whole[key] = self.completed(self._made(key))
         return self._whole[key]
+
+    def completed(self, row: Row) -> Row:
+        """Return a row, of this file or of a reader's, with the cells that follow from the rows of this file."""
+        if self._complete:
+            self._complete(row, lambda: [self._made(x) for x in self.stanzas])
+        return row
 
     def _made(self, key):
         if key not in self._own:
