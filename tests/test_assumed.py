@@ -47,7 +47,7 @@ def test_a_readers_own_device_is_completed_as_one_of_the_table_is(peak, tmp_path
     assert {n for n, x in device.cells.items() if x.is_assumed} == FILLED | {"peak_flops"} - {*device.published}
     assert all(device.cells[n].low <= device[n] <= device.cells[n].high for n in FILLED)
     assert all(np.isfinite(found := ask(device)) and found > 0 for ask in QUESTIONS.values())
-    (path := tmp_path / "other.toml").write_text(path.read_text("utf-8").replace(peak, "peak_fp32"), "utf-8")
+    path.write_text(path.read_text("utf-8").replace(peak, "peak_fp32"), "utf-8")
     assert "peak_flops" not in accelerators.read(path)  # in proportion to no peak that is stated
 
 
