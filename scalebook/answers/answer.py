@@ -196,7 +196,8 @@ def _plain(value):
 def _answer_as_dict(answer: Answer) -> dict[str, Any]:
     run, cost, costs = answer.run, answer.bill, {}
     if cost:
-        costs = {n: cost.row[n] for n in ("train_time", "device_hours", "goodput", "run_energy") if n in cost.row}
+        known = {**run, **cost.row}
+        costs = {n: known[n] for n in ("run_time", "train_time", "device_hours", "goodput", "run_energy") if n in known}
     rates = ("train_rate", "device_rate", "million_cost")
     costs |= {n: run[n] for n in rates if n in run} | {"prices": [x._asdict() for x in cost.prices] if cost else []}
     return {

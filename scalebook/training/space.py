@@ -105,7 +105,7 @@ TRAINING = Space(
     rules=RULES,
     limits=("memory <= hbm_capacity", "offload_memory <= host_capacity"),
     margins=("memory",),
-    shown=("train_time", "train_cost", "run_energy", "train_rate"),
+    shown=("run_time", "run_cost", "run_energy", "train_rate"),
     reason=reason,
     axes=("step_time", "memory"),
     letters=DEFAULT_LETTERS,
