@@ -7,8 +7,8 @@ from .walls import run_flops
 
 __all__ = [
     "carbon_of_run", "device_hours_of_arithmetic", "device_hours_with_failures", "device_power_of_system",
-    "mfu_of_hours", "power_hour_of_device", "price_hour_owned", "run_bill", "run_costs", "run_energy_of_hours",
-    "run_cost_of_hours", "run_time_of_hours",
+    "mfu_of_hours", "power_hour_of_device", "price_hour_owned", "run_bill", "run_cost_of_hours", "run_costs",
+    "run_energy_of_hours", "run_time_of_hours",
 ]  # fmt: skip
 
 
