@@ -124,14 +124,9 @@ def second_half(choices: Choices, tables: Tables, mended: Iterable[str] = ()) ->
     Some options may be symbols (see `cases`), so that one sheet covers several.
     """
     rest = replace(
-        choices,
-        recompute="full" if choices.recompute == "full" else "none",
-        overlap="none",
-        fused=False,
-        attention="multihead",
-        gather_again=False,
-        exchange="ar" if choices.exchange == "ar" else "rs_ag",
-    )
+        choices, recompute="full" if choices.recompute == "full" else "none", overlap="none", fused=False,
+        attention="multihead", gather_again=False, exchange="ar" if choices.exchange == "ar" else "rs_ag",
+    )  # fmt: skip
     return _other_half(rest, replace(tables, near=(), matrix=(), vector=()), _concerned(choices, mended))
 
 

@@ -23,11 +23,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 # What a parameter with this annotation takes, in words
 _KINDS = {
-    str: "a text",
-    Integral: "a whole number",
-    Row: "a row, such as the result of training_step",
+    str: "a text", Integral: "a whole number", Row: "a row, such as the result of training_step",
     Mapping: "a row of a table, or a mapping",
-}
+}  # fmt: skip
 _ONE = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
