@@ -75,7 +75,7 @@ class Answer:
         is_named = any(isinstance(x, Engine) for x in call.knowns)
         said = ({} if is_named else {"engine": getattr(call.thing, "engine", None)}) | call.letters
         own += [f"{n} {getattr(said[n], 'name', said[n])}" for n in ("framework", "engine") if said.get(n)]
-        own += ["no framework named"] if self.run.between is not None else []
+        own += ["no framework named"] if self.run.between is not None and self.letter == "step_time" else []
         return f"{call.thing.name}: {', '.join(own)}, {self.run.devices:,.0f} device{'s' * (self.run.devices > 1)}"
 
     def lines(self) -> list[tuple[str, str]]:

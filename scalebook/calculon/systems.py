@@ -105,7 +105,9 @@ class System:
         last, ops = len(self.networks) - 1, [(x.ops,) for x in self.networks]
         for field, tier in zip(WAYS, given.choices.tiers, strict=True):
             if tier > last:
-                raise ValueError(f"{field} is {tier}, and {self.name} has networks 0 to {last}: one of these would do")
+                raise ValueError(
+                    f"{field} is {quoted(tier)}, and {self.name} has networks 0 to {last}: one of these would do"
+                )
         return self._tables(given.datatype, [ops[tier] for tier in given.choices.tiers])
 
     def all_tables(self, datatype: str) -> Tables:

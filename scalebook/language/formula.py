@@ -120,7 +120,11 @@ class Formula:
             said = f"needs every letter; it lacks {lacking or 'numbers'}"
             raise TypeError(f"{self.name} of an array ({', '.join(arrays)}) {said}")
         exact = {symbol(n): x if isinstance(x, sympy.Basic) else _exact(x) for n, x in values.items()}
-        return self._with(self.rhs.subs(exact, simultaneous=True), substituted(self.domain, exact, self.name))
+        try:
+            rhs = self.rhs.subs(exact, simultaneous=True)
+        except ValueError as error:  # a maximum of what is infinite
+            raise ValueError(f"{self.name} has no value with {quoted(values)} ({error})") from None
+        return self._with(rhs, substituted(self.domain, exact, self.name))
 
     def _value(self, values):
         if any(map(np.ndim, values.values())):

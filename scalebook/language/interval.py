@@ -263,7 +263,11 @@ def interval(
     is_open = row.between is not None and ends_of is usual_ends
     assumed = [names for names in groups if part.cells[names[0]].is_assumed]
     found = _between(row, letter, level, low, high, _ranked(letter, part, assumed, typical)) if is_open else None
-    return found or Interval(letter, low, typical, high, level, _ranked(letter, part, groups, typical))
+    ranked = _ranked(letter, part, groups, typical)
+    if is_open and (other := row.between.widest(letter)):  # holds what was not said
+        low, high = _plain(np.minimum(low, other.low)), _plain(np.maximum(high, other.high))
+        ranked = _shared([*ranked, other], typical)
+    return found or Interval(letter, low, typical, high, level, ranked)
 
 
 def _with_steps(row: Row, ends_of: Callable[[str, Cell], Ends | None]) -> Callable[[str, Cell], Ends | None]:
@@ -305,12 +309,16 @@ def _between(row: Row, letter: str, level: float, least, most, own: tuple[Cause,
     wider = _NORMAL.inv_cdf((1 + level) / 2) / -_NORMAL.inv_cdf(TAIL)
     low, high = typical * (low / typical) ** wider, typical * (high / typical) ** wider
     low, high = np.minimum(low, least), np.maximum(high, most)
-    moved = [(*x[:2], np.minimum(*x[2:]), np.maximum(*x[2:])) for x in row.between.causes(letter)]
-    moved += [(x.letter, x.origin, x.low, x.high) for x in own]
-    sizes = np.array([np.mean(((x[3] - x[2]) / typical) ** 2) for x in moved])
+    moved = [Cause(*x[:2], np.minimum(*x[2:]), np.maximum(*x[2:]), 0) for x in row.between.causes(letter)]
+    return Interval(letter, _plain(low), typical, _plain(high), level, _shared([*moved, *own], typical))
+
+
+def _shared(found: list[Cause], typical) -> tuple[Cause, ...]:
+    """Return causes with the share that each has of their spread, largest first."""
+    size = np.where(np.asarray(typical) == 0, 1, typical)
+    sizes = np.array([np.mean(((x.high - x.low) / size) ** 2) for x in found])
     shares = sizes / (sizes.sum() or 1)
-    found = (Cause(*x[:2], _plain(x[2]), _plain(x[3]), float(s)) for x, s in zip(moved, shares, strict=True))
-    return Interval(letter, _plain(low), typical, _plain(high), level, _by_share(found))
+    return _by_share(Cause(*x[:2], _plain(x[2]), _plain(x[3]), float(s)) for x, s in zip(found, shares, strict=True))
 
 
 def causes(row: Row, letter: str, ends_of: Callable[[str, Cell], Ends | None] = usual_ends) -> tuple[Cause, ...]:
@@ -328,14 +336,11 @@ def _ranked(letter, part, groups, typical) -> tuple[Cause, ...]:
         steps[i, 2 * i : 2 * i + 2] = -1, 1
     results = _evaluated(letter, part, dict(zip(groups, steps, strict=True)), np.shape(typical))
     alone = results.reshape(len(groups), 2, *np.shape(typical))
-    size = np.where(np.asarray(typical) == 0, 1, typical)
-    moved = np.array([np.mean(((x[1] - x[0]) / size) ** 2) for x in alone])
-    shares = moved / (moved.sum() or 1)
-    found = (
-        Cause(_named(names, letter), _origin(part.cells[names[0]]), _plain(np.minimum(*x)), _plain(np.maximum(*x)), s)
-        for names, x, s in zip(groups, alone, shares.tolist(), strict=True)
-    )
-    return _by_share(found)
+    found = [
+        Cause(_named(names, letter), _origin(part.cells[names[0]]), np.minimum(*x), np.maximum(*x), 0)
+        for names, x in zip(groups, alone, strict=True)
+    ]
+    return _shared(found, typical)
 
 
 def _by_share(found) -> tuple[Cause, ...]:

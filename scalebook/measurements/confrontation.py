@@ -157,8 +157,8 @@ class Confrontation:
         known = {row["row_id"] for row in whole if self.calibrates(row)}
         fitted = np.array([row["row_id"] in known for row in kept])
         predicted = priced.predicted
-        with np.errstate(over="ignore"):
-            far = np.flatnonzero(~np.isfinite(predicted / measured))
+        with np.errstate(all="ignore"):
+            far = np.flatnonzero(~np.isfinite([predicted / measured, measured / predicted]).all(0))
         if far.size:
             row = kept[far[0]]
             said = f"{predicted[far[0]]:g} is predicted, and {self.measured} is {quoted(row[self.measured])}"
