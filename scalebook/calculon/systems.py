@@ -213,14 +213,10 @@ def _network(document) -> Network:
         raise ValueError(f"{kind}: {said}")
     printed = _number(given, "bandwidth") * 1e9
     return Network(
-        printed * _number(given, "efficiency"),
-        _number(given, "latency", least=0),
-        int(_number(given, "size")),
-        given["must_be_filled"],
-        _number(given, "processor_usage", least=0),
-        tuple((op, float(scale), float(offset or 0)) for op, (scale, offset) in ops.items()),
-        printed,
-    )
+        printed * _number(given, "efficiency"), _number(given, "latency", least=0), int(_number(given, "size")),
+        given["must_be_filled"], _number(given, "processor_usage", least=0),
+        tuple((op, float(scale), float(offset or 0)) for op, (scale, offset) in ops.items()), printed,
+    )  # fmt: skip
 
 
 def _object(value, name):

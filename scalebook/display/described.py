@@ -259,14 +259,11 @@ class Described:
         drawn = bars(self.formulas, [answer, *limits, *also], limits, self.letter)
         names = [*main["inputs"], *self._beside(), *placed, *of_domains, *self.formulas, *self.inputs]
         words = dict(
-            outputs=[self._line_of(x) for x in [answer, *also]],
-            left=left,
-            right=right,
-            template=template,
+            outputs=[self._line_of(x) for x in [answer, *also]], left=left, right=right, template=template,
             units={n: self.letter(n).unit for n in names},
             letters={n: [self.letter(n).tex, self.letter(n).meaning] for n in dict.fromkeys([answer, *names])},
             name=self.choice["sheet"],
-        )
+        )  # fmt: skip
         if drawn:
             words["bars"] = drawn
         warned = [x[0] for x in self.choice["warn"]]

@@ -170,15 +170,10 @@ def remark(problem, rejected: Mapping[str, int]) -> str:
 
 
 SERVING = Space(
-    words={"engine": ENGINES, "exchange": EXCHANGES, "overlap": OVERLAPS},
-    usual=_searched,
-    letters=DEFAULT_LETTERS,
-    rules=RULES,
-    reason=reason,
-    is_signed=True,
-    wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None,
-    remark=remark,
-)
+    words={"engine": ENGINES, "exchange": EXCHANGES, "overlap": OVERLAPS}, usual=_searched, letters=DEFAULT_LETTERS,
+    rules=RULES, reason=reason, is_signed=True,
+    wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None, remark=remark,
+)  # fmt: skip
 
 
 class Step(Guided):
