@@ -152,7 +152,7 @@ def _count(name, text):
     try:
         return int(text) if name == "best" else float(text)
     except ValueError:
-        raise ValueError(f"{name} is a number of strategies, such as {name}=10, not {text!r}") from None
+        raise ValueError(f"{name} is a number of strategies, such as {name}=10, not {quoted(text)}") from None
 
 
 def _values(thing, name, text):

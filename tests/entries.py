@@ -18,11 +18,20 @@ from .support import MODULES
 display_module = importlib.import_module("scalebook.display.calculator")
 # Calls of what has no example of its own.
 MORE = """
->>> from scalebook import accelerators, models, calculator, confront, training_step, search
->>> from scalebook.inference import *
+>>> import json
+>>> from importlib.resources import files
+>>> from scalebook import accelerators, calculator, confront, flags, models, search, training_step
 >>> from scalebook.answers import *
+>>> from scalebook.block import model_active_params
 >>> from scalebook.calculon import *
->>> from scalebook.training import are_shared
+>>> from scalebook.calculon.sheet import priced
+>>> from scalebook.flags import first_formulas, number, text_of
+>>> from scalebook.inference import *
+>>> from scalebook.language import same
+>>> from scalebook.machine.roofline import ridge_intensity
+>>> from scalebook.measurements import find
+>>> from scalebook.tables import cells_of_libraries, libraries_on
+>>> from scalebook.training import useful_times
 >>> llama, h100 = models.llama3_8b, accelerators.h100
 >>> served = dict(users=8, prompt=1000, output=200)
 >>> row = serve(llama, h100, tp=1, engine="vllm", **served)
@@ -30,7 +39,6 @@ MORE = """
 >>> mixed_step(llama, h100, batch=8, context=4096, read_chunk=512)
 >>> serve.apart(llama, h100, devices=8, rate=4, prompt=1000, output=200, scaleout_bandwidth="50 GB/s")
 >>> run = training_step(llama, h100, devices=64, global_batch=128, seq=4096)
->>> [f(x) for f in (answer_of, all_changes, fits, quick_changes) for x in (row, run)]
 >>> answer_of(run), all_changes(run), fits(run), quick_changes(run)
 >>> run.to_dict(), run.states("tp"), row.to_dict()
 >>> run.answer.lines(), run.answer.text()
@@ -40,9 +48,29 @@ MORE = """
 >>> decoding.only("token_time"), decoding.using(decoding.formulas["token_time"]), decoding.formula("token_time")
 >>> known = dict(prompt=1000, output=200)
 >>> serve.capacity(llama, h100, tpot=0.1, **known), serve.offline(llama, h100, tpot=0.1, requests=100, **known)
+>>> serve.priced(llama, h100, tp=1, **served)
 >>> serve.static(llama, h100, batch=4, **known)
 >>> accelerators.having("hbm_bandwidth")
->>> confront("batch1_floor")
+>>> shown = confront("batch1_floor")
+>>> find("batch1_floor"), shown.of(shown.fitted), shown.worst(3), shown.record()
+>>> f = ridge_intensity
+>>> f.of(peak_flops=1e15), f.compose(f), f.typeset(), f.template(), f.text()
+>>> f.worked(peak_flops=1e15, hbm_bandwidth=1e12)
+>>> same("usual_seq", "seq", "context", "narayanan2021", "Sequence length if only the context is known.")
+>>> libraries_on(h100), cells_of_libraries(h100, ["cublas"]), model_active_params(llama)
+>>> decode_step(llama, h100, batch=8, context=4096)
+>>> useful_times(run), answer_letter(run), assumed(run, 3), nearest_fit(run)
+>>> megatron = flags.frameworks()["megatron"]
+>>> flag = megatron.find("tensor-model-parallel-size")
+>>> megatron.find("tensor-model-parallel-size"), flag.formulas(), flag.says(8)
+>>> first_formulas(), number("--micro-batch-size", 8), text_of(True)
+>>> given, machine = execution(library.example), library.systems["a100_80g"]
+>>> execution(library.example)
+>>> system(json.loads(files("scalebook.calculon").joinpath("systems.json").read_text())["a100_80g"])
+>>> shape("gpt3-175B"), priced(library.models["gpt3-175B"], library.example, machine)
+>>> machine.tables(given), machine.all_tables("float16"), machine.letters("float16"), machine.row(given)
+>>> chosen = calculator(ridge_intensity, device=accelerators)
+>>> chosen.choose(device="h100")
 """
 _PARSE = doctest.DocTestParser().get_examples
 _DEFINED = ast.Assign, ast.Import, ast.ImportFrom, ast.FunctionDef, ast.With, ast.For
@@ -58,7 +86,7 @@ def public():
             x = getattr(module, name)
             if isinstance(x, type):
                 own = {n: f for n, f in vars(x).items() if inspect.isfunction(f) and n[0] != "_"}
-                own = [f for f in own.values() if f.__module__.startswith("scalebook.") and "<" not in f.__name__]
+                own = [f for n, f in own.items() if f.__module__.startswith("scalebook.") and f.__name__ == n]
                 found |= {f.__qualname__: inspect.unwrap(f) for f in own}
             elif callable(x) and not isinstance(x, Formula) and type(x) is not Sheet:
                 found[f"{room}.{name}"] = inspect.unwrap(x)
@@ -83,12 +111,23 @@ def _sites():
     return found
 
 
-def _made(module, before, call):
-    """Return what an example calls, with its arguments, evaluated."""
-    names = dict(vars(module)) if module else {}
-    for line in before:
+def _defined(lines, known=()):
+    """Return the names that an example's lines define."""
+    names = dict(known)
+    for line in lines:
         kept = [x for x in line.body if isinstance(x, _DEFINED)]
         exec(compile(ast.Module(kept, []), "example", "exec"), names)
+    return names
+
+
+@cache
+def _more():
+    return _defined(ast.parse(x.source) for x in _PARSE(MORE))
+
+
+def _made(module, before, call):
+    """Return what an example calls, with its arguments, evaluated."""
+    names = _defined(before, vars(module)) if module else _more()
 
     def value(x):
         return eval(compile(ast.Expression(x), "example", "eval"), names)

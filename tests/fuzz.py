@@ -79,7 +79,7 @@ def _raised(error, is_keyword) -> str:
     said = str(error)
     if step is error.__traceback__.tb_next and isinstance(error, TypeError) and "() " in said and not is_keyword:
         return ""  # Python itself names the parameter of the entry's own signature
-    name = next((x.opname for x in dis.get_instructions(code) if x.offset == step.tb_lasti), "")
+    name = dis.opname[code.co_code[step.tb_lasti]]
     here = f"{code.co_filename.removeprefix(FOLDER + '/')}:{step.tb_lineno}"
     if not code.co_filename.startswith(FOLDER):
         frames, step = [], error.__traceback__

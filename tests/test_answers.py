@@ -121,8 +121,8 @@ def test_any_row_is_data():
 def test_a_bill_has_failures_rent_and_purchase():
     found = run("too large").answer.bill
     assert [x.kind for x in found.prices] == ["rented", "owned"] and found.prices[0].cost > found.prices[1].cost
-    assert found.row.train_time == pytest.approx(run("too large").train_time / found.row.goodput)
-    assert found.prices[0].cost == pytest.approx(run("too large").train_cost / found.row.goodput)
+    assert found.row.run_time == pytest.approx(run("too large").train_time / found.row.goodput)
+    assert found.prices[0].cost == found.row.run_cost == pytest.approx(run("too large").train_cost / found.row.goodput)
     assert 0.005 < 1 - found.row.goodput < 0.05 and "failures and checkpoints" in repr(found)
     often = bill(run("too large"), device_mtbf=found.row.device_mtbf / 10)
     assert 1 - often.row.goodput > 2 * (1 - found.row.goodput)

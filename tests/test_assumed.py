@@ -39,6 +39,18 @@ def test_an_assumed_cell_is_a_range_and_says_so(key):
         assert "assumed" in repr(device.why(letter)) and "eight in ten of them give" in cell.note
 
 
+@pytest.mark.parametrize("peak", ["peak_bf16", "peak_fp8"])
+def test_a_readers_own_device_is_completed_as_one_of_the_table_is(peak, tmp_path):
+    figures = f'{peak} = "500 TFLOP/s"\nhbm_capacity = "64 GB"\nhbm_bandwidth = "2 TB/s"\n'
+    (path := tmp_path / "mine.toml").write_text(f'[mine]\nsource = "scalebook-measure"\n{figures}', "utf-8")
+    device = accelerators.read(path)
+    assert {n for n, x in device.cells.items() if x.is_assumed} == FILLED | {"peak_flops"} - {*device.published}
+    assert all(device.cells[n].low <= device[n] <= device.cells[n].high for n in FILLED)
+    assert all(np.isfinite(found := ask(device)) and found > 0 for ask in QUESTIONS.values())
+    path.write_text(path.read_text("utf-8").replace(peak, "peak_fp32"), "utf-8")
+    assert "peak_flops" not in accelerators.read(path)  # in proportion to no peak that is stated
+
+
 def test_an_assumption_widens_the_interval_and_gives_way_to_what_is_given():
     device, asked = accelerators.mi325x, dict(users=16, **REQUEST)
     open_price = serve(MODEL, device, **asked).interval("million_cost")

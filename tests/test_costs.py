@@ -45,11 +45,11 @@ def test_cards_that_give_no_grid_use_the_mean_of_the_united_states(key):
 
 
 def test_what_deepseek_counts():
-    assert costs.train_cost_of_hours(runs.deepseek_v3) == runs.deepseek_v3.train_cost
+    assert costs.run_cost_of_hours(runs.deepseek_v3) == runs.deepseek_v3.run_cost
 
 
 def test_gpt3_took_as_long_as_published():
-    assert costs.train_time_of_hours(runs.gpt3_175b) / 86400 == pytest.approx(14.8)
+    assert costs.run_time_of_hours(runs.gpt3_175b) / 86400 == pytest.approx(14.8)
 
 
 @pytest.mark.parametrize(("name", "key"), [("cheap", "llama1_65b"), ("usual", "llama3_405b"), ("dear", "gpt3_175b")])
@@ -71,9 +71,9 @@ def test_owned_is_cheaper_than_listed_and_electricity_is_the_small_part():
 
 
 def test_a_budget_is_spent_to_the_last_dollar():
-    budget = run_costs.formula("train_cost").solve("train_tokens")
+    budget = run_costs.formula("run_cost").solve("train_tokens")
     known = dict(mfu=0.35, price_hour=2)
-    bought = budget(models.llama3_8b, accelerators.h100, train_cost=1e6, **known)
+    bought = budget(models.llama3_8b, accelerators.h100, run_cost=1e6, **known)
     row = run_costs(models.llama3_8b, accelerators.h100, train_tokens=bought, devices=512, system_factor=1, **known)
-    assert row.train_cost == pytest.approx(1e6)
+    assert row.run_cost == pytest.approx(1e6)
     assert "run_carbon" not in row, "no grid, no carbon"

@@ -111,7 +111,7 @@ def methods(rng, folder):
 
 def words(rng, folder):
     """Notation and units."""
-    value, name, unit = odd(rng), rng.choice(LETTERS), rng.choice([x.unit for x in NOTATION.values()])
+    value, name, unit = odd(rng), rng.choice(LETTERS), NOTATION[rng.choice(LETTERS)].unit
     number = rng.choice([1.0, 3e9, value])
     digits = rng.choice(["80", "-1", "1e400", "nan", "", "1e-400", "٣", "1_0"])
     text = f"{digits} {rng.choice(['', 'k', 'M', 'Gi', 'm', 'z'])}{unit}"

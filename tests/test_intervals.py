@@ -17,11 +17,12 @@ from scalebook.measurements import CONFRONTATIONS, confront, coverage, spreads
 from scalebook.measurements.calls import row_of
 from scalebook.measurements.evidence import CauseOf, evidence, family_of, rows_of, whole
 from scalebook.measurements.record import TOLERANCE, means, recorded, worse
-from scalebook.tables import Device, Table, accelerators, frameworks, models
+from scalebook.tables import Device, Table, accelerators, engines, frameworks, models
 from scalebook.training import training_step
 
 ROOT = Path(__file__).parents[1]
 
+SERVERS = ("ideal", "vllm", "sglang", "trtllm")
 JOB = dict(batch=1, global_batch=128, seq=8192, tp=8, pp=4, dp=8)
 
 
@@ -47,6 +48,21 @@ STREAM = Sheet("stream", streamed, streamed_twice)
 
 def device(value=0.8, low=0.6, high=0.9, letter="stream_efficiency"):
     return Row("mine", {letter: Cell(value, "mine", low=low, high=high)})
+
+
+@pytest.mark.parametrize("model", ["llama3_8b", "deepseek_v3"])
+@pytest.mark.parametrize("prompt", [100, 8000])
+def test_a_service_without_a_named_engine_may_be_any_of_the_table(model, prompt):
+    asked = dict(tp=8, users=16, prompt=prompt, output=200)
+    rows = {x: serve(models[model], accelerators.h200.at("fp8"), engine=x, **asked) for x in engines if x in SERVERS}
+    free = serve(models[model], accelerators.h200.at("fp8"), **asked)
+    assert len(rows) == 4 and dict(free) == dict(rows["ideal"])
+    for letter in ("ttft", "tpot", "end_to_end", "max_users", "device_rate", "million_cost"):
+        found, named = free.interval(letter), rows["ideal"].interval(letter)
+        assert all(x[letter] in found for x in rows.values())
+        assert found.low <= named.low and named.high <= found.high
+    assert free.interval("max_users").ranked[0].label == "engine (no engine named)"
+    assert "engine" not in {x.letter for x in rows["vllm"].interval("ttft").ranked}
 
 
 def test_one_cause_is_at_its_own_ends():

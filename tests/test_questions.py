@@ -185,13 +185,13 @@ def test_a_search_is_a_table(tmp_path, monkeypatch):
     assert {len(x) for x in columns.values()} == {4}
     assert columns["device"] == [x.device for x in found.best] and columns["step_time"][0] == found.best[0].step_time
     bill = found.best[0].row.answer.bill.row  # with failures, as the answer and the planner say it
-    for name in ("train_time", "train_cost", "run_energy"):
+    for name in ("run_time", "run_cost", "run_energy"):
         assert columns[name][0] == bill[name] and name in repr(found)
-    assert columns["train_rate"][0] == found.best[0].row.train_rate > 1e12 / columns["train_time"][0]
+    assert columns["train_rate"][0] == found.best[0].row.train_rate > 1e12 / columns["run_time"][0]
     text = found.to_csv(tmp_path / "found.csv")
     assert (tmp_path / "found.csv").read_text() == text and text.splitlines()[0] == ",".join(columns)
     assert float(text.splitlines()[1].split(",")[1]) == columns["step_time"][0]
-    assert "train_time" not in search(training_step, M.llama3_8b, A.h100, **STEP).to_dict()
+    assert "run_time" not in search(training_step, M.llama3_8b, A.h100, **STEP).to_dict()
 
     class Pandas:
         DataFrame = dict

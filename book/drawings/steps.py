@@ -80,7 +80,7 @@ def chain_of_costs(run: Row) -> Scene:
     tokens = scene.device((192, 2), show(run.train_tokens, "token") + "s", size=(146, 26))
     work = scene.tensor((2, 62), (0.6,), "arithmetic", (336, 26), (show(run.run_flops, "FLOP"),), name="arithmetic")
     hours = scene.device((2, 138), f"{show(run.device_hours, 'h')} of devices", size=(336, 26))
-    dollars = scene.device((2, 214), show(run.train_cost, "$"), size=(152, 26))
+    dollars = scene.device((2, 214), show(run.run_cost, "$"), size=(152, 26))
     energy = scene.device((166, 214), show(run.run_energy, "MWh"), size=(172, 26))
     carbon = scene.device((166, 274), f"{show(run.run_carbon, 't')} of CO₂", size=(172, 26))
     for a, b, x, factor in (

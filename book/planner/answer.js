@@ -38,7 +38,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     amount(letter, answer.values[letter], digits).replace(/ tokens\/s$/, ""));
 
   // The range that eight of ten cases lie in: the package's own interval, drawn here as row.interval draws it.
-  const RANGED = { train: ["step_time", "mfu", "memory", "train_time", "train_cost"], serve: ["ttft", "tpot", "device_rate", "million_cost"] };
+  const RANGED = { train: ["step_time", "mfu", "memory", "run_time", "run_cost"], serve: ["ttft", "tpot", "device_rate", "million_cost"] };
   const ranges = (job, plan, answer) => likely(plan, answer, RANGED[job]);
   function range(found, letter) {
     if (!found[letter]) return null;
@@ -56,7 +56,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
       const capacity = values.hbm_capacity, left = capacity - values.memory;
       return h("div", { class: "pl-big" }, one("step_time", "a step"), one("mfu", "model FLOPS utilisation"),
         one("memory", `of ${show(capacity, "B", 3)}, ${left >= 0 ? `${show(left, "B", 2)} left` : `${show(-left, "B", 2)} too much`}`),
-        one("train_time", `for ${show(values.train_tokens, "token", 3)}${values.goodput < 1 ? ", with failures" : ""}`, ...(values.train_cost ? [h("span", {}, h("button", { type: "button", class: "pl-link", onclick: () => open("train_cost") }, `$${show(values.train_cost, "", 3)}`), found.train_cost ? `, ${range(found, "train_cost")}` : "")] : [])));
+        one("run_time", `for ${show(values.train_tokens, "token", 3)}${values.goodput < 1 ? ", with failures" : ""}`, ...(values.run_cost ? [h("span", {}, h("button", { type: "button", class: "pl-link", onclick: () => open("run_cost") }, `$${show(values.run_cost, "", 3)}`), found.run_cost ? `, ${range(found, "run_cost")}` : "")] : [])));
     }
     return h("div", { class: "pl-big" }, one("ttft", "to the first token"), one("tpot", `a token: ${show(1 / values.tpot, "token/s", 3)} for each user`), one("device_rate", "tokens a second from each device"),
       values.million_cost !== undefined ? one("million_cost", "for a million output tokens") : one("filled", "of the memory that may be used", "no price is known: give one below"));

@@ -4,7 +4,7 @@ function planMarket(cases, { search }) {
   const { data } = cases.engine;
   // Each device that has the precision; yields after each, and often within its search.
   function* market(plan) {
-    const start = Date.now(), [cost, time] = plan.job === "train" ? ["train_cost", "train_time"] : ["million_cost", "tpot"], rows = [], all = Object.entries(data.devices).filter(([, row]) => cases.peaks(row).includes(plan.precision) && row.letters.hbm_capacity && row.letters.hbm_bandwidth);
+    const start = Date.now(), [cost, time] = plan.job === "train" ? ["run_cost", "run_time"] : ["million_cost", "tpot"], rows = [], all = Object.entries(data.devices).filter(([, row]) => cases.peaks(row).includes(plan.precision) && row.letters.hbm_capacity && row.letters.hbm_bandwidth);
     const order = (a, b) => !a.chosen - !b.chosen || (a.cost ?? Infinity) - (b.cost ?? Infinity) || a.time - b.time;
     const result = () => ({ rows: [...rows].sort(order), of: all.length, cost, time, count: rows.reduce((sum, x) => sum + x.count, 0), seconds: (Date.now() - start) / 1e3 });
     for (const [device, row] of all) {

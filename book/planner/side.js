@@ -26,7 +26,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
 
   // Against one letter
   const XS = { train: ["devices", "global_batch", "seq", "hbm_capacity", "hbm_bandwidth", "peak_flops", "scaleup_bandwidth", "scaleout_bandwidth", "training_efficiency", "train_tokens", "price_hour"], serve: ["users", "rate", "prompt", "output", "devices", "hbm_capacity", "hbm_bandwidth", "peak_flops", "scaleup_bandwidth", "weight_bits", "kv_bits", "price_hour"] };
-  const YS = { train: ["step_time", "mfu", "memory", "train_time", "train_cost"], serve: ["tpot", "ttft", "device_rate", "million_cost", "filled"] };
+  const YS = { train: ["step_time", "mfu", "memory", "run_time", "run_cost"], serve: ["tpot", "ttft", "device_rate", "million_cost", "filled"] };
   const isWhole = (x) => WHOLE.includes(x) || Boolean(data.letters[x]?.[4]);
   const WHOLE = ["devices", "global_batch", "seq", "users", "prompt", "output"];
   const curveLetters = (job, answer) => [XS[job].filter((x) => answer.values[x] > 0 && (job === "train" || x !== "devices") && (x !== "users" || !("rate" in answer.given))), YS[job].filter((y) => answer.values[y] > 0)];
@@ -143,7 +143,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     const pin = () => { state.beside.push({ ...states.copy({ ...state, beside: [] }), fixed: Object.fromEntries(Object.entries({ ...get().chosen.letters, ...get().chosen.words }).filter(([n]) => states.LAYOUT[job].includes(n) || n in states.WORDS)) }); update(); };
     const room = state.beside.length < 3, buttons = h("p", {}, "Side by side: ", room ? [["another device", add("device")], ["another model", add("model")], ["this layout, pinned", pin]].flatMap(([said, go]) => [h("button", { type: "button", class: "pl-btn", onclick: go }, `+ ${said}`), " "]) : "four are the most.");
     if (all.length < 2) { part.compare.replaceChildren(buttons); return; }
-    const letters = job === "train" ? ["step_time", "mfu", "memory", "filled", "train_time", "train_cost"] : ["devices", "ttft", "tpot", "device_rate", "million_cost", "filled"];
+    const letters = job === "train" ? ["step_time", "mfu", "memory", "filled", "run_time", "run_cost"] : ["devices", "ttft", "tpot", "device_rate", "million_cost", "filled"];
     const best = Object.fromEntries(letters.map((x) => [x, Math[x === "mfu" || x === "device_rate" ? "max" : "min"](...all.flatMap((a) => a.answer?.values[x] ?? []))]));
     const isBest = (x, v) => v !== undefined && v === best[x] && all.some((a) => a.answer?.values[x] !== undefined && a.answer.values[x] !== v);
     const name = (x) => `${x.job === "serve" ? "at most " : ""}${show(x.letters.devices)} × ${states.device(x.device).name}`;

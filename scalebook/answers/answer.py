@@ -75,7 +75,7 @@ class Answer:
         is_named = any(isinstance(x, Engine) for x in call.knowns)
         said = ({} if is_named else {"engine": getattr(call.thing, "engine", None)}) | call.letters
         own += [f"{n} {getattr(said[n], 'name', said[n])}" for n in ("framework", "engine") if said.get(n)]
-        own += ["no framework named"] if self.run.between is not None else []
+        own += ["no framework named"] if self.run.between is not None and self.letter == "step_time" else []
         return f"{call.thing.name}: {', '.join(own)}, {self.run.devices:,.0f} device{'s' * (self.run.devices > 1)}"
 
     def lines(self) -> list[tuple[str, str]]:
@@ -195,7 +195,8 @@ def _plain(value):
 def _answer_as_dict(answer: Answer) -> dict[str, Any]:
     run, cost, costs = answer.run, answer.bill, {}
     if cost:
-        costs = {n: cost.row[n] for n in ("train_time", "device_hours", "goodput", "run_energy") if n in cost.row}
+        known = {**run, **cost.row}
+        costs = {n: known[n] for n in ("run_time", "train_time", "device_hours", "goodput", "run_energy") if n in known}
     rates = ("train_rate", "device_rate", "million_cost")
     costs |= {n: run[n] for n in rates if n in run} | {"prices": [x._asdict() for x in cost.prices] if cost else []}
     return {

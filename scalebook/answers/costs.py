@@ -49,7 +49,8 @@ class Price(NamedTuple):
 class Bill(NamedTuple):
     """What training takes: time and energy (`row`), dollars for each way to pay (`prices`), and the share of time lost.
 
-    `row.goodput` is the share of the time that is not lost to failures and checkpoints.
+    `row.run_time` is the time of the run. The step's own `train_time` is without failures and checkpoints, and
+    `row.goodput` is the ratio of the two.
     """
 
     row: Row
@@ -58,7 +59,7 @@ class Bill(NamedTuple):
 
     @property
     def days(self) -> float:
-        return self.row.train_time / DAY
+        return self.row.run_time / DAY
 
     @property
     def said(self) -> str:
@@ -112,7 +113,7 @@ def inputs_of(run: Row, letters: Mapping) -> dict[str, Cell]:
 
 def _prices(row: Row, known: Mapping[str, Cell]):
     if "price_hour" in known:
-        yield Price("rented", known["price_hour"].value, row.train_cost)
+        yield Price("rented", known["price_hour"].value, row.run_cost)
     own = {n: x.value for n, x in known.items()} | dict(row)
     owned, _ = _sheets()
     if {*owned.inputs} <= {*own}:

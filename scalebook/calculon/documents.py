@@ -123,6 +123,7 @@ class Execution(Row):
         self.choices, self.datatype = choices, datatype
 
 
+@checked
 def execution(document, name: str = "execution") -> Execution:
     """Read a strategy from the path of Calculon's execution JSON, or a dict: tp, pp, dp, chunks, batch, and options.
 
@@ -146,14 +147,10 @@ def execution(document, name: str = "execution") -> Execution:
     more["microbatches"] = given["batch_size"] // given["data_par"] // given["microbatch_size"]
     cells |= {letter: Cell(float(value), kind, SOURCE) for letter, value in more.items()}
     choices = Choices(
-        **{choice: given[field] for field, choice in CHOICES.items()},
-        master=more["weight_bits"] < 32,
-        tiers=tuple(given[field] for field in TIERS),
-        split=given["tensor_par"] > 1,
-        piped=given["pipeline_par"] > 1,
-        replicated=given["data_par"] > 1,
-        interleaved=given["pipeline_interleaving"] > 1,
-    )
+        **{choice: given[field] for field, choice in CHOICES.items()}, master=more["weight_bits"] < 32,
+        tiers=tuple(given[field] for field in TIERS), split=given["tensor_par"] > 1, piped=given["pipeline_par"] > 1,
+        replicated=given["data_par"] > 1, interleaved=given["pipeline_interleaving"] > 1,
+    )  # fmt: skip
     return Execution(name, cells, choices, given["datatype"])
 
 

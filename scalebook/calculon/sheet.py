@@ -9,7 +9,7 @@ from sympy import Add, Eq, Max, S, sympify
 
 from scalebook.language import Formula, Row, Sheet
 from scalebook.language.arguments import checked
-from scalebook.language.notation import nearest, symbol
+from scalebook.language.notation import nearest, quoted, symbol
 
 from .block import block_formulas, of_block
 from .cases import by, pick, plain
@@ -52,6 +52,7 @@ def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable
     return run
 
 
+@checked
 def priced(model, strategy, machine, *formulas: Formula, mended: Iterable[str] = ()) -> Row:
     """Compute Calculon's results for a training step, even if it does not fit in memory. See `calculon_step`."""
     model, strategy, machine = _read(model, strategy, machine)
@@ -92,7 +93,7 @@ def _joined(block: Sheet, step: Sheet) -> Sheet:
 def _concerned(choices: Choices, mended: Iterable[str]) -> frozenset[str]:
     mended = frozenset(QUIRKS) if mended == "all" else frozenset(mended)
     if unknown := sorted(mended - QUIRKS.keys()):
-        raise LookupError(f"{unknown[0]!r} is no quirk; {nearest(unknown[0], QUIRKS)}")
+        raise LookupError(f"{quoted(unknown[0])} is no quirk; {nearest(unknown[0], QUIRKS)}")
     return frozenset(x for x in mended if QUIRKS[x].concerns(choices))
 
 
@@ -123,14 +124,9 @@ def second_half(choices: Choices, tables: Tables, mended: Iterable[str] = ()) ->
     Some options may be symbols (see `cases`), so that one sheet covers several.
     """
     rest = replace(
-        choices,
-        recompute="full" if choices.recompute == "full" else "none",
-        overlap="none",
-        fused=False,
-        attention="multihead",
-        gather_again=False,
-        exchange="ar" if choices.exchange == "ar" else "rs_ag",
-    )
+        choices, recompute="full" if choices.recompute == "full" else "none", overlap="none", fused=False,
+        attention="multihead", gather_again=False, exchange="ar" if choices.exchange == "ar" else "rs_ag",
+    )  # fmt: skip
     return _other_half(rest, replace(tables, near=(), matrix=(), vector=()), _concerned(choices, mended))
 
 

@@ -70,25 +70,15 @@ class Strategies:
         """The description of these strategies that `search` needs."""
         far = ("offload_memory <= host_capacity",) if self.machine.far.capacity else ()
         return Space(
-            words=_WORDS,
-            usual=self._usual,
-            idle=_IDLE,
-            rules=self._rules,
-            reason=self._reason,
+            words=_WORDS, usual=self._usual, idle=_IDLE, rules=self._rules, reason=self._reason,
             limits=("near_blocks <= stage_blocks", "train_memory <= hbm_capacity", *far),
-            axes=("sequence_time", "train_memory"),
-            within=self._within,
-            follows=_FOLLOWS,
-            letters={"cp": 1.0, "ep": 1.0},
-            layout=("tp", "cp", "ep", "pp", "dp"),
-            beside=("ep",),
-            offloads=OFFLOADS,
+            axes=("sequence_time", "train_memory"), within=self._within, follows=_FOLLOWS,
+            letters={"cp": 1.0, "ep": 1.0}, layout=("tp", "cp", "ep", "pp", "dp"), beside=("ep",), offloads=OFFLOADS,
             needed=("devices", "global_batch", "seq"),
             elsewhere={"microbatches": "microbatches follow from global_batch, dp and batch"},
-            order={"chunks": float},
-            wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None,
+            order={"chunks": float}, wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None,
             settle=fewer_chunks,
-        )
+        )  # fmt: skip
 
     def _usual(self, known: Mapping) -> dict[str, tuple]:
         """Return the default choices: Calculon's own search space."""
@@ -99,17 +89,12 @@ class Strategies:
         away = (0, 1) if self.machine.far.capacity else (0,)
         tiers = tuple(range(len(self.machine.networks)))
         return {
-            **_WORDS,
-            "cp": (1,),
-            "ep": (1,),
+            **_WORDS, "cp": (1,), "ep": (1,),
             "tp": tuple(x for x in ways if known["hidden"] % x == known["heads"] % x == 0),
-            "pp": tuple(x for x in ways if known["layers"] % x == 0),
-            "chunks": divisors(known["layers"]),
-            "batch": tuple(sorted({x for share in shares for x in divisors(share)})),
-            "dp_overlap": (0, 1),
-            **dict.fromkeys(OFFLOADS, away),
-            **dict.fromkeys(_TIERS, tiers),
-        }
+            "pp": tuple(x for x in ways if known["layers"] % x == 0), "chunks": divisors(known["layers"]),
+            "batch": tuple(sorted({x for share in shares for x in divisors(share)})), "dp_overlap": (0, 1),
+            **dict.fromkeys(OFFLOADS, away), **dict.fromkeys(_TIERS, tiers),
+        }  # fmt: skip
 
     def _within(self, problem) -> tuple:
         """Return the conditions of Calculon's search space. Raises ValueError for values the machine lacks."""
@@ -210,14 +195,9 @@ def _sheet(words: tuple[tuple, ...], tables: Tables, networks: tuple, has_far: b
     if words["recompute"] == "full":
         offloads.pop("activation_offload", None)
     choices = Choices(
-        **words,
-        **offloads,
-        tiers=tuple(map(symbol, _TIERS)),
-        dp_overlap=symbol("dp_overlap"),
-        piped=Gt(symbol("pp"), 1),
-        replicated=Gt(symbol("dp"), 1),
-        interleaved=Gt(symbol("chunks"), 1),
-    )
+        **words, **offloads, tiers=tuple(map(symbol, _TIERS)), dp_overlap=symbol("dp_overlap"),
+        piped=Gt(symbol("pp"), 1), replicated=Gt(symbol("dp"), 1), interleaved=Gt(symbol("chunks"), 1),
+    )  # fmt: skip
     near = Max(1, *(3 * x for x in offloads.values()), evaluate=False) if offloads else 1
     time = symbol("step_time") / symbol("global_batch")
     formulas = [

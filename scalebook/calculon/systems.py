@@ -105,7 +105,9 @@ class System:
         last, ops = len(self.networks) - 1, [(x.ops,) for x in self.networks]
         for field, tier in zip(WAYS, given.choices.tiers, strict=True):
             if tier > last:
-                raise ValueError(f"{field} is {tier}, and {self.name} has networks 0 to {last}: one of these would do")
+                raise ValueError(
+                    f"{field} is {quoted(tier)}, and {self.name} has networks 0 to {last}: one of these would do"
+                )
         return self._tables(given.datatype, [ops[tier] for tier in given.choices.tiers])
 
     def all_tables(self, datatype: str) -> Tables:
@@ -211,14 +213,10 @@ def _network(document) -> Network:
         raise ValueError(f"{kind}: {said}")
     printed = _number(given, "bandwidth") * 1e9
     return Network(
-        printed * _number(given, "efficiency"),
-        _number(given, "latency", least=0),
-        int(_number(given, "size")),
-        given["must_be_filled"],
-        _number(given, "processor_usage", least=0),
-        tuple((op, float(scale), float(offset or 0)) for op, (scale, offset) in ops.items()),
-        printed,
-    )
+        printed * _number(given, "efficiency"), _number(given, "latency", least=0), int(_number(given, "size")),
+        given["must_be_filled"], _number(given, "processor_usage", least=0),
+        tuple((op, float(scale), float(offset or 0)) for op, (scale, offset) in ops.items()), printed,
+    )  # fmt: skip
 
 
 def _object(value, name):

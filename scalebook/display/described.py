@@ -96,14 +96,15 @@ class Described:
     def checked(self, state: Mapping) -> dict:
         """Return the state of all controls, by default the start.  Raises an error for a value that is not on offer."""
         if strange := [x for x in state if x not in self.options]:
-            raise TypeError(f"{strange[0]!r} is no control here; {nearest(str(strange[0]), self.options)}")
+            raise TypeError(f"{quoted(strange[0])} is no control here; {nearest(str(strange[0]), self.options)}")
         whole = self.start | dict(state)
         for name, value in whole.items():
             options = self.options[name]
             if name in self._sliders:
                 whole[name] = float(quantity(name, value) if name not in self._letters else value)
-            elif value not in (keys := [o["key"] for o in options]):
-                raise LookupError(f"{name} has no {quoted(value)} to offer; {nearest(str(value), keys)}")
+            elif not isinstance(value, str) or value not in [o["key"] for o in options]:
+                near = nearest(quoted(value), [o["key"] for o in options])
+                raise LookupError(f"{name} has no {quoted(value)} to offer; {near}")
         return whole
 
     def letters(self, name: str, value) -> dict:
@@ -258,14 +259,11 @@ class Described:
         drawn = bars(self.formulas, [answer, *limits, *also], limits, self.letter)
         names = [*main["inputs"], *self._beside(), *placed, *of_domains, *self.formulas, *self.inputs]
         words = dict(
-            outputs=[self._line_of(x) for x in [answer, *also]],
-            left=left,
-            right=right,
-            template=template,
+            outputs=[self._line_of(x) for x in [answer, *also]], left=left, right=right, template=template,
             units={n: self.letter(n).unit for n in names},
             letters={n: [self.letter(n).tex, self.letter(n).meaning] for n in dict.fromkeys([answer, *names])},
             name=self.choice["sheet"],
-        )
+        )  # fmt: skip
         if drawn:
             words["bars"] = drawn
         warned = [x[0] for x in self.choice["warn"]]

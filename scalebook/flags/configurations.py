@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,7 @@ def read(source: str | PathLike | Mapping, framework: str | None = None, **known
     ('deepspeed', {'batch': 4, 'sharding': 'zero3', 'dp_overlap': 1})
     """
     if stray := [x for x in known if x not in _LETTERS and x != "layers"]:
-        raise TypeError(f"a configuration is read with devices or layers, not {stray[0]!r}")
+        raise TypeError(f"a configuration is read with devices or layers, not {quoted(stray[0])}")
     text = source if isinstance(source, Mapping) else _text(source)
     framework = guess(text) if framework is None else framework
     table = _framework(framework)
@@ -209,8 +210,10 @@ def write(strategy, framework: str = "megatron", layers: int | None = None, **le
     table = _framework(framework)
     wanted = _wanted(strategy) | letters
     if stray := [x for x in wanted if x not in _LETTERS and x not in WORDS and x != "precision"]:
-        raise TypeError(f"a strategy has no letter {stray[0]!r}; {nearest(stray[0], [*_LETTERS, *WORDS])}")
+        raise TypeError(f"a strategy has no letter {quoted(stray[0])}; {nearest(stray[0], [*_LETTERS, *WORDS])}")
     wanted = {x: getattr(y, "name", _plain(y)) for x, y in wanted.items()}
+    if odd := [x for x, y in wanted.items() if not isinstance(y, Real | str | None) and x != "recompute"]:
+        raise TypeError(f"{odd[0]} of a strategy is one number or word, not {quoted(wanted[odd[0]])}")
     found = _simple(table, wanted)
     if "recompute" in wanted:
         named = wanted["recompute"] = WORDS["recompute"].value(wanted["recompute"])  # modules in one order
@@ -278,7 +281,7 @@ def _check_same(table: Flags, wanted: Mapping, text: str, layers: int | None) ->
         if name == "global_batch" and name not in back.knowns and {"microbatches", "dp"} <= found.keys():
             found[name] = found["microbatches"] * found["dp"] * found["batch"]
         if found.get(name) != value:
-            raise ValueError(f"{table.name} has no flags for {name}={value!r}")
+            raise ValueError(f"{table.name} has no flags for {name}={quoted(value)}")
 
 
 def _matters(name: str, wanted: Mapping) -> bool:

@@ -9,6 +9,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from numpy.ma import masked
+
 from scalebook.language.notation import either, quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.words import WORDS
@@ -76,17 +78,18 @@ class Flag:
 
 def text_of(value) -> str:
     """Return a value as it is written on a command line, such as "true" or "8"."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    text = value if isinstance(value, str) else quoted(value)
+    return text.lower() if isinstance(value, bool) else str(text)
 
 
 def number(flag: str, value) -> float:
     """Read a flag's value as a count or a share, an int if whole. Raises ValueError, naming the flag, otherwise."""
     try:
-        found = float("nan") if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+        found = float("nan") if isinstance(value, bool) or value is masked else float(value)
+    except (TypeError, ValueError, OverflowError):
         found = float("nan")
     if not 0 <= found < float("inf"):
-        more = ", a variable: write its value" if str(value).startswith("$") else ": a number belongs here"
+        more = ", a variable: write its value" if text_of(value).startswith("$") else ": a number belongs here"
         raise ValueError(f"{flag} is {quoted(value)}{more}")
     return int(found) if found == int(found) else found
 

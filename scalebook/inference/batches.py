@@ -227,6 +227,8 @@ class _Call:
 
     def __init__(self, serve, knowns, letters):
         sheet, self.rows, self.letters, known = serve.checked(knowns, {"requests": _ENDLESS} | letters)
+        if several := [n for n, x in known.items() if np.ndim(x)]:
+            raise TypeError(f"offline is of one batch: give {several[0]} one value, and ask for each in turn")
         self.sheet = _offline_sheet(sheet)
         found = ("users", "full_time", "last_time")  # the batch that fits, and the times of its steps
         if strange := next((x for x in self.letters if x not in self.sheet.letters or x in found), None):
@@ -278,6 +280,8 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
     if tpot_p99 is not None:
         tail = {} if tpot_tail is None else {"tpot_tail": tpot_tail}
         targets.append(tpot_within_tail(*asked.rows, tpot_p99=tpot_p99, **tail))
+    if not all(isinstance(x, float) for x in targets):
+        raise TypeError("offline is of one batch: give tpot one value, and ask for each in turn")
     full = asked.within(float(min(targets)), most) if targets else most
     left = asked.priced("whole_generations", "last_batch", full_batch=full)
     step, last = asked.steps(full), asked.steps(max(1.0, float(left.last_batch)))

@@ -63,7 +63,8 @@ def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     if letters.get("overlap") == "half_batches":  # each stage of each group needs a sequence for each half
         fewest = 2 * int(np.prod([np.max(letters.get(x, 1)) for x in ("pp", "attention_dp", "replicas")]))
     alone = serve(*knowns, **asked, users=fewest)
-    if several := [n for n, x in {**alone, **targets}.items() if np.ndim(x) and n in {*letters, *targets}]:
+    given = {n: x for n, x in {**alone, **targets}.items() if n in {*letters, *targets}}
+    if several := [n for n, x in given.items() if not isinstance(x, float)]:
         raise TypeError(f"capacity is of one way to serve: give {several[0]} one value, and ask for each in turn")
     for letter, target in targets.items():
         if valued(alone, letter) > target:

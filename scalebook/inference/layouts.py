@@ -13,6 +13,7 @@ import numpy as np
 
 from scalebook.inference.capacity import LONG, valued
 from scalebook.language import Row, Sheet, show
+from scalebook.language.notation import quoted
 from scalebook.language.row import quantity
 from scalebook.language.rules import not_whole
 from scalebook.search import search
@@ -125,17 +126,13 @@ class Layouts:
         limits = [f"{n} <= {x!r} s" for n, x in self.targets] + ["request_rate >= rate"] * self.has_rate
         own = self.serve.space
         return replace(
-            own,
-            axes=("million_cost" if self.is_priced else "devices", "tpot"),
-            usual=self._usual,
-            letters=own.letters | {"replicas": 1},
-            limits=tuple(limits),
+            own, axes=("million_cost" if self.is_priced else "devices", "tpot"), usual=self._usual,
+            letters=own.letters | {"replicas": 1}, limits=tuple(limits),
             within=lambda problem: () if self.devices is None else (self._is_within,),
             idle={"exchange": lambda tp, attention_dp: tp * attention_dp > 1},
             solve=None if self.has_users else ("users", ("max_users", "request_rate"), self._users),
-            is_front=not self.has_users,
-            shown=("devices", "users", "ttft"),
-        )
+            is_front=not self.has_users, shown=("devices", "users", "ttft"),
+        )  # fmt: skip
 
     @property
     def _is_within(self):
@@ -315,7 +312,7 @@ def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
         )
     for name, x in (("devices", devices), *targets):
         if x is not None and not isinstance(quantity(name, x), float):
-            raise TypeError(f"{name} is the most that may be, and so one number, not {x!r}")
+            raise TypeError(f"{name} is the most that may be, and so one number, not {quoted(x)}")
     if devices is not None:
         devices = quantity("devices", devices)
         if said := not_whole("devices", devices):

@@ -106,7 +106,9 @@ class _Layouts:
         self.size, self.group = len(self.columns["tp"]), self.columns["tp"] * self.columns["attention_dp"]
         self.link = letters.get("link_bandwidth") and quantity("link_bandwidth", letters["link_bandwidth"])
         if not self.link:
-            self.link = self.columns["tp"] * self.known["scaleout_bandwidth"] * self.known["far_efficiency"]
+            with np.errstate(over="ignore"):
+                link = self.columns["tp"] * self.known["scaleout_bandwidth"] * self.known["far_efficiency"]
+            self.link = quantity("link_bandwidth", link)
         self.link = np.broadcast_to(self.link, self.size)
 
     def _keep(self, holds):
@@ -132,7 +134,7 @@ class _Layouts:
 
         most = most_users(at, (self.size,), {"token_time": tpot} if tpot else {})
         fits = self.at("token_time", most) <= (tpot or np.inf)
-        copies = np.ceil(rate * output * self.at("token_time", most) / most)
+        copies = np.minimum(np.ceil(rate * output * self.at("token_time", most) / most), 2.0**53)
 
         def above(users, places):
             return users - rate * output * self.at("token_time", users, places, copies[places])

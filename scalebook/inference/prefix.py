@@ -43,8 +43,8 @@ def zipf(items: int, skew: float) -> np.ndarray:
     >>> zipf(3, skew=1).round(3).tolist()
     [0.545, 0.273, 0.182]
     """
-    if not isinstance(items, Integral) or isinstance(items, bool) or items < 1:
-        raise ValueError(f"items must be a whole number from 1 up, not {quoted(items)}")
+    if not isinstance(items, Integral) or isinstance(items, bool) or not 0 < items < 1e9:
+        raise ValueError(f"items must be a whole number from 1 up, not {quoted(items)}; a billion is the most")
     if not _is_number(skew) or not abs(skew) < 1e3:
         raise ValueError(f"skew must be a number, such as skew=1, not {quoted(skew)}")
     weights = np.arange(1, items + 1, dtype=float) ** -skew

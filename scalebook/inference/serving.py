@@ -5,7 +5,8 @@ in a mixed step together with the decoding sequences, which it delays.
 """
 
 from collections.abc import Mapping
-from functools import cache
+from contextlib import suppress
+from functools import cache, cached_property
 
 import numpy as np
 from sympy import Max, Min
@@ -18,9 +19,10 @@ from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.layouts import TARGETS, posed, refuse_no_rate, users_for
 from scalebook.inference.pools import apart
 from scalebook.inference.rules import reason
-from scalebook.inference.step import Step, step_formulas, tokens_of
+from scalebook.inference.step import ENGINES, Step, step_formulas, tokens_of
 from scalebook.inference.two_batch_overlap import parts_of_step
 from scalebook.language import Formula, Row, Sheet, formula, same, show, symbol
+from scalebook.language.interval import Cause
 from scalebook.language.notation import replaced
 from scalebook.language.row import Call
 from scalebook.search.space import NothingFits
@@ -267,11 +269,13 @@ class Serve(Step):
 
     def priced(self, *knowns, **letters) -> Row:
         """Return the service's row for the given number of users; a `rate` in the call is ignored."""
-        is_named = "engine" in letters or any(isinstance(x, Engine) for x in knowns)
+        is_named, call = "engine" in letters or any(isinstance(x, Engine) for x in knowns), Call(self, knowns, letters)
         sheet, knowns, letters, known = self.checked(knowns, letters)
         self.refuse(sheet, known)
         row = (sheet if "price_hour" in known else _unpriced(sheet))(*knowns, **letters)
-        row.name = row.name if is_named else f"{row.name} ({engines[self.engine].name.lower()}: its host takes no time)"
+        if not is_named:
+            row.name = f"{row.name} ({engines[self.engine].name.lower()}: its host takes no time)"
+            row.between = AnyEngine(call)
         return row
 
     def refuse(self, sheet: Sheet, known: Mapping) -> None:
@@ -280,6 +284,27 @@ class Serve(Step):
         here = {n: known[n] for n in memory.inputs if n in known}
         if len(here) == len(memory.inputs) and all(np.ndim(x) == 0 for x in here.values()):
             refuse_what_does_not_fit(memory, known | {n: float(x) for n, x in here.items()})
+
+
+class AnyEngine:
+    """What a service may give whose call names no engine: its results with the engines of the table."""
+
+    def __init__(self, call: Call):
+        self._call = call
+
+    @cached_property
+    def _rows(self) -> list[Row]:
+        found = []
+        for engine in (engines[x] for x in ENGINES if len(engines[x].kin) == 1):  # releases differ less
+            with suppress(ValueError):  # the caches do not fit beside what this engine reserves
+                found.append(self._call.thing.priced(*self._call.knowns, engine, **self._call.letters))
+        return found
+
+    def widest(self, letter: str) -> Cause | None:
+        """Return the least and the most that the engines give for a quantity, as a cause of an interval's width."""
+        found = [row[letter] for row in self._rows if letter in row]
+        ends = (np.minimum.reduce(found), np.maximum.reduce(found)) if found else ()
+        return Cause("engine", "no engine named", *ends, 0) if found and np.any(ends[0] != ends[1]) else None
 
 
 @cache

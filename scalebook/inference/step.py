@@ -140,19 +140,12 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
     for index, assumed in (("kv_rank", "LATENT"), ("index_heads", "INDEXED"), ("linear_key_heads", "LINEAR")):
         kind = getattr(assumptions, assumed) if index in indices else kind
     return (
-        *parts,
-        *([halves.messages_of(dense, moe, work), halves.exchange_cores_deepep] if work.passes > 1 else []),
-        engine_time,
-        pass_time,
-        tokens_of(work),
+        *parts, *([halves.messages_of(dense, moe, work), halves.exchange_cores_deepep] if work.passes > 1 else []),
+        engine_time, pass_time, tokens_of(work),
         *([device_batch if work.passes == 1 else halves.device_batch_half] if work.decodes else []),
-        *((*experts.VISITED, experts.devices_touched) if moe else ()),
-        *kind,
-        *assumptions.ASSUMED,
-        *kernels.DEFAULT_FORMULAS,
-        kernels.wide_efficiency,
-        *FABRIC,
-    )
+        *((*experts.VISITED, experts.devices_touched) if moe else ()), *kind, *assumptions.ASSUMED,
+        *kernels.DEFAULT_FORMULAS, kernels.wide_efficiency, *FABRIC,
+    )  # fmt: skip
 
 
 @cache
@@ -177,15 +170,10 @@ def remark(problem, rejected: Mapping[str, int]) -> str:
 
 
 SERVING = Space(
-    words={"engine": ENGINES, "exchange": EXCHANGES, "overlap": OVERLAPS},
-    usual=_searched,
-    letters=DEFAULT_LETTERS,
-    rules=RULES,
-    reason=reason,
-    is_signed=True,
-    wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None,
-    remark=remark,
-)
+    words={"engine": ENGINES, "exchange": EXCHANGES, "overlap": OVERLAPS}, usual=_searched, letters=DEFAULT_LETTERS,
+    rules=RULES, reason=reason, is_signed=True,
+    wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None, remark=remark,
+)  # fmt: skip
 
 
 class Step(Guided):

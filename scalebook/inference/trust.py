@@ -51,13 +51,9 @@ def _ends(letter: str, said: str, first: bool = False, inverse: bool = False) ->
 
 tpot_ends = _ends("tpot", "Time per output token")
 RANGES = (
-    band_low,
-    band_high,
-    first_band_low,
-    first_band_high,
-    *tpot_ends,
+    band_low, band_high, first_band_low, first_band_high, *tpot_ends,
     *_ends("ttft", "Time to the first token", first=True),
     *_ends("user_rate", "Tokens a second of one user", inverse=True),
     *_ends("device_rate", "Output tokens a second of one device", inverse=True),
     *_ends("million_cost", "Price of a million output tokens"),
-)
+)  # fmt: skip

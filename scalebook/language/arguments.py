@@ -11,6 +11,7 @@ TypeError: speed does not use secnds; did you mean 'seconds'?
 import inspect
 from collections.abc import Callable, Hashable, Mapping
 from functools import wraps
+from numbers import Integral
 from typing import ParamSpec, TypeVar
 
 from .notation import either, quoted, unused
@@ -21,7 +22,10 @@ __all__ = ["checked"]
 P = ParamSpec("P")
 R = TypeVar("R")
 # What a parameter with this annotation takes, in words
-_KINDS = {str: "a text", Row: "a row, such as the result of training_step", Mapping: "a row of a table, or a mapping"}
+_KINDS = {
+    str: "a text", Integral: "a whole number", Row: "a row, such as the result of training_step",
+    Mapping: "a row of a table, or a mapping",
+}  # fmt: skip
 _ONE = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -53,7 +57,7 @@ def _misfit(function: Callable, args: tuple, letters: dict) -> str:
         own, args, name = own[1:], args[1:], f"serve.{name}"
     placed = [x.name for x in own if x.kind == x.POSITIONAL_OR_KEYWORD]
     named = [x.name for x in own if x.kind not in (x.VAR_POSITIONAL, x.VAR_KEYWORD)]
-    if strange := [x for x in letters if x not in named and named == [x.name for x in own]]:
+    if strange := [x for x in letters if x not in named and own[-1].kind != inspect.Parameter.VAR_KEYWORD]:
         return unused(name, quoted(strange[0])[1:-1], named)
     if len(args) > len(placed) and own[0].kind != inspect.Parameter.VAR_POSITIONAL:
         listed = either(named).replace(" or ", " and ")
@@ -63,5 +67,6 @@ def _misfit(function: Callable, args: tuple, letters: dict) -> str:
     lacks = [x.name for x in own if x.default is x.empty and x.name in named]
     if lacks := [x for x in lacks if x not in (*placed[: len(args)], *letters)]:
         return f"{name} needs {either(lacks).replace(' or ', ' and ')}: give {lacks[0]}=..."
-    strange = next(x for x in (*args, *letters.values()) if not isinstance(x, Hashable) or x.__hash__ is None)
+    given = [*args, *letters.values()]
+    strange = next((x for x in given if not isinstance(x, Hashable) or x.__hash__ is None), given[0])
     return f"{name} does not take {quoted(strange)}: give one number, or one word"

@@ -30,7 +30,8 @@ class Condition(NamedTuple):
 
     def holds(self, values: Mapping) -> np.ndarray:
         """Return whether the condition holds, as a boolean array, for values by name."""
-        return np.asarray(_compiled(self.relation, self.letters)(*(_whole(values[x]) for x in self.letters))[0])
+        with np.errstate(all="ignore"):
+            return np.asarray(_compiled(self.relation, self.letters)(*(_whole(values[x]) for x in self.letters))[0])
 
 
 def _whole(x):

@@ -125,7 +125,11 @@ class Formula:
             said = f"needs every letter; it lacks {lacking or 'numbers'}"
             raise TypeError(f"{self.name} of an array ({', '.join(arrays)}) {said}")
         exact = {symbol(n): x if isinstance(x, sympy.Basic) else _exact(x) for n, x in values.items()}
-        return self._with(self.rhs.subs(exact, simultaneous=True), substituted(self.domain, exact, self.name))
+        try:
+            rhs = self.rhs.subs(exact, simultaneous=True)
+        except ValueError as error:  # a maximum of what is infinite
+            raise ValueError(f"{self.name} has no value with {quoted(values)} ({error})") from None
+        return self._with(rhs, substituted(self.domain, exact, self.name))
 
     def _value(self, values):
         if any(map(np.ndim, values.values())):
@@ -277,8 +281,11 @@ class Formula:
     def text(self, numbers: dict[str, str] | None = None) -> str:
         """The right-hand side as text, with the texts of `numbers` in place of inputs."""
 
+        if not isinstance(numbers, Mapping | None):
+            raise TypeError(f"numbers holds a text for each letter, such as {{'batch': '8'}}, not {quoted(numbers)}")
+
         def put(word):
-            number = (numbers or {}).get(word, word)
+            number = str((numbers or {}).get(word, word))
             return number if number.replace(".", "").isalnum() or number == word else f"({number})"
 
         text = words_in(self._text, put)

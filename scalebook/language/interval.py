@@ -259,6 +259,9 @@ def interval(
     assumed = [names for names in groups if part.cells[names[0]].is_assumed]
     own, ranked = (partial(_ranked, letter, part, x, typical) for x in (assumed, groups))
     found = _between(row, letter, level, low, high, own) if is_open else None
+    if is_open and (other := row.between.widest(letter)):  # holds what was not said
+        low, high = _plain(np.minimum(low, other.low)), _plain(np.maximum(high, other.high))
+        ranked = partial(_ranked_with, other, ranked, typical)
     return found or Interval(letter, low, typical, high, level, ranked)
 
 
@@ -326,6 +329,10 @@ def _ranked(letter, part, groups, typical) -> tuple[Cause, ...]:
     alone = results.reshape(len(groups), 2, *np.shape(typical))
     names = ((_named(x, letter), _origin(part.cells[x[0]])) for x in groups)
     return _by_share([(*n, np.minimum(*x), np.maximum(*x)) for n, x in zip(names, alone, strict=True)], typical)
+
+
+def _ranked_with(other: Cause, ranked: Callable, typical) -> tuple[Cause, ...]:
+    return _by_share([x[:4] for x in (*ranked(), other)], typical)
 
 
 def _by_share(moved: list[tuple], typical) -> tuple[Cause, ...]:

@@ -58,7 +58,7 @@ def quoted(value) -> str:
     ('Matrix([ [1, 0], [0, 1]])', 'xx…', 'a very large int')
     """
     try:
-        return _shortened(re.sub(r"\s*\n\s*", " ", repr(value)))
+        return _shortened(re.sub(r"\s*\n\s*", " ", repr(value)[:1000]))
     except (ValueError, RecursionError):  # more digits than Python prints, or a list that contains itself
         return f"a very large {type(value).__name__}"
 
@@ -203,7 +203,12 @@ def _entered(name: str, unit: str, meaning: str, tex: str | None, sign="positive
     """Enter a letter whose symbol is made when it is first asked for, so that an import is quick."""
     if not (name := word(name)).isidentifier() or not name.isascii() or keyword.iskeyword(name):
         raise ValueError(f"{quoted(name)} cannot be a letter: its word is a parameter too, such as hbm_bandwidth")
-    for what, text in {"unit": unit, "meaning": meaning, "printed form": tex or "", "sign": sign}.items():
+    for what, text in {
+        "unit": unit,
+        "meaning": meaning,
+        "printed form": "" if tex is None else tex,
+        "sign": sign,
+    }.items():
         if not isinstance(text, str):
             raise TypeError(f"the {what} of {name} is text, not {quoted(text)}")
     if not isinstance(whole, bool):

@@ -113,7 +113,7 @@ class Numeric(Formula):
         if (
             not isinstance(between, list | tuple)
             or len(between) != 2
-            or any(isinstance(x, list | tuple | np.ndarray) for x in between)
+            or any(np.ndim(quantity(unknown, x)) for x in between)
         ):
             raise TypeError(f"between is two numbers, (low, high), not {quoted(between)}")
         self.between = tuple(quantity(unknown, x) for x in between)

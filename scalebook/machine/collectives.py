@@ -12,7 +12,7 @@ from sympy import Expr, Integer, Max, Min, Mul, Rational, floor, sqrt
 from sympy.utilities.iterables import sift
 
 from scalebook.language import formula, symbol
-from scalebook.language.notation import nearest
+from scalebook.language.notation import nearest, quoted
 from scalebook.machine.collective_rates import FABRIC, doublings, group_share
 
 __all__ = [
@@ -275,7 +275,7 @@ def collective(kind: str, collective_bytes: Expr, ways: Expr, near_ways: Expr) -
     LookupError: no collective is called 'all_reduc'; did you mean 'all_reduce'?
     """
     if kind not in KINDS:
-        raise LookupError(f"no collective is called {kind!r}; {nearest(kind, KINDS)}")
+        raise LookupError(f"no collective is called {quoted(kind)}; {nearest(kind, KINDS)}")
     return KINDS[kind].of(collective_bytes=collective_bytes, ways=ways, near_ways=near_ways)
 
 

@@ -181,19 +181,12 @@ def calculon_execution(row) -> dict:
     said = _OURS.call(_OURS.completed(row)).letters
     whole = said["recompute"] == "full"
     return library.example | {
-        "num_procs": int(said["tp"] * said["pp"]),
-        "tensor_par": int(said["tp"]),
-        "pipeline_par": int(said["pp"]),
-        "data_par": 1,
-        "batch_size": said["global_batch"],
-        "microbatch_size": said["batch"],
-        "fused_activation": False,
-        "activation_recompute": "full" if whole else "attn_only",
-        "pipeline_interleaving": int(said["chunks"]),
-        "optimizer_sharding": False,
-        "tensor_par_comm_type": "ar" if whole else "rs_ag",
-        "seq_par_ag_redo": not whole,
-    }
+        "num_procs": int(said["tp"] * said["pp"]), "tensor_par": int(said["tp"]), "pipeline_par": int(said["pp"]),
+        "data_par": 1, "batch_size": said["global_batch"], "microbatch_size": said["batch"],
+        "fused_activation": False, "activation_recompute": "full" if whole else "attn_only",
+        "pipeline_interleaving": int(said["chunks"]), "optimizer_sharding": False,
+        "tensor_par_comm_type": "ar" if whole else "rs_ag", "seq_par_ag_redo": not whole,
+    }  # fmt: skip
 
 
 def _korthikanti_times(rows) -> Priced:

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from scalebook.language.arguments import checked
 from scalebook.language.notation import brief, quoted
 from scalebook.language.tabular import folded, page_table, styled
 from scalebook.tables import cite
@@ -155,8 +157,8 @@ class Confrontation:
         known = {row["row_id"] for row in whole if self.calibrates(row)}
         fitted = np.array([row["row_id"] in known for row in kept])
         predicted = priced.predicted
-        with np.errstate(over="ignore"):
-            far = np.flatnonzero(~np.isfinite(predicted / measured))
+        with np.errstate(all="ignore"):
+            far = np.flatnonzero(~np.isfinite([predicted / measured, measured / predicted]).all(0))
         if far.size:
             row = kept[far[0]]
             said = f"{predicted[far[0]]:g} is predicted, and {self.measured} is {quoted(row[self.measured])}"
@@ -233,6 +235,8 @@ class Result:
         `bias` is the signed mean, and `single` the mean error of predicting all rows by one number (see
         `Result.single`).
         """
+        if not isinstance(picked, np.ndarray) or picked.dtype != bool or picked.shape != self.errors.shape:
+            raise TypeError(f"picked is an array of {len(self.rows)} values True or False, not {quoted(picked)}")
         errors = self.errors[picked]
         if not errors.size:
             return {"rows": 0}
@@ -272,7 +276,7 @@ class Result:
     @cached_property
     def ambiguity(self) -> str:
         """If rows can be understood in several ways: a sentence on the error of the best reading; otherwise ""."""
-        if not self.confrontation.readings:
+        if not self.confrontation.readings or self.fitted.all():
             return ""
         unseen = np.flatnonzero(~self.fitted)
         found = self.confrontation.readings([self.rows[i] for i in unseen])
@@ -285,9 +289,10 @@ class Result:
             f"{expected.mean():.0%}."
         )
 
-    def worst(self, n: int = 5) -> list[dict]:
+    @checked
+    def worst(self, n: Integral = 5) -> list[dict]:
         """Return the n rows with the largest errors, largest first, with `predicted`, `measured` and `error`."""
-        order = np.argsort(-np.abs(self.errors))[:n]
+        order = np.argsort(-np.abs(self.errors))[: int(n)]
         columns = {"predicted": self.predicted, "measured": self.measured, "error": self.errors}
         return [self.rows[i] | {name: float(column[i]) for name, column in columns.items()} for i in order]
 

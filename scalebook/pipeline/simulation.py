@@ -7,6 +7,7 @@ An operation starts when its device is free and its inputs have arrived. Times a
 (Fraction(7, 32), Fraction(117, 1), [8, 7, 6, 5, 4, 3, 2, 1])
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -180,7 +181,10 @@ def simulate(
     ticks = {k: int(x * unit) for k, x in lasts.items()}
     ordered = orders(SCHEDULES[schedule].order, pp, microbatches, chunks)
     slots = _execute(ordered, ticks, int(transfer * unit), pp * chunks - 1)
-    return Run(schedule, pp, microbatches, chunks, unit, slots)
+    run = Run(schedule, pp, microbatches, chunks, unit, slots)
+    if run.makespan > sys.float_info.max:
+        raise ValueError("these times add up to more than a number holds: give them in another unit")
+    return run
 
 
 def _exact(name, value):

@@ -7,8 +7,8 @@ from .walls import run_flops
 
 __all__ = [
     "carbon_of_run", "device_hours_of_arithmetic", "device_hours_with_failures", "device_power_of_system",
-    "mfu_of_hours", "power_hour_of_device", "price_hour_owned", "run_bill", "run_costs", "run_energy_of_hours",
-    "train_cost_of_hours", "train_time_of_hours",
+    "mfu_of_hours", "power_hour_of_device", "price_hour_owned", "run_bill", "run_cost_of_hours", "run_costs",
+    "run_energy_of_hours", "run_time_of_hours",
 ]  # fmt: skip
 
 
@@ -46,11 +46,11 @@ def mfu_of_hours(run_flops, device_hours, peak_flops):
     return run_flops / (device_hours * 3600 * peak_flops)
 
 
-@formula("train_time", "narayanan2021 §5.1", given=[device_hours_of_arithmetic])
-def train_time_of_hours(device_hours, devices):
+@formula("run_time", "narayanan2021 §5.1", given=[device_hours_of_arithmetic])
+def run_time_of_hours(device_hours, devices):
     """Time of a run on this many devices. It ignores that more devices lower the MFU.
 
-    >>> round(train_time_of_hours(device_hours="30.84e6 h", devices=16384) / 86400, 1)
+    >>> round(run_time_of_hours(device_hours="30.84e6 h", devices=16384) / 86400, 1)
     78.4
     """
     return device_hours * 3600 / devices
@@ -59,11 +59,11 @@ def train_time_of_hours(device_hours, devices):
 # Dollars
 
 
-@formula("train_cost", "cottier2024", given=[device_hours_of_arithmetic])
-def train_cost_of_hours(device_hours, price_hour):
+@formula("run_cost", "cottier2024", given=[device_hours_of_arithmetic])
+def run_cost_of_hours(device_hours, price_hour):
     """Rent of the final run. Earlier experiments, staff and data come on top.
 
-    >>> train_cost_of_hours(device_hours="2.788e6 h", price_hour="2 $/h")  # as DeepSeek counts DeepSeek-V3
+    >>> run_cost_of_hours(device_hours="2.788e6 h", price_hour="2 $/h")  # as DeepSeek counts DeepSeek-V3
     5576000.0
     """
     return device_hours * price_hour
@@ -123,13 +123,13 @@ def carbon_of_run(run_energy, carbon_intensity):
 
 
 run_costs = Sheet(
-    "run_costs", run_flops, device_hours_of_arithmetic, train_time_of_hours, train_cost_of_hours,
+    "run_costs", run_flops, device_hours_of_arithmetic, run_time_of_hours, run_cost_of_hours,
     device_power_of_system, run_energy_of_hours, carbon_of_run,
     doc="What the final run of a model costs: hours, days, dollars, electricity and carbon.",
 )  # fmt: skip
 
 run_bill = Sheet(
-    "run_bill", *operating.formulas.values(), device_hours_with_failures, train_time_of_hours, train_cost_of_hours,
+    "run_bill", *operating.formulas.values(), device_hours_with_failures, run_time_of_hours, run_cost_of_hours,
     device_power_of_system, run_energy_of_hours, power_hour_of_device,
     doc="What it takes to train on all tokens at a step's rate, failures and checkpoints included.",
 )  # fmt: skip

@@ -20,7 +20,7 @@ from numbers import Real
 from types import ModuleType
 
 from scalebook.language.arguments import checked
-from scalebook.language.notation import either
+from scalebook.language.notation import either, quoted
 
 from .arguments import each, problem_of, refuse_unused, sizes_of, within
 from .devices import Devices
@@ -78,7 +78,7 @@ def search(
     """
     check_executor(executor)
     if isinstance(most, bool) or not isinstance(most, Real) or not most > 0:
-        raise TypeError(f"most is a number of strategies, such as most=1e10, not {most!r}")
+        raise TypeError(f"most is a number of strategies, such as most=1e10, not {quoted(most)}")
     cases, letters = each(knowns, letters)
     letters, subject_to = within(sheet, letters, subject_to)
     if hasattr(sheet, "posed"):

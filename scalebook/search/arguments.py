@@ -57,7 +57,7 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
     axes = _axes(thing, minimize, maximize, against)
     if given := next((x for x in axes if x in fixed), None):
         how = f"leave it out, or bound it, as in subject_to='{given} <= ...'"
-        raise TypeError(f"{given} is what the search finds, and {given}={letters[given]!r} says it: {how}")
+        raise TypeError(f"{given} is what the search finds, and {given}={quoted(letters[given])} says it: {how}")
     limits, lifted = _limits(space, subject_to, lift, margins(thing, margin)), frozenset(lift)
     return Problem(thing, knowns, fixed, values, words, searched, axes, limits, lifted, int(best), maximize is not None)
 
@@ -97,7 +97,7 @@ def _values(space: Space, rows: tuple, several: Mapping, fixed: Mapping) -> tupl
 
 def _refuse_no_count(best) -> None:
     if isinstance(best, bool) or not isinstance(best, Integral):
-        raise TypeError(f"best={best!r} is no whole number: best=10 keeps the best ten strategies")
+        raise TypeError(f"best={quoted(best)} is no whole number: best=10 keeps the best ten strategies")
     if best < 1:
         raise ValueError(f"best={best} keeps no strategy: best=1 is the least")
 
@@ -246,7 +246,7 @@ def _axes(thing: Searchable, minimize, maximize, against) -> tuple[str, str]:
         if x is not None and not isinstance(x, str):
             raise TypeError(f"{name} is a letter's name, such as 'step_time', not {quoted(x)}")
     if minimize and maximize:
-        raise TypeError(f"a search has one aim: minimize={minimize!r} or maximize={maximize!r}")
+        raise TypeError(f"a search has one aim: minimize={quoted(minimize)} or maximize={quoted(maximize)}")
     usual = thing.space.axes
     aim = minimize or maximize or next(iter(usual), None)
     if aim is None:
@@ -264,7 +264,7 @@ def limit(text: str) -> Limit:
     """
     parts = re.fullmatch(r"\s*(\w+)\s*(<=|>=)\s*(.+?)\s*", text)
     if not parts:
-        raise ValueError(f"a limit reads 'memory <= 70 GB' or 'mfu >= 0.4', not {text!r}")
+        raise ValueError(f"a limit reads 'memory <= 70 GB' or 'mfu >= 0.4', not {quoted(text)}")
     letter, relation, bound = parts.groups()
     name, unit = f"{letter} {relation} {bound}", NOTATION[letter].unit
     if bound in NOTATION:

@@ -53,7 +53,7 @@ class Frame:
         Raises ImportError if there is neither.
         """
         if library not in (None, *_LIBRARIES):
-            raise ValueError(f"library is 'pandas' or 'polars', not {library!r}")
+            raise ValueError(f"library is 'pandas' or 'polars', not {quoted(library)}")
         for name in [library] if library else sorted(_LIBRARIES, key=lambda x: (x not in sys.modules, x)):
             try:
                 return importlib.import_module(name).DataFrame(self.to_dict())

@@ -20,7 +20,8 @@ WORKED, WORTH = 16, 64  # with several workers: parts, each at least a 64th of P
 def check_executor(executor) -> None:
     """Raise TypeError for an executor without the `submit` method of concurrent.futures."""
     if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise TypeError(f"executor is of concurrent.futures' kind, such as ProcessPoolExecutor(4), not {executor!r}")
+        kind = "concurrent.futures' kind, such as ProcessPoolExecutor(4)"
+        raise TypeError(f"executor is of {kind}, not {quoted(executor)}")
 
 
 def tasks(problem: Problem, layouts: int, combinations: int, shared: bool = False) -> list[range]:

@@ -20,6 +20,7 @@ import numpy as np
 
 from scalebook.language import NOTATION
 from scalebook.language.arguments import checked
+from scalebook.language.notation import quoted
 from scalebook.language.tabular import aligned, page_table
 from scalebook.language.units import show
 
@@ -55,7 +56,7 @@ class Sweep(Mapping):
 
     def __getitem__(self, devices) -> Search:
         if devices not in self._found:
-            raise KeyError(f"{devices!r} is none of the {len(self):,} sizes that were swept")
+            raise KeyError(f"{quoted(devices)} is none of the {len(self):,} sizes that were swept")
         problem = self._question(devices=devices)
         return Search(problem, layouts(problem), word_combinations(problem), self._found[devices], self.seconds, "")
 
@@ -107,7 +108,9 @@ def sweep(
     check_executor(executor)
     devices = devices.tolist() if isinstance(devices, np.ndarray) else devices
     if not isinstance(devices, Iterable) or isinstance(devices, str):
-        raise TypeError(f"a sweep goes over several sizes, as in devices=range(8, 1025, 8), not devices={devices!r}")
+        raise TypeError(
+            f"a sweep goes over several sizes, as in devices=range(8, 99, 8), not devices={quoted(devices)}"
+        )
     sizes = list(dict.fromkeys(one_number("devices", x) for x in devices))
     if not sizes:
         raise ValueError("devices has no values to sweep: give at least one, as in devices=range(8, 1025, 8)")

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from scalebook.language import NOTATION
 from scalebook.language.arguments import checked
 from scalebook.language.interval import SPREADS
-from scalebook.language.notation import either, quoted, word
+from scalebook.language.notation import either, listed, quoted, word
 from scalebook.language.row import Cell, Row, quantity
 from scalebook.language.sources import SOURCES, cite
 from scalebook.language.stanzas import Stanzas
@@ -117,7 +117,7 @@ def efficiencies_of(device: str) -> dict[str, Row]:
     >>> efficiencies_of("b200")["bf16"].efficiency_typical
     0.6
     """
-    return {row.precision: row for row in _table("efficiencies")._naming(f'device = "{device}"')}
+    return {row.precision: row for row in _table("efficiencies")._naming(f'device = "{word(device, "a device")}"')}
 
 
 def _model(key, cells):
@@ -160,7 +160,7 @@ def libraries_on(device: Row) -> tuple[str, ...]:
 
 def cells_of_libraries(device: Row, names: Iterable[str]) -> Mapping[str, Cell]:
     """Return what libraries change of a device's row: cells by name. A later library overrides an earlier one."""
-    return _cells_of_libraries(*_of(device), tuple(names))
+    return _cells_of_libraries(*_of(device), tuple(word(x, "a library") for x in listed(names, "a library")))
 
 
 @cache
@@ -242,7 +242,8 @@ class Accelerators(Table):
     def read(self, path, key: str | None = None) -> Device:
         """Read a device of your own from a TOML file, as `python -m scalebook.measure --save` writes it.
 
-        If the file has several stanzas, `key` names one. Raises TypeError for anything but a path, ValueError if the
+        What the file leaves out and a question may need is assumed from comparable devices, as in the table. If the
+        file has several stanzas, `key` names one. Raises TypeError for anything but a path, ValueError if the
         file cannot be read, is broken or lacks a cell that every device has, and LookupError for an unknown key.
 
         >>> from scalebook.measure import OWN
@@ -273,7 +274,7 @@ class Accelerators(Table):
         if lacking or not peaks:
             wanted = [*lacking, *([] if peaks else ["a peak, such as peak_bf16"])]
             raise ValueError(f"{path}, [{name}] lacks {', '.join(wanted)}; {how}")
-        return device
+        return _table("accelerators")._rows.completed(device)
 
 
 _TABLES = {

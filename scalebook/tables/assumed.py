@@ -27,7 +27,7 @@ def _rules() -> dict[str, dict]:
 def complete(row: Row, everyone: Callable[[], list[Row]]) -> None:
     """Add to a device the figures that its data sheet leaves out, marked as assumed, with `low` and `high`."""
     for letter, rule in _rules().items():
-        if letter not in row:
+        if letter not in row and ("of" not in rule or any(x in row for x in rule["of"])):
             # relatives of a device, and its core or its die, would count it twice
             known = [x for x in everyone() if x.states(letter) and len(x.kin) == 1 and _is_compared(x, rule)]
             row.cells[letter] = _assumed(letter, row, rule, known)

@@ -144,10 +144,14 @@ class Rows(Mapping):
     def __getitem__(self, key):
         with _LOCK:
             if key not in self._whole:
-                self._whole[key] = made = self._made(key)
-                if self._complete:
-                    self._complete(made, lambda: [self._made(x) for x in self.stanzas])
+                self._whole[key] = self.completed(self._made(key))
         return self._whole[key]
+
+    def completed(self, row: Row) -> Row:
+        """Return a row, of this file or of a reader's, with the cells that follow from the rows of this file."""
+        if self._complete:
+            self._complete(row, lambda: [self._made(x) for x in self.stanzas])
+        return row
 
     def _made(self, key):
         if key not in self._own:
@@ -192,7 +196,7 @@ class Table(Mapping):
             raise ValueError(f"{path.name}: {error}") from None
         for key, stanza in stanzas.items():
             if not isinstance(stanza, dict):
-                raise ValueError(f"{path.name}: {key} = {stanza!r} stands before the first stanza, [key]")
+                raise ValueError(f"{path.name}: {key} = {quoted(stanza)} stands before the first stanza, [key]")
         return cls(path.name.removesuffix(".toml"), dict(Rows(path.name, stanzas, **kinds)))
 
     def _naming(self, *texts: str) -> list[Row]:
@@ -284,7 +288,7 @@ def _kin(file: str, key: str, stanzas: Mapping) -> tuple[str, ...]:
     kin = [key]
     while other := stanzas[kin[-1]].get("like"):
         if other not in stanzas or other in kin:
-            unknown = f"is like {other!r}, which is no stanza; {nearest(other, stanzas)}"
+            unknown = f"is like {quoted(other)}, which is no stanza; {nearest(other, stanzas)}"
             raise ValueError(f"{file}: [{kin[-1]}] {'is like itself' if other in kin else unknown}")
         kin.append(other)
     return tuple(kin)
@@ -311,7 +315,7 @@ def _row(file, key, stanza, kind, words, finish):
             said[name] = _text(where, entry)
             continue
         if name not in NOTATION:
-            raise ValueError(f"{where}: no letter is called {name!r}; {nearest(name, NOTATION)}")
+            raise ValueError(f"{where}: no letter is called {quoted(name)}; {nearest(name, NOTATION)}")
         entry = entry if isinstance(entry, dict) else {"value": entry}
         if stray := entry.keys() - {"value", "low", "high", "source", "note"} or ({"value"} - entry.keys()):
             form = "a cell is a value or { value, low, high, source, note }"
@@ -328,7 +332,7 @@ def _row(file, key, stanza, kind, words, finish):
             near = nearest(source_key, SOURCES)  # without a near name it would list a dozen of hundreds
             near = f"; {near}" if near.startswith("did you mean") else ""
             near = near or "; of figures of one's own 'scalebook-measure' is"
-            raise ValueError(f"{where}: the source {source!r} is not among the sources{near}")
+            raise ValueError(f"{where}: the source {quoted(source)} is not among the sources{near}")
         number, low, high = (_number(where, name, entry.get(x)) for x in ("value", "low", "high"))
         if (low is None) != (high is None) or (low is not None and not low <= number <= high):
             raise ValueError(f"{where}: a cell has low and high both or neither, and its value lies between them")
@@ -342,11 +346,11 @@ def _number(where, name, value):
     if value is None:
         return None
     if isinstance(value, list):
-        raise ValueError(f"{where}: a cell holds one value, not the list {value!r}")
+        raise ValueError(f"{where}: a cell holds one value, not the list {quoted(value)}")
     if (unit := NOTATION[name].unit) and not isinstance(value, str):
-        raise ValueError(f"{where}: {value!r} lacks its unit, {unit}")
+        raise ValueError(f"{where}: {quoted(value)} lacks its unit, {unit}")
     if not unit and isinstance(value, str):
-        raise ValueError(f"{where}: {value!r} is not a plain number, which this letter needs")
+        raise ValueError(f"{where}: {quoted(value)} is not a plain number, which this letter needs")
     try:
         refuse_parts(name, number := quantity(name, value))
         return number
@@ -356,5 +360,5 @@ def _number(where, name, value):
 
 def _text(where, entry):
     if not isinstance(entry, str):
-        raise ValueError(f"{where}: text belongs here, not {entry!r}")
+        raise ValueError(f"{where}: text belongs here, not {quoted(entry)}")
     return entry

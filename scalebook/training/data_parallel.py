@@ -279,12 +279,7 @@ def data_parallel_formulas(
         made("dp_gather", 0, "Time to gather weights from devices.", ("dp_gather",)),
         made("dp_scaleup_time", 1, "Time for which gradients and weights keep a device's scale-up ports busy."),
         made("dp_scaleout_time", 2, "Time for which gradients and weights keep a device's scale-out ports busy."),
-        passes,
-        *(map(_waiting, windows) if offload else windows),
-        unhidden,
-        dp_exposed,
-        _OPTIMIZER[sharding.parts("optimizer")[0]],
-        shards_dualpipe if copies > 1 else shards,
-        routed_shards,
+        passes, *(map(_waiting, windows) if offload else windows), unhidden, dp_exposed,
+        _OPTIMIZER[sharding.parts("optimizer")[0]], shards_dualpipe if copies > 1 else shards, routed_shards,
         reduce_bits_gradient,
-    )
+    )  # fmt: skip

@@ -96,6 +96,9 @@ class Between:
         """Results at the fast end (all hidden and fused) and at the slow end (nothing hidden, old libraries)."""
         return self._call(frameworks[FASTEST]), self._call(frameworks[SLOWEST])
 
+    def widest(self, letter: str) -> None:
+        """Return None: the range of what rests on no step time is as wide without a framework."""
+
     def causes(self, letter: str) -> list[tuple[str, str, float, float]]:
         """Return (name, meaning, fast, slow) of each assumption: the values of `letter` with only it at either end."""
         found = []

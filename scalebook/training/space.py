@@ -30,18 +30,14 @@ def usual_choices(known: Mapping[str, Any]) -> dict[str, tuple]:
     """Return the values that a search tries by default for each input. `cp` leaves 4,096 tokens or more on a device."""
     ways = divisors(known["devices"])
     return {
-        "recompute": ("none", "full"),
-        "sequence_parallel": (True,),
-        "attention": ("flash",),
-        "sharding": ("zero1", "zero2", "zero3"),
-        "schedule": ("1f1b", "interleaved"),
+        "recompute": ("none", "full"), "sequence_parallel": (True,), "attention": ("flash",),
+        "sharding": ("zero1", "zero2", "zero3"), "schedule": ("1f1b", "interleaved"),
         "tp": tuple(x for x in ways if x <= known.get("heads", x)),
         "cp": tuple(x for x in ways if x == 1 or np.max(known.get("seq", 0)) >= 4096 * x),
         "ep": tuple(x for x in ways if x == 1 or (known.get("experts", 0) and known["experts"] % x == 0)),
-        "pp": tuple(x for x in ways if x <= known.get("layers", x)),
-        "batch": (1, 2, 4, 8),
+        "pp": tuple(x for x in ways if x <= known.get("layers", x)), "batch": (1, 2, 4, 8),
         "chunks": (1, 2, 3, 4, 6, 8),
-    }
+    }  # fmt: skip
 
 
 def _longest(known: Mapping) -> dict:
@@ -105,7 +101,7 @@ TRAINING = Space(
     rules=RULES,
     limits=("memory <= hbm_capacity", "offload_memory <= host_capacity"),
     margins=("memory",),
-    shown=("train_time", "train_cost", "run_energy", "train_rate"),
+    shown=("run_time", "run_cost", "run_energy", "train_rate"),
     reason=reason,
     axes=("step_time", "memory"),
     letters=DEFAULT_LETTERS,

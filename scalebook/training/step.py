@@ -19,7 +19,7 @@ from scalebook.language import Formula, Row, Sheet, symbol
 from scalebook.language.arguments import checked
 from scalebook.language.building import uncollected
 from scalebook.language.guide import Guided
-from scalebook.language.notation import nearest
+from scalebook.language.notation import nearest, quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.row import Call, Cell, gather, quantity
 from scalebook.language.tabular import callable_said
@@ -138,7 +138,7 @@ def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | b
     ('first_memory', 'last_memory')
     """
     if stray := [x for x in words if x not in WORDS]:
-        raise TypeError(f"a strategy has no word {stray[0]!r}; {nearest(stray[0], WORDS)}")
+        raise TypeError(f"a strategy has no word {quoted(stray[0])}; {nearest(stray[0], WORDS)}")
     return _memory_sheet(dense, moe, Strategy(**words))
 
 

@@ -10,7 +10,7 @@ from scalebook.training.optimizers import OPTIMIZERS, Optimizer
 from scalebook.training.shardings import SHARDINGS, Sharding
 from scalebook.training.trained_weights import TRAINED, Trained
 
-__all__ = ["CHOICES", "WORDS", "Strategy", "are_shared"]
+__all__ = ["CHOICES", "WORDS", "Strategy"]
 
 
 def are_shared(dp, cp, schedule):
