@@ -190,7 +190,7 @@ function planState({ engine, cases, words, rows }) {
     const all = { precision: state.precision, ...chosen.words, ...ways }, [[, possible], ...rest] = pieces;
     const holds = (boxes) => boxes.some((box) => Object.entries(box).every(([n, values]) => values.includes(all[n])));
     if (!holds(possible)) return `${name} has no flags here for this strategy.`;
-    const unsaid = [chosen.words.attention === "unfused" ? "attention whose scores are written out" : "", chosen.words.context_exchange === "all_to_all" && known.cp > 1 ? "context exchanged by heads" : ""].filter(Boolean);
+    const unsaid = [chosen.words.attention === "unfused" ? "attention whose scores are written out" : "", chosen.words.context_exchange === "all_to_all" && known.cp > 1 ? "context exchanged by heads" : "", "first_blocks" in known || "last_blocks" in known ? "a first or last stage with its own number of blocks" : ""].filter(Boolean);
     return rest.filter(([, boxes]) => holds(boxes)).map(([piece]) => piece.replace(/⟦(\w+)⟧/g, (_, n) => known[n])).join(sign).replace(/\n\[/g, "\n\n[")
       + (unsaid.length ? `\n# not said here: ${unsaid.join(", ")}` : "");
   }
