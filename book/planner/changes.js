@@ -53,10 +53,15 @@ function planChanges(cases, { beyond }) {
     }
     return found;
   }
+  // As many users as wait at a rate, in its place: at a rate a device's tokens a second follow from it.
+  function byUsers(plan, chosen) {
+    const { rate: asked, ...letters } = plan.letters;
+    return asked === undefined ? plan : { ...plan, letters: { ...data.usual.rate, ...letters, users: cases.serving.answer(plan, chosen).values.users } };
+  }
   // All changes that gain something, the best first, or of a plan that does not fit all that make it fit, with the nearest.
-  function* changes(plan, chosen) {
-    const thing = cases.of(plan.job), first = thing.answer(plan, chosen), here = { ...first, given: cases.used(first.sheet, first.known) }, fits = !beyond(plan, here);
-    const best = (list) => list.sort((a, b) => b.gain - a.gain), gaining = (list) => best(list.filter((x) => x.gain > tried.least || !fits)), own = [...numbers(plan, here)];
+  function* changes(asked, chosen) {
+    const plan = byUsers(asked, chosen), thing = cases.of(plan.job), first = thing.answer(plan, chosen), here = { ...first, given: cases.used(first.sheet, first.known) }, fits = !beyond(plan, here);
+    const best = (list) => list.sort((a, b) => b.gain - a.gain), gaining = (list) => best(list.filter((x) => x.gain > tried.least || !fits)), own = [...numbers(asked, here)];
     const free = yield* priced(plan, chosen, here, [...own, ...words(plan, here)], true, []), bought = yield* priced(plan, chosen, here, hardware(here), false, []);
     let nearest = null;
     if (!fits) for (const candidates of [[...own, ...recomputed(here.words)], toFit]) nearest ??= best(yield* priced(plan, chosen, here, candidates, true, []))[0] ?? null;
@@ -88,10 +93,10 @@ function planBinds({ words, view, part, h, show, meaning, brief, states, data, g
   function paint({ list, nearest }) {
     const most = Math.max(0.01, ...list.map((x) => x.gain)), free = list.filter((x) => x.isFree), bought = list.filter((x) => !x.isFree).sort((a, b) => b.gain - a.gain), wasOpen = part.binds.querySelector("details")?.open;
     const lines = (all) => h("ul", { class: "pl-help" }, all.map((x) => line(x, most))), rest = free.slice(FEW), { job, letters } = get().state;
-    const none = job === "serve" && "rate" in letters ? "The rate is given, so no change makes the tokens of a device more." : "Nothing that was tried gains a percent.";
-    const first = nearest ? ["The nearest change that fits: ", h("b", {}, said(nearest)), `, with ${then(nearest)}.`] : free.length ? ["Most would help: ", h("b", {}, said(free[0])), `, ${more(free[0].gain)} from each device.`] : bought.length ? ["Only other hardware would help: ", h("b", {}, said(bought[0])), `, ${more(bought[0].gain)} from each device.`] : [none];
+    const first = nearest ? ["The nearest change that fits: ", h("b", {}, said(nearest)), `, with ${then(nearest)}.`] : free.length ? ["Most would help: ", h("b", {}, said(free[0])), `, ${more(free[0].gain)} from each device.`] : bought.length ? ["Only other hardware would help: ", h("b", {}, said(bought[0])), `, ${more(bought[0].gain)} from each device.`] : ["Nothing that was tried gains a percent."];
     part.binds.replaceChildren(h("h2", {}, "What binds"), h("p", {}, first), ...(free.length ? [h("h3", {}, "On these devices"), lines(free.slice(0, FEW)), ...(rest.length ? [h("details", { open: wasOpen }, h("summary", {}, `${rest.length} more`), lines(rest))] : [])] : []),
-      ...(bought.length ? [h("h3", {}, "With other hardware"), lines(bought)] : []), list.length ? h("p", { class: "pl-soft" }, "More tokens a second from each device, one change at a time. Click one to take it.") : "");
+      ...(bought.length ? [h("h3", {}, "With other hardware"), lines(bought)] : []), list.length ? h("p", { class: "pl-soft" }, `More tokens a second from each device, one change at a time${job === "serve" && "rate" in letters ? ", with as many users as wait now" : ""}. Click one to take it.`) : "");
   }
-  return { paint };
+  const asData = (x) => ({ said: said(x), gain: x.gain, is_free: x.isFree, [get().state.job === "train" ? "step_time" : "tpot"]: x.time, ...(x.memory === undefined ? {} : { memory: x.memory }) });
+  return { paint, asData };
 }

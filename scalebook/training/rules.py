@@ -273,7 +273,7 @@ def _sentence(rule, known):
         "shards": _number(known.get("dp", 1) * known["cp"]),
         "spread": _number(known.get("dp", 1) * known["cp"] * known["tp"] / known["etp"]),
         "routed_shards": _number(known.get("dp", 1) * known["cp"] * known["tp"] / (known["ep"] * known["etp"])),
-        "stage_blocks": _number(known.get("stage_blocks", _stage(known.get("layers", 1), known["pp"]))),
+        "stage_blocks": _number(known["stage_blocks"] if "stage_blocks" in known else _fullest({"layers": 1} | known)),
         "others": _number(known["pp"] - 1),
     }
     follows = "global_batch in micro-batches"  # if the batch were changed, the micro-batches would follow

@@ -4,7 +4,7 @@ const row = (p) => ({ ...p, model: data.models[p.model] ?? p.model, device: data
 const answer = (p) => { const q = row(p), r = cases.of(q.job).answer(q); return { values: r.values, why: r.why }; };
 const find = (p) => {
   const q = row(p), r = searching.searched(q);
-  return { ...r, layouts: 0, space: 0, near: searching.neighbours(q, r.space, r.best[0]) };
+  return { ...r, layouts: 0, space: 0, near: r.best.length ? searching.neighbours(q, r.space, r.best[0]) : [] };
 };
 const tasks = planTasks(cases);
 const ended = (running) => { for (;;) { const { value, done } = running.next(); if (done) return value; } };
