@@ -72,23 +72,25 @@ function planChanges(cases, { beyond }) {
 
 // The same on the page: a button for each change, with a bar of its gain.
 function planBinds({ words, view, part, h, show, meaning, brief, states, data, get, take }) {
-  const FEW = 5, NAMES = { ...view.CALLED, devices: "devices", users: "users", replicas: "copies of the model", kv_bits: "bits of a cached number", dp: "copies that share the batch" };
+  const FEW = 5, NAMES = { ...view.CALLED, users: "users", kv_bits: "bits of a cached number" };
+  const HIDDEN = { dp_overlap: "data-parallel collectives hidden", ep_overlap: "experts' exchange hidden", cp_overlap: "context exchange hidden", tp_pieces: "tensor-parallel collectives sent in pieces", tp_beside: "tensor-parallel sums beside weight gradients" };
   const share = (x) => show(Math.abs(x), "%", 2).replace(" ", "\u00a0");
   // A change in words: each of its parts with what it is now.
   function said({ letters = {}, words: own = {}, precision, framework, engine, twice, isSearched }) {
     const { state, answer, chosen } = get();
-    if (twice) return twice === "peaks" ? "twice the arithmetic" : `twice the ${brief(twice)}${isSearched ? ", in the best layout for it" : ""}`;
-    if (precision) return `${state.precision} → ${precision}`;
+    if (twice) return twice === "peaks" ? "twice the arithmetic" : `twice the ${brief(twice).replace(/ (of one|per) device$/, "")}${isSearched ? ", in the best layout for it" : ""}`;
+    if (precision) return `precision ${state.precision} → ${precision}`;
     if (framework) return data.frameworks[framework].name;
     if (engine) return data.engines[engine].name;
-    const value = (n, x) => (words.unit(n) === "%" ? show(x, "%") : show(x));
-    return [...Object.entries(letters).map(([n, x]) => `${NAMES[n] ?? brief(n)} ${value(n, answer.values[n] ?? 0)} → ${value(n, x)}`), ...Object.entries(own).map(([n, x]) => `${NAMES[n] ?? n}: ${view.told(chosen.words[n])} → ${view.told(x)}`)].join(", ");
+    const value = (n, x) => (words.unit(n) === "%" ? show(x, "%").replace(" ", "\u00a0") : show(x));
+    const letter = (n, x) => (x === 1 && HIDDEN[n] ? `${HIDDEN[n]}${answer.values[n] ? `, all instead of ${value(n, answer.values[n])}` : ""}` : `${NAMES[n] ?? brief(n)} ${value(n, answer.values[n] ?? 0)}\u00a0→\u00a0${value(n, x)}`);
+    return [...Object.entries(letters).map(([n, x]) => letter(n, x)), ...Object.entries(own).map(([n, x]) => `${NAMES[n] ?? n}: ${view.told(chosen.words[n])} → ${view.told(x)}`)].join(", ");
   }
   const more = (gain) => (Math.abs(gain) < 0.0005 ? "as many tokens a second" : `${share(gain)} ${gain > 0 ? "more" : "fewer"} tokens a second`);
   const then = ({ time, memory }) => `${show(time, "s", 3)} a ${get().state.job === "train" ? "step" : "token"}${memory === undefined ? "" : ` and ${show(memory, "B", 3)} of memory`}`;
   function line(change, most) {
     const { gain } = change, text = said(change);
-    return h("li", {}, h("button", { type: "button", class: "pl-link", title: then(change), "aria-label": `${text}: ${more(gain)} from each device, ${then(change)}; take it`, onclick: () => take(change) }, text), h("i", { style: `width:${Math.max(0, (60 * gain) / most)}%` }), h("b", {}, Math.abs(gain) < 0.0005 ? "±0" : `${gain > 0 ? "+" : "−"}${share(gain)}`));
+    return h("li", {}, h("button", { type: "button", class: "pl-link", title: then(change), "aria-label": `${text}: ${more(gain)} from each device, ${then(change)}; take it`, onclick: () => take(change) }, text), h("i", { style: `width:${Math.max(0, (100 * gain) / most)}%` }), h("b", {}, Math.abs(gain) < 0.0005 ? "±0" : `${gain > 0 ? "+" : "−"}${share(gain)}`));
   }
   function paint({ list, nearest }) {
     const most = Math.max(0.01, ...list.map((x) => x.gain)), free = list.filter((x) => x.isFree), bought = list.filter((x) => !x.isFree).sort((a, b) => b.gain - a.gain), wasOpen = part.binds.querySelector("details")?.open;

@@ -52,7 +52,8 @@ def _fullest(values):
     """Return the blocks of the fullest stage, if the first or the last one may have its own number."""
     own = [values[x] for x in ("first_blocks", "last_blocks") if x in values]
     others = values["pp"] - len(own)
-    return _stage(values["layers"] - sum(own), others) if np.all(others > 0) else _stage(values["layers"], values["pp"])
+    each = _stage(values["layers"] - sum(own), np.maximum(others, 1))
+    return np.where(others > 0, each, _stage(values["layers"], values["pp"])) if own else each
 
 
 # How rules derive letters that were not given.
