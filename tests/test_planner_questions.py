@@ -16,6 +16,7 @@ from scalebook.answers import all_changes, bill, fits, nearest_fit
 from scalebook.inference import serve
 from scalebook.inference.capacity import LONG
 from scalebook.search import NothingFits, search
+from scalebook.search.arguments import margins
 from scalebook.tables import Device, accelerators, frameworks, models
 from scalebook.training import training_step
 
@@ -136,7 +137,7 @@ def keeps(plan, run):
     """Whether a run keeps to the limits of a plan: a search's margin of memory, and the targets of a service."""
     if plan["job"] == "serve":
         return all(run[n] <= x for n, x in plan["targets"].items())
-    margin = plan["letters"].get("memory_margin", 0.06)
+    margin = plan["letters"].get("memory_margin", margins(training_step)["memory"])
     return fits(run) and run.memory * (1 + margin) <= run.hbm_capacity
 
 

@@ -214,6 +214,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
   function take({ letters = {}, words: own = {}, ...rest }) {
     const { precision, framework, engine: served } = rest, isLaid = (n) => states.LAYOUT[state.job].includes(n), laid = Object.fromEntries(Object.entries(letters).filter(([n]) => isLaid(n)));
     for (const [n, x] of Object.entries(letters)) if (!isLaid(n)) state.letters[n] = x;
+    delete state.any;
     if (precision) state.precision = precision;
     if (framework) state.framework = framework;
     if (served) state.engine = served;
