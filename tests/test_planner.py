@@ -764,8 +764,9 @@ def test_a_change_is_taken_by_a_key_and_stages_have_their_own_blocks(chromium, f
         page.keyboard.press("Enter")
         page.wait_for_function("document.querySelector('select[aria-label=precision]').value === 'fp8'")
         assert page.evaluate("document.activeElement.className") == "pl-binds"
-        page.locator(".pl-binds button", has_text="NeMo").wait_for()
+        change.wait_for(state="detached")
         page.wait_for_function(READY)
+        page.locator(".pl-binds button", has_text="NeMo").wait_for()
         page.get_by_role("button", name="JSON").click()
         found = json.loads(page.locator("dialog[open] pre").inner_text())
         jsonschema.validate(found, SCHEMA)

@@ -71,7 +71,7 @@ function planChanges(cases, { beyond }) {
 }
 
 // The same on the page: a button for each change, with a bar of its gain.
-function planBinds({ words, view, part, h, show, meaning, brief, states, data, get, take }) {
+function planBinds({ words, view, part, h, show, brief, data, get, take }) {
   const FEW = 5, NAMES = { ...view.CALLED, users: "users", kv_bits: "bits of a cached number" };
   const HIDDEN = { dp_overlap: "data-parallel collectives hidden", ep_overlap: "experts' exchange hidden", cp_overlap: "context exchange hidden", tp_pieces: "tensor-parallel collectives sent in pieces", tp_beside: "tensor-parallel sums beside weight gradients", optimizer_offload: "gradients and optimizer state in the host's memory" };
   const share = (x) => show(Math.abs(x), "%", 2).replace(" ", "\u00a0");
@@ -98,10 +98,12 @@ function planBinds({ words, view, part, h, show, meaning, brief, states, data, g
   }
   function paint({ list, nearest, fits }) {
     const most = Math.max(0.01, ...list.map((x) => x.gain)), free = list.filter((x) => x.isFree), bought = list.filter((x) => !x.isFree).sort((a, b) => b.gain - a.gain), wasOpen = part.binds.querySelector("details")?.open;
+    const name = (x) => x.getAttribute("aria-label"), had = part.binds.contains(document.activeElement) && name(document.activeElement);
     const lines = (all) => h("ul", { class: "pl-help" }, all.map((x) => line(x, most))), rest = free.slice(FEW), { job, letters } = get().state;
     const first = nearest ? ["The nearest change that fits: ", h("b", {}, button(nearest)), `, with ${then(nearest)}.`] : free.length ? ["Most would help: ", h("b", {}, said(free[0])), `, ${more(free[0].gain)} from each device.`] : bought.length ? ["Only other hardware would help: ", h("b", {}, said(bought[0])), `, ${more(bought[0].gain)} from each device.`] : [fits ? "No single change that was tried gains a percent." : "No single change that was tried makes this layout fit."];
     part.binds.replaceChildren(h("h2", {}, "What binds"), h("p", {}, first), ...(free.length ? [h("h3", {}, "On these devices"), lines(free.slice(0, FEW)), ...(rest.length ? [h("details", { open: wasOpen }, h("summary", {}, `${rest.length} more`), lines(rest))] : [])] : []),
       ...(bought.length ? [h("h3", {}, "With other hardware"), lines(bought)] : []), list.length ? h("p", { class: "pl-soft" }, `${fits ? "More tokens" : "Tokens"} a second from each device${fits ? "" : ", against this layout if it fitted"}, one change at a time${job === "serve" && "rate" in letters ? ", with as many users as wait now" : ""}. Click one to take it.`) : "");
+    if (had) [...part.binds.querySelectorAll("button")].find((x) => name(x) === had)?.focus({ preventScroll: true });
   }
   const asData = (x) => ({ said: said(x), gain: x.gain, is_free: x.isFree, [get().state.job === "train" ? "step_time" : "tpot"]: x.time, ...(x.memory === undefined ? {} : { memory: x.memory }) });
   return { paint, asData };
