@@ -263,6 +263,7 @@ def test_a_limit_is_typed_as_it_is_said():
 PAGE = (ROOT.parent / "book" / "questions.md").read_text("utf-8")
 SECTIONS = {x.partition("\n")[0]: x for x in re.split(r"^## ", PAGE, flags=re.M)[1:]}
 COMMANDS = {n: re.findall(r"^```\n((?:scalebook|python) .*?)\n```", x, re.M | re.S) for n, x in SECTIONS.items()}
+LINKS = re.findall(r"planner\.html#plan=([^\"]*)", PAGE)
 FIRST = re.compile(r"^(?:step_time|tpot|million_cost|rented) +([\d.]+ \S+?)[, ]|: ([\d.]+ s) at", re.M)
 
 
@@ -276,7 +277,7 @@ def test_the_command_of_a_question_says_what_its_python_says(name):
     assert any(x in said for found in FIRST.findall(SECTIONS[name]) for x in found if x)
 
 
-@every(re.findall(r"planner\.html#plan=([^\"]*)", PAGE))
+@every(LINKS)
 def test_the_link_of_a_question_is_a_plan(link):
     plan = json.loads(unquote(link))
     asked = {n: x for n, x in plan.items() if n in ("model", "device", "precision", "engine", "framework")}

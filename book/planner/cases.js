@@ -48,6 +48,11 @@ function planCases(engine) {
 
   // Training
 
+  // Blocks of the fullest stage, rounded up; the first and the last one may have their own number.
+  function fullest({ layers, pp, first_blocks: first, last_blocks: last }) {
+    const own = [first, last].filter((x) => x !== undefined), others = pp - own.length;
+    return own.length && others > 0 ? Math.ceil((layers - own.reduce((x, y) => x + y)) / others) : Math.ceil(layers / pp);
+  }
   function derivedTraining(values) {
     const known = { tp: 1, cp: 1, ep: 1, pp: 1, batch: 1, chunks: 1, experts: 0, near_blocks: 3, offload: false, ...values };
     known.etp ??= known.tp;
@@ -58,10 +63,10 @@ function planCases(engine) {
       if (known.microbatches === undefined && known.global_batch !== undefined) known.microbatches = known.global_batch / (known.dp * known.batch);
       else if (known.microbatches !== undefined) known.global_batch ??= known.microbatches * known.dp * known.batch;
     }
-    if (known.layers !== undefined) known.stage_blocks ??= Math.ceil(known.layers / known.pp);
+    if (known.layers !== undefined) known.stage_blocks ??= fullest(known);
     return known;
   }
-  const COUNTS = ["devices", "global_batch", "tp", "cp", "ep", "etp", "pp", "dp", "batch", "chunks", "microbatches", "seq", "shard_group"];
+  const COUNTS = ["devices", "global_batch", "tp", "cp", "ep", "etp", "pp", "dp", "batch", "chunks", "microbatches", "seq", "shard_group", "first_blocks"];
   function sentenceTraining(rule, known, isGiven) {
     const said = Object.fromEntries(Object.entries(known).map(([n, x]) => [n, typeof x === "number" ? g(x) : `${x}`]));
     const { tp, cp, pp, ep, etp, dp = 1 } = known;
@@ -80,7 +85,7 @@ function planCases(engine) {
     const found = [];
     for (let x = 1; x <= most; x++) {
       const now = { ...known, [letter]: x };
-      if (letter === "pp" && !isGiven.stage_blocks) now.stage_blocks = Math.ceil(now.layers / x);
+      if (letter === "pp" && !isGiven.stage_blocks) now.stage_blocks = fullest(now);
       if (letter === "tp" && !isGiven.etp) now.etp = x;
       if (rules.every((r) => holds(r, now) !== false)) found.push(x);
     }
@@ -175,11 +180,15 @@ function planCases(engine) {
       }
       if (quantized && words.attention === "unfused") throw new Error("scores that are written out stand on this page with products in 16 bits only: choose attention in one kernel, or ask training_step in Python");
       if (isEager(plan) && (words.attention === "unfused" || words.context_exchange === "all_to_all")) throw new Error(`${data.frameworks[plan.framework].name} runs the steps of a block one by one, which this page has only with attention in one kernel and gathered context: choose these, or ask training_step in Python`);
+      const ends = ["first_blocks", "last_blocks"].filter((x) => letters[x] !== undefined), { first: first_, last: last_, both } = data.train.stages, key = `${words.sharding}|${words.schedule}|${offload ? 1 : 0}`;
+      const isFirst = ends.includes("first_blocks"), stages = isFirst ? ["always", key].flatMap((x) => engine.listed(first_[x] ?? "")) : [], middle = ends.length === 2 ? [both] : ends.length && !isFirst ? [last_] : [];
+      if (isFirst && first_[key] === undefined) throw new Error(`${words.schedule} has both ends of the pipeline on one device: a first stage with its own number of blocks needs 1F1B or interleaved stages`);
+      if (isFirst && words.trained === "lora") throw new Error("adapters stand on this page with equal stages or a shorter last one: leave the blocks of the first stage open, or ask training_step in Python");
       const { blocks: adapted, words: adapters } = data.train.lora, isAdapted = words.trained === "lora";
       if (isAdapted && (isEager(plan) || adapted[own] === undefined)) throw new Error("adapters stand on this page with attention in one kernel, gathered context and fused steps only: choose these, or ask training_step in Python");
       if (isEager(plan) && words.recompute === data.modules) throw new Error(`${data.frameworks[plan.framework].name} runs the steps of a block one by one, and modules that run again are those of fused blocks: run nothing or everything again`);
       if (!blocks[own] || steps === undefined) throw new Error(`blocks like those of ${model.name} are not on this page: ask training_step in Python`);
-      const others_ = ["always", `${words.sharding}|${words.schedule}|${offload ? 1 : 0}`], windows = { ...model.letters, ...letters }, slides = windows.window_layers && "window" in windows;
+      const others_ = ["always", key], windows = { ...model.letters, ...letters }, slides = windows.window_layers && "window" in windows;
       const among = slides ? (model.words.windows === "chunked" ? "chunks" : "windows") : "";
       const attended = swaps.attended["attention_tile" in known ? ["tiles", among].filter(Boolean).join("_") : among || "half"];
       const fused = swaps.fused["attention_whole" in known ? ("kv_rank" in model.letters ? "latent" : "arrays") : "usual"];
@@ -187,7 +196,7 @@ function planCases(engine) {
       return sheet([...engine.listed(always), attended, fused, grouped, swaps.peak["peak_bf16" in known ? "bf16" : "same"],
         swaps.heads["head_dim" in model.letters ? "even" : "latent"], ...[swaps.launched, swaps.eager].map((x) => x[model.letters.experts && model.letters.moe_layers ? "moe" : "all"]),
         ...others_.flatMap((x) => engine.listed(others[x])), ...[kind(model, false), own].flatMap((x) => engine.listed(blocks[x])), ...engine.listed(steps), ...(hasNoDense(model) ? [swaps.dense] : []),
-        ...(isAdapted ? [...others_.flatMap((x) => engine.listed(adapters[x])), ...engine.listed(adapted[own])] : []), ...engine.listed(data.bill.sheet)]); // days and dollars with failures
+        ...(isAdapted ? [...others_.flatMap((x) => engine.listed(adapters[x])), ...engine.listed(adapted[own])] : []), ...stages, ...middle, ...engine.listed(data.bill.sheet)]); // days and dollars with failures
     },
     known(plan) {
       const bits = data.formats[`peak_${plan.precision}`] ?? 16;
@@ -331,5 +340,5 @@ function planCases(engine) {
     return engine.needed(own, new Set(Object.keys(known)), aim(plan).axes).flatMap((f) => f.inputs).filter((x, i, all) => !own.by.has(x) && known[x] === undefined && all.indexOf(x) === i && x !== "users");
   }
   const thingOf = (job) => (job === "serve" ? serving : training);
-  return { engine, training, serving, bill, owned, overlaps, hasScales, framework, isEager, leavesSequence, frameworkEnds, wordsOf, aim, lacking, reach, NETWORK, withFurther, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
+  return { engine, training, serving, fullest, bill, owned, overlaps, hasScales, framework, isEager, leavesSequence, frameworkEnds, wordsOf, aim, lacking, reach, NETWORK, withFurther, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
 }

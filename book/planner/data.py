@@ -15,7 +15,7 @@ from pathlib import Path
 
 import scalebook
 from scalebook import tables
-from scalebook.answers import assumptions, costs
+from scalebook.answers import assumptions, changes, costs
 from scalebook.display.meanings import PARTS
 from scalebook.inference.assumptions import READ_CELLS
 from scalebook.inference.capacity import LONG
@@ -112,7 +112,7 @@ def planner_data() -> dict:
     said["shardings"] = {k: dict(gathered=x.is_gathered, groups=x.has_groups) for k, x in SHARDINGS.items()}
     said |= dict(trust=trust(), trained=trained(), measured=measured(), flags=flag_texts())
     said |= dict(margins=margins(training_step), start=DEFAULT_PLANS, modules=MODULES, ends=[FASTEST, SLOWEST])
-    said["assumed"], said["space"] = _assumed(), _space()
+    said["assumed"], said["changes"], said["space"] = _assumed(), _changes(), _space()
     said["spreads"] = {x: [*ends, *SPREADS.with_experts.get(x, ())] for x, ends in SPREADS.items()}
     said["parts"] = {x: part for x, part in PARTS.items() if NOTATION[x].unit in ("s", "B")}
     return said | _words(said, {x for x in graph.nodes if isinstance(x, str)})
@@ -129,6 +129,12 @@ def _bill(graph) -> dict:
 def _assumed() -> dict:
     """From which share on an assumption is said, and other values of letters without ends."""
     return dict(least=assumptions.LEAST, others={n: x for n, x in assumptions.OTHERS.items() if n in NOTATION})
+
+
+def _changes() -> dict:
+    """What is tried as a next change, and the least gain that is worth one."""
+    lists = ("WAYS", "FACTORS", "OVERLAPS", "NARROWER", "CACHE", "FRAMEWORKS", "ENGINES", "TO_FIT", "HARDWARE")
+    return {x.lower(): getattr(changes, x) for x in ("LEAST", *lists)} | dict(recompute=CHOICES["recompute"])
 
 
 def _space() -> dict:
@@ -176,7 +182,7 @@ def _words(said, letters) -> dict:
     tables = [said[x] for x in ("models", "devices", "engines", "frameworks", "libraries")]
     letters |= {x for table in tables for x in table["letters"]}
     letters |= {x for table in (models, accelerators) for row in table.values() for x in row}  # links say them
-    letters |= {"memory_margin", *said["bill"]["known"]}
+    letters |= {"memory_margin", "first_blocks", "last_blocks", *said["bill"]["known"]}
     letters |= {x for x in NOTATION if x.startswith(("peak_", "matmul_", "training_", "storage_"))}  # one's own device
     cited = {x for own in of_formulas for x in own[2]}
     cited |= {row["source"] for table in tables for row in table["rows"].values()}

@@ -89,10 +89,22 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
       const own = state.fixed[name], now = own ?? (chosen ? { ...chosen.letters, ...chosen.words }[name] : undefined), all = own === undefined || values.includes(own) ? values : [...values, own];
       return h("label", {}, h("span", {}, view.CALLED[name]), h("select", { class: "pl-field", onchange: (e) => change(name, e.target.value) }, h("option", { value: "", selected: own === undefined }, `best${now !== undefined && own === undefined ? `: ${word(now)}` : ""}`), all.map((x) => h("option", { value: x, selected: x === own }, word(x)))));
     };
+    // Blocks of the first and of the last stage of a pipeline; left open they are as many as the others have.
+    const end = (n) => {
+      const own = state.letters[n];
+      return h("label", {}, h("span", {}, `blocks of the ${n.split("_")[0]} stage`), h("input", { class: "pl-field", inputmode: "numeric", size: 9, "aria-label": meaning(n), placeholder: "as others", value: own ?? "", onchange: (e) => {
+        const typed = words.read(e.target.value, "", own);
+        if (!e.target.value.trim()) delete state.letters[n];
+        else if (Number.isInteger(typed) && typed > 0) state.letters[n] = typed;
+        else { say(`${view.upper(meaning(n))}: type a whole number, or nothing for as many as the others have.`); e.target.value = own ?? ""; return; }
+        update();
+      } }));
+    };
+    const ends = ["first_blocks", "last_blocks"], isParted = state.job === "train" && (chosen?.letters.pp > 1 || ends.some((n) => n in state.letters));
     const letters = states.LAYOUT[state.job].filter((x) => space.letters[x] && (space.letters[x].length > 1 || x in state.fixed)), { told } = view;
     const names = state.job === "train" ? ["schedule", "sharding", "attention", "context_exchange"] : Object.keys(space.words), fixed = Object.keys(state.fixed).length;
     return h("details", { class: "pl-choice pl-laid", open: isOpen }, h("summary", {}, fixed ? `Layout: ${fixed} chosen here, the rest searched` : "Choose the layout yourself"),
-      h("div", { class: "pl-choices" }, letters.map((x) => one(x, space.letters[x])), names.map((x) => one(x, states.WORDS[x], told))), h("p", { class: "pl-soft" }, `Where nothing is chosen the search goes through ${view.searched(space)}.`));
+      h("div", { class: "pl-choices" }, letters.map((x) => one(x, space.letters[x])), names.map((x) => one(x, states.WORDS[x], told)), isParted ? ends.map(end) : null), h("p", { class: "pl-soft" }, `Where nothing is chosen the search goes through ${view.searched(space)}.`));
   }
   return { field, menu, pill, pick, layout, options };
 }

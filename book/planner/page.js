@@ -1,11 +1,11 @@
 // The planner's page: a sentence that is the form, and below it the answer.
 
 function planPage(root, data, text, { base, linked, state: given, typeset = (node) => globalThis.scalebook?.typeset?.(node) }) {
-  const worker = planWorker([planEngine, planCases, planPools, planSearch, planLikely, planAssumed, planMarket, planTasks], data, text);
+  const worker = planWorker([planEngine, planCases, planPools, planSearch, planLikely, planAssumed, planChanges, planMarket, planTasks], data, text);
   const engine = planEngine(data), cases = planCases(engine), words = planWords(engine), rows = planRows(engine, words), draw = planDraw(words);
   const { likely } = planLikely(engine, { spreadOf, cases }), states = planState({ engine, cases, words, rows }), view = planAnswer({ engine, cases, words, draw, base, likely, typeset }), searching = planSearch(cases);
   const { h, show, unit, meaning, brief } = words;
-  let state = states.copy(states.START.train), answer, chosen, result, near = [], helped = [], along = [], beside = [], spread = {}, rests = [], asked = "", turn = 0, changed = false;
+  let state = states.copy(states.START.train), answer, chosen, result, near = [], helped = null, along = [], beside = [], spread = {}, rests = [], asked = "", turn = 0, changed = false;
   let curveOf = { x: "devices", y: "step_time" };
 
   // Places
@@ -14,6 +14,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
   const at = { ask: place("ask"), pick: place("pick", "div", { hidden: true }), said: place("said", "p", { role: "status" }), verdict: place("verdict", "div", { "aria-live": "polite" }), layout: place("layout"), main: place("main", "section", { "aria-label": "answer" }),
     aside: place("aside", "section", { "aria-label": "what binds, curves and assumptions" }), why: h("dialog", { class: "pl-why", tabindex: -1, "aria-label": "why", onkeydown: shut }), out: h("dialog", { class: "pl-out", "aria-label": "text to copy", onkeydown: shut }) };
   const part = Object.fromEntries(["market", "figures", "rests", "costs", "bars", "table", "pools", "compare", "buttons", "binds", "curve", "trust", "assume"].map((x) => [x, place(x)]));
+  part.binds.tabIndex = -1;
   at.main.append(part.market, part.figures, part.rests, part.costs, part.bars, part.table, part.pools, part.compare, part.buttons);
   at.aside.append(part.binds, part.curve, part.trust, part.assume);
   root.replaceChildren(h("div", { class: "pl" }, at.ask, at.pick, at.said, at.verdict, at.layout, h("div", { class: "pl-grid" }, at.main, at.aside), at.why, at.out));
@@ -101,7 +102,8 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     if (!found.best.length) { await nothing(plan, now); return; }
     chosen = found.best[0];
     answer = solve(plan, chosen);
-    near = helped = along = rests = [];
+    near = along = rests = [];
+    helped = null;
     spread = {};
     verdict(plan);
     paint(plan);
@@ -155,6 +157,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
         answer = solve(plan, chosen);
         part.figures.replaceChildren(h("p", { class: "pl-soft" }, `As if it fitted, the layout that holds least: ${view.layout(chosen, state.job)}.`), view.figures(state.job, answer, side.open));
         part.bars.replaceChildren(...view.bars(state.job, answer, side.open, []));
+        worker.ask("changes", { plan, chosen }).then(only).then(binds.paint);
       }
     }
     if (state.job === "serve" && most === "a formula holds") { // which of a formula's conditions it is, where it is not the room
@@ -197,31 +200,35 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     head.lastChild.textContent = list.childElementCount ? " What would do:" : " No single change that was tried would do: many more devices, another device or another model.";
   }
 
-  // What would help: the same layout with more of one thing; more memory lets in other layouts.
+  // What binds: single changes, each with its gain, and of more memory what a search finds in it.
   async function help(plan, only) {
-    const letters = state.job === "train" ? ["peak_flops", "hbm_bandwidth", "scaleup_bandwidth", "scaleout_bandwidth"] : ["peak_flops", "hbm_bandwidth", "scaleup_bandwidth"];
-    const aim = state.job === "train" ? "step_time" : "tpot", now = answer.values[aim];
-    helped = letters.filter((x) => answer.values[x] > 0).map((x) => [x, solve(states.plan(state, { letters: { [x]: 2 * answer.values[x] } }), chosen).values[aim]]).map(([x, then]) => [`twice the ${({ peak_flops: "arithmetic", hbm_bandwidth: "memory bandwidth", scaleup_bandwidth: "scale-up network", scaleout_bandwidth: "scale-out network" })[x]}`, 1 - then / now, x]);
-    paintBinds();
-    const more = await worker.ask("search", { plan: states.plan(state, { letters: { hbm_capacity: 1.25 * answer.values.hbm_capacity } }) }).then(only);
-    if (more.best.length) {
-      const axis = more.axes[0], gain = 1 - more.best[0].values[axis] / answer.values[axis];
-      helped.push([`a quarter more memory${{ million_cost: " (a lower price)", devices: " (fewer devices)" }[axis] ?? ""}`, Math.max(0, gain), "hbm_capacity"]);
-    }
-    paintBinds();
+    helped = await worker.ask("changes", { plan, chosen }).then(only);
+    binds.paint(helped);
+    const letter = "hbm_capacity", letters = { [letter]: 2 * answer.values[letter] }, own = states.plan(state, { letters }), more = await worker.ask("search", { plan: own }).then(only);
+    if (!more.best.length || helped.list.some((x) => x.twice === letter)) return;
+    const rate = ({ values }) => (values.train_rate ?? values.device_rate) / (values.train_rate ? values.devices : 1), there = solve(own, more.best[0]), gain = rate(there) / rate(answer) - 1;
+    if (gain > data.changes.least) helped.list.push({ letters, twice: letter, isSearched: true, isFree: false, gain, time: there.values.step_time ?? there.values.tpot });
+    binds.paint(helped);
   }
-  function paintBinds() {
-    const list = [...helped].sort((a, b) => b[1] - a[1]), top = list[0], most = Math.max(0.01, ...list.map((x) => Math.abs(x[1])));
-    const of = state.job === "train" ? "step" : "token";
-    part.binds.replaceChildren(h("h2", {}, "What binds"), h("p", {}, top && top[1] > 0.005 ? `Most would help: ${top[0]}, ${show(top[1], "%", 2).replace(" ", "\u00a0")} less time a ${of}.` : "Nothing that was tried helps by more than half a percent."),
-      h("ul", { class: "pl-help" }, list.map(([said, gain, letter]) => h("li", {}, h("span", {}, said), h("i", { style: `width:${Math.max(0, (60 * gain) / most)}%` }), h("b", {}, gain > 0.0005 ? `−${show(gain, "%", 2)}` : "nothing")))));
+  // A change is taken: parts of a layout are pinned with the rest of it, and whatever else is searched again.
+  function take({ letters = {}, words: own = {}, ...rest }) {
+    const { precision, framework, engine: served } = rest, isLaid = (n) => states.LAYOUT[state.job].includes(n), laid = Object.fromEntries(Object.entries(letters).filter(([n]) => isLaid(n)));
+    for (const [n, x] of Object.entries(letters)) if (!isLaid(n)) state.letters[n] = x;
+    delete state.any;
+    if (precision) state.precision = precision;
+    if (framework) state.framework = framework;
+    if (served) state.engine = served;
+    if (Object.keys({ ...laid, ...own }).length) state.fixed = fixedOf({ letters: { ...chosen.letters, ...laid }, words: { ...chosen.words, ...own } });
+    part.binds.focus({ preventScroll: true }); // the button that was clicked goes
+    settle_();
   }
   const best = () => [h("h2", {}, "The best layout, and its neighbours"), view.table(state.job, result, near, (x) => { state.fixed = fixedOf(x); update(); }, (x, letter) => open(letter, { state, chosen: x, answer: solve(states.plan(state), x) }))];
   const fixedOf = (x) => Object.fromEntries(Object.entries({ ...x.letters, ...x.words }).filter(([n]) => states.LAYOUT[state.job].includes(n) || n in states.WORDS));
   const more = { states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, brief, solve, pick, say, engine, data, base, searching,
-    get: () => ({ state, answer, chosen, result, along, beside, curveOf, spread, rests }), set: (x) => { if (x.along) along = x.along; if (x.curveOf) curveOf = x.curveOf; if (x.beside) beside = x.beside; }, update, sentence, typeset, replace: (x) => { state = x; settle_(); } };
+    get: () => ({ state, answer, chosen, result, along, beside, curveOf, spread, rests, changes: () => (helped?.list ?? []).map(binds.asData) }), set: (x) => { if (x.along) along = x.along; if (x.curveOf) curveOf = x.curveOf; if (x.beside) beside = x.beside; }, update, sentence, typeset, replace: (x) => { state = x; settle_(); } };
   const settle_ = () => { sentence(); update(); };
   const side = planSide({ ...more, linked, remember }), { points, compare, open } = side, { pools } = planApart({ ...more, ...side }), costs = planCosts({ ...more, open });
+  const binds = planBinds({ ...more, take });
   const devices = planDevices({ ...more, choose: (x) => { state.device = x; delete state.any; settle(); sentence(); update(); if (bought) devices.paint(bought); } });
   function paint(plan) {
     const stages = [];

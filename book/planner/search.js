@@ -108,7 +108,7 @@ function planSearch(cases) {
       return { words, all, own, wordly, at: null };
     });
     // Only what rules and layouts ask for, so that it stays an object of few fields, which engines read fast.
-    const asked = new Set([...rules.flatMap((r) => r.needs), ...s.layout, ...s.rows, "devices", "layers", "users", "experts", "global_batch", "etp", "microbatches", "stage_blocks"]);
+    const asked = new Set([...rules.flatMap((r) => r.needs), ...s.layout, ...s.rows, "devices", "layers", "users", "experts", "global_batch", "etp", "microbatches", "stage_blocks", "first_blocks", "last_blocks"]);
     const v = Object.fromEntries([...asked].map((x) => [x, fixedWords[x] ?? thing.words[x] ?? s.known[x]]));
     const outputs = [...new Set([first, second, ...limits.flatMap(([a, , b]) => (typeof b === "string" ? [a, b] : [a])), ...(rate === undefined ? [] : ["request_rate", "max_users"])])];
     const place = Object.fromEntries(outputs.map((x, i) => [x, i + 1]));
@@ -167,7 +167,7 @@ function planSearch(cases) {
     function price(layout, lay, digits, r, order) {
       for (let i = 0; i < layout.length; i++) v[s.layout[i]] = layout[i];
       for (let i = 0; i < digits.length; i++) v[s.rows[i]] = digits[i];
-      if (job === "train") { v.microbatches = v.global_batch / (v.dp * v.batch); v.stage_blocks = s.known.stage_blocks ?? Math.ceil(v.layers / v.pp); v.etp = s.known.etp ?? v.tp; }
+      if (job === "train") { v.microbatches = v.global_batch / (v.dp * v.batch); v.stage_blocks = s.known.stage_blocks ?? cases.fullest(v); v.etp = s.known.etp ?? v.tp; }
       else {
         v.batch = Math.max(1, v.users / (v.replicas * v.attention_dp));
         v.etp = v.experts ? (v.tp * v.attention_dp) / v.ep : 1;
@@ -252,13 +252,19 @@ function planSearch(cases) {
   }
   const pickOf = (x, names) => Object.fromEntries(names.map((n) => [n, x[n]]));
   const same = (a, b) => Object.keys(a).every((x) => a[x] === b[x]);
-  function worth(plan, [objective, second], there, here, why) {
-    if (why) return { value: null, why, parts: [] };
+  // The first limit that an answer does not keep to.
+  function beyond(plan, there) {
     for (const [letter, relation, bound, , need = 1] of limitsOf(plan)) {
       if (!(letter in there.values)) continue;
       const most = typeof bound === "string" ? there.values[bound] ?? there.known[bound] : bound, x = there.values[letter];
-      if (relation === "<=" ? x * need > most : x * need < most) return { value: null, over: [letter, x * need, typeof bound === "string" ? bound : "", most, relation, need > 1 ? " with its margin" : ""], parts: [] };
+      if (relation === "<=" ? x * need > most : x * need < most) return [letter, x * need, typeof bound === "string" ? bound : "", most, relation, need > 1 ? " with its margin" : ""];
     }
+    return null;
+  }
+  function worth(plan, [objective, second], there, here, why) {
+    if (why) return { value: null, why, parts: [] };
+    const over = beyond(plan, there);
+    if (over) return { value: null, over, parts: [] };
     if (!(objective in there.values)) return { value: null, missing: there.missing[objective], parts: [] };
     let parts = [objective], of = objective, more;
     while (parts.length === 1 && (more = (there.sheet.by.get(parts[0])?.inputs ?? []).filter((x) => there.sheet.by.has(x))).length) [of, parts] = [parts[0], more];
@@ -303,5 +309,5 @@ function planSearch(cases) {
     if ("schedule" in all && plain === null && s.letters.chunks.includes(1)) return { ...more, chunks: 1 };
     return more;
   }
-  return { search, searched, pools: (plan) => planPools(cases, plan), neighbours, space, limitsOf, divisors, powers };
+  return { search, searched, pools: (plan) => planPools(cases, plan), neighbours, space, limitsOf, beyond, divisors, powers };
 }

@@ -6,8 +6,9 @@ step's sheet from four groups: the costs of its blocks (`blocks`, by kind of blo
 context exchange and precision of products); the changes if a framework runs element-wise steps eagerly (`eager`, by
 the same keys and the model family, for flash attention with gathered context); the formulas of its words (`words`, by
 sharding, schedule and offload); and single formulas that a row may replace (`swaps`).  `lora` has the
-differences of block and word formulas if only adapters are trained.  The graph is sent to the page
-as text, in which only nodes that are used at least twice are numbered.
+differences of block and word formulas if only adapters are trained, and `stages` those if the first or the last stage
+has its own number of blocks.  The graph is sent to the page as text, in which only nodes that are used at least twice
+are numbered.
 
 >>> graph = Graph()
 >>> from scalebook.language import symbol
@@ -28,14 +29,15 @@ from scalebook.block import blocks_of, served_blocks
 from scalebook.inference import queues
 from scalebook.inference.disaggregation import two_pools
 from scalebook.inference.serving import serve_sheet
-from scalebook.language import FORMULAS, Formula, symbol
+from scalebook.language import FORMULAS, Formula, Sheet, symbol
 from scalebook.machine import systolic
 from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
-from scalebook.pipeline.schedules import SCHEDULES
+from scalebook.pipeline.schedules import SCHEDULES, Schedule
 from scalebook.tables import models
 from scalebook.training import assumptions, host
 from scalebook.training.block_costs import block_formulas
 from scalebook.training.shardings import SHARDINGS
+from scalebook.training.stages import stage_blocks_last, stage_blocks_middle, with_first
 from scalebook.training.step import training_sheet
 from scalebook.training.strategy import Strategy
 from scalebook.training.totals import longest_sequence, microbatches_of_batch, ways_left
@@ -240,7 +242,7 @@ def _block(row: Mapping, **words) -> list[Formula]:
 
 def training(graph: Graph) -> dict:
     """Return the groups of formula numbers from which the page assembles a training step's sheet (see above)."""
-    blocks, eager, words, lora, adapted = {}, {}, {}, {}, {}
+    blocks, eager, words, lora, adapted, first = {}, {}, {}, {}, {}, {}
     numbers = lambda formulas: set(map(graph.number, formulas))  # noqa: E731
     for kind, row in _shapes(False).items():
         for (recompute, attention, exchange), quantized in itertools.product(KEPT, (False, True)):
@@ -273,6 +275,9 @@ def training(graph: Graph) -> dict:
             for x in ("all", "lora")
         )
         adapted[key] -= words[key]
+        if SCHEDULES[schedule].ends == "apart":
+            own = Strategy(**said)
+            first[key] = numbers(_first_stage(training_sheet(*dense, own), own.schedule))
     swaps = {
         "attended": {
             x: graph.number(getattr(assumptions, f"attended_{x}"))
@@ -302,7 +307,15 @@ def training(graph: Graph) -> dict:
     always = graph.numbers(always)
     lora = dict(blocks=lora, words=_parted(adapted, lambda _: "always"))
     blocks, words = _parted(blocks, lambda x: x.split("|")[0]), _parted(words, lambda _: "always")
-    return dict(blocks=blocks, eager=eager, words=words, lora=lora, swaps=swaps, always=always)
+    stages = dict(first=_parted(first, lambda _: "always"), last=graph.number(stage_blocks_last))
+    stages |= dict(both=graph.number(stage_blocks_middle))
+    return dict(blocks=blocks, eager=eager, words=words, lora=lora, stages=stages, swaps=swaps, always=always)
+
+
+def _first_stage(sheet: Sheet, schedule: Schedule) -> list[Formula]:
+    """Return a step's formulas that differ if the first stage has its own number of blocks."""
+    own = with_first(sheet, schedule, ["first_blocks"]).formulas
+    return [f for n, f in own.items() if n not in sheet.formulas or f.rhs != sheet.formulas[n].rhs]
 
 
 def serving(graph: Graph) -> dict:

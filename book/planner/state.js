@@ -165,14 +165,14 @@ function planState({ engine, cases, words, rows }) {
   }
 
   // The same as data, with ranges, as scalebook/answers/schema.json describes it.
-  function json(state, answer, chosen, found = {}, assumed = [], missing = {}) {
+  function json(state, answer, chosen, found = {}, assumed = [], changes = [], missing = {}) {
     const letters = Object.fromEntries(Object.entries(answer.values).filter(([n]) => answer.sheet.by.has(n) || n in answer.given).map(([n, value]) => {
       const f = n in answer.given ? null : answer.sheet.by.get(n), [low, high] = found[n] ?? [null, null];
       return [n, { value, unit: words.unit(n), low, high, source: f ? f.sources.join(", ") : "given", formula: f?.name ?? null }];
     }));
     const { job } = state, { values } = answer, costs = Object.fromEntries(["run_time", "train_time", "device_hours", "goodput", "run_energy", "train_rate", "device_rate", "million_cost"].filter((n) => n in values).map((n) => [n, values[n]]));
     const call = `${job === "train" ? "training_step" : "serve"}: ${model(state.model).name}, ${device(state.device).name}, ${values.devices} devices`;
-    const said = { call, letter: job === "train" ? "step_time" : "tpot", fits: job === "serve" || values.memory <= values.hbm_capacity, nearest: null, assumed: assumed.map(({ letter, value, source, ends, moved }) => ({ letter, value, source, ends, unit: words.unit(letter), moved })), costs: { ...costs, prices: prices(state, answer).filter((x) => x.cost !== undefined) }, changes: [] };
+    const said = { call, letter: job === "train" ? "step_time" : "tpot", fits: job === "serve" || values.memory <= values.hbm_capacity, nearest: null, assumed: assumed.map(({ letter, value, source, ends, moved }) => ({ letter, value, source, ends, unit: words.unit(letter), moved })), costs: { ...costs, prices: prices(state, answer).filter((x) => x.cost !== undefined) }, changes };
     return JSON.stringify({ name: Object.entries({ ...chosen.letters, ...chosen.words }).map(([n, x]) => `${n}=${x}`).join(" "), letters, missing, answer: said }, null, 2);
   }
   // Two ways to pay: a device that is rented, and one that is bought.
@@ -190,7 +190,7 @@ function planState({ engine, cases, words, rows }) {
     const all = { precision: state.precision, ...chosen.words, ...ways }, [[, possible], ...rest] = pieces;
     const holds = (boxes) => boxes.some((box) => Object.entries(box).every(([n, values]) => values.includes(all[n])));
     if (!holds(possible)) return `${name} has no flags here for this strategy.`;
-    const unsaid = [chosen.words.attention === "unfused" ? "attention whose scores are written out" : "", chosen.words.context_exchange === "all_to_all" && known.cp > 1 ? "context exchanged by heads" : ""].filter(Boolean);
+    const unsaid = [chosen.words.attention === "unfused" ? "attention whose scores are written out" : "", chosen.words.context_exchange === "all_to_all" && known.cp > 1 ? "context exchanged by heads" : "", "first_blocks" in known || "last_blocks" in known ? "a first or last stage with its own number of blocks" : ""].filter(Boolean);
     return rest.filter(([, boxes]) => holds(boxes)).map(([piece]) => piece.replace(/⟦(\w+)⟧/g, (_, n) => known[n])).join(sign).replace(/\n\[/g, "\n\n[")
       + (unsaid.length ? `\n# not said here: ${unsaid.join(", ")}` : "");
   }

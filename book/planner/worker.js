@@ -19,7 +19,7 @@ function planWorker(functions, data, text) {
           return;
         }
         if (kind === "pools" || (kind === "beside" && plan.pools)) { port.postMessage({ id, done: true, rows: searching.pools(plan) }); return; }
-        const running = (searching[kind] ?? searching.search)(plan, ...(kind === "assumed" ? [chosen] : []));
+        const running = (searching[kind] ?? searching.search)(plan, ...(kind === "assumed" || kind === "changes" ? [chosen] : []));
         for (;;) {
           const { value: { space, layouts, ...value }, done } = running.next();
           if (done || Date.now() - told > 80) { told = Date.now(); port.postMessage({ id, done, value }); }
@@ -63,5 +63,5 @@ function planWorker(functions, data, text) {
 // What a worker is asked for.
 function planTasks(cases) {
   const searching = planSearch(cases);
-  return { ...searching, assumed: planAssumed(cases), market: planMarket(cases, searching) };
+  return { ...searching, assumed: planAssumed(cases), changes: planChanges(cases, searching), market: planMarket(cases, searching) };
 }

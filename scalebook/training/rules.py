@@ -52,7 +52,10 @@ def _fullest(values):
     """Return the blocks of the fullest stage, if the first or the last one may have its own number."""
     own = [values[x] for x in ("first_blocks", "last_blocks") if x in values]
     layers, pp = values["layers"], values["pp"]
-    return _stage(layers - sum(own), pp - len(own)) if own and np.all(pp > len(own)) else _stage(layers, pp)
+    if not own:
+        return _stage(layers, pp)
+    others = pp - len(own)
+    return np.where(others > 0, _stage(layers - sum(own), np.maximum(others, 1)), _stage(layers, pp))
 
 
 # How rules derive letters that were not given.
@@ -273,7 +276,7 @@ def _sentence(rule, known):
         "shards": _number(known.get("dp", 1) * known["cp"]),
         "spread": _number(known.get("dp", 1) * known["cp"] * known["tp"] / known["etp"]),
         "routed_shards": _number(known.get("dp", 1) * known["cp"] * known["tp"] / (known["ep"] * known["etp"])),
-        "stage_blocks": _number(known.get("stage_blocks", _stage(known.get("layers", 1), known["pp"]))),
+        "stage_blocks": _number(known["stage_blocks"] if "stage_blocks" in known else _fullest({"layers": 1} | known)),
         "others": _number(known["pp"] - 1),
     }
     follows = "global_batch in micro-batches"  # if the batch were changed, the micro-batches would follow

@@ -4,7 +4,7 @@ const row = (p) => ({ ...p, model: data.models[p.model] ?? p.model, device: data
 const answer = (p) => { const q = row(p), r = cases.of(q.job).answer(q); return { values: r.values, why: r.why }; };
 const find = (p) => {
   const q = row(p), r = searching.searched(q);
-  return { ...r, layouts: 0, space: 0, near: searching.neighbours(q, r.space, r.best[0]) };
+  return { ...r, layouts: 0, space: 0, near: r.best.length ? searching.neighbours(q, r.space, r.best[0]) : [] };
 };
 const tasks = planTasks(cases);
 const ended = (running) => { for (;;) { const { value, done } = running.next(); if (done) return value; } };
@@ -15,7 +15,7 @@ const attempt = (f) => { try { return { is: f() }; } catch (error) { return { er
 const csv = ([s, c]) => states.sheet(s, whole(s, c), c);
 const CALLS = {
   best: (p) => searching.searched(row(p)).best, lacking: (p) => cases.lacking(row(p)),
-  market: (p) => ended(tasks.market(row(p))), assumed: ([s, c]) => rests(s, c),
+  market: (p) => ended(tasks.market(row(p))), assumed: ([s, c]) => rests(s, c), changes: ([s, c]) => ended(tasks.changes(states.plan(s), c)),
   prices: ([s, c]) => states.prices(s, whole(s, c)),
   chosen: ([s, choice, said]) => {
     states.choose(s, choice, said);

@@ -1,0 +1,227 @@
+"""A question has one answer in Python, in the shell and on the planner's page; its search and its next changes too.
+
+The page asks about whole training steps and services, so of the twenty questions of `test_questions` it cannot pose
+those about one step of decoding or reading, about a roofline, or about a search of another sheet.
+"""
+
+import json
+import math
+from functools import cache
+from urllib.parse import unquote
+
+import pytest
+from scalebook.book.planner import planner
+
+from scalebook.answers import all_changes, bill, fits, nearest_fit
+from scalebook.inference import serve
+from scalebook.inference.capacity import LONG
+from scalebook.search import NothingFits, search
+from scalebook.search.arguments import margins
+from scalebook.tables import Device, accelerators, frameworks, models
+from scalebook.training import training_step
+
+from .test_planner import near, page  # noqa: F401
+from .test_questions import LINKS, QUESTIONS
+
+JOBS = {training_step: "train", serve: "serve"}
+POSED = {x: y for x, y in QUESTIONS.items() if y[0] in JOBS}
+NONE = dict(letters={}, words={})
+
+
+def plan_of(thing, rows, letters):
+    """A call as a plan: what are words and what are numbers, and the devices of its ways."""
+    model, device, *more = rows
+    words = {n: x for n, x in letters.items() if isinstance(x, str)}
+    said = {n: x for n, x in letters.items() if n not in words and n != "dp"}
+    if "dp" in letters:
+        said["devices"] = math.prod(letters.get(n, 1) for n in ("tp", "cp", "pp", "dp"))
+    named = {("framework" if thing is training_step else "engine"): x.kin[0] for x in more}
+    precision = device.words.get("precision", "bf16")
+    plan = dict(job=JOBS[thing], model=model.kin[0], device=device.kin[0], precision=precision, letters=said)
+    return plan | named | dict(words=words, targets={}, layout=NONE)
+
+
+@pytest.mark.parametrize("question", [x for x in POSED if not x.startswith("search")])
+def test_a_question_has_the_same_answer_on_the_page(page, question):  # noqa: F811
+    thing, rows, letters = POSED[question]
+    own, row = page("answer", plan_of(thing, rows, letters)), thing(*rows, **letters)
+    assert own["why"] is None
+    row = {**row, **bill(row).row} if "train_tokens" in letters else row  # a page's days are days with failures
+    shared = own["values"].keys() & row.keys()
+    assert {"step_time", "memory", "mfu"} <= shared or {"tpot", "ttft", "device_rate", "million_cost"} <= shared
+    assert [n for n in sorted(shared) if not near(own["values"][n], row[n])] == []
+
+
+@pytest.mark.parametrize("question", [x for x in POSED if x.startswith("search")])
+def test_a_searched_question_has_the_same_answer_on_the_page(page, question):  # noqa: F811
+    """The same count of strategies too.
+
+    A call of `serve` that gives no `devices` takes the fewest that serve; a plan always says how many it may use, and
+    is asked with that number.  A plan of several devices is a search of each.
+    """
+    thing, (model, several), letters = POSED[question]
+    several = several if isinstance(several, list) else [several]
+    first = search(thing, model, several, **letters, progress=False).best[0]
+    if thing is serve:
+        letters = letters | dict(devices=first.row.devices)
+    python = search(thing, model, several, **letters, progress=False)
+    targets = {n: x for n, x in letters.items() if n in serve.targets}
+    asked = {n: x for n, x in letters.items() if n not in targets}
+    engine = dict(engine=serve.engine) if thing is serve else {}
+    own = [page("find", plan_of(thing, (model, x), asked) | engine | dict(targets=targets)) for x in several]
+    assert sum(x["count"] for x in own) == python.count and sum(x["fitting"] for x in own) == python.fitting
+    for found in (first, python.best[0]):
+        aim, value = next(iter(found.values.items()))
+        assert near(min(x["best"][0]["values"][aim] for x in own if x["best"]), value)
+
+
+# The plans of the links on the page of ten questions, and what the planner asks before its reader does
+
+PLANS = {x: json.loads(unquote(x)) for x in LINKS} | {x: planner(x).plan for x in ("train", "serve")}
+BY_NAME = {f"{x['job']} {x['model']} on {x['letters']['devices']:g} {x['device']}": x for x in PLANS.values()}
+
+
+@cache
+def searched(name):
+    """The same search in Python, or None if nothing fits."""
+    p = BY_NAME[name]
+    rows = [models[p["model"]], accelerators[p["device"]].at(p["precision"])]
+    words = dict(trained=p["trained"]) if "trained" in p else {}
+    if p["job"] == "serve":
+        words |= dict(engine=p["engine"]) | p["targets"]
+    elif p["framework"] != "unnamed":
+        rows.append(frameworks[p["framework"]])
+    try:
+        return search(training_step if p["job"] == "train" else serve, *rows, **p["letters"], **words, progress=False)
+    except NothingFits:
+        return None
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_linked_plan_is_searched_as_in_python(page, name):  # noqa: F811
+    own, python = page("find", BY_NAME[name]), searched(name)
+    if python is None:
+        assert not own["best"]
+        return
+    assert (own["count"], own["fitting"]) == (python.count, python.fitting)
+    assert all(near(own["best"][0]["values"][n], x) for n, x in python.best[0].values.items())
+
+
+# What binds
+
+
+def called(page, plan, chosen):  # noqa: F811
+    """The call that the page prints for a layout, as a row.  Its blocks all have sequence parallelism."""
+    names = {}
+    exec(page("python", [plan, chosen]).replace("print(", "len(repr(").replace("\nlen(repr(", "\n#"), names)
+    row = names["row"]
+    if "rate" in plan["letters"]:  # at a rate a device's tokens follow from it: as many users as wait are asked for
+        row = row.call.again(rate=None, users=row.users, generations=LONG)
+    return row.call.again(sequence_parallel=True) if plan["job"] == "train" else row
+
+
+def python_key(change):
+    """What a change sets: names with values, whichever of them are rows in Python."""
+    said = {n: x for n, x in change.letters.items() if x is not None}
+    for row in change.rows:
+        said |= dict(precision=row.words["precision"]) if isinstance(row, Device) else dict(framework=row.kin[0])
+    return frozenset(said.items())
+
+
+def page_key(change):
+    named = {n: change[n] for n in ("precision", "framework", "engine") if n in change}
+    return frozenset((change.get("letters", {}) | change.get("words", {}) | named).items())
+
+
+def keeps(plan, run):
+    """Whether a run keeps to the limits of a plan: a search's margin of memory, and the targets of a service."""
+    if plan["job"] == "serve":
+        return all(run[n] <= x for n, x in plan["targets"].items())
+    margin = plan["letters"].get("memory_margin", margins(training_step)["memory"])
+    return fits(run) and run.memory * (1 + margin) <= run.hbm_capacity
+
+
+TIGHT = dict(devices=32, global_batch=32, seq=8192)
+CHANGED = BY_NAME | {
+    "at a rate": planner("serve", model="llama3_70b", device="h200", rate=4, devices=8).plan,
+    "AMD": planner(model="llama3_70b", device="mi300x", precision="bf16", framework="primus", **TIGHT).plan,
+    "experts": planner(model="mixtral_8x7b", device="h100", precision="bf16", framework="megatron", **TIGHT).plan,
+}
+
+
+# No sheet of the page runs a step in two halves, and a plan has a rate or users.
+def is_absent(plan, key):
+    return ("overlap", "half_batches") in key or ("rate" in plan["letters"] and "users" in dict(key))
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_what_binds_is_what_python_lists(page, name):  # noqa: F811
+    plan = CHANGED[name]
+    chosen = page("best", plan)
+    if not chosen:
+        return
+    run, own = called(page, plan, chosen[0]), page("changes", [plan, chosen[0]])
+    python = [x for x in all_changes(run) if keeps(plan, x.run) and not is_absent(plan, python_key(x))]
+    assert {page_key(x): x["gain"] for x in own["list"]} == {python_key(x): pytest.approx(x.gain) for x in python}
+    assert [x["isFree"] for x in own["list"]] == [x.is_free for x in python] and own["nearest"] is None
+    for x, y in zip(own["list"], python, strict=True):
+        assert x["gain"] == pytest.approx(y.gain)
+
+
+LARGE = (
+    ("llama3_70b", dict(tp=8, pp=1, cp=1, ep=1, batch=1, chunks=1)),
+    ("llama3_405b", dict(tp=8, pp=8, cp=1, ep=1, batch=2, chunks=1)),
+)
+
+
+@pytest.mark.parametrize(("model", "layout"), LARGE)
+def test_the_nearest_change_that_fits_is_that_of_python(page, model, layout):  # noqa: F811
+    plan = planner(model=model, devices=128, global_batch=128, framework="nemo").plan
+    plan["letters"]["memory_margin"] = 0
+    chosen = dict(letters=layout, words=dict(recompute="none", sharding="zero1", schedule="1f1b", attention="flash"))
+    run, own = called(page, plan, chosen), page("changes", [plan, chosen])
+    python = nearest_fit(run)
+    assert fits(run) is False and page_key(own["nearest"]) == python_key(python)
+    assert near(own["nearest"]["memory"], python.run.memory) and near(own["nearest"]["time"], python.run.step_time)
+    assert {page_key(x) for x in own["list"]} == {python_key(x) for x in all_changes(run)}
+
+
+# Stages of unequal size
+
+
+ENDS = (
+    dict(first_blocks=6),
+    dict(last_blocks=7),
+    dict(first_blocks=9, last_blocks=8),
+    dict(first_blocks=1, last_blocks=1),
+)
+
+
+@pytest.mark.parametrize("ends", ENDS)
+def test_uneven_stages_are_those_of_python(page, ends):  # noqa: F811
+    asked = dict(devices=64, global_batch=64, seq=8192, tp=4, pp=8, batch=1)
+    for schedule, sharding, more in (
+        ("1f1b", "zero1", {}), ("interleaved", "zero3", dict(chunks=2)), ("zb_h1", "zero2", dict(optimizer_offload=1)),
+    ):  # fmt: skip
+        words, letters = dict(schedule=schedule, sharding=sharding, recompute="none"), asked | more | ends
+        plan = plan_of(training_step, (models.llama3_70b, accelerators.h100), letters | words)
+        own = page("tried", plan)
+        try:
+            row = training_step(models.llama3_70b, accelerators.h100, **letters, **words)
+        except ValueError as error:
+            assert own["is"]["why"] == str(error)
+            continue
+        assert own["is"]["why"] is None
+        values = own["is"]["values"]
+        assert all(near(values[n], row[n]) for n in ("step_time", "memory", "stage", "stage_blocks", "last_blocks"))
+    wrong = plan_of(training_step, (models.llama3_70b, accelerators.h100), asked | ends | dict(schedule="zb_v"))
+    assert ("error" in page("tried", wrong)) == ("first_blocks" in ends)
+
+
+@pytest.mark.parametrize("ends", ENDS[::2])
+def test_a_search_of_uneven_stages_is_that_of_python(page, ends):  # noqa: F811
+    asked = dict(devices=32, global_batch=64, seq=8192) | ends
+    own = page("find", plan_of(training_step, (models.llama3_70b, accelerators.h100), asked))
+    python = search(training_step, models.llama3_70b, accelerators.h100, **asked, progress=False)
+    assert (own["count"], own["fitting"]) == (python.count, python.fitting)
+    assert all(near(own["best"][0]["values"][n], x) for n, x in python.best[0].values.items())
