@@ -328,10 +328,11 @@ def test_the_archive_works_from_disk(chromium, site, tmp_path):
         visit(page, f"{base}/{CHAPTER}.html")
         box = page.locator(BOX).first
         before = answered(box)
-        drag(page, box.locator("input[type=range]").first, 40)
+        drag(page, box.locator("input[type=range]").first, -40)
         settled(page)
         assert answered(box) == python_says(calc, chosen(box)) != before
-        box.locator(".sb-worked .sb-equation .katex-html").first.wait_for(state="attached")
+        box.locator(".sb-worked summary").click()
+        box.locator(".sb-worked .sb-equation .katex-html").first.wait_for()
         visit(page, f"{base}/{CLAIMS}")
         page.get_by_label("Verdict").select_option(label="wrong")
         assert page.locator(".sb-claim:visible").count() == len([x for x in claims.values() if x.verdict == "wrong"])
