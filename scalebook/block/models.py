@@ -21,8 +21,8 @@ __all__ = [
     "served_blocks", "state_core",
 ]  # fmt: skip
 
-_LISTINGS = tomllib.loads((files(__package__) / "listings.toml").read_text("utf-8"))
-GPT, EMBEDDING, HEAD = (parse(_LISTINGS[x]) for x in ("GPT", "EMBEDDING", "HEAD"))
+LISTINGS = tomllib.loads((files(__package__) / "listings.toml").read_text("utf-8"))
+GPT, EMBEDDING, HEAD = (parse(LISTINGS[x]) for x in ("GPT", "EMBEDDING", "HEAD"))
 
 
 @checked
@@ -34,12 +34,12 @@ def block(attention: str, feed_forward: str) -> Block:
     """
     parts = []
     for kind, name in (("attention", attention), ("feed_forward", feed_forward)):
-        known = _LISTINGS[kind]
+        known = LISTINGS[kind]
         if name not in known:
             what = {"feed_forward": "feed-forward layer"}.get(kind, kind)
             raise LookupError(f"no {what} is called {quoted(name)}; {nearest(name, known)}")
         parts += known[name]
-    return parse("".join(_LISTINGS["parts"][x] for x in parts))
+    return parse("".join(LISTINGS["parts"][x] for x in parts))
 
 
 LLAMA = block("grouped", "gated")
@@ -119,7 +119,7 @@ def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
         raise ValueError(
             f"{name} has linear attention in some blocks, whose training has no listing; take another model"
         )
-    return _listed(row, _attention(row))
+    return _listed(row, _plain_attention(row))
 
 
 @checked
@@ -131,16 +131,33 @@ def served_blocks(row: Mapping) -> tuple[Block | Hybrid | None, Block | Hybrid |
     >>> served_blocks({"layers": 32, "gating": 1}) == (LLAMA, None)
     True
     """
-    kind = "latent, indexed" if row.get("index_heads") else "grouped, gated" if row.get("output_gate") else ""
-    full = _listed(row, kind or _attention(row))
+    full = _listed(row, attention_of(row))
     if not row.get("linear_layers"):
         return full
     both = zip(full, _listed(row, "linear"), strict=True)
     return tuple(Hybrid(some, linear) if some else None for some, linear in both)
 
 
-def _attention(row) -> str:
+def _plain_attention(row) -> str:
     return ("latent" if row["q_rank"] else "latent, plain queries") if "kv_rank" in row else "grouped"
+
+
+def attention_of(row) -> str:
+    """Return the name of a model's attention that keeps a cache, with its indexer or output gate."""
+    kind = "latent, indexed" if row.get("index_heads") else "grouped, gated" if row.get("output_gate") else ""
+    return kind or _plain_attention(row)
+
+
+def feed_forward_of(row, is_routed: bool) -> str:
+    """Return the name of a model's feed-forward layer, dense or with experts."""
+    shared = ", shared" if row.get("shared_experts", 0) else ""
+    return ("gated" if row["gating"] else "plain") + (f" experts{shared}" if is_routed else "")
+
+
+def is_gpt(row) -> bool:
+    """Return True for a model of GPT blocks, which have biases: with layer norm, without gates and latents."""
+    norm = getattr(row, "words", row).get("norm", "")
+    return norm == "layernorm" and not row["gating"] and attention_of(row) == "grouped"
 
 
 def _listed(row, attention: str):
@@ -148,15 +165,11 @@ def _listed(row, attention: str):
         raise LookupError(f"the row lacks {', '.join(lacking)}")
     if many := [x for x in ("layers", "gating", "experts", "moe_layers") if np.ndim(row.get(x, 0))]:
         raise TypeError(f"{many[0]} of a model is one number, because it says which blocks there are")
-    norm = getattr(row, "words", row).get("norm", "")
     routed = row.get("experts", 0) and row.get("moe_layers", 0)
-    gating = "gated" if row["gating"] else "plain"
-    shared = ", shared" if routed and row.get("shared_experts", 0) else ""
-    moe = block(attention, f"{gating} experts{shared}") if routed else None
+    moe = block(attention, feed_forward_of(row, True)) if routed else None
     if routed == row["layers"]:
         return None, moe
-    is_gpt = (norm, gating, attention) == ("layernorm", "plain", "grouped")
-    return (GPT if is_gpt else block(attention, gating)), moe
+    return (GPT if attention == "grouped" and is_gpt(row) else block(attention, feed_forward_of(row, False))), moe
 
 
 def parameters(dense: Block | None, moe: Block | None = None) -> Expr:

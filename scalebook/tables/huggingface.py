@@ -25,7 +25,7 @@ _STATED = tomllib.loads((files(__package__) / "model_types.toml").read_text("utf
 _NOT_DECODERS = {name: what for what, names in _STATED.pop("refused").items() for name in names.split()}
 _BLOCK_WORDS = set(_STATED.pop("words")["of blocks"].split())
 _CONDITIONS = ("slides", "linear", "attends", "feeds", "routes")  # of a block
-_PARTS = ("attention", "state", "feed")  # names of listings, where they do not follow from the letters
+_PARTS = ("attention", "state", "feed", "routed")  # names of listings, where they do not follow from the letters
 _WORDS = ("norm", "family", "windows")
 
 
@@ -77,7 +77,7 @@ def read_config(config, name: str | None = None, like: str | None = None) -> tup
     _refuse(config["model_type"], letters)
     words = {"name": name or config["model_type"], "attention": _attention(letters)}
     words |= {x: stanza[x] for x in _WORDS if x in stanza and (x != "windows" or "window" in letters)}
-    words |= _irregular(stanza, shapes, letters)
+    words |= _irregular(config, stanza, shapes, letters)
     unused = {"ffn"} if letters["moe_layers"] == len(shapes) else set()
     unused |= set() if letters["moe_layers"] else set(_EXPERT_LETTERS)
     unused |= set() if letters["shared_experts"] else {"shared_ffn"}
@@ -158,7 +158,8 @@ def _blocks(config: Mapping, stanza: Mapping) -> list[tuple[dict, dict]]:
     layers = _value(stanza["layers"], config, {}, "layers", needed=True)
     if layers > MOST_BLOCKS:
         raise ValueError(f"the blocks of a configuration are read up to {MOST_BLOCKS:,}; it has {quoted(layers)}")
-    lists = {x: y for x, y in config.items() if isinstance(y, (list, str)) and len(y) == layers and x != "model_type"}
+    lists = {x: y for x, y in config.items() if isinstance(y, list) or (isinstance(y, str) and x.endswith("_pattern"))}
+    lists = {x: y for x, y in lists.items() if len(y) == layers}
     named, found, shapes = _typed(config, "per_layer_config", dict, {}), [], {}
     named = {int(x): y for x, y in named.items() if str(x).isdigit() and isinstance(y, dict)}
     for block in range(layers):
@@ -167,7 +168,8 @@ def _blocks(config: Mapping, stanza: Mapping) -> list[tuple[dict, dict]]:
         place = {"block": block, "whole": config, "layers": layers}
         has = {x: _holds(stanza.get(x, x == "feeds"), view, place) for x in _CONDITIONS}
         has["attends"] = has["attends"] if "attends" in stanza else not has["linear"]
-        has |= {x: _named(stanza[x], view, place) for x in _PARTS if x in stanza}
+        has |= {x: name for x in _PARTS if x in stanza and (name := _named(stanza[x], view, place))}
+        has["also"] = [x for x, rule in stanza.get("also", {}).items() if _holds(rule, view, place)]
         key = repr(own) if own else ""
         if key not in shapes:
             letters = _letters(view, stanza)
@@ -180,7 +182,9 @@ def _letters(config, stanza) -> dict:
     letters = {}
     for letter, rule in stanza.items():
         if letter in NOTATION and letter != "window":
-            letters[letter] = _value(rule, config, letters, letter, needed=True)
+            may_lack = isinstance(rule, str) and rule.endswith(" | none")
+            if (value := _value(rule, config, letters, letter, needed=not may_lack)) is not None:
+                letters[letter] = int(value) if isinstance(value, bool) else value
     return letters
 
 
@@ -203,18 +207,22 @@ def _mean(values):
     return int(mean) if mean % 1 == 0 else mean
 
 
-def _irregular(stanza, shapes, letters) -> dict[str, str]:
+def _irregular(config, stanza, shapes, letters) -> dict[str, str]:
     """Return the list of parts of a model whose letters do not say which blocks have which parts."""
+    named = any(has["also"] or any(x in has for x in _PARTS) for has, _ in shapes) or stanza.get("once")
     plain = all(own is shapes[0][1] and has["attends"] != has["linear"] and has["feeds"] for has, own in shapes)
-    if plain and not any(x in stanza for x in _PARTS):
+    if plain and not named:
         return {}
     parts = Counter()
     for has, own in shapes:
         differ = " ".join(f"{x}={y}" for x, y in own.items() if y != letters.get(x))
+        differ += f" window={letters['window']}" if has["slides"] and "window" in letters else ""
         kinds = [(has["attends"], has.get("attention", "attention")), (has["linear"], has.get("state", "linear"))]
-        kinds += [(has["feeds"], "experts" if has["routes"] else has.get("feed", "feed"))]
-        parts.update(name + (f" ({differ})" if differ else "") for there, name in kinds if there)
-    parts.update(x for x in stanza.get("once", "").split(" + ") if x)
+        kinds += [(has["feeds"], has.get("routed", "experts") if has["routes"] else has.get("feed", "feed"))]
+        kinds += [(True, x) for x in has["also"]]
+        differ = f" ({differ.strip()})" if differ else ""
+        parts.update(name + differ for there, name in kinds if there)
+    parts.update(x for x, rule in stanza.get("once", {}).items() if _holds(rule, config, {}))
     return {"blocks": " + ".join(f"{n} {x}" for x, n in parts.items())}
 
 
@@ -243,7 +251,10 @@ def _value(rule, config, letters, letter, needed=False):
     if not isinstance(rule, str):
         return rule
     for words in _alternatives(rule):
-        if (value := _computed(words, config, letters, letter)) is not None:
+        if words[-1] == "none":
+            if all(_is(config, x[:-1]) for x in words[:-1]):
+                return None
+        elif (value := _computed(words, config, letters, letter)) is not None:
             return value
     if needed:
         fields = [x for words in _alternatives(rule) for x in words if x[0].isalpha() and not x.endswith("?")]
@@ -259,7 +270,7 @@ def _divided(a, b):
 
 _OPERATIONS = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": _divided, "//": operator.floordiv,
-    "%": operator.mod, ">=": operator.ge, "<": operator.lt, "=": operator.eq, "up": lambda a, b: -(-int(a) // b) * b,
+    "%": operator.mod, ">=": operator.ge, "<=": operator.le, "<": operator.lt, "=": operator.eq, "up": lambda a, b: -(-int(a) // b) * b,
 }  # fmt: skip
 
 
@@ -277,7 +288,8 @@ def _computed(words, config, letters, letter):
                 return None
             value, pending = (value in listed) == (pending == "in"), ""
         elif pending == "is":
-            value, pending = _called(value, word.split(","), letters | {"field": words[0], "type": config["model_type"]}), ""
+            place = letters | {"field": words[0], "type": config["model_type"]}
+            value, pending = _called(value, word.split(","), place), ""
         else:
             least = int(NOTATION[letter].sign != "nonnegative") if letter else int(pending in ("%", "/", "//"))
             if (term := _term(word, config, letters, least, words)) is None:
@@ -349,7 +361,7 @@ def _scaled(config: Mapping) -> dict[str, int]:
 
 
 def _refuse(kind: str, letters: Mapping) -> None:
-    heads, kv_heads = letters["heads"], letters.get("kv_heads", 1)
+    heads, kv_heads = letters.get("heads", 1), letters.get("kv_heads", 1)
     if heads % kv_heads and heads % 1 == kv_heads % 1 == 0:
         raise ValueError(f"the {kv_heads} key-value heads of model_type {kind!r} do not divide its {heads} heads")
     if letters["moe_layers"] and letters["experts"] < letters["top_k"]:
@@ -359,4 +371,6 @@ def _refuse(kind: str, letters: Mapping) -> None:
 def _attention(letters: Mapping) -> str:
     if "kv_rank" in letters:
         return "mla"
+    if "kv_heads" not in letters:
+        return "none"
     return {letters["heads"]: "mha", 1: "mqa"}.get(letters["kv_heads"], "gqa")
