@@ -141,5 +141,5 @@ def _add(total: dict, number: float, run: Block, kept: Block, letters: dict) -> 
     pairs = sum(_product(x - {"seq", "context", "picked"}, letters) for x in pairs)
     total["attention_width"] += number / letters["layers"] * pairs
     state = sum(_product(x, letters) for x in kept.states)
-    state += sum((letters["linear_conv"] - 1) * _product(x, letters) / letters["seq"] for x in kept.convolved)
+    state += sum(letters["linear_conv"] * _product(x, letters) / letters["seq"] for x in kept.convolved)
     total["linear_state"] += number * state

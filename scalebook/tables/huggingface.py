@@ -159,7 +159,8 @@ def _blocks(config: Mapping, stanza: Mapping) -> list[tuple[dict, dict]]:
     if layers > MOST_BLOCKS:
         raise ValueError(f"the blocks of a configuration are read up to {MOST_BLOCKS:,}; it has {quoted(layers)}")
     lists = {x: y for x, y in config.items() if isinstance(y, list) or (isinstance(y, str) and x.endswith("_pattern"))}
-    lists = {x: y for x, y in lists.items() if len(y) == layers}
+    more = config.get("num_nextn_predict_layers")  # a list may also hold the blocks that predict further tokens
+    lists = {x: y for x, y in lists.items() if len(y) in (layers, layers + (more if isinstance(more, int) else 0))}
     named, found, shapes = _typed(config, "per_layer_config", dict, {}), [], {}
     named = {int(x): y for x, y in named.items() if str(x).isdigit() and isinstance(y, dict)}
     for block in range(layers):
@@ -184,7 +185,13 @@ def _letters(config, stanza) -> dict:
         if letter in NOTATION and letter != "window":
             may_lack = isinstance(rule, str) and rule.endswith(" | none")
             if (value := _value(rule, config, letters, letter, needed=not may_lack)) is not None:
-                letters[letter] = int(value) if isinstance(value, bool) else value
+                letters[letter] = int(value) if value % 1 == 0 else value
+    heads, kv_heads = letters.get("heads", 1), letters.get("kv_heads", 1)
+    if heads % kv_heads:
+        said = f"the {kv_heads} key-value heads of model_type {config['model_type']!r}"
+        raise ValueError(f"{said} do not divide its {heads} heads")
+    if "kv_rank" in letters:  # an unknown type may state both
+        letters = {x: y for x, y in letters.items() if x not in ("kv_heads", "head_dim")}
     return letters
 
 
@@ -195,7 +202,7 @@ def _counted(config, stanza, blocks) -> dict:
         found = {"window_layers": sliding, "window": window}
     if "linear" in stanza:
         found["linear_layers"] = sum(x["linear"] for x in blocks)
-    return found | {"moe_layers": sum(x["routes"] for x in blocks)}
+    return found | {"moe_layers": sum(x["routes"] or "experts" in x["also"] for x in blocks)}
 
 
 def _mean(values):
@@ -278,18 +285,18 @@ def _computed(words, config, letters, letter):
     """Compute an alternative from left to right; None if a field is missing or a condition is not met."""
     value, pending = None, ""
     for word in words:
-        if word.endswith("?"):
+        if pending == "is":
+            place = letters | {"field": words[0], "type": config["model_type"]}
+            value, pending = _called(value, word.split(","), place), ""
+        elif word.endswith("?"):
             if not _is(config, word[:-1]):
                 return None
         elif word in _OPERATIONS or word in ("in", "notin", "is"):
             pending = word
         elif pending in ("in", "notin"):
-            if (listed := _typed(letters["whole"], word, list, None)) is None:
+            if (listed := _typed(letters["whole"], word, list)) is None:
                 return None
             value, pending = (value in listed) == (pending == "in"), ""
-        elif pending == "is":
-            place = letters | {"field": words[0], "type": config["model_type"]}
-            value, pending = _called(value, word.split(","), place), ""
         else:
             least = int(NOTATION[letter].sign != "nonnegative") if letter else int(pending in ("%", "/", "//"))
             if (term := _term(word, config, letters, least, words)) is None:
@@ -302,8 +309,15 @@ def _is(config, condition) -> bool:
     field, _, wanted = condition.partition("=")
     wanted = json.loads(wanted or "true")
     if isinstance(wanted, bool):
-        return _typed(config, field, bool, None) is wanted
+        return _typed(config, field, bool) is wanted
     return field in config and config[field] == wanted
+
+
+def _field(config: Mapping, path: str):
+    """Return a field's value, or None; `a.b` is the field b of the object a."""
+    for key in path.split("."):
+        config = config.get(key) if isinstance(config, Mapping) else None
+    return config
 
 
 def _called(value, wanted, place) -> bool:
@@ -321,15 +335,13 @@ def _term(word, config, letters, least, words):
     if word[0] == "=" or word == "block":
         return letters[word.lstrip("=")]
     field, _, default = word.lstrip("~").partition(":")
-    value = config
-    for key in field.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
+    value = _field(config, field)
     if value is None or ("is" in words and value == []):
         return int(default) if default else None
     if "is" in words:
         return value
     where = f"{field!r} of model_type {config['model_type']!r}"
-    number = (int, float) if word[0] == "~" else int
+    number, least = ((int, float), 0) if word[0] == "~" else (int, least)
     if isinstance(value, bool) or not isinstance(value, number) or not value >= least:
         raise ValueError(f"{where} must be a whole number, {least} or more; it is {quoted(value)}")
     if value > MOST:
@@ -337,8 +349,8 @@ def _term(word, config, letters, least, words):
     return value
 
 
-def _typed(config: Mapping, field: str, kind: type, default):
-    if (value := config.get(field)) is None:
+def _typed(config: Mapping, field: str, kind: type, default=None):
+    if (value := _field(config, field)) is None:
         return default
     if not isinstance(value, kind):
         wanted = {bool: "true or false", list: "a list", dict: "an object of fields"}[kind]
@@ -361,9 +373,6 @@ def _scaled(config: Mapping) -> dict[str, int]:
 
 
 def _refuse(kind: str, letters: Mapping) -> None:
-    heads, kv_heads = letters.get("heads", 1), letters.get("kv_heads", 1)
-    if heads % kv_heads and heads % 1 == kv_heads % 1 == 0:
-        raise ValueError(f"the {kv_heads} key-value heads of model_type {kind!r} do not divide its {heads} heads")
     if letters["moe_layers"] and letters["experts"] < letters["top_k"]:
         raise ValueError(f"{letters['experts']} experts of model_type {kind!r} are fewer than a token visits")
 
