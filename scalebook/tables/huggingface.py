@@ -20,6 +20,7 @@ __all__ = ["TYPES", "from_config", "read_config"]
 
 MOST, MOST_BLOCKS = 10**15, 100_000  # far more than any model has; blocks are visited one by one
 _EXPERT_LETTERS = ["experts", "top_k", "expert_ffn", "shared_experts", "shared_ffn"]
+_OF_TEXT = ("quantization_config", "generation_config", "attn_config", "ffn_config", "compression_config")
 _WRAPPED = ("text_config", "llm_config", "language_config", "thinker_config", "decoder_config")
 _STATED = tomllib.loads((files(__package__) / "model_types.toml").read_text("utf-8"))
 _NOT_DECODERS = {name: what for what, names in _STATED.pop("refused").items() for name in names.split()}
@@ -64,7 +65,7 @@ def read_config(config, name: str | None = None, like: str | None = None) -> tup
 
     >>> read_config({"model_type": "llava", "vision_config": {}, "text_config": dict(model_type="gpt2", n_layer=2,
     ...              n_embd=8, n_head=2, vocab_size=9, n_positions=16)})[1]
-    'only the text part of this llava is read: vision_config is left out'
+    'only the text part of this llava is read, without its vision_config'
     """
     whole = config if isinstance(config, Mapping) else _load(config)
     config, said = _language_model(whole)
@@ -108,20 +109,18 @@ def _load(config) -> Mapping:
 
 def _language_model(config: Mapping) -> tuple[dict, str]:
     """Return the configuration of the language model, which may be nested, and what is left out of the whole."""
-    said, outer = "", config.get("model_type")
-    own = outer in TYPES and TYPES[outer].get("nested")  # a type whose nested part is read by its own rules
-    for inner in (own,) if own else _WRAPPED:
-        if nested := _typed(config, inner, dict, {}):
-            left = [x for x, y in config.items() if x.endswith("_config") and isinstance(y, dict) and x != inner]
-            left = [x for x in left if x not in ("quantization_config", "generation_config")]
-            if left and not said:
-                said = f"only the text part of this {brief(str(outer))} is read: {', '.join(left)} is left out"
-            kind = nested.get("model_type", outer)
-            config = {**config, **nested, "model_type": kind}
-            if inner == "thinker_config":
-                return _language_model({**nested, "model_type": kind})
-            break
-    return dict(config), said
+    outer, inner = config.get("model_type"), next((x for x in _WRAPPED if _typed(config, x, dict, {})), None)
+    if inner is None or (isinstance(outer, str) and outer in _NOT_DECODERS):
+        nested, inner = {}, ""
+    else:
+        nested = config[inner]
+    left = [x for x, y in config.items() if x.endswith("_config") and isinstance(y, dict) and x.count("_") == 1]
+    left = [x for x in left if x not in (inner, *_OF_TEXT)]
+    said = f"only the text part of this {brief(str(outer))} is read, without its {', '.join(left)}" if left else ""
+    config = {**config, **nested, "model_type": nested.get("model_type", outer)}
+    if inner == "thinker_config":
+        return _language_model(nested)[0], said
+    return config, said
 
 
 def _stanza(config: Mapping, like: str | None) -> tuple[dict, str]:
@@ -130,12 +129,12 @@ def _stanza(config: Mapping, like: str | None) -> tuple[dict, str]:
     if not isinstance(kind, str):
         raise ValueError(f"a configuration needs the field 'model_type'; known are: {', '.join(sorted(TYPES))}")
     if kind in TYPES:
-        return TYPES[kind], ""
+        return TYPES[kind], f"without {TYPES[kind]['without']}" if "without" in TYPES[kind] else ""
     if like is not None:
         raise ValueError(f"model_type {quoted(kind)} is not one that can be read; {nearest(kind, TYPES)}")
     if kind in _NOT_DECODERS or config.get("is_encoder_decoder") is True:
         what = _NOT_DECODERS.get(kind, "an encoder-decoder")
-        raise ValueError(f"model_type {quoted(kind)} is {what}, and this package has decoders; {_READ}")
+        raise ValueError(f"model_type {quoted(kind)} is {what}: models.read reads decoders, such as 'llama'")
     if lacking := [x for x in ("layers", "hidden", "heads", "vocab") if _value(_UNKNOWN[x], config, {}, x) is None]:
         said = f"model_type {quoted(kind)} is not one that can be read, and no field known here gives its"
         raise ValueError(f"{said} {', '.join(lacking)}; {nearest(kind, TYPES)}")
@@ -147,8 +146,6 @@ def _stanza(config: Mapping, like: str | None) -> tuple[dict, str]:
         f"not understood: {', '.join(odd[:12]) or 'nothing'}; like='llama' or another type's name states the rest"
     )
 
-
-_READ = "models.read reads decoders, such as 'llama'"
 
 # Blocks and their letters
 
@@ -334,6 +331,9 @@ def _term(word, config, letters, least, words):
         return int(word)
     if word[0] == "=" or word == "block":
         return letters[word.lstrip("=")]
+    if word[0] == "#":
+        listed = config.get(word[1:])
+        return len(listed) if isinstance(listed, (list, str)) and listed else None
     field, _, default = word.lstrip("~").partition(":")
     value = _field(config, field)
     if value is None or ("is" in words and value == []):
