@@ -16,15 +16,15 @@ from pathlib import Path
 
 from scalebook.language.notation import NOTATION, brief, nearest, quoted
 
-__all__ = ["TYPES", "from_config", "read_config"]
+__all__ = ["BLOCK_WORDS", "NOT_DECODERS", "TYPES", "from_config", "read_config"]
 
 MOST, MOST_BLOCKS = 10**15, 100_000  # far more than any model has; blocks are visited one by one
 _EXPERT_LETTERS = ["experts", "top_k", "expert_ffn", "shared_experts", "shared_ffn"]
 _OF_TEXT = ("quantization_config", "generation_config", "attn_config", "ffn_config", "compression_config")
 _WRAPPED = ("text_config", "llm_config", "language_config", "thinker_config", "decoder_config")
 _STATED = tomllib.loads((files(__package__) / "model_types.toml").read_text("utf-8"))
-_NOT_DECODERS = {name: what for what, names in _STATED.pop("refused").items() for name in names.split()}
-_BLOCK_WORDS = set(_STATED.pop("words")["of blocks"].split())
+NOT_DECODERS = {name: what for what, names in _STATED.pop("refused").items() for name in names.split()}
+BLOCK_WORDS = set(_STATED.pop("words")["of blocks"].split())
 _CONDITIONS = ("slides", "linear", "attends", "feeds", "routes")  # of a block
 _PARTS = ("attention", "state", "feed", "routed")  # names of listings, where they do not follow from the letters
 _WORDS = ("norm", "family", "windows")
@@ -110,7 +110,7 @@ def _load(config) -> Mapping:
 def _language_model(config: Mapping) -> tuple[dict, str]:
     """Return the configuration of the language model, which may be nested, and what is left out of the whole."""
     outer, inner = config.get("model_type"), next((x for x in _WRAPPED if _typed(config, x, dict, {})), None)
-    if inner is None or (isinstance(outer, str) and outer in _NOT_DECODERS):
+    if inner is None or (isinstance(outer, str) and outer in NOT_DECODERS):
         nested, inner = {}, ""
     else:
         nested = config[inner]
@@ -132,8 +132,8 @@ def _stanza(config: Mapping, like: str | None) -> tuple[dict, str]:
         return TYPES[kind], f"without {TYPES[kind]['without']}" if "without" in TYPES[kind] else ""
     if like is not None:
         raise ValueError(f"model_type {quoted(kind)} is not one that can be read; {nearest(kind, TYPES)}")
-    if kind in _NOT_DECODERS or config.get("is_encoder_decoder") is True:
-        what = _NOT_DECODERS.get(kind, "an encoder-decoder")
+    if kind in NOT_DECODERS or config.get("is_encoder_decoder") is True:
+        what = NOT_DECODERS.get(kind, "an encoder-decoder")
         raise ValueError(f"model_type {quoted(kind)} is {what}: models.read reads decoders, such as 'llama'")
     if lacking := [x for x in ("layers", "hidden", "heads", "vocab") if _value(_UNKNOWN[x], config, {}, x) is None]:
         said = f"model_type {quoted(kind)} is not one that can be read, and no field known here gives its"
@@ -319,7 +319,7 @@ def _field(config: Mapping, path: str):
 
 def _called(value, wanted, place) -> bool:
     """Return whether a block is called so in a list of the blocks' kinds."""
-    if not isinstance(value, (str, int)) or (isinstance(value, str) and value not in _BLOCK_WORDS):
+    if not isinstance(value, (str, int)) or (isinstance(value, str) and value not in BLOCK_WORDS):
         said = f"must call each of its {place['layers']} blocks by a known word, such as 'full_attention'"
         raise ValueError(f"{place['field']!r} of model_type {place['type']!r} {said}; it has {quoted(value)}")
     return str(value) in wanted
