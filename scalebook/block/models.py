@@ -109,11 +109,13 @@ def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
 
     `row` is the model's row, or a mapping with its numbers and the option "norm". Blocks with layer norm and no gate
     are GPT blocks, with biases; all others have one gain per norm and no biases. Head norms and indexers are left out
-    because they are small. Raises ValueError for a model with linear attention, which cannot be trained here.
+    because they are small. Raises ValueError for a model with linear attention, or with a list of parts (the word
+    `blocks`), which cannot be trained here.
 
     >>> blocks_of({"layers": 32, "gating": 1}) == (LLAMA, None)
     True
     """
+    _refuse_parts(row)
     if row.get("linear_layers"):
         name = getattr(row, "name", "a model")
         raise ValueError(
@@ -126,16 +128,24 @@ def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
 def served_blocks(row: Mapping) -> tuple[Block | Hybrid | None, Block | Hybrid | None]:
     """Return a model's two kinds of block for serving, dense and mixture of experts; None for a kind that it lacks.
 
-    They include indexers, linear-attention layers and attention gates.
+    They include indexers, linear-attention layers and attention gates. Raises ValueError for a model with a list of
+    parts (the word `blocks`).
 
     >>> served_blocks({"layers": 32, "gating": 1}) == (LLAMA, None)
     True
     """
+    _refuse_parts(row)
     full = _listed(row, attention_of(row))
     if not row.get("linear_layers"):
         return full
     both = zip(full, _listed(row, "linear"), strict=True)
     return tuple(Hybrid(some, linear) if some else None for some, linear in both)
+
+
+def _refuse_parts(row):
+    if "blocks" in getattr(row, "words", row):
+        said = f"{getattr(row, 'name', 'a model')} has blocks that no step has kernels for yet"
+        raise ValueError(f"{said}: its parameters and cache are in its row, and decoding() gives its latency floor")
 
 
 def _plain_attention(row) -> str:
