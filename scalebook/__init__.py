@@ -29,8 +29,8 @@ _FIRST = {
     "search": "search", "confront": "measurements", "calculator": "display", "formula": "language", "Sheet": "language",
 }  # fmt: skip
 
-# What is shown of a formula and of a row, what an error says of other sheets, and what the parts of a model that was read
-# add up to: the language and the tables stand before these rooms, and ask here.
+# What is shown of a formula and of a row, what an error says of other sheets, and what a model that was read consists of:
+# the language and the tables stand before these rooms, and ask here.
 _SHOWN = {
     "coloured_terms": "display.meanings", "row_page": "display.row_page", "things_with": "shell.named",
     "answer_of": "answers.answer", "row_as_dict": "answers.answer", "counts": "block.counts",

@@ -31,7 +31,7 @@ def counted(row, tokens):
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_a_configuration_is_counted_as_transformers_builds_it(name):
-    """A quantity beyond its limit has a reason in configurations_unmet.csv, which stands there no longer than needed."""
+    """A quantity beyond its limit has a reason in configurations_unmet.csv, and none within it has."""
     said = ROWS[name]
     row = models.read(said["config"])
     own = counted(row, said.get("tokens", 1024))

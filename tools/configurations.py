@@ -82,7 +82,7 @@ def configurations(folders):
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
     for name in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
-        yield name, f"transformers {transformers.__version__} default configuration", lambda x=name: AutoConfig.for_model(x)
+        yield name, f"transformers {transformers.__version__}", lambda x=name: AutoConfig.for_model(x)
     for path in (x for folder in folders for x in sorted(Path(folder).rglob("*.json"))):
         said = json.loads(path.read_text("utf-8"))
         yield path.stem, path.parent.name, lambda x=said: AutoConfig.for_model(x["model_type"], **x)

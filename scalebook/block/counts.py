@@ -5,20 +5,24 @@ blocks differ in width or lack a part, the row's word `blocks` lists the parts: 
 """
 
 import re
+import tomllib
 from collections.abc import Mapping
 from functools import cache
+from importlib.resources import files
 from typing import NamedTuple
 
 from sympy import lambdify
 
 from scalebook.block.listing import Block, parse
-from scalebook.block.models import GPT, LISTINGS, attention_of, feed_forward_of, is_gpt
-from scalebook.block.operations import DERIVED
+from scalebook.block.operations import DERIVED, size
 from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest, quoted, symbol
+from scalebook.language.row import quantity
 
 __all__ = ["counts", "parts_of"]
 
+LISTINGS = tomllib.loads((files(__package__) / "listings.toml").read_text("utf-8"))
+GPT = parse(LISTINGS["GPT"])
 _KNOWN = {**LISTINGS["attention"], **LISTINGS["feed_forward"], **LISTINGS["once"]}
 _TOTALS = ("params", "active_params", "flops", "kv_width", "sliding_width", "attention_width", "linear_state")
 _SPLIT = next(i for i, op in enumerate(GPT.ops) if op.name == "x2") + 1  # behind GPT's attention
@@ -32,6 +36,7 @@ class _Costs(NamedTuple):
     cached: tuple
     states: tuple
     convolved: tuple
+    letters: frozenset
 
 
 @cache
@@ -44,6 +49,7 @@ def _costs(block: Block) -> _Costs:
         (*cached.values(), *(t.indices for op in block.ops if op.function == "append" for t in op.outs)),
         tuple(t.indices for t in block.inputs if not {"seq", "context"} & set(t.indices)),
         tuple(op.args[0].indices for op in block.ops if op.function == "conv"),
+        frozenset(x.name for i in block.indices for x in size(i).free_symbols),
     )
 
 
@@ -62,6 +68,29 @@ def _product(indices, letters) -> float:
             letters[index] = length(*(letters[x] for x in inputs))
         total *= letters[index]
     return total
+
+
+def plain_attention_of(row) -> str:
+    """Return the name of a model's attention without an indexer and gates."""
+    return ("latent" if row["q_rank"] else "latent, plain queries") if "kv_rank" in row else "grouped"
+
+
+def attention_of(row) -> str:
+    """Return the name of a model's attention that keeps a cache, with its indexer or output gate."""
+    kind = "latent, indexed" if row.get("index_heads") else "grouped, gated" if row.get("output_gate") else ""
+    return kind or plain_attention_of(row)
+
+
+def feed_forward_of(row, is_routed: bool) -> str:
+    """Return the name of a model's feed-forward layer, dense or with experts."""
+    shared = ", shared" if row.get("shared_experts", 0) else ""
+    return ("gated" if row["gating"] else "plain") + (f" experts{shared}" if is_routed else "")
+
+
+def is_gpt(row) -> bool:
+    """Return True for a model of GPT blocks, which have biases: with layer norm, without gates and latents."""
+    norm = getattr(row, "words", row).get("norm", "")
+    return norm == "layernorm" and not row["gating"] and attention_of(row) == "grouped"
 
 
 @cache
@@ -104,36 +133,38 @@ def counts(row: Mapping, seq: float = 1) -> dict[str, float]:
     """Count a model by its parts: parameters, FLOPs of `seq` tokens, values cached per token, and values of a state.
 
     FLOPs are those of the matrix products of one forward pass, of all pairs of tokens, the head included. Cached values
-    are means over the layers, as `kv_width` is; `sliding_width` is the part of them in blocks that slide, which is known
-    for a model with the word `blocks`. Raises LookupError naming what the row lacks.
+    are means over the layers, as `kv_width` is; `sliding_width` is the part of them in blocks that slide, known only
+    for a model with the word `blocks`. Raises LookupError naming what the row lacks, and TypeError for several values.
 
     >>> from scalebook.tables import models
     >>> counts(models.llama3_8b)["kv_width"]
     2048.0
     """
-    total = dict.fromkeys(_TOTALS, 0.0)
-    known = {x: float(y) for x, y in row.items() if isinstance(y, (int, float))} | dict(batch=1, seq=seq, context=seq)
-    try:
-        for number, name, own in parts_of(row):
-            if number:
-                before = total["kv_width"]
-                _add(total, number, _listing(row, name, "expanded"), _listing(row, name, "absorbed"), known | own)
-                total["sliding_width"] += total["kv_width"] - before if "window" in own else 0
-        ends = (known["embeddings"] * known["vocab"] + known.get("learned_positions", 0)) * known["hidden"]
-        ends += known["hidden"] * (2 if is_gpt(row) else 1)
-        total["flops"] += 2 * seq * known["vocab"] * known["hidden"]
-    except KeyError as error:
-        raise LookupError(f"the row lacks {error.args[0]}") from None
+    total, parts = dict.fromkeys(_TOTALS, 0.0), [x for x in parts_of(row) if x[0]]
+    forms = [[_costs(_listing(row, name, form)) for form in ("expanded", "absorbed")] for _, name, _ in parts]
+    needed = {"embeddings", "vocab", "hidden"}.union(*(x.letters for run, kept in forms for x in (run, kept)))
+    known = {x: quantity(x, row[x]) for x in ("layers", "learned_positions", *needed) if x in row}
+    if many := next((x for x, y in known.items() if not isinstance(y, float)), None):
+        raise TypeError(f"{many} of the row is one number, not {quoted(row[many])}")
+    known |= {"batch": 1.0, "seq": seq, "context": seq}
+    if lacking := sorted(needed.difference(known, *(own for *_, own in parts))):
+        raise LookupError(f"the row lacks {', '.join(lacking)}")
+    for (number, _, own), (run, kept) in zip(parts, forms, strict=True):
+        before = total["kv_width"]
+        _add(total, number, run, kept, known | own)
+        total["sliding_width"] += total["kv_width"] - before if "window" in own else 0
+    ends = (known["embeddings"] * known["vocab"] + known.get("learned_positions", 0)) * known["hidden"]
+    ends += known["hidden"] * (2 if is_gpt(row) else 1)
+    total["flops"] += 2 * seq * known["vocab"] * known["hidden"]
     return total | {x: total[x] + ends for x in ("params", "active_params")}
 
 
-def _add(total: dict, number: float, run: Block, kept: Block, letters: dict) -> None:
+def _add(total: dict, number: float, run: _Costs, kept: _Costs, letters: dict) -> None:
     """Add what so many parts cost."""
-    run, kept = _costs(run), _costs(kept)
     for indices, is_routed in run.weights:
-        size = number * _product(indices, letters)
-        total["params"] += size
-        total["active_params"] += size * letters["top_k"] / letters["experts"] if is_routed else size
+        held = number * _product(indices, letters)
+        total["params"] += held
+        total["active_params"] += held * letters["top_k"] / letters["experts"] if is_routed else held
     total["flops"] += number * sum(2 * _product(x, letters) for x in run.products)
     width = number / letters["layers"] * sum(_product(x, letters) for x in kept.cached) / letters["seq"]
     total["kv_width"] += width

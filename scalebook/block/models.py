@@ -1,28 +1,25 @@
 """Transformer blocks, put together from attention and feed-forward layers, and the parameters of whole models."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
 import numpy as np
 from sympy import Expr
 
+from scalebook.block.counts import GPT, LISTINGS, attention_of, counts, feed_forward_of, is_gpt, plain_attention_of
 from scalebook.block.listing import Block, parse
 from scalebook.block.operations import base
 from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest, quoted, symbol
-from scalebook.language.row import quantity
 
 __all__ = [
     "EMBEDDING", "GPT", "HEAD", "LLAMA", "MLA", "MLA_ABSORBED", "MLA_MOE", "MLA_MOE_ABSORBED", "MOE", "Hybrid",
-    "active_parameters", "block", "blocks_of", "kinds_of", "model_active_params", "model_params", "parameters",
+    "block", "blocks_of", "kinds_of", "model_active_params", "model_params", "parameters",
     "served_blocks", "state_core",
 ]  # fmt: skip
 
-LISTINGS = tomllib.loads((files(__package__) / "listings.toml").read_text("utf-8"))
-GPT, EMBEDDING, HEAD = (parse(LISTINGS[x]) for x in ("GPT", "EMBEDDING", "HEAD"))
+EMBEDDING, HEAD = (parse(LISTINGS[x]) for x in ("EMBEDDING", "HEAD"))
 
 
 @checked
@@ -78,10 +75,6 @@ class Hybrid:
     def params(self) -> Expr:
         return sum(share * block.params for block, share in self.kinds)
 
-    @property
-    def active_params(self) -> Expr:
-        return sum(share * block.active_params for block, share in self.kinds)
-
 
 def kinds_of(block: Block | Hybrid | None) -> tuple[tuple[Block, Expr | int], ...]:
     """Return the kinds of block in a model as pairs of block and share of the layers; () for None.
@@ -121,7 +114,7 @@ def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
         raise ValueError(
             f"{name} has linear attention in some blocks, whose training has no listing; take another model"
         )
-    return _listed(row, _plain_attention(row))
+    return _listed(row, plain_attention_of(row))
 
 
 @checked
@@ -148,28 +141,6 @@ def _refuse_parts(row):
         raise ValueError(f"{said}: its parameters and cache are in its row, and decoding() gives its latency floor")
 
 
-def _plain_attention(row) -> str:
-    return ("latent" if row["q_rank"] else "latent, plain queries") if "kv_rank" in row else "grouped"
-
-
-def attention_of(row) -> str:
-    """Return the name of a model's attention that keeps a cache, with its indexer or output gate."""
-    kind = "latent, indexed" if row.get("index_heads") else "grouped, gated" if row.get("output_gate") else ""
-    return kind or _plain_attention(row)
-
-
-def feed_forward_of(row, is_routed: bool) -> str:
-    """Return the name of a model's feed-forward layer, dense or with experts."""
-    shared = ", shared" if row.get("shared_experts", 0) else ""
-    return ("gated" if row["gating"] else "plain") + (f" experts{shared}" if is_routed else "")
-
-
-def is_gpt(row) -> bool:
-    """Return True for a model of GPT blocks, which have biases: with layer norm, without gates and latents."""
-    norm = getattr(row, "words", row).get("norm", "")
-    return norm == "layernorm" and not row["gating"] and attention_of(row) == "grouped"
-
-
 def _listed(row, attention: str):
     if lacking := [x for x in ("layers", "gating") if x not in row]:
         raise LookupError(f"the row lacks {', '.join(lacking)}")
@@ -190,25 +161,12 @@ def parameters(dense: Block | None, moe: Block | None = None) -> Expr:
     >>> parameters(LLAMA).diff(symbol("embeddings"))
     hidden*vocab
     """
-    return _sum(dense, moe, "params")
-
-
-def active_parameters(dense: Block | None, moe: Block | None = None) -> Expr:
-    """Number of parameters of a model that one token uses: `top_k` of the routed experts, and all else.
-
-    >>> (parameters(MOE) - active_parameters(MOE)).expand()
-    3*expert_ffn*experts*hidden*layers - 3*expert_ffn*hidden*layers*top_k
-    """
-    return _sum(dense, moe, "active_params")
-
-
-def _sum(dense, moe, cost):
     layers, moe_layers, hidden, vocab, embeddings, positions = map(
         symbol, ("layers", "moe_layers", "hidden", "vocab", "embeddings", "learned_positions")
     )
-    blocks = getattr(dense or moe, cost) * layers
+    blocks = (dense or moe).params * layers
     if dense and moe:
-        blocks = getattr(dense, cost) * (layers - moe_layers) + getattr(moe, cost) * moe_layers
+        blocks = dense.params * (layers - moe_layers) + moe.params * moe_layers
     norm = next(op for op in (dense or moe).ops if op.function.endswith("norm"))
     return blocks + (embeddings * vocab + positions) * hidden + sum(t.elements for t in norm.args if t.is_weight)
 
@@ -221,19 +179,10 @@ def model_params(row: Mapping) -> float:
     >>> model_params(models.llama3_8b)
     8030261248.0
     """
-    return _value(parameters(*served_blocks(row)), row)
+    return counts(row)["params"]
 
 
 @checked
 def model_active_params(row: Mapping) -> float:
     """Number of parameters that one token uses, from a model's shape. Both embeddings are counted."""
-    return _value(active_parameters(*served_blocks(row)), row)
-
-
-def _value(expr: Expr, row: Mapping) -> float:
-    if missing := sorted(x.name for x in expr.free_symbols if x.name not in row):
-        raise LookupError(f"the row lacks {', '.join(missing)}")
-    values = {x: quantity(x.name, row[x.name]) for x in expr.free_symbols}
-    if many := next((x for x, y in values.items() if not isinstance(y, float)), None):
-        raise TypeError(f"{many} of the row is one number, not {quoted(row[many.name])}")
-    return float(expr.subs(values))
+    return counts(row)["active_params"]

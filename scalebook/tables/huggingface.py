@@ -274,7 +274,8 @@ def _divided(a, b):
 
 _OPERATIONS = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": _divided, "//": operator.floordiv,
-    "%": operator.mod, ">=": operator.ge, "<=": operator.le, "<": operator.lt, "=": operator.eq, "up": lambda a, b: -(-int(a) // b) * b,
+    "%": operator.mod, ">=": operator.ge, "<=": operator.le, "<": operator.lt, "=": operator.eq,
+    "up": lambda a, b: -(-int(a) // b) * b,
 }  # fmt: skip
 
 
