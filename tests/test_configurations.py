@@ -88,5 +88,5 @@ def test_a_wrong_configuration_gives_one_sentence(name):
 
 def test_a_stanza_has_letters_conditions_and_words_alone():
     keys = {"norm", "family", "windows", "slides", "linear", "attends", "feeds", "routes", "attention", "state", "feed"}
-    keys |= {"routed", "also", "once", "without"}
+    keys |= {"routed", "also", "once", "without", "same"}
     assert {x for kind in TYPES.values() for x in kind} - set(NOTATION) <= keys

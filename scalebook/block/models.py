@@ -15,7 +15,7 @@ from scalebook.language.notation import nearest, quoted, symbol
 
 __all__ = [
     "EMBEDDING", "GPT", "HEAD", "LLAMA", "MLA", "MLA_ABSORBED", "MLA_MOE", "MLA_MOE_ABSORBED", "MOE", "Hybrid",
-    "block", "blocks_of", "kinds_of", "model_active_params", "model_params", "parameters",
+    "active_parameters", "block", "blocks_of", "kinds_of", "model_active_params", "model_params", "parameters",
     "served_blocks", "state_core",
 ]  # fmt: skip
 
@@ -161,12 +161,25 @@ def parameters(dense: Block | None, moe: Block | None = None) -> Expr:
     >>> parameters(LLAMA).diff(symbol("embeddings"))
     hidden*vocab
     """
+    return _sum(dense, moe, "params")
+
+
+def active_parameters(dense: Block | None, moe: Block | None = None) -> Expr:
+    """Number of parameters of a model that one token uses: `top_k` of the routed experts, and all else.
+
+    >>> (parameters(MOE) - active_parameters(MOE)).expand()
+    3*expert_ffn*experts*hidden*layers - 3*expert_ffn*hidden*layers*top_k
+    """
+    return _sum(dense, moe, "active_params")
+
+
+def _sum(dense, moe, cost):
     layers, moe_layers, hidden, vocab, embeddings, positions = map(
         symbol, ("layers", "moe_layers", "hidden", "vocab", "embeddings", "learned_positions")
     )
-    blocks = (dense or moe).params * layers
+    blocks = getattr(dense or moe, cost) * layers
     if dense and moe:
-        blocks = dense.params * (layers - moe_layers) + moe.params * moe_layers
+        blocks = getattr(dense, cost) * (layers - moe_layers) + getattr(moe, cost) * moe_layers
     norm = next(op for op in (dense or moe).ops if op.function.endswith("norm"))
     return blocks + (embeddings * vocab + positions) * hidden + sum(t.elements for t in norm.args if t.is_weight)
 

@@ -143,7 +143,7 @@ def _stanza(config: Mapping, like: str | None) -> tuple[dict, str]:
     odd = [x for x in odd if not x.endswith(("_id", "_config", "_ids")) and x not in ("architectures", "auto_map")]
     return _UNKNOWN, (
         f"model_type {quoted(kind)} is not known: read as a decoder by the fields that most models share; "
-        f"not understood: {', '.join(odd[:12]) or 'nothing'}; like='llama' or another type's name states the rest"
+        f"not understood: {', '.join(odd[:12]) or 'nothing'}; {nearest(kind, TYPES)}; like='llama' states the rest"
     )
 
 
@@ -160,10 +160,11 @@ def _blocks(config: Mapping, stanza: Mapping) -> list[tuple[dict, dict]]:
     lists = {x: y for x, y in lists.items() if len(y) in (layers, layers + (more if isinstance(more, int) else 0))}
     named, found, shapes = _typed(config, "per_layer_config", dict, {}), [], {}
     named = {int(x): y for x, y in named.items() if str(x).isdigit() and isinstance(y, dict)}
+    words = _words(stanza)
     for block in range(layers):
         own = {x: y[block] for x, y in lists.items()} | named.get(block, {})
         view = {**config, **own}
-        place = {"block": block, "whole": config, "layers": layers}
+        place = {"block": block, "whole": config, "layers": layers, "named": words}
         has = {x: _holds(stanza.get(x, x == "feeds"), view, place) for x in _CONDITIONS}
         has["attends"] = has["attends"] if "attends" in stanza else not has["linear"]
         has |= {x: name for x in _PARTS if x in stanza and (name := _named(stanza[x], view, place))}
@@ -174,6 +175,18 @@ def _blocks(config: Mapping, stanza: Mapping) -> list[tuple[dict, dict]]:
             shapes[key] = next((x for x in shapes.values() if x == letters), letters)
         found.append((has, shapes[key]))
     return found
+
+
+def _words(stanza) -> list[tuple[str, list[str]]]:
+    """Return the words by which a type's rules call blocks, with the field of each."""
+    rules = [x for rule in stanza.values() for x in _texts(rule)]
+    said = [words for rule in rules for words in _alternatives(rule) if "is" in words]
+    return [(words[-3], words[-1].split(",")) for words in said]
+
+
+def _texts(rule):
+    inner = rule.values() if isinstance(rule, dict) else rule if isinstance(rule, list) else ()
+    return [rule] if isinstance(rule, str) else [text for x in inner for text in _texts(x)]
 
 
 def _letters(config, stanza) -> dict:
@@ -187,6 +200,10 @@ def _letters(config, stanza) -> dict:
     if heads % kv_heads:
         said = f"the {kv_heads} key-value heads of model_type {config['model_type']!r}"
         raise ValueError(f"{said} do not divide its {heads} heads")
+    for field, letter in stanza.get("same", {}).items():
+        if config.get(field, letters[letter]) != letters[letter]:
+            said = f"{config['model_type']!r} configuration whose {field} is not {stanza[letter]}"
+            raise ValueError(f"a {said} has no letters here")
     if "kv_rank" in letters:  # an unknown type may state both
         letters = {x: y for x, y in letters.items() if x not in ("kv_heads", "head_dim")}
     return letters
@@ -266,14 +283,8 @@ def _value(rule, config, letters, letter, needed=False):
     return None
 
 
-def _divided(a, b):
-    if a % b:
-        raise ValueError(f"its {b} heads do not divide {a}")
-    return a // b
-
-
 _OPERATIONS = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": _divided, "//": operator.floordiv,
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": lambda a, b: None if a % b else a // b, "//": operator.floordiv,
     "%": operator.mod, ">=": operator.ge, "<=": operator.le, "<": operator.lt, "=": operator.eq,
     "up": lambda a, b: -(-int(a) // b) * b,
 }  # fmt: skip
@@ -284,8 +295,7 @@ def _computed(words, config, letters, letter):
     value, pending = None, ""
     for word in words:
         if pending == "is":
-            place = letters | {"field": words[0], "type": config["model_type"]}
-            value, pending = _called(value, word.split(","), place), ""
+            value, pending = _called(words[-3], value, word.split(","), letters), ""
         elif word.endswith("?"):
             if not _is(config, word[:-1]):
                 return None
@@ -300,6 +310,8 @@ def _computed(words, config, letters, letter):
             if (term := _term(word, config, letters, least, words)) is None:
                 return None
             value, pending = _OPERATIONS[pending](value, term) if pending else term, ""
+            if value is None:
+                return None
     return value
 
 
@@ -318,11 +330,15 @@ def _field(config: Mapping, path: str):
     return config
 
 
-def _called(value, wanted, place) -> bool:
+def _called(field, value, wanted, place) -> bool:
     """Return whether a block is called so in a list of the blocks' kinds."""
-    if not isinstance(value, (str, int)) or (isinstance(value, str) and value not in BLOCK_WORDS):
-        said = f"must call each of its {place['layers']} blocks by a known word, such as 'full_attention'"
-        raise ValueError(f"{place['field']!r} of model_type {place['type']!r} {said}; it has {quoted(value)}")
+    if not field.endswith("_pattern"):
+        _typed(place["whole"], field, list)
+    known = str(value) in BLOCK_WORDS or any(str(value) in words for x, words in place["named"] if x == field)
+    if isinstance(value, (list, dict)) or not known:
+        other = {"sparse": "'dense'", "1": 0}.get(wanted[0], "'full_attention'")
+        said = f"{field!r} of model_type {place['whole']['model_type']!r} must call each of its {place['layers']} blocks"
+        raise ValueError(f"{said} {int(wanted[0]) if other == 0 else repr(wanted[0])} or {other}; it has {quoted(value)}")
     return str(value) in wanted
 
 
