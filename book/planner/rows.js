@@ -14,9 +14,8 @@ function planRows(engine, words) {
   }
   const { types: TYPES, refused: REFUSED } = data.configs, BLOCK_WORDS = new Set(data.configs.words), ZERO = new Set(data.configs.zero);
   const PARTS = ["attention", "state", "feed", "routed"], CONDITIONS = ["slides", "linear", "attends", "feeds", "routes"];
-  const whole = (a, b) => (a % b ? fail(`its ${b} heads do not divide ${a}`) : a / b);
   const OPERATIONS = {
-    "+": (a, b) => a + b, "-": (a, b) => a - b, "*": (a, b) => a * b, "/": whole, "//": (a, b) => Math.floor(a / b), "%": (a, b) => ((a % b) + b) % b,
+    "+": (a, b) => a + b, "-": (a, b) => a - b, "*": (a, b) => a * b, "/": (a, b) => (a % b ? undefined : a / b), "//": (a, b) => Math.floor(a / b), "%": (a, b) => ((a % b) + b) % b,
     ">=": (a, b) => a >= b, "<=": (a, b) => a <= b, "<": (a, b) => a < b, "=": (a, b) => a === b, up: (a, b) => Math.ceil(Math.trunc(a) / b) * b,
   };
   function holdsField(config, condition) {
@@ -34,16 +33,19 @@ function planRows(engine, words) {
     if (typeof value !== "number" || (word[0] !== "~" && !Number.isInteger(value)) || !(value >= smallest)) fail(`${where} must be a whole number, ${smallest} or more; it is ${brief(value)}`);
     return value <= MOST ? value : fail(`${where} is read up to ${words.grouped(MOST)}; it is ${brief(value)}`);
   }
-  function called(value, wanted, place) {
-    if (!["string", "number", "boolean"].includes(typeof value) || (typeof value === "string" && !BLOCK_WORDS.has(value))) {
-      fail(`'${place.field}' must call each of its ${place.layers} blocks by a known word, such as 'full_attention'; it has ${brief(value)}`);
+  const texts = (rule) => (typeof rule === "string" ? [rule] : rule && typeof rule === "object" ? Object.values(rule).flatMap(texts) : []);
+  const said_ = (kind) => texts(kind).flatMap((x) => [...x.matchAll(/(\w+) is (\S+)/g)].map(([, field, words]) => [field, words.split(",")]));
+  function called(field, value, wanted, place) {
+    if (!field.endsWith("_pattern")) typed(place.whole, field, "list", null);
+    if (typeof value === "object" || !(BLOCK_WORDS.has(String(value)) || place.named.some(([x, words]) => x === field && words.includes(String(value))))) {
+      fail(`'${field}' must call each of its ${place.layers} blocks '${wanted[0]}' or by another word that its type knows; it has ${brief(value)}`);
     }
     return wanted.includes(String(value));
   }
   function computed(words, config, letters, letter) {
     let value, pending = "";
     for (const word of words) {
-      if (pending === "is") { value = called(value, word.split(","), { ...letters, field: words[0] }); pending = ""; }
+      if (pending === "is") { value = called(words[words.length - 3], value, word.split(","), letters); pending = ""; }
       else if (word.endsWith("?")) { if (!holdsField(config, word.slice(0, -1))) return undefined; }
       else if (Object.hasOwn(OPERATIONS, word) || ["in", "notin", "is"].includes(word)) pending = word;
       else if (pending === "in" || pending === "notin") {
@@ -54,6 +56,7 @@ function planRows(engine, words) {
         const found = term(word, config, letters, letter ? Number(!ZERO.has(letter)) : Number(["%", "/", "//"].includes(pending)), words);
         if (found === undefined) return undefined;
         value = pending ? OPERATIONS[pending](Number(value), Number(found)) : found; pending = "";
+        if (value === undefined) return undefined;
       }
     }
     return value;
@@ -91,16 +94,16 @@ function planRows(engine, words) {
     if (!Object.hasOwn(TYPES, type)) fail(`model_type ${brief(type)} is not one that can be read; there are: ${Object.keys(TYPES).slice(0, 12).join(", ")}, ...`);
     const kind = TYPES[type], layers = value(kind.layers, config, {}, "layers", true);
     if (layers > 100_000) fail(`the blocks of a configuration are read up to 100,000; it has ${brief(layers)}`);
-    const more = Number.isInteger(config.num_nextn_predict_layers) ? config.num_nextn_predict_layers : 0, named = typed(config, "per_layer_config", "object", {});
+    const more = Number.isInteger(config.num_nextn_predict_layers) ? config.num_nextn_predict_layers : 0, own_ = typed(config, "per_layer_config", "object", {}), named = said_(kind);
     const lists = Object.entries(config).filter(([x, y]) => (Array.isArray(y) || (typeof y === "string" && x.endsWith("_pattern"))) && (y.length === layers || y.length === layers + more));
     const blocks = [], shapes = new Map();
     for (let block = 0; block < layers; block++) {
-      const own = { ...Object.fromEntries(lists.map(([x, y]) => [x, y[block]])), ...Object.entries(named).find(([x]) => Number(x) === block)?.[1] }, view = { ...config, ...own };
-      const place = { block, whole: config, layers }, has = Object.fromEntries(CONDITIONS.map((x) => [x, holds(kind[x] ?? x === "feeds", view, place)]));
+      const own = { ...Object.fromEntries(lists.map(([x, y]) => [x, y[block]])), ...Object.entries(own_).find(([x]) => Number(x) === block)?.[1] }, view = { ...config, ...own };
+      const place = { block, whole: config, layers, named }, has = Object.fromEntries(CONDITIONS.map((x) => [x, holds(kind[x] ?? x === "feeds", view, place)]));
       if (!("attends" in kind)) has.attends = !has.linear;
       for (const x of PARTS) if (x in kind && (typeof kind[x] === "string" || Object.values(kind[x]).some((y) => holds(y, view, place)))) has.parted = true;
       if (Object.values(kind.also ?? {}).some((y) => holds(y, view, place))) has.parted = true;
-      const key = lists.length || Object.keys(named).length ? JSON.stringify(own) : "";
+      const key = lists.length || Object.keys(own_).length ? JSON.stringify(own) : "";
       if (!shapes.has(key)) shapes.set(key, lettersOf(view, kind));
       blocks.push([has, shapes.get(key)]);
     }
@@ -130,6 +133,9 @@ function planRows(engine, words) {
     }
     const { heads = 1, kv_heads: shared = 1 } = letters;
     if (heads % shared) fail(`the ${shared} key-value heads of model_type '${config.model_type}' do not divide its ${heads} heads`);
+    for (const [field, letter] of Object.entries(kind.same ?? {})) {
+      if ((config[field] === undefined ? letters[letter] : config[field]) !== letters[letter]) fail(`a '${config.model_type}' configuration whose ${field} is not ${kind[letter]} has no letters here`);
+    }
     return letters;
   }
   const clean = (name) => String(name ?? "").replace(/[^\p{L}\p{N} .,_()+/-]/gu, "").slice(0, 60).trim();

@@ -18,5 +18,6 @@ __all__ = [
     "backward", "block", "blocks_of", "cached", "context_exchanged", "context_parallel", "counts", "eager",
     "expert_parallel", "expert_tensor_parallel", "flash", "full", "fuse", "hold_gathered", "kinds_of",
     "model_active_params", "model_params", "parameters", "parse", "parts_of", "read_and_unread", "recompute",
-    "selective", "sequence_parallel", "served_blocks", "shard", "state_core", "tensor_parallel", "unbiased", "undropped",
+    "selective", "sequence_parallel", "served_blocks", "shard", "state_core", "tensor_parallel", "unbiased",
+    "undropped",
 ]  # fmt: skip

@@ -9,14 +9,14 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from math import prod
 
 from sympy import lambdify
 
 from scalebook.block.listing import Block, parse
 from scalebook.block.operations import DERIVED, size
 from scalebook.language.arguments import checked
-from scalebook.language.notation import nearest, quoted, symbol
+from scalebook.language.notation import quoted, symbol
 from scalebook.language.row import quantity
 
 __all__ = ["counts", "parts_of"]
@@ -24,50 +24,36 @@ __all__ = ["counts", "parts_of"]
 LISTINGS = tomllib.loads((files(__package__) / "listings.toml").read_text("utf-8"))
 GPT = parse(LISTINGS["GPT"])
 _KNOWN = {**LISTINGS["attention"], **LISTINGS["feed_forward"], **LISTINGS["once"]}
-_TOTALS = ("params", "active_params", "flops", "kv_width", "sliding_width", "attention_width", "linear_state")
+_TOTALS = ("params", "active_params", "flops", "kv_width", "window_layers", "attention_width", "linear_state")
 _SPLIT = next(i for i, op in enumerate(GPT.ops) if op.name == "x2") + 1  # behind GPT's attention
 
 
-class _Costs(NamedTuple):
-    """The tensors of a listing as tuples of indices: weights, products, and what it keeps of a token and a sequence."""
-
-    weights: tuple
-    products: tuple
-    cached: tuple
-    states: tuple
-    convolved: tuple
-    letters: frozenset
-
-
 @cache
-def _costs(block: Block) -> _Costs:
+def _costs(block: Block) -> dict:
+    """Return a listing's tensors as indices: weights, products, what tokens and sequences keep; and its letters."""
     terms = [term for op in block.ops if not op.function for term in op.terms if len(term) > 1]
     cached = {t.name: block.made(t).indices for op in block.ops for t in op.args if block.is_attended(t)}
-    return _Costs(
-        tuple((t.indices, t.is_routed) for t in block.weights),
-        tuple({i for t in term for i in t.indices} for term in terms),
-        (*cached.values(), *(t.indices for op in block.ops if op.function == "append" for t in op.outs)),
-        tuple(t.indices for t in block.inputs if not {"seq", "context"} & set(t.indices)),
-        tuple(op.args[0].indices for op in block.ops if op.function == "conv"),
-        frozenset(x.name for i in block.indices for x in size(i).free_symbols),
+    cached |= {t.name: t.indices for op in block.ops if op.function == "append" for t in op.outs}
+    return dict(
+        weights=[(t.indices, t.is_routed) for t in block.weights],
+        products=[{i for t in term for i in t.indices} for term in terms],
+        cached=list(cached.values()),
+        states=[t.indices for t in block.inputs if not {"seq", "context"} & set(t.indices)],
+        convolved=[op.args[0].indices for op in block.ops if op.function == "conv"],
+        letters={x.name for i in block.indices for x in size(i).free_symbols},
     )
 
 
 @cache
-def _derived(index: str):
+def _length(index: str):
     inputs = sorted(x.name for x in DERIVED[index].free_symbols)
-    return inputs, lambdify([symbol(x) for x in inputs], DERIVED[index], "math")
+    length = lambdify([symbol(x) for x in inputs], DERIVED[index], "math")
+    return lambda letters: length(*(letters[x] for x in inputs))
 
 
 def _product(indices, letters) -> float:
     """Return the product of the lengths of dimensions."""
-    total = 1.0
-    for index in indices:
-        if index not in letters and index in DERIVED:
-            inputs, length = _derived(index)
-            letters[index] = length(*(letters[x] for x in inputs))
-        total *= letters[index]
-    return total
+    return prod(letters[x] if x in letters else _length(x)(letters) for x in indices)
 
 
 def plain_attention_of(row) -> str:
@@ -95,8 +81,6 @@ def is_gpt(row) -> bool:
 
 @cache
 def _part(name: str) -> Block:
-    if name not in _KNOWN:
-        raise LookupError(f"no part of a model is called {quoted(name)}; {nearest(name, _KNOWN)}")
     return parse("".join(LISTINGS["parts"][x] for x in _KNOWN[name]))
 
 
@@ -123,8 +107,7 @@ def parts_of(row: Mapping) -> list[tuple[float, str, dict]]:
         own = [{y.split("=")[0]: float(y.split("=")[1]) for y in (x or "").split()} for *_, x in found]
         return [(float(number), name, x) for (number, name, _), x in zip(found, own, strict=True)]
     linear, routed = row.get("linear_layers", 0), row.get("experts", 0) and row.get("moe_layers", 0)
-    numbers = {"attention": row["layers"] - linear, "linear": linear}
-    numbers |= {"feed": row["layers"] - routed, "experts": routed}
+    numbers = dict(attention=row["layers"] - linear, linear=linear, feed=row["layers"] - routed, experts=routed)
     return [(number, name, {}) for name, number in numbers.items()]
 
 
@@ -133,8 +116,9 @@ def counts(row: Mapping, seq: float = 1) -> dict[str, float]:
     """Count a model by its parts: parameters, FLOPs of `seq` tokens, values cached per token, and values of a state.
 
     FLOPs are those of the matrix products of one forward pass, of all pairs of tokens, the head included. Cached values
-    are means over the layers, as `kv_width` is; `sliding_width` is the part of them in blocks that slide, known only
-    for a model with the word `blocks`. Raises LookupError naming what the row lacks, and TypeError for several values.
+    are means over the layers, as `kv_width` is. For a model with the word `blocks`, `window_layers` is the number of
+    average blocks that cache as much as those that slide. Raises LookupError naming what the row lacks, and TypeError
+    for several values.
 
     >>> from scalebook.tables import models
     >>> counts(models.llama3_8b)["kv_width"]
@@ -142,7 +126,7 @@ def counts(row: Mapping, seq: float = 1) -> dict[str, float]:
     """
     total, parts = dict.fromkeys(_TOTALS, 0.0), [x for x in parts_of(row) if x[0]]
     forms = [[_costs(_listing(row, name, form)) for form in ("expanded", "absorbed")] for _, name, _ in parts]
-    needed = {"embeddings", "vocab", "hidden"}.union(*(x.letters for run, kept in forms for x in (run, kept)))
+    needed = {"embeddings", "vocab", "hidden"}.union(*(x["letters"] for both in forms for x in both))
     known = {x: quantity(x, row[x]) for x in ("layers", "learned_positions", *needed) if x in row}
     if many := next((x for x, y in known.items() if not isinstance(y, float)), None):
         raise TypeError(f"{many} of the row is one number, not {quoted(row[many])}")
@@ -150,27 +134,27 @@ def counts(row: Mapping, seq: float = 1) -> dict[str, float]:
     if lacking := sorted(needed.difference(known, *(own for *_, own in parts))):
         raise LookupError(f"the row lacks {', '.join(lacking)}")
     for (number, _, own), (run, kept) in zip(parts, forms, strict=True):
-        before = total["kv_width"]
-        _add(total, number, run, kept, known | own)
-        total["sliding_width"] += total["kv_width"] - before if "window" in own else 0
+        _add(total, number, run, kept, known | own, "window" in own)
+    total["window_layers"] *= known["layers"] / max(total["kv_width"], 1)
     ends = (known["embeddings"] * known["vocab"] + known.get("learned_positions", 0)) * known["hidden"]
     ends += known["hidden"] * (2 if is_gpt(row) else 1)
     total["flops"] += 2 * seq * known["vocab"] * known["hidden"]
     return total | {x: total[x] + ends for x in ("params", "active_params")}
 
 
-def _add(total: dict, number: float, run: _Costs, kept: _Costs, letters: dict) -> None:
+def _add(total: dict, number: float, run: dict, kept: dict, letters: dict, slides: bool) -> None:
     """Add what so many parts cost."""
-    for indices, is_routed in run.weights:
+    seq, share = letters["seq"], number / letters["layers"]
+    for indices, is_routed in run["weights"]:
         held = number * _product(indices, letters)
         total["params"] += held
         total["active_params"] += held * letters["top_k"] / letters["experts"] if is_routed else held
-    total["flops"] += number * sum(2 * _product(x, letters) for x in run.products)
-    width = number / letters["layers"] * sum(_product(x, letters) for x in kept.cached) / letters["seq"]
+    pairs = [x for x in kept["products"] if {"context", "picked", "entries"} & x and "index_heads" not in x]
+    width = share * sum(_product(x, letters) for x in kept["cached"]) / seq
+    state = sum(_product(x, letters) for x in kept["states"])
+    state += sum(letters["linear_conv"] * _product(x, letters) / seq for x in kept["convolved"])
+    total["flops"] += number * sum(2 * _product(x, letters) for x in run["products"])
     total["kv_width"] += width
-    pairs = [x for x in kept.products if {"context", "picked", "entries"} & x and "index_heads" not in x]
-    pairs = sum(_product(x - {"seq", "context", "picked"}, letters) for x in pairs)
-    total["attention_width"] += number / letters["layers"] * pairs
-    state = sum(_product(x, letters) for x in kept.states)
-    state += sum(letters["linear_conv"] * _product(x, letters) / letters["seq"] for x in kept.convolved)
+    total["window_layers"] += width * slides
+    total["attention_width"] += share * sum(_product(x, letters) for x in pairs) / seq**2
     total["linear_state"] += number * state

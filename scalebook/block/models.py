@@ -71,10 +71,6 @@ class Hybrid:
     def indices(self) -> tuple[str, ...]:
         return tuple(sorted({*self.full.indices, *self.linear.indices}))
 
-    @property
-    def params(self) -> Expr:
-        return sum(share * block.params for block, share in self.kinds)
-
 
 def kinds_of(block: Block | Hybrid | None) -> tuple[tuple[Block, Expr | int], ...]:
     """Return the kinds of block in a model as pairs of block and share of the layers; () for None.

@@ -154,10 +154,7 @@ def _computed(model: Row, said: str) -> dict[str, Cell]:
         return {}
     letters = ["params", "active_params"]
     if "blocks" in model.words:
-        letters += ["kv_width", "attention_width", "linear_state"]
-        sliding, width = counts.pop("sliding_width"), counts["kv_width"]
-        counts["window_layers"] = model["layers"] * sliding / width if width else 0
-        letters += ["window_layers"] if sliding else []
+        letters += ["kv_width", "attention_width", "linear_state", "window_layers"]
     note = "; ".join(filter(None, ("computed from its shape", said)))
     return {x: Cell(counts[x], model.name, "config.json", note) for x in letters if counts[x]}
 

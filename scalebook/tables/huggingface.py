@@ -6,6 +6,7 @@ which blocks have which parts. Default values of missing fields are those of tra
 
 import json
 import operator
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
@@ -71,11 +72,12 @@ def read_config(config, name: str | None = None, like: str | None = None) -> tup
     config, said = _language_model(whole)
     stanza, more = _stanza(config, like)
     shapes = _blocks(config, stanza)
-    letters = {x: _mean([own.get(x) for _, own in shapes]) for x in dict.fromkeys(x for _, y in shapes for x in y)}
-    letters = {x: y for x, y in letters.items() if y is not None} | _counted(config, stanza, [x for x, _ in shapes])
-    letters.setdefault("shared_experts", 0)
-    letters |= _scaled(config)
-    _refuse(config["model_type"], letters)
+    names = dict.fromkeys(x for _, own in shapes for x in own)
+    letters = {"shared_experts": 0} | {x: _mean([own[x] for _, own in shapes if x in own]) for x in names}
+    letters |= _counted(config, stanza, [x for x, _ in shapes]) | _scaled(config)
+    if letters["moe_layers"] and letters.get("experts", 0) < letters.get("top_k", 1):
+        said = f"{letters.get('experts', 0)} experts of model_type {config['model_type']!r}"
+        raise ValueError(f"{said} are fewer than a token visits")
     words = {"name": name or config["model_type"], "attention": _attention(letters)}
     words |= {x: stanza[x] for x in _WORDS if x in stanza and (x != "windows" or "window" in letters)}
     words |= _irregular(config, stanza, shapes, letters)
@@ -160,7 +162,7 @@ def _blocks(config: Mapping, stanza: Mapping) -> list[tuple[dict, dict]]:
     lists = {x: y for x, y in lists.items() if len(y) in (layers, layers + (more if isinstance(more, int) else 0))}
     named, found, shapes = _typed(config, "per_layer_config", dict, {}), [], {}
     named = {int(x): y for x, y in named.items() if str(x).isdigit() and isinstance(y, dict)}
-    words = _words(stanza)
+    words = re.findall(r"(\w+) is ([^\s'\"]+)", str(stanza))  # by which its rules call blocks
     for block in range(layers):
         own = {x: y[block] for x, y in lists.items()} | named.get(block, {})
         view = {**config, **own}
@@ -175,18 +177,6 @@ def _blocks(config: Mapping, stanza: Mapping) -> list[tuple[dict, dict]]:
             shapes[key] = next((x for x in shapes.values() if x == letters), letters)
         found.append((has, shapes[key]))
     return found
-
-
-def _words(stanza) -> list[tuple[str, list[str]]]:
-    """Return the words by which a type's rules call blocks, with the field of each."""
-    rules = [x for rule in stanza.values() for x in _texts(rule)]
-    said = [words for rule in rules for words in _alternatives(rule) if "is" in words]
-    return [(words[-3], words[-1].split(",")) for words in said]
-
-
-def _texts(rule):
-    inner = rule.values() if isinstance(rule, dict) else rule if isinstance(rule, list) else ()
-    return [rule] if isinstance(rule, str) else [text for x in inner for text in _texts(x)]
 
 
 def _letters(config, stanza) -> dict:
@@ -220,11 +210,8 @@ def _counted(config, stanza, blocks) -> dict:
 
 
 def _mean(values):
-    """Return the mean over blocks, as a whole number if it is one; None for a letter that no block has."""
-    values = [x for x in values if x is not None]
-    if len(set(values)) < 2:
-        return values[0] if values else None
-    mean = sum(values) / len(values)
+    """Return the mean over blocks, as a whole number if it is one."""
+    mean = values[0] if len(set(values)) == 1 else sum(values) / len(values)
     return int(mean) if mean % 1 == 0 else mean
 
 
@@ -284,9 +271,9 @@ def _value(rule, config, letters, letter, needed=False):
 
 
 _OPERATIONS = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": lambda a, b: None if a % b else a // b, "//": operator.floordiv,
-    "%": operator.mod, ">=": operator.ge, "<=": operator.le, "<": operator.lt, "=": operator.eq,
-    "up": lambda a, b: -(-int(a) // b) * b,
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
+    ">=": operator.ge, "<=": operator.le, "<": operator.lt, "=": operator.eq,
+    "/": lambda a, b: None if a % b else a // b, "up": lambda a, b: -(-int(a) // b) * b,
 }  # fmt: skip
 
 
@@ -334,11 +321,15 @@ def _called(field, value, wanted, place) -> bool:
     """Return whether a block is called so in a list of the blocks' kinds."""
     if not field.endswith("_pattern"):
         _typed(place["whole"], field, list)
-    known = str(value) in BLOCK_WORDS or any(str(value) in words for x, words in place["named"] if x == field)
+    known = str(value) in BLOCK_WORDS or any(str(value) in x.split(",") for y, x in place["named"] if y == field)
     if isinstance(value, (list, dict)) or not known:
         other = {"sparse": "'dense'", "1": 0}.get(wanted[0], "'full_attention'")
-        said = f"{field!r} of model_type {place['whole']['model_type']!r} must call each of its {place['layers']} blocks"
-        raise ValueError(f"{said} {int(wanted[0]) if other == 0 else repr(wanted[0])} or {other}; it has {quoted(value)}")
+        said = (
+            f"{field!r} of model_type {place['whole']['model_type']!r} must call each of its {place['layers']} blocks"
+        )
+        raise ValueError(
+            f"{said} {int(wanted[0]) if other == 0 else repr(wanted[0])} or {other}; it has {quoted(value)}"
+        )
     return str(value) in wanted
 
 
@@ -389,14 +380,7 @@ def _scaled(config: Mapping) -> dict[str, int]:
     return found
 
 
-def _refuse(kind: str, letters: Mapping) -> None:
-    if letters["moe_layers"] and letters["experts"] < letters["top_k"]:
-        raise ValueError(f"{letters['experts']} experts of model_type {kind!r} are fewer than a token visits")
-
-
 def _attention(letters: Mapping) -> str:
     if "kv_rank" in letters:
         return "mla"
-    if "kv_heads" not in letters:
-        return "none"
-    return {letters["heads"]: "mha", 1: "mqa"}.get(letters["kv_heads"], "gqa")
+    return {letters.get("heads"): "mha", 1: "mqa", None: "none"}.get(letters.get("kv_heads"), "gqa")
