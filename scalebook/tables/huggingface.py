@@ -5,21 +5,20 @@ which blocks have which parts. Default values of missing fields are those of tra
 """
 
 import json
-import operator
 import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
-from functools import cache
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 
 from scalebook.language.notation import NOTATION, brief, nearest, quoted
+from scalebook.tables.model_rules import holds, part_of, typed, value_of
 
 __all__ = ["BLOCK_WORDS", "NOT_DECODERS", "TYPES", "from_config", "read_config"]
 
-MOST, MOST_BLOCKS = 10**15, 100_000  # far more than any model has; blocks are visited one by one
+MOST_BLOCKS = 100_000  # far more than any model has; blocks are visited one by one
 _EXPERT_LETTERS = ["experts", "top_k", "expert_ffn", "shared_experts", "shared_ffn"]
 _OF_TEXT = ("quantization_config", "generation_config", "attn_config", "ffn_config", "compression_config")
 _WRAPPED = ("text_config", "llm_config", "language_config", "thinker_config", "decoder_config")
@@ -111,7 +110,7 @@ def _load(config) -> Mapping:
 
 def _language_model(config: Mapping) -> tuple[dict, str]:
     """Return the configuration of the language model, which may be nested, and what is left out of the whole."""
-    outer, inner = config.get("model_type"), next((x for x in _WRAPPED if _typed(config, x, dict, {})), None)
+    outer, inner = config.get("model_type"), next((x for x in _WRAPPED if typed(config, x, dict, {})), None)
     if inner is None or (isinstance(outer, str) and outer in NOT_DECODERS):
         nested, inner = {}, ""
     else:
@@ -137,7 +136,7 @@ def _stanza(config: Mapping, like: str | None) -> tuple[dict, str]:
     if kind in NOT_DECODERS or config.get("is_encoder_decoder") is True:
         what = NOT_DECODERS.get(kind, "an encoder-decoder")
         raise ValueError(f"model_type {quoted(kind)} is {what}: models.read reads decoders, such as 'llama'")
-    if lacking := [x for x in ("layers", "hidden", "heads", "vocab") if _value(_UNKNOWN[x], config, {}, x) is None]:
+    if lacking := [x for x in ("layers", "hidden", "heads", "vocab") if value_of(_UNKNOWN[x], config, {}, x) is None]:
         said = f"model_type {quoted(kind)} is not one that can be read, and no field known here gives its"
         raise ValueError(f"{said} {', '.join(lacking)}; {nearest(kind, TYPES)}")
     known = set(" ".join(str(x) for x in _UNKNOWN.values()).replace(":", " ").replace("?", " ").split())
@@ -154,23 +153,23 @@ def _stanza(config: Mapping, like: str | None) -> tuple[dict, str]:
 
 def _blocks(config: Mapping, stanza: Mapping) -> list[tuple[dict, dict]]:
     """Return each block's conditions and parts, and its letters."""
-    layers = _value(stanza["layers"], config, {}, "layers", needed=True)
+    layers = value_of(stanza["layers"], config, {}, "layers", needed=True)
     if layers > MOST_BLOCKS:
         raise ValueError(f"the blocks of a configuration are read up to {MOST_BLOCKS:,}; it has {quoted(layers)}")
     lists = {x: y for x, y in config.items() if isinstance(y, list) or (isinstance(y, str) and x.endswith("_pattern"))}
     more = config.get("num_nextn_predict_layers")  # a list may also hold the blocks that predict further tokens
     lists = {x: y for x, y in lists.items() if len(y) in (layers, layers + (more if isinstance(more, int) else 0))}
-    named, found, shapes = _typed(config, "per_layer_config", dict, {}), [], {}
+    named, found, shapes = typed(config, "per_layer_config", dict, {}), [], {}
     named = {int(x): y for x, y in named.items() if str(x).isdigit() and isinstance(y, dict)}
     words = re.findall(r"(\w+) is ([^\s'\"]+)", str(stanza))  # by which its rules call blocks
     for block in range(layers):
         own = {x: y[block] for x, y in lists.items()} | named.get(block, {})
         view = {**config, **own}
-        place = {"block": block, "whole": config, "layers": layers, "named": words}
-        has = {x: _holds(stanza.get(x, x == "feeds"), view, place) for x in _CONDITIONS}
+        place = {"block": block, "whole": config, "layers": layers, "named": words, "known": BLOCK_WORDS}
+        has = {x: holds(stanza.get(x, x == "feeds"), view, place) for x in _CONDITIONS}
         has["attends"] = has["attends"] if "attends" in stanza else not has["linear"]
-        has |= {x: name for x in _PARTS if x in stanza and (name := _named(stanza[x], view, place))}
-        has["also"] = [x for x, rule in stanza.get("also", {}).items() if _holds(rule, view, place)]
+        has |= {x: name for x in _PARTS if x in stanza and (name := part_of(stanza[x], view, place))}
+        has["also"] = [x for x, rule in stanza.get("also", {}).items() if holds(rule, view, place)]
         key = repr(own) if own else ""
         if key not in shapes:
             letters = _letters(view, stanza)
@@ -184,7 +183,7 @@ def _letters(config, stanza) -> dict:
     for letter, rule in stanza.items():
         if letter in NOTATION and letter != "window":
             may_lack = isinstance(rule, str) and rule.endswith(" | none")
-            if (value := _value(rule, config, letters, letter, needed=not may_lack)) is not None:
+            if (value := value_of(rule, config, letters, letter, needed=not may_lack)) is not None:
                 letters[letter] = int(value) if value % 1 == 0 else value
     heads, kv_heads = letters.get("heads", 1), letters.get("kv_heads", 1)
     if heads % kv_heads:
@@ -202,7 +201,7 @@ def _letters(config, stanza) -> dict:
 def _counted(config, stanza, blocks) -> dict:
     """Return the numbers of blocks that slide, keep a state, and route; and the window of those that slide."""
     found, sliding = {}, sum(x["slides"] for x in blocks)
-    if sliding and (window := _value(stanza.get("window", 0), config, {}, "window", needed=True)):
+    if sliding and (window := value_of(stanza.get("window", 0), config, {}, "window", needed=True)):
         found = {"window_layers": sliding, "window": window}
     if "linear" in stanza:
         found["linear_layers"] = sum(x["linear"] for x in blocks)
@@ -230,140 +229,8 @@ def _irregular(config, stanza, shapes, letters) -> dict[str, str]:
         kinds += [(True, x) for x in has["also"]]
         differ = f" ({differ.strip()})" if differ else ""
         parts.update(name + differ for there, name in kinds if there)
-    parts.update(x for x, rule in stanza.get("once", {}).items() if _holds(rule, config, {}))
+    parts.update(x for x, rule in stanza.get("once", {}).items() if holds(rule, config, {}))
     return {"blocks": " + ".join(f"{n} {x}" for x, n in parts.items())}
-
-
-# Rules
-
-
-@cache
-def _alternatives(rule: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(x.split()) for x in rule.split(" | "))
-
-
-def _named(rule, config, place) -> str:
-    """Return the name of a part: itself, or the first whose condition holds."""
-    return rule if isinstance(rule, str) else next((x for x, y in rule.items() if _holds(y, config, place)), "")
-
-
-def _holds(rule, config, place) -> bool:
-    """Return whether a condition holds for a block; of several, all must hold."""
-    if isinstance(rule, list):
-        return all(_holds(x, config, place) for x in rule)
-    return bool(_value(rule, config, place, ""))
-
-
-def _value(rule, config, letters, letter, needed=False):
-    """Return the value of the first alternative of a rule whose fields are all there, or None."""
-    if not isinstance(rule, str):
-        return rule
-    for words in _alternatives(rule):
-        if words[-1] == "none":
-            if all(_is(config, x[:-1]) for x in words[:-1]):
-                return None
-        elif (value := _computed(words, config, letters, letter)) is not None:
-            return value
-    if needed:
-        fields = [x for words in _alternatives(rule) for x in words if x[0].isalpha() and not x.endswith("?")]
-        raise ValueError(f"a configuration of model_type {config['model_type']!r} needs the field {fields[0]!r}")
-    return None
-
-
-_OPERATIONS = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
-    ">=": operator.ge, "<=": operator.le, "<": operator.lt, "=": operator.eq,
-    "/": lambda a, b: None if a % b else a // b, "up": lambda a, b: -(-int(a) // b) * b,
-}  # fmt: skip
-
-
-def _computed(words, config, letters, letter):
-    """Compute an alternative from left to right; None if a field is missing or a condition is not met."""
-    value, pending = None, ""
-    for word in words:
-        if pending == "is":
-            value, pending = _called(words[-3], value, word.split(","), letters), ""
-        elif word.endswith("?"):
-            if not _is(config, word[:-1]):
-                return None
-        elif word in _OPERATIONS or word in ("in", "notin", "is"):
-            pending = word
-        elif pending in ("in", "notin"):
-            if (listed := _typed(letters["whole"], word, list)) is None:
-                return None
-            value, pending = (value in listed) == (pending == "in"), ""
-        else:
-            least = int(NOTATION[letter].sign != "nonnegative") if letter else int(pending in ("%", "/", "//"))
-            if (term := _term(word, config, letters, least, words)) is None:
-                return None
-            value, pending = _OPERATIONS[pending](value, term) if pending else term, ""
-            if value is None:
-                return None
-    return value
-
-
-def _is(config, condition) -> bool:
-    field, _, wanted = condition.partition("=")
-    wanted = json.loads(wanted or "true")
-    if isinstance(wanted, bool):
-        return _typed(config, field, bool) is wanted
-    return field in config and config[field] == wanted
-
-
-def _field(config: Mapping, path: str):
-    """Return a field's value, or None; `a.b` is the field b of the object a."""
-    for key in path.split("."):
-        config = config.get(key) if isinstance(config, Mapping) else None
-    return config
-
-
-def _called(field, value, wanted, place) -> bool:
-    """Return whether a block is called so in a list of the blocks' kinds."""
-    if not field.endswith("_pattern"):
-        _typed(place["whole"], field, list)
-    known = str(value) in BLOCK_WORDS or any(str(value) in x.split(",") for y, x in place["named"] if y == field)
-    if isinstance(value, (list, dict)) or not known:
-        other = {"sparse": "'dense'", "1": 0}.get(wanted[0], "'full_attention'")
-        said = (
-            f"{field!r} of model_type {place['whole']['model_type']!r} must call each of its {place['layers']} blocks"
-        )
-        raise ValueError(
-            f"{said} {int(wanted[0]) if other == 0 else repr(wanted[0])} or {other}; it has {quoted(value)}"
-        )
-    return str(value) in wanted
-
-
-def _term(word, config, letters, least, words):
-    """Return the value of a number, of a letter (=heads), of the block's number, or of a field (and its default)."""
-    if word[0].isdigit():
-        return int(word)
-    if word[0] == "=" or word == "block":
-        return letters[word.lstrip("=")]
-    if word[0] == "#":
-        listed = config.get(word[1:])
-        return len(listed) if isinstance(listed, (list, str)) and listed else None
-    field, _, default = word.lstrip("~").partition(":")
-    value = _field(config, field)
-    if value is None or ("is" in words and value == []):
-        return int(default) if default else None
-    if "is" in words:
-        return value
-    where = f"{field!r} of model_type {config['model_type']!r}"
-    number, least = ((int, float), 0) if word[0] == "~" else (int, least)
-    if isinstance(value, bool) or not isinstance(value, number) or not value >= least:
-        raise ValueError(f"{where} must be a whole number, {least} or more; it is {quoted(value)}")
-    if value > MOST:
-        raise ValueError(f"{where} is read up to {MOST:,}; it is {quoted(value)}")
-    return value
-
-
-def _typed(config: Mapping, field: str, kind: type, default=None):
-    if (value := _field(config, field)) is None:
-        return default
-    if not isinstance(value, kind):
-        wanted = {bool: "true or false", list: "a list", dict: "an object of fields"}[kind]
-        raise ValueError(f"{field!r} must be {wanted}; it is {quoted(value)}")
-    return value
 
 
 # What the letters say together
@@ -372,10 +239,12 @@ def _typed(config: Mapping, field: str, kind: type, default=None):
 def _scaled(config: Mapping) -> dict[str, int]:
     """Return letters for inputs that share a scale in 8-bit checkpoints, and for query-key norms over all heads."""
     found = {}
-    scales = _typed(config, "quantization_config", dict, {})
-    if sizes := _typed(scales, "weight_block_size", list, None):
-        found["scale_block"] = _value("weight_block_size", config | {"weight_block_size": sizes[-1]}, {}, "scale_block")
-    if _typed(config, "use_qk_norm", bool, False) and config.get("qk_norm_type") == "per_layer":
+    scales = typed(config, "quantization_config", dict, {})
+    if sizes := typed(scales, "weight_block_size", list, None):
+        found["scale_block"] = value_of(
+            "weight_block_size", config | {"weight_block_size": sizes[-1]}, {}, "scale_block"
+        )
+    if typed(config, "use_qk_norm", bool, False) and config.get("qk_norm_type") == "per_layer":
         found["norm_sums"] = 1
     return found
 
