@@ -29,11 +29,11 @@ _FIRST = {
     "search": "search", "confront": "measurements", "calculator": "display", "formula": "language", "Sheet": "language",
 }  # fmt: skip
 
-# What is shown of a formula and of a row, and what an error says of other sheets: the language stands before these
-# rooms, and asks here.
+# What is shown of a formula and of a row, what an error says of other sheets, and the counts of a model that was read:
+# the language and the tables stand before these rooms, and ask here.
 _SHOWN = {
     "coloured_terms": "display.meanings", "row_page": "display.row_page", "things_with": "shell.named",
-    "answer_of": "answers.answer", "row_as_dict": "answers.answer",
+    "answer_of": "answers.answer", "row_as_dict": "answers.answer", "counts": "block.counts",
 }  # fmt: skip
 
 

@@ -95,7 +95,7 @@ def imports(path: Path) -> set[str]:
 # The package needs no extra; what builds the book needs `book` alone, and all that tests import is in `test`.
 ALLOWED = {"scalebook": RUNTIME, "book": RUNTIME | requirements(EXTRAS["book"])}
 ALLOWED_ELSEWHERE = RUNTIME | requirements(EXTRAS["test"])
-ALLOWED["tools"] = ALLOWED["book"] | ALLOWED_ELSEWHERE
+ALLOWED["tools"] = {*ALLOWED["book"], *ALLOWED_ELSEWHERE, "torch", "transformers"}  # the last two: configurations.py
 
 
 @every(sources())

@@ -5,91 +5,138 @@ function planRows(engine, words) {
   const fail = (text) => { throw new Error(text); };
   const brief = (x) => { const text = JSON.stringify(x) ?? `${x}`; return text.length > 60 ? `${text.slice(0, 59)}…` : text; };
 
-  function count(config, field, otherwise, least = 1) {
-    const value = Object.hasOwn(config, field) ? config[field] : undefined;
-    if (value === undefined || value === null) {
-      return otherwise ?? fail(`a configuration of model_type '${config.model_type}' needs the field '${field}'`);
-    }
-    if (typeof value !== "number" || !Number.isInteger(value) || value < least) fail(`'${field}' must be a whole number, ${least} or more; it is ${brief(value)}`);
-    const most = field === "num_hidden_layers" || field === "n_layer" ? 100_000 : MOST;
-    return value <= most ? value : fail(`'${field}' is read up to ${words.grouped(most)}; it is ${brief(value)}`);
-  }
+  const fieldOf = (config, path) => path.split(".").reduce((x, key) => (x && typeof x === "object" && !Array.isArray(x) && Object.hasOwn(x, key) ? x[key] : undefined), config) ?? undefined;
   function typed(config, field, kind, otherwise) {
-    const value = Object.hasOwn(config, field) ? config[field] : undefined;
+    const value = fieldOf(config, field);
     if (value === undefined || value === null) return otherwise;
     const fits = kind === "list" ? Array.isArray(value) : kind === "object" ? typeof value === "object" && !Array.isArray(value) : typeof value === kind;
     return fits ? value : fail(`'${field}' must be ${{ boolean: "true or false", list: "a list", object: "an object of fields" }[kind]}; it is ${brief(value)}`);
   }
-  const RULES = {
-    head_dim: () => (config, letters) => {
-      if (!(config.head_dim ?? false) && letters.hidden % letters.heads) fail(`a configuration of model_type '${config.model_type}' needs the field 'head_dim' here`);
-      return count(config, "head_dim", Math.floor(letters.hidden / letters.heads));
-    },
-    null_is_none: ({ field }) => (config) => (Object.hasOwn(config, field) && config[field] === null ? 0 : count(config, field, undefined, 0)),
-    same: ({ letter }) => (config, letters) => letters[letter],
-    or_times: ({ field, factor, letter }) => (config, letters) => count(config, field, factor * letters[letter]),
-    plus: ({ field, more }) => (config) => count(config, field) + more,
-    unprojected_vocab: () => (config, letters) => (count(config, "word_embed_proj_dim", letters.hidden) === letters.hidden ? count(config, "vocab_size")
-      : fail("an 'opt' configuration whose word_embed_proj_dim is not hidden_size has no letters here")),
-    falcon_kv_heads: () => (config, letters) => (typed(config, "new_decoder_architecture", "boolean", false) ? count(config, "num_kv_heads", letters.heads)
-      : typed(config, "multi_query", "boolean", true) ? 1 : letters.heads),
-    own_indexers: () => (config) => (typed(config, "indexer_types", "list", []).includes("shared") ? fail("a configuration whose blocks share indexers has no letters here") : count(config, "index_n_heads")),
-    every: () => () => true,
-    when_used: ({ slides }) => (config, block) => typed(config, "use_sliding_window", "boolean", false) && rule(slides)(config, block),
-    upper: () => (config, block) => block >= count(config, "max_window_layers", 28, 0),
-    even: () => (config, block) => block % 2 === 0,
-    all_but: ({ field, default: usual }) => (config, block) => (block + 1) % count(config, field, usual) !== 0,
-    after_dense: ({ first }) => (config, block) => block >= count(config, "first_k_dense_replace", first, 0) && block % count(config, "moe_layer_freq", 1) === 0,
-    sparse_step: () => (config, block) => !typed(config, "mlp_only_layers", "list", []).includes(block) && (block + 1) % count(config, "decoder_sparse_step", 1) === 0,
-    interleaved: () => (config, block) => {
-      const routed = typed(config, "moe_layers", "list", null);
-      return routed ? routed.includes(block) : (block + 1) % count(config, "interleave_moe_layer_step", 1) === 0;
-    },
-    listed: ({ otherwise, local, full, field }) => (config, block) => {
-      const types = typed(config, field, "list", []);
-      if (!types.length) return rule(otherwise)(config, block);
-      if (types.length !== config.num_hidden_layers || types.some((x) => x !== local && x !== full)) {
-        fail(`'${field}' must call each of its ${brief(config.num_hidden_layers)} blocks ${brief(local)} or ${brief(full)}`);
-      }
-      return types[block] === local;
-    },
+  const { types: TYPES, refused: REFUSED } = data.configs, BLOCK_WORDS = new Set(data.configs.words), ZERO = new Set(data.configs.zero);
+  const PARTS = ["attention", "state", "feed", "routed"], CONDITIONS = ["slides", "linear", "attends", "feeds", "routes"];
+  const OPERATIONS = {
+    "+": (a, b) => a + b, "-": (a, b) => a - b, "*": (a, b) => a * b, "/": (a, b) => (a % b ? undefined : a / b), "//": (a, b) => Math.floor(a / b), "%": (a, b) => ((a % b) + b) % b,
+    ">=": (a, b) => a >= b, "<=": (a, b) => a <= b, "<": (a, b) => a < b, "=": (a, b) => a === b, up: (a, b) => Math.ceil(Math.trunc(a) / b) * b,
   };
-  const rule = ([name, made]) => RULES[name](made);
+  function holdsField(config, condition) {
+    const [field, said] = [condition.split("=")[0], condition.split("=").slice(1).join("=")], wanted = said ? JSON.parse(said) : true;
+    return typeof wanted === "boolean" ? typed(config, field, "boolean", null) === wanted : Object.hasOwn(config, field) && config[field] === wanted;
+  }
+  function term(word, config, letters, least, said) {
+    if (/^\d/.test(word)) return Number(word);
+    if (word[0] === "=" || word === "block") return letters[word.replace(/^=/, "")];
+    if (word[0] === "#") { const list = fieldOf(config, word.slice(1)); return (Array.isArray(list) || typeof list === "string") && list.length ? list.length : undefined; }
+    const [field, otherwise] = word.replace(/^~/, "").split(":"), value = fieldOf(config, field), where = `'${field}' of model_type '${config.model_type}'`;
+    if (value === undefined || (said.includes("is") && Array.isArray(value) && !value.length)) return otherwise === undefined ? undefined : Number(otherwise);
+    if (said.includes("is")) return value;
+    const smallest = word[0] === "~" ? 0 : least;
+    if (typeof value !== "number" || (word[0] !== "~" && !Number.isInteger(value)) || !(value >= smallest)) fail(`${where} must be a whole number, ${smallest} or more; it is ${brief(value)}`);
+    return value <= MOST ? value : fail(`${where} is read up to ${words.grouped(MOST)}; it is ${brief(value)}`);
+  }
+  const texts = (rule) => (typeof rule === "string" ? [rule] : rule && typeof rule === "object" ? Object.values(rule).flatMap(texts) : []);
+  const said_ = (kind) => texts(kind).flatMap((x) => [...x.matchAll(/(\w+) is (\S+)/g)].map(([, field, words]) => [field, words.split(",")]));
+  function called(field, value, wanted, place) {
+    if (!field.endsWith("_pattern")) typed(place.whole, field, "list", null);
+    if (typeof value === "object" || !(BLOCK_WORDS.has(String(value)) || place.named.some(([x, words]) => x === field && words.includes(String(value))))) {
+      fail(`'${field}' must call each of its ${place.layers} blocks '${wanted[0]}' or by another word that its type knows; it has ${brief(value)}`);
+    }
+    return wanted.includes(String(value));
+  }
+  function computed(words, config, letters, letter) {
+    let value, pending = "";
+    for (const word of words) {
+      if (pending === "is") { value = called(words[words.length - 3], value, word.split(","), letters); pending = ""; }
+      else if (word.endsWith("?")) { if (!holdsField(config, word.slice(0, -1))) return undefined; }
+      else if (Object.hasOwn(OPERATIONS, word) || ["in", "notin", "is"].includes(word)) pending = word;
+      else if (pending === "in" || pending === "notin") {
+        const list = typed(letters.whole, word, "list", null);
+        if (!list) return undefined;
+        value = list.includes(value) === (pending === "in"); pending = "";
+      } else {
+        const found = term(word, config, letters, letter ? Number(!ZERO.has(letter)) : Number(["%", "/", "//"].includes(pending)), words);
+        if (found === undefined) return undefined;
+        value = pending ? OPERATIONS[pending](Number(value), Number(found)) : found; pending = "";
+        if (value === undefined) return undefined;
+      }
+    }
+    return value;
+  }
+  function value(rule, config, letters, letter, needed) {
+    if (typeof rule !== "string") return rule;
+    const alternatives = rule.split(" | ").map((x) => x.split(/\s+/).filter(Boolean));
+    for (const words of alternatives) {
+      if (words[words.length - 1] === "none") { if (words.slice(0, -1).every((x) => holdsField(config, x.slice(0, -1)))) return undefined; continue; }
+      const found = computed(words, config, letters, letter);
+      if (found !== undefined) return found;
+    }
+    if (needed) fail(`a configuration of model_type '${config.model_type}' needs the field '${alternatives.flat().find((x) => /^[a-z]/i.test(x) && !x.endsWith("?"))}'`);
+    return undefined;
+  }
+  const holds = (rule, config, place) => (Array.isArray(rule) ? rule.every((x) => holds(x, config, place)) : Boolean(value(rule, config, place, "")));
 
   // The letters of a configuration, as scalebook.tables.models.read gives them.
   function model(text, name) {
     let config;
     try { config = JSON.parse(text); } catch { fail("this is not JSON, as a Hugging Face config.json is"); }
     if (typeof config !== "object" || config === null || Array.isArray(config)) fail("a config.json holds an object of fields");
-    config = { ...config, ...typed(config, "text_config", "object", {}) };
+    const outer = config.model_type;
+    for (const inner of ["text_config", "llm_config", "language_config", "thinker_config", "decoder_config"]) {
+      const nested = typed(config, inner, "object", {});
+      if (Object.keys(nested).length && !Object.hasOwn(REFUSED, String(outer))) {
+        if (inner === "thinker_config") return model(JSON.stringify(nested), name);
+        config = { ...config, ...nested, model_type: nested.model_type ?? outer };
+        break;
+      }
+    }
     const type = config.model_type;
     if (typeof type !== "string") fail("a configuration needs the field 'model_type'");
-    if (!Object.hasOwn(data.configs, type)) fail(`model_type ${brief(type)} is not one that can be read; there are: ${Object.keys(data.configs).slice(0, 12).join(", ")}, ...`);
-    const kind = data.configs[type], letters = {};
-    for (const [letter, said] of Object.entries(kind.letters)) {
-      letters[letter] = typeof said === "number" ? said : typeof said === "string" ? count(config, said)
-        : Array.isArray(said) ? rule(said)(config, letters)
-          : count(config, said.field, typeof said.default === "string" ? letters[said.default] : said.default);
+    if (Object.hasOwn(REFUSED, type)) fail(`model_type ${brief(type)} is ${REFUSED[type]}; decoders are read, such as 'llama'`);
+    if (!Object.hasOwn(TYPES, type)) fail(`model_type ${brief(type)} is not one that can be read; there are: ${Object.keys(TYPES).slice(0, 12).join(", ")}, ...`);
+    const kind = TYPES[type], layers = value(kind.layers, config, {}, "layers", true);
+    if (layers > 100_000) fail(`the blocks of a configuration are read up to 100,000; it has ${brief(layers)}`);
+    const more = Number.isInteger(config.num_nextn_predict_layers) ? config.num_nextn_predict_layers : 0, own_ = typed(config, "per_layer_config", "object", {}), named = said_(kind);
+    const lists = Object.entries(config).filter(([x, y]) => (Array.isArray(y) || (typeof y === "string" && x.endsWith("_pattern"))) && (y.length === layers || y.length === layers + more));
+    const blocks = [], shapes = new Map();
+    for (let block = 0; block < layers; block++) {
+      const own = { ...Object.fromEntries(lists.map(([x, y]) => [x, y[block]])), ...Object.entries(own_).find(([x]) => Number(x) === block)?.[1] }, view = { ...config, ...own };
+      const place = { block, whole: config, layers, named }, has = Object.fromEntries(CONDITIONS.map((x) => [x, holds(kind[x] ?? x === "feeds", view, place)]));
+      if (!("attends" in kind)) has.attends = !has.linear;
+      for (const x of PARTS) if (x in kind && (typeof kind[x] === "string" || Object.values(kind[x]).some((y) => holds(y, view, place)))) has.parted = true;
+      if (Object.values(kind.also ?? {}).some((y) => holds(y, view, place))) has.parted = true;
+      const key = lists.length || Object.keys(own_).length ? JSON.stringify(own) : "";
+      if (!shapes.has(key)) shapes.set(key, lettersOf(view, kind));
+      blocks.push([has, shapes.get(key)]);
     }
-    letters.embeddings = typed(config, "tie_word_embeddings", "boolean", kind.tied) ? 1 : 2;
-    const blocks = Array.from({ length: letters.layers }, (_, i) => i), many = (x) => blocks.filter((block) => rule(x)(config, block)).length;
-    if (kind.slides && (Object.hasOwn(config, kind.window_field) ? config[kind.window_field] : kind.window) !== null) {
-      const sliding = many(kind.slides);
-      if (sliding) Object.assign(letters, { window_layers: sliding, window: count(config, kind.window_field, kind.window ?? undefined) });
-    }
-    if (kind.linear) letters.linear_layers = many(kind.linear);
-    letters.moe_layers = kind.routes ? many(kind.routes) : 0;
+    const [, letters] = blocks[0], same = JSON.stringify(letters);
+    if ("once" in kind || blocks.some(([has, own]) => has.parted || has.attends === has.linear || !has.feeds || JSON.stringify(own) !== same)) fail(`the blocks of model_type '${type}' have parts that this page does not price; models.read in Python reads them`);
+    const many = (x) => blocks.filter(([has]) => has[x]).length, sliding = many("slides");
+    if (sliding) { const window = value(kind.window ?? 0, config, {}, "window", true); if (window) Object.assign(letters, { window_layers: sliding, window }); }
+    if ("linear" in kind) letters.linear_layers = many("linear");
+    letters.moe_layers = many("routes");
     letters.shared_experts ??= 0;
     const sizes = typed(typed(config, "quantization_config", "object", {}), "weight_block_size", "list", null);
-    if (sizes?.length) letters.scale_block = count({ model_type: type, weight_block_size: sizes[sizes.length - 1] }, "weight_block_size");
+    if (sizes?.length) letters.scale_block = value("weight_block_size", { model_type: type, weight_block_size: sizes[sizes.length - 1] }, {}, "scale_block", true);
     if (typed(config, "use_qk_norm", "boolean", false) && config.qk_norm_type === "per_layer") letters.norm_sums = 1;
-    if (letters.heads % (letters.kv_heads ?? 1)) fail(`the ${letters.kv_heads} key-value heads of model_type '${type}' do not divide its ${letters.heads} heads`);
     if (letters.moe_layers && letters.experts < letters.top_k) fail(`${letters.experts} experts of model_type '${type}' are fewer than a token visits`);
     const unused = [...(letters.moe_layers === blocks.length ? ["ffn"] : []), ...(letters.moe_layers ? [] : ["experts", "top_k", "expert_ffn", "shared_experts", "shared_ffn"]),
       ...(letters.shared_experts ? [] : ["shared_ffn"]), ...(letters.linear_layers ? [] : Object.keys(letters).filter((x) => x.startsWith("linear_")))];
     unused.forEach((x) => delete letters[x]);
-    const own = { norm: kind.norm, ...(kind.family ? { family: kind.family } : {}), ...("window" in letters && kind.window_field === "attention_chunk_size" ? { windows: "chunked" } : {}) };
+    const own = { norm: kind.norm, ...(kind.family ? { family: kind.family } : {}), ...(kind.windows && "window" in letters ? { windows: kind.windows } : {}) };
     return finished({ name: clean(name) || type, words: own, letters, source: "config.json", sources: {} });
+  }
+  function lettersOf(config, kind) {
+    const letters = {};
+    for (const [letter, rule] of Object.entries(kind)) {
+      if (!Object.hasOwn(data.letters, letter) || letter === "window") continue;
+      const found = value(rule, config, letters, letter, !(typeof rule === "string" && rule.endsWith(" | none")));
+      if (found !== undefined) letters[letter] = Number(found);
+    }
+    const { heads = 1, kv_heads: shared = 1 } = letters;
+    if (heads % shared) fail(`the ${shared} key-value heads of model_type '${config.model_type}' do not divide its ${heads} heads`);
+    for (const [field, letter] of Object.entries(kind.same ?? {})) {
+      if ((config[field] === undefined ? letters[letter] : config[field]) !== letters[letter]) fail(`a '${config.model_type}' configuration whose ${field} is not ${kind[letter]} has no letters here`);
+    }
+    return letters;
   }
   const clean = (name) => String(name ?? "").replace(/[^\p{L}\p{N} .,_()+/-]/gu, "").slice(0, 60).trim();
 

@@ -5,11 +5,11 @@
 '((stage_blocks%chunks)==0)'
 """
 
-import inspect
 import itertools
 from collections.abc import Iterable, Mapping
 
-from scalebook.tables.huggingface import KINDS
+from scalebook.language import NOTATION
+from scalebook.tables.huggingface import BLOCK_WORDS, NOT_DECODERS, TYPES
 
 __all__ = ["Traced", "configurations", "rules"]
 
@@ -74,24 +74,10 @@ def rules(stated: Iterable, words: Mapping[str, Iterable]) -> list[dict]:
 
 
 def configurations() -> dict[str, dict]:
-    """Return how a config.json spells a model, by `model_type`: the rules of `scalebook.tables.huggingface` as data.
+    """Return how a config.json spells a model: the stanzas of model_types.toml, with what each inherits.
 
-    A rule that is a function becomes its name and the arguments that it was made with.
-
-    >>> configurations()["gpt2"]["letters"]["ffn"]
-    ['or_times', {'factor': 4, 'field': 'n_inner', 'letter': 'hidden'}]
+    >>> configurations()["types"]["gpt2"]["ffn"]
+    'n_inner | 4 * =hidden'
     """
-    found = {}
-    for name, kind in KINDS.items():
-        said = dict(letters={x: _rule(y) for x, y in kind.letters.items()}, norm=kind.norm, tied=kind.tied)
-        said |= dict(window=kind.window, window_field=kind.window_field, family=kind.family)
-        found[name] = said | {x: _rule(y) for x in ("slides", "routes", "linear") if (y := getattr(kind, x))}
-    return found
-
-
-def _rule(rule):
-    if not callable(rule):
-        return dict(field=rule[0], default=rule[1]) if isinstance(rule, tuple) else rule
-    name = rule.__qualname__.split(".")[0].removeprefix("_")
-    made = dict(sorted(inspect.getclosurevars(rule).nonlocals.items()))
-    return [name, {x: _rule(y) for x, y in made.items()}]
+    zero = [x for x, letter in NOTATION.items() if letter.sign == "nonnegative"]
+    return {"types": TYPES, "refused": NOT_DECODERS, "words": sorted(BLOCK_WORDS), "zero": zero}

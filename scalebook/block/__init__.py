@@ -4,6 +4,7 @@ Sharding, recomputation, fusion, a cache and the backward pass each take such a 
 """
 
 from .backward import *
+from .counts import *
 from .eager import *
 from .listing import *
 from .models import *
@@ -13,9 +14,10 @@ from .transformations import *
 
 __all__ = [
     "EMBEDDING", "FAMILIES", "GPT", "HEAD", "LLAMA", "MLA", "MLA_ABSORBED", "MLA_MOE", "MLA_MOE_ABSORBED", "MOE",
-    "Block", "Collective", "Family", "Hybrid", "Kernel", "Op", "Tensor", "active_parameters", "attention_core",
-    "backward", "block", "blocks_of", "cached", "context_exchanged", "context_parallel", "eager",
+    "Block", "Collective", "Family", "Hybrid", "Kernel", "Op", "Tensor", "attention_core",
+    "backward", "block", "blocks_of", "cached", "context_exchanged", "context_parallel", "counts", "eager",
     "expert_parallel", "expert_tensor_parallel", "flash", "full", "fuse", "hold_gathered", "kinds_of",
-    "model_active_params", "model_params", "parameters", "parse", "read_and_unread", "recompute", "selective",
-    "sequence_parallel", "served_blocks", "shard", "state_core", "tensor_parallel", "unbiased", "undropped",
+    "model_active_params", "model_params", "parameters", "parse", "parts_of", "read_and_unread", "recompute",
+    "selective", "sequence_parallel", "served_blocks", "shard", "state_core", "tensor_parallel", "unbiased",
+    "undropped",
 ]  # fmt: skip

@@ -1,19 +1,17 @@
 """Transformer blocks, put together from attention and feed-forward layers, and the parameters of whole models."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
 import numpy as np
 from sympy import Expr
 
+from scalebook.block.counts import GPT, LISTINGS, attention_of, counts, feed_forward_of, is_gpt, plain_attention_of
 from scalebook.block.listing import Block, parse
 from scalebook.block.operations import base
 from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest, quoted, symbol
-from scalebook.language.row import quantity
 
 __all__ = [
     "EMBEDDING", "GPT", "HEAD", "LLAMA", "MLA", "MLA_ABSORBED", "MLA_MOE", "MLA_MOE_ABSORBED", "MOE", "Hybrid",
@@ -21,8 +19,7 @@ __all__ = [
     "served_blocks", "state_core",
 ]  # fmt: skip
 
-_LISTINGS = tomllib.loads((files(__package__) / "listings.toml").read_text("utf-8"))
-GPT, EMBEDDING, HEAD = (parse(_LISTINGS[x]) for x in ("GPT", "EMBEDDING", "HEAD"))
+EMBEDDING, HEAD = (parse(LISTINGS[x]) for x in ("EMBEDDING", "HEAD"))
 
 
 @checked
@@ -34,12 +31,12 @@ def block(attention: str, feed_forward: str) -> Block:
     """
     parts = []
     for kind, name in (("attention", attention), ("feed_forward", feed_forward)):
-        known = _LISTINGS[kind]
+        known = LISTINGS[kind]
         if name not in known:
             what = {"feed_forward": "feed-forward layer"}.get(kind, kind)
             raise LookupError(f"no {what} is called {quoted(name)}; {nearest(name, known)}")
         parts += known[name]
-    return parse("".join(_LISTINGS["parts"][x] for x in parts))
+    return parse("".join(LISTINGS["parts"][x] for x in parts))
 
 
 LLAMA = block("grouped", "gated")
@@ -74,14 +71,6 @@ class Hybrid:
     def indices(self) -> tuple[str, ...]:
         return tuple(sorted({*self.full.indices, *self.linear.indices}))
 
-    @property
-    def params(self) -> Expr:
-        return sum(share * block.params for block, share in self.kinds)
-
-    @property
-    def active_params(self) -> Expr:
-        return sum(share * block.active_params for block, share in self.kinds)
-
 
 def kinds_of(block: Block | Hybrid | None) -> tuple[tuple[Block, Expr | int], ...]:
     """Return the kinds of block in a model as pairs of block and share of the layers; () for None.
@@ -109,37 +98,42 @@ def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
 
     `row` is the model's row, or a mapping with its numbers and the option "norm". Blocks with layer norm and no gate
     are GPT blocks, with biases; all others have one gain per norm and no biases. Head norms and indexers are left out
-    because they are small. Raises ValueError for a model with linear attention, which cannot be trained here.
+    because they are small. Raises ValueError for a model with linear attention, or with a list of parts (the word
+    `blocks`), which cannot be trained here.
 
     >>> blocks_of({"layers": 32, "gating": 1}) == (LLAMA, None)
     True
     """
+    _refuse_parts(row)
     if row.get("linear_layers"):
         name = getattr(row, "name", "a model")
         why = "linear attention in some blocks, whose training has no listing"
         raise ValueError(f"{name} has {why}; take another model")
-    return _listed(row, _attention(row))
+    return _listed(row, plain_attention_of(row))
 
 
 @checked
 def served_blocks(row: Mapping) -> tuple[Block | Hybrid | None, Block | Hybrid | None]:
     """Return a model's two kinds of block for serving, dense and mixture of experts; None for a kind that it lacks.
 
-    They include indexers, linear-attention layers and attention gates.
+    They include indexers, linear-attention layers and attention gates. Raises ValueError for a model with a list of
+    parts (the word `blocks`).
 
     >>> served_blocks({"layers": 32, "gating": 1}) == (LLAMA, None)
     True
     """
-    kind = "latent, indexed" if row.get("index_heads") else "grouped, gated" if row.get("output_gate") else ""
-    full = _listed(row, kind or _attention(row))
+    _refuse_parts(row)
+    full = _listed(row, attention_of(row))
     if not row.get("linear_layers"):
         return full
     both = zip(full, _listed(row, "linear"), strict=True)
     return tuple(Hybrid(some, linear) if some else None for some, linear in both)
 
 
-def _attention(row) -> str:
-    return ("latent" if row["q_rank"] else "latent, plain queries") if "kv_rank" in row else "grouped"
+def _refuse_parts(row):
+    if "blocks" in getattr(row, "words", row):
+        said = f"{getattr(row, 'name', 'a model')} has blocks that no step has kernels for yet"
+        raise ValueError(f"{said}: its parameters and cache are in its row, and decoding() gives its latency floor")
 
 
 def _listed(row, attention: str):
@@ -147,15 +141,11 @@ def _listed(row, attention: str):
         raise LookupError(f"the row lacks {', '.join(lacking)}")
     if many := [x for x in ("layers", "gating", "experts", "moe_layers") if np.ndim(row.get(x, 0))]:
         raise TypeError(f"{many[0]} of a model is one number, because it says which blocks there are")
-    norm = getattr(row, "words", row).get("norm", "")
     routed = row.get("experts", 0) and row.get("moe_layers", 0)
-    gating = "gated" if row["gating"] else "plain"
-    shared = ", shared" if routed and row.get("shared_experts", 0) else ""
-    moe = block(attention, f"{gating} experts{shared}") if routed else None
+    moe = block(attention, feed_forward_of(row, True)) if routed else None
     if routed == row["layers"]:
         return None, moe
-    is_gpt = (norm, gating, attention) == ("layernorm", "plain", "grouped")
-    return (GPT if is_gpt else block(attention, gating)), moe
+    return (GPT if attention == "grouped" and is_gpt(row) else block(attention, feed_forward_of(row, False))), moe
 
 
 def parameters(dense: Block | None, moe: Block | None = None) -> Expr:
@@ -197,19 +187,10 @@ def model_params(row: Mapping) -> float:
     >>> model_params(models.llama3_8b)
     8030261248.0
     """
-    return _value(parameters(*served_blocks(row)), row)
+    return counts(row)["params"]
 
 
 @checked
 def model_active_params(row: Mapping) -> float:
     """Number of parameters that one token uses, from a model's shape. Both embeddings are counted."""
-    return _value(active_parameters(*served_blocks(row)), row)
-
-
-def _value(expr: Expr, row: Mapping) -> float:
-    if missing := sorted(x.name for x in expr.free_symbols if x.name not in row):
-        raise LookupError(f"the row lacks {', '.join(missing)}")
-    values = {x: quantity(x.name, row[x.name]) for x in expr.free_symbols}
-    if many := next((x for x, y in values.items() if not isinstance(y, float)), None):
-        raise TypeError(f"{many} of the row is one number, not {quoted(row[many.name])}")
-    return float(expr.subs(values))
+    return counts(row)["active_params"]

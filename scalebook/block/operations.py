@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import NamedTuple
 
-from sympy import Add, Expr, Min, Mul, S
+from sympy import Add, Expr, Integer, Min, Mul, S
 
 from scalebook.language.notation import symbol
 
@@ -22,6 +22,11 @@ DERIVED = {
     "expert_tokens": symbol("batch") * symbol("seq") * symbol("top_k") / symbol("experts"),  # routing is balanced
     "linear_group": symbol("linear_value_heads") / symbol("linear_key_heads"),
     "picked": Min(symbol("context"), symbol("index_tokens"), evaluate=False),
+    "entries": symbol("context") / symbol("entry_tokens"),  # of a compressed cache
+    "group_width": symbol("heads") * symbol("head_dim") / symbol("output_groups"),
+    "channels": symbol("hidden"),  # of a matrix that is as wide as high
+    "other_streams": symbol("streams") - 1,
+    "two": Integer(2),
 }
 TOKENS = ("seq", "context", "expert_tokens")  # indices that count tokens
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")

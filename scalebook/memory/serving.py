@@ -63,6 +63,8 @@ def linear_memory(linear_state, linear_bits):
 def kv_cache(batch, cached, kv_cache_per_token):
     """Memory of the cache of all sequences that are decoded together.
 
+    The state of blocks that keep one instead of a cache is left out; `linear_memory` gives it.
+
     >>> kv_cache(layers=80, kv_heads=8, head_dim=128, batch=1, context=8192, kv_bits=16) / 2**30
     2.5
     """

@@ -14,6 +14,7 @@ from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
 
+from scalebook import _shown_by
 from scalebook.language import NOTATION
 from scalebook.language.arguments import checked
 from scalebook.language.interval import SPREADS
@@ -120,8 +121,11 @@ def efficiencies_of(device: str) -> dict[str, Row]:
     return {row.precision: row for row in _table("efficiencies")._naming(f'device = "{word(device, "a device")}"')}
 
 
-def _model(key, cells):
-    """Add letters that follow from a model's shape; a model without sliding windows gets none."""
+def _model(key, cells, is_counted=False):
+    """Add letters that follow from a model's shape; a model without sliding windows gets none.
+
+    The widths of a model that is counted part by part are known, and no formula of uniform blocks fits it.
+    """
     layers, limit = cells["layers"], cells.get("max_context")
     if "window_layers" not in cells:
         none = "no sliding window is published"
@@ -135,9 +139,24 @@ def _model(key, cells):
         rank = cells["kv_rank"]
         cells["cache_heads"] = Cell(1.0, rank.origin, rank.source, "one latent for all heads")
     for f in FOLLOWS:
+        if is_counted and f.letter in ("kv_width", "attention_width", "linear_state"):
+            continue
         if f.letter not in cells and all(x in cells for x in f.inputs):
             inputs = {x: cells[x] for x in f.inputs}
             cells[f.letter] = Cell(f({x: c.value for x, c in inputs.items()}), f.name, formula=f, inputs=inputs)
+
+
+def _computed(model: Row, said: str) -> dict[str, Cell]:
+    """Return the cells that follow from the parts of a model that was read: parameters, and widths that differ."""
+    try:
+        counts = _shown_by("counts")(model)
+    except LookupError:  # a letter is missing that a formula will name
+        return {}
+    letters = ["params", "active_params"]
+    if "blocks" in model.words:
+        letters += ["kv_width", "attention_width", "linear_state", "window_layers"]
+    note = "; ".join(filter(None, ("computed from its shape", said)))
+    return {x: Cell(counts[x], model.name, "config.json", note) for x in letters if counts[x]}
 
 
 def _of(device: Row) -> tuple[tuple[str, ...], str]:
@@ -173,7 +192,7 @@ def _cells_of_libraries(kin, precision, names):
 class Models(Table):
     """The table of models. It can also read models that it does not have."""
 
-    def read(self, config, name: str | None = None) -> Row:
+    def read(self, config, name: str | None = None, like: str | None = None) -> Row:
         """Read a model's row from its Hugging Face `config.json`: the path of the file or of its folder, or a dict.
 
         A configuration does not say how many parameters a model has, so give `params` by keyword if a formula needs it.
@@ -185,13 +204,14 @@ class Models(Table):
         ...              "max_position_embeddings": 131072}).kv_width
         1024.0
         """
-        from .huggingface import from_config
+        from .huggingface import read_config
 
-        read = from_config(config, name)
+        read, said = read_config(config, name, like)
         words = {k: read.pop(k) for k in list(read) if isinstance(read[k], str)}
         title = words.pop("name", "model")
         cells = {n: Cell(quantity(n, v), title, "config.json") for n, v in read.items()}
-        _model(title, cells)
+        cells |= _computed(Row(title, cells, words), said)
+        _model(title, cells, "blocks" in words)
         return Row(title, cells, words)
 
     @checked

@@ -1,0 +1,160 @@
+"""What a model is made of, part by part, and what the parts add up to: parameters, FLOPs, cache and state, in numbers.
+
+A row of the table of models says by its letters which blocks have which parts. Where letters cannot say that, because
+blocks differ in width or lack a part, the row's word `blocks` lists the parts: "25 attention (head_dim=256) + 30 feed".
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from math import prod
+
+from sympy import lambdify
+
+from scalebook.block.listing import Block, parse
+from scalebook.block.operations import DERIVED, size
+from scalebook.language.arguments import checked
+from scalebook.language.notation import quoted, symbol
+from scalebook.language.row import quantity
+
+__all__ = ["counts", "parts_of"]
+
+LISTINGS = tomllib.loads((files(__package__) / "listings.toml").read_text("utf-8"))
+GPT = parse(LISTINGS["GPT"])
+_KNOWN = {**LISTINGS["attention"], **LISTINGS["feed_forward"], **LISTINGS["once"]}
+_TOTALS = ("params", "active_params", "flops", "kv_width", "window_layers", "attention_width", "linear_state")
+_SPLIT = next(i for i, op in enumerate(GPT.ops) if op.name == "x2") + 1  # behind GPT's attention
+
+
+@cache
+def _costs(block: Block) -> dict:
+    """Return a listing's tensors as indices: weights, products, what tokens and sequences keep; and its letters."""
+    terms = [term for op in block.ops if not op.function for term in op.terms if len(term) > 1]
+    cached = {t.name: block.made(t).indices for op in block.ops for t in op.args if block.is_attended(t)}
+    cached |= {t.name: t.indices for op in block.ops if op.function == "append" for t in op.outs}
+    return dict(
+        weights=[(t.indices, t.is_routed) for t in block.weights],
+        products=[{i for t in term for i in t.indices} for term in terms],
+        cached=list(cached.values()),
+        states=[t.indices for t in block.inputs if not {"seq", "context"} & set(t.indices)],
+        convolved=[op.args[0].indices for op in block.ops if op.function == "conv"],
+        letters={x.name for i in block.indices for x in size(i).free_symbols},
+    )
+
+
+@cache
+def _length(index: str):
+    inputs = sorted(x.name for x in DERIVED[index].free_symbols)
+    length = lambdify([symbol(x) for x in inputs], DERIVED[index], "math")
+    return lambda letters: length(*(letters[x] for x in inputs))
+
+
+def _product(indices, letters) -> float:
+    """Return the product of the lengths of dimensions."""
+    return prod(letters[x] if x in letters else _length(x)(letters) for x in indices)
+
+
+def plain_attention_of(row) -> str:
+    """Return the name of a model's attention without an indexer and gates."""
+    return ("latent" if row["q_rank"] else "latent, plain queries") if "kv_rank" in row else "grouped"
+
+
+def attention_of(row) -> str:
+    """Return the name of a model's attention that keeps a cache, with its indexer or output gate."""
+    kind = "latent, indexed" if row.get("index_heads") else "grouped, gated" if row.get("output_gate") else ""
+    return kind or plain_attention_of(row)
+
+
+def feed_forward_of(row, is_routed: bool) -> str:
+    """Return the name of a model's feed-forward layer, dense or with experts."""
+    shared = ", shared" if row.get("shared_experts", 0) else ""
+    return ("gated" if row["gating"] else "plain") + (f" experts{shared}" if is_routed else "")
+
+
+def is_gpt(row) -> bool:
+    """Return True for a model of GPT blocks, which have biases: with layer norm, without gates and latents."""
+    norm = getattr(row, "words", row).get("norm", "")
+    return norm == "layernorm" and not row["gating"] and attention_of(row) == "grouped"
+
+
+@cache
+def _part(name: str) -> Block:
+    return parse("".join(LISTINGS["parts"][x] for x in _KNOWN[name]))
+
+
+def _listing(row: Mapping, name: str, form: str) -> Block:
+    """Return the listing of a part in a form: latent attention is run "expanded", and is cached "absorbed"."""
+    if is_gpt(row) and name in ("attention", "feed"):
+        return Block(GPT.ops[:_SPLIT] if name == "attention" else GPT.ops[_SPLIT:])
+    if name == "attention":
+        name = attention_of(row)
+    elif name in ("feed", "experts"):
+        name = feed_forward_of(row, name == "experts")
+    return _part(f"{name}, {form}" if f"{name}, {form}" in _KNOWN else name)
+
+
+def parts_of(row: Mapping) -> list[tuple[float, str, dict]]:
+    """Return the parts of a model: how many there are, the name of each, and the letters that differ in it.
+
+    >>> from scalebook.tables import models
+    >>> parts_of(models.qwen3_5_397b)
+    [(15.0, 'attention', {}), (45.0, 'linear', {}), (0.0, 'feed', {}), (60.0, 'experts', {})]
+    """
+    if said := getattr(row, "words", row).get("blocks"):
+        found = [re.fullmatch(r"(\d+) ([^()]+?)(?: \(([^()]*)\))?", x).groups() for x in said.split(" + ")]
+        own = [{y.split("=")[0]: float(y.split("=")[1]) for y in (x or "").split()} for *_, x in found]
+        return [(float(number), name, x) for (number, name, _), x in zip(found, own, strict=True)]
+    linear, routed = row.get("linear_layers", 0), row.get("experts", 0) and row.get("moe_layers", 0)
+    numbers = dict(attention=row["layers"] - linear, linear=linear, feed=row["layers"] - routed, experts=routed)
+    return [(number, name, {}) for name, number in numbers.items()]
+
+
+@checked
+def counts(row: Mapping, seq: float = 1) -> dict[str, float]:
+    """Count a model by its parts: parameters, FLOPs of `seq` tokens, values cached per token, and values of a state.
+
+    FLOPs are those of the matrix products of one forward pass, of all pairs of tokens, the head included. Cached values
+    are means over the layers, as `kv_width` is. For a model with the word `blocks`, `window_layers` is the number of
+    average blocks that cache as much as those that slide. Raises LookupError naming what the row lacks, and TypeError
+    for several values.
+
+    >>> from scalebook.tables import models
+    >>> counts(models.llama3_8b)["kv_width"]
+    2048.0
+    """
+    total, parts = dict.fromkeys(_TOTALS, 0.0), [x for x in parts_of(row) if x[0]]
+    forms = [[_costs(_listing(row, name, form)) for form in ("expanded", "absorbed")] for _, name, _ in parts]
+    needed = {"embeddings", "vocab", "hidden"}.union(*(x["letters"] for both in forms for x in both))
+    known = {x: quantity(x, row[x]) for x in ("layers", "learned_positions", *needed) if x in row}
+    if many := next((x for x, y in known.items() if not isinstance(y, float)), None):
+        raise TypeError(f"{many} of the row is one number, not {quoted(row[many])}")
+    known |= {"batch": 1.0, "seq": seq, "context": seq}
+    if lacking := sorted(needed.difference(known, *(own for *_, own in parts))):
+        raise LookupError(f"the row lacks {', '.join(lacking)}")
+    for (number, _, own), (run, kept) in zip(parts, forms, strict=True):
+        _add(total, number, run, kept, known | own, "window" in own)
+    total["window_layers"] *= known["layers"] / max(total["kv_width"], 1)
+    ends = (known["embeddings"] * known["vocab"] + known.get("learned_positions", 0)) * known["hidden"]
+    ends += known["hidden"] * (2 if is_gpt(row) else 1)
+    total["flops"] += 2 * seq * known["vocab"] * known["hidden"]
+    return total | {x: total[x] + ends for x in ("params", "active_params")}
+
+
+def _add(total: dict, number: float, run: dict, kept: dict, letters: dict, slides: bool) -> None:
+    """Add what so many parts cost."""
+    seq, share = letters["seq"], number / letters["layers"]
+    for indices, is_routed in run["weights"]:
+        held = number * _product(indices, letters)
+        total["params"] += held
+        total["active_params"] += held * letters["top_k"] / letters["experts"] if is_routed else held
+    pairs = [x for x in kept["products"] if {"context", "picked", "entries"} & x and "index_heads" not in x]
+    width = share * sum(_product(x, letters) for x in kept["cached"]) / seq
+    state = sum(_product(x, letters) for x in kept["states"])
+    state += sum(letters["linear_conv"] * _product(x, letters) / seq for x in kept["convolved"])
+    total["flops"] += number * sum(2 * _product(x, letters) for x in run["products"])
+    total["kv_width"] += width
+    total["window_layers"] += width * slides
+    total["attention_width"] += share * sum(_product(x, letters) for x in pairs) / seq**2
+    total["linear_state"] += number * state

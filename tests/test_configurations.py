@@ -1,0 +1,92 @@
+"""Configurations that nobody here wrote are read, and counted as PyTorch counts what transformers builds from them."""
+
+import csv
+import gzip
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from scalebook.block import counts
+from scalebook.language import NOTATION
+from scalebook.memory import kv_cache
+from scalebook.tables import models
+from scalebook.tables.huggingface import NOT_DECODERS, TYPES, read_config
+
+FOLDER = Path(__file__).parent
+with gzip.open(FOLDER / "configurations.jsonl.gz", "rt", encoding="utf-8") as lines:  # made by tools/configurations.py
+    ROWS = {x["name"]: x for x in map(json.loads, lines)}
+with (FOLDER / "configurations_unmet.csv").open(encoding="utf-8", newline="") as file:
+    UNMET = {(x["name"], x["quantity"]): x["reason"] for x in csv.DictReader(file)}
+LIMITS = {"params": 0.003, "flops": 0.02, "cache": 0.01}
+DECODERS = [x for x in ROWS if ROWS[x]["config"]["model_type"] not in NOT_DECODERS]
+
+
+def counted(row, tokens):
+    """Parameters, FLOPs of a forward pass, and elements of the cache after it, by the package."""
+    cache = kv_cache(row, batch=1, context=tokens, kv_bits=8) if "kv_width" in row else 0
+    return {"params": row.params, "flops": counts(row, tokens)["flops"], "cache": cache + row.get("linear_state", 0)}
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_configuration_is_counted_as_transformers_builds_it(name):
+    """A quantity beyond its limit has a reason in configurations_unmet.csv, and none within it has."""
+    said = ROWS[name]
+    row = models.read(said["config"])
+    own = counted(row, said.get("tokens", 1024))
+    for quantity, limit in LIMITS.items():
+        if quantity in said:
+            is_met = own[quantity] == pytest.approx(said[quantity], rel=limit)
+            assert is_met != ((name, quantity) in UNMET), (quantity, own[quantity], said[quantity], row.words)
+
+
+@pytest.mark.parametrize("name", [x for x in ROWS if x not in DECODERS])
+def test_what_is_no_decoder_is_refused_in_a_sentence(name):
+    config = ROWS[name]["config"]
+    with pytest.raises(ValueError, match=NOT_DECODERS[config["model_type"]]) as caught:
+        models.read(config)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 200
+
+
+def test_what_is_unmet_is_a_row_with_a_reason():
+    assert {name for name, _ in UNMET} <= set(ROWS) and all(len(x) > 20 for x in UNMET.values())
+
+
+def test_a_wrapper_says_what_was_left_out():
+    for name, part in {"gemma3": "vision_config", "moss_transcribe_diarize": "audio_config"}.items():
+        assert part in models.read(ROWS[name]["config"]).cells["params"].note
+
+
+def test_an_unknown_type_is_read_by_its_keys_and_says_so():
+    config = ROWS["llama"]["config"]
+    row = models.read(config | {"model_type": "llama7", "window_of_thought": 8})
+    assert row.params == models.read(config).params
+    note = row.cells["params"].note
+    assert "'llama7' is not known" in note and "window_of_thought" in note and "like=" in note
+    assert "not known" not in models.read(config | {"model_type": "llama7"}, like="llama").cells["params"].note
+    with pytest.raises(ValueError, match="'lama' is not one that can be read; did you mean 'llama'"):
+        models.read(config, like="lama")
+
+
+def test_what_no_listing_counts_is_said():
+    assert read_config(ROWS["deepseek_v4"]["config"])[1] == "without its hyper-connections"
+
+
+@pytest.mark.parametrize("name", DECODERS[::2])
+def test_a_wrong_configuration_gives_one_sentence(name):
+    """A field is missing, or of another kind."""
+    config, rng = ROWS[name]["config"], random.Random(name)
+    wrong = [(x, y) for x in config for y in (None, -1, "many", [1, 2], {"a": 1}, 10**18)]
+    for field, other in rng.sample(wrong, 12):
+        broken = {x: y for x, y in config.items() if x != field} | ({} if other is None else {field: other})
+        try:
+            models.read(broken)
+        except (ValueError, TypeError) as error:
+            assert "\n" not in str(error) and len(str(error)) < 3000, (field, other)
+
+
+def test_a_stanza_has_letters_conditions_and_words_alone():
+    keys = {"norm", "family", "windows", "slides", "linear", "attends", "feeds", "routes", "attention", "state", "feed"}
+    keys |= {"routed", "also", "once", "without", "same"}
+    assert {x for kind in TYPES.values() for x in kind} - set(NOTATION) <= keys
