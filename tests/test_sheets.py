@@ -7,6 +7,7 @@ import pytest
 
 from scalebook.inference.tokens import decoding
 from scalebook.language import NOTATION, Formula, Sheet, code, symbol
+from scalebook.language.sheet import _compiled as compiled
 from scalebook.machine.roofline import compute_time, memory_time, roofline, roofline_time
 from scalebook.memory.serving import full_attention, kv_cache
 from scalebook.tables import accelerators, models
@@ -44,7 +45,7 @@ def test_shows(sheet):
 def test_code_is_made_once_for_the_same_letters(monkeypatch):
     sheet, made, compile_ = Sheet("kernel", *roofline.formulas.values()), [], code.point
     monkeypatch.setattr(code, "point", lambda *x: made.append(1) or compile_(*x))
-    monkeypatch.setattr("scalebook.language.sheet._POINTS", {})
+    compiled.cache_clear()
     for flops in (1e12, 2e12, 3e12):
         sheet(KERNEL, flops=flops)
     assert len(made) == 1

@@ -15,7 +15,7 @@ compute_time = flops/peak_flops = (1 TFLOP)/(1 PFLOP/s) = 1 ms  [williams2009]
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, lru_cache, partial
 from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
@@ -180,9 +180,7 @@ class Sheet(Guided):
 
     def _at_point(self, compiled, values, outputs):
         filled, needed, names, function = compiled
-        known = dict(values)
-        for letter, x in filled.items():
-            known[letter] = known.get(x, x)
+        known = values | {letter: values.get(x, x) for letter, x in filled.items()}
         try:
             known |= zip(names, map(float, function(*[known[i] for i in needed])), strict=True)
         except (ArithmeticError, TypeError, ValueError):
@@ -264,17 +262,17 @@ def _point(inputs: list[str], formulas: list[Formula]) -> tuple[dict, list[str],
     """Return numbers and copies of known letters, and the other formulas compiled, with the letters in and out."""
     filled = {}  # apart, so that calls that differ in these letters alone share their code
     for f in formulas:
-        if not f.domain and (f.rhs.is_Number or (f.rhs.is_Symbol and f.rhs.name in (*inputs, *filled))):
-            filled[f.letter] = f.rhs.name if f.rhs.is_Symbol else float(f.rhs)
-    rest = [f for f in formulas if f.letter not in filled]
-    if (key := frozenset(rest)) not in _POINTS:
-        names = [f.letter for f in rest]
-        needed = sorted({i for f in rest for i in f.inputs}.difference(names))
-        _POINTS[key] = needed, names, code.point(needed, [(f.letter, f.guarded) for f in rest], names)
-    return filled, *_POINTS[key]
+        is_number = f.rhs.is_Number and abs(f.rhs) < sys.float_info.max
+        if not f.domain and (is_number or (f.rhs.is_Symbol and f.rhs.name in (*inputs, *filled))):
+            filled[f.letter] = float(f.rhs) if is_number else filled.get(f.rhs.name, f.rhs.name)
+    return filled, *_compiled(tuple(f for f in formulas if f.letter not in filled))
 
 
-_POINTS: dict[frozenset[Formula], tuple[list[str], list[str], Callable]] = {}  # compiled formulas, for all sheets
+@lru_cache(256)
+def _compiled(formulas: tuple[Formula, ...]) -> tuple[list[str], list[str], Callable]:
+    names = [f.letter for f in formulas]
+    needed = sorted({i for f in formulas for i in f.inputs}.difference(names))
+    return needed, names, code.point(needed, [(f.letter, f.guarded) for f in formulas], names)
 
 
 def _meant(letters):
