@@ -1,4 +1,4 @@
-"""A page of each kind is read by axe-core, in light and wide or in dark on a phone; and pages are printed.
+"""A page of each kind is read by axe-core, in light and wide or in dark on a phone.
 
 axe-core comes by exact version from book/js/package.json.  What it finds of critical, serious or moderate impact is
 mended, or, where it is the theme's own, stands below with a reason.
@@ -117,21 +117,3 @@ def test_what_is_wider_than_its_place_fades_and_keeps_the_names_of_its_rows(page
 def test_verdicts_are_words_beside_their_colours(page, address):
     page.goto(f"{address}/book/reference/claims.html")
     assert page.locator(".sb-verdict").evaluate_all("(all) => all.every((x) => x.textContent.trim())")
-
-
-PRINTED = script("printed")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_chapter_is_printed_without_code(page, address, scheme):
-    """Figures, answers and prose stay; what can only be pressed goes; a dark page is printed on white."""
-    page.emulate_media(color_scheme=scheme)
-    visited(page, f"{address}/{CHAPTER}")
-    page.locator(".sb-first .sb-value").first.wait_for()
-    page.emulate_media(media="print", color_scheme=scheme)
-    page.wait_for_function("document.documentElement.dataset.theme === 'light'")
-    page.evaluate(ENDED)
-    said = page.evaluate(PRINTED)
-    assert said["code"] == said["folds"] == said["controls"] == 0, said
-    assert said["figures"] > 2 and all(said["answers"]) and said["answers"], said
-    assert said["paper"] in ("rgb(255, 255, 255)", "rgba(0, 0, 0, 0)")

@@ -30,23 +30,18 @@ def stored(path):
 
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)
-def test_every_stored_figure_is_part_of_its_page(path):
+def test_every_stored_figure_is_part_of_its_page_and_has_a_caption(path):
     ids = []
     for html, said in stored(path):
         page = ElementTree.fromstring(html)
+        under = page.find("figcaption")
+        assert under is not None and under.text == said, f"say what to see, caption('...'): {said}"
         drawing = next(page.iter(f"{SVG}svg"))
         assert drawing.get("role") == "img" and drawing.get("aria-label") == said and len(said) > 20
         assert page.tag == "figure" and list(drawing.iter(f"{SVG}text")), "words are words"
         assert large_enough(drawing), f"letters below {LEAST} px on a phone: {said}"
         ids += [x.get("id") for x in page.iter() if x.get("id")]
     assert len(ids) == len(set(ids)), "two figures of a page share a name"
-
-
-@pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)
-def test_every_stored_figure_has_a_caption(path):
-    for html, said in stored(path):
-        under = ElementTree.fromstring(html).find("figcaption")
-        assert under is not None and under.text == said, f"say what to see, caption('...'): {said}"
 
 
 def large_enough(drawing):

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from itertools import combinations
 from math import atan2, degrees, dist, hypot
 
@@ -27,27 +28,28 @@ from .support import STATED, calculators
 INK = re.compile(r"\\textcolor\{(#\w+)\}")
 
 
-def pieces(calc):
-    for bar in calc.spec.get("bars", ()):
-        for row in bar["rows"]:
-            yield bar, row["pieces"]
+@cache
+def specs(path):
+    """The calculators of a notebook, made once: each spec, and what stands in its bars row by row."""
+    made = [(calc.choice, calc.spec) for _, calc in calculators(path)]
+    return [(*x, [(bar, row["pieces"]) for bar in x[1].get("bars", ()) for row in bar["rows"]]) for x in made]
 
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda x: x.stem)
 def test_every_part_of_every_bar_has_a_meaning_a_short_name_and_its_colour_in_the_equation(path):
-    for _, calc in calculators(path):
-        for bar, parts in pieces(calc):
+    for choice, spec, pieces in specs(path):
+        for bar, parts in pieces:
             assert all(x["kind"] in SHADES and x["shade"] < len(SHADES[x["kind"]]) for x in parts), bar["letter"]
             assert len({(x["kind"], x["shade"]) for x in parts}) == len(parts), f"two parts of {bar['letter']} alike"
             for x in [*parts, *bar["rows"]]:
                 if "js" in x or len(bar["rows"]) > 1:
                     assert 0 < len(x["label"]) <= 28 and re.fullmatch(r"[\w ,'-]+", x["label"]), x
                     assert "_" not in x["label"] and x["title"]
-        answer = calc.spec["outputs"][0]["letter"]
-        drawn = [x for bar, own in pieces(calc) if bar["letter"] == answer for x in own]
-        if drawn and "equation" not in calc.choice:  # one that a chapter composed is stored as it was
+        answer = spec["outputs"][0]["letter"]
+        drawn = [x for bar, own in pieces if bar["letter"] == answer for x in own]
+        if drawn and "equation" not in choice:  # one that a chapter composed is stored as it was
             inks = {INKS[x["kind"]][x["shade"]] for x in drawn}
-            assert inks == set(INK.findall(calc.spec["right"])) == set(INK.findall(calc.spec["template"]))
+            assert inks == set(INK.findall(spec["right"])) == set(INK.findall(spec["template"]))
 
 
 PAGES = {"light": ("#FFFFFF", str), "dark": ("#161B22", on_dark)}  # the lighter of what is behind a bar in the dark
@@ -110,8 +112,8 @@ def side_by_side():
     """Pairs of shades: all of a kind, and of several kinds those that are in one bar, sum or maximum."""
     wholes = [*map(list, SHADES.values()), list(UNKNOWN)]
     for path in notebooks():
-        for _, calc in calculators(path):
-            wholes += [[SHADES[x["kind"]][x["shade"]] for x in parts] for _, parts in pieces(calc)]
+        for *_, pieces in specs(path):
+            wholes += [[SHADES[x["kind"]][x["shade"]] for x in parts] for _, parts in pieces]
     for whole in (x for f in STATED for x in f.rhs.atoms(sympy.Add, sympy.Max)):
         parts = [meaning(x.name for x in term.free_symbols) for term in whole.args]
         wholes.append([x.fill for x in parts if x])
