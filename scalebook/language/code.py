@@ -49,7 +49,7 @@ def point(inputs: Sequence[str], statements: Statements, outputs: Sequence[str])
     >>> point(["a"], [("b", a + 1), ("c", sympy.Max(b, 3) / 2)], ["b", "c"])(1.0)
     (2.0, 1.5)
     """
-    return _compiled(Point(repeated((expr for _, expr in statements), cases=False)), inputs, statements, outputs)
+    return _compiled(Point, tuple(inputs), tuple(statements), tuple(outputs))
 
 
 def vector(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> Callable:
@@ -59,11 +59,13 @@ def vector(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]
     >>> vector(["a"], [("b", a + 1), ("c", sympy.Max(b, 3) / 2)], ["c"])(np.array([1.0, 9.0]))
     (array([1.5, 5. ]),)
     """
-    return _compiled(Vector(repeated(expr for _, expr in statements)), inputs, statements, outputs)
+    return _compiled(Vector, tuple(inputs), tuple(statements), tuple(outputs))
 
 
+@lru_cache(1 << 12)  # sheets of several models and devices often have the same statements
 @uncollected()
-def _compiled(writer: Point | Vector, inputs, statements, outputs) -> Callable:
+def _compiled(kind: type[Point | Vector], inputs, statements, outputs) -> Callable:
+    writer = kind(repeated((expr for _, expr in statements), cases=kind is Vector))
     for letter, expr in statements:
         writer.lines.append(f"{letter} = {writer.text(expr)}")
     lines = [f"def f({', '.join(inputs)}):", *writer.lines, f"return ({''.join(f'{x}, ' for x in outputs)})"]
