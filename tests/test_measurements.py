@@ -14,10 +14,7 @@ import pytest
 import scalebook.measurements as measurements
 from scalebook.inference import serve
 from scalebook.language import Formula, symbol
-from scalebook.measurements import (
-    CONFRONTATIONS,
-    confront,
-)
+from scalebook.measurements import CONFRONTATIONS, confront
 from scalebook.measurements.__main__ import main
 from scalebook.measurements.calls import row_of
 from scalebook.measurements.confrontation import SHOWN, best_share
@@ -171,7 +168,7 @@ def its_sources_are_known(name):
 def rows_of_another_file_are_predicted_alike_and_all_a_test(name, tmp_path):
     other = tmp_path / "other.csv"
     head, *rows = text(FOLDER / CONFRONTATIONS[name].file).splitlines()
-    places = range(0, len(rows), 1 + len(rows) // 100)  # a hundred of them say it as well
+    places = range(0, len(rows), 1 + len(rows) // 50)  # fifty of them say it as well
     other.write_text("\n".join([head, *("new_" + rows[i] for i in places)]))
     found = confront(name, other)
     own = dict(zip((row["row_id"] for row in confront(name).rows), confront(name).predicted, strict=True))

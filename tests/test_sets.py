@@ -15,7 +15,7 @@ TABLES = ("accelerators", "clusters", "engines", "frameworks", "links", "models"
 KINDS = (*TABLES, "shape", "formula", "calculon")
 FREE = ("schedule", "chunks", "transfer_time")  # of simulate, which is neither sheet nor formula
 TYPED = 12  # rows of a set whose line is typed: each kind of call, and some more
-CALLED = 60  # rows of a set of sheets and formulas that are called one by one
+CALLED = 24  # rows of a set of sheets and formulas that are called one by one
 NEED_PYTHON = 10  # sets at most that are predicted by code, or by a stanza that asks for some; each says why
 
 
@@ -149,11 +149,6 @@ def test_an_expression_is_arithmetic_over_columns(text, said):
     mine = sets.Stanza("mine", STANZA | dict(letters=dict(tp=text)))
     with pytest.raises(ValueError, match=said):
         mine.call(ROWS[0])
-
-
-def test_ten_sets_of_training_at_most_are_code():
-    of_training = [x for x, c in CONFRONTATIONS.items() if c.file.startswith("training_") and not c.call]
-    assert len(of_training) <= 4, of_training
 
 
 @pytest.mark.parametrize("said", [{"letterz": {}}, {"when": [{"letterz": {}}]}, {"parts": [{"letterz": {}}]}])
