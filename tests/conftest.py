@@ -33,6 +33,7 @@ LONGEST = (
     "tests/test_measured_serving.py",
     "tests/test_visit.py",
     "tests/test_site.py",
+    "tests/test_live.py",
     "tests/test_access.py",
     "tests/test_lab.py",
     "tests/test_planner.py",
