@@ -37,11 +37,6 @@ class _JavaScript(JavascriptCodePrinter):
     _print_Sum = _print_Product = _print_Integral = emptyPrinter
 
 
-@lru_cache(1 << 14)
-def _javascript(expr):
-    return _JavaScript().doprint(expr)
-
-
 def point(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> Callable:
     """Compile statements to a Python function of floats that returns the outputs as a tuple.
 
@@ -81,13 +76,14 @@ def javascript(inputs: Sequence[str], statements: Statements, outputs: Sequence[
     >>> print(javascript(["a"], [("b", a / 2)], ["b"]))
     ({a}) => { const b = (1/2)*a; return {b}; }
     """
-    body = " ".join(f"const {letter} = {_javascript(expr)};" for letter, expr in statements)
+    body = " ".join(f"const {letter} = {expression(expr)};" for letter, expr in statements)
     return f"({{{', '.join(inputs)}}}) => {{ {body} return {{{', '.join(outputs)}}}; }}"
 
 
+@lru_cache(1 << 14)
 def expression(expr: sympy.Expr) -> str:
     """Print one SymPy expression as JavaScript, with symbols as variables."""
-    return _javascript(expr)
+    return _JavaScript().doprint(expr)
 
 
 def broadcast(values: dict[str, np.ndarray | float]) -> tuple[int, ...]:

@@ -54,7 +54,8 @@ def served_rows(rows, *wanted: str, using=(), **letters) -> dict[str, np.ndarray
     KeyError for a quantity that `serve` does not compute.
     """
     kept = stanzas()["serving_tpot"]
-    return kept.results(list(map(kept.completed, rows)), *wanted, using=using, **letters)
+    made = [x if kept.said["extract"].keys() <= x.keys() else kept.completed(x) for x in rows]  # or made already
+    return kept.results(made, *wanted, using=using, **letters)
 
 
 class Yardstick(NamedTuple):
@@ -77,10 +78,6 @@ def _peer_rows() -> dict[str, dict[str, float]]:
     """Return predictions of NVIDIA's AIConfigurator 0.12 for rows of serving.csv, by id; some rows have none."""
     with (files("scalebook.measurements") / "serving_peers.csv").open(encoding="utf-8") as file:
         return {row.pop("row_id"): {n: float(x) for n, x in row.items()} for row in csv.DictReader(file)}
-
-
-def _ratios_of_repeats(groups) -> list[float]:
-    return [max(found) / min(found) for found in groups if len(found) > 1]
 
 
 def yardsticks(result: Result) -> list[Yardstick]:
@@ -111,6 +108,6 @@ def yardsticks(result: Result) -> list[Yardstick]:
     }
     if column == "tpot_ms":
         found["floor: the weights of a token, read"] = result.roofline / result.measured
-    found["the same run, measured again"] = _ratios_of_repeats(again.values())
-    found["another engine"] = _ratios_of_repeats(x.values() for x in others.values())
+    found["the same run, measured again"] = [max(x) / min(x) for x in again.values() if len(x) > 1]
+    found["another engine"] = [max(x.values()) / min(x.values()) for x in others.values() if len(x) > 1]
     return [yardstick(*x) for x in found.items()]
