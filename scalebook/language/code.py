@@ -37,6 +37,12 @@ class _JavaScript(JavascriptCodePrinter):
     _print_Sum = _print_Product = _print_Integral = emptyPrinter
 
 
+@lru_cache(1 << 14)
+def expression(expr: sympy.Expr) -> str:
+    """Print one SymPy expression as JavaScript, with symbols as variables."""
+    return _JavaScript().doprint(expr)
+
+
 def point(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> Callable:
     """Compile statements to a Python function of floats that returns the outputs as a tuple.
 
@@ -78,12 +84,6 @@ def javascript(inputs: Sequence[str], statements: Statements, outputs: Sequence[
     """
     body = " ".join(f"const {letter} = {expression(expr)};" for letter, expr in statements)
     return f"({{{', '.join(inputs)}}}) => {{ {body} return {{{', '.join(outputs)}}}; }}"
-
-
-@lru_cache(1 << 14)
-def expression(expr: sympy.Expr) -> str:
-    """Print one SymPy expression as JavaScript, with symbols as variables."""
-    return _JavaScript().doprint(expr)
 
 
 def broadcast(values: dict[str, np.ndarray | float]) -> tuple[int, ...]:
