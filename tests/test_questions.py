@@ -133,7 +133,7 @@ def used_by(result):
 def test_a_letter_that_an_entry_does_not_use_is_refused(entry):
     call, letters = CALLS[entry]
     ignored = []
-    for name in sorted({*NOTATION} - {*letters} - OWN.get(entry, set())):
+    for name in sorted({*NOTATION} - {*letters} - OWN.get(entry, set()) - used_by(call(*LLAMA, **letters))):
         given = 0.3 if NOTATION[name].sign == "share" else 7.0
         try:
             if name not in used_by(call(*LLAMA, **letters, **{name: given})):
