@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib
 import inspect
+import re
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -154,6 +155,12 @@ def calls(name):
             found.append((called, *given))
             is_more = site[0] is None
     return found
+
+
+def is_part(name):
+    """Whether an entry takes a part of the engine by its signature: a block, a sheet's plan, an expression."""
+    parts = r"Block|Op\b|Tensor|Work\b|Expr|Sheet|Choices|Callable|tuple\b"
+    return bool(re.search(parts, str(inspect.signature(public()[name]))))
 
 
 def _is_engine(x):

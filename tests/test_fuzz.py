@@ -25,7 +25,7 @@ from scalebook.measurements import CONFRONTATIONS, confront
 from scalebook.memory.serving import kv_cache, max_batch, weight_memory
 from scalebook.tables import accelerators, engines, links, models, precisions, ranges, runs
 
-from .entries import by_keyword, calls, fuzzed
+from .entries import by_keyword, calls, fuzzed, is_part, public
 from .fuzz import Record, odd
 from .support import SHEETS, STATED, draw
 from .test_huggingface import CONFIGS
@@ -59,6 +59,12 @@ def mutated(rng, valid, names=(), depth=0):
         else:
             new[rng.choice([*names, "x", "layers"])] = odd(rng)
     return new
+
+
+def test_every_entry_that_a_reader_calls_has_a_call_to_fuzz():
+    """An entry without one is a part of the engine by its signature."""
+    without = [n for n in public() if not calls(n) and not is_part(n)]
+    assert not without, f"give a call of {without} in a docstring, or in tests/entries.py"
 
 
 def entry(rng, name):

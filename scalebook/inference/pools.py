@@ -107,9 +107,8 @@ class _Layouts:
         self.link = letters.get("link_bandwidth") and quantity("link_bandwidth", letters["link_bandwidth"])
         if not self.link:
             with np.errstate(over="ignore"):
-                link = self.columns["tp"] * self.known["scaleout_bandwidth"] * self.known["far_efficiency"]
-            self.link = quantity("link_bandwidth", link)
-        self.link = np.broadcast_to(self.link, self.size)
+                self.link = self.columns["tp"] * self.known["scaleout_bandwidth"] * self.known["far_efficiency"]
+        self.link = np.broadcast_to(quantity("link_bandwidth", self.link), self.size)
 
     def _keep(self, holds):
         self.columns = {n: x[holds] for n, x in self.columns.items()}
