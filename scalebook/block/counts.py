@@ -113,12 +113,12 @@ def parts_of(row: Mapping) -> list[tuple[float, str, dict]]:
 
 @checked
 def counts(row: Mapping, seq: float = 1) -> dict[str, float]:
-    """Count a model by its parts: parameters, FLOPs of `seq` tokens, values cached per token, and values of a state.
+    """Count a model part by part: parameters, FLOPs of one forward pass, and the widths of its cache and state.
 
-    FLOPs are those of the matrix products of one forward pass, of all pairs of tokens, the head included. Cached values
-    are means over the layers, as `kv_width` is. For a model with the word `blocks`, `window_layers` is the number of
-    average blocks that cache as much as those that slide. Raises LookupError naming what the row lacks, and TypeError
-    for several values.
+    `flops` counts the matrix products of a pass over `seq` tokens. It includes the head and all pairs of tokens.
+    `kv_width` and `attention_width` are means over the layers. If the row has the word `blocks`, `window_layers` is
+    weighted by what a block caches: two sliding blocks of half the usual width count as one. Raises LookupError if the
+    row lacks a letter, and TypeError if a letter has several values.
 
     >>> from scalebook.tables import models
     >>> counts(models.llama3_8b)["kv_width"]
@@ -143,7 +143,7 @@ def counts(row: Mapping, seq: float = 1) -> dict[str, float]:
 
 
 def _add(total: dict, number: float, run: dict, kept: dict, letters: dict, slides: bool) -> None:
-    """Add what so many parts cost."""
+    """Add the costs of `number` equal parts to the totals."""
     seq, share = letters["seq"], number / letters["layers"]
     for indices, is_routed in run["weights"]:
         held = number * _product(indices, letters)

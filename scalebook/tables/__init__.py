@@ -195,8 +195,9 @@ class Models(Table):
     def read(self, config, name: str | None = None, like: str | None = None) -> Row:
         """Read a model's row from its Hugging Face `config.json`: the path of the file or of its folder, or a dict.
 
-        A configuration does not say how many parameters a model has, so give `params` by keyword if a formula needs it.
-        Raises what `huggingface.from_config` raises.
+        `params` and `active_params` are computed from the shape. The note of their cells says what was left out, such
+        as a vision encoder, and what was assumed for an unknown `model_type`. `like` names the type whose rules are
+        used instead. Raises what `huggingface.from_config` raises.
 
         >>> from scalebook.tables import models
         >>> models.read({"model_type": "llama", "num_hidden_layers": 16, "hidden_size": 2048, "vocab_size": 128256,

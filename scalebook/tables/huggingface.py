@@ -1,7 +1,7 @@
 """Read the shape of a model from its Hugging Face config.json, under the names of this package.
 
 Each `model_type` is a stanza of model_types.toml, whose head explains the rules: which field holds which quantity, and
-which blocks have which parts. Default values of missing fields are those of transformers 5.
+which blocks have which parts. A missing field has the default of transformers 5.
 """
 
 import json
@@ -172,7 +172,7 @@ def _blocks(config: Mapping, stanza: Mapping) -> list[tuple[dict, dict]]:
         has["also"] = [x for x, rule in stanza.get("also", {}).items() if holds(rule, view, place)]
         key = repr(own) if own else ""
         if key not in shapes:
-            letters = _letters(view, stanza)
+            letters = {"layers": layers} | _letters(view, stanza)
             shapes[key] = next((x for x in shapes.values() if x == letters), letters)
         found.append((has, shapes[key]))
     return found
@@ -181,7 +181,7 @@ def _blocks(config: Mapping, stanza: Mapping) -> list[tuple[dict, dict]]:
 def _letters(config, stanza) -> dict:
     letters = {}
     for letter, rule in stanza.items():
-        if letter in NOTATION and letter != "window":
+        if letter in NOTATION and letter not in ("layers", "window"):
             may_lack = isinstance(rule, str) and rule.endswith(" | none")
             if (value := value_of(rule, config, letters, letter, needed=not may_lack)) is not None:
                 letters[letter] = int(value) if value % 1 == 0 else value
@@ -199,7 +199,7 @@ def _letters(config, stanza) -> dict:
 
 
 def _counted(config, stanza, blocks) -> dict:
-    """Return the numbers of blocks that slide, keep a state, and route; and the window of those that slide."""
+    """Count the blocks that slide, keep a state or have routed experts, and read the window."""
     found, sliding = {}, sum(x["slides"] for x in blocks)
     if sliding and (window := value_of(stanza.get("window", 0), config, {}, "window", needed=True)):
         found = {"window_layers": sliding, "window": window}
