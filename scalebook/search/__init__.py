@@ -155,7 +155,9 @@ def _searched(problems: list[Problem], most: float, executor: Executor | None, p
 
     def note(i):
         unpriced = _rounded(expected(i)[0] * left / len(parts), False)
-        return f"the best so far, {why}: {left:,} of {len(parts):,} parts, about {unpriced:,} strategies, were not priced"
+        return (
+            f"the best so far, {why}: {left:,} of {len(parts):,} parts, about {unpriced:,} strategies, were not priced"
+        )
 
     notes = [note(i) if left else "" for i in able]
     return [

@@ -8,7 +8,7 @@ from typing import Any
 
 from scalebook.language.notation import quoted
 
-from .pricing import EMPTY, Priced, joined, price
+from .pricing import EMPTY, joined, price
 from .problem import Problem
 
 __all__ = ["check_executor", "gathered", "run", "tasks"]
@@ -46,8 +46,9 @@ def run(problem: Problem, combinations: list, parts: list, executor, says: Calla
     """
     calls = [(price, problem, combinations, x) for x in parts]
     done, why = gathered(calls, executor, says, progress, lambda x: sum(y.count for y in x))
-    found = [reduce(lambda a, b: joined(a, b, problem.best), x) for x in zip([EMPTY] * len(problem.each), *done)]
-    return found, len(parts) - len(done), why
+    done = [[EMPTY] * len(problem.each), *done]
+    found = [reduce(lambda a, b: joined(a, b, problem.best), x) for x in zip(*done, strict=True)]
+    return found, len(parts) - len(done) + 1, why
 
 
 def gathered(

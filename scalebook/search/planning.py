@@ -156,11 +156,6 @@ class Planned:
     If `has_bounds`, the plan also has a lower bound of the objective for each combination.
     """
 
-    @property
-    def has_cases(self) -> bool:
-        """Return True if some sheet has several cases."""
-        return any(len(x.cases) > 1 for x in self.sheets)
-
     lacking: dict[int, TypeError]  # of problems that lack a letter, which have no sheets
 
     def __init__(self, problem: Problem, combinations: list[tuple[int, dict]], has_bounds: bool = False):
