@@ -123,7 +123,7 @@ def _kinds(problem: Problem, combinations: list[tuple[int, dict]]) -> list[tuple
         known: dict[tuple, tuple] = {}
         for place, words in combinations:
             judged = problem.judged_by(words)
-            if not hasattr(x.sheet, "kind") or x.space.solve:
+            if not hasattr(x.sheet, "kind") or any(isinstance(y, Formula) for y in x.knowns):
                 found[judged, i, place] = [Case(i, place, {})], None
                 continue
             free = tuple(y for n, y in words.items() if n not in problem.judged)
