@@ -149,10 +149,9 @@ def _searched(problems: list[Problem], most: float, executor: Executor | None, p
     on = f" on {devices[0] if len(devices) == 1 else f'each of {len(devices)} devices'}" if devices[0] else ""
     priced, left, why = run(joined, numbered, parts, executor, f"search of {said}{on}", progress)
     seconds = (time.perf_counter() - start) / len(problems)
-    lost = f"the best so far, {why}: {left:,} of {len(parts):,} parts, about {{:,}} strategies, were not priced"
-    notes = [
-        lost.format(_rounded(expected(i)[0] * left / len(parts), False)) if left else "" for i in range(len(devices))
-    ]
+    lost = [_rounded(expected(i)[0] * left / len(parts), False) if left else 0 for i in range(len(problems))]
+    says = f"the best so far, {why}: {left:,} of {len(parts):,} parts, about"
+    notes = [f"{says} {x:,} strategies, were not priced" if left else "" for x in lost]
     found = zip(problems, priced, notes, devices, strict=True)
     return [Search(x, whole, combinations, own, seconds, note, device) for x, own, note, device in found]
 
