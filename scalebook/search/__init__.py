@@ -130,38 +130,30 @@ def _searched(problems: list[Problem], most: float, executor: Executor | None, p
     start, joined = time.perf_counter(), replace(problems[0], others=tuple(problems[1:]))
     whole, combinations = layouts(joined), word_combinations(joined)
     expected = cache(lambda i: about(problems[i], whole, combinations))
-
-    def said(some):
-        numbers, exact = zip(*map(expected, some), strict=True)
-        return f"{'' if all(exact) else 'about '}{_rounded(sum(numbers), all(exact)):,} strategies"
-
+    number, is_exact = expected(0)
+    is_exact = is_exact and len(problems) == 1  # of others about as many
     if len(whole) * len(combinations) * math.prod(map(len, joined.letters.values())) > most:
-        for i, problem in enumerate(problems):
-            if (number := expected(i)[0]) > most:
-                how = f"{_longest(problem)}, or say most={2 * number:.0e}"
-                raise ValueError(f"this search would price {said([i])}, and most={most:g} allows fewer: {how}")
+        number, is_exact = max(map(expected, range(len(problems))))
+    said = f"{'' if is_exact else 'about '}{_rounded(number, is_exact):,} strategies"
+    if number > most:
+        how = f"{_longest(joined)}, or say most={2 * number:.0e}"
+        raise ValueError(f"this search would price {said}, and most={most:g} allows fewer: {how}")
     numbered = list(enumerate(combinations))
     lacking = planned_for(joined, numbered).lacking if len(whole) else {}
-    able = [i for i in range(len(problems)) if i not in lacking]
-    if lacking and able:
+    if able := [i for i in range(len(problems)) if i not in lacking] if lacking else []:
         rest = iter(_searched([problems[i] for i in able], most, executor, progress, [devices[i] for i in able]))
         return [lacking[i] if i in lacking else next(rest) for i in range(len(problems))]
     if lacking:
         return list(lacking.values())
     parts = tasks(joined, len(whole), len(combinations), executor is not None)
-    on = f" on {devices[0] if len(devices) == 1 else f'{len(devices)} devices'}" if devices[0] else ""
-    priced, left, why = run(joined, numbered, parts, executor, lambda: f"search of {said(able)}{on}", progress)
+    on = f" on {devices[0] if len(devices) == 1 else f'each of {len(devices)} devices'}" if devices[0] else ""
+    priced, left, why = run(joined, numbered, parts, executor, f"search of {said}{on}", progress)
     seconds = (time.perf_counter() - start) / len(problems)
-
-    def note(i):
-        unpriced = _rounded(expected(i)[0] * left / len(parts), False)
-        return f"the best so far, {why}: {left:,} of {len(parts):,} parts, about {unpriced:,} strategies, were not priced"
-
-    notes = [note(i) if left else "" for i in able]
-    return [
-        Search(x, whole, combinations, *own, device=device)
-        for x, *own, device in zip(problems, priced, itertools.repeat(seconds), notes, devices)
-    ]
+    lost = [_rounded(expected(i)[0] * left / len(parts), False) if left else 0 for i in range(len(problems))]
+    says = f"the best so far, {why}: {left:,} of {len(parts):,} parts, about"
+    notes = [f"{says} {x:,} strategies, were not priced" if left else "" for x in lost]
+    found = zip(problems, priced, notes, devices, strict=True)
+    return [Search(x, whole, combinations, own, seconds, note, device) for x, own, note, device in found]
 
 
 def _rounded(number: float, is_exact: bool) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from scalebook.language.notation import quoted
 
-from .pricing import EMPTY, Priced, joined, price
+from .pricing import EMPTY, joined, price
 from .problem import Problem
 
 __all__ = ["check_executor", "gathered", "run", "tasks"]
@@ -40,28 +40,22 @@ def tasks(problem: Problem, layouts: int, combinations: int, shared: bool = Fals
     return [range(first, min(first + step, number)) for first in range(0, number, step)]
 
 
-def run(problem: Problem, combinations: list, parts: list, executor, says: Callable[[], str], progress):
+def run(problem: Problem, combinations: list, parts: list, executor, says: str, progress):
     """Run all tasks of a search.
 
     Return the joined result of each problem, the number of tasks that failed, and why ("" if none).
     """
     calls = [(price, problem, combinations, x) for x in parts]
     done, why = gathered(calls, executor, says, progress, lambda x: sum(y.count for y in x))
-    found = [reduce(lambda a, b: joined(a, b, problem.best), x) for x in zip([EMPTY] * len(problem.each), *done)]
-    return found, len(parts) - len(done), why
+    own = zip([EMPTY] * len(problem.each), *done, strict=True)
+    return [reduce(lambda a, b: joined(a, b, problem.best), x) for x in own], len(parts) - len(done), why
 
 
-def gathered(
-    calls: list[tuple],
-    executor: Executor | None,
-    says: Callable[[], str],
-    progress: bool | None,
-    counted: Callable,
-):
+def gathered(calls: list[tuple], executor: Executor | None, says: str, progress: bool | None, counted: Callable):
     """Run calls `(function, *arguments)`, here or in an executor.  Return the results, and why any are missing or "".
 
-    If all fail, the first error is raised.  For the progress bar, `says` returns its text, and `counted` the number of
-    strategies in a result.
+    If all fail, the first error is raised.  `counted` returns the number of strategies in a result, for the progress
+    bar.
     """
     from tqdm.auto import tqdm
 
@@ -70,10 +64,8 @@ def gathered(
 
     done: dict[Future, Any] = {}
     futures, lost, number = [], [], 0
-    bar = tqdm(total=len(calls), unit="part", disable=None if progress is None else not progress)
+    bar = tqdm(total=len(calls), desc=says, unit="part", disable=None if progress is None else not progress)
     try:
-        if not bar.disable:
-            bar.set_description(says())
         if executor:
             for call in calls:
                 futures.append(executor.submit(*call))

@@ -7,6 +7,7 @@ same formulas differ only in numbers, so their sheet has an array of a number of
 import math
 import pickle
 from collections.abc import Mapping
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -123,7 +124,7 @@ def _kinds(problem: Problem, combinations: list[tuple[int, dict]]) -> list[tuple
         known: dict[tuple, tuple] = {}
         for place, words in combinations:
             judged = problem.judged_by(words)
-            if not hasattr(x.sheet, "kind") or x.space.solve:
+            if not hasattr(x.sheet, "kind") or any(isinstance(y, Formula) for y in x.knowns):
                 found[judged, i, place] = [Case(i, place, {})], None
                 continue
             free = tuple(y for n, y in words.items() if n not in problem.judged)
@@ -138,28 +139,11 @@ def _kinds(problem: Problem, combinations: list[tuple[int, dict]]) -> list[tuple
     return list(found.values())
 
 
-class _Cells:
-    """The numbers that several cases know, by letter, as arrays that are NaN where a case does not know it."""
-
-    def __init__(self, cases: list[Case]):
-        self._cases, self._columns = cases, {}
-
-    def __call__(self, name: str) -> np.ndarray:
-        if name not in self._columns:
-            self._columns[name] = np.array([x.cells.get(name, np.nan) for x in self._cases], float)
-        return self._columns[name]
-
-
 class Planned:
     """A search problem compiled: formulas of all combinations of options as one list of operations.
 
     If `has_bounds`, the plan also has a lower bound of the objective for each combination.
     """
-
-    @property
-    def has_cases(self) -> bool:
-        """Return True if some sheet has several cases."""
-        return any(len(x.cases) > 1 for x in self.sheets)
 
     lacking: dict[int, TypeError]  # of problems that lack a letter, which have no sheets
 
@@ -182,7 +166,7 @@ class Planned:
             return self._alone(cases[0])
         try:
             same = tuple(id(x.cells) for x in cases)  # other options of the same cases know the same
-            cells = self._cells.setdefault(same, _Cells(cases))
+            cells = self._cells.setdefault(same, cache(partial(_column, cases)))
             columns, left, is_alone, keys = self._settled(sheet, cells, len(cases))
         except Mixed as mixed:
             return [self._kind(x, sheet) for x in _parts(cases, mixed)]
@@ -193,19 +177,29 @@ class Planned:
             else:
                 parts.setdefault(key, []).append(i)
         for part in parts.values():
-            own = self._built(cases[part[0]])
-            formulas = {n: f for n, f in own.formulas.items() if n in left}
-            used = (_limited(self.problem) & (own.constants.keys() | own.formulas.keys())).union(
-                *(f.inputs for f in formulas.values())
-            )
-            values = {n: columns[n][part] for n in used & columns.keys() - formulas.keys()}
-            lacks = np.isnan([*values.values()]).any(0)
-            for i, x in zip(part, lacks, strict=True):
-                if x:
-                    self._alone(cases[i])
-            own = _Built(formulas, {n: x[~lacks] for n, x in values.items()})
-            self._enter([cases[i] for i, x in zip(part, lacks, strict=True) if not x], own)
+            self._part(cases, part, columns, left)
         return None
+
+    def _part(self, cases, part, columns, left):
+        """Add the sheet of the cases at the indices `part`, which know the same of the letters with formulas left."""
+        while part := [i for i in part if cases[i].problem not in self.lacking]:
+            try:
+                own = self._built(cases[part[0]])
+            except TypeError as error:
+                self.lacking[cases[part[0]].problem] = error
+            else:
+                break
+        else:
+            return None
+        formulas = {n: f for n, f in own.formulas.items() if n in left}
+        used = _limited(self.problem) & {*own.constants, *own.formulas}
+        used = used.union(*(f.inputs for f in formulas.values()))
+        values = {n: columns[n][part] for n in used & columns.keys() - formulas.keys()}
+        lacks = np.isnan([*values.values()]).any(0)
+        for i in np.array(part)[lacks]:
+            self._alone(cases[i])
+        own = _Built(formulas, {n: x[~lacks] for n, x in values.items()})
+        return self._enter([cases[i] for i in np.array(part)[~lacks]], own)
 
     def _settled(self, sheet, cells, number):
         """Compute what depends on no column for all cases of a kind.
@@ -289,6 +283,11 @@ class Planned:
         aim = symbol(self.problem.axes[0])
         least = least_of(self.plan, aim, own.formulas, letters) if self.has_bounds else None
         return PlannedSheet(cases, self._words[cases[0].place], letters, conditions, [], least)
+
+
+def _column(cases: list[Case], name: str) -> np.ndarray:
+    """Return what the cases know of a letter, NaN for a case that does not know it."""
+    return np.array([x.cells.get(name, np.nan) for x in cases], float)
 
 
 def _parts(cases, mixed: Mixed) -> list[list]:

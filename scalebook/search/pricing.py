@@ -81,28 +81,23 @@ def each_sheet(planned: Planned, problem: Problem, slab: Slab, reject: Callable,
     The sheets of the combinations with the numbers `first` come first.  `reject(rule, cases, rows, numbers)` is called
     with the rows that a rule forbids and the number of strategies that each stands for.
     """
-    said, known, rows = {}, {}, {}
+    evaluated = Evaluated(planned.plan, slab.columns, len(slab.places))
+    said, known = {}, {}
     early = {i: None for x in first for i, y in enumerate(planned.sheets) if any(x == c.place for c in y.cases)}
     for place, sheet in [*((None, planned.sheets[i]) for i in early), *enumerate(planned.sheets)]:
         if place not in early:
             key = problem.judged_by(sheet.words)
             if key not in known:
                 parts = distinct(problem, sheet.words, slab, said)
-                kept = nonempty(parts)
-                own = kept.tobytes() if planned.has_cases else b""  # of many cases, each row costs much
-                part, parts = (slab.take(kept), [x[kept] for x in parts]) if own else (slab, parts)
-                if own not in rows:
-                    rows[own] = Evaluated(planned.plan, part.columns, len(part.places)), {}
-                known[key] = parts, np.flatnonzero(nonempty(parts)), part, *rows[own]
-            parts, kept, part, evaluated, same = known[key]
+                known[key] = parts, np.flatnonzero(nonempty(parts))
+            parts, kept = known[key]
             if len(kept):
-                pricing = Pricing(problem, sheet, evaluated, part, parts)
-                allowed = pricing.allowed(kept, reject, same)
+                pricing = Pricing(problem, sheet, evaluated, slab, parts)
+                allowed = pricing.allowed(kept, reject, said)
                 some = allowed.any(0)
                 yield pricing, kept[some], allowed[:, some]
         if place is not None:
-            for evaluated, _ in rows.values():
-                evaluated.forget(sheet.last)
+            evaluated.forget(sheet.last)
 
 
 class Pricing:

@@ -13,12 +13,12 @@ import numpy as np
 from .space import Searchable, Space, called_with, needs
 
 __all__ = [
-    "CASES", "Limit", "Problem", "Slab", "about", "counts", "distinct", "layouts", "looked_through", "nonempty", "parted",
-    "ruled", "slabs", "stand_for", "together", "word_combinations",
+    "CASES", "Limit", "Problem", "Slab", "about", "counts", "distinct", "layouts", "looked_through", "nonempty",
+    "parted", "ruled", "slabs", "stand_for", "together", "word_combinations",
 ]  # fmt: skip
 
 _AXES = 4096  # at most this many combinations of letters on axes; the other letters become columns
-CASES = 1 << 6  # cases of a sheet
+CASES = 1 << 7  # cases of a sheet
 SLAB, CANDIDATES = 1 << 13, 1 << 17  # rows priced at a time, and rows checked against the rules at a time
 LOOKED, COUNTED = 1 << 15, 1 << 10  # rows that an estimate samples, and rows whose strategies it counts
 
@@ -87,7 +87,10 @@ class Problem:
         """What two problems have in common if one plan can price both, and their rows differ only by rules."""
         space = self.space
         read = {n for f in (*space.within(self), *space.idle.values(), *space.follows.values()) for n in needs(f)}
-        own = self.fixed, {n: x for n, x in self.values.items() if n in {"devices", *read, *space.layout, *space.offloads}}
+        own = (
+            self.fixed,
+            {n: x for n, x in self.values.items() if n in {"devices", *read, *space.layout, *space.offloads}},
+        )
         more = self.words, self.letters, self.axes, self.limits, self.lifted, self.best, self.is_rising
         return self.sheet, repr((own, more))
 

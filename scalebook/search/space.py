@@ -134,8 +134,8 @@ class Searchable(Protocol):
     returns the Sheet that prices strategies with these options, the rows to call it with, and the quantities.  Calling
     the object returns the Row of one strategy.  It must pickle, so that other processes can price strategies.
 
-    It may have `kind(knowns, letters)`, which returns a key: calls of one kind with the same options have the same sheet,
-    and differ only in the values of rows.  A search then prices them together.
+    It may have `kind(knowns, letters)`, which returns a key that calls with the same formulas share, the sheet with
+    default formulas of known letters too, and cells of all that the call knows.  A search prices a kind together.
 
     It may have `letters`, the names of all inputs, and `targets`, quantities whose values are upper bounds.  It may
     have `posed(cases, letters)`, which interprets a call whose inputs are not its choices: it returns the thing to

@@ -122,7 +122,8 @@ def sweep(
     # each task gets sizes from the whole range, because small sizes take longer
     number = -(-len(sizes) // SIZES)
     calls = [(priced_sizes, question, sizes[i::number]) for i in range(number)]
-    done, why = gathered(calls, executor, lambda: f"sweep of {len(sizes):,} sizes", progress, lambda x: sum(y.count for _, y in x))
+    says = f"sweep of {len(sizes):,} sizes"
+    done, why = gathered(calls, executor, says, progress, lambda x: sum(y.count for _, y in x))
     found = [y for x in done for y in x]
     left = len(sizes) - len(found)
     note = f"the sizes so far, {why}: {left:,} of {len(sizes):,} were not priced" if left else ""

@@ -27,7 +27,7 @@ from scalebook.machine import kernels, systolic
 from scalebook.machine.collectives import collective
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.search.arguments import one_number
-from scalebook.tables import Framework, accelerators, models, precisions
+from scalebook.tables import accelerators, models, precisions
 from scalebook.training import assumptions, host, parts, totals
 from scalebook.training.block_costs import block_formulas
 from scalebook.training.contention import bandwidth_formulas
@@ -299,7 +299,7 @@ class Training(Guided):
         return Planned(sheet, strategy, *blocks)
 
     def _asked(self, knowns, letters, defaults) -> tuple[Strategy, tuple, list[Formula], set[str]]:
-        """Return a call's strategy, the model's blocks, formulas for what is known, and that; take words from letters."""
+        """Return a call's strategy, blocks, formulas for what is known, and that; remove the options from `letters`."""
         for said in ("framework", "mtp_blocks"):  # already in the rows
             letters.pop(said, None)
         words = defaults | {k: letters.pop(k) for k in list(letters) if k in WORDS}
