@@ -11,6 +11,7 @@ import traitlets
 
 from scalebook.language import Sheet, show
 from scalebook.language.row import strays
+from scalebook.language.sheet import computed_at
 
 from .described import Described, brief
 from .scheme import shades_style
@@ -118,7 +119,7 @@ class Calculator(anywidget.AnyWidget):
 
     def _outside(self, lacking):
         """Return the unmet conditions of the first formula without a value."""
-        own = self.sheet.domain.get(lacking, ())
+        own = self.sheet.formulas[lacking].domain if lacking else ()
         letters = sorted({x for condition in own for x in condition.letters})
         if not own or any(math.isnan(self.values[x]) for x in letters):
             return ""
@@ -145,11 +146,12 @@ class Calculator(anywidget.AnyWidget):
 def _evaluate(sheet, letters):
     """Evaluate every letter of a sheet as the page does: a letter without a value does not stop the others."""
     inputs, steps, _, point, vector = sheet._plan(frozenset(letters))
-    outputs, values = [x[0] for x in steps], [letters[x] for x in inputs]
+    outputs, values = [x[0] for x in steps], {x: letters[x] for x in inputs}
     try:
-        if any(map(math.isnan, values)):  # Python's max loses a NaN, NumPy's and JavaScript's keep it
+        if any(map(math.isnan, values.values())):  # Python's max loses a NaN, NumPy's and JavaScript's keep it
             raise ValueError
-        return dict(zip(outputs, point()(*values), strict=True))
+        known = computed_at(point(), values)
+        return {x: known[x] for x in outputs}
     except (ArithmeticError, ValueError):
         with np.errstate(all="ignore"):
-            return dict(zip(outputs, map(float, vector()(*map(np.float64, values))), strict=True))
+            return dict(zip(outputs, map(float, vector()(*map(np.float64, values.values()))), strict=True))

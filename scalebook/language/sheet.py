@@ -179,12 +179,11 @@ class Sheet(Guided):
         return plan
 
     def _at_point(self, compiled, values, outputs):
-        filled, needed, names, function = compiled
-        known = values | {letter: values.get(x, x) for letter, x in filled.items()}
         try:
-            known |= zip(names, map(float, function(*[known[i] for i in needed])), strict=True)
+            known = computed_at(compiled, values)
         except (ArithmeticError, TypeError, ValueError):
-            for name in names:  # evaluate one at a time: some letter has no value, but others may
+            known = dict(values)
+            for name in outputs:  # evaluate one at a time: some letter has no value, but others may
                 f = self.formulas[name]
                 try:
                     known[name] = f._value({i: known[i] for i in f.inputs})
@@ -266,6 +265,14 @@ def _point(inputs: list[str], formulas: list[Formula]) -> tuple[dict, list[str],
         if not f.domain and (is_number or (f.rhs.is_Symbol and f.rhs.name in (*inputs, *filled))):
             filled[f.letter] = float(f.rhs) if is_number else filled.get(f.rhs.name, f.rhs.name)
     return filled, *_compiled(tuple(f for f in formulas if f.letter not in filled))
+
+
+def computed_at(compiled: tuple, values: dict[str, float]) -> dict[str, float]:
+    """Return the values of a plan's inputs and of all letters that it computes, from what `_point` returned."""
+    filled, needed, names, function = compiled
+    known = values | {letter: values.get(x, x) for letter, x in filled.items()}
+    known |= zip(names, map(float, function(*[known[i] for i in needed])), strict=True)
+    return known
 
 
 @lru_cache(256)
