@@ -347,8 +347,8 @@ class Training(Guided):
         more = [f for f in more if f.letter not in known or f in assumptions.MEASURED]
         own = tuple(sorted(known & {"first_blocks", "last_blocks", "stage_blocks"}))
         sheet = with_first(training_sheet(*blocks, strategy, *more), strategy.schedule, known)
-        _, rows, letters = self._called(sheet, knowns, letters)
-        return (strategy, *blocks, *more, own), sheet, gather(rows, letters)
+        _, rows, said = self._called(sheet, knowns, dict(letters))
+        return (strategy, *blocks, *more, own), sheet, gather(rows, letters | said)  # other options use others of them
 
     def _called(self, sheet, knowns, letters):
         known = {n for row in knowns if isinstance(row, Mapping) for n in row} | letters.keys()
