@@ -16,6 +16,7 @@ from scalebook.language.units import show
 
 __all__ = ["complete"]
 
+_NARROW = "peak_flops", "peak_fp8", "peak_fp4"
 _TAILS = (0.1, 0.5, 0.9)  # as in a measured cell, eight in ten devices lie between `low` and `high`
 
 
@@ -25,7 +26,12 @@ def _rules() -> dict[str, dict]:
 
 
 def complete(row: Row, everyone: Callable[[], list[Row]]) -> None:
-    """Add to a device the figures that its data sheet leaves out, marked as assumed, with `low` and `high`."""
+    """Add to a device the figures that its data sheet leaves out, marked as assumed, with `low` and `high`.
+
+    A processor that multiplies in 32 bits or more alone is compared with none of the table's accelerators.
+    """
+    if not any(x in row for x in _NARROW):
+        return
     for letter, rule in _rules().items():
         if letter not in row and ("of" not in rule or any(x in row for x in rule["of"])):
             # relatives of a device, and its core or its die, would count it twice
