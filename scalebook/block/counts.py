@@ -150,11 +150,12 @@ def _add(total: dict, number: float, run: dict, kept: dict, letters: dict, slide
         total["params"] += held
         total["active_params"] += held * letters["top_k"] / letters["experts"] if is_routed else held
     pairs = [x for x in kept["products"] if {"context", "picked", "entries"} & x and "index_heads" not in x]
-    width = share * sum(_product(x, letters) for x in kept["cached"]) / seq
+    widths = [(x, share * _product(x, letters) / seq) for x in kept["cached"]]
     state = sum(_product(x, letters) for x in kept["states"])
     state += sum(letters["linear_conv"] * _product(x, letters) / seq for x in kept["convolved"])
     total["flops"] += number * sum(2 * _product(x, letters) for x in run["products"])
-    total["kv_width"] += width
-    total["window_layers"] += width * slides
+    total["kv_width"] += sum(width for _, width in widths)
+    if slides:  # compressed entries are kept for the whole context
+        total["window_layers"] += sum(width for x, width in widths if "entries" not in x)
     total["attention_width"] += share * sum(_product(x, letters) for x in pairs) / seq**2
     total["linear_state"] += number * state
