@@ -50,7 +50,7 @@ def test_what_is_no_decoder_is_refused_in_a_sentence(name):
 
 
 def test_a_compressed_cache_grows_with_the_context():
-    """DeepSeek-V4 Pro: each layer keeps 128 whole tokens; an entry of 128 or 4 tokens has 512 values, an indexer's 128."""
+    """DeepSeek-V4 Pro: each layer keeps 128 tokens; an entry of 128 or of 4 tokens has 512 values, an indexer's 128."""
     row, context = models.read(ROWS["deepseek-ai/DeepSeek-V4-Pro"]["config"]), 2**20
     kept = 61 * 128 * 512 + 31 * context / 128 * 512 + 30 * context / 4 * (512 + 128)
     assert kv_cache(row, batch=1, context=context, kv_bits=8) == pytest.approx(kept)
