@@ -1,4 +1,4 @@
-"""A drawing of one attention head with numbers small enough to check by hand.
+"""Drawings of one attention head, with numbers small enough to check by hand, and of the blocks of a hybrid model.
 
 >>> round(result_of("big")[0], 2), round(sum(weights_of("big").values()), 2)
 (3.02, 1.0)
@@ -8,7 +8,7 @@ from math import exp, sqrt
 
 from scalebook.book.drawings.schematic import Scene
 
-__all__ = ["attention_weights"]
+__all__ = ["attention_weights", "blocks_of_pattern"]
 
 # Chosen by hand; a model learns the matrices that make such numbers of its tokens.
 WORDS = ("ball", "glove", "too", "big")
@@ -70,3 +70,35 @@ def attention_weights() -> Scene:
 
 def _pair(numbers):
     return " ".join(map(str, numbers))
+
+
+# How a letter of a pattern is drawn: kind, shade, and what the block keeps.
+BLOCKS = {
+    "*": ("memory", 0.9, "attention: keys and values of all tokens"),
+    "M": ("memory", 0.25, "Mamba-2: a state of one size"),
+    "E": ("arithmetic", 0.35, "experts: nothing"),
+}
+
+
+def blocks_of_pattern(pattern: str) -> Scene:
+    """Draw the blocks of a model in order, 13 in a row: M a Mamba-2 block, * attention, E a layer of experts.
+
+    >>> "2 of 7 are attention" in blocks_of_pattern("ME*EME*").description
+    True
+    """
+    scene = Scene(
+        "The blocks of a hybrid model, and what each keeps of a sequence",
+        "Read the squares like text: each is a block. Only a dark green block keeps something for every token, so only "
+        "these make the cache grow. A light green block updates a state, which stays as large as it is.",
+    )
+    rows = [pattern[x : x + 13] for x in range(0, len(pattern), 13)]
+    for y, row in enumerate(rows):
+        for x, letter in enumerate(row):
+            kind, shade, _ = BLOCKS[letter]
+            scene.tensor((4 + 25.5 * x, 6 + 26 * y), (shade,), kind, (23, 22), (letter,))
+    for y, (letter, (kind, shade, keeps)) in enumerate(BLOCKS.items()):
+        top = 16 + 26 * (len(rows) + y)
+        said = f"{pattern.count(letter)} of {len(pattern)} are {keeps}"
+        scene.tensor((4, top), (shade,), kind, (23, 22), (letter,), name=said)
+        scene.note((34, top + 15), f"{pattern.count(letter)} × {keeps}")
+    return scene
