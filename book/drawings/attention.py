@@ -74,9 +74,9 @@ def _pair(numbers):
 
 # How a letter of a pattern is drawn: kind, shade, and what the block keeps.
 BLOCKS = {
-    "*": ("memory", 0.9, "attention: keys and values of all tokens"),
-    "M": ("memory", 0.25, "Mamba-2: a state of one size"),
-    "E": ("arithmetic", 0.35, "experts: nothing"),
+    "*": ("memory", 0.9, "attention: keeps all keys and values"),
+    "M": ("memory", 0.25, "Mamba-2: keeps a state of one size"),
+    "E": ("arithmetic", 0.35, "experts: keep nothing"),
 }
 
 
