@@ -47,7 +47,7 @@ def test_an_array_names_the_rows_that_do_not_hold():
     knowns = dict(pp=8, forward_time=1, input_gradient_time=1, weight_gradient_time=1)
     sheet = Sheet("split", pipeline.bubble_zb_h1, pipeline.pipeline_idle)
     assert "in 2 of 4 rows" in sheet(microbatches=[8, 4, 7, 64], **knowns).missing["idle_fraction"]
-    [enough] = sheet.domain["bubble"]
+    [enough] = sheet.formulas["bubble"].domain
     assert list(enough.holds(knowns | {"microbatches": [8, 4, 7, 64]})) == [True, False, False, True]
 
 

@@ -846,12 +846,13 @@ def test_what_the_page_loads_is_small(planned):
     """Formulas and sheets of training and serving together, and with them all tables, sources and measured runs.
 
     Rows of frameworks and libraries, a source for every cell, are 3 kB of it; the differences of eager blocks 3 kB,
-    adapters, modules that run again and the bill of a run 9 kB, and memory with a first stage of its own size 3 kB.
+    adapters, modules that run again and the bill of a run 9 kB, memory with a first stage of its own size 3 kB, and the
+    rules that read 150 types of model 7 kB.
     """
     data = json.loads(planned)
     own = json.dumps({x: data[x] for x in ("formulas", "train", "serve", "rules", "letters")})
     assert len(gzip.compress(own.encode())) < 68_000
-    assert len(gzip.compress(planned.encode())) < 117_000
+    assert len(gzip.compress(planned.encode())) < 124_000
 
 
 def test_the_page_itself_is_small():
@@ -860,4 +861,4 @@ def test_the_page_itself_is_small():
     if not esbuild.exists():
         pytest.skip("no esbuild: npm ci --prefix book/js")
     small = lambda x: subprocess.run([esbuild, "--minify"], input=x, capture_output=True, text=True, check=True).stdout  # noqa: E731
-    assert len(gzip.compress(planner_script(small).encode())) < 176_000
+    assert len(gzip.compress(planner_script(small).encode())) < 184_000

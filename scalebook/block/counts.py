@@ -95,6 +95,7 @@ def _listing(row: Mapping, name: str, form: str) -> Block:
     return _part(f"{name}, {form}" if f"{name}, {form}" in _KNOWN else name)
 
 
+@checked
 def parts_of(row: Mapping) -> list[tuple[float, str, dict]]:
     """Return the parts of a model: how many there are, the name of each, and the letters that differ in it.
 

@@ -1,5 +1,7 @@
 """A whole training run: failures, slow and unequal devices, several sites, compression, costs, and its largest size."""
 
+from scalebook.language.renamed import renamed
+
 from . import checkpoints, compression, costs, local_sgd, stragglers, walls
 from .checkpoints import *
 from .compression import *
@@ -10,3 +12,5 @@ from .walls import *
 
 _ROOM = (checkpoints, compression, costs, local_sgd, stragglers, walls)
 __all__ = [name for module in _ROOM for name in module.__all__]
+
+__getattr__ = renamed(__name__)

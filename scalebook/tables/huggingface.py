@@ -4,6 +4,7 @@ Each `model_type` is a stanza of model_types.toml, whose head explains the rules
 which blocks have which parts. A missing field has the default of transformers 5.
 """
 
+import itertools
 import json
 import re
 import tomllib
@@ -20,6 +21,7 @@ __all__ = ["BLOCK_WORDS", "NOT_DECODERS", "TYPES", "from_config", "read_config"]
 
 MOST_BLOCKS = 100_000  # far more than any model has; blocks are visited one by one
 _EXPERT_LETTERS = ["experts", "top_k", "expert_ffn", "shared_experts", "shared_ffn"]
+_JSON = (str, int, float, list, tuple, Mapping, type(None))
 _OF_TEXT = ("quantization_config", "generation_config", "attn_config", "ffn_config", "compression_config")
 _WRAPPED = ("text_config", "llm_config", "language_config", "thinker_config", "decoder_config")
 _STATED = tomllib.loads((files(__package__) / "model_types.toml").read_text("utf-8"))
@@ -75,7 +77,7 @@ def read_config(config, name: str | None = None, like: str | None = None) -> tup
     letters = {"shared_experts": 0} | {x: _mean([own[x] for _, own in shapes if x in own]) for x in names}
     letters |= _counted(config, stanza, [x for x, _ in shapes]) | _scaled(config)
     if letters["moe_layers"] and letters.get("experts", 0) < letters.get("top_k", 1):
-        said = f"{letters.get('experts', 0)} experts of model_type {config['model_type']!r}"
+        said = f"{letters.get('experts', 0)} experts of model_type {quoted(config['model_type'])}"
         raise ValueError(f"{said} are fewer than a token visits")
     words = {"name": name or config["model_type"], "attention": _attention(letters)}
     words |= {x: stanza[x] for x in _WORDS if x in stanza and (x != "windows" or "window" in letters)}
@@ -110,6 +112,11 @@ def _load(config) -> Mapping:
 
 def _language_model(config: Mapping) -> tuple[dict, str]:
     """Return the configuration of the language model, which may be nested, and what is left out of the whole."""
+    objects = [x for x in (config, *map(config.get, _WRAPPED)) if isinstance(x, Mapping)]
+    for field, value in itertools.chain.from_iterable(x.items() for x in objects):
+        if not isinstance(field, str) or not isinstance(value, _JSON):
+            said = f"holds {quoted(field)}: {quoted(value)}"
+            raise TypeError(f"a configuration {said}, but JSON has text, numbers, lists, objects, true, false and null")
     outer, inner = config.get("model_type"), next((x for x in _WRAPPED if typed(config, x, dict, {})), None)
     if inner is None or (isinstance(outer, str) and outer in NOT_DECODERS):
         nested, inner = {}, ""
@@ -117,7 +124,8 @@ def _language_model(config: Mapping) -> tuple[dict, str]:
         nested = config[inner]
     left = [x for x, y in config.items() if x.endswith("_config") and isinstance(y, dict) and x.count("_") == 1]
     left = [x for x in left if x not in (inner, *_OF_TEXT)]
-    said = f"only the text part of this {brief(str(outer))} is read, without its {', '.join(left)}" if left else ""
+    whole = brief(outer) if isinstance(outer, str) else "model"
+    said = f"only the text part of this {whole} is read, without its {', '.join(left)}" if left else ""
     config = {**config, **nested, "model_type": nested.get("model_type", outer)}
     if inner == "thinker_config":
         return _language_model(nested)[0], said
@@ -128,7 +136,7 @@ def _stanza(config: Mapping, like: str | None) -> tuple[dict, str]:
     """Return the rules for a configuration, and what is assumed if its type is not known."""
     kind = config.get("model_type") if like is None else like
     if not isinstance(kind, str):
-        raise ValueError(f"a configuration needs the field 'model_type'; known are: {', '.join(sorted(TYPES))}")
+        raise ValueError(f"a configuration needs the field 'model_type', such as 'llama'; {len(TYPES)} are known")
     if kind in TYPES:
         return TYPES[kind], f"without {TYPES[kind]['without']}" if "without" in TYPES[kind] else ""
     if like is not None:
@@ -187,11 +195,12 @@ def _letters(config, stanza) -> dict:
                 letters[letter] = int(value) if value % 1 == 0 else value
     heads, kv_heads = letters.get("heads", 1), letters.get("kv_heads", 1)
     if heads % kv_heads:
-        said = f"the {kv_heads} key-value heads of model_type {config['model_type']!r}"
+        said = f"the {kv_heads} key-value heads of model_type {quoted(config['model_type'])}"
         raise ValueError(f"{said} do not divide its {heads} heads")
     for field, letter in stanza.get("same", {}).items():
-        if config.get(field, letters[letter]) != letters[letter]:
-            said = f"{config['model_type']!r} configuration whose {field} is not {stanza[letter]}"
+        value = config.get(field, letters[letter])
+        if not isinstance(value, int) or value != letters[letter]:
+            said = f"{quoted(config['model_type'])} configuration whose {field} is not {stanza[letter]}"
             raise ValueError(f"a {said} has no letters here")
     if "kv_rank" in letters:  # an unknown type may state both
         letters = {x: y for x, y in letters.items() if x not in ("kv_heads", "head_dim")}

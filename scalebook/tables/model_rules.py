@@ -44,7 +44,7 @@ def value_of(rule, config, letters, letter, needed=False):
             return value
     if needed:
         fields = [x for words in _alternatives(rule) for x in words if x[0].isalpha() and not x.endswith("?")]
-        raise ValueError(f"a configuration of model_type {config['model_type']!r} needs the field {fields[0]!r}")
+        raise ValueError(f"a configuration of model_type {quoted(config['model_type'])} needs the field {fields[0]!r}")
     return None
 
 
@@ -102,9 +102,8 @@ def _called(field, value, wanted, place) -> bool:
     known = str(value) in place["known"] or any(str(value) in x.split(",") for y, x in place["named"] if y == field)
     if isinstance(value, (list, dict)) or not known:
         other = {"sparse": "'dense'", "1": 0}.get(wanted[0], "'full_attention'")
-        said = (
-            f"{field!r} of model_type {place['whole']['model_type']!r} must call each of its {place['layers']} blocks"
-        )
+        kind, blocks = quoted(place["whole"]["model_type"]), place["layers"]
+        said = f"{field!r} of model_type {kind} must call each of its {blocks} blocks"
         raise ValueError(
             f"{said} {int(wanted[0]) if other == 0 else repr(wanted[0])} or {other}; it has {quoted(value)}"
         )
@@ -122,11 +121,11 @@ def _term(word, config, letters, least, words):
         return len(listed) if isinstance(listed, (list, str)) and listed else None
     field, _, default = word.lstrip("~").partition(":")
     value = _field(config, field)
-    if value is None or ("is" in words and value == []):
+    if value is None or ("is" in words and isinstance(value, list) and not value):
         return int(default) if default else None
     if "is" in words:
         return value
-    where = f"{field!r} of model_type {config['model_type']!r}"
+    where = f"{field!r} of model_type {quoted(config['model_type'])}"
     number, least = ((int, float), 0) if word[0] == "~" else (int, least)
     if isinstance(value, bool) or not isinstance(value, number) or not value >= least:
         raise ValueError(f"{where} must be a whole number, {least} or more; it is {quoted(value)}")

@@ -348,7 +348,7 @@ class Training(Guided):
         own = tuple(sorted(known & {"first_blocks", "last_blocks", "stage_blocks"}))
         sheet = with_first(training_sheet(*blocks, strategy, *more), strategy.schedule, known)
         _, rows, said = self._called(sheet, knowns, dict(letters))
-        return (strategy, *blocks, *more, own), sheet, gather(rows, letters | said)  # other options use others of them
+        return (strategy, *blocks, *more, own), sheet, gather(rows, letters | said)  # for all options
 
     def _called(self, sheet, knowns, letters):
         known = {n for row in knowns if isinstance(row, Mapping) for n in row} | letters.keys()
@@ -361,7 +361,7 @@ class Training(Guided):
         if _product_bits(device) < 5 and "quantized_bits" in used:  # including shared scales
             letters.setdefault("quantized_bits", 4)
         usual = {n: x for n, x in default_letters_at(_product_bits(device)).items() if n not in known}
-        if "dp" in sheet.inputs and "dp" not in known:  # neither dp nor devices was given
+        if "dp" in sheet.inputs and "dp" not in known:  # neither was given
             usual["dp"] = Cell(1.0, "usual")
         letters = {n: v for n, v in letters.items() if n in used or not (n in OFFLOADS or _is_usual(n, v))}
         return sheet, (*knowns, Row("usual", usual)), letters
