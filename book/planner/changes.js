@@ -2,9 +2,11 @@
 // need no other hardware first.  What is tried are that module's lists.  Only what keeps to the plan's own limits is among
 // them: memory with its margin, and the targets of a service.
 
+// Tokens a second of each device, by which changes are compared.
+const rateOf = ({ values }) => (values.train_rate === undefined ? values.device_rate : values.train_rate / values.devices);
+
 function planChanges(cases, { beyond }) {
   const { data } = cases.engine, tried = data.changes, permutations = (all) => all.flatMap((x) => all.filter((y) => y !== x).map((y) => [x, y]));
-  const rate = ({ values }) => (values.train_rate === undefined ? values.device_rate : values.train_rate / values.devices);
 
   // Letters: batch, overlap, layout.  Of a layout of training the copies follow from the devices.
   function* numbers({ job, letters: given }, { values }) {
@@ -46,7 +48,7 @@ function planChanges(cases, { beyond }) {
     for (const change of candidates) {
       yield { list: found };
       try { // a change may not go with this plan
-        const [own, layout] = changed(plan, chosen, change), there = cases.of(plan.job).answer(own, layout), gain = rate(there) / rate(here) - 1;
+        const [own, layout] = changed(plan, chosen, change), there = cases.of(plan.job).answer(own, layout), gain = rateOf(there) / rateOf(here) - 1;
         const { step_time: step, tpot, memory } = there.values;
         if (!there.why && Number.isFinite(gain) && !beyond(own, there)) found.push({ ...change, gain, isFree, time: step ?? tpot, memory });
       } catch { continue; }

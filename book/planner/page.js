@@ -206,7 +206,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     binds.paint(helped);
     const letter = "hbm_capacity", letters = { [letter]: 2 * answer.values[letter] }, own = states.plan(state, { letters }), more = await worker.ask("search", { plan: own }).then(only);
     if (!more.best.length || helped.list.some((x) => x.twice === letter)) return;
-    const rate = ({ values }) => (values.train_rate ?? values.device_rate) / (values.train_rate ? values.devices : 1), there = solve(own, more.best[0]), gain = rate(there) / rate(answer) - 1;
+    const there = solve(own, more.best[0]), gain = rateOf(there) / rateOf(answer) - 1;
     if (gain > data.changes.least) helped.list.push({ letters, twice: letter, isSearched: true, isFree: false, gain, time: there.values.step_time ?? there.values.tpot });
     binds.paint(helped);
   }

@@ -15,7 +15,7 @@ compute_time = flops/peak_flops = (1 TFLOP)/(1 PFLOP/s) = 1 ms  [williams2009]
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, cached_property, partial
 from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
@@ -264,7 +264,10 @@ def _point(inputs: list[str], formulas: list[Formula]) -> tuple[dict, list[str],
         is_number = f.rhs.is_Number and abs(f.rhs) < sys.float_info.max
         if not f.domain and (is_number or (f.rhs.is_Symbol and f.rhs.name in (*inputs, *filled))):
             filled[f.letter] = float(f.rhs) if is_number else filled.get(f.rhs.name, f.rhs.name)
-    return filled, *_compiled(tuple(f for f in formulas if f.letter not in filled))
+    others = [f for f in formulas if f.letter not in filled]
+    names = [f.letter for f in others]
+    needed = sorted({i for f in others for i in f.inputs}.difference(names))
+    return filled, needed, names, code.point(needed, [(f.letter, f.guarded) for f in others], names)
 
 
 def computed_at(compiled: tuple, values: dict[str, float]) -> dict[str, float]:
@@ -273,13 +276,6 @@ def computed_at(compiled: tuple, values: dict[str, float]) -> dict[str, float]:
     known = values | {letter: values.get(x, x) for letter, x in filled.items()}
     known |= zip(names, map(float, function(*[known[i] for i in needed])), strict=True)
     return known
-
-
-@lru_cache(256)
-def _compiled(formulas: tuple[Formula, ...]) -> tuple[list[str], list[str], Callable]:
-    names = [f.letter for f in formulas]
-    needed = sorted({i for f in formulas for i in f.inputs}.difference(names))
-    return needed, names, code.point(needed, [(f.letter, f.guarded) for f in formulas], names)
 
 
 def _meant(letters):

@@ -110,13 +110,10 @@ class Numeric(Formula):
             raise ValueError(f"{formula.name} does not depend on {unknown}; {nearest(unknown, formula.inputs)}")
         high = 1 if NOTATION[unknown].sign == "share" else 1e36
         self.formula, between = formula, (1e-12, high) if between is None else between
-        if (
-            not isinstance(between, list | tuple)
-            or len(between) != 2
-            or any(np.ndim(quantity(unknown, x)) for x in between)
-        ):
+        is_pair = isinstance(between, list | tuple) and len(between) == 2
+        self.between = tuple(quantity(unknown, x) for x in between) if is_pair else ()
+        if not is_pair or any(map(np.ndim, self.between)):
             raise TypeError(f"between is two numbers, (low, high), not {quoted(between)}")
-        self.between = tuple(quantity(unknown, x) for x in between)
         if any(isinstance(x, sympy.Basic) for x in self.between) or not 0 < self.between[0] < self.between[1]:
             raise ValueError(f"between is (low, high) with 0 < low < high, not {quoted(between)}")
 

@@ -117,7 +117,7 @@ class PlannedSheet(NamedTuple):
         return [x.problem for x in self.cases]
 
 
-def _kinds(problem: Problem, combinations: list[tuple[int, dict]]) -> list[tuple[list[Case], FormulaSheet | None]]:
+def _grouped(problem: Problem, combinations: list[tuple[int, dict]]) -> list[tuple[list[Case], FormulaSheet | None]]:
     """Group the cases that have the same formulas, and return each group with its sheet; None for a case alone."""
     found: dict[tuple, tuple[list[Case], FormulaSheet | None]] = {}
     for i, x in enumerate(problem.each):
@@ -133,7 +133,7 @@ def _kinds(problem: Problem, combinations: list[tuple[int, dict]]) -> list[tuple
                 kind, _, cells = x.sheet.kind(x.knowns, told)
                 known[free] = kind, {n: c.value for n, c in cells.items()}
             kind, cells = known[free]
-            if (judged, kind) not in found:
+            if (judged, kind) not in found:  # `known` may hold the sheet of other words that rules judge
                 found[judged, kind] = [], x.sheet.kind(x.knowns, told)[1]
             found[judged, kind][0].append(Case(i, place, cells))
     return list(found.values())
@@ -153,7 +153,7 @@ class Planned:
         self.sheets, self.lacking, self._words, self._cells = [], {}, dict(combinations), {}
         for bound in (x.bound for x in problem.limits if not isinstance(x.bound, str)):
             self.plan.constant(bound)  # now, because the plan cannot change during evaluation
-        for cases, sheet in _kinds(problem, combinations):
+        for cases, sheet in _grouped(problem, combinations):
             self._kind(cases, sheet)
         seen: set[int] = set()
         for sheet in reversed(self.sheets):

@@ -86,7 +86,7 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
 @cache
 @uncollected()
 def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_tiled: bool) -> list[Formula]:
-    """Return a sheet's formulas without those that follow from what is known of the device and of the framework."""
+    """Return a step's formulas except those that depend on the device or on the framework."""
     schedule, sharding = strategy.schedule, strategy.sharding
     x = symbol
     sent = x("batch") * x("seq") * x("hidden") / (x("tp") * x("cp")) * x("activation_bits") / 8
