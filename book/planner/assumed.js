@@ -35,7 +35,7 @@ function planAssumed(cases) {
         try { // another value may not go with this layout
           const there = thing.answer({ ...plan, letters: { ...plan.letters, ...Object.fromEntries(names.map((n) => [n, x])) } }, chosen);
           if (!there.why && there.values[letter] !== undefined) tried.push({ value: x, answer: there.values[letter] });
-        } catch { continue; }
+        } catch (error) { if (error.constructor !== Error) throw error; } // a mistake of the page is not a refusal
       }
       const moved = Math.max(0, ...tried.map((x) => Math.abs(x.answer / now - 1)));
       if (moved > data.assumed.least) found.push({ letter: names[0], value, source: source(plan, answer, names[0]), ends: tried, moved });

@@ -3,7 +3,9 @@
 // them: memory with its margin, and the targets of a service.
 
 // Tokens a second of each device, by which changes are compared.
-const rateOf = ({ values }) => (values.train_rate === undefined ? values.device_rate : values.train_rate / values.devices);
+function rateOf({ values }) {
+  return values.train_rate === undefined ? values.device_rate : values.train_rate / values.devices;
+}
 
 function planChanges(cases, { beyond }) {
   const { data } = cases.engine, tried = data.changes, permutations = (all) => all.flatMap((x) => all.filter((y) => y !== x).map((y) => [x, y]));
@@ -51,7 +53,7 @@ function planChanges(cases, { beyond }) {
         const [own, layout] = changed(plan, chosen, change), there = cases.of(plan.job).answer(own, layout), gain = rateOf(there) / rateOf(here) - 1;
         const { step_time: step, tpot, memory } = there.values;
         if (!there.why && Number.isFinite(gain) && !beyond(own, there)) found.push({ ...change, gain, isFree, time: step ?? tpot, memory });
-      } catch { continue; }
+      } catch (error) { if (error.constructor !== Error) throw error; } // a mistake of the page is not a refusal
     }
     return found;
   }

@@ -1,7 +1,7 @@
 // The planner's page: a sentence that is the form, and below it the answer.
 
 function planPage(root, data, text, { base, linked, state: given, typeset = (node) => globalThis.scalebook?.typeset?.(node) }) {
-  const worker = planWorker([planEngine, planCases, planPools, planSearch, planLikely, planAssumed, planChanges, planMarket, planTasks], data, text);
+  const worker = planWorker([planEngine, planCases, planPools, planSearch, planLikely, planAssumed, rateOf, planChanges, planMarket, planTasks], data, text);
   const engine = planEngine(data), cases = planCases(engine), words = planWords(engine), rows = planRows(engine, words), draw = planDraw(words);
   const { likely } = planLikely(engine, { spreadOf, cases }), states = planState({ engine, cases, words, rows }), view = planAnswer({ engine, cases, words, draw, base, likely, typeset }), searching = planSearch(cases);
   const { h, show, unit, meaning, brief } = words;
