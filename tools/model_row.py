@@ -8,7 +8,6 @@ the shape: put the published number and its source in their place, with the shap
 
 import gzip
 import json
-import re
 import sys
 from pathlib import Path
 
@@ -17,22 +16,19 @@ from scalebook.tables import models
 KEPT = Path(__file__).parent.parent / "tests/configurations.jsonl.gz"
 WORDS = ("attention", "norm", "windows", "family", "blocks")
 COMPUTED = ("params", "active_params", "kv_width", "attention_width", "linear_state")
+COUNTED = (*COMPUTED, "window_layers")  # where blocks differ
 
 
 def stanza(key: str, name: str, repository: str, config) -> str:
-    """Return the text of a stanza: the letters that the configuration states, and the parameters of the shape.
-
-    A letter that differs between the blocks stands in the word `blocks` alone.
-    """
+    """Return the text of a stanza: the letters that the configuration states, and the parameters of the shape."""
     row = models.read(config, name=name)
-    apart = {*COMPUTED, *re.findall(r"(\w+)=", row.words.get("blocks", ""))} - {"window"}
     lines = [f"[{key}]", f'name = "{name}"', f'source = "huggingface-configs {repository}"']
     lines += [f'{word} = "{row.words[word]}"' for word in WORDS if word in row.words]
-    for letter, cell in row.cells.items():
-        if cell.formula is None and cell.note == "" and letter not in apart:
-            lines.append(f"{letter} = {int(cell.value)}")
+    computed = COUNTED if "blocks" in row.words else COMPUTED
+    stated = (x for x, cell in row.cells.items() if cell.formula is None and x not in computed and not cell.note)
+    lines += [f"{x} = {int(row[x])}" for x in stated]
     for letter in COMPUTED[:2]:
-        lines.append(f'{letter} = {{value = {row[letter]:.4g}, note = "derived from the shape"}}')
+        lines.append(f'{letter} = {{value = {row[letter]:#.5g}, note = "derived from the shape"}}')
     return "\n".join(lines)
 
 

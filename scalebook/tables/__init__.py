@@ -128,8 +128,8 @@ def _model(key, cells, words, said=""):
     """
     is_counted = "blocks" in words
     if is_counted or "params" not in cells:
-        for letter, cell in _computed(Row(words.get("name", key), cells, words), said).items():
-            cells.setdefault(letter, cell)
+        stated = {x: cells[x] for x in ("params", "active_params") if x in cells}
+        cells |= _computed(Row(words.get("name", key), cells, words), said) | stated
     layers, limit = cells["layers"], cells.get("max_context")
     if "window_layers" not in cells:
         none = "no sliding window is published"
