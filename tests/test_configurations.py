@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from scalebook.block import counts
+from scalebook.block import counts, reaching
 from scalebook.language import NOTATION
-from scalebook.memory import kv_cache
+from scalebook.memory import context_costs, kv_cache
 from scalebook.tables import models
 from scalebook.tables.huggingface import NOT_DECODERS, TYPES, read_config
 
@@ -138,3 +138,26 @@ def test_a_stanza_has_letters_conditions_and_words_alone():
     keys = {"norm", "family", "windows", "slides", "linear", "attends", "feeds", "routes", "attention", "state", "feed"}
     keys |= {"routed", "also", "once", "without", "same"}
     assert {x for kind in TYPES.values() for x in kind} - set(NOTATION) <= keys
+
+
+@pytest.mark.parametrize("key", [*STATED, "llama3_8b", "deepseek_v3_2", "gpt_oss_120b", "qwen3_5_397b"])
+def test_what_a_token_costs_at_a_context(key):
+    """Its FLOPs are those of a pass over one token, its memory the cache and the states; it reads no more than that."""
+    row, million = models[key], dict(context=2**20, kv_bits=16)
+    costs = context_costs(reaching(row), million)
+    first = context_costs(reaching(row), context=1, kv_bits=16).token_flops
+    assert first == pytest.approx(counts(row)["flops"], rel=0.015)  # used parameters are rounded
+    state = 4 * row.get("linear_state", 0)
+    kept = kv_cache(row, batch=1, **million) + state
+    assert costs.context_memory == pytest.approx(kept) and costs.context_reads <= kept + state + 1
+
+
+def test_a_million_tokens_cost_what_their_publishers_say():
+    """DeepSeek-V4 against V3.2: 27 % of the FLOPs of a token and 10 % of the cache; GLM-5.2 against GLM-5: a 2.9th."""
+    pro, old, glm, shared = (
+        context_costs(reaching(models[x]), context=2**20, kv_bits=16)
+        for x in ("deepseek_v4_pro", "deepseek_v3_2", "glm_5", "glm_5_2")
+    )
+    assert pro.token_flops / old.token_flops == pytest.approx(0.27, abs=0.015)
+    assert pro.context_memory / old.context_memory == pytest.approx(0.10, abs=0.015)
+    assert glm.token_flops / shared.token_flops == pytest.approx(2.9, rel=0.06)

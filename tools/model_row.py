@@ -34,8 +34,8 @@ def stanza(key: str, name: str, repository: str, config) -> str:
 
 def main(key: str, name: str, repository: str, config: str) -> None:
     if not Path(config).exists():
-        kept = map(json.loads, gzip.open(KEPT, "rt", encoding="utf-8"))
-        config = next(x["config"] for x in kept if x["name"] == config)
+        with gzip.open(KEPT, "rt", encoding="utf-8") as lines:
+            config = next(x["config"] for x in map(json.loads, lines) if x["name"] == config)
     print(stanza(key, name, repository, config))
 
 

@@ -92,7 +92,8 @@ def planner_data() -> dict:
     served = {
         k: x for k, x in engines.items() if len(x.kin) == 1 and "chunk_tokens" in x
     }  # no releases, none of one user
-    tables_of = dict(models=listed_models(), devices=usual, engines=served, frameworks=frameworks, libraries=of_training)
+    tables_of = dict(models=listed_models(), devices=usual, engines=served, frameworks=frameworks)
+    tables_of["libraries"] = of_training
     said |= {name: _rows(table, notes, used) for name, table in tables_of.items()} | dict(notes=list(notes))
     said["configs"] = configurations()
     formats = {}
