@@ -26,7 +26,7 @@ CHOSEN = {
     "memory-of-a-sharded-model": "FSDP trains no model of any size",
     "mixed-precision-accumulation-recomputation": "Below a third of the time in products",
     "data-parallelism": "a batch has a wall",
-    "tensor-parallelism": "Eight ways of an H100",
+    "tensor-parallelism": "So width allows more devices",
     "pipeline-parallelism": "16 stages need 300 micro-batches",
     "mixture-of-experts": "A batch of 64 sequences visits",
     "adaptive-parallelism": "Changing one thing at a time",
