@@ -29,7 +29,7 @@ CHOSEN = {
     "fully-sharded-data-parallelism": "FSDP gathers its weights twice",
     "interconnects-and-memory-tiers": "A group with one device in each node",
     "operating-a-cluster": "Llama 3.1 405B stopped",
-    "tensor-parallelism": "So width allows more devices",
+    "tensor-parallelism": "at a width of 8,192, eight H100s",
     "pipeline-parallelism": "16 stages need 300 micro-batches",
     "mixture-of-experts": "A batch of 64 sequences visits",
     "adaptive-parallelism": "Changing one thing at a time",
