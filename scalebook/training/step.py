@@ -21,12 +21,11 @@ from scalebook.language.building import uncollected
 from scalebook.language.guide import Guided
 from scalebook.language.notation import nearest, quoted
 from scalebook.language.renamed import renamed
-from scalebook.language.row import Call, Cell, gather, quantity
+from scalebook.language.row import Call, Cell, gather, one_number, quantity
 from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels, systolic
 from scalebook.machine.collectives import collective
 from scalebook.pipeline.schedules import SCHEDULES
-from scalebook.search.arguments import one_number
 from scalebook.tables import accelerators, models, precisions
 from scalebook.training import assumptions, host, parts, totals
 from scalebook.training.block_costs import block_formulas
