@@ -18,7 +18,7 @@ from scalebook.book.planner import planner, planner_script, planner_style
 from scalebook.book.planner import widget as made
 from scalebook.book.planner.sheets import kind_of
 
-from scalebook.answers import assumed, bill
+from scalebook.answers import assumed, bill, nearest_fit
 from scalebook.flags import SERVERS, server_flags, write
 from scalebook.inference import serve
 from scalebook.inference.rules import BEYOND
@@ -754,6 +754,26 @@ def test_the_keyboard_alone_plans_a_service(chromium, folder):
         ready()
         assert focused(page) == "users" and "%22users%22%3A200" in page.url
         assert page.errors == []
+
+
+def test_what_does_not_fit_is_copied_with_the_change_that_does(chromium, folder):
+    """The page shows it, JSON says it, and Python finds the same."""
+    with open_page(chromium) as page:
+        asked = dict(model="llama3_70b", devices=8, global_batch=64)
+        page.goto(f"{folder}#plan={quote(json.dumps(planner(**asked, framework='megatron').plan))}")
+        shown = page.locator(".pl-binds b button")
+        shown.wait_for()
+        page.get_by_role("button", name="JSON").click()
+        found = json.loads(page.locator("dialog[open] pre").inner_text())
+        jsonschema.validate(found, SCHEMA)
+        page.keyboard.press("Escape")
+        page.get_by_role("button", name="Python").click()
+        names = {}
+        exec(page.locator("dialog[open] pre").inner_text(), names)
+        own, said = nearest_fit(names["row"]), found["answer"]
+        assert not said["fits"] and said["letter"] == "step_time" and found["letters"]["step_time"]["low"]
+        assert said["nearest"]["said"] == shown.inner_text()
+        assert near(said["nearest"]["gain"], own.gain) and near(said["nearest"]["memory"], own.run.memory)
 
 
 def test_a_change_is_taken_by_a_key_and_stages_have_their_own_blocks(chromium, folder):
