@@ -23,6 +23,7 @@ from scalebook.flags import SERVERS, server_flags, write
 from scalebook.inference import serve
 from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import reason as serving_reason
+from scalebook.language.interval import range_of
 from scalebook.search import search
 from scalebook.tables import accelerators, frameworks, models, precisions
 from scalebook.training import training_step
@@ -165,15 +166,19 @@ def test_ranges_are_the_intervals_of_the_package(page, job, model, device, preci
         letters = ("step_time", "mfu", "memory")
         row = training_step(*rows, **state["letters"], **{x: y for x, y in layout.items() if x != "dp"}, **words)
     else:
-        words, letters = {}, ("ttft", "tpot", "device_rate")
+        words, letters = {}, ("ttft", "tpot", "device_rate", "max_users")
         asked = {x: y for x, y in state["letters"].items() if x != "devices"}
         layout_ = {x: y for x, y in layout.items() if x != "ep" or models[model].experts}
-        row = serve(*rows, **asked, **layout_, engine=state["engine"])
+        row = serve(*rows, **asked, **layout_)
     found = page("ranges", [state, dict(letters=layout, words=words), letters])
     for letter in letters:
-        own = row.interval(letter)
-        assert own.low < own.typical < own.high, letter
-        assert near(found[letter][0], own.low) and near(found[letter][1], own.high), letter
+        low, high = range_of(row, letter)
+        assert low < row[letter] < high or letter == "max_users", letter
+        assert near(found[letter][0], low) and near(found[letter][1], high), letter
+    if job == "serve":
+        found = page("ranges", [state | dict(engine="vllm"), dict(letters=layout, words=words), ["ttft"]])
+        low, high = range_of(serve(*rows, **asked, **layout_, engine="vllm"), "ttft")
+        assert near(found["ttft"][0], low) and near(found["ttft"][1], high)
 
 
 # Choices with names, days and dollars, and what is assumed

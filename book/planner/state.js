@@ -140,7 +140,7 @@ function planState({ engine, cases, words, rows }) {
       const { sheet: own } = cases.training.answer(plan(state), chosen), names = Object.keys(cases.used(own, letters));
       for (const n of Object.keys(letters)) if (n === "memory_margin" || priced.includes(n) || (cases.overlaps.includes(n) && !names.includes(n))) delete letters[n];
     }
-    if (state.job === "serve") { delete letters.devices; if (!(own.letters.experts > 0)) delete letters.ep; args.push(`engine=${py(state.engine)}`); }
+    if (state.job === "serve") { delete letters.devices; if (!(own.letters.experts > 0)) delete letters.ep; if (state.engine !== data.usual.engine) args.push(`engine=${py(state.engine)}`); }
     if (state.job !== "train" || !cases.leavesSequence(state)) delete letters.sequence_parallel;
     args.push(...Object.entries(letters).map(([n, x]) => `${n}=${py(x)}`));
     const said = state.job === "train" ? ["step_time", "mfu", "memory"] : ["ttft", "tpot", "device_rate"];
