@@ -27,6 +27,8 @@ _KNOWN = {**LISTINGS["attention"], **LISTINGS["feed_forward"], **LISTINGS["once"
 _LETTER = r"[a-z_]+=\d+(?:\.\d+)?"
 _PART = re.compile(rf"(\d+) ([^()]+?)(?: \(((?:{_LETTER}(?: {_LETTER})*)?)\))?")
 _TOTALS = ("params", "active_params", "flops", "kv_width", "window_layers", "attention_width", "linear_state")
+# Letters that say which blocks there are
+_KINDS = ("linear_layers", "experts", "moe_layers", "gating", "index_heads", "output_gate", "shared_experts")
 _SPLIT = next(i for i, op in enumerate(GPT.ops) if op.name == "x2") + 1  # behind GPT's attention
 
 
@@ -58,7 +60,7 @@ def _product(indices, letters) -> float:
     return prod(letters[x] if x in letters else _length(x)(letters) for x in indices)
 
 
-def plain_attention_of(row) -> str:
+def plain_of(row) -> str:
     """Return the name of a model's attention without an indexer and gates."""
     return ("latent" if row["q_rank"] else "latent, plain queries") if "kv_rank" in row else "grouped"
 
@@ -66,7 +68,7 @@ def plain_attention_of(row) -> str:
 def attention_of(row) -> str:
     """Return the name of a model's attention that keeps a cache, with its indexer or output gate."""
     kind = "latent, indexed" if row.get("index_heads") else "grouped, gated" if row.get("output_gate") else ""
-    return kind or plain_attention_of(row)
+    return kind or plain_of(row)
 
 
 def feed_forward_of(row, is_routed: bool) -> str:
@@ -100,13 +102,13 @@ def _listing(row: Mapping, name: str, form: str) -> Block:
 
 
 def known_of(row: Row, *names: str) -> dict[str, float]:
-    """Return letters of one model. Raises LookupError for those that it lacks, TypeError for one with several values.
+    """Return letters of one model, and those that say which blocks it has.
 
-    A name that ends in "?" may be lacking.
+    A name that ends in "?" may be lacking. Raises LookupError for others, and TypeError for one with several values.
     """
     if lacking := sorted(x for x in names if x[-1] != "?" and x not in row):
         raise LookupError(f"the row lacks {', '.join(lacking)}")
-    return {x: one_number(x, row[x]) for x in (x.rstrip("?") for x in names) if x in row}
+    return {x: one_number(x, row[x]) for x in (*(x.rstrip("?") for x in names), *_KINDS) if x in row}
 
 
 @checked
@@ -117,6 +119,7 @@ def parts_of(row: Mapping) -> list[tuple[float, str, dict]]:
     >>> parts_of(models.qwen3_5_397b)
     [(15.0, 'attention', {}), (45.0, 'linear', {}), (0.0, 'feed', {}), (60.0, 'experts', {})]
     """
+    known_of(row)
     if said := getattr(row, "words", row).get("blocks"):
         found = [_PART.fullmatch(x) for x in said.split(" + ")]
         if not all(found):
@@ -124,7 +127,7 @@ def parts_of(row: Mapping) -> list[tuple[float, str, dict]]:
         found = [x.groups() for x in found]
         own = [{y.split("=")[0]: float(y.split("=")[1]) for y in (x or "").split()} for *_, x in found]
         return [(float(number), name, x) for (number, name, _), x in zip(found, own, strict=True)]
-    known = known_of(row, "layers", "linear_layers?", "experts?", "moe_layers?")
+    known = known_of(row, "layers")
     layers, linear = known["layers"], known.get("linear_layers", 0)
     routed = known.get("experts", 0) and known.get("moe_layers", 0)
     numbers = dict(attention=layers - linear, linear=linear, feed=layers - routed, experts=routed)

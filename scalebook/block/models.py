@@ -6,16 +6,7 @@ from functools import cache
 
 from sympy import Expr
 
-from scalebook.block.counts import (
-    GPT,
-    LISTINGS,
-    attention_of,
-    counts,
-    feed_forward_of,
-    is_gpt,
-    known_of,
-    plain_attention_of,
-)
+from scalebook.block.counts import GPT, LISTINGS, attention_of, counts, feed_forward_of, is_gpt, known_of, plain_of
 from scalebook.block.listing import Block, parse
 from scalebook.block.operations import base
 from scalebook.language.arguments import checked
@@ -113,11 +104,11 @@ def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
     True
     """
     _refuse_parts(row)
-    if known_of(row, "linear_layers?").get("linear_layers"):
+    if known_of(row).get("linear_layers"):
         name = getattr(row, "name", "a model")
         why = "linear attention in some blocks, whose training has no listing"
         raise ValueError(f"{name} has {why}; take another model")
-    return _listed(row, plain_attention_of(row))
+    return _listed(row, plain_of(row))
 
 
 @checked
@@ -132,7 +123,7 @@ def served_blocks(row: Mapping) -> tuple[Block | Hybrid | None, Block | Hybrid |
     """
     _refuse_parts(row)
     full = _listed(row, attention_of(row))
-    if not known_of(row, "linear_layers?").get("linear_layers"):
+    if not known_of(row).get("linear_layers"):
         return full
     both = zip(full, _listed(row, "linear"), strict=True)
     return tuple(Hybrid(some, linear) if some else None for some, linear in both)
@@ -145,7 +136,7 @@ def _refuse_parts(row):
 
 
 def _listed(row, attention: str):
-    known = known_of(row, "layers", "gating", "experts?", "moe_layers?")
+    known = known_of(row, "layers", "gating")
     routed = known.get("experts", 0) and known.get("moe_layers", 0)
     moe = block(attention, feed_forward_of(row, True)) if routed else None
     if routed == known["layers"]:

@@ -18,6 +18,7 @@ from scalebook.language.row import one_number
 __all__ = ["simulate_serving"]
 
 MOST_STEPS = 2_000_000  # about ten seconds of computing
+LATEST = 1e290  # seconds; sums of later times are more than a float holds
 MEANINGS = {
     "prompt": "tokens of a prompt", "output": "tokens of an answer", "users": "users who each wait for an answer",
     "requests": "requests sent in all", "chunk": "prompt tokens that a step reads at most", "seed": "the draws' number",
@@ -106,8 +107,9 @@ def _run(arrivals, unread, outputs, sizes, step, chunk, most, room):
         if not is_number(seconds):
             raise TypeError(f"step is a function of batch and tokens read that says seconds, not {quoted(seconds)}")
         seconds = float(seconds)
-        if not now < now + seconds < inf:
-            raise ValueError(f"a step of {seconds:g} s does not move a clock at {now:g} s: one of longer times would")
+        if not now < now + seconds < LATEST:
+            said = f"a step of {seconds:g} s does not move a clock at {now:g} s"
+            raise ValueError(f"{said}: one of longer times would, up to {LATEST:g} s in all")
         if budget == chunk:  # steps are equal until a sequence ends, or until a request arrives and fits
             count, new = running[0][0] - done, len(starts)
             if batch < most and new < len(arrivals) and arrivals[new] > now:

@@ -241,7 +241,7 @@ def _shaped(name, norm, attention, family, letters) -> Row:
             raise TypeError(f"a model's shape needs {needed}: give {needed}=...")
     usual = dict(kv_heads=own["heads"], head_dim=own["hidden"] / own["heads"], ffn=4 * own["hidden"], gating=1)
     usual |= dict(embeddings=2, learned_positions=0, moe_layers=0, experts=0)
-    cells = {n: Cell(float(v), name) for n, v in (usual | own).items()}
+    cells = {n: Cell(quantity(n, v), name) for n, v in (usual | own).items()}
     words = {"norm": norm, "attention": attention} | ({"family": family} if family else {})
     return Row(name, cells, words)
 
