@@ -46,7 +46,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
             if not placed and x.name not in letters:
                 continue
             value, kind = args[i] if placed else letters[x.name], x.annotation
-            if not isinstance(value, kind):
+            if not (is_whole(value) if kind is Integral else isinstance(value, kind)):
                 raise TypeError(f"{x.name} of {function.__name__} is {_KINDS[kind]}, not {quoted(value)}")
             if kind is Mapping and not isinstance(value, Row) and placed:
                 args = (*args[:i], _row(value), *args[i + 1 :])
