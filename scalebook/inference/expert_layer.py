@@ -12,7 +12,8 @@ from .assumptions import assigned_passes, routing_time_least
 from .experts import devices_touched
 
 __all__ = [
-    "assigned_tokens_spread", "assigned_tokens_whole", "block_rows_deepgemm", "block_rows_tile", "exchange_by_cores",
+    "assigned_tokens_spread", "assigned_tokens_whole", "block_rows_deepgemm", "block_rows_tile", "block_rows_xpu",
+    "exchange_by_cores",
     "expert_blocks_even", "expert_blocks_spread", "expert_layer_time", "expert_rows_expected", "expert_stream_same",
     "experts_layer", "experts_layer_deepgemm", "gather_bits_same", "grouped_product", "grouped_time",
     "local_experts_even", "local_experts_spread", "no_scale_time", "results_in_sixteen", "token_exchange",
@@ -62,6 +63,19 @@ def block_rows_deepgemm(expert_rows):
     (64.0, 128.0)
     """
     return Piecewise((64, expert_rows <= 64), (128, True))
+
+
+@formula("block_rows", "vllm-xpu-kernels")
+def block_rows_xpu(expert_rows, weight_bits):
+    """Block height that vLLM's kernels for Intel's cards choose from the expected rows of an expert.
+
+    Few rows get blocks of 8, 16 or 32. More get 256 if weights have 16 bits, otherwise 128.
+
+    >>> [block_rows_xpu(expert_rows=n, weight_bits=4) for n in (4, 8, 128, 129)]
+    [8.0, 16.0, 32.0, 128.0]
+    """
+    few, tall = Piecewise((32, weight_bits >= 16), (128, True)), Piecewise((256, weight_bits >= 16), (128, True))
+    return Piecewise((8, expert_rows <= 4), (16, expert_rows <= 8), (32, expert_rows <= few), (tall, True))
 
 
 # Tokens of each expert
