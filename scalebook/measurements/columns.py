@@ -182,7 +182,7 @@ def drawn_loads(row: Measurement) -> dict[str, str]:
         return {}
     tokens, top_k, experts, ep = (number(row, x) for x in ("num_tokens", "topk", "num_experts", "moe_ep_size"))
     deal = _steepen if row["system"] in OLD_SCRIPT else _level
-    loads = uneven_loads(experts, top_k, tokens, ep, float(row["distribution"].removeprefix("power_law_")), deal)
+    loads = uneven_loads(experts, top_k, tokens, ep, float(row["distribution"].rpartition("_")[2]), deal)
     height = 128 if row["moe_dtype"] == "fp8_block" and tokens * top_k / experts > 64 else 64
     if row["system"] in _BY_XPU:
         bits = 16 if row["moe_dtype"] == "bfloat16" else 8
