@@ -48,12 +48,12 @@ conv_channels_triton = constant(
 
 @formula("kernel_items", "vllm-conv")
 def conv_items(batch, seq, conv_width, conv_tokens, conv_channels):
-    """Work items of a short convolution: tiles of tokens and channels, for each sequence.
+    """Work items of a short convolution: tiles of tokens and channels, an incomplete one by its tokens.
 
     >>> conv_items(batch=2, seq=1000, conv_width=8192, conv_tokens=8, conv_channels=256)
     8000.0
     """
-    return batch * ceiling(seq / conv_tokens) * ceiling(conv_width / conv_channels)
+    return batch * seq / conv_tokens * ceiling(conv_width / conv_channels)
 
 
 @formula("traffic", _MAMBA)

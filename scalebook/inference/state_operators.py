@@ -5,8 +5,9 @@ Defaults are about what kernels reach on the H100; `tables.libraries` holds the 
 >>> from scalebook.tables import accelerators
 >>> kimi = dict(linear_key_heads=96, linear_value_heads=96, linear_key_dim=128, linear_value_dim=128, key_gates=1)
 >>> device = accelerators.h100.at("bf16")
->>> [round(1e6 * f(device, kimi, batch=b, seq=s).kernel_time) for f, b, s in ((state_prompt, 1, 4096), (state_decode, 64, 1))]
-[1142, 306]
+>>> prompt, step = state_prompt(device, kimi, batch=1, seq=4096), state_decode(device, kimi, batch=64, seq=1)
+>>> [round(1e6 * row.kernel_time) for row in (prompt, step)]
+[1142, 316]
 """
 
 from sympy import Max, Min
@@ -20,7 +21,7 @@ from .operators import resident_when_repeated
 
 __all__ = [
     "convolution_defaults", "decode_defaults", "drafted_steps", "encoder_attention", "encoder_defaults",
-    "hyper_connections_around", "hyper_defaults", "no_steps", "prompt_defaults", "resident_in_place",
+    "hyper_connections_around", "hyper_defaults", "no_steps", "nothing_resident", "prompt_defaults", "resident_in_place",
     "short_convolution", "state_decode", "state_l2", "state_prompt",
 ]  # fmt: skip
 
@@ -72,6 +73,11 @@ drafted_steps = same(
     "Steps in sequence of decoding: the new tokens of a sequence, more than one if drafts are checked.",
 )  # fmt: skip
 
+nothing_resident = constant(
+    "nothing_resident", "resident_share", 0, _HERE,
+    "Default share of a prompt's traffic in the L2 cache: none, even if a benchmark repeats it.",
+)  # fmt: skip
+
 
 @formula("resident_share", _HERE)
 def resident_in_place(traffic, l2_capacity):
@@ -96,7 +102,7 @@ short_convolution = Sheet(
 )  # fmt: skip
 state_prompt = Sheet(
     "state_prompt", *_SHAPE, linear.delta_chunk, linear.delta_flops, states.chunk_items, states.chunk_steps,
-    states.state_prompt_traffic, *prompt_defaults, resident_when_repeated, states.state_kernel_time,
+    states.state_prompt_traffic, *prompt_defaults, nothing_resident, states.state_kernel_time,
     doc="Linear attention over prompts in chunks: Gated DeltaNet, or Kimi's delta attention with key_gates=1.",
 )  # fmt: skip
 state_decode = Sheet(
