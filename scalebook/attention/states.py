@@ -137,7 +137,7 @@ def ssd_traffic(
     batch, seq, linear_key_heads, linear_value_heads, linear_key_dim, linear_value_dim, linear_bits, delta_chunk,
     activation_bits,
 ):  # fmt: skip
-    """Bytes moved by Mamba-2's kernels over a prompt: those of chunks, of their states, and of the scan over chunks.
+    """Bytes moved by Mamba-2's kernels over a prompt: tokens, scores within chunks, and the states of chunks.
 
     Inputs, outputs and values are read twice and results written; scores of a chunk are written and read; the states of
     chunks are written, passed on (read and written) and read.

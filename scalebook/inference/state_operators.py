@@ -1,6 +1,6 @@
 """Kernels of hybrid models and of vision encoders as serving engines run them: sheets that need a device and a shape.
 
-Defaults are about what kernels reach on the H100; `tables.libraries` holds the measured kernels of three engines.
+A call that names no library gets typical values of the H100. `tables.libraries` holds measured kernels of three engines.
 
 >>> from scalebook.tables import accelerators
 >>> kimi = dict(linear_key_heads=96, linear_value_heads=96, linear_key_dim=128, linear_value_dim=128, key_gates=1)
