@@ -18,7 +18,7 @@ WORDS_A_MINUTE = 200
 CHOSEN = {
     "memory-bottlenecks": "there is a context beyond which no batch",
     "reading-a-data-sheet": "Large products reach",
-    "your-own-machine": "the formulas give a step of training",
+    "your-own-machine": "the formulas predict a training step",
     "memory-walls": "from 25 billion parameters on",
     "custom-silicon": "In 16 bits memory limits",
     "the-network": "however many add up, no device sends",
