@@ -1,6 +1,6 @@
 """Kernels of hybrid models and of vision encoders as serving engines run them: sheets that need a device and a shape.
 
-A call that names no library gets typical values of the H100. `tables.libraries` holds measured kernels of three engines.
+A call that names no library gets typical values of the H100. `tables.libraries` has measured kernels of three engines.
 
 >>> from scalebook.tables import accelerators
 >>> kimi = dict(linear_key_heads=96, linear_value_heads=96, linear_key_dim=128, linear_value_dim=128, key_gates=1)
@@ -21,8 +21,8 @@ from .operators import resident_when_repeated
 
 __all__ = [
     "convolution_defaults", "decode_defaults", "drafted_steps", "encoder_attention", "encoder_defaults",
-    "hyper_connections_around", "hyper_defaults", "no_steps", "nothing_resident", "prompt_defaults", "resident_in_place",
-    "short_convolution", "state_decode", "state_l2", "state_prompt",
+    "hyper_connections_around", "hyper_defaults", "no_steps", "nothing_resident", "prompt_defaults",
+    "resident_in_place", "short_convolution", "state_decode", "state_l2", "state_prompt",
 ]  # fmt: skip
 
 _HERE = "aiconfigurator-2026"
