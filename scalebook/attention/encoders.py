@@ -4,7 +4,7 @@ from sympy import Max, ceiling
 
 from scalebook.language import formula
 
-__all__ = ["encoder_flops", "encoder_kernel_time", "encoder_traffic", "encoder_waves", "padded_dim"]
+__all__ = ["encoder_kernel_time", "encoder_traffic", "encoder_waves", "padded_dim"]
 
 _HERE = "dao2022 §3.1"
 
@@ -17,16 +17,6 @@ def padded_dim(head_dim):
     80.0
     """
     return 16 * ceiling(head_dim / 16)
-
-
-@formula("attention_flops", _HERE)
-def encoder_flops(batch, heads, head_dim, seq):
-    """FLOPs of attention without a mask: scores and values of all pairs of tokens (patches).
-
-    >>> encoder_flops(batch=1, heads=16, head_dim=72, seq=4096) / 1e9
-    77.309411328
-    """
-    return 4 * batch * heads * head_dim * seq**2
 
 
 @formula("traffic", _HERE)

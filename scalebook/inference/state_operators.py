@@ -12,7 +12,7 @@ A call that names no library gets typical values of the H100. `tables.libraries`
 
 from sympy import Max, Min
 
-from scalebook.attention import encoders, hyper_connections, kernels, linear, states
+from scalebook.attention import arithmetic, encoders, hyper_connections, kernels, linear, states
 from scalebook.language import Formula, Sheet, constant, formula, same
 from scalebook.machine.kernels import one_core
 
@@ -117,7 +117,8 @@ hyper_connections_around = Sheet(
     doc="Hyper-connections before or after a block's two parts; after them the arithmetic is less, and hidden in both.",
 )  # fmt: skip
 encoder_attention = Sheet(
-    "encoder_attention", kernels.sixteen_bits, one_core, one_tile, encoders.padded_dim, encoders.encoder_flops,
-    encoders.encoder_traffic, encoders.encoder_waves, *encoder_defaults, encoders.encoder_kernel_time,
+    "encoder_attention", kernels.sixteen_bits, one_core, one_tile, arithmetic.prefill_context, arithmetic.full_pairs,
+    arithmetic.pair_width_grouped, arithmetic.attention_flops, encoders.padded_dim, encoders.encoder_traffic,
+    encoders.encoder_waves, *encoder_defaults, encoders.encoder_kernel_time,
     doc="Attention of a vision encoder: every patch attends to all patches of its image.",
 )  # fmt: skip
