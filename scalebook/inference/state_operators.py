@@ -20,9 +20,10 @@ from .assumptions import one_tile
 from .operators import resident_when_repeated
 
 __all__ = [
-    "convolution_defaults", "decode_defaults", "drafted_steps", "encoder_attention", "encoder_defaults",
+    "convolution_defaults", "decode_defaults", "drafted_steps", "encoder_defaults",
     "hyper_connections_around", "hyper_defaults", "no_steps", "nothing_resident", "prompt_defaults",
-    "resident_in_place", "short_convolution", "state_decode", "state_l2", "state_prompt",
+    "resident_at_sites", "resident_in_place", "short_convolution", "state_decode", "state_l2", "state_prompt",
+    "vision_attention",
 ]  # fmt: skip
 
 _HERE = "aiconfigurator-2026"
@@ -92,6 +93,16 @@ def resident_in_place(traffic, l2_capacity):
     return Max(0, Min(1, 4 - 2 * traffic / l2_capacity, evaluate=False), evaluate=False)
 
 
+@formula("resident_share", _HERE)
+def resident_at_sites(hyper_sites, traffic, l2_capacity):
+    """Share of hyper-connections' traffic from the L2 cache if a benchmark repeats those of a whole block.
+
+    >>> [resident_at_sites(hyper_sites=2, traffic=x, l2_capacity="100 MB") for x in ("50 MB", "60 MB", "70 MB")]
+    [1.0, 0.2, 0.0]
+    """
+    return resident_when_repeated.of(traffic=hyper_sites * traffic)
+
+
 _SHAPE = (kernels.sixteen_bits, linear.linear_bits_wide, states.gates_per_head, one_core, state_l2)
 
 short_convolution = Sheet(
@@ -113,11 +124,11 @@ state_decode = Sheet(
 hyper_connections_around = Sheet(
     "hyper_connections_around", kernels.sixteen_bits, state_l2, hyper_connections.hyper_sites,
     hyper_connections.sinkhorn_twenty, hyper_connections.hyper_flops, hyper_connections.hyper_traffic, *hyper_defaults,
-    resident_when_repeated, hyper_connections.hyper_time,
+    resident_at_sites, hyper_connections.hyper_time,
     doc="Hyper-connections before or after a block's two parts; after them the arithmetic is less, and hidden in both.",
 )  # fmt: skip
-encoder_attention = Sheet(
-    "encoder_attention", kernels.sixteen_bits, one_core, one_tile, arithmetic.prefill_context, arithmetic.full_pairs,
+vision_attention = Sheet(
+    "vision_attention", kernels.sixteen_bits, one_core, one_tile, arithmetic.prefill_context, arithmetic.full_pairs,
     arithmetic.pair_width_grouped, arithmetic.attention_flops, encoders.padded_dim, encoders.encoder_traffic,
     encoders.encoder_waves, *encoder_defaults, encoders.encoder_kernel_time,
     doc="Attention of a vision encoder: every patch attends to all patches of its image.",
