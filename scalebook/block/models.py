@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-import numpy as np
 from sympy import Expr
 
-from scalebook.block.counts import GPT, LISTINGS, attention_of, counts, feed_forward_of, is_gpt, plain_attention_of
+from scalebook.block.counts import GPT, LISTINGS, attention_of, counts, feed_forward_of, is_gpt, known_of, plain_of
 from scalebook.block.listing import Block, parse
 from scalebook.block.operations import base
 from scalebook.language.arguments import checked
@@ -105,11 +104,11 @@ def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
     True
     """
     _refuse_parts(row)
-    if row.get("linear_layers"):
+    if known_of(row).get("linear_layers"):
         name = getattr(row, "name", "a model")
         why = "linear attention in some blocks, whose training has no listing"
         raise ValueError(f"{name} has {why}; take another model")
-    return _listed(row, plain_attention_of(row))
+    return _listed(row, plain_of(row))
 
 
 @checked
@@ -124,7 +123,7 @@ def served_blocks(row: Mapping) -> tuple[Block | Hybrid | None, Block | Hybrid |
     """
     _refuse_parts(row)
     full = _listed(row, attention_of(row))
-    if not row.get("linear_layers"):
+    if not known_of(row).get("linear_layers"):
         return full
     both = zip(full, _listed(row, "linear"), strict=True)
     return tuple(Hybrid(some, linear) if some else None for some, linear in both)
@@ -137,13 +136,10 @@ def _refuse_parts(row):
 
 
 def _listed(row, attention: str):
-    if lacking := [x for x in ("layers", "gating") if x not in row]:
-        raise LookupError(f"the row lacks {', '.join(lacking)}")
-    if many := [x for x in ("layers", "gating", "experts", "moe_layers") if np.ndim(row.get(x, 0))]:
-        raise TypeError(f"{many[0]} of a model is one number, because it says which blocks there are")
-    routed = row.get("experts", 0) and row.get("moe_layers", 0)
+    known = known_of(row, "layers", "gating")
+    routed = known.get("experts", 0) and known.get("moe_layers", 0)
     moe = block(attention, feed_forward_of(row, True)) if routed else None
-    if routed == row["layers"]:
+    if routed == known["layers"]:
         return None, moe
     return (GPT if attention == "grouped" and is_gpt(row) else block(attention, feed_forward_of(row, False))), moe
 
