@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from sympy import Integer, Min, floor
 
-from scalebook.block import Block, blocks_of
+from scalebook.block import Block, Hybrid, blocks_of
 from scalebook.language import Formula, Row, Sheet, symbol
 from scalebook.language.arguments import checked
 from scalebook.language.building import uncollected
@@ -156,7 +156,8 @@ def _offloads(letters: Mapping) -> list[str]:
 
 def _attended(model: Mapping, letters: Mapping, is_tiled: bool) -> Formula:
     """Return the formula for the computed share of query-key pairs, by windows of the model and tiles of the device."""
-    if "window" not in {*model, *letters} or not np.any(
+    by_kind = "blocks" in getattr(model, "words", model)  # whose costs say which kinds of block have windows
+    if by_kind or "window" not in {*model, *letters} or not np.any(
         np.asarray(letters.get("window_layers", model.get("window_layers", 0)))
     ):
         return assumptions.attended_tiles if is_tiled else assumptions.attended_half
@@ -233,8 +234,8 @@ class Planned(NamedTuple):
 
     sheet: Sheet
     strategy: Strategy
-    dense: Block | None
-    moe: Block | None
+    dense: Block | Hybrid | None
+    moe: Block | Hybrid | None
 
 
 class Training(Guided):
