@@ -24,9 +24,10 @@ DECODERS = [x for x in ROWS if ROWS[x]["config"]["model_type"] not in NOT_DECODE
 
 
 def counted(row, tokens):
-    """Parameters, FLOPs of a forward pass, and elements of the cache after it, by the package."""
-    cache = kv_cache(row, batch=1, context=tokens, kv_bits=8) if "kv_width" in row else 0
-    return {"params": row.params, "flops": counts(row, tokens)["flops"], "cache": cache + row.get("linear_state", 0)}
+    """Parameters, FLOPs of a forward pass, and elements of the cache and of the state after it, by the package."""
+    width = {"linear_bits": 8} if "linear_state" in row else {}
+    cache = kv_cache(row, batch=1, context=tokens, kv_bits=8, **width) if "kv_width" in row else 0
+    return {"params": row.params, "flops": counts(row, tokens)["flops"], "cache": cache}
 
 
 @pytest.mark.parametrize("name", DECODERS)

@@ -151,8 +151,8 @@ def _kinds(row: Mapping, indexed: str) -> tuple[Kind, ...]:
     """Return the kinds of block of a model whose row lists its parts. `indexed` is the form of sparse attention."""
     found = []
     for number, names, own in paired(parts_of(row), row["layers"]):
-        listings = [listing(row, x, "expanded") for x in names]
-        listings = [listing(row, x, indexed) if "index_heads" in y.indices else y for x, y in zip(names, listings)]
+        expanded = {x: listing(row, x, "expanded") for x in names}
+        listings = [listing(row, x, indexed) if "index_heads" in y.indices else y for x, y in expanded.items()]
         numbers = {symbol(x): Rational(str(y)) for x, y in own.items()}
         numbers[symbol("window_layers")] = symbol("layers") if "window" in own else S.Zero
         block = Block(tuple(op for part in listings for op in part.ops))

@@ -7,8 +7,8 @@ from scalebook.block.models import GPT, LLAMA, state_core  # noqa: F401  (two fo
 from scalebook.block.operations import Op, Tensor, base
 
 __all__ = [
-    "MODULES", "attention_core", "cached", "core_kernels", "drop", "flash", "full", "fuse", "hold_gathered", "recompute",
-    "recompute_module", "selective", "unbiased",
+    "MODULES", "attention_core", "cached", "core_kernels", "drop", "flash", "full", "fuse", "hold_gathered",
+    "recompute", "recompute_module", "selective", "unbiased",
 ]  # fmt: skip
 
 

@@ -12,7 +12,8 @@ from scalebook.memory.serving import linear_memory, sliding_window
 __all__ = [
     "cache_room", "cache_room_in_gib", "cache_share_usual", "cached_tokens", "cached_tokens_windows", "filled_serving",
     "filled_states", "held_weights", "max_users", "max_users_states", "memory_formulas", "sequence_state",
-    "token_cache_grouped", "token_cache_hybrid", "token_cache_indexed", "token_cache_latent", "token_cache_mixed", "workspace_usual",
+    "token_cache_grouped", "token_cache_hybrid", "token_cache_indexed", "token_cache_latent", "token_cache_mixed",
+    "workspace_usual",
 ]  # fmt: skip
 
 

@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from itertools import chain
+from types import MappingProxyType
 
 import numpy as np
 import sympy
@@ -46,6 +47,7 @@ class Formula:
     """
 
     method = "stated"
+    instead: Mapping[str, "Formula"] = MappingProxyType({})  # used in calls that know a letter, by letter
     _solved = None  # the original formula, if default formulas had to be put in to reach the unknown
 
     def __init__(self, name, letter, rhs, sources=(), doc="", given=(), domain=()):
@@ -101,6 +103,8 @@ class Formula:
         for name in letters:
             NOTATION[name]
         cells = gather(knowns, letters)
+        if other := next((f for letter, f in self.instead.items() if letter in cells), None):
+            return other._know(knowns, letters)
         formula = self._fill(cells.keys())
         if stray := [name for name in letters if name not in formula.inputs]:
             hint = nearest(stray[0], formula.inputs) if formula.inputs else "it is a constant"

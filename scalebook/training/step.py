@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from sympy import Integer, Min, floor
 
-from scalebook.block import Block, Hybrid, blocks_of
+from scalebook.block import Block, blocks_of
 from scalebook.language import Formula, Row, Sheet, symbol
 from scalebook.language.arguments import checked
 from scalebook.language.building import uncollected
@@ -80,13 +80,13 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
         used |= {i for f in (*own, *more) if f.letter in used for i in f.inputs}
     formulas += [f for f in own if f.letter in used]
     formulas += [f for f in more if f.letter in used]
-    return Sheet("training step", *formulas, doc="A training step, its time and memory.")
+    return Sheet("training step", *formulas, doc="A training step: its time and memory.")
 
 
 @cache
 @uncollected()
 def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_tiled: bool) -> list[Formula]:
-    """Return a step's formulas except those that depend on the device or on the framework."""
+    """Return a step's formulas except those of the device and of the framework."""
     schedule, sharding = strategy.schedule, strategy.sharding
     x = symbol
     sent = x("batch") * x("seq") * x("hidden") / (x("tp") * x("cp")) * x("activation_bits") / 8
@@ -155,14 +155,12 @@ def _offloads(letters: Mapping) -> list[str]:
 
 
 def _attended(model: Mapping, letters: Mapping, is_tiled: bool) -> Formula:
-    """Return the formula for the computed share of query-key pairs, by windows of the model and tiles of the device."""
-    by_kind = "blocks" in getattr(model, "words", model)  # whose costs say which kinds of block have windows
-    if by_kind or "window" not in {*model, *letters} or not np.any(
-        np.asarray(letters.get("window_layers", model.get("window_layers", 0)))
-    ):
+    """Return the formula for the computed share of query-key pairs, by the model's windows and device's tiles."""
+    sliding = "window" in {*model, *letters} and letters.get("window_layers", model.get("window_layers", 0))
+    words = getattr(model, "words", model)
+    if "blocks" in words or not np.any(np.asarray(sliding)):  # kinds say their windows
         return assumptions.attended_tiles if is_tiled else assumptions.attended_half
-    is_chunked = getattr(model, "words", model).get("windows") == "chunked"
-    if is_chunked:
+    if words.get("windows") == "chunked":
         return assumptions.attended_tiles_chunks if is_tiled else assumptions.attended_chunks
     return assumptions.attended_tiles_windows if is_tiled else assumptions.attended_windows
 
@@ -234,8 +232,8 @@ class Planned(NamedTuple):
 
     sheet: Sheet
     strategy: Strategy
-    dense: Block | Hybrid | None
-    moe: Block | Hybrid | None
+    dense: Block | None
+    moe: Block | None
 
 
 class Training(Guided):
