@@ -275,7 +275,8 @@ class Decoding(Sheet):
         states += [max_batch_states] if states and "max_batch" in self.formulas else []
         is_sparse = {"index_heads", "index_tokens"} <= known and "entry_tokens" not in known
         picks = [decode_flops_picked] if is_sparse else []
-        return _suited(self, *states, *picks) if states or picks else self
+        own = [*states, *picks, *([full_attention] if "layers" in known and "window" not in known else [])]
+        return _suited(self, *own) if own else self
 
     def __call__(self, *knowns, **letters) -> Row:
         return Sheet.__call__(self.suited(*knowns, letters), *knowns, **letters)

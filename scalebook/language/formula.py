@@ -19,7 +19,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from itertools import chain
-from types import MappingProxyType
 
 import numpy as np
 import sympy
@@ -47,7 +46,7 @@ class Formula:
     """
 
     method = "stated"
-    instead: Mapping[str, "Formula"] = MappingProxyType({})  # used in calls that know a letter, by letter
+    instead = ()  # pairs: a letter, and the formula of calls that know it
     _solved = None  # the original formula, if default formulas had to be put in to reach the unknown
 
     def __init__(self, name, letter, rhs, sources=(), doc="", given=(), domain=()):
@@ -103,7 +102,7 @@ class Formula:
         for name in letters:
             NOTATION[name]
         cells = gather(knowns, letters)
-        if other := next((f for letter, f in self.instead.items() if letter in cells), None):
+        if other := next((f for x, f in self.instead if x in cells), None):
             return other._know(knowns, letters)
         formula = self._fill(cells.keys())
         if stray := [name for name in letters if name not in formula.inputs]:

@@ -120,5 +120,5 @@ def max_batch_states(hbm_capacity, weight_memory, cached, kv_cache_per_token, li
     return Max(0, floor((hbm_capacity - weight_memory) / each), evaluate=False)
 
 
-kv_cache.instead = {"linear_state": kv_cache_states}
-max_batch.instead = {"linear_state": max_batch_states}
+kv_cache.instead = (("linear_state", kv_cache_states),)
+max_batch.instead = (("linear_state", max_batch_states),)

@@ -156,7 +156,7 @@ def _computed(model: Row, said: str) -> dict[str, Cell]:
     if "blocks" in model.words:
         letters += ["kv_width", "attention_width", "linear_state", "window_layers"]
     note = "; ".join(filter(None, ("computed from its shape", said)))
-    return {x: Cell(counts[x], model.name, "config.json", note) for x in letters if counts[x] or x == "kv_width"}
+    return {x: Cell(counts[x], model.name, "config.json", note) for x in letters if counts[x] or x.endswith("_width")}
 
 
 def _of(device: Row) -> tuple[tuple[str, ...], str]:
