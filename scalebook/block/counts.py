@@ -10,22 +10,26 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from math import prod
+from math import isfinite, prod
 
 from sympy import lambdify
 
 from scalebook.block.listing import Block, parse
 from scalebook.block.operations import DERIVED, size
 from scalebook.language.arguments import checked
-from scalebook.language.notation import quoted, symbol
-from scalebook.language.row import quantity
+from scalebook.language.notation import nearest, quoted, symbol
+from scalebook.language.row import Row, one_number
 
 __all__ = ["counts", "parts_of"]
 
 LISTINGS = tomllib.loads((files(__package__) / "listings.toml").read_text("utf-8"))
 GPT = parse(LISTINGS["GPT"])
 _KNOWN = {**LISTINGS["attention"], **LISTINGS["feed_forward"], **LISTINGS["once"]}
+_LETTER = r"[a-z_]+=\d+(?:\.\d+)?"
+_PART = re.compile(rf"(\d+) ([^()]+?)(?: \(((?:{_LETTER}(?: {_LETTER})*)?)\))?")
 _TOTALS = ("params", "active_params", "flops", "kv_width", "window_layers", "attention_width", "linear_state")
+# Letters that say which blocks there are
+_KINDS = ("linear_layers", "experts", "moe_layers", "gating", "index_heads", "output_gate", "shared_experts")
 _SPLIT = next(i for i, op in enumerate(GPT.ops) if op.name == "x2") + 1  # behind GPT's attention
 
 
@@ -57,7 +61,7 @@ def _product(indices, letters) -> float:
     return prod(letters[x] if x in letters else _length(x)(letters) for x in indices)
 
 
-def plain_attention_of(row) -> str:
+def plain_of(row) -> str:
     """Return the name of a model's attention without an indexer and gates."""
     return ("latent" if row["q_rank"] else "latent, plain queries") if "kv_rank" in row else "grouped"
 
@@ -65,7 +69,7 @@ def plain_attention_of(row) -> str:
 def attention_of(row) -> str:
     """Return the name of a model's attention that keeps a cache, with its indexer or output gate."""
     kind = "latent, indexed" if row.get("index_heads") else "grouped, gated" if row.get("output_gate") else ""
-    return kind or plain_attention_of(row)
+    return kind or plain_of(row)
 
 
 def feed_forward_of(row, is_routed: bool) -> str:
@@ -82,6 +86,8 @@ def is_gpt(row) -> bool:
 
 @cache
 def _part(name: str) -> Block:
+    if name not in _KNOWN:
+        raise LookupError(f"no part of a model is called {quoted(name)}; {nearest(name, _KNOWN)}")
     return parse("".join(LISTINGS["parts"][x] for x in _KNOWN[name]))
 
 
@@ -96,6 +102,16 @@ def listing(row: Mapping, name: str, form: str) -> Block:
     return _part(f"{name}, {form}" if f"{name}, {form}" in _KNOWN else name)
 
 
+def known_of(row: Row, *names: str) -> dict[str, float]:
+    """Return letters of one model, and those that say which blocks it has.
+
+    A name that ends in "?" may be lacking. Raises LookupError for others, and TypeError for one with several values.
+    """
+    if lacking := sorted(x for x in names if x[-1] != "?" and x not in row):
+        raise LookupError(f"the row lacks {', '.join(lacking)}")
+    return {x: one_number(x, row[x]) for x in (*(x.rstrip("?") for x in names), *_KINDS) if x in row}
+
+
 @checked
 def parts_of(row: Mapping) -> list[tuple[float, str, dict]]:
     """Return the parts of a model: how many there are, the name of each, and the letters that differ in it.
@@ -104,12 +120,18 @@ def parts_of(row: Mapping) -> list[tuple[float, str, dict]]:
     >>> parts_of(models.qwen3_5_397b)
     [(15.0, 'attention', {}), (45.0, 'linear', {}), (0.0, 'feed', {}), (60.0, 'experts', {})]
     """
+    known_of(row)
     if said := getattr(row, "words", row).get("blocks"):
-        found = [re.fullmatch(r"(\d+) ([^()]+?)(?: \(([^()]*)\))?", x).groups() for x in said.split(" + ")]
+        found = [_PART.fullmatch(x) for x in said.split(" + ")]
+        if not all(found):
+            raise ValueError(f"{quoted(said)} is no list of parts, such as '25 attention (head_dim=256) + 30 feed'")
+        found = [x.groups() for x in found]
         own = [{y.split("=")[0]: float(y.split("=")[1]) for y in (x or "").split()} for *_, x in found]
         return [(float(number), name, x) for (number, name, _), x in zip(found, own, strict=True)]
-    linear, routed = row.get("linear_layers", 0), row.get("experts", 0) and row.get("moe_layers", 0)
-    numbers = dict(attention=row["layers"] - linear, linear=linear, feed=row["layers"] - routed, experts=routed)
+    known = known_of(row, "layers")
+    layers, linear = known["layers"], known.get("linear_layers", 0)
+    routed = known.get("experts", 0) and known.get("moe_layers", 0)
+    numbers = dict(attention=layers - linear, linear=linear, feed=layers - routed, experts=routed)
     return [(number, name, {}) for name, number in numbers.items()]
 
 
@@ -145,19 +167,20 @@ def counts(row: Mapping, seq: float = 1) -> dict[str, float]:
     total, parts = dict.fromkeys(_TOTALS, 0.0), [x for x in parts_of(row) if x[0]]
     forms = [[_costs(listing(row, name, form)) for form in ("expanded", "absorbed")] for _, name, _ in parts]
     needed = {"embeddings", "vocab", "hidden"}.union(*(x["letters"] for both in forms for x in both))
-    known = {x: quantity(x, row[x]) for x in ("layers", "learned_positions", *needed) if x in row}
-    if many := next((x for x, y in known.items() if not isinstance(y, float)), None):
-        raise TypeError(f"{many} of the row is one number, not {quoted(row[many])}")
-    known |= {"batch": 1.0, "seq": seq, "context": seq}
-    if lacking := sorted(needed.difference(known, *(own for *_, own in parts))):
-        raise LookupError(f"the row lacks {', '.join(lacking)}")
+    stated = set().union(*(own for *_, own in parts))
+    known = {"batch": 1.0} | dict.fromkeys(("seq", "context"), one_number("seq", seq))
+    names = (f"{x}?" if x in stated else x for x in needed - {*known})
+    known |= known_of(row, "layers", "learned_positions?", *names)
     for (number, _, own), (run, kept) in zip(parts, forms, strict=True):
         _add(total, number, run, kept, known | own, "window" in own)
     total["window_layers"] *= known["layers"] / max(total["kv_width"], 1)
     ends = (known["embeddings"] * known["vocab"] + known.get("learned_positions", 0)) * known["hidden"]
     ends += known["hidden"] * (2 if is_gpt(row) else 1)
     total["flops"] += 2 * seq * known["vocab"] * known["hidden"]
-    return total | {x: total[x] + ends for x in ("params", "active_params")}
+    total |= {x: total[x] + ends for x in ("params", "active_params")}
+    if strange := [x for x, y in total.items() if not isfinite(y)]:
+        raise ValueError(f"{strange[0]} would be more than a number holds: take a smaller model, or fewer tokens")
+    return total
 
 
 def _add(total: dict, number: float, run: dict, kept: dict, letters: dict, slides: bool) -> None:
@@ -175,5 +198,5 @@ def _add(total: dict, number: float, run: dict, kept: dict, letters: dict, slide
     total["kv_width"] += sum(width for _, width in widths)
     if slides:  # compressed entries are kept for the whole context
         total["window_layers"] += sum(width for x, width in widths if "entries" not in x)
-    total["attention_width"] += share * sum(_product(x, letters) for x in pairs) / seq**2
+    total["attention_width"] += share * sum(_product(x, letters) for x in pairs) / (seq * seq)
     total["linear_state"] += number * state

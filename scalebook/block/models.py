@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
 
-import numpy as np
 from sympy import Expr, Rational, S
 
 from scalebook.block.counts import (
@@ -15,6 +14,7 @@ from scalebook.block.counts import (
     counts,
     feed_forward_of,
     is_gpt,
+    known_of,
     listing,
     paired,
     parts_of,
@@ -120,7 +120,7 @@ def blocks_of(row: Mapping) -> tuple[Block | Hybrid | None, Block | Hybrid | Non
     >>> blocks_of({"layers": 32, "gating": 1}) == (LLAMA, None)
     True
     """
-    return _blocks_of(row, attention_of(row) + ", expanded" * ("index_heads" in row), "expanded")
+    return _blocks_of(row, attention_of(row) + ", expanded" * bool(row.get("index_heads")), "expanded")
 
 
 @checked
@@ -138,9 +138,9 @@ def served_blocks(row: Mapping) -> tuple[Block | Hybrid | None, Block | Hybrid |
 def _blocks_of(row, attention: str, indexed: str):
     if "blocks" in getattr(row, "words", row):
         mixed = Hybrid(_kinds(row, indexed))
-        return (None, mixed) if row.get("moe_layers") else (mixed, None)
+        return (None, mixed) if known_of(row).get("moe_layers") else (mixed, None)
     full = _listed(row, attention)
-    if not row.get("linear_layers"):
+    if not known_of(row).get("linear_layers"):
         return full
     share = symbol("linear_layers") / symbol("layers")
     both = zip(full, _listed(row, "linear"), strict=True)
@@ -161,13 +161,10 @@ def _kinds(row: Mapping, indexed: str) -> tuple[Kind, ...]:
 
 
 def _listed(row, attention: str):
-    if lacking := [x for x in ("layers", "gating") if x not in row]:
-        raise LookupError(f"the row lacks {', '.join(lacking)}")
-    if many := [x for x in ("layers", "gating", "experts", "moe_layers") if np.ndim(row.get(x, 0))]:
-        raise TypeError(f"{many[0]} of a model is one number, because it says which blocks there are")
-    routed = row.get("experts", 0) and row.get("moe_layers", 0)
+    known = known_of(row, "layers", "gating")
+    routed = known.get("experts", 0) and known.get("moe_layers", 0)
     moe = block(attention, feed_forward_of(row, True)) if routed else None
-    if routed == row["layers"]:
+    if routed == known["layers"]:
         return None, moe
     return (GPT if attention == "grouped" and is_gpt(row) else block(attention, feed_forward_of(row, False))), moe
 

@@ -313,9 +313,9 @@ def _assumed(sheet: Sheet, known: Mapping) -> dict[str, Cell]:
     """Return substitutes for cells that a device lacks: unused ports, cores."""
     found = {}
     ways = np.prod([np.max(quantity(x, known.get(x, 1))) for x in ("tp", "pp", "attention_dp")])
-    if isinstance(ways, sympy.Basic):
-        return {}
     near = {x: quantity(x, known[x]) for x in ("scaleup_size", "scaleup_bandwidth") if x in known}
+    if any(isinstance(x, sympy.Basic) for x in (ways, near.get("scaleup_size"))):
+        return {}
     if len(near) == 2 and ways <= np.min(near["scaleup_size"]):
         found["scaleout_bandwidth"] = Cell(near["scaleup_bandwidth"], "usual", note=_LENT)
     if "cores" not in known:  # with the default of one core, a single core would read all caches

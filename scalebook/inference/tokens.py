@@ -78,7 +78,7 @@ def decode_flops_picked(batch, used_params, layers, attention_width, cached, ind
 
     >>> decode_flops_picked(batch=1, used_params=37e9, layers=61, attention_width=139264, cached=8192,
     ...                     index_tokens=2048, index_heads=64, index_dim=128) / 1e9
-    116.98345984
+    116.983227392
     """
     picked = attention_width * Min(cached, index_tokens, evaluate=False)
     return 2 * batch * (used_params + layers * (picked + index_heads * index_dim * cached))

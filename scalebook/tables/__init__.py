@@ -19,7 +19,7 @@ from scalebook.language import NOTATION
 from scalebook.language.arguments import checked
 from scalebook.language.interval import SPREADS
 from scalebook.language.notation import either, listed, quoted, word
-from scalebook.language.row import Cell, Row, quantity
+from scalebook.language.row import Cell, Row, one_number, quantity
 from scalebook.language.sources import SOURCES, cite
 from scalebook.language.stanzas import Stanzas
 
@@ -192,6 +192,7 @@ def _cells_of_libraries(kin, precision, names):
 class Models(Table):
     """The table of models. It can also read models that it does not have."""
 
+    @checked
     def read(self, config, name: str | None = None, like: str | None = None) -> Row:
         """Read a model's row from its Hugging Face `config.json`: the path of the file or of its folder, or a dict.
 
@@ -229,10 +230,7 @@ class Models(Table):
         >>> models.shaped(layers=24, hidden=2304, heads=24, vocab=51200, gating=0, embeddings=1).ffn
         9216.0
         """
-        own = {n: quantity(n, x) for n, x in letters.items()}
-        if many := next((n for n, x in own.items() if not isinstance(x, float)), None):
-            raise TypeError(f"{many} of a shape is one number, not {quoted(letters[many])}")
-        return _shaped(name, norm, attention, family, tuple(own.items()))
+        return _shaped(name, norm, attention, family, tuple((n, one_number(n, x)) for n, x in letters.items()))
 
 
 @cache
@@ -243,7 +241,7 @@ def _shaped(name, norm, attention, family, letters) -> Row:
             raise TypeError(f"a model's shape needs {needed}: give {needed}=...")
     usual = dict(kv_heads=own["heads"], head_dim=own["hidden"] / own["heads"], ffn=4 * own["hidden"], gating=1)
     usual |= dict(embeddings=2, learned_positions=0, moe_layers=0, experts=0)
-    cells = {n: Cell(float(v), name) for n, v in (usual | own).items()}
+    cells = {n: Cell(quantity(n, v), name) for n, v in (usual | own).items()}
     words = {"norm": norm, "attention": attention} | ({"family": family} if family else {})
     return Row(name, cells, words)
 

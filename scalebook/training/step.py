@@ -21,18 +21,17 @@ from scalebook.language.building import uncollected
 from scalebook.language.guide import Guided
 from scalebook.language.notation import nearest, quoted
 from scalebook.language.renamed import renamed
-from scalebook.language.row import Call, Cell, gather, quantity
+from scalebook.language.row import Call, Cell, gather, one_number, quantity
 from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels, systolic
 from scalebook.machine.collectives import collective
 from scalebook.pipeline.schedules import SCHEDULES
-from scalebook.search.arguments import one_number
 from scalebook.tables import accelerators, models, precisions
 from scalebook.training import assumptions, host, parts, totals
 from scalebook.training.block_costs import block_formulas
 from scalebook.training.contention import bandwidth_formulas
 from scalebook.training.data_parallel import data_parallel_formulas
-from scalebook.training.frameworks import Between, framework_of, settled
+from scalebook.training.frameworks import AnyFramework, framework_of, settled
 from scalebook.training.memory import filled, memory_formulas
 from scalebook.training.newton_schulz import muon_formulas, updated
 from scalebook.training.offloaded import offload_formulas
@@ -380,7 +379,7 @@ class Training(Guided):
         run = sheet(*rows, **asked)
         run.call = Call(self, knowns, letters)
         if framework_of(knowns, letters) is None:
-            run.between = Between(lambda end: self(*knowns, end, **letters))
+            run.between = AnyFramework(run.call)
         return run
 
 
