@@ -6,13 +6,16 @@ import json
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from scalebook.block import counts, reaching
+from scalebook.inference import decoding, serve
 from scalebook.language import NOTATION
 from scalebook.memory import context_costs, kv_cache
-from scalebook.tables import models
+from scalebook.tables import accelerators, models
 from scalebook.tables.huggingface import NOT_DECODERS, TYPES, read_config
+from scalebook.training import training_step
 
 from .support import cases
 
@@ -21,14 +24,16 @@ with gzip.open(FOLDER / "configurations.jsonl.gz", "rt", encoding="utf-8") as li
     ROWS = {x["name"]: x for x in map(json.loads, lines)}
 with (FOLDER / "configurations_unmet.csv").open(encoding="utf-8", newline="") as file:
     UNMET = {(x["name"], x["quantity"]): x["reason"] for x in csv.DictReader(file)}
+H200 = accelerators.h200.at("fp8")
 LIMITS = {"params": 0.003, "flops": 0.02, "cache": 0.01}
 DECODERS = [x for x in ROWS if ROWS[x]["config"]["model_type"] not in NOT_DECODERS]
 
 
 def counted(row, tokens):
-    """Parameters, FLOPs of a forward pass, and elements of the cache after it, by the package."""
-    cache = kv_cache(row, batch=1, context=tokens, kv_bits=8) if "kv_width" in row else 0
-    return {"params": row.params, "flops": counts(row, tokens)["flops"], "cache": cache + row.get("linear_state", 0)}
+    """Parameters, FLOPs of a forward pass, and elements of the cache and of the state after it, by the package."""
+    width = {"linear_bits": 8} if "linear_state" in row else {}
+    cache = kv_cache(row, batch=1, context=tokens, kv_bits=8, **width) if "kv_width" in row else 0
+    return {"params": row.params, "flops": counts(row, tokens)["flops"], "cache": cache}
 
 
 @pytest.mark.parametrize("name", DECODERS)
@@ -41,6 +46,31 @@ def test_a_configuration_is_counted_as_transformers_builds_it(name):
         if quantity in said:
             is_met = own[quantity] == pytest.approx(said[quantity], rel=limit)
             assert is_met != ((name, quantity) in UNMET), (quantity, own[quantity], said[quantity], row.words)
+
+
+def check_prices(row, tokens):
+    """A step, a service and a step of decoding have finite values, and the step has the FLOPs of the reader's count."""
+    room = "10 PB"
+    step = training_step(row, H200, dp=8, global_batch=8, seq=tokens)
+    served = serve(row, H200, hbm_capacity=room, users=64, prompt=1000, output=200)
+    decoded = decoding(row, H200, hbm_capacity=room, batch=1, context=1000, weight_bits=8, kv_bits=8)
+    assert step.model_flops / 3 / 8 == pytest.approx(counts(row, tokens)["flops"], rel=0.02)
+    assert step.weight_memory == pytest.approx(2 * counts(row)["params"], rel=0.02)
+    values = (step.step_time, step.mfu, step.memory, served.tpot, served.ttft, served.max_users, decoded.token_time)
+    assert np.isfinite(values).all() and min(values) > 0
+    served_cache = 1100 * served.token_cache + served.get("sequence_state", 0)
+    if not row.get("window_layers") and not row.get("index_heads"):
+        assert kv_cache(row, batch=1, context=1100, kv_bits=8) == pytest.approx(served_cache)
+
+
+@pytest.mark.parametrize("name", DECODERS[::2])
+def test_a_configuration_that_is_read_has_a_step_a_service_and_a_decoding(name):
+    check_prices(models.read(ROWS[name]["config"]), 512)
+
+
+@pytest.mark.parametrize("key", [x for x in models if "embeddings" in models[x] and not x.startswith("poster")])
+def test_a_row_of_the_table_has_a_step_a_service_and_a_decoding(key):
+    check_prices(models[key], 512)
 
 
 @pytest.mark.parametrize("name", [x for x in ROWS if x not in DECODERS])
@@ -148,7 +178,7 @@ def test_what_a_token_costs_at_a_context(key):
     first = context_costs(reaching(row), context=1, kv_bits=16).token_flops
     assert first == pytest.approx(counts(row)["flops"], rel=0.015)  # used parameters are rounded
     state = 4 * row.get("linear_state", 0)
-    kept = kv_cache(row, batch=1, **million) + state
+    kept = kv_cache(row, batch=1, **million)  # with the states
     assert costs.context_memory == pytest.approx(kept) and costs.context_reads <= kept + state + 1
 
 

@@ -4,6 +4,7 @@ A row of the table of models says by its letters which blocks have which parts. 
 blocks differ in width or lack a part, the row's word `blocks` lists the parts: "25 attention (head_dim=256) + 30 feed".
 """
 
+import itertools
 import re
 import tomllib
 from collections.abc import Mapping
@@ -39,7 +40,7 @@ def _costs(block: Block) -> dict:
     """Return a listing's tensors as indices: weights, products, what tokens and sequences keep; and its letters."""
     terms = [term for op in block.ops if not op.function for term in op.terms if len(term) > 1]
     cached = {t.name: block.made(t).indices for op in block.ops for t in op.args if block.is_attended(t)}
-    cached |= {t.name: t.indices for op in block.ops if op.function == "append" for t in op.outs}
+    cached |= {t.name: t.indices for op in block.ops if op.function == "compress" for t in op.outs}
     return dict(
         weights=[(t.indices, t.is_routed) for t in block.weights],
         products=[{i for t in term for i in t.indices} for term in terms],
@@ -93,7 +94,7 @@ def _part(name: str) -> Block:
     return parse("".join(LISTINGS["parts"][x] for x in _KNOWN[name]))
 
 
-def _listing(row: Mapping, name: str, form: str) -> Block:
+def listing(row: Mapping, name: str, form: str) -> Block:
     """Return the listing of a part in a form: latent attention is run "expanded", and is cached "absorbed"."""
     if is_gpt(row) and name in ("attention", "feed"):
         return Block(GPT.ops[:_SPLIT] if name == "attention" else GPT.ops[_SPLIT:])
@@ -137,6 +138,22 @@ def parts_of(row: Mapping) -> list[tuple[float, str, dict]]:
     return [(number, name, {}) for name, number in numbers.items()]
 
 
+def paired(parts: list, layers: float) -> list[tuple[float, tuple[str, ...], dict]]:
+    """Return a model's blocks: how many of each, its parts and its own letters. Some blocks have one part only.
+
+    Attention, or what takes its place, and a feed-forward layer make a block in as many layers as have both.
+    """
+    feeds = [[*x] for x in parts if x[1] in ("feed", "experts", *LISTINGS["feed_forward"])]
+    mixers = [[*x] for x in parts if x[1] in ("attention", "linear", *LISTINGS["attention"])]
+    found = [(number, (name,), own) for number, name, own in parts if name in LISTINGS["once"]]
+    both = sum(x[0] for x in (*feeds, *mixers)) - layers
+    for mixer, feed in itertools.product(mixers, feeds):
+        if mixer[2] == feed[2] and (number := min(mixer[0], feed[0], both)) > 0:
+            found.append((number, (mixer[1], feed[1]), mixer[2]))
+            mixer[0], feed[0], both = mixer[0] - number, feed[0] - number, both - number
+    return found + [(number, (name,), own) for number, name, own in (*mixers, *feeds) if number]
+
+
 @checked
 def counts(row: Mapping, seq: float = 1) -> dict[str, float]:
     """Count a model part by part: parameters, FLOPs of one forward pass, and the widths of its cache and state.
@@ -151,7 +168,7 @@ def counts(row: Mapping, seq: float = 1) -> dict[str, float]:
     2048.0
     """
     total, parts = dict.fromkeys((*_TOTALS, *_REACHED), 0.0), [x for x in parts_of(row) if x[0]]
-    forms = [[_costs(_listing(row, name, form)) for form in ("expanded", "absorbed")] for _, name, _ in parts]
+    forms = [[_costs(listing(row, name, form)) for form in ("expanded", "absorbed")] for _, name, _ in parts]
     needed = {"embeddings", "vocab", "hidden"}.union(*(x["letters"] for both in forms for x in both))
     stated = set().union(*(own for *_, own in parts))
     known = {"batch": 1.0} | dict.fromkeys(("seq", "context"), one_number("seq", seq))

@@ -75,7 +75,8 @@ def read_config(config, name: str | None = None, like: str | None = None) -> tup
     shapes = _blocks(config, stanza)
     names = dict.fromkeys(x for _, own in shapes for x in own)
     letters = {"shared_experts": 0} | {
-        x: Counter(own[x] for _, own in shapes if x in own).most_common(1)[0][0] for x in names  # parts say the rest
+        x: Counter(own[x] for _, own in shapes if x in own).most_common(1)[0][0]
+        for x in names  # parts say the rest
     }
     letters |= _counted(config, stanza, [x for x, _ in shapes]) | _scaled(config)
     if letters["moe_layers"] and letters.get("experts", 0) < letters.get("top_k", 1):
