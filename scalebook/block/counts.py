@@ -28,10 +28,10 @@ _KNOWN = {**LISTINGS["attention"], **LISTINGS["feed_forward"], **LISTINGS["once"
 _LETTER = r"[a-z_]+=\d+(?:\.\d+)?"
 _PART = re.compile(rf"(\d+) ([^()]+?)(?: \(((?:{_LETTER}(?: {_LETTER})*)?)\))?")
 _TOTALS = ("params", "active_params", "flops", "kv_width", "window_layers", "attention_width", "linear_state")
-# Letters that say which blocks there are
-_KINDS = ("linear_layers", "experts", "moe_layers", "gating", "index_heads", "output_gate", "shared_experts")
 _REACHED = [f"{reach}_{kind}" for reach in ("whole", "window", "picked") for kind in ("width", "cache")]
 _REACHED += ["picked_reach", "state_width"]
+# Letters that say which blocks there are
+_KINDS = ("linear_layers", "experts", "moe_layers", "gating", "index_heads", "output_gate", "shared_experts")
 _SPLIT = next(i for i, op in enumerate(GPT.ops) if op.name == "x2") + 1  # behind GPT's attention
 
 
@@ -174,9 +174,10 @@ def counts(row: Mapping, seq: float = 1) -> dict[str, float]:
     known = {"batch": 1.0} | dict.fromkeys(("seq", "context"), one_number("seq", seq))
     names = (f"{x}?" if x in stated else x for x in needed - {*known})
     known |= known_of(row, "layers", "learned_positions?", *names)
+    index_tokens = known_of(row, "index_tokens?").get("index_tokens", 0.0)
     for (number, name, own), (run, kept) in zip(parts, forms, strict=True):
         _add(total, number, run, kept, known | own, "window" in own)
-        picks = ("index" in name or "latent" in name or name == "attention") * row.get("index_tokens", 0.0)
+        picks = ("index" in name or "latent" in name or name == "attention") * index_tokens
         _reach(total, number, kept, known | own, "window" in own, picks)
     total["window_layers"] *= known["layers"] / max(total["kv_width"], 1)
     ends = (known["embeddings"] * known["vocab"] + known.get("learned_positions", 0)) * known["hidden"]
@@ -244,4 +245,4 @@ def _reach(total: dict, number: float, kept: dict, letters: dict, slides: bool, 
             reach = "whole" if {"index_heads", "index_dim"} & {*x} else reach
             if reach == "picked":
                 total["picked_reach"] = picks * (letters["entry_tokens"] if "entries" in x else 1)
-            total[f"{reach}_{kind}"] += share * _product(x, letters) / (seq**2 if kind == "width" else seq)
+            total[f"{reach}_{kind}"] += share * _product(x, letters) / (seq * seq if kind == "width" else seq)

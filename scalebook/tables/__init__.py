@@ -160,8 +160,8 @@ def _computed(model: Row, said: str) -> dict[str, Cell]:
     if "blocks" in model.words:
         letters += ["kv_width", "attention_width", "linear_state", "window_layers"]
     note = "; ".join(filter(None, ("computed from its shape", said)))
-    said = model.cells["layers"].source
-    return {x: Cell(counts[x], model.name, said, note) for x in letters if counts[x] or x.endswith("_width")}
+    source = model.cells["layers"].source
+    return {x: Cell(counts[x], model.name, source, note) for x in letters if counts[x] or x.endswith("_width")}
 
 
 def _of(device: Row) -> tuple[tuple[str, ...], str]:
