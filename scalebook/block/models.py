@@ -104,11 +104,12 @@ def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
     True
     """
     _refuse_parts(row)
-    if known_of(row).get("linear_layers"):
+    dense, moe = _listed(row, plain_of(row))
+    if row.get("linear_layers"):
         name = getattr(row, "name", "a model")
         why = "linear attention in some blocks, whose training has no listing"
         raise ValueError(f"{name} has {why}; take another model")
-    return _listed(row, plain_of(row))
+    return dense, moe
 
 
 @checked
@@ -122,8 +123,9 @@ def served_blocks(row: Mapping) -> tuple[Block | Hybrid | None, Block | Hybrid |
     True
     """
     _refuse_parts(row)
+    known_of(row)
     full = _listed(row, attention_of(row))
-    if not known_of(row).get("linear_layers"):
+    if not row.get("linear_layers"):
         return full
     both = zip(full, _listed(row, "linear"), strict=True)
     return tuple(Hybrid(some, linear) if some else None for some, linear in both)
