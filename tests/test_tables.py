@@ -45,7 +45,7 @@ tables = pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
 FOLDER = files("scalebook.tables")
 DEVICES = """v100 a100 h100 h100_pcie h100_nvl h200 b200 b300 gb200 gb300 mi250x mi300x mi300a mi325x mi350x mi355x
     tpu_v4 tpu_v5e tpu_v5p tpu_v6e tpu_v7 trainium1 trainium2 trainium3 inferentia2 gaudi2 gaudi3 maia100
-    l40s rtx_pro_6000 rtx_4090 rtx_5090"""
+    l40s rtx_pro_6000 rtx_4090 rtx_5090 arc_pro_b60"""
 
 
 @every(DEVICES.split())

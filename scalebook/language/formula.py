@@ -30,7 +30,7 @@ from .arguments import checked
 from .domain import Condition, guarded, refuse_outside, substituted
 from .notation import NOTATION, Latex, Text, expression, free, in_letters, nearest, quoted, symbol, tex, word
 from .row import fitting, gather, quantity
-from .units import show, words_in
+from .units import Quantity, show, words_in
 from .worked import Worked
 
 __all__ = ["FORMULAS", "Formula", "entered", "formula"]
@@ -145,7 +145,7 @@ class Formula:
         self._check(values, None if problem else result)
         if problem:
             raise problem
-        return fitting(self.letter, result, partial(_at, values))
+        return Quantity(fitting(self.letter, result, partial(_at, values)), self.unit)
 
     def _check(self, values, result=None):
         """Raise OutsideDomain if the formula does not hold at these values."""
