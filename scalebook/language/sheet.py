@@ -93,11 +93,6 @@ class Sheet(Guided):
         """The conditions under which formulas hold, as pairs of formula and condition."""
         return [(f, x) for f in self.formulas.values() for x in f.domain]
 
-    @cached_property
-    def conditioned(self) -> frozenset[str]:
-        """The letters in these conditions."""
-        return frozenset(n for _, x in self.conditions for n in x.letters)
-
     def __call__(self, *knowns, **letters) -> Row:
         """Compute everything that follows from what is known, as a row.
 

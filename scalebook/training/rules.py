@@ -208,7 +208,7 @@ def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
 
 def _own(values, sheet):
     """Return the letters and words that the rules use, as numbers and words."""
-    names = _NAMES | (sheet.conditioned if sheet else frozenset())
+    names = _NAMES | {n for _, x in (sheet.conditions if sheet else ()) for n in x.letters}
     own = {
         n: x if isinstance(x, (str, bool)) and n in CHOICES else quantity(n, x) for n, x in values.items() if n in names
     }
