@@ -28,6 +28,7 @@ from .serving_memory import *
 from .shared import *
 from .simulation import *
 from .speculation import *
+from .state_operators import *
 from .step import *
 from .tail import *
 from .tokens import *
@@ -36,7 +37,7 @@ from .two_batch_overlap import *
 _ROOM = (
     assumptions, batches, bill, disaggregation, engine_terms, expert_layer, experts, generations,
     operators, pools, prefix, prompts, queues, results, scaling, serving, serving_memory, shared, simulation,
-    speculation, step, tail, tokens, two_batch_overlap,
+    speculation, state_operators, step, tail, tokens, two_batch_overlap,
 )  # fmt: skip
 __all__ = ["Capacity", *(name for module in _ROOM for name in module.__all__)]
 

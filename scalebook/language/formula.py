@@ -46,6 +46,7 @@ class Formula:
     """
 
     method = "stated"
+    instead = ()  # pairs: a letter, and the formula of calls that know it
     _solved = None  # the original formula, if default formulas had to be put in to reach the unknown
 
     def __init__(self, name, letter, rhs, sources=(), doc="", given=(), domain=()):
@@ -101,6 +102,8 @@ class Formula:
         for name in letters:
             NOTATION[name]
         cells = gather(knowns, letters)
+        if other := next((f for x, f in self.instead if x in cells), None):
+            return other._know(knowns, letters)
         formula = self._fill(cells.keys())
         if stray := [name for name in letters if name not in formula.inputs]:
             hint = nearest(stray[0], formula.inputs) if formula.inputs else "it is a constant"

@@ -79,13 +79,13 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
         used |= {i for f in (*own, *more) if f.letter in used for i in f.inputs}
     formulas += [f for f in own if f.letter in used]
     formulas += [f for f in more if f.letter in used]
-    return Sheet("training step", *formulas, doc="A training step, its time and memory.")
+    return Sheet("training step", *formulas, doc="A training step: its time and memory.")
 
 
 @cache
 @uncollected()
 def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_tiled: bool) -> list[Formula]:
-    """Return a step's formulas except those that depend on the device or on the framework."""
+    """Return a step's formulas except those of the device and of the framework."""
     schedule, sharding = strategy.schedule, strategy.sharding
     x = symbol
     sent = x("batch") * x("seq") * x("hidden") / (x("tp") * x("cp")) * x("activation_bits") / 8
@@ -154,13 +154,12 @@ def _offloads(letters: Mapping) -> list[str]:
 
 
 def _attended(model: Mapping, letters: Mapping, is_tiled: bool) -> Formula:
-    """Return the formula for the computed share of query-key pairs, by windows of the model and tiles of the device."""
-    if "window" not in {*model, *letters} or not np.any(
-        np.asarray(letters.get("window_layers", model.get("window_layers", 0)))
-    ):
+    """Return the formula for the computed share of query-key pairs, by the model's windows and device's tiles."""
+    sliding = "window" in {*model, *letters} and letters.get("window_layers", model.get("window_layers", 0))
+    words = getattr(model, "words", model)
+    if "blocks" in words or not np.any(np.asarray(sliding)):  # kinds say their windows
         return assumptions.attended_tiles if is_tiled else assumptions.attended_half
-    is_chunked = getattr(model, "words", model).get("windows") == "chunked"
-    if is_chunked:
+    if words.get("windows") == "chunked":
         return assumptions.attended_tiles_chunks if is_tiled else assumptions.attended_chunks
     return assumptions.attended_tiles_windows if is_tiled else assumptions.attended_windows
 
@@ -203,7 +202,7 @@ def _format_bits(peak: str) -> float:
 @checked
 @cache
 def default_letters_at(bits: float) -> dict[str, Cell]:
-    """Return the default values that depend on the precision of products, for inputs of this many bits.
+    """Return the default values that depend on the precision of products, for inputs of so many bits.
 
     Above 16 bits all tensors are as wide as the products' inputs, and the weights are their own master copy.
 
