@@ -112,7 +112,8 @@ def known_of(row: Row, *names: str) -> dict[str, float]:
     """
     if lacking := sorted(x for x in names if x[-1] != "?" and x not in row):
         raise LookupError(f"the row lacks {', '.join(lacking)}")
-    return {x: one_number(x, row[x]) for x in (*(x.rstrip("?") for x in names), *_KINDS) if x in row}
+    found = {x: row[x] for x in (*(x.rstrip("?") for x in names), *_KINDS) if x in row}
+    return {x: y if type(y) is float else one_number(x, y) for x, y in found.items()}  # a row's numbers are checked
 
 
 @checked
