@@ -205,5 +205,8 @@ class _Eager:
         self.made(op, self.narrow(self.step("softmax", masked, name=op.name, wide=wide), op.name))
 
     def _topk(self, op: Op, args: list[Tensor]):
+        if op.args[0].name != "logits":  # an indexer's scores
+            self._same(op, args)
+            return
         chances = self.step("route", self.step("cast", args[0], name="chances_wide", wide=True), name="chances")
         self._same(op, [chances])
