@@ -388,9 +388,10 @@ def test_active_parameters_as_named_leave_embeddings_out(key, beside):
     assert row.active_params - 2 * row.vocab * row.hidden < beside * 1.025 and beside < row.active_params
 
 
-def test_linear_attention_is_listed_where_it_serves_and_not_where_it_trains():
+def test_linear_attention_is_listed_where_it_serves_and_where_it_trains():
     dense, moe = blocks.served_blocks(models.qwen3_5_397b)
     assert dense is None and {"linear_key_heads", "kv_heads"} <= {*moe.indices}
+    assert blocks.blocks_of(models.qwen3_5_397b) == (dense, moe)
 
 
 def values(expr, row):

@@ -598,9 +598,9 @@ def test_flags_of_servers_are_those_of_python(page, engine):
 
 
 def test_kinds_of_blocks_are_told_apart_in_the_page_as_here(planned):
-    assert kind_of(models.deepseek_v3, True) == "latent gate some shared"
+    assert kind_of(models.deepseek_v3) == "latent gate some shared"
     kinds = {x.split("|")[0] for x in json.loads(planned)["serve"]["sheets"]}
-    assert {kind_of(row, True) for row in listed_models().values()} <= kinds
+    assert {kind_of(row) for row in listed_models().values()} <= kinds
 
 
 def test_what_is_asked_wrongly_is_said():

@@ -53,10 +53,9 @@ def tensors(thing, seen):
             yield from tensors(part, seen)
 
 
-def counted(config, tokens: int = 1024) -> dict:
-    """Build a model on the meta device and run it once: its parameters, and FLOPs and cache of so many tokens."""
+def counted(config, tokens: int = 1024, shorter: int = 256) -> dict:
+    """Build a model on the meta device and run it twice: its parameters, and FLOPs and cache of so many tokens."""
     import torch
-    from torch.utils.flop_counter import FlopCounterMode
     from transformers import AutoModelForCausalLM
 
     def grouped(rows, weights, *more, **kwargs):
@@ -66,13 +65,22 @@ def counted(config, tokens: int = 1024) -> dict:
         model = AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.bfloat16).eval()
         said = {"params": sum(x.numel() for x in {id(x): x for x in model.parameters()}.values())}
         try:
-            counter = FlopCounterMode(display=False, custom_mapping={torch.ops.aten._grouped_mm: grouped})
-            with counter, torch.no_grad():
-                result = model(torch.zeros(1, tokens, dtype=torch.long), use_cache=True)
+            passes = [passed(model, length, grouped) for length in (tokens, shorter)]
         except Exception as error:  # routing by data, which the meta device lacks
             return said | {"no forward": f"{type(error).__name__}"}
+    return said | passes[0] | {"shorter": passes[1]}
+
+
+def passed(model, tokens: int, grouped) -> dict:
+    """Run a model forward over so many tokens: the FLOPs, and the elements of the cache that it returns."""
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    counter = FlopCounterMode(display=False, custom_mapping={torch.ops.aten._grouped_mm: grouped})
+    with counter, torch.no_grad():
+        result = model(torch.zeros(1, tokens, dtype=torch.long), use_cache=True)
     cache = sum(x.numel() for x in tensors(getattr(result, "past_key_values", None), set()))
-    return said | {"tokens": tokens, "flops": counter.get_total_flops(), "cache": cache}
+    return {"tokens": tokens, "flops": counter.get_total_flops(), "cache": cache}
 
 
 def configurations(folders):

@@ -20,14 +20,14 @@ function planCases(engine) {
   const peaks = (device) => Object.keys(device.letters).filter((x) => x.startsWith("peak_") && x !== "peak_flops" && x !== "peak_vector")
     .map((x) => x.slice(5));
 
-  function kind({ letters, words }, served) {
+  function kind({ letters, words }) {
     let attention = "kv_rank" in letters ? (letters.q_rank ? "latent" : "plain latent") : "grouped";
-    if (served && letters.index_heads) attention = "indexed";
-    if (served && letters.output_gate) attention = "gated";
+    if (letters.index_heads) attention = "indexed";
+    if (letters.output_gate) attention = "gated";
     const routed = letters.experts && letters.moe_layers, experts = routed ? "some" : "dense";
     const gpt = words.norm === "layernorm" && !letters.gating && attention === "grouped";
     return [attention, gpt ? "gpt" : letters.gating ? "gate" : "plain", experts, ...(routed && letters.shared_experts ? ["shared"] : []),
-      ...(served && letters.linear_layers ? ["linear"] : [])].join(" ");
+      ...(letters.linear_layers ? ["linear"] : [])].join(" ");
   }
 
   // Blocks that all have experts are counted as some, with no dense ones beside them: of these any width will do.
@@ -173,8 +173,7 @@ function planCases(engine) {
     sheet(plan, words, offload) {
       const { model, device, letters } = plan, known = { ...device.letters, ...letters }, { blocks, words: others, swaps, always } = data.train;
       const quantized = (data.formats[`peak_${plan.precision}`] ?? 16) <= 8 ? 1 : 0, kept = words.attention === "flash" && words.recompute === "selective" ? "none" : words.recompute;
-      const own = [kind(model, false), kept, words.attention, words.context_exchange, quantized].join("|"), steps = isEager(plan) ? data.train.eager[`${own}|${model.words.family ?? "llama"}`] : "";
-      if (model.letters.linear_layers) throw new Error(`${model.name} has linear attention in some blocks, whose training has no listing; take another model`);
+      const own = [kind(model), kept, words.attention, words.context_exchange, quantized].join("|"), steps = isEager(plan) ? data.train.eager[`${own}|${model.words.family ?? "llama"}`] : "";
       if (!blocks[own] && words.context_exchange === "all_to_all") {
         throw new Error("kv_rank" in model.letters ? `the keys of ${model.name} are of all heads together: its context can be gathered only` : "context is exchanged by heads here with attention in one kernel only: choose that, or gather the context");
       }
@@ -195,7 +194,7 @@ function planCases(engine) {
       const grouped = swaps.grouped["grouped_whole" in known ? "arrays" : "same"];
       return sheet([...engine.listed(always), attended, fused, grouped, swaps.peak["peak_bf16" in known ? "bf16" : "same"],
         swaps.heads["head_dim" in model.letters ? "even" : "latent"], ...[swaps.launched, swaps.eager].map((x) => x[model.letters.experts && model.letters.moe_layers ? "moe" : "all"]),
-        ...others_.flatMap((x) => engine.listed(others[x])), ...[kind(model, false), own].flatMap((x) => engine.listed(blocks[x])), ...engine.listed(steps), ...(hasNoDense(model) ? [swaps.dense] : []),
+        ...others_.flatMap((x) => engine.listed(others[x])), ...[kind(model), own].flatMap((x) => engine.listed(blocks[x])), ...engine.listed(steps), ...(hasNoDense(model) ? [swaps.dense] : []),
         ...(isAdapted ? [...others_.flatMap((x) => engine.listed(adapters[x])), ...engine.listed(adapted[own])] : []), ...stages, ...middle, ...engine.listed(data.bill.sheet)]); // days and dollars with failures
     },
     known(plan) {
@@ -284,7 +283,7 @@ function planCases(engine) {
       return { usual, given: { ...own, ...given } };
     },
     sheet(plan, exchange) {
-      const key = kind(plan.model, true), { sheets, swaps } = data.serve, given = { ...plan.device.letters, ...plan.letters };
+      const key = kind(plan.model), { sheets, swaps } = data.serve, given = { ...plan.device.letters, ...plan.letters };
       const numbers = sheets[`${key}|${exchange}`];
       if (!numbers) throw new Error(`blocks like those of ${plan.model.name} are not on this page: ask serve in Python`);
       const index = plan.model.letters.index_heads && !("index_peak" in given) ? [swaps.index["peak_fp8" in given ? "fp8" : "same"]] : [];

@@ -185,22 +185,22 @@ def _parted(sheets: Mapping[str, set[int]], of) -> dict[str, str]:
     return {x: runs(y) for x, y in groups.items()} | {x: runs(y - groups[of(x)]) for x, y in sheets.items()}
 
 
-def kind_of(row: Mapping, served: bool) -> str:
+def kind_of(row: Mapping) -> str:
     """Return the kind of a model's blocks as text, such as "grouped gate dense". Rows of one kind share their sheets.
 
     A model whose blocks all have experts is "some" too: its number of dense blocks is then zero.
     """
     attention = ("latent" if row["q_rank"] else "plain latent") if "kv_rank" in row else "grouped"
-    if served and row.get("index_heads"):
+    if row.get("index_heads"):
         attention = "indexed"
-    if served and row.get("output_gate"):
+    if row.get("output_gate"):
         attention = "gated"
     routed = row.get("experts", 0) and row.get("moe_layers", 0)
     experts = "some" if routed else "dense"
     is_gpt = getattr(row, "words", row).get("norm") == "layernorm" and not row["gating"] and attention == "grouped"
     words = [attention, "gpt" if is_gpt else "gate" if row["gating"] else "plain", experts]
     words += ["shared"] if routed and row.get("shared_experts", 0) else []
-    return " ".join([*words, *(["linear"] if served and row.get("linear_layers") else [])])
+    return " ".join([*words, *(["linear"] if row.get("linear_layers") else [])])
 
 
 def listed_models() -> Table:
@@ -208,16 +208,16 @@ def listed_models() -> Table:
     return models[[key for key, row in models.items() if "blocks" not in row.words]]
 
 
-def _shapes(served: bool) -> dict[str, Mapping]:
+def _shapes() -> dict[str, Mapping]:
     """Return one row for every kind of block, by kind: of the table's models and of those a config.json can have."""
-    rows = [row for row in listed_models().values() if served or not row.get("linear_layers")]
+    rows = [*listed_models().values()]
     routed = dict(experts=8, layers=4, moe_layers=2, gating=1)
     latent = dict(kv_rank=512, q_rank=1536)
     for shape, shared in itertools.product((dict(), latent, latent | dict(q_rank=0)), (0, 1)):
         if shared or not shape:  # DeepSeek's and its like have shared experts
             rows.append(routed | shape | dict(shared_experts=shared))
     rows = [_with_dense(row) for row in rows]
-    return {kind_of(row, served): row for row in reversed(rows)}
+    return {kind_of(row): row for row in reversed(rows)}
 
 
 def _with_dense(row: Mapping) -> Mapping:
@@ -229,7 +229,7 @@ def _with_dense(row: Mapping) -> Mapping:
 
 def families(kind: str) -> list[str]:
     """Return the model families whose published code eager blocks of a kind may follow; "llama" is always one."""
-    rows = (x for x in listed_models().values() if not x.get("linear_layers") and kind_of(x, False) == kind)
+    rows = (x for x in listed_models().values() if kind_of(x) == kind)
     return sorted({"llama", *(x.words.get("family", "llama") for x in rows)})
 
 
@@ -249,7 +249,7 @@ def training(graph: Graph) -> dict:
     """Return the groups of formula numbers from which the page assembles a training step's sheet (see above)."""
     blocks, eager, words, lora, adapted, first = {}, {}, {}, {}, {}, {}
     numbers = lambda formulas: set(map(graph.number, formulas))  # noqa: E731
-    for kind, row in _shapes(False).items():
+    for kind, row in _shapes().items():
         for (recompute, attention, exchange), quantized in itertools.product(KEPT, (False, True)):
             if exchange == "all_to_all" and "kv_rank" in row:
                 continue  # its keys are of all heads together: there are none to deal out
@@ -326,7 +326,7 @@ def _first_stage(sheet: Sheet, schedule: Schedule) -> list[Formula]:
 def serving(graph: Graph) -> dict:
     """Return the sheets of serving by kind of block and token exchange, and the formulas that a row may swap in."""
     sheets = {}
-    for kind, row in _shapes(True).items():
+    for kind, row in _shapes().items():
         dense, moe = served_blocks(row)
         for exchange in EXCHANGES:
             sheets[f"{kind}|{exchange}"] = graph.numbers(serve_sheet(dense, moe, exchange).formulas.values())

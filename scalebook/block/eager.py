@@ -141,7 +141,10 @@ class _Eager:
             return found
         at = found.indices.index("kv_heads") + 1
         indices = (*found.indices[:at], "group_size", *found.indices[at:])
-        return self.emit(Tensor(f"{found.name}_copied", indices), "repeat", found)
+        name = f"{found.name}_copied"
+        if name not in self.copies:
+            self.copies[name] = self.emit(Tensor(name, indices), "repeat", found)
+        return self.copies[name]
 
     def copy(self, tensor: Tensor, of: str) -> Tensor:
         """Make the 16-bit copy that autocast makes of a product's operand. Each product makes its own."""
@@ -196,14 +199,17 @@ class _Eager:
         if not self.unfused:
             self._same(op, args)
             return
-        scaled = self.step("constant", args[0], name="scores_scaled")
+        scaled = self.step("constant", args[0], name=f"{op.args[0].name}_scaled")
         if self.family.capped:
-            scaled = self.step("tanh", scaled, name="scores_capped")
-            scaled = self.step("constant", scaled, name="scores_grown")
-        masked = self.step("constant", scaled, name="scores_masked")
+            scaled = self.step("tanh", scaled, name=f"{op.args[0].name}_capped")
+            scaled = self.step("constant", scaled, name=f"{op.args[0].name}_grown")
+        masked = self.step("constant", scaled, name=f"{op.args[0].name}_masked")
         wide = self.autocast or not self.family.narrow_softmax
         self.made(op, self.narrow(self.step("softmax", masked, name=op.name, wide=wide), op.name))
 
     def _topk(self, op: Op, args: list[Tensor]):
+        if op.args[0].name != "logits":  # an indexer's scores
+            self._same(op, args)
+            return
         chances = self.step("route", self.step("cast", args[0], name="chances_wide", wide=True), name="chances")
         self._same(op, [chances])

@@ -9,7 +9,7 @@ from dataclasses import replace
 from scalebook.block.listing import Block
 from scalebook.block.models import GPT, LLAMA, MOE  # noqa: F401  (for the examples)
 from scalebook.block.operations import RULES, TOKENS, Op, Tensor, base, ways
-from scalebook.block.transformations import attention_core
+from scalebook.block.transformations import attention_core, core_kernels
 from scalebook.language.notation import nearest, symbol
 
 __all__ = [
@@ -152,7 +152,8 @@ def context_exchanged(block: Block, way: str = "cp") -> Block:
     >>> [c.kind for c in context_exchanged(LLAMA).collectives]
     ['all_to_all', 'all_to_all', 'all_to_all', 'all_to_all']
     """
-    core, ops, moved = {*attention_core(block), *_copies_attended(block)}, [], {}
+    attended = core_kernels(block).get("flash", ())
+    core, ops, moved = {*attention_core(block), *attended, *_copies_attended(block)}, [], {}
     tokens, heads = ("seq", "expert_tokens"), ("heads", "kv_heads")
 
     def exchange(tensor, name, start, end):

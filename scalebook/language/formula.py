@@ -46,7 +46,7 @@ class Formula:
     """
 
     method = "stated"
-    instead = ()  # pairs: a letter, and the formula of calls that know it
+    instead = ()  # pairs of letter and formula
     _solved = None  # the original formula, if default formulas had to be put in to reach the unknown
 
     def __init__(self, name, letter, rhs, sources=(), doc="", given=(), domain=()):

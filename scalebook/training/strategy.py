@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields, replace
 from functools import partial
 
-from scalebook.block import FAMILIES, Block, Family, eager, sharding, transformations, undropped
+from scalebook.block import FAMILIES, Block, Family, core_kernels, eager, sharding, transformations, undropped
 from scalebook.language.words import WORDS, word
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
 from scalebook.training.optimizers import OPTIMIZERS, Optimizer
@@ -122,6 +122,11 @@ class Strategy:
         """Return the operations of a block on one device, as this strategy trains it."""
         attends = any(op.function == "softmax" for op in block.ops)
         exchanges = self.context_exchange == "all_to_all" and attends
+        if exchanges and {"index", "entries"} & core_kernels(block).keys() and "kv_rank" not in block.indices:
+            raise ValueError(
+                "context_exchange='all_to_all' deals out heads, and an indexer or a compressed cache has no heads of "
+                "keys to deal out: context_exchange='gather' would do"
+            )
         split = sharding.context_exchanged if exchanges else sharding.context_parallel
         if not self.dropout:
             block = undropped(block)
