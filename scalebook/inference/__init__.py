@@ -25,6 +25,7 @@ from .results import *
 from .scaling import *
 from .serving import *
 from .serving_memory import *
+from .sessions import *
 from .shared import *
 from .simulation import *
 from .speculation import *
@@ -35,7 +36,7 @@ from .two_batch_overlap import *
 
 _ROOM = (
     assumptions, batches, bill, disaggregation, engine_terms, expert_layer, experts, generations,
-    operators, pools, prefix, prompts, queues, results, scaling, serving, serving_memory, shared, simulation,
+    operators, pools, prefix, prompts, queues, results, scaling, serving, serving_memory, sessions, shared, simulation,
     speculation, step, tail, tokens, two_batch_overlap,
 )  # fmt: skip
 __all__ = ["Capacity", *(name for module in _ROOM for name in module.__all__)]

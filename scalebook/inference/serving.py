@@ -19,6 +19,7 @@ from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.layouts import TARGETS, posed, refuse_no_rate, users_for
 from scalebook.inference.pools import apart
 from scalebook.inference.rules import reason
+from scalebook.inference.session_loop import sessions
 from scalebook.inference.step import ENGINES, Step, step_formulas, tokens_of
 from scalebook.inference.two_batch_overlap import parts_of_step
 from scalebook.language import Formula, Row, Sheet, formula, same, show, symbol
@@ -243,7 +244,7 @@ class Serve(Step):
     targets = TARGETS  # letters whose value in a search is the most that may be
 
     # functions of other modules that take a service first
-    posed, apart, offline, static, capacity = posed, apart, offline, static, capacity
+    posed, apart, offline, static, capacity, sessions = posed, apart, offline, static, capacity, sessions
 
     def __call__(self, *knowns, **letters) -> Row:
         if targets := [x for x in self.finds if x in letters]:
