@@ -16,11 +16,11 @@ from scalebook.inference.serving_memory import cached_tokens_windows
 from scalebook.inference.tiers import tier_rows
 from scalebook.language import Row, Sheet, code, show
 from scalebook.language.arguments import checked
-from scalebook.language.row import Cell, gather, quantity
+from scalebook.language.row import Cell, quantity
+from scalebook.search.arguments import one_number
 
-__all__ = ["sessions"]
+__all__ = ["Loop", "sessions_on"]
 
-_SESSION = ("turns", "prefix", "appended", "output", "pause", "pause_spread")
 _FOUND = (
     "tpot", "prompt_load", "read_tokens", "queue_time", "ttft", "reserved_sessions", "sessions", "room_tokens",
 )  # fmt: skip
@@ -44,6 +44,9 @@ class Loop:
     pauses: str
     rooms: tuple[float, ...]
     fetches: tuple[float, ...]  # seconds to fetch a mean session from each tier; 0 from device memory
+    reading: tuple[float, ...]  # seconds of reading: per step, per token, and per pair of tokens
+    turns_read: tuple[np.ndarray, np.ndarray]  # seconds to read each turn of a session, found or lost
+    context: float  # mean tokens that a decoding turn attends to
 
     @cached_property
     def _kept(self) -> tuple[float, float]:
@@ -67,6 +70,13 @@ class Loop:
             near = -self.known["pause_mean"] * np.log1p(-np.linspace(0.99999, 1e-5, 161))
         return np.concatenate([near[0] * np.geomspace(1e5, 1.05, 60), near])
 
+    @cached_property
+    def _idle(self) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens of pausing sessions, per session that ends in a second, and the share of turns found: both rise."""
+        pauses = self.usual_pauses()
+        found, kept = self.pauses_kept(pauses)
+        return (self._kept[0] * kept + self._kept[1] * pauses)[::-1], found[::-1]
+
     def at(self, rate, found, kept, kept_pause, fetch=0.0) -> dict:
         """Return the sheet's values at turn rates."""
         function, names = _compiled(self.pauses)
@@ -75,19 +85,17 @@ class Loop:
         with np.errstate(all="ignore"):
             return dict(zip(_FOUND, function(*(values[n] for n in names)), strict=True))
 
-    def fetch(self, rate, found, row, kept_pause, kept) -> tuple:
+    def fetch(self, rate, found, row) -> tuple:
         """Return the mean time to fetch a turn's cache and the load of the busiest link."""
         if len(self.rooms) == 1:
             return np.zeros_like(rate), np.zeros_like(rate)
-        x, (kept_all, ended) = self.known, self._kept
-        sizes = kept_all * kept + ended * kept_pause
-        rising, shares = sizes[::-1], found[::-1]
+        x, (kept_all, ended), (sizes, shares) = self.known, self._kept, self._idle
         held = x["prefix"] + row["reserved_sessions"] * x["own_tokens"]
         above, time, load, total = np.zeros_like(rate), np.zeros_like(rate), np.zeros_like(rate), 0.0
         for place, (room, each) in enumerate(zip(self.rooms, self.fetches, strict=True)):
             total += room
             idle = np.maximum(total - held, 0) * x["turns"] / rate - (kept_all + ended) * row["queue_time"]
-            up_to = found if place == len(self.rooms) - 1 else np.minimum(np.interp(idle, rising, shares, 0), found)
+            up_to = found if place == len(self.rooms) - 1 else np.minimum(np.interp(idle, sizes, shares, 0), found)
             share = np.maximum(up_to - above, 0) * (x["turns"] - 1) / x["turns"]
             busy = rate * share * each
             wait = busy * each * 4 / 3 / (2 * np.maximum(1 - busy, _NEAR))  # contexts differ: mean square 4/3
@@ -102,14 +110,14 @@ class Loop:
 
         def point(rate):
             row = self.at(rate, found, kept, kept_pause)
-            fetch, load = self.fetch(rate, found, row, kept_pause, kept)
+            fetch, load = self.fetch(rate, found, row)
             row = self.at(rate, found, kept, kept_pause, fetch) if len(self.rooms) > 1 else row
             held = x["prefix"] + row["reserved_sessions"] * x["own_tokens"]
             runs = (row["tpot"] > 0) & (rate * row["read_tokens"] * row["tpot"] <= x["chunk_tokens"])
             runs &= (held <= self.rooms[0]) & (load < 0.98)
             return row, fetch, runs, row["room_tokens"] <= total
 
-        for _ in range(45):
+        for _ in range(32):
             rate = (low + high) / 2
             row, fetch, runs, fits = point(rate)
             low, high = np.where(runs & fits, rate, low), np.where(runs & fits, high, rate)
@@ -130,11 +138,12 @@ class Loop:
         return self.branch(self.usual_pauses())
 
     @cached_property
-    def fold(self) -> float | None:
-        """Sessions at which the branch of found caches ends, or None if it goes on to where nothing is found."""
-        number = self.curve["sessions"]
-        top = int(np.argmax(number))
-        return None if top >= len(number) - 2 else float(number[top])
+    def lost_from(self) -> float | None:
+        """Fewest sessions that make less than half of the most turns a second, or None if none do: no cliff."""
+        rate, number = self.curve["turn_rate"], self.curve["sessions"]
+        top = int(np.argmax(rate))
+        is_low = rate[top:] < rate[top] / 2
+        return float(number[top:][is_low].min()) if is_low.any() else None
 
     def point(self, number: float, is_lost: bool) -> dict:
         """Return the working point of a number of sessions; of several, that of found caches or of lost ones."""
@@ -160,6 +169,30 @@ class Loop:
         groups = self.known["replicas"] * self.known["attention_dp"]
         last["queue_time"] += (number - last["sessions"]) / (groups * last["turn_rate"])
         return last | {"sessions": number}
+
+
+    def quantile(self, row: Row, share: float) -> float:
+        """Return the time to first token that a share of the turns keeps to, for the working point of a row.
+
+        The wait for other turns has the distribution of a queue with one server, whose service times are the turns'
+        reading times (found or lost). Half a step, the turn's own reading and the fixed times are added.
+        """
+        lost = (1 - row.found_turns) * (np.arange(len(self.turns_read[0])) > 0)
+        times, weights = np.concatenate(self.turns_read), np.concatenate([1 - lost, lost]) / len(lost)
+        load = min(row.prompt_load, 0.98)
+        mean = times @ weights
+        wait = row.turn_rate * (times**2 @ weights) / 2 / (1 - load)
+        cells, width = 1 << 13, (12 * wait + 3 * times.max() + 2 * row.tpot) / (1 << 13)
+        own = np.bincount((times / width).astype(int), weights, cells)
+        rest = (1 - np.cumsum(own)) * width / mean
+        step = np.maximum(0, np.minimum(1, row.tpot / width - np.arange(cells))) * width / row.tpot
+        shift = row.first_overhead + row.fetch_time + row.queue_time - row.met_time / 2 + row.tpot * (1 - load)
+        longer = max(1.0, (row.ttft - shift - mean - row.tpot / 2) / wait)  # turns of one step end together
+        queue = np.cumsum(np.fft.irfft((1 - load) / (1 - load * np.fft.rfft(rest / rest.sum())), cells))
+        queue = np.diff(np.interp(np.arange(cells) / longer, np.arange(cells), queue), prepend=0)
+        parts = (np.fft.rfft(x) for x in (queue, own, step / step.sum()))
+        chances = np.cumsum(np.fft.irfft(np.prod([*parts], 0), cells))
+        return float(shift + (np.searchsorted(chances, share) + 0.5) * width)
 
 
 # A service
@@ -206,12 +239,12 @@ def _engine(serve, knowns: tuple, letters: dict, session: dict) -> dict:
         return steps * each + tokens_new * (tokens + old * (tokens_past + tokens_new / 2))
 
     own = inputs - session["prefix"]
-    found, lost = seconds(appended, inputs - appended), seconds(own[1:], session["prefix"])
-    lost = lost if len(lost) else found
+    found, lost = seconds(appended, inputs - appended), seconds(own[-max(1, len(own) - 1) :], session["prefix"])
     return known | {n: row[n] for n in ("devices",)} | {
         "base_time": float(step.pass_time[0] - batch[0] * added), "added_time": added, "found_time": float(found.mean()),
         "lost_time": float(lost.mean()), "lost_spread": float((lost**2).mean() / lost.mean() ** 2),
-        "token_bytes": token, "room": room, "context": context,
+        "token_cache": token, "cache_room": row.cache_room, "context": context, "reading": (each, tokens, old),
+        "turns_read": (found, np.append(found[0], lost)[: len(found)]),
     }  # fmt: skip
 
 
@@ -246,17 +279,17 @@ def sessions(
     >>> [round(serve.sessions(*known, tp=8, engine="vllm", sessions=x, **codex).hit_share, 2) for x in (120, 200)]
     [0.96, 0.24]
     """
-    given = dict(turns=turns, prefix=prefix, appended=appended, output=output, pause=pause, pause_spread=pause_spread)
-    given = {n: quantity(n, x) for n, x in given.items()} | {"sessions": quantity("sessions", sessions)}
-    if several := [n for n, x in given.items() if not isinstance(x, float)]:
-        raise TypeError(f"sessions are of one kind: give {several[0]} one number, and ask for each in turn")
-    sheet = laws.session_sheet(pauses)
-    loop = looped(serve, knowns, letters, given, pauses, tiers)
-    fold = {} if loop.fold is None else {"sessions_fold": loop.fold}
-    most = sheet.only("sessions_most")(**fold, **_of(loop, "replicas", "attention_dp")).get("sessions_most", np.inf)
-    point = loop.point(given["sessions"], given["sessions"] > most)
-    row = sheet(**{n: x for n, x in (loop.known | point | fold).items() if n in sheet.letters})
-    row.words = {"pauses": pauses, "caches": "lost" if given["sessions"] > most else "kept"}
+    session = dict(turns=turns, prefix=prefix, appended=appended, output=output, pause=pause)
+    loop = sessions_on(serve, *knowns, **session, pause_spread=pause_spread, pauses=pauses, tiers=tiers, **letters)
+    sessions, sheet = one_number("sessions", sessions), laws.session_sheet(pauses)
+    edge = {} if loop.lost_from is None else {"sessions_lost": loop.lost_from}
+    most = sheet.only("sessions_most")(**edge, **_of(loop, "replicas", "attention_dp")).get("sessions_most", np.inf)
+    point = loop.point(sessions, sessions > most)
+    row = sheet(**{n: x for n, x in (loop.known | point | edge).items() if n in sheet.letters})
+    kept = "kept" if sessions <= most else "lost" if row.found_turns < 0.5 else "kept now and then"
+    late = Cell(loop.quantile(row, 0.95), "waits by the Pollaczek-Khinchine transform", "kleinrock1975")
+    row = Row("sessions", row.cells | {"ttft_p95": late}, missing=row.missing)
+    row.words = {"pauses": pauses, "caches": kept}
     row.name = f"sessions on {row.words['caches']} caches"
     return row
 
@@ -265,25 +298,36 @@ def _of(loop, *names) -> dict:
     return {n: loop.known[n] for n in names}
 
 
-def looped(serve, knowns, letters, given, pauses, tiers) -> Loop:
-    """Return the loop of sessions on a service."""
+@checked
+def sessions_on(
+    serve, *knowns, turns, appended, output, pause, prefix=0, pause_spread=0, pauses="lognormal", tiers=(), **letters
+) -> Loop:
+    """Return the loop of sessions on a service, whose `curve` holds the working points of all numbers of sessions.
+
+    The arguments are those of `serve.sessions`, which says what they mean and what is refused.
+
+    >>> from scalebook.inference import serve
+    >>> from scalebook.tables import accelerators, models
+    >>> codex = dict(turns=33, prefix=12_000, appended=1891, output=351, pause="5.2 s", pause_spread=1.18)
+    >>> loop = sessions_on(serve, models.llama3_70b, accelerators.h200.at("fp8"), tp=8, **codex)
+    >>> round(loop.rooms[0] / 1e6, 1)  # million tokens
+    6.4
+    """
+    given = dict(turns=turns, prefix=prefix, appended=appended, output=output, pause=pause, pause_spread=pause_spread)
+    given = {n: one_number(n, x) for n, x in given.items()}
+    sheet, rows = laws.session_sheet(pauses), tier_rows(tiers)
     engine = _engine(serve, knowns, letters, given)
-    known = {n: x for n, x in {**engine, **given}.items() if n != "sessions"}
-    known["pause_spread"] = max(known["pause_spread"], _SMALLEST)
-    sheet = laws.session_sheet(pauses)
-    known |= sheet.only("own_tokens", "pause_mean")({n: x for n, x in known.items() if n in sheet.letters})
-    rows = tier_rows(tiers, knowns)
-    own = engine["token_bytes"] * (given["appended"] + given["output"]) * given["turns"] / 2
-    fetches = [own / row.tier_bandwidth + row.tier_latency for row in rows]
-    rooms = (engine["room"], *(row.tier_capacity / engine["token_bytes"] for row in rows))
+    known = {n: x for n, x in {**engine, **given}.items() if n in sheet.letters}
+    known["pause_spread"] = max(given["pause_spread"], _SMALLEST)
+    known |= sheet.only("own_tokens", "pause_mean")(known)
+    token = engine["token_cache"]
+    own = token * (given["appended"] + given["output"]) * given["turns"] / 2
+    rooms = (engine["cache_room"] / token, *(row.tier_capacity / token for row in rows))
     if known["prefix"] + known["own_tokens"] > rooms[0]:
         raise ValueError(
             f"one session does not fit: {show(known['prefix'] + known['own_tokens'], '')} tokens, and device memory "
             f"has room for {show(rooms[0], '')}; more devices or fewer kv_bits would let it in"
         )
-    if rows:
-        known["tier_cost"] = sum(row.tier_cost for row in rows)
-        known["tier_life"] = rows[0].tier_life
-    else:
-        known |= {"tier_cost": 0.0, "tier_life": 1.0}
-    return Loop(known, pauses, rooms, (0.0, *fetches))
+    known |= {"tier_cost": sum(row.tier_cost for row in rows), "tier_life": rows[0].tier_life if rows else 1.0}
+    fetches = (0.0, *(own / row.tier_bandwidth + row.tier_latency for row in rows))
+    return Loop(known, pauses, rooms, fetches, engine["reading"], engine["turns_read"], engine["context"])

@@ -8,6 +8,7 @@ caches are lost, the longer all turns wait, and the more caches are lost.
 
 from sympy import Max, Rational, exp, log, sqrt, tanh
 
+from scalebook.inference.tiers import break_even_of_lost, keep_pause_memory
 from scalebook.language import Sheet, constant, formula
 from scalebook.language.notation import expression
 
@@ -16,7 +17,7 @@ __all__ = [
     "hit_share_session", "kept_time_of_pause", "met_time", "normal_share", "own_tokens", "pause_kept_exponential",
     "pause_kept_lognormal", "pause_mean_exponential", "pause_mean_lognormal", "prompt_load_turns", "queue_time_turns",
     "read_cost", "read_tokens_turn", "reading_time_turn", "request_rate_turns", "reserved_sessions", "room_for_share", "session_cost",
-    "session_inputs", "session_sheet", "sessions_in_loop", "tpot_turns", "ttft_turns", "two_and_a_half_deviations",
+    "session_inputs", "session_sheet", "sessions_in_loop", "tpot_turns", "ttft_turns", "one_deviation",
     "written_cost",
 ]  # fmt: skip
 
@@ -305,25 +306,25 @@ def room_for_share(
     return cached_room_turns.of(kept_time=kept_time, pause_kept=pause_mean * found_turns)
 
 
-two_and_a_half_deviations = constant(
-    "two_and_a_half_deviations", "session_spread", "2.5", "scalebook",
-    "Standard deviations of the live caches for which room is left: 2.5, as simulated for an hour.\n\n"
-    "Calibrated by us: half of the simulated services then still hold their turn rate.",
+one_deviation = constant(
+    "one_deviation", "session_spread", 1, "scalebook",
+    "Standard deviations of the live caches for which room is left: one.\n\n"
+    "Calibrated by us: simulated for an hour, services of as many sessions lose half of their turn rate.",
 )  # fmt: skip
 
 
-@formula("sessions_most", "scalebook", given=[two_and_a_half_deviations])
-def edge_of_cliff(sessions_fold, session_spread, replicas, attention_dp):
+@formula("sessions_most", "scalebook", given=[one_deviation])
+def edge_of_cliff(sessions_lost, session_spread, replicas, attention_dp):
     """Most sessions that keep their caches, although the sum of their contexts varies.
 
     Sessions are in different turns, so their contexts differ by 1/√3 of the mean, and the sum of n contexts by that
-    over √n in each attention group. The branch of found caches ends at `sessions_fold` average sessions.
+    over √n in each attention group. From `sessions_lost` average sessions on, lost caches stay lost.
 
-    >>> round(edge_of_cliff(sessions_fold=163, replicas=1, attention_dp=1), 1)
-    145.6
+    >>> round(edge_of_cliff(sessions_lost=154, replicas=1, attention_dp=1), 1)
+    147.0
     """
     half = session_spread * sqrt(replicas * attention_dp / 12)
-    return (sqrt(sessions_fold + half**2) - half) ** 2
+    return (sqrt(sessions_lost + half**2) - half) ** 2
 
 
 # The bill
@@ -374,7 +375,8 @@ def found_cost_rented(devices, tier_cost, tier_life, turns, request_rate, hit_sh
 _COMMON = (
     session_inputs, own_tokens, hit_share_session, read_tokens_turn, reading_time_turn, prompt_load_turns, tpot_turns,
     met_time, queue_time_turns, kept_time_of_pause, request_rate_turns, ttft_turns, reserved_sessions, sessions_in_loop, cached_room_turns, edge_of_cliff,
-    two_and_a_half_deviations, session_cost, read_cost, written_cost, found_cost_rented,
+    one_deviation, session_cost, read_cost, written_cost, found_cost_rented, break_even_of_lost,
+    keep_pause_memory,
 )  # fmt: skip
 _LAWS = {
     "lognormal": (pause_mean_lognormal, found_turns_lognormal, pause_kept_lognormal),
