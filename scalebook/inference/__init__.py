@@ -39,7 +39,8 @@ from .two_batch_overlap import *
 
 _ROOM = (
     assumptions, batches, bill, disaggregation, engine_terms, expert_layer, experts, generations,
-    operators, pools, prefix, prompts, queues, results, scaling, serving, serving_memory, session_loop, session_simulation, sessions, shared, simulation,
+    operators, pools, prefix, prompts, queues, results, scaling, serving,
+    serving_memory, session_loop, session_simulation, sessions, shared, simulation,
     speculation, step, tail, tiers, tokens, two_batch_overlap,
 )  # fmt: skip
 __all__ = ["Capacity", *(name for module in _ROOM for name in module.__all__)]

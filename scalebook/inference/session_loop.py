@@ -12,7 +12,6 @@ from functools import cache, cached_property
 import numpy as np
 
 from scalebook.inference import sessions as laws
-from scalebook.inference.serving_memory import cached_tokens_windows
 from scalebook.inference.tiers import tier_rows
 from scalebook.language import Row, Sheet, code, show
 from scalebook.language.arguments import checked
@@ -38,7 +37,7 @@ def _compiled(pauses: str) -> tuple:
 
 @dataclass
 class Loop:
-    """Sessions on one attention group: numbers by letter, and the tokens and fetch times of its tiers, nearest first."""
+    """Sessions on an attention group: numbers by letter, and tokens and fetch times of its tiers, nearest first."""
 
     known: dict
     pauses: str
@@ -106,7 +105,10 @@ class Loop:
         """Return the working points of the loop for longest pauses that a cache outlives, as arrays by letter."""
         x, total = self.known, sum(self.rooms)
         found, kept = self.pauses_kept(kept_pause)
-        low, high = np.zeros_like(found), np.full_like(found, 1 / (x["found_time"] + (x["output"] - 1) * x["added_time"]))
+        low, high = (
+            np.zeros_like(found),
+            np.full_like(found, 1 / (x["found_time"] + (x["output"] - 1) * x["added_time"])),
+        )
 
         def point(rate):
             row = self.at(rate, found, kept, kept_pause)
@@ -169,7 +171,6 @@ class Loop:
         groups = self.known["replicas"] * self.known["attention_dp"]
         last["queue_time"] += (number - last["sessions"]) / (groups * last["turn_rate"])
         return last | {"sessions": number}
-
 
     def quantile(self, row: Row, share: float) -> float:
         """Return the time to first token that a share of the turns keeps to, for the working point of a row.
@@ -240,8 +241,9 @@ def _engine(serve, knowns: tuple, letters: dict, session: dict) -> dict:
 
     own = inputs - session["prefix"]
     found, lost = seconds(appended, inputs - appended), seconds(own[-max(1, len(own) - 1) :], session["prefix"])
-    return known | {n: row[n] for n in ("devices",)} | {
-        "base_time": float(step.pass_time[0] - batch[0] * added), "added_time": added, "found_time": float(found.mean()),
+    return known | {
+        "devices": row.devices, "base_time": float(step.pass_time[0] - batch[0] * added), "added_time": added,
+        "found_time": float(found.mean()),
         "lost_time": float(lost.mean()), "lost_spread": float((lost**2).mean() / lost.mean() ** 2),
         "token_cache": token, "cache_room": row.cache_room, "context": context, "reading": (each, tokens, old),
         "turns_read": (found, np.append(found[0], lost)[: len(found)]),
@@ -269,7 +271,8 @@ def sessions(
     cache that is evicted from one tier moves to the next.
 
     Returns a row with `found_turns`, `hit_share`, `kept_time`, `turn_rate`, `tpot`, `ttft`, `session_cost` and, if
-    there is a cliff, its edge `sessions_most`. Beyond the edge the row is that of lost caches. Raises ValueError if
+    there is a cliff, its edge `sessions_most`. Sessions with constant pauses bunch together, which the row leaves out:
+    simulated, their `tpot` is up to a third longer far below the edge. Beyond the edge the row is that of lost caches. Raises ValueError if
     weights or one session do not fit, and whatever `serve` raises.
 
     >>> from scalebook.inference import serve
@@ -285,7 +288,8 @@ def sessions(
     edge = {} if loop.lost_from is None else {"sessions_lost": loop.lost_from}
     most = sheet.only("sessions_most")(**edge, **_of(loop, "replicas", "attention_dp")).get("sessions_most", np.inf)
     point = loop.point(sessions, sessions > most)
-    row = sheet(**{n: x for n, x in (loop.known | point | edge).items() if n in sheet.letters})
+    found = {n: point[n] for n in ("kept_pause", "turn_rate", "fetch_time", "queue_time")}
+    row = sheet(**{n: x for n, x in {**loop.known, **found, **edge}.items() if n in sheet.letters})
     kept = "kept" if sessions <= most else "lost" if row.found_turns < 0.5 else "kept now and then"
     late = Cell(loop.quantile(row, 0.95), "waits by the Pollaczek-Khinchine transform", "kleinrock1975")
     row = Row("sessions", row.cells | {"ttft_p95": late}, missing=row.missing)

@@ -192,6 +192,5 @@ def simulate_sessions(loop: Loop, sessions: int, seconds: float = 1800.0, seed: 
     while run.now < seconds:
         run.step()
     turns, later, found, tokens, kept = run.counted
-    return Simulated(
-        turns / (run.now - start), found / max(later, 1), kept / max(tokens, 1), np.array(run.ttft), np.array(run.tpot)
-    )
+    shares = float(found / max(later, 1)), float(kept / max(tokens, 1))
+    return Simulated(float(turns / (run.now - start)), *shares, np.array(run.ttft), np.array(run.tpot))

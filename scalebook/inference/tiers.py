@@ -35,7 +35,7 @@ def break_even_of_prompt(prompt, token_cache, prompt_time):
 def break_even_roofline(
     kv_cache_per_token, devices, peak_flops, flops_efficiency, active_params, layers, heads, head_dim, prompt
 ):
-    """Bandwidth of all devices above which a prompt's cache is fetched sooner than computed, if arithmetic sets the time.
+    """Bandwidth of all devices above which a cache is fetched sooner than computed, if arithmetic sets the time.
 
     >>> known = dict(kv_cache_per_token=327_680, active_params=70.6e9, layers=80, heads=64, head_dim=128, prompt=8192)
     >>> round(break_even_roofline(known, devices=8, peak_flops="312 TFLOP/s", flops_efficiency=1) / 1e9, 1)
@@ -138,7 +138,9 @@ _NEEDED = ("tier_capacity", "tier_bandwidth", "tier_latency", "tier_cost", "tier
 def tier_rows(tiers) -> tuple[Row, ...]:
     """Return the rows of tiers that are given by name, as rows or as mappings; those without capacity are left out."""
     if isinstance(tiers, str | Mapping) or not isinstance(tiers, list | tuple):
-        raise TypeError(f"tiers is a list of names or rows of tables.tiers, such as ['host_memory'], not {quoted(tiers)}")
+        raise TypeError(
+            f"tiers is a list of names or rows of tables.tiers, such as ['host_memory'], not {quoted(tiers)}"
+        )
     found = [_row(x) for x in tiers]
     return tuple(row for row in found if row.tier_capacity)
 

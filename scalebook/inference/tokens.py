@@ -166,8 +166,8 @@ def token_time_engine(memory_time, bandwidth_efficiency, readers, layers, block_
     token passes from one to the next in `handovers` turns.
 
     >>> from scalebook.tables import engines, models
-    >>> one = dict(batch=1, context=64, weight_bits=4.54, kv_bits=16, readers=1, handovers=0, hbm_bandwidth="1.008 TB/s")
-    >>> round(token_time_engine(models.llama2_7b, engines.llama_cpp_2025, one) * 1e3, 2)
+    >>> one = dict(batch=1, context=64, weight_bits=4.54, kv_bits=16, readers=1, handovers=0)
+    >>> round(token_time_engine(models.llama2_7b, engines.llama_cpp_2025, one, hbm_bandwidth="1.008 TB/s") * 1e3, 2)
     5.34
     """
     return memory_time / (bandwidth_efficiency * readers) + layers * block_overhead + handovers * turn_time
