@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from scalebook.language import Sheet
 from scalebook.measurements import confront
-from scalebook.measurements.calls import Sum, is_array, priced_calls
+from scalebook.measurements.calls import Sum, called, is_array, priced_calls
 from scalebook.measurements.sets import stanzas
 
 
@@ -13,11 +14,18 @@ def predicted_with(name, rows, **letters):
     """What a set predicts for these rows if its calls also gave these letters."""
     calls = [stanzas()[name].call(row) for row in rows]
     calls = [x if isinstance(x, Sum) else Sum((x,)) for x in calls]
-    terms = [[replace(t, letters={**t.letters, **letters}) for t in x.terms] for x in calls]
+    terms = [[replace(t, letters={**t.letters, **_used(t, letters, x)}) for t in x.terms] for x in calls]
     if not all(is_array(t.thing) for x in terms for t in x):  # loads of a service are priced one by one
         return np.array([_value(replace(x, terms=tuple(own)), x) for x, own in zip(calls, terms, strict=True)])
     answers = iter(priced_calls([t for x in terms for t in x], [[t.answer] for x in terms for t in x])[0])
     return np.array([call.become([next(answers) for _ in own]) for call, own in zip(calls, terms, strict=True)])
+
+
+def _used(term, letters, call):
+    """The letters that a call uses, if it is one of a sum's: the others are of other calls."""
+    sheet = called(term.thing)
+    one = len(call.terms) == 1 or not isinstance(sheet, Sheet)
+    return letters if one else {n: x for n, x in letters.items() if n in sheet.inputs or n in sheet.formulas}
 
 
 def _value(call, plain):

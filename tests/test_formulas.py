@@ -1,14 +1,18 @@
 """Every formula: units, documentation, sources, and the same value in Python, NumPy, SymPy and JavaScript."""
 
 import inspect
+import json
+import pickle
 from collections import Counter
 
 import numpy as np
 import pytest
 import sympy
+from IPython.lib.pretty import pretty
 
 from scalebook.language import NOTATION, SOURCES, code, symbol
 from scalebook.language.units import check
+from scalebook.machine.roofline import ridge_intensity
 
 from .support import COMPOSED, STATED, JavaScript, draw
 
@@ -69,3 +73,9 @@ def shows(f):
     assert f.letter in repr(f)
     assert f.latex.startswith(NOTATION[f.letter].tex)
     assert all(f"⟦{n}⟧" in f.template() for n in f.inputs if symbol(n) in f.rhs.free_symbols)
+
+
+def test_a_notebook_shows_a_result_with_its_unit_and_it_stays_a_number():
+    found = pickle.loads(pickle.dumps(ridge_intensity(peak_flops="989.4 TFLOP/s", hbm_bandwidth="3.35 TB/s")))
+    assert pretty(found) == pretty([found])[1:-1] == "295.3 FLOP/B"
+    assert repr(found) == repr(float(found)) and type(2 * found) is float and json.dumps(found) == repr(found)

@@ -1,5 +1,6 @@
 """How far a result may be off: what is drawn, what rows say of it, and whether eight in ten are eight in ten."""
 
+import pickle
 import re
 from dataclasses import replace
 from importlib import import_module
@@ -10,7 +11,7 @@ import pytest
 
 from scalebook.inference import decode_step, serve
 from scalebook.language import Sheet, formula
-from scalebook.language.interval import SPREADS, Ends, interval, usual_ends
+from scalebook.language.interval import SPREADS, Ends, interval, range_of, usual_ends
 from scalebook.language.row import Cell, Row
 from scalebook.machine.kernels import matrix_product
 from scalebook.measurements import CONFRONTATIONS, confront, coverage, spreads
@@ -63,6 +64,22 @@ def test_a_service_without_a_named_engine_may_be_any_of_the_table(model, prompt)
         assert found.low <= named.low and named.high <= found.high
     assert free.interval("max_users").ranked[0].label == "engine (no engine named)"
     assert "engine" not in {x.letter for x in rows["vllm"].interval("ttft").ranked}
+    printed = free.to_dict()["letters"]
+    for letter in ("ttft", "tpot", "user_rate", "device_rate", "million_cost"):  # what is printed holds all engines too
+        low, high = range_of(free, letter)
+        assert (printed[letter]["low"], printed[letter]["high"]) == (low, high)
+        assert low == min(x[f"{letter}_low"] for x in rows.values())
+        assert high == max(x[f"{letter}_high"] for x in rows.values())
+    assert " with any engine; " in dict(free.answer.lines())["tpot"]
+    assert " with any engine; " not in dict(rows["ideal"].answer.lines())["tpot"]
+
+
+def test_what_names_no_framework_or_engine_is_pickled_with_its_interval():
+    run = training_step(models.llama3_8b, accelerators.h100, dp=8, global_batch=64, seq=4096)
+    service = serve(models.llama3_8b, accelerators.h100, tp=1, users=4, prompt=100, output=100)
+    for row, letter in ((run, "step_time"), (run, "memory"), (run, "forward_time"), (service, "ttft")):
+        found, own = (pickle.loads(pickle.dumps(x)) for x in (row.interval(letter), row))
+        assert repr(found) == repr(row.interval(letter)) == repr(own.interval(letter))
 
 
 def test_one_cause_is_at_its_own_ends():

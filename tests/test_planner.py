@@ -16,13 +16,14 @@ import pytest
 from py_mini_racer import MiniRacer
 from scalebook.book.planner import planner, planner_script, planner_style
 from scalebook.book.planner import widget as made
-from scalebook.book.planner.sheets import kind_of
+from scalebook.book.planner.sheets import kind_of, listed_models
 
-from scalebook.answers import assumed, bill
+from scalebook.answers import assumed, bill, nearest_fit
 from scalebook.flags import SERVERS, server_flags, write
 from scalebook.inference import serve
 from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import reason as serving_reason
+from scalebook.language.interval import range_of
 from scalebook.search import search
 from scalebook.tables import accelerators, frameworks, models, precisions
 from scalebook.training import training_step
@@ -165,15 +166,19 @@ def test_ranges_are_the_intervals_of_the_package(page, job, model, device, preci
         letters = ("step_time", "mfu", "memory")
         row = training_step(*rows, **state["letters"], **{x: y for x, y in layout.items() if x != "dp"}, **words)
     else:
-        words, letters = {}, ("ttft", "tpot", "device_rate")
+        words, letters = {}, ("ttft", "tpot", "device_rate", "max_users")
         asked = {x: y for x, y in state["letters"].items() if x != "devices"}
         layout_ = {x: y for x, y in layout.items() if x != "ep" or models[model].experts}
-        row = serve(*rows, **asked, **layout_, engine=state["engine"])
+        row = serve(*rows, **asked, **layout_)
     found = page("ranges", [state, dict(letters=layout, words=words), letters])
     for letter in letters:
-        own = row.interval(letter)
-        assert own.low < own.typical < own.high, letter
-        assert near(found[letter][0], own.low) and near(found[letter][1], own.high), letter
+        low, high = range_of(row, letter)
+        assert low < row[letter] < high or letter == "max_users", letter
+        assert near(found[letter][0], low) and near(found[letter][1], high), letter
+    if job == "serve":
+        found = page("ranges", [state | dict(engine="vllm"), dict(letters=layout, words=words), ["ttft"]])
+        low, high = range_of(serve(*rows, **asked, **layout_, engine="vllm"), "ttft")
+        assert near(found["ttft"][0], low) and near(found["ttft"][1], high)
 
 
 # Choices with names, days and dollars, and what is assumed
@@ -595,7 +600,7 @@ def test_flags_of_servers_are_those_of_python(page, engine):
 def test_kinds_of_blocks_are_told_apart_in_the_page_as_here(planned):
     assert kind_of(models.deepseek_v3, True) == "latent gate some shared"
     kinds = {x.split("|")[0] for x in json.loads(planned)["serve"]["sheets"]}
-    assert {kind_of(row, True) for row in models.values()} <= kinds
+    assert {kind_of(row, True) for row in listed_models().values()} <= kinds
 
 
 def test_what_is_asked_wrongly_is_said():
@@ -754,6 +759,26 @@ def test_the_keyboard_alone_plans_a_service(chromium, folder):
         ready()
         assert focused(page) == "users" and "%22users%22%3A200" in page.url
         assert page.errors == []
+
+
+def test_what_does_not_fit_is_copied_with_the_change_that_does(chromium, folder):
+    """The page shows it, JSON says it, and Python finds the same."""
+    with open_page(chromium) as page:
+        asked = dict(model="llama3_70b", devices=8, global_batch=64)
+        page.goto(f"{folder}#plan={quote(json.dumps(planner(**asked, framework='megatron').plan))}")
+        shown = page.locator(".pl-binds b button")
+        shown.wait_for()
+        page.get_by_role("button", name="JSON").click()
+        found = json.loads(page.locator("dialog[open] pre").inner_text())
+        jsonschema.validate(found, SCHEMA)
+        page.keyboard.press("Escape")
+        page.get_by_role("button", name="Python").click()
+        names = {}
+        exec(page.locator("dialog[open] pre").inner_text(), names)
+        own, said = nearest_fit(names["row"]), found["answer"]
+        assert not said["fits"] and said["letter"] == "step_time" and found["letters"]["step_time"]["low"]
+        assert said["nearest"]["said"] == shown.inner_text()
+        assert near(said["nearest"]["gain"], own.gain) and near(said["nearest"]["memory"], own.run.memory)
 
 
 def test_a_change_is_taken_by_a_key_and_stages_have_their_own_blocks(chromium, folder):

@@ -105,7 +105,7 @@ def test_every_cost_has_a_worked_number():
 SIGMOID, SILU = "exp add divide", "exp add divide multiply"
 SLOPE = "1-s *g +1 *s"  # of silu, beside its sigmoid s: s (1 + g (1 - s))
 FLOPS = cases("functions of a block", globals())
-ASSUMED = {"delta"}  # estimated; its backward pass is twice its forward pass
+ASSUMED = {"delta", "compress"}  # estimated; the backward pass is twice its forward pass
 
 
 def counted(flops):

@@ -307,9 +307,10 @@ function planCases(engine) {
       if (!("cores" in known)) Object.assign(filled, { item_time: 0, exchange_cores: 0 });
       return { own, known: { ...filled, ...known }, exchange };
     },
-    answer(plan, chosen = plan.layout) {
+    answer(plan, chosen = plan.layout, users = undefined) {
       const { own, known, exchange } = this.at(plan, chosen), { rate } = plan.letters;
-      if (rate !== undefined) {
+      if (rate !== undefined && users !== undefined) known.users = users;
+      else if (rate !== undefined) {
         delete known.users;
         const letters = used(own, known), { at: [price], out } = engine.compile([own], new Set(Object.keys(letters)), [["users"]], ["max_users", "request_rate"], false)(letters);
         known.users = usersAt(rate, (users) => { price(users); return [out[1], out[2]]; });

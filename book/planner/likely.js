@@ -31,7 +31,21 @@ function planLikely(engine, { spreadOf, cases }) {
         return [x, [Math.min(low, v, own[x]?.[0] ?? v), Math.max(high, v, own[x]?.[1] ?? v)]]; // never narrower than the cells
       })) };
     }
-    return drawn(plan, answer, asked, level);
+    if (plan.job === "train") return drawn(plan, answer, asked, level);
+    const all = [answer.values, ...others(plan, answer)], found = drawn(plan, answer, asked, level), given = (x) => all.map((y) => y[x]).filter((y) => y !== undefined);
+    return Object.fromEntries(asked.filter((x) => x in answer.values).map((x) => {
+      const [low, high] = `${x}_low` in answer.values ? [given(`${x}_low`), given(`${x}_high`)] : [[...given(x), found[x]?.[0] ?? Infinity], [...given(x), found[x]?.[1] ?? 0]];
+      return [x, [Math.min(...low), Math.max(...high)]];
+    }));
+  }
+  // A service's values with each engine, for as many users, if its plan is of none: a range holds them all, as
+  // `range_of` of scalebook.language.interval does.
+  function others(plan, { laid = plan.layout, values: { users } }) {
+    if ((plan.engine ?? data.usual.engine) !== data.usual.engine) return [];
+    return Object.keys(data.engines).flatMap((x) => {
+      const there = cases.serving.answer({ ...plan, engine: x }, laid, users);
+      return there.why ? [] : [there.values];
+    });
   }
   function drawn(plan, answer, asked, level) {
     const { sheet, values, given } = answer, known = ends(plan), found = {}, outputs = asked.filter((x) => x in values);

@@ -99,12 +99,12 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
     result = found;
     choices(plan);
     root.firstChild.removeAttribute("aria-busy");
-    if (!found.best.length) { await nothing(plan, now); return; }
-    chosen = found.best[0];
-    answer = solve(plan, chosen);
     near = along = rests = [];
     helped = null;
     spread = {};
+    if (!found.best.length) { await nothing(plan, now); return; }
+    chosen = found.best[0];
+    answer = solve(plan, chosen);
     verdict(plan);
     paint(plan);
     const only = task(now);
@@ -157,7 +157,10 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
         answer = solve(plan, chosen);
         part.figures.replaceChildren(h("p", { class: "pl-soft" }, `As if it fitted, the layout that holds least: ${view.layout(chosen, state.job)}.`), view.figures(state.job, answer, side.open));
         part.bars.replaceChildren(...view.bars(state.job, answer, side.open, []));
-        worker.ask("changes", { plan, chosen }).then(only).then(binds.paint);
+        helped = await worker.ask("changes", { plan, chosen }).then(only);
+        binds.paint(helped);
+        spread = view.ranges(state.job, plan, answer);
+        side.buttons();
       }
     }
     if (state.job === "serve" && most === "a formula holds") { // which of a formula's conditions it is, where it is not the room
@@ -225,7 +228,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
   const best = () => [h("h2", {}, "The best layout, and its neighbours"), view.table(state.job, result, near, (x) => { state.fixed = fixedOf(x); update(); }, (x, letter) => open(letter, { state, chosen: x, answer: solve(states.plan(state), x) }))];
   const fixedOf = (x) => Object.fromEntries(Object.entries({ ...x.letters, ...x.words }).filter(([n]) => states.LAYOUT[state.job].includes(n) || n in states.WORDS));
   const more = { states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, brief, solve, pick, say, engine, data, base, searching,
-    get: () => ({ state, answer, chosen, result, along, beside, curveOf, spread, rests, changes: () => (helped?.list ?? []).map(binds.asData) }), set: (x) => { if (x.along) along = x.along; if (x.curveOf) curveOf = x.curveOf; if (x.beside) beside = x.beside; }, update, sentence, typeset, replace: (x) => { state = x; settle_(); } };
+    get: () => ({ state, answer, chosen, result, along, beside, curveOf, spread, rests, helped: () => ({ changes: (helped?.list ?? []).map(binds.asData), nearest: helped?.nearest ? binds.asData(helped.nearest) : null }) }), set: (x) => { if (x.along) along = x.along; if (x.curveOf) curveOf = x.curveOf; if (x.beside) beside = x.beside; }, update, sentence, typeset, replace: (x) => { state = x; settle_(); } };
   const settle_ = () => { sentence(); update(); };
   const side = planSide({ ...more, linked, remember }), { points, compare, open } = side, { pools } = planApart({ ...more, ...side }), costs = planCosts({ ...more, open });
   const binds = planBinds({ ...more, take });

@@ -140,7 +140,7 @@ function planState({ engine, cases, words, rows }) {
       const { sheet: own } = cases.training.answer(plan(state), chosen), names = Object.keys(cases.used(own, letters));
       for (const n of Object.keys(letters)) if (n === "memory_margin" || priced.includes(n) || (cases.overlaps.includes(n) && !names.includes(n))) delete letters[n];
     }
-    if (state.job === "serve") { delete letters.devices; if (!(own.letters.experts > 0)) delete letters.ep; args.push(`engine=${py(state.engine)}`); }
+    if (state.job === "serve") { delete letters.devices; if (!(own.letters.experts > 0)) delete letters.ep; if (state.engine !== data.usual.engine) args.push(`engine=${py(state.engine)}`); }
     if (state.job !== "train" || !cases.leavesSequence(state)) delete letters.sequence_parallel;
     args.push(...Object.entries(letters).map(([n, x]) => `${n}=${py(x)}`));
     const said = state.job === "train" ? ["step_time", "mfu", "memory"] : ["ttft", "tpot", "device_rate"];
@@ -165,14 +165,14 @@ function planState({ engine, cases, words, rows }) {
   }
 
   // The same as data, with ranges, as scalebook/answers/schema.json describes it.
-  function json(state, answer, chosen, found = {}, assumed = [], changes = [], missing = {}) {
+  function json(state, answer, chosen, found = {}, assumed = [], { changes, nearest } = { changes: [], nearest: null }, missing = {}) {
     const letters = Object.fromEntries(Object.entries(answer.values).filter(([n]) => answer.sheet.by.has(n) || n in answer.given).map(([n, value]) => {
       const f = n in answer.given ? null : answer.sheet.by.get(n), [low, high] = found[n] ?? [null, null];
       return [n, { value, unit: words.unit(n), low, high, source: f ? f.sources.join(", ") : "given", formula: f?.name ?? null }];
     }));
     const { job } = state, { values } = answer, costs = Object.fromEntries(["run_time", "train_time", "device_hours", "goodput", "run_energy", "train_rate", "device_rate", "million_cost"].filter((n) => n in values).map((n) => [n, values[n]]));
     const call = `${job === "train" ? "training_step" : "serve"}: ${model(state.model).name}, ${device(state.device).name}, ${values.devices} devices`;
-    const said = { call, letter: job === "train" ? "step_time" : "tpot", fits: job === "serve" || values.memory <= values.hbm_capacity, nearest: null, assumed: assumed.map(({ letter, value, source, ends, moved }) => ({ letter, value, source, ends, unit: words.unit(letter), moved })), costs: { ...costs, prices: prices(state, answer).filter((x) => x.cost !== undefined) }, changes };
+    const said = { call, letter: job === "train" ? "step_time" : "tpot", fits: job === "serve" || values.memory <= values.hbm_capacity, nearest, assumed: assumed.map(({ letter, value, source, ends, moved }) => ({ letter, value, source, ends, unit: words.unit(letter), moved })), costs: { ...costs, prices: prices(state, answer).filter((x) => x.cost !== undefined) }, changes };
     return JSON.stringify({ name: Object.entries({ ...chosen.letters, ...chosen.words }).map(([n, x]) => `${n}=${x}`).join(" "), letters, missing, answer: said }, null, 2);
   }
   // Two ways to pay: a device that is rented, and one that is bought.

@@ -21,6 +21,7 @@ import numpy as np
 
 from scalebook.language import NOTATION, Row
 from scalebook.language.arguments import checked
+from scalebook.language.interval import range_of
 from scalebook.language.parts import nearest_parts, part_lines
 from scalebook.language.row import with_unit
 from scalebook.language.tabular import Markup, aligned, folded, page_table, styled
@@ -57,10 +58,7 @@ class Answer:
     def interval(self) -> tuple[float, float] | None:
         if self.letter not in self.run:
             return None
-        if f"{self.letter}_low" in self.run:
-            return self.run[f"{self.letter}_low"], self.run[f"{self.letter}_high"]
-        found = self.run.interval(self.letter)
-        return found.low, found.high
+        return range_of(self.run, self.letter)
 
     # Showing
 
@@ -125,6 +123,7 @@ class Answer:
             each = with_unit(self.run.train_rate / self.run.devices, "token/s")
             more.append(f"{self._shown('train_rate')}, {each} on each device")
         said = f"{self._shown(self.letter)}, in eight of ten cases between {low} and {high}"
+        said += " with any engine" if self.run.between and self.run.between.what == "engine" else ""
         return self.letter, "; ".join([said, *more])
 
     def _costs(self) -> list[tuple[str, str]]:
@@ -171,19 +170,20 @@ def row_as_dict(row: Row) -> dict[str, Any]:
     (16060000000.0, None)
     """
     sources, answer = row.sources, row.answer
+    ends = {n: range_of(row, n) if f"{n}_low" in row else (cell.low, cell.high) for n, cell in row.cells.items()}
+    if answer and answer.interval:
+        ends[answer.letter] = answer.interval
     letters = {
         n: {
             "value": _plain(cell.value),
             "unit": NOTATION[n].unit,
-            "low": _plain(row.get(f"{n}_low", cell.low)),
-            "high": _plain(row.get(f"{n}_high", cell.high)),
+            "low": _plain(ends[n][0]),
+            "high": _plain(ends[n][1]),
             "source": sources[n],
             "formula": cell.formula.text() if cell.formula else None,
         }
         for n, cell in row.cells.items()
     }
-    if answer and answer.interval:
-        letters[answer.letter] |= dict(zip(("low", "high"), answer.interval, strict=True))
     said = _answer_as_dict(answer) if answer else None
     return {"name": row.name, "letters": letters, "missing": dict(row.missing), "answer": said}
 

@@ -1,13 +1,12 @@
 """What an answer assumes: inputs that the call did not give, and the answers at their other likely values."""
 
 from collections.abc import Iterator, Mapping
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from scalebook.language import NOTATION, Row
-from scalebook.language.arguments import checked
+from scalebook.language.arguments import checked, is_whole
 from scalebook.language.interval import causes, usual_ends
 from scalebook.language.notation import quoted
 from scalebook.language.row import with_unit
@@ -78,7 +77,7 @@ def assumed(run: Row, most: int = MOST) -> tuple[Assumption, ...]:
     Each has `ends`: other likely values with the time there. `run.call.again(**end.letters)` repeats the call with one.
     """
     letter = answer_letter(run)
-    if not isinstance(most, Integral) or most < 0:
+    if not is_whole(most) or most < 0:
         raise TypeError(f"most is how many assumptions to list, a whole number, not {quoted(most)}")
     if letter not in run:
         return ()

@@ -1,17 +1,28 @@
 """Sparse attention to a few keys that an indexer picks: cost of the indexer's scores and of the picked keys."""
 
-from sympy import Max, Piecewise, Rational, ceiling
+from sympy import Max, Min, Piecewise, Rational, ceiling
 
-from scalebook.attention.arithmetic import window_pairs
-from scalebook.language import constant, formula, same
+from scalebook.attention.arithmetic import (
+    attention_flops,
+    causal_pairs,
+    pair_width_absorbed,
+    pair_width_grouped,
+    window_pairs,
+)
+from scalebook.attention.kernels import kernel_flops
+from scalebook.language import Sheet, constant, formula, same
+from scalebook.machine.kernels import one_core, typical_stream_efficiency
 
 __all__ = [
-    "dense_tokens_picked", "head_tile_hopper", "index_bits_block", "index_flops", "index_kernel_time",
-    "index_peak_fp8", "index_peak_same", "index_traffic", "picked_pairs", "sparse_efficiency", "sparse_kernel_time",
-    "tiled_heads",
+    "compressed_pairs", "compressed_picked_pairs", "dense_tokens_picked", "head_tile_hopper", "index_bits_block",
+    "index_busy_pairs", "index_columns_deepgemm", "index_flops", "index_kernel_time", "index_peak_fp8",
+    "index_peak_same", "index_rows_deepgemm", "index_scoring", "index_tile_time", "index_traffic", "pair_bits_grouped",
+    "pair_bits_latent", "pair_bits_shared", "picked_grouped_attention", "picked_latent_attention", "picked_pairs",
+    "picked_shared_attention", "picked_traffic", "sparse_efficiency", "sparse_kernel_time", "tiled_heads", "topk_time",
 ]  # fmt: skip
 
 _HERE = "deepseek2025-v32 §2.1"
+_MEASURED = "aiconfigurator-2026"
 
 
 @formula("flops", _HERE)
@@ -120,3 +131,149 @@ def sparse_kernel_time(flops, sparse_efficiency, peak_flops, traffic, bandwidth_
     """
     read = traffic / (bandwidth_efficiency * hbm_bandwidth)
     return Max(flops / (sparse_efficiency * peak_flops), read, evaluate=False)
+
+
+# Kernels as engines of 2026 start them, each by itself
+
+index_rows_deepgemm = constant(
+    "index_rows_deepgemm", "index_rows", 4, ("deepgemm", _MEASURED),
+    "Queries in a tile of DeepGEMM's indexer: four, whose 32 heads fill 128 rows of a product.",
+)  # fmt: skip
+
+index_columns_deepgemm = constant(
+    "index_columns_deepgemm", "index_columns", 256, ("deepgemm", _MEASURED),
+    "Cached keys in a tile of DeepGEMM's indexer: 256. A shorter context takes as long.",
+)  # fmt: skip
+
+
+@formula("busy_pairs", "deepgemm", _MEASURED)
+def index_busy_pairs(batch, seq, pairs, cores, index_rows, index_columns):
+    """Query-key pairs that set the indexer's time: each core takes whole tiles of queries, and waits in the last wave.
+
+    A tile scores the keys of all sequences that its queries belong to, so few new tokens a sequence are dear.
+
+    >>> known = dict(cores=148, index_rows=4, index_columns=256)
+    >>> [index_busy_pairs(known, batch=4, seq=n, pairs=n * 65536) / 148 / 65536 for n in (1, 4, 512)]
+    [16.0, 4.0, 16.0]
+    """
+    span = index_columns * ceiling(pairs / seq / index_columns, evaluate=False)
+    shared = Max(1, Min(batch, index_rows / seq, evaluate=False), evaluate=False)
+    waves = ceiling(batch * seq / index_rows / cores, evaluate=False)
+    return cores * index_rows * waves * shared * span
+
+
+@formula("kernel_time", _HERE, _MEASURED)
+def index_tile_time(
+    index_launch, busy_pairs, index_heads, index_dim, index_efficiency, index_peak, traffic, stream_efficiency,
+    hbm_bandwidth,
+):  # fmt: skip
+    """Time of the indexer's kernels by themselves: launch, then the products of busy tiles, or the traffic if longer.
+
+    >>> rates = dict(index_efficiency=0.43, index_peak=5e15, stream_efficiency=0.7, hbm_bandwidth=8e12)
+    >>> shape = dict(index_heads=32, index_dim=128, traffic="71 MB")
+    >>> 1e6 * index_tile_time(rates, shape, index_launch="6.5 us", busy_pairs=1e8)
+    387.5232...
+    """
+    computed = 2 * busy_pairs * index_heads * index_dim / (index_efficiency * index_peak)
+    return index_launch + Max(computed, traffic / (stream_efficiency * hbm_bandwidth), evaluate=False)
+
+
+@formula("kernel_time", _HERE, _MEASURED)
+def topk_time(
+    kernel_launch, batch, seq, context, index_tokens, cores, item_time, pick_time, fp32_bits, core_bandwidth,
+):  # fmt: skip
+    """Time to pick the best of every token's scores: a core reads one token's scores as a stream and ranks them.
+
+    A token with no more cached keys than are picked needs only a list of them, which takes `item_time`.
+
+    >>> rates = dict(kernel_launch="4 us", cores=148, item_time="1 us", pick_time="5 us", core_bandwidth="10.5 GB/s")
+    >>> rates["fp32_bits"] = 32
+    >>> [1e6 * topk_time(rates, batch=8, seq=37, context=n, index_tokens=2048) for n in (2048, 65536)]
+    [6.0, 65.92...]
+    """
+    longer = Max(0, Min(seq, context - index_tokens, evaluate=False), evaluate=False)
+    read = (context - longer / 2) * fp32_bits / 8 / core_bandwidth
+    waves, long_waves = (ceiling(batch * n / cores, evaluate=False) for n in (seq, longer))
+    return kernel_launch + waves * item_time + long_waves * (pick_time + read)
+
+
+@formula("pairs", "transformers modeling_deepseek_v4.py")
+def compressed_pairs(seq, context, window, entry_tokens):
+    """Query-key pairs of heavily compressed attention: the window as it is, and an entry per `entry_tokens` tokens.
+
+    >>> compressed_pairs(seq=1, context=1e6, window=128, entry_tokens=128)
+    7940.5
+    """
+    near = picked_pairs.of(index_tokens=window)
+    return near + causal_pairs.of() / entry_tokens
+
+
+@formula("pairs", "transformers modeling_deepseek_v4.py")
+def compressed_picked_pairs(seq, context, window, entry_tokens, index_tokens):
+    """Query-key pairs of compressed sparse attention: the window as it is, and the entries that an indexer picks.
+
+    >>> compressed_picked_pairs(seq=1, context=1e6, window=128, entry_tokens=4, index_tokens=1024)
+    1152.0
+    """
+    near = picked_pairs.of(index_tokens=window)
+    return near + picked_pairs.of(index_tokens=index_tokens * entry_tokens) / entry_tokens
+
+
+@formula("pair_bits", "deepseek2024-v2 §2.1")
+def pair_bits_latent(kv_rank, rope_dim, kv_bits):
+    """Bits read per query-key pair of sparse latent attention: a latent with its rotary part.
+
+    >>> pair_bits_latent(kv_rank=512, rope_dim=64, kv_bits=16)
+    9216.0
+    """
+    return (kv_rank + rope_dim) * kv_bits
+
+
+@formula("pair_bits", "transformers modeling_deepseek_v4.py")
+def pair_bits_shared(head_dim, kv_bits):
+    """Bits read per query-key pair if one key of all heads is also the value.
+
+    >>> pair_bits_shared(head_dim=512, kv_bits=9.125)
+    4672.0
+    """
+    return head_dim * kv_bits
+
+
+@formula("pair_bits", "vaswani2017 §3.2.2")
+def pair_bits_grouped(kv_heads, head_dim, kv_bits):
+    """Bits read per query-key pair of sparse attention with grouped heads: keys and values of all key-value heads.
+
+    >>> pair_bits_grouped(kv_heads=4, head_dim=128, kv_bits=16)
+    16384.0
+    """
+    return 2 * kv_heads * head_dim * kv_bits
+
+
+@formula("traffic", "flashmla", _MEASURED)
+def picked_traffic(batch, pairs, pair_bits, heads, head_tile):
+    """Bytes that sparse attention reads: every query reads its own keys, once per tile of heads.
+
+    >>> picked_traffic(batch=64, pairs=2048, pair_bits=9216, heads=128, head_tile=64) / 1e6
+    301.989888
+    """
+    return batch * pairs * pair_bits / 8 * heads / head_tile
+
+
+_PICKED = (head_tile_hopper, picked_traffic, attention_flops, kernel_flops, sparse_efficiency, sparse_kernel_time)
+index_scoring = Sheet(
+    "index_scoring", causal_pairs, one_core, typical_stream_efficiency, index_bits_block, index_peak_fp8,
+    index_rows_deepgemm, index_columns_deepgemm, index_busy_pairs, index_traffic, index_tile_time,
+    doc="The indexer's kernels by themselves: scores of all cached keys. In decoding give busy_pairs: all pairs.",
+)  # fmt: skip
+picked_latent_attention = Sheet(
+    "picked_latent_attention", picked_pairs, pair_bits_latent, pair_width_absorbed, *_PICKED,
+    doc="Attention to picked latents by itself. Give heads in whole tiles.",
+)  # fmt: skip
+picked_shared_attention = Sheet(
+    "picked_shared_attention", compressed_picked_pairs, pair_bits_shared, pair_width_grouped, *_PICKED,
+    doc="Compressed sparse attention (DeepSeek-V4) by itself, with one key for all heads that is also the value.",
+)  # fmt: skip
+picked_grouped_attention = Sheet(
+    "picked_grouped_attention", picked_pairs, pair_bits_grouped, pair_width_grouped, *_PICKED,
+    doc="Attention of grouped heads to picked blocks of keys (MiniMax-M3) by itself.",
+)  # fmt: skip

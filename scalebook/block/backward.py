@@ -60,6 +60,8 @@ class _Pass:
         result = self.block.ops[-1].outs[0]
         self.values[result.name] = [replace(result, name=f"d_{result.name}")]
         for op in reversed(self.block.ops):
+            if op.function == "topk" and op.name not in self.block.users:  # an indexer has a loss of its own
+                self.values[op.name] = [replace(op.outs[0], name=f"d_{op.name}")]
             gradients = [self.gradient(out) for out in op.outs]
             if any(gradients):
                 kernel = op.kernel and f"{op.kernel}_backward"

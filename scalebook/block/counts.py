@@ -4,27 +4,34 @@ A row of the table of models says by its letters which blocks have which parts. 
 blocks differ in width or lack a part, the row's word `blocks` lists the parts: "25 attention (head_dim=256) + 30 feed".
 """
 
+import itertools
 import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from math import prod
+from math import isfinite, prod
 
 from sympy import lambdify
 
 from scalebook.block.listing import Block, parse
 from scalebook.block.operations import DERIVED, size
 from scalebook.language.arguments import checked
-from scalebook.language.notation import quoted, symbol
-from scalebook.language.row import quantity
+from scalebook.language.notation import nearest, quoted, symbol
+from scalebook.language.row import Cell, Row, one_number
 
-__all__ = ["counts", "parts_of"]
+__all__ = ["counts", "parts_of", "reaching"]
 
 LISTINGS = tomllib.loads((files(__package__) / "listings.toml").read_text("utf-8"))
 GPT = parse(LISTINGS["GPT"])
 _KNOWN = {**LISTINGS["attention"], **LISTINGS["feed_forward"], **LISTINGS["once"]}
+_LETTER = r"[a-z_]+=\d+(?:\.\d+)?"
+_PART = re.compile(rf"(\d+) ([^()]+?)(?: \(((?:{_LETTER}(?: {_LETTER})*)?)\))?")
 _TOTALS = ("params", "active_params", "flops", "kv_width", "window_layers", "attention_width", "linear_state")
+# Letters that say which blocks there are
+_KINDS = ("linear_layers", "experts", "moe_layers", "gating", "index_heads", "output_gate", "shared_experts")
+_REACHED = [f"{reach}_{kind}" for reach in ("whole", "window", "picked") for kind in ("width", "cache")]
+_REACHED += ["picked_reach", "state_width"]
 _SPLIT = next(i for i, op in enumerate(GPT.ops) if op.name == "x2") + 1  # behind GPT's attention
 
 
@@ -33,10 +40,11 @@ def _costs(block: Block) -> dict:
     """Return a listing's tensors as indices: weights, products, what tokens and sequences keep; and its letters."""
     terms = [term for op in block.ops if not op.function for term in op.terms if len(term) > 1]
     cached = {t.name: block.made(t).indices for op in block.ops for t in op.args if block.is_attended(t)}
-    cached |= {t.name: t.indices for op in block.ops if op.function == "append" for t in op.outs}
+    cached |= {t.name: t.indices for op in block.ops if op.function == "compress" for t in op.outs}
     return dict(
         weights=[(t.indices, t.is_routed) for t in block.weights],
         products=[{i for t in term for i in t.indices} for term in terms],
+        inner=[{i for t in term for i in t.indices} for term in terms if not any(t.is_weight for t in term)],
         cached=list(cached.values()),
         states=[t.indices for t in block.inputs if not {"seq", "context"} & set(t.indices)],
         convolved=[op.args[0].indices for op in block.ops if op.function == "conv"],
@@ -56,7 +64,7 @@ def _product(indices, letters) -> float:
     return prod(letters[x] if x in letters else _length(x)(letters) for x in indices)
 
 
-def plain_attention_of(row) -> str:
+def plain_of(row) -> str:
     """Return the name of a model's attention without an indexer and gates."""
     return ("latent" if row["q_rank"] else "latent, plain queries") if "kv_rank" in row else "grouped"
 
@@ -64,7 +72,7 @@ def plain_attention_of(row) -> str:
 def attention_of(row) -> str:
     """Return the name of a model's attention that keeps a cache, with its indexer or output gate."""
     kind = "latent, indexed" if row.get("index_heads") else "grouped, gated" if row.get("output_gate") else ""
-    return kind or plain_attention_of(row)
+    return kind or plain_of(row)
 
 
 def feed_forward_of(row, is_routed: bool) -> str:
@@ -81,10 +89,12 @@ def is_gpt(row) -> bool:
 
 @cache
 def _part(name: str) -> Block:
+    if name not in _KNOWN:
+        raise LookupError(f"no part of a model is called {quoted(name)}; {nearest(name, _KNOWN)}")
     return parse("".join(LISTINGS["parts"][x] for x in _KNOWN[name]))
 
 
-def _listing(row: Mapping, name: str, form: str) -> Block:
+def listing(row: Mapping, name: str, form: str) -> Block:
     """Return the listing of a part in a form: latent attention is run "expanded", and is cached "absorbed"."""
     if is_gpt(row) and name in ("attention", "feed"):
         return Block(GPT.ops[:_SPLIT] if name == "attention" else GPT.ops[_SPLIT:])
@@ -95,6 +105,16 @@ def _listing(row: Mapping, name: str, form: str) -> Block:
     return _part(f"{name}, {form}" if f"{name}, {form}" in _KNOWN else name)
 
 
+def known_of(row: Row, *names: str) -> dict[str, float]:
+    """Return letters of one model, and those that say which blocks it has.
+
+    A name that ends in "?" may be lacking. Raises LookupError for others, and TypeError for one with several values.
+    """
+    if lacking := sorted(x for x in names if x[-1] != "?" and x not in row):
+        raise LookupError(f"the row lacks {', '.join(lacking)}")
+    return {x: one_number(x, row[x]) for x in (*(x.rstrip("?") for x in names), *_KINDS) if x in row}
+
+
 @checked
 def parts_of(row: Mapping) -> list[tuple[float, str, dict]]:
     """Return the parts of a model: how many there are, the name of each, and the letters that differ in it.
@@ -103,13 +123,35 @@ def parts_of(row: Mapping) -> list[tuple[float, str, dict]]:
     >>> parts_of(models.qwen3_5_397b)
     [(15.0, 'attention', {}), (45.0, 'linear', {}), (0.0, 'feed', {}), (60.0, 'experts', {})]
     """
+    known_of(row)
     if said := getattr(row, "words", row).get("blocks"):
-        found = [re.fullmatch(r"(\d+) ([^()]+?)(?: \(([^()]*)\))?", x).groups() for x in said.split(" + ")]
+        found = [_PART.fullmatch(x) for x in said.split(" + ")]
+        if not all(found):
+            raise ValueError(f"{quoted(said)} is no list of parts, such as '25 attention (head_dim=256) + 30 feed'")
+        found = [x.groups() for x in found]
         own = [{y.split("=")[0]: float(y.split("=")[1]) for y in (x or "").split()} for *_, x in found]
         return [(float(number), name, x) for (number, name, _), x in zip(found, own, strict=True)]
-    linear, routed = row.get("linear_layers", 0), row.get("experts", 0) and row.get("moe_layers", 0)
-    numbers = dict(attention=row["layers"] - linear, linear=linear, feed=row["layers"] - routed, experts=routed)
+    known = known_of(row, "layers")
+    layers, linear = known["layers"], known.get("linear_layers", 0)
+    routed = known.get("experts", 0) and known.get("moe_layers", 0)
+    numbers = dict(attention=layers - linear, linear=linear, feed=layers - routed, experts=routed)
     return [(number, name, {}) for name, number in numbers.items()]
+
+
+def paired(parts: list, layers: float) -> list[tuple[float, tuple[str, ...], dict]]:
+    """Return a model's blocks: how many of each, its parts and its own letters. Some blocks have one part only.
+
+    Attention, or what takes its place, and a feed-forward layer make a block in as many layers as have both.
+    """
+    feeds = [[*x] for x in parts if x[1] in ("feed", "experts", *LISTINGS["feed_forward"])]
+    mixers = [[*x] for x in parts if x[1] in ("attention", "linear", *LISTINGS["attention"])]
+    found = [(number, (name,), own) for number, name, own in parts if name in LISTINGS["once"]]
+    both = sum(x[0] for x in (*feeds, *mixers)) - layers
+    for mixer, feed in itertools.product(mixers, feeds):
+        if mixer[2] == feed[2] and (number := min(mixer[0], feed[0], both)) > 0:
+            found.append((number, (mixer[1], feed[1]), mixer[2]))
+            mixer[0], feed[0], both = mixer[0] - number, feed[0] - number, both - number
+    return found + [(number, (name,), own) for number, name, own in (*mixers, *feeds) if number]
 
 
 @checked
@@ -125,22 +167,48 @@ def counts(row: Mapping, seq: float = 1) -> dict[str, float]:
     >>> counts(models.llama3_8b)["kv_width"]
     2048.0
     """
-    total, parts = dict.fromkeys(_TOTALS, 0.0), [x for x in parts_of(row) if x[0]]
-    forms = [[_costs(_listing(row, name, form)) for form in ("expanded", "absorbed")] for _, name, _ in parts]
+    total, parts = dict.fromkeys((*_TOTALS, *_REACHED), 0.0), [x for x in parts_of(row) if x[0]]
+    forms = [[_costs(listing(row, name, form)) for form in ("expanded", "absorbed")] for _, name, _ in parts]
     needed = {"embeddings", "vocab", "hidden"}.union(*(x["letters"] for both in forms for x in both))
-    known = {x: quantity(x, row[x]) for x in ("layers", "learned_positions", *needed) if x in row}
-    if many := next((x for x, y in known.items() if not isinstance(y, float)), None):
-        raise TypeError(f"{many} of the row is one number, not {quoted(row[many])}")
-    known |= {"batch": 1.0, "seq": seq, "context": seq}
-    if lacking := sorted(needed.difference(known, *(own for *_, own in parts))):
-        raise LookupError(f"the row lacks {', '.join(lacking)}")
-    for (number, _, own), (run, kept) in zip(parts, forms, strict=True):
+    stated = set().union(*(own for *_, own in parts))
+    known = {"batch": 1.0} | dict.fromkeys(("seq", "context"), one_number("seq", seq))
+    names = (f"{x}?" if x in stated else x for x in needed - {*known})
+    known |= known_of(row, "layers", "learned_positions?", *names)
+    for (number, name, own), (run, kept) in zip(parts, forms, strict=True):
         _add(total, number, run, kept, known | own, "window" in own)
+        picks = ("index" in name or "latent" in name or name == "attention") * row.get("index_tokens", 0.0)
+        _reach(total, number, kept, known | own, "window" in own, picks)
     total["window_layers"] *= known["layers"] / max(total["kv_width"], 1)
     ends = (known["embeddings"] * known["vocab"] + known.get("learned_positions", 0)) * known["hidden"]
     ends += known["hidden"] * (2 if is_gpt(row) else 1)
     total["flops"] += 2 * seq * known["vocab"] * known["hidden"]
-    return total | {x: total[x] + ends for x in ("params", "active_params")}
+    total |= {x: total[x] + ends for x in ("params", "active_params")}
+    if strange := [x for x, y in total.items() if not isfinite(y)]:
+        raise ValueError(f"{strange[0]} would be more than a number holds: take a smaller model, or fewer tokens")
+    return total
+
+
+@checked
+def reaching(row: Row) -> Row:
+    """Return a model's row with what a token multiplies and reads of its context, for `scalebook.memory.long_context`.
+
+    The widths are means over the layers. A model without windows, picks or states has zeros. Raises what `counts`
+    raises.
+
+    >>> from scalebook.tables import models
+    >>> reaching(models.deepseek_v3_2).picked_width, reaching(models.deepseek_v3_2).picked_reach
+    (139264.0, 2048.0)
+    """
+    found = counts(row)
+    if "blocks" not in row.words:  # its sliding blocks are as wide as the others
+        share = row.get("window_layers", 0.0) / row["layers"]
+        for kind in ("width", "cache"):
+            found[f"window_{kind}"] = share * found[f"whole_{kind}"]
+            found[f"whole_{kind}"] *= 1 - share
+    found["picked_reach"] = found["picked_reach"] or 1.0
+    cells = {x: Cell(found[x], row.name, "scalebook", "counted from its parts") for x in _REACHED}
+    cells["linear_state"] = row.cells.get("linear_state") or Cell(0.0, row.name, "scalebook", "no block keeps a state")
+    return Row(row.name, row.cells | cells, row.words)
 
 
 def _add(total: dict, number: float, run: dict, kept: dict, letters: dict, slides: bool) -> None:
@@ -158,5 +226,22 @@ def _add(total: dict, number: float, run: dict, kept: dict, letters: dict, slide
     total["kv_width"] += sum(width for _, width in widths)
     if slides:  # compressed entries are kept for the whole context
         total["window_layers"] += sum(width for x, width in widths if "entries" not in x)
-    total["attention_width"] += share * sum(_product(x, letters) for x in pairs) / seq**2
+    total["attention_width"] += share * sum(_product(x, letters) for x in pairs) / (seq * seq)
     total["linear_state"] += number * state
+
+
+def _reach(total: dict, number: float, kept: dict, letters: dict, slides: bool, picks: float) -> None:
+    """Add what a token multiplies and reads of the whole context, of a window, and of the tokens an indexer picks.
+
+    If a model has an indexer, its latent attention picks too where it has none: it uses the picks of an earlier block.
+    """
+    seq, share = letters["seq"], number / letters["layers"]
+    pairs = [x for x in kept["inner"] if {"context", "picked", "entries"} & x]
+    total["state_width"] += share * sum(_product(x, letters) for x in kept["inner"] if x not in pairs) / seq
+    for kind, tensors in (("width", pairs), ("cache", kept["cached"])):
+        for x in tensors:
+            reach = "window" if slides and "entries" not in x else "picked" if picks else "whole"
+            reach = "whole" if {"index_heads", "index_dim"} & {*x} else reach
+            if reach == "picked":
+                total["picked_reach"] = picks * (letters["entry_tokens"] if "entries" in x else 1)
+            total[f"{reach}_{kind}"] += share * _product(x, letters) / (seq**2 if kind == "width" else seq)

@@ -26,7 +26,7 @@ from sympy import Add, Expr, Mul, S, factor_terms
 
 from scalebook.block.operations import COLLECTIVES, DERIVED, RULES, Kernel, Op, Tensor, base
 from scalebook.language.arguments import checked
-from scalebook.language.notation import NOTATION, nearest, symbol
+from scalebook.language.notation import NOTATION, nearest, quoted, symbol
 
 __all__ = ["Block", "Collective", "factored", "parse"]
 
@@ -265,16 +265,18 @@ def _read(line: str) -> Op:
     if not found:
         raise ValueError(
             f"expected 'out[indices] = in[indices] In[indices]' or "
-            f"'out[indices] = function(in[indices], ...)', not {line!r}"
+            f"'out[indices] = function(in[indices], ...)', not {quoted(line)}"
         )
     outs, function, over = _tensors(found["outs"]), found["function"] or "", found["over"] or ""
     terms = (_tensors(found["args"]),) if function else tuple(map(_tensors, found["terms"].split("+")))
     if function and (name := function.removesuffix("_backward")) not in RULES:
-        raise LookupError(f"{function!r} is no function; {nearest(name, RULES)}")
+        raise LookupError(f"{quoted(function)} is no function; {nearest(name, RULES)}")
     if (function in COLLECTIVES) != bool(over):
-        raise ValueError(f"{function or 'a contraction'} {'needs' if not over else 'takes no'} 'over <ways>': {line!r}")
+        raise ValueError(
+            f"{function or 'a contraction'} {'needs' if not over else 'takes no'} 'over <ways>': {quoted(line)}"
+        )
     if over and over not in NOTATION:
-        raise LookupError(f"{over!r} is no letter to split over; {nearest(over, ['tp', 'cp', 'ep', 'dp'])}")
+        raise LookupError(f"{quoted(over)} is no letter to split over; {nearest(over, ['tp', 'cp', 'ep', 'dp'])}")
     return Op(outs, terms, function, over)
 
 
@@ -283,7 +285,7 @@ def _tensors(text: str) -> tuple[Tensor, ...]:
     for index in (i for t in found for i in t.indices):
         for word in re.split(r"[/*]", index):
             if word not in DERIVED and word not in NOTATION:
-                raise LookupError(f"{word!r} is no index; {nearest(word, [*NOTATION, *DERIVED])}")
+                raise LookupError(f"{quoted(word)} is no index; {nearest(word, [*NOTATION, *DERIVED])}")
     return found
 
 

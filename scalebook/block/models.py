@@ -2,12 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from typing import NamedTuple
 
-import numpy as np
-from sympy import Expr
+from sympy import Expr, Rational, S
 
-from scalebook.block.counts import GPT, LISTINGS, attention_of, counts, feed_forward_of, is_gpt, plain_attention_of
+from scalebook.block.counts import (
+    GPT,
+    LISTINGS,
+    attention_of,
+    counts,
+    feed_forward_of,
+    is_gpt,
+    known_of,
+    listing,
+    paired,
+    parts_of,
+)
 from scalebook.block.listing import Block, parse
 from scalebook.block.operations import base
 from scalebook.language.arguments import checked
@@ -15,7 +26,7 @@ from scalebook.language.notation import nearest, quoted, symbol
 
 __all__ = [
     "EMBEDDING", "GPT", "HEAD", "LLAMA", "MLA", "MLA_ABSORBED", "MLA_MOE", "MLA_MOE_ABSORBED", "MOE", "Hybrid",
-    "active_parameters", "block", "blocks_of", "kinds_of", "model_active_params", "model_params", "parameters",
+    "Kind", "active_parameters", "block", "blocks_of", "kinds_of", "model_active_params", "model_params", "parameters",
     "served_blocks", "state_core",
 ]  # fmt: skip
 
@@ -47,103 +58,113 @@ MLA_MOE = block("latent", "gated experts, shared")
 MLA_MOE_ABSORBED = block("latent, absorbed", "gated experts, shared")
 
 
+class Kind(NamedTuple):
+    """A kind of block in a model: its share of the layers, and numbers for letters that differ in it, by symbol."""
+
+    block: Block
+    share: Expr | int
+    letters: tuple[tuple[Expr, Expr], ...] = ()
+
+    def of(self, cost: Expr) -> Expr:
+        """Return a cost of the block with the kind's own numbers."""
+        return cost.xreplace(dict(self.letters)) if self.letters else cost
+
+    @property
+    def slides(self) -> bool:
+        """True if blocks of this kind, and not only some blocks of the model, attend within a window."""
+        return symbol("window") in dict(self.letters)
+
+
 @dataclass(frozen=True)
 class Hybrid:
-    """A model with two kinds of layers: `linear_layers` of its `layers` keep a state, the others attend to a cache.
+    """A model with several kinds of blocks, or with blocks that lack a part. Its costs are means over its layers.
 
-    Its parameters are the mean over its layers.
+    The shares add up to more than 1 if a layer has parts that are listed as blocks of their own.
     """
 
-    full: Block
-    linear: Block
+    kinds: tuple[Kind, ...]
 
-    @property
-    def kinds(self) -> tuple[tuple[Block, Expr], ...]:
-        """The two kinds of block as pairs: the block, and its share of the layers."""
-        share = symbol("linear_layers") / symbol("layers")
-        return (self.full, 1 - share), (self.linear, share)
-
-    @property
-    def ops(self):
-        return self.full.ops
-
-    @property
+    @cached_property
     def indices(self) -> tuple[str, ...]:
-        return tuple(sorted({*self.full.indices, *self.linear.indices}))
+        return tuple(sorted({x for kind in self.kinds for x in kind.block.indices}))
 
 
-def kinds_of(block: Block | Hybrid | None) -> tuple[tuple[Block, Expr | int], ...]:
-    """Return the kinds of block in a model as pairs of block and share of the layers; () for None.
+def kinds_of(block: Block | Hybrid | None) -> tuple[Kind, ...]:
+    """Return the kinds of block in a model, each with its share of the layers; () for None.
 
-    >>> kinds_of(LLAMA) == ((LLAMA, 1),)
+    >>> kinds_of(LLAMA) == ((LLAMA, 1, ()),)
     True
     """
-    return block.kinds if isinstance(block, Hybrid) else ((block, 1),) if block else ()
+    return block.kinds if isinstance(block, Hybrid) else (Kind(block, 1),) if block else ()
 
 
 def state_core(block: Block) -> frozenset[str]:
-    """Return the names of the operations of linear attention that use its state. They run as one kernel.
+    """Return the names of the operations of a block that use its state. They run as one kernel.
 
     >>> sorted(state_core(block("linear", "gated")))
     ['change', 'fp32_next', 'l_mix', 'recalled', 'written']
     """
-    state = {"linear_key_dim", "linear_value_dim"}
-    touched = (op for op in block.ops if any(state <= {base(i) for i in t.indices} for t in (*op.outs, *op.args)))
+    states = [{base(i) for i in t.indices} for t in block.inputs if t.name == "fp32_state"]
+    touched = (op for op in block.ops if any({base(i) for i in t.indices} in states for t in (*op.outs, *op.args)))
     return frozenset(op.name for op in touched) | {op.name for op in block.ops if op.function == "delta"}
 
 
 @checked
-def blocks_of(row: Mapping) -> tuple[Block | None, Block | None]:
+def blocks_of(row: Mapping) -> tuple[Block | Hybrid | None, Block | Hybrid | None]:
     """Return a model's two kinds of block for training, dense and mixture of experts; None for a kind that it lacks.
 
     `row` is the model's row, or a mapping with its numbers and the option "norm". Blocks with layer norm and no gate
-    are GPT blocks, with biases; all others have one gain per norm and no biases. Head norms and indexers are left out
-    because they are small. Raises ValueError for a model with linear attention, or with a list of parts (the word
-    `blocks`), which cannot be trained here.
+    are GPT blocks, with biases; all others have one gain per norm and no biases. Head norms are left out because they
+    are small. If the row has a list of parts (the word `blocks`), one `Hybrid` holds all kinds of block.
 
     >>> blocks_of({"layers": 32, "gating": 1}) == (LLAMA, None)
     True
     """
-    _refuse_parts(row)
-    if row.get("linear_layers"):
-        name = getattr(row, "name", "a model")
-        why = "linear attention in some blocks, whose training has no listing"
-        raise ValueError(f"{name} has {why}; take another model")
-    return _listed(row, plain_attention_of(row))
+    return _blocks_of(row, attention_of(row) + ", expanded" * bool(row.get("index_heads")), "expanded")
 
 
 @checked
 def served_blocks(row: Mapping) -> tuple[Block | Hybrid | None, Block | Hybrid | None]:
     """Return a model's two kinds of block for serving, dense and mixture of experts; None for a kind that it lacks.
 
-    They include indexers, linear-attention layers and attention gates. Raises ValueError for a model with a list of
-    parts (the word `blocks`).
+    Sparse attention reads the absorbed latents of the keys that its indexer picks.
 
     >>> served_blocks({"layers": 32, "gating": 1}) == (LLAMA, None)
     True
     """
-    _refuse_parts(row)
-    full = _listed(row, attention_of(row))
-    if not row.get("linear_layers"):
-        return full
-    both = zip(full, _listed(row, "linear"), strict=True)
-    return tuple(Hybrid(some, linear) if some else None for some, linear in both)
+    return _blocks_of(row, attention_of(row), "absorbed")
 
 
-def _refuse_parts(row):
+def _blocks_of(row, attention: str, indexed: str):
     if "blocks" in getattr(row, "words", row):
-        said = f"{getattr(row, 'name', 'a model')} has blocks that no step has kernels for yet"
-        raise ValueError(f"{said}: its parameters and cache are in its row, and decoding() gives its latency floor")
+        mixed = Hybrid(_kinds(row, indexed))
+        return (None, mixed) if known_of(row).get("moe_layers") else (mixed, None)
+    full = _listed(row, attention)
+    if not known_of(row).get("linear_layers"):
+        return full
+    share = symbol("linear_layers") / symbol("layers")
+    both = zip(full, _listed(row, "linear"), strict=True)
+    return tuple(Hybrid((Kind(x, 1 - share), Kind(y, share))) if x else None for x, y in both)
+
+
+def _kinds(row: Mapping, indexed: str) -> tuple[Kind, ...]:
+    """Return the kinds of block of a model whose row lists its parts. `indexed` is the form of sparse attention."""
+    found = []
+    for number, names, own in paired(parts_of(row), row["layers"]):
+        expanded = {x: listing(row, x, "expanded") for x in names}
+        listings = [listing(row, x, indexed) if "index_heads" in y.indices else y for x, y in expanded.items()]
+        numbers = {symbol(x): Rational(str(y)) for x, y in own.items()}
+        numbers[symbol("window_layers")] = symbol("layers") if "window" in own else S.Zero
+        block = Block(tuple(op for part in listings for op in part.ops))
+        found.append(Kind(block, Rational(str(number)) / Rational(str(row["layers"])), tuple(numbers.items())))
+    return tuple(found)
 
 
 def _listed(row, attention: str):
-    if lacking := [x for x in ("layers", "gating") if x not in row]:
-        raise LookupError(f"the row lacks {', '.join(lacking)}")
-    if many := [x for x in ("layers", "gating", "experts", "moe_layers") if np.ndim(row.get(x, 0))]:
-        raise TypeError(f"{many[0]} of a model is one number, because it says which blocks there are")
-    routed = row.get("experts", 0) and row.get("moe_layers", 0)
+    known = known_of(row, "layers", "gating")
+    routed = known.get("experts", 0) and known.get("moe_layers", 0)
     moe = block(attention, feed_forward_of(row, True)) if routed else None
-    if routed == row["layers"]:
+    if routed == known["layers"]:
         return None, moe
     return (GPT if attention == "grouped" and is_gpt(row) else block(attention, feed_forward_of(row, False))), moe
 

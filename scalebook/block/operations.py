@@ -72,6 +72,7 @@ RULES = {
     "collect": Rule("", 2, 3),  # combine, if the router's weights were multiplied in before the last product
     "cross_entropy": Rule("inputs", 5, 3),
     "append": Rule("", 0, 0),
+    "compress": Rule("inputs", 5, 10),  # the mean of a few tokens, weighted by a softmax
     "relu": Rule("inputs", 1, 1),
     "gate": Rule("inputs", 5, 9),
     "pick": Rule("", 0, 0),

@@ -18,6 +18,12 @@ __all__ = [
 ]  # fmt: skip
 
 
+WIDTHS = (  # dimensions that tensor parallelism splits, besides the widths of experts
+    "heads", "kv_heads", "ffn", "shared_ffn", "vocab", "linear_key_heads", "linear_value_heads", "channels",
+    "output_groups",
+)  # fmt: skip
+
+
 def _split(index: str, way: str) -> str:
     """Split an index `way` ways. Splits are written in a fixed order, so that equal indices are equal strings."""
     return "/".join([index.split("/")[0], *sorted([*index.split("/")[1:], way])])
@@ -66,8 +72,7 @@ def tensor_parallel(block: Block, way: str = "tp") -> Block:
     >>> print(tensor_parallel(LLAMA)["up"])
     up[batch seq ffn/tp] = h2[batch seq hidden] Wup[hidden ffn/tp]
     """
-    names = ("heads", "kv_heads", "ffn", "expert_ffn", "shared_ffn", "vocab")
-    return shard(block, way, *(name for name in names if name in block.indices))
+    return shard(block, way, *(name for name in (*WIDTHS, "expert_ffn") if name in block.indices))
 
 
 def sequence_parallel(block: Block, way: str = "tp") -> Block:
@@ -78,7 +83,7 @@ def sequence_parallel(block: Block, way: str = "tp") -> Block:
     >>> print(LLAMA.then(tensor_parallel, sequence_parallel)["x2"])
     x2[batch seq/tp hidden] = add(x[batch seq/tp hidden], attended[batch seq/tp hidden])
     """
-    if not any(way in ways(i) for op in block.ops for t in op.args for i in t.indices):
+    if not any(way in ways(i) for op in block.ops for t in (*op.outs, *op.args) for i in t.indices):
         raise ValueError(f"nothing in the block is split over {way}; apply tensor_parallel first")
     partial = {op.args[0].name for op in block.ops if op.function == "all_reduce" and op.over == way}
 

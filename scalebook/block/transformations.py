@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 from scalebook.block.listing import Block
-from scalebook.block.models import GPT, LLAMA  # noqa: F401  (for the examples)
-from scalebook.block.operations import Op, Tensor
+from scalebook.block.models import GPT, LLAMA, state_core  # noqa: F401  (two for the examples)
+from scalebook.block.operations import Op, Tensor, base
 
 __all__ = [
-    "MODULES", "attention_core", "cached", "drop", "flash", "full", "fuse", "hold_gathered", "recompute",
-    "recompute_module", "selective", "unbiased",
+    "MODULES", "attention_core", "cached", "core_kernels", "drop", "flash", "full", "fuse", "hold_gathered",
+    "recompute", "recompute_module", "selective", "unbiased",
 ]  # fmt: skip
 
 
@@ -19,18 +19,25 @@ def cached(block: Block) -> Block:
     batch*context*head_dim*kv_bits*kv_heads/4
     """
     ops, caches = [], {}
+    given = {t.name for t in block.inputs if "context" in t.indices}  # the cache of an earlier block
     for op in block.ops:
+        if op.function == "compress":
+            caches.update({t.name: replace(t, name=f"{t.name}_cache") for t in op.outs})
+            ops.append(replace(op, outs=tuple(caches[t.name] for t in op.outs), function="append"))
+            continue
 
         def read(tensor):
-            if not block.is_attended(tensor):
+            if tensor.name in given:
+                return replace(tensor, name=f"{tensor.name}_cache")
+            if tensor.name not in caches and not block.is_attended(tensor):
                 return tensor
             if tensor.name not in caches:
                 caches[tensor.name] = Tensor(f"{tensor.name}_cache", tensor.indices)
                 ops.append(Op((caches[tensor.name],), ((block.made(tensor),),), "append"))
-            return caches[tensor.name]
+            return replace(caches[tensor.name], indices=tensor.indices)
 
         ops.append(op.reading(read))
-    if not caches:
+    if not caches and not given:
         raise ValueError("the block attends to nothing: no tensor made over 'seq' is read over 'context'")
     return Block(tuple(ops))
 
@@ -88,13 +95,40 @@ def attention_core(block: Block) -> tuple[str, ...]:
     return tuple(names)
 
 
+_KEYS = {"context", "picked", "entries"}  # indices that count what queries attend to
+
+
+def core_kernels(block: Block) -> dict[str, tuple[str, ...]]:
+    """Return the operations that a fused kernel runs, by kernel.
+
+    "flash" attends to keys, "entries" to a compressed cache, "index" is an indexer, and "state" updates and reads a
+    state. A block has only some of them.
+
+    >>> list(core_kernels(LLAMA))
+    ['flash']
+    """
+    found, states = {}, state_core(block)
+    for op in block.ops:
+        indices = [{base(i) for i in t.indices} for t in (*op.outs, *op.args)]
+        if op.name in states:
+            found.setdefault("state", []).append(op.name)
+        elif any("seq" in x and x & _KEYS for x in indices):
+            kernel = "index" if op.name.startswith(("i_", "chosen")) else "flash"
+            found.setdefault("entries" if op.name.startswith("c_") else kernel, []).append(op.name)
+    return {kernel: tuple(names) for kernel, names in found.items()}
+
+
 def flash(block: Block) -> Block:
     """FlashAttention (Dao et al. 2022): scores, softmax, dropout and the product with the values in one kernel.
+
+    An indexer, attention to a compressed cache and the update of a state become one kernel each.
 
     >>> sorted(set(GPT.saved_tensors) - set(flash(GPT).saved_tensors))
     ['dropped', 'mask1', 'probs']
     """
-    return fuse(block, *attention_core(block), kernel="flash")
+    for kernel, names in core_kernels(block).items():
+        block = fuse(block, *names, kernel=kernel)
+    return block
 
 
 def selective(block: Block) -> Block:
@@ -103,7 +137,8 @@ def selective(block: Block) -> Block:
     >>> sorted(set(LLAMA.saved_tensors) - set(selective(LLAMA).saved_tensors))
     ['probs']
     """
-    return recompute(block, *attention_core(block))
+    names = [x for kernel in core_kernels(block).values() for x in kernel]
+    return recompute(block, *names) if names else block
 
 
 def full(block: Block) -> Block:
@@ -149,9 +184,9 @@ def recompute_module(block: Block, module: str) -> Block:
     has_experts = any(op.function == "dispatch" for op in block.ops)
     is_latent = any("kv_rank" in t.indices for t in block.weights)
     if module == "core_attn":
-        return block if block["probs"].kernel else selective(block)
+        return selective(block) if "probs" in block.makers and not block["probs"].kernel else block
     if module in ("mlp", "moe"):
-        if has_experts != (module == "moe"):
+        if has_experts != (module == "moe") or "h2" not in block.makers:
             return block
         first = [op.name for op in block.ops].index("h2") + 1
         return recompute(block, *(op.name for op in block.ops[first:-1] if op.function != "drop"))

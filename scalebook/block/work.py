@@ -43,6 +43,7 @@ class Work:
         return streamed if self.kind == "stream" else Max(self.flops / self.rate, streamed, evaluate=False)
 
 
+_COMPUTED = {"state": S.One, "index": S.Half, "entries": S.Half}  # share of the listed arithmetic that kernels do
 PHASES = ("forward", "again", "input_gradient", "weight_gradient")
 
 
@@ -99,10 +100,13 @@ def _works(group: list[Kernel], phase: str, quantized: bool) -> list[Work]:
     if not flops:
         return [Work(name, phase, "stream", flops, traffic, stream(traffic))]
     if len(ops) > len(group):
-        rate = symbol("attention_peak") / symbol("attended_share")
+        kernel = group[0].name.removesuffix("_backward")
+        rate = symbol("attention_peak") / _COMPUTED.get(kernel, symbol("attended_share"))
         efficiency = symbol("attention_efficiency") * (
             symbol("attention_backward") if any(t.is_gradient for t in tensors) else 1
         )
+        if kernel == "state":
+            efficiency = symbol("training_bf16")
         arithmetic = flops / (rate * efficiency * symbol("sustained_rate"))
         return [Work(name, phase, "attention", flops, traffic, Max(arithmetic, stream(traffic), evaluate=False), rate)]
     size, wide = Product(*(trained(x, tensors) for x in joined(ops, phase))), quantized and _is_wide(tensors)

@@ -3,8 +3,7 @@
 from scalebook.language import Row
 from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest, quoted
-from scalebook.language.row import Cell
-from scalebook.search.arguments import one_number
+from scalebook.language.row import Cell, one_number
 
 from .documents import application
 from .library import models, systems

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from sympy import Expr, Float, Ge, Integer, Piecewise, S
 
 from scalebook.language import Row
+from scalebook.language.arguments import checked
 from scalebook.language.notation import quoted, symbol
 from scalebook.language.row import Cell
 
@@ -169,6 +170,7 @@ def reached(steps: Steps, size: Expr) -> Expr:
     return Piecewise(*pieces, (exact(steps[-1][1]), S.true), evaluate=False)
 
 
+@checked
 def system(document, name: str = "system") -> System:
     """Read a machine from Calculon's system document: the path of a JSON file, or a dict.
 

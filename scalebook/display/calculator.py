@@ -51,9 +51,8 @@ def calculator(
         if callable(getattr(sheet, "sheet", None)):  # training_step, serve
             raise TypeError(f"{of}, and {sheet.name} makes a sheet for each call: give one, as training_sheet makes it")
         raise TypeError(f"{of}, not of {quoted(sheet)}")
-    if not isinstance(answer, str):
-        hint = "name the others in also" if answer is not None else f"name one: {', '.join(sheet.formulas)}"
-        raise TypeError(f"a calculator answers one letter, not {quoted(answer)}; {hint}")
+    if answer is None:
+        raise TypeError(f"a calculator answers one letter, not None; name one: {', '.join(sheet.formulas)}")
     also, curve, precision = (_names(*x) for x in (("also", also), ("curve", curve), ("precision", precision)))
     warn = [_warning(x) for x in ([warn] if isinstance(warn, str) else _several("warn", warn))]
     if answer in choices:

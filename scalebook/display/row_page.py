@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from scalebook.language.interval import range_of
 from scalebook.language.notation import NOTATION
 from scalebook.language.parts import breakdowns, part_lines
 from scalebook.language.row import Row, Why, with_unit
@@ -37,13 +38,11 @@ def _value(row: Row, name: str) -> str:
 
 def _range(row: Row, name: str) -> str:
     """Return the ends of an answer as text: the row's own ends, or else its prediction interval."""
-    if f"{name}_low" in row:
-        return f"{_value(row, f'{name}_low')} to {_value(row, f'{name}_high')}"
-    if np.ndim(row[name]) or not row.cells[name].formula:
+    if f"{name}_low" not in row and (np.ndim(row[name]) or not row.cells[name].formula):
         return ""
-    found = row.interval(name)
+    low, high = range_of(row, name)
     unit = NOTATION[name].unit
-    return f"{with_unit(found.low, unit)} to {with_unit(found.high, unit)}" if found.ranked else ""
+    return f"{with_unit(low, unit)} to {with_unit(high, unit)}" if np.any(low != high) else ""
 
 
 def _answers(row: Row) -> Markup:

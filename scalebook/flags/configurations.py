@@ -22,6 +22,7 @@ from scalebook.language import Row
 from scalebook.language.arguments import checked
 from scalebook.language.notation import either, nearest, quoted
 from scalebook.language.renamed import renamed
+from scalebook.language.row import one_number
 from scalebook.language.sources import cite
 from scalebook.language.tabular import Markup, aligned, page_table, styled
 from scalebook.training.host import DEFAULT_LETTERS as HOST
@@ -113,6 +114,8 @@ def read(source: str | PathLike | Mapping, framework: str | None = None, **known
     """
     if stray := [x for x in known if x not in _LETTERS and x != "layers"]:
         raise TypeError(f"a configuration is read with devices or layers, not {quoted(stray[0])}")
+    for name, value in known.items():
+        one_number(name, value)
     text = source if isinstance(source, Mapping) else _text(source)
     framework = guess(text) if framework is None else framework
     table = _framework(framework)

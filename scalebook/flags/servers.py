@@ -13,7 +13,7 @@ from scalebook.inference.step import SERVING
 from scalebook.language.arguments import checked
 from scalebook.language.notation import either, quoted
 from scalebook.language.renamed import renamed
-from scalebook.language.row import quantity
+from scalebook.language.row import one_number
 
 __all__ = ["SERVERS", "Server", "ServerFlag", "server_flags"]
 
@@ -55,7 +55,7 @@ def server_flags(engine: str, **letters) -> str:
     """
     if engine not in SERVERS:
         raise ValueError(f"flags are known of {either(map(repr, SERVERS))}, not of {quoted(engine)}")
-    given = {n: x if n in SERVING.words else _number(n, x) for n, x in letters.items()}
+    given = {n: x if n in SERVING.words else one_number(n, x) for n, x in letters.items()}
     for name, choices in SERVING.words.items():
         if name in given and given[name] not in choices:
             raise ValueError(f"{name} is {either(map(repr, choices))}, not {quoted(given[name])}")
@@ -71,13 +71,6 @@ def server_flags(engine: str, **letters) -> str:
     if copies > 1:
         notes.append(f"# {copies:g} such servers behind one router")
     return "\n".join([" ".join(said), *notes])
-
-
-def _number(name: str, value) -> float:
-    """Return a letter's number. Raises what `quantity` raises, and TypeError for several values."""
-    if not isinstance(number := quantity(name, value), float):
-        raise TypeError(f"{name} of a server is one number, not {quoted(value)}")
-    return number
 
 
 def _written(flag: ServerFlag, known) -> str:

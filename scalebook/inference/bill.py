@@ -4,7 +4,7 @@ A token costs the price of a step divided by its batch, and a faster token needs
 gives a hyperbola: a token that takes twice `base_time` costs twice `least_million_cost`.
 """
 
-from scalebook.inference.queues import half_price_batch, user_rate
+from scalebook.inference.queues import half_speed_batch, user_rate
 from scalebook.language import Sheet, formula
 
 __all__ = [
@@ -77,7 +77,7 @@ def least_million_cost_served(price_hour, devices, added_time, prompt_time, outp
 
 speed_cost = Sheet(
     "speed_cost", device_rate_served_at, million_cost_served, least_million_cost_served, user_rate, token_energy,
-    half_price_batch,
+    half_speed_batch,
     doc="What a faster token costs, on devices that read prompts and decode with the largest batch the speed allows.",
 )  # fmt: skip
 

@@ -12,9 +12,11 @@ from .assumptions import assigned_passes, routing_time_least
 from .experts import devices_touched
 
 __all__ = [
-    "assigned_tokens_spread", "assigned_tokens_whole", "block_rows_deepgemm", "block_rows_tile", "exchange_by_cores",
+    "assigned_tokens_spread", "assigned_tokens_whole", "block_rows_deepgemm", "block_rows_tile", "block_rows_xpu",
+    "exchange_by_cores",
     "expert_blocks_even", "expert_blocks_spread", "expert_layer_time", "expert_rows_expected", "expert_stream_same",
-    "experts_layer", "experts_layer_deepgemm", "gather_bits_same", "grouped_product", "grouped_time",
+    "experts_layer", "experts_layer_deepgemm", "experts_layer_fused", "fused_layer_time", "gather_bits_same",
+    "grouped_product", "grouped_time",
     "local_experts_even", "local_experts_spread", "no_scale_time", "results_in_sixteen", "token_exchange",
 ]  # fmt: skip
 
@@ -62,6 +64,19 @@ def block_rows_deepgemm(expert_rows):
     (64.0, 128.0)
     """
     return Piecewise((64, expert_rows <= 64), (128, True))
+
+
+@formula("block_rows", "vllm-xpu-kernels")
+def block_rows_xpu(expert_rows, weight_bits):
+    """Block height that vLLM's kernels for Intel's cards choose from the expected rows of an expert.
+
+    Few rows get blocks of 8, 16 or 32. More get 256 if weights have 16 bits, otherwise 128.
+
+    >>> [block_rows_xpu(expert_rows=n, weight_bits=4) for n in (4, 8, 128, 129)]
+    [8.0, 16.0, 32.0, 128.0]
+    """
+    few, tall = Piecewise((32, weight_bits >= 16), (128, True)), Piecewise((256, weight_bits >= 16), (128, True))
+    return Piecewise((8, expert_rows <= 4), (16, expert_rows <= 8), (32, expert_rows <= few), (tall, True))
 
 
 # Tokens of each expert
@@ -152,7 +167,7 @@ def expert_blocks_spread(experts, expert_rows, load_spread, block_rows):
 # Time
 
 
-def _grouped(columns, inner):
+def _grouped(columns, inner, **known):
     """Return the time of one grouped product: whole blocks of rows, and the weights of experts with tokens."""
     operands = x("assigned_tokens") * (inner * x("activation_bits") + columns * x("result_bits"))
     moved = (operands + x("local_experts") * inner * columns * x("weight_bits")) / 8
@@ -164,6 +179,7 @@ def _grouped(columns, inner):
         traffic=moved,
         inner_half=kernels.inner_half.of(activation_bits=x("result_bits")),
         stream_efficiency=x("expert_stream_efficiency"),
+        **known,
     )
 
 
@@ -212,6 +228,30 @@ def expert_layer_time(
     return routing_time_least + _grouped(2 * width, hidden) + _grouped(hidden, width) + passed + quantized + scaled
 
 
+@formula("expert_layer_time", "deepgemm", given=[devices_touched])
+def fused_layer_time(
+    top_k, hidden, expert_ffn, etp, ep, visited_devices, assigned_tokens, local_experts, expert_blocks, block_rows,
+    activation_bits, weight_bits, result_bits, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency,
+    exposed_write, hbm_bandwidth, expert_stream_efficiency, kernel_launch, near_efficiency, scaleup_bandwidth,
+):  # fmt: skip
+    """Time of an expert layer in one kernel: launch, then the longer of both products and the exchanges behind them.
+
+    The fullest device sets the pace. Its token copies arrive in the width of the activations and leave in the width of
+    the results, one for each device that a token visits.
+
+    >>> from scalebook.tables import accelerators
+    >>> shape = dict(hidden=7168, expert_ffn=3072, experts=384, top_k=6, ep=8, etp=1, activation_bits=8, weight_bits=4)
+    >>> gb300 = accelerators.gb300.at("fp8")
+    >>> [round(1e6 * experts_layer_fused(gb300, shape, layer_tokens=n).expert_layer_time) for n in (512, 65536)]
+    [287, 2025]
+    """
+    width = expert_ffn / etp
+    worked = _grouped(2 * width, hidden, kernel_launch=0) + _grouped(hidden, width, kernel_launch=0)
+    copies = assigned_tokens / top_k * visited_devices * (ep - 1) / ep
+    sent = copies * hidden * (activation_bits + result_bits) / 8 / (near_efficiency * scaleup_bandwidth)
+    return kernel_launch + Max(worked, sent, evaluate=False)
+
+
 _USUAL = (
     kernels.tile_rows, kernels.tile_columns, kernels.one_core, kernels.exposed_write, kernels.typical_matmul_efficiency,
     kernels.typical_stream_efficiency, results_in_sixteen, expert_stream_same,
@@ -238,6 +278,12 @@ experts_layer = _layer(
 experts_layer_deepgemm = _layer(
     "experts_layer_deepgemm", block_rows_deepgemm,
     "A layer of experts on one of its devices, with even loads and DeepGEMM's blocks of rows.",
+)  # fmt: skip
+
+experts_layer_fused = Sheet(
+    "experts_layer_fused", *_USUAL, expert_rows_expected, block_rows_tile, assigned_tokens_whole, local_experts_even,
+    expert_blocks_even, devices_touched, fused_layer_time,
+    doc="A layer of experts on one of its devices in one kernel, with even loads: exchanges hide behind both products.",
 )  # fmt: skip
 
 

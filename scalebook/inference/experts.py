@@ -9,7 +9,7 @@ import numpy as np
 from sympy import Max, Min, log, sqrt
 
 from scalebook.language import formula
-from scalebook.search.arguments import one_number
+from scalebook.language.row import one_number
 
 __all__ = [
     "assigned_tokens", "devices_touched", "expert_rows", "experts_touched", "fullest_group", "fullest_share",

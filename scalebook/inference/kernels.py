@@ -5,16 +5,17 @@ while prompts attend to themselves and to their earlier chunks.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from sympy import Expr, Integer, Max, Min, S
+from sympy import Add, Expr, Integer, Max, Min, S
 
 from scalebook.attention import kernels as fused
 from scalebook.attention.arithmetic import pair_width_latent
-from scalebook.block import HEAD, MLA_ABSORBED, Block, Hybrid, Kernel, cached, kinds_of, shard, state_core
+from scalebook.block import HEAD, MLA_ABSORBED, Block, Hybrid, Kernel, Kind, cached, core_kernels, kinds_of, shard
 from scalebook.block.operations import Op, Product, base
+from scalebook.block.sharding import WIDTHS
 from scalebook.block.transformations import attention_core
 from scalebook.block.work import joined, launched
 from scalebook.inference.efficient_attention import indexed_parts, linear_parts
@@ -33,7 +34,7 @@ PARTS = (
 )  # fmt: skip
 _WIDE = ("Wrouter", "Wk_up", "Wv_up")  # kept in 16 bits: routers, and the projections that latent attention absorbs
 _IN_16_BITS = ("attention_peak", "matmul_bf16")
-_FUSED = ("rope", "add", "topk", "dispatch", "combine", "pick", "conv")
+_FUSED = ("rope", "add", "topk", "dispatch", "combine", "pick", "conv", "compress", "repeat")
 x = symbol
 _SENT = x("pass_tokens") * x("hidden") * x("result_bits") / 8  # bytes of the step's tokens between two blocks
 
@@ -73,18 +74,18 @@ def step_parts(dense: Block | None, moe: Block | None, work: Work) -> dict[str, 
     two kinds of block, or None.
     """
     total = beside_blocks(work)
-    for block, count in counted(dense, moe):
-        first, second = stretches(block, work)
+    for kind, count in counted(dense, moe):
+        first, second = stretches(kind.block, work)
         for part in {**first, **second}:
-            total[part] += count * (first.get(part, S.Zero) + second.get(part, S.Zero))
+            total[part] += count * kind.of(first.get(part, S.Zero) + second.get(part, S.Zero))
     return {part: total[part] for part in PARTS}
 
 
-def counted(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> list[tuple[Block, Expr]]:
+def counted(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> list[tuple[Kind, Expr]]:
     """Return the kinds of block in a model, each with its number of layers as an expression."""
     share = x("moe_layers") if dense else x("layers")
     both = (dense, x("layers") - share if moe else x("layers")), (moe, share)
-    return [(kind, count * part) for block, count in both for kind, part in kinds_of(block)]
+    return [(kind, count * kind.share) for block, count in both for kind in kinds_of(block)]
 
 
 def _inside() -> Expr:
@@ -94,8 +95,7 @@ def _inside() -> Expr:
 
 def on_device(block: Block) -> Block:
     """Return a device's part of a block: tensor parallelism splits heads and widths, `etp` the widths of experts."""
-    dealt = ("heads", "kv_heads", "ffn", "shared_ffn", "vocab", "linear_key_heads")
-    widths = [n for n in dealt if n in block.indices]
+    widths = [n for n in WIDTHS if n in block.indices]
     split = shard(block, "tp", *widths)
     return shard(split, "etp", "expert_ffn") if "expert_ffn" in block.indices else split
 
@@ -119,9 +119,10 @@ def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr
     """Return a block's time by part, for two halves: up to the messages after attention, and the rest."""
     first, second = (defaultdict(lambda: S.Zero) for _ in range(2))
     split = on_device(block)
-    indexed, linear = "index_heads" in split.indices, "linear_key_heads" in split.indices
-    core, latent = _core(split), "kv_rank" in split.indices and not indexed
-    names_of_first = {op.name for op in split.ops[: split.ops.index(split["x2"])]}
+    cores = core_kernels(split)
+    core, latent = {x for names in cores.values() for x in names}, "kv_rank" in split.indices and "index" not in cores
+    attends, feeds = "x2" in split.makers, "y" in split.makers
+    names_of_first = {op.name for op in split.ops[: split.ops.index(split["x2"])]} if attends else set()
     for group in launched(split):
         ops = [op for kernel in group for op in kernel.ops]
         names = {op.name for op in ops}
@@ -134,30 +135,30 @@ def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr
             _add_product(total, ops, _PASSED)
         elif work.reads:  # only prompts expand the latents
             _add_product(total, ops, _READ)
-    if indexed or linear:
-        whole = [_latent_prompt(None) - x("prompt_launch")] if indexed else []
-        parts = (indexed_parts if indexed else linear_parts)(work.decodes, work.reads, *whole)
-        for part, time in parts.items():
-            first[part] += time * (x("fullest_group") if part == "cache_time" else 1)
-    else:
+    if cores.keys() == {"flash"}:
         _add_attention(first, MLA_ABSORBED if latent else block, latent, work)
+    elif "index" in cores and "kv_rank" in split.indices:
+        _add_parts(first, indexed_parts(work.decodes, work.reads, _latent_prompt(None) - x("prompt_launch")))
+    elif "recalled" in split.makers:
+        _add_parts(first, linear_parts(work.decodes, work.reads))
+    else:
+        _add_cores(first, cached(split) if cores.keys() & {"flash", "entries"} else split, work)
     routed = any(op.function == "dispatch" for op in split.ops)
     if routed:
         _add_routing(second)
-    for half in (first, second):
+    halves = [half for half, there in ((first, attends), (second, feeds)) if there]
+    for half in halves:
         half["launches_time"] += x("scale_kernels") / 2 * x("kernel_launch")
-    first["exchange_time"], second["exchange_time"] = _exchanges(routed, work)
-    if work.exchange != "none":  # queries and keys that are normed over all heads sum their squares
+    summed, there, back = _exchanges(routed, work)
+    first["exchange_time"], second["exchange_time"] = (summed if attends else S.Zero) + there, back if feeds else S.Zero
+    if work.exchange != "none" and attends:  # queries and keys that are normed over all heads sum their squares
         first["exchange_time"] += x("norm_sums") * _sum_of(x("pass_tokens") * x("fp32_bits") / 8)
     return first, second
 
 
-def _core(block: Block) -> set[str]:
-    """Return the names of the operators that are attention: scores to weighted values, indexer scores, or a state."""
-    if state := state_core(block):
-        return set(state)
-    scores = {op.name for op in block.ops if any(base(i) == "context" for i in op.outs[0].indices)}
-    return scores | set(attention_core(block))
+def _add_parts(total, parts: Mapping[str, Expr]) -> None:
+    for part, time in parts.items():
+        total[part] += time * (x("fullest_group") if part == "cache_time" else 1)
 
 
 def _sum_of(size: Expr) -> Expr:
@@ -218,13 +219,13 @@ def _add_routing(total) -> None:
     total["launches_time"] += x("kernel_launch")
 
 
-def _exchanges(routed: bool, work: Work) -> tuple[Expr, Expr]:
-    """Return the communication times after attention and after the feed-forward: all-reduces or token exchanges."""
+def _exchanges(routed: bool, work: Work) -> tuple[Expr, Expr, Expr]:
+    """Return the communication times after attention, before the feed-forward layer and after it."""
     if work.exchange == "none":
-        return S.Zero, S.Zero
+        return S.Zero, S.Zero, S.Zero
     half = _sum_of(_SENT)
     if not routed or work.exchange == "all_reduce":
-        return half, half
+        return half, S.Zero, half
     ways = x("tp") * x("attention_dp")
     if work.exchange == "gather":
         everywhere = _SENT * x("attention_dp")
@@ -234,7 +235,7 @@ def _exchanges(routed: bool, work: Work) -> tuple[Expr, Expr]:
         sent, near = x("fullest_share") * _SENT / x("tp") * x("visited_devices"), near_of(x("ep"), S.One)
         sizes = sent * x("activation_bits") / x("result_bits"), sent
         there, back = (collective("all_to_all", size, x("ep"), near) for size in sizes)
-    return half + there, back
+    return half, there, back
 
 
 # Attention
@@ -258,9 +259,38 @@ def _add_attention(total, block: Block, latent: bool, work: Work) -> None:
             _add_product(total, [split[name]], {x("batch"): x("device_batch"), x("seq"): S.One})
 
 
+def _add_cores(total, block: Block, work: Work) -> None:
+    """Add kernels that have no formula of their own: each takes its arithmetic or its traffic, whichever is longer."""
+    cores, read = core_kernels(block), x("past") + x("read_chunk")
+    decoded = {x("batch"): x("device_batch"), x("seq"): S.One}
+    stages = [("cache_time", decoded, x("context"), x("context"))] if work.decodes else []
+    stages += [("reading_time", _READ, read, read - x("read_chunk") / 2)] if work.reads else []  # half is masked
+    first = any(op.function in ("conv", "append", "compress") for op in block.ops)  # a kernel before those
+    for part, tokens, cached_keys, keys in stages:
+        total["launches_time"] += (len(cores) + first) * x("kernel_launch")
+        reached = x("read_efficiency" if part == "cache_time" else "prompt_efficiency")
+        for kernel, names in cores.items():
+            ops, most = [block[name] for name in names], _most_keys(kernel, cores)
+            flops = _on({**tokens, x("context"): most(keys)}, Add(*(op.flops for op in ops)))
+            rate = x("stream_efficiency") if kernel == "state" else reached
+            streamed = _moved(ops, {**tokens, x("context"): most(cached_keys)}) / (rate * x("hbm_bandwidth"))
+            time = Max(flops / (x("attention_peak") * x("matmul_bf16")), streamed, evaluate=False)
+            total[part] += time * (x("fullest_group") if part == "cache_time" else 1)
+
+
+def _most_keys(kernel: str, cores: Mapping) -> Callable[[Expr], Expr]:
+    """Return the limit on the keys of a query: a window beside a compressed cache, or what an indexer picks."""
+    limit = None
+    if kernel == "flash" and {"entries", "index"} & cores.keys():
+        limit = x("window") if "entries" in cores else x("index_tokens")
+    if kernel == "entries" and "index" in cores:
+        limit = x("index_tokens") * x("entry_tokens")
+    return lambda keys: keys if limit is None else Min(keys, limit, evaluate=False)
+
+
 def _moved(ops: list[Op], tokens: Mapping) -> Expr:
     """Return the bytes that lines of the listing move as one kernel, with activations in the width of results."""
-    inner = frozenset(t.name for op in ops[:-1] for t in op.outs)
+    inner = frozenset(t.name for op in ops[:-1] for t in op.outs if t.kind != "fp32")  # a state is written
     return _on({**tokens, x("activation_bits"): x("result_bits")}, Kernel("", tuple(ops), inner).traffic)
 
 

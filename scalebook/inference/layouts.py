@@ -95,7 +95,9 @@ def most_users(at: Callable, shape: tuple, targets: Mapping[str, float]) -> np.n
     most = _room(at, shape)
 
     def beyond(users, rows):
-        over = np.maximum.reduce([np.broadcast_to(at(n, users, rows) / x - 1, users.shape) for n, x in targets.items()])
+        with np.errstate(over="ignore"):  # a target may be next to nothing
+            shares = [at(n, users, rows) / x for n, x in targets.items()]
+        over = np.maximum.reduce([np.broadcast_to(x - 1, users.shape) for x in shares])
         return np.where(over > 0, over, np.minimum(over, -1e-300))  # exactly at a target counts as within it
 
     return np.maximum(first_whole(beyond, most) - 1, 1.0) if targets else most

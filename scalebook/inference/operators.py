@@ -15,11 +15,13 @@ from scalebook.language import Formula, Sheet, constant, formula, same
 from scalebook.machine.kernels import one_core
 
 __all__ = [
-    "decode_attention", "decode_attention_by_cores", "decode_time_by_cores", "flash_attention", "flash_kernel_time",
+    "decode_attention", "decode_attention_by_cores", "decode_attention_issued", "decode_time_by_cores",
+    "flash_attention", "flash_kernel_time",
     "grouped_decode_time", "grouped_item", "grouped_prompt_time", "grouped_read_launch", "grouped_read_share",
-    "latent_append_quantized", "latent_decode_attention", "latent_decode_time", "latent_item",
+    "kernel_issued", "latent_append_quantized", "latent_decode_attention", "latent_decode_time", "latent_item",
     "latent_prompt_attention", "latent_prompt_time", "latent_prompt_traffic", "latent_read_launch", "latent_read_share",
-    "one_new_token", "prompt_attention", "queries_as_they_come", "resident_when_repeated",
+    "one_new_token", "prompt_attention", "prompt_attention_issued", "queries_as_they_come", "resident_when_repeated",
+    "score_flops_widened",
 ]  # fmt: skip
 
 _HERE = "aiconfigurator"
@@ -144,6 +146,26 @@ def flash_kernel_time(
     return read_launch_grouped + Max(computed, read, evaluate=False)
 
 
+@formula("score_flops", "aiconfigurator-2026")
+def score_flops_widened(head_dim, widen_flops):
+    """Vector arithmetic per score if 8-bit keys and values are widened to 16 bits for each tile, on top of the softmax.
+
+    >>> score_flops_widened(head_dim=128, widen_flops=2)
+    282.0
+    """
+    return assumptions.score_arithmetic.rhs + widen_flops * head_dim
+
+
+@formula("issued_time", "aiconfigurator-2026")
+def kernel_issued(kernel_time, launch_time):
+    """Time of an attention operator that the host launches: its own time, or the launch time if that is longer.
+
+    >>> kernel_issued(kernel_time="40 us", launch_time="75 us")
+    7.5e-05
+    """
+    return Max(kernel_time, launch_time, evaluate=False)
+
+
 # Latents
 
 
@@ -230,6 +252,10 @@ decode_attention = Sheet(
     "decode_attention", *_GROUPED, grouped_decode_time,
     doc="An engine's operator of attention to cached keys and values, for one new token of each sequence.",
 )  # fmt: skip
+prompt_attention_issued, decode_attention_issued = (
+    Sheet(f"{x.name}_issued", *x.formulas.values(), kernel_issued, doc=f"{x.doc} The host launches each kernel.")
+    for x in (prompt_attention, decode_attention)
+)
 decode_attention_by_cores = Sheet(
     "decode_attention_by_cores", *_GROUPED, decode_time_by_cores, resident_when_repeated,
     doc="Decode attention by kernels whose time per core a library gives: mmha and xqa of TensorRT-LLM.",

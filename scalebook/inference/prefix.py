@@ -1,11 +1,11 @@
 """Prefix caching: keys and values of common prompt beginnings are kept and not computed again."""
 
-from numbers import Integral
-
 import numpy as np
 
 from scalebook.language import formula
+from scalebook.language.arguments import is_number, is_whole
 from scalebook.language.notation import quoted
+from scalebook.language.row import numbers
 
 __all__ = ["computed_rate", "lru_hit_share", "prompt_time_prefix", "zipf"]
 
@@ -33,21 +33,17 @@ def prompt_time_prefix(whole_prompt_time, hit_share):
 # Cache hits
 
 
-def _is_number(x) -> bool:
-    return isinstance(x, float | int | np.integer | np.floating) and not isinstance(x, np.timedelta64)
-
-
 def zipf(items: int, skew: float) -> np.ndarray:
     """Return the popularity of each of `items` items under Zipf's law, as shares of 1: the nth goes with n^-skew.
 
     >>> zipf(3, skew=1).round(3).tolist()
     [0.545, 0.273, 0.182]
     """
-    if not isinstance(items, Integral) or isinstance(items, bool) or not 0 < items < 1e9:
+    if not is_whole(items) or not 0 < items < 1e9:
         raise ValueError(f"items must be a whole number from 1 up, not {quoted(items)}; a billion is the most")
-    if not _is_number(skew) or not abs(skew) < 1e3:
+    if not is_number(skew) or not abs(skew) < 1e3:
         raise ValueError(f"skew must be a number, such as skew=1, not {quoted(skew)}")
-    weights = np.arange(1, items + 1, dtype=float) ** -skew
+    weights = np.arange(1, items + 1, dtype=float) ** -float(skew)
     return weights / weights.sum()
 
 
@@ -61,13 +57,12 @@ def lru_hit_share(shares, held: float) -> float:
     0.5
     """
     try:
-        with np.errstate(over="ignore"):
-            shares = np.asarray(shares, float)
-    except (TypeError, ValueError):
+        shares = numbers(shares)
+    except (TypeError, OverflowError):
         shares = np.array(None, float)
     if shares.ndim != 1 or not len(shares) or not (np.isfinite(shares) & (shares > 0)).all():
         raise ValueError("shares is a list of positive numbers, how often each item is asked for")
-    if not _is_number(held) or not 0 < held < len(shares):
+    if not is_number(held) or not 0 < held < len(shares):
         said = f"fewer than all of {len(shares)} items, not {quoted(held)}; with all held everything is found"
         raise ValueError(f"a cache holds more than none and {said}")
     shares = shares / shares.sum()

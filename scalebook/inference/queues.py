@@ -12,7 +12,7 @@ from scalebook.language import Sheet, formula, same
 
 __all__ = [
     "batch_closed", "batch_open", "capacity_open", "closed_loop", "device_rate_served", "end_to_end",
-    "end_to_end_closed", "half_price_batch", "headroom", "littles_law", "load_open", "open_loop", "prompt_load",
+    "end_to_end_closed", "half_speed_batch", "headroom", "littles_law", "load_open", "open_loop", "prompt_load",
     "queue_time_closed", "queue_time_open", "queue_time_prompts", "rate_closed", "token_time_linear", "tpot_from_ends",
     "tpot_open", "tpot_open_beside", "ttft", "ttft_beside", "user_rate",
 ]  # fmt: skip
@@ -40,11 +40,11 @@ def token_time_linear(base_time, added_time, batch):
     return base_time + batch * added_time
 
 
-@formula("half_price_batch", "yu2022")
-def half_price_batch(base_time, added_time):
-    """Batch whose step takes twice the time that its sequences alone would add, so a token costs twice the least.
+@formula("half_speed_batch", "yu2022")
+def half_speed_batch(base_time, added_time):
+    """Batch at which a token takes twice the time of an empty step, and costs twice the least that a token can cost.
 
-    >>> half_price_batch(base_time="10 ms", added_time="50 us")
+    >>> half_speed_batch(base_time="10 ms", added_time="50 us")
     200.0
     """
     return base_time / added_time
@@ -236,7 +236,7 @@ def queue_time_open(prompt_time, prompt_load, token_time):
 
 open_loop = Sheet(
     "open_loop", load_open, tpot_open, batch_open, token_time_linear, prompt_load, queue_time_open, ttft, end_to_end,
-    littles_law, user_rate, device_rate_served, capacity_open, headroom, half_price_batch,
+    littles_law, user_rate, device_rate_served, capacity_open, headroom, half_speed_batch,
     doc="Requests that arrive at random at one server: latency, requests in the system, and capacity.",
 )  # fmt: skip
 
@@ -284,6 +284,6 @@ def queue_time_closed(users, output, prompt_time):
 
 closed_loop = Sheet(
     "closed_loop", batch_closed, token_time_linear, end_to_end_closed, queue_time_closed, ttft, tpot_from_ends,
-    rate_closed, user_rate, device_rate_served, half_price_batch,
+    rate_closed, user_rate, device_rate_served, half_speed_batch,
     doc="Users who each send the next request when the last is answered: latency and throughput.",
 )  # fmt: skip

@@ -5,8 +5,7 @@ in a mixed step together with the decoding sequences, which it delays.
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
-from functools import cache, cached_property
+from functools import cache
 
 import numpy as np
 from sympy import Max, Min
@@ -23,7 +22,7 @@ from scalebook.inference.session_loop import sessions
 from scalebook.inference.step import ENGINES, Step, step_formulas, tokens_of
 from scalebook.inference.two_batch_overlap import parts_of_step
 from scalebook.language import Formula, Row, Sheet, formula, same, show, symbol
-from scalebook.language.interval import Cause
+from scalebook.language.interval import Between
 from scalebook.language.notation import replaced
 from scalebook.language.row import Call
 from scalebook.search.space import NothingFits
@@ -270,13 +269,16 @@ class Serve(Step):
 
     def priced(self, *knowns, **letters) -> Row:
         """Return the service's row for the given number of users; a `rate` in the call is ignored."""
-        is_named, call = "engine" in letters or any(isinstance(x, Engine) for x in knowns), Call(self, knowns, letters)
+        is_named, call = (
+            "engine" in letters or any(isinstance(x, Engine) for x in knowns),
+            Call(self.priced, knowns, letters),
+        )
         sheet, knowns, letters, known = self.checked(knowns, letters)
         self.refuse(sheet, known)
         row = (sheet if "price_hour" in known else _unpriced(sheet))(*knowns, **letters)
         if not is_named:
             row.name = f"{row.name} ({engines[self.engine].name.lower()}: its host takes no time)"
-            row.between = AnyEngine(call)
+            row.between = Between(call, "engine", _engines)
         return row
 
     def refuse(self, sheet: Sheet, known: Mapping) -> None:
@@ -287,25 +289,8 @@ class Serve(Step):
             refuse_what_does_not_fit(memory, known | {n: float(x) for n, x in here.items()})
 
 
-class AnyEngine:
-    """What a service may give whose call names no engine: its results with the engines of the table."""
-
-    def __init__(self, call: Call):
-        self._call = call
-
-    @cached_property
-    def _rows(self) -> list[Row]:
-        found = []
-        for engine in (engines[x] for x in ENGINES if len(engines[x].kin) == 1):  # releases differ less
-            with suppress(ValueError):  # the caches do not fit beside what this engine reserves
-                found.append(self._call.thing.priced(*self._call.knowns, engine, **self._call.letters))
-        return found
-
-    def widest(self, letter: str) -> Cause | None:
-        """Return the least and the most that the engines give for a quantity, as a cause of an interval's width."""
-        found = [row[letter] for row in self._rows if letter in row]
-        ends = (np.minimum.reduce(found), np.maximum.reduce(found)) if found else ()
-        return Cause("engine", "no engine named", *ends, 0) if found and np.any(ends[0] != ends[1]) else None
+def _engines() -> list[Engine]:
+    return [engines[x] for x in ENGINES if len(engines[x].kin) == 1]  # releases differ less
 
 
 @cache

@@ -4,7 +4,7 @@ from functools import cache
 
 from sympy import Max, Rational, S, floor
 
-from scalebook.block import LLAMA, Block, Hybrid  # noqa: F401  (the first stands in an example)
+from scalebook.block import LLAMA, Block, Hybrid, cached, core_kernels, kinds_of  # noqa: F401  (the first in examples)
 from scalebook.inference.kernels import counted, on_device, whole_heads
 from scalebook.language import Formula, constant, formula, symbol
 from scalebook.memory.serving import linear_memory, sliding_window
@@ -12,7 +12,8 @@ from scalebook.memory.serving import linear_memory, sliding_window
 __all__ = [
     "cache_room", "cache_room_in_gib", "cache_share_usual", "cached_tokens", "cached_tokens_windows", "filled_serving",
     "filled_states", "held_weights", "max_users", "max_users_states", "memory_formulas", "sequence_state",
-    "token_cache_grouped", "token_cache_hybrid", "token_cache_indexed", "token_cache_latent", "workspace_usual",
+    "token_cache_grouped", "token_cache_hybrid", "token_cache_indexed", "token_cache_latent", "token_cache_mixed",
+    "workspace_usual",
 ]  # fmt: skip
 
 
@@ -20,10 +21,10 @@ __all__ = [
 def held_weights(dense: Block | None, moe: Block | None) -> Formula:
     """Return the formula of a device's weights: its part of a stage's blocks, and both embeddings in 16 bits."""
     x, total = symbol, S.Zero
-    for block, count in counted(dense, moe):
-        for weight in on_device(block).weights:
+    for kind, count in counted(dense, moe):
+        for weight in on_device(kind.block).weights:
             bits = x("expert_bits") / x("ep") if weight.is_routed else x("weight_bits")
-            total += count / x("pp") * whole_heads(weight.elements) * bits / 8
+            total += count / x("pp") * kind.of(whole_heads(weight.elements)) * bits / 8
     total += x("embeddings") * x("vocab") * x("hidden") / x("tp") * x("result_bits") / 8
     said = "Weights of a device's part of the blocks, and of the embeddings."
     return Formula("held_weights_listed", "held_weights", total, ("pope2022 §3.3",), said)
@@ -179,14 +180,40 @@ def filled_states(
     return (held_weights + workspace + caches) / (hbm_capacity * cache_share)
 
 
+def token_cache_mixed(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> Formula:
+    """Return the formula of the bytes that all kinds of block cache for one token on a device.
+
+    >>> token_cache_mixed(LLAMA, None)(layers=80, kv_heads=8, head_dim=128, tp=8, pp=1, kv_bits=16)
+    40960.0
+    """
+    total = S.Zero
+    for kind, count in counted(dense, moe):
+        if "kv_rank" in kind.block.indices:
+            keys = symbol("index_dim") * symbol("kv_bits") / 8 if "index_heads" in kind.block.indices else S.Zero
+            each = token_cache_latent.rhs / symbol("layers") + keys / symbol("pp")
+        elif {"flash", "entries"} & core_kernels(kind.block).keys():
+            one = {symbol("batch"): S.One, symbol("context"): S.One}
+            each = whole_heads(on_device(cached(kind.block)).cache.xreplace(one)) / symbol("pp")
+        else:
+            continue
+        total += count * kind.of(each)
+    said = "Bytes that the blocks with a cache keep for one token on a device."
+    return Formula("token_cache_mixed", "token_cache", total, ("pope2022 §3.3",), said)
+
+
 def memory_formulas(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> tuple[Formula, ...]:
     """Return the formulas of a serving device's memory: weights, caches, users that fit, and share filled.
 
     >>> [f.letter for f in memory_formulas(LLAMA, None)]
     ['max_users', 'filled', 'held_weights', 'token_cache']
     """
-    held, block = held_weights(dense, moe), dense or moe
-    if isinstance(block, Hybrid):
-        return max_users_states, filled_states, held, token_cache_hybrid, sequence_state, linear_memory
-    each = token_cache_latent if "kv_rank" in block.indices else token_cache_grouped
-    return max_users, filled_serving, held, token_cache_indexed if "index_heads" in block.indices else each
+    held, blocks = held_weights(dense, moe), [x.block for x in (*kinds_of(dense), *kinds_of(moe))]
+    indices = {i for x in blocks for i in x.indices}
+    if isinstance(dense or moe, Hybrid):
+        is_usual = "recalled" in blocks[-1].makers and not kinds_of(dense or moe)[-1].letters
+        each = token_cache_hybrid if is_usual else token_cache_mixed(dense, moe)
+        if "linear_conv" not in indices and "linear_key_dim" not in indices:
+            return max_users, filled_serving, held, each
+        return max_users_states, filled_states, held, each, sequence_state, linear_memory
+    each = token_cache_latent if "kv_rank" in indices else token_cache_grouped
+    return max_users, filled_serving, held, token_cache_indexed if "index_heads" in indices else each

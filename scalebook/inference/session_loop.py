@@ -271,9 +271,9 @@ def sessions(
     cache that is evicted from one tier moves to the next.
 
     Returns a row with `found_turns`, `hit_share`, `kept_time`, `turn_rate`, `tpot`, `ttft`, `session_cost` and, if
-    there is a cliff, its edge `sessions_most`. Sessions with constant pauses bunch together, which the row leaves out:
-    simulated, their `tpot` is up to a third longer far below the edge. Beyond the edge the row is that of lost caches. Raises ValueError if
-    weights or one session do not fit, and whatever `serve` raises.
+    there is a cliff, its edge `sessions_most`. Beyond the edge the row is that of lost caches. Raises ValueError if
+    weights or one session do not fit, and whatever `serve` raises. The bunching of sessions is left out: with constant
+    pauses, or with few sessions in long pauses, the simulated `tpot` is up to a third longer, far below the edge.
 
     >>> from scalebook.inference import serve
     >>> from scalebook.tables import accelerators, models

@@ -5,9 +5,15 @@ Communication between devices is left out, so times are lower bounds.
 
 from sympy import Max, Min, floor
 
-from scalebook.inference.tokens import CHANGES, decode_flops, decode_rate, read_params, token_time
-from scalebook.language import Sheet, formula
-from scalebook.memory.serving import full_attention, kv_cache, kv_cache_per_token, sliding_window, weight_memory
+from scalebook.inference.tokens import CHANGES, Decoding, decode_flops, decode_rate, read_params, token_time
+from scalebook.language import formula
+from scalebook.memory.serving import (
+    full_attention,
+    kv_cache,
+    kv_cache_per_token,
+    sliding_window,
+    weight_memory,
+)
 from scalebook.tables.shapes import cache_heads_grouped, used_params
 
 __all__ = [
@@ -115,7 +121,7 @@ def token_time_shared(compute_time, memory_time):
     return token_time.of(compute_time=compute_time, memory_time=memory_time)
 
 
-sharing = Sheet(
+sharing = Decoding(
     "sharing", weight_memory, kv_cache_per_token, sliding_window, kv_cache, cache_ways, device_memory,
     max_batch_shared, used_params, read_params, decode_flops, compute_time_shared, memory_time_shared,
     token_time_shared, decode_rate, cache_batch, full_read_time, latency_floor_shared,

@@ -6,19 +6,19 @@
 from bisect import insort
 from collections.abc import Callable
 from math import ceil, inf
-from numbers import Real
 
 import numpy as np
 
 from scalebook.inference.arrivals import drawn
 from scalebook.inference.results import Served, Steps
-from scalebook.language.arguments import checked
+from scalebook.language.arguments import checked, is_number
 from scalebook.language.notation import quoted
-from scalebook.language.row import quantity
+from scalebook.language.row import one_number
 
 __all__ = ["simulate_serving"]
 
 MOST_STEPS = 2_000_000  # about ten seconds of computing
+LATEST = 1e290  # seconds; sums of later times are more than a float holds
 MEANINGS = {
     "prompt": "tokens of a prompt", "output": "tokens of an answer", "users": "users who each wait for an answer",
     "requests": "requests sent in all", "chunk": "prompt tokens that a step reads at most", "seed": "the draws' number",
@@ -104,11 +104,12 @@ def _run(arrivals, unread, outputs, sizes, step, chunk, most, room):
             now = arrivals[len(starts)]
             continue
         count, seconds = 1, step(batch, chunk - budget)
-        if not isinstance(seconds, Real):
+        if not is_number(seconds):
             raise TypeError(f"step is a function of batch and tokens read that says seconds, not {quoted(seconds)}")
         seconds = float(seconds)
-        if not now < now + seconds < inf:
-            raise ValueError(f"a step of {seconds:g} s does not move a clock at {now:g} s: one of longer times would")
+        if not now < now + seconds < LATEST:
+            said = f"a step of {seconds:g} s does not move a clock at {now:g} s"
+            raise ValueError(f"{said}: one of longer times would, up to {LATEST:g} s in all")
         if budget == chunk:  # steps are equal until a sequence ends, or until a request arrives and fits
             count, new = running[0][0] - done, len(starts)
             if batch < most and new < len(arrivals) and arrivals[new] > now:
@@ -134,21 +135,21 @@ def _linear(prompt, base_time, added_time, prompt_time):
 
 
 def _number(name, value):
-    value = quantity(name, value)  # raises an error that says what is wrong
-    if not isinstance(value, float) or (name == "rate" and not value):
-        raise ValueError(f"{name} must be one number{', above zero' * (name == 'rate')}, not {quoted(value)}")
+    value = one_number(name, value)
+    if name == "rate" and not value:
+        raise ValueError(f"{name} must be above zero, not {quoted(value)}")
     return value
 
 
 def _whole(name, value, least=1, usual=None):
     if value is None and usual is not None:
         return usual
-    if not isinstance(value, Real) or isinstance(value, bool) or not least <= value < 2**53 or value % 1 != 0:
+    if not is_number(value) or not least <= value < 2**53 or value % 1 != 0:
         raise ValueError(f"{name} must be a whole number from {least} up, not {quoted(value)}: it is {MEANINGS[name]}")
     return int(value)
 
 
 def _share(name, value):
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= value <= 1:
+    if not is_number(value) or not 0 <= value <= 1:
         raise ValueError(f"{name} must be between 0 and 1, not {quoted(value)}: it is {MEANINGS[name]}")
     return float(value)

@@ -56,7 +56,7 @@ _PAYS = {
 
 @formula("speculation_batch", "leviathan2022 §3.3", given=[step_tokens], domain=_PAYS)
 def speculation_batch(step_tokens, drafted, draft_cost, base_time, added_time):
-    """Batch that makes the speed-up 1: a share of the half-price batch, whatever the model.
+    """Batch that makes the speed-up 1: a share of the half-speed batch, whatever the model.
 
     >>> known = dict(acceptance=0.8, drafted=5, draft_cost=0.05, base_time="10 ms", added_time="50 us")
     >>> round(speculation_batch(known), 1)

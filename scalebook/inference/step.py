@@ -129,6 +129,9 @@ def tokens_of(work: Work) -> Formula:
     return _TOKENS[work.phase][work.passes - 1]
 
 
+_READ_KINDS = {"linear_conv": "LINEAR", "linear_key_dim": "LINEAR", "index_heads": "INDEXED"}  # by an index of blocks
+
+
 @cache
 def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[Formula, ...]:
     """Return the formulas of a serving step, its parts first. Only some models use the last ones."""
@@ -136,14 +139,14 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
         Formula(f"{part}_of_step", part, time, _SOURCES, _DOCS[part])
         for part, time in halves.parts_of_step(dense, moe, work).items()
     )
-    indices, kind = (dense or moe).indices, assumptions.GROUPED
-    for index, assumed in (("kv_rank", "LATENT"), ("index_heads", "INDEXED"), ("linear_key_heads", "LINEAR")):
-        kind = getattr(assumptions, assumed) if index in indices else kind
+    indices = (dense or moe).indices
+    kinds = {f.letter: f for index, own in _READ_KINDS.items() if index in indices for f in getattr(assumptions, own)}
+    kinds |= {f.letter: f for f in (assumptions.LATENT if "kv_rank" in indices else assumptions.GROUPED)}
     return (
         *parts, *([halves.messages_of(dense, moe, work), halves.exchange_cores_deepep] if work.passes > 1 else []),
         engine_time, pass_time, tokens_of(work),
         *([device_batch if work.passes == 1 else halves.device_batch_half] if work.decodes else []),
-        *((*experts.VISITED, experts.devices_touched) if moe else ()), *kind, *assumptions.ASSUMED,
+        *((*experts.VISITED, experts.devices_touched) if moe else ()), *kinds.values(), *assumptions.ASSUMED,
         *kernels.DEFAULT_FORMULAS, kernels.wide_efficiency, *FABRIC,
     )  # fmt: skip
 
@@ -310,9 +313,9 @@ def _assumed(sheet: Sheet, known: Mapping) -> dict[str, Cell]:
     """Return substitutes for cells that a device lacks: unused ports, cores."""
     found = {}
     ways = np.prod([np.max(quantity(x, known.get(x, 1))) for x in ("tp", "pp", "attention_dp")])
-    if isinstance(ways, sympy.Basic):
-        return {}
     near = {x: quantity(x, known[x]) for x in ("scaleup_size", "scaleup_bandwidth") if x in known}
+    if any(isinstance(x, sympy.Basic) for x in (ways, near.get("scaleup_size"))):
+        return {}
     if len(near) == 2 and ways <= np.min(near["scaleup_size"]):
         found["scaleout_bandwidth"] = Cell(near["scaleup_bandwidth"], "usual", note=_LENT)
     if "cores" not in known:  # with the default of one core, a single core would read all caches

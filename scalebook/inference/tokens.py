@@ -1,17 +1,22 @@
 """A decode step on one device: bytes read, FLOPs, time, and whether memory or arithmetic limits it."""
 
+from collections.abc import Mapping
 from functools import cache
 
 from sympy import Max, Min
 
-from scalebook.language import Sheet, formula
+from scalebook.attention.linear import linear_bits_wide
+from scalebook.language import Formula, Row, Sheet, formula
 from scalebook.machine.roofline import compute_time, idle_fraction, intensity, memory_time, ridge_intensity
 from scalebook.memory.serving import (
     decode_memory,
     full_attention,
     kv_cache,
     kv_cache_per_token,
+    kv_cache_states,
+    linear_memory,
     max_batch,
+    max_batch_states,
     sliding_window,
     weight_memory,
 )
@@ -24,8 +29,9 @@ from scalebook.tables.shapes import (
 )
 
 __all__ = [
-    "CHANGES", "decode_flops", "decode_intensity", "decode_intensity_gqa", "decode_intensity_mha",
-    "decode_intensity_mla", "decode_rate", "decode_traffic", "decoding", "latency_floor", "read_params", "ridge_batch",
+    "CHANGES", "Decoding", "decode_flops", "decode_flops_picked", "decode_intensity", "decode_intensity_gqa",
+    "decode_intensity_mha", "decode_intensity_mla", "decode_rate", "decode_traffic", "decoding", "latency_floor",
+    "read_params", "ridge_batch",
     "ridge_context", "token_time", "token_time_engine", "token_time_fitting", "token_time_loads", "token_time_overhead",
     "token_time_sums",
 ]  # fmt: skip
@@ -44,7 +50,7 @@ def read_params(used_params, params, active_params, routed_share, batch):
     return used_params + (params - active_params) * (1 - (1 - routed_share) ** (batch - 1))
 
 
-@formula("traffic", "pope2022 §2.1", given=[read_params, kv_cache])
+@formula("traffic", "pope2022 §2.1", given=[read_params, kv_cache_states, kv_cache])
 def decode_traffic(read_params, weight_bits, kv_cache):
     """Bytes that a step reads: every weight in use once, and the whole cache.
 
@@ -62,6 +68,20 @@ def decode_flops(batch, used_params, layers, attention_width, cached):
     16147483648.0
     """
     return 2 * batch * (used_params + layers * attention_width * cached)
+
+
+@formula("flops", "deepseek2025-v32 §2.1", given=[used_params, sliding_window, full_attention])
+def decode_flops_picked(batch, used_params, layers, attention_width, cached, index_tokens, index_heads, index_dim):
+    """FLOPs of a step of sparse attention: an indexer scores all cached tokens, and attention reads those it picks.
+
+    It counts an indexer in every layer.
+
+    >>> decode_flops_picked(batch=1, used_params=37e9, layers=61, attention_width=139264, cached=8192,
+    ...                     index_tokens=2048, index_heads=64, index_dim=128) / 1e9
+    116.983227392
+    """
+    picked = attention_width * Min(cached, index_tokens, evaluate=False)
+    return 2 * batch * (used_params + layers * (picked + index_heads * index_dim * cached))
 
 
 @formula(
@@ -245,7 +265,30 @@ def ridge_context(used_params, ridge_intensity, kv_cache_per_token, layers, atte
     return 2 * used_params / (ridge_intensity * kv_cache_per_token - 2 * layers * attention_width)
 
 
-decoding = Sheet(
+class Decoding(Sheet):
+    """A step of decoding. A model's row decides whether sequences keep a state, and whether attention is sparse."""
+
+    def suited(self, *knowns: Mapping) -> Sheet:
+        """Return the sheet for what is known: with a sequence's state, and with the keys that an indexer picks."""
+        known = {n for row in knowns if isinstance(row, Mapping) for n in row}
+        states = [kv_cache_states, linear_memory, linear_bits_wide] if "linear_state" in known else []
+        states += [max_batch_states] if states and "max_batch" in self.formulas else []
+        is_sparse = {"index_heads", "index_tokens"} <= known and "entry_tokens" not in known
+        picks = [decode_flops_picked] if is_sparse else []
+        own = [*states, *picks, *([full_attention] if "layers" in known and "window" not in known else [])]
+        return _suited(self, *own) if own else self
+
+    def __call__(self, *knowns, **letters) -> Row:
+        return Sheet.__call__(self.suited(*knowns, letters), *knowns, **letters)
+
+
+@cache
+def _suited(sheet: Sheet, *own: Formula) -> Sheet:
+    formulas = sheet.formulas | {f.letter: f for f in own}
+    return Sheet(sheet.name, *formulas.values(), doc=sheet.doc, changes=sheet.changes)
+
+
+decoding = Decoding(
     "decoding", weight_memory, kv_cache_per_token, sliding_window, kv_cache, decode_memory, max_batch, used_params,
     read_params, decode_traffic, decode_flops, intensity, ridge_intensity, compute_time, memory_time,
     token_time_fitting, decode_rate, idle_fraction, latency_floor, decode_intensity, ridge_batch, ridge_context,

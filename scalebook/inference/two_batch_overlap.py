@@ -108,8 +108,9 @@ def parts_of_step(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work
         return step_parts(dense, moe, one)
     exposed, last = 2 * _half(beside_blocks(one)["exchange_time"]), S.Zero
     slower = slowing_by_cores.rhs if work.reads and work.exchange == "all_to_all" else S.Zero
-    for block, count in counted(dense, moe):
-        first, second = ({n: _half(time) for n, time in part.items()} for part in stretches(block, one))
+    for kind, count in counted(dense, moe):
+        halves = stretches(kind.block, one)
+        first, second = ({n: _half(kind.of(time)) for n, time in part.items()} for part in halves)
         there, back = first.pop("exchange_time"), second.pop("exchange_time")
         attends, works = sum(first.values()), sum(second.values())
         known = dict(attention_stretch=attends * (1 + slower), experts_messages=back)

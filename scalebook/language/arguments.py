@@ -9,37 +9,49 @@ TypeError: speed does not use secnds; did you mean 'seconds'?
 """
 
 import inspect
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import wraps
-from numbers import Integral
+from numbers import Integral, Real
 from typing import ParamSpec, TypeVar
 
-from .notation import either, quoted, unused
-from .row import Row
+import numpy as np
 
-__all__ = ["checked"]
+from .notation import NOTATION, either, quoted, unused
+from .row import Row, gather
+
+__all__ = ["as_list", "checked", "is_number", "is_whole"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 # What a parameter with this annotation takes, in words
 _KINDS = {
-    str: "a text", Integral: "a whole number", Row: "a row, such as the result of training_step",
-    Mapping: "a row of a table, or a mapping",
+    str: "one text", str | None: "one text", Integral: "a whole number",
+    Row: "a row, such as the result of training_step", Mapping: "a row of a table, or a mapping",
 }  # fmt: skip
 _ONE = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator: a wrong, missing or repeated argument of a public function raises one sentence, like a sheet's."""
+    """Decorator: a wrong, missing or repeated argument of a public function raises one sentence, like a sheet's.
+
+    A mapping is read as a row: its numbers are checked, and its texts are words.
+    """
     own = inspect.signature(function).parameters.values()
-    kinds = [(i, x.name, x.annotation) for i, x in enumerate(own) if x.annotation in _KINDS and x.kind in _ONE]
+    kinds = [(i, x) for i, x in enumerate(own) if x.annotation in _KINDS and x.kind in _ONE]
 
     @wraps(function)
     def called(*args: P.args, **letters: P.kwargs) -> R:
-        for i, name, kind in kinds:
-            value = args[i] if i < len(args) else letters.get(name)
-            if not isinstance(value, kind) and (i < len(args) or name in letters):
-                raise TypeError(f"{name} of {function.__name__} is {_KINDS[kind]}, not {quoted(value)}")
+        for i, x in kinds:
+            placed = x.kind != x.KEYWORD_ONLY and i < len(args)
+            if not placed and x.name not in letters:
+                continue
+            value, kind = args[i] if placed else letters[x.name], x.annotation
+            if not (is_whole(value) if kind is Integral else isinstance(value, kind)):
+                raise TypeError(f"{x.name} of {function.__name__} is {_KINDS[kind]}, not {quoted(value)}")
+            if kind is Mapping and not isinstance(value, Row) and placed:
+                args = (*args[:i], _row(value), *args[i + 1 :])
+            elif kind is Mapping and not isinstance(value, Row):
+                letters[x.name] = _row(value)
         try:
             return function(*args, **letters)
         except TypeError as error:
@@ -48,6 +60,33 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         raise TypeError(_misfit(function, args, letters))
 
     return called
+
+
+def _row(mapping: Mapping) -> Row:
+    """Return a mapping of letters as a row. Texts whose names are no letters are its words."""
+    words = {n: x for n, x in mapping.items() if isinstance(n, str) and isinstance(x, str) and n not in NOTATION}
+    rest = mapping if hasattr(mapping, "columns") else {n: x for n, x in mapping.items() if n not in words}
+    return Row("the row", gather((rest,), {}), words)
+
+
+def is_number(x) -> bool:
+    """Return True for one real number. True is none, nor is one of NumPy's spans of time."""
+    return isinstance(x, Real) and not isinstance(x, bool | np.timedelta64)
+
+
+def is_whole(x) -> bool:
+    """Return True for one integer."""
+    return is_number(x) and isinstance(x, Integral)
+
+
+def as_list(given) -> list | None:
+    """Return the values of a list, an array or an iterator as a list, and None for one value, such as a text or a row.
+
+    >>> as_list(range(2)), as_list(np.array(5)), as_list("80 GB")
+    ([0, 1], None, None)
+    """
+    given = given.tolist() if isinstance(given, np.ndarray) else given
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping) else None
 
 
 def _misfit(function: Callable, args: tuple, letters: dict) -> str:

@@ -30,7 +30,7 @@ from .arguments import checked
 from .domain import Condition, guarded, refuse_outside, substituted
 from .notation import NOTATION, Latex, Text, expression, free, in_letters, nearest, quoted, symbol, tex, word
 from .row import fitting, gather, quantity
-from .units import show, words_in
+from .units import Quantity, show, words_in
 from .worked import Worked
 
 __all__ = ["FORMULAS", "Formula", "entered", "formula"]
@@ -46,6 +46,7 @@ class Formula:
     """
 
     method = "stated"
+    instead = ()  # pairs: a letter, and the formula of calls that know it
     _solved = None  # the original formula, if default formulas had to be put in to reach the unknown
 
     def __init__(self, name, letter, rhs, sources=(), doc="", given=(), domain=()):
@@ -101,6 +102,8 @@ class Formula:
         for name in letters:
             NOTATION[name]
         cells = gather(knowns, letters)
+        if other := next((f for x, f in self.instead if x in cells), None):
+            return other._know(knowns, letters)
         formula = self._fill(cells.keys())
         if stray := [name for name in letters if name not in formula.inputs]:
             hint = nearest(stray[0], formula.inputs) if formula.inputs else "it is a constant"
@@ -145,7 +148,7 @@ class Formula:
         self._check(values, None if problem else result)
         if problem:
             raise problem
-        return fitting(self.letter, result, partial(_at, values))
+        return Quantity(fitting(self.letter, result, partial(_at, values)), self.unit)
 
     def _check(self, values, result=None):
         """Raise OutsideDomain if the formula does not hold at these values."""

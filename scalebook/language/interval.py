@@ -16,7 +16,8 @@ value, one above.
 
 import html
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from statistics import NormalDist
@@ -28,12 +29,15 @@ import sympy
 
 from . import code
 from .notation import NOTATION, nearest, quoted, word
-from .row import Cell, Row, quantity
+from .row import Call, Cell, Row, quantity
 from .stanzas import Stanzas
 from .tabular import aligned, page_table, styled
 from .units import show
 
-__all__ = ["DRAWS", "SPREADS", "Cause", "Ends", "Interval", "Spreads", "causes", "interval", "usual_ends"]
+__all__ = [
+    "DRAWS", "SPREADS", "Between", "Cause", "Ends", "Interval", "Spreads", "causes", "interval", "range_of",
+    "usual_ends",
+]  # fmt: skip
 
 DRAWS = 400
 MOST = 0.99  # beyond this level only two draws would decide
@@ -168,6 +172,41 @@ class Interval:
         return styled(page_table(["alone", "from", "to", "share of the spread"], self._lines(), self._title))
 
 
+class Between:
+    """What a result may be whose call names no framework or engine (`what`): its results with each row of `named()`."""
+
+    def __init__(self, call: Call, what: str, named: Callable[[], Iterable[Row]]):
+        self.call, self.what, self._named = call, what, named
+
+    @cached_property
+    def ends(self) -> list[Row]:
+        """The results with each row; of those that can do what is asked."""
+        found = []
+        for row in self._named():
+            with suppress(ValueError):  # the caches do not fit beside what this engine reserves
+                found.append(self.call.thing(*self.call.knowns, row, **self.call.letters))
+        return found
+
+    def widest(self, letter: str) -> Cause | None:
+        """Return the least and the most of a quantity among the results, or None if all have the same."""
+        found = [row[letter] for row in self.ends if letter in row]
+        low, high = (np.minimum.reduce(found), np.maximum.reduce(found)) if found else (0, 0)
+        return Cause(self.what, f"no {self.what} named", low, high, 0) if np.any(low != high) else None
+
+
+def range_of(row: Row, letter: str) -> tuple[float, float]:
+    """Return the ends of an answer, as every form prints them: the row's own `_low` and `_high`, or its interval.
+
+    If the call names no engine, the ends hold those with every engine.
+    """
+    own = f"{letter}_low", f"{letter}_high"
+    if own[0] not in row:
+        found = interval(row, letter)
+        return found.low, found.high
+    rows = [row, *(x for x in (row.between.ends if row.between else ()) if own[0] in x)]
+    return np.minimum.reduce([x[own[0]] for x in rows]), np.maximum.reduce([x[own[1]] for x in rows])
+
+
 class _Part(NamedTuple):
     """The part of a computation that is uncertain: formulas in order, known cells, and ends by letter."""
 
@@ -259,7 +298,7 @@ def interval(
     assumed = [names for names in groups if part.cells[names[0]].is_assumed]
     own, ranked = (partial(_ranked, letter, part, x, typical) for x in (assumed, groups))
     found = _between(row, letter, level, low, high, own) if is_open else None
-    if is_open and (other := row.between.widest(letter)):  # holds what was not said
+    if is_open and not found and (other := row.between.widest(letter)):  # holds what was not said
         low, high = _plain(np.minimum(low, other.low)), _plain(np.maximum(high, other.high))
         ranked = partial(_ranked_with, other, ranked, typical)
     return found or Interval(letter, low, typical, high, level, ranked)
@@ -297,7 +336,7 @@ def _between(row: Row, letter: str, level: float, least, most, own: Callable) ->
     if letter != "step_time" and "step_time" not in row.cells[letter].letters:
         return None
     typical = row[letter]
-    first, last = (end[letter] for end in row.between.ends)
+    first, last = (row.between.ends[i][letter] for i in (0, -1))
     rises = np.all(np.asarray(last) >= first)
     first, last = ((1 - BEYOND) * first, (1 + BEYOND) * last) if rises else (first / (1 - BEYOND), last / (1 + BEYOND))
     low, high = np.minimum(np.minimum(first, last), typical), np.maximum(np.maximum(first, last), typical)
@@ -305,11 +344,14 @@ def _between(row: Row, letter: str, level: float, least, most, own: Callable) ->
     low, high = typical * (low / typical) ** wider, typical * (high / typical) ** wider
     low, high = np.minimum(low, least), np.maximum(high, most)
 
-    def ranked():
-        moved = [(*x[:2], np.minimum(*x[2:]), np.maximum(*x[2:])) for x in row.between.causes(letter)]
-        return _by_share([*moved, *((x.letter, x.origin, x.low, x.high) for x in own())], typical)
+    return Interval(
+        letter, _plain(low), typical, _plain(high), level, partial(_moved, row.between, letter, own, typical)
+    )
 
-    return Interval(letter, _plain(low), typical, _plain(high), level, ranked)
+
+def _moved(between: Between, letter: str, own: Callable, typical) -> tuple[Cause, ...]:
+    moved = [(*x[:2], np.minimum(*x[2:]), np.maximum(*x[2:])) for x in between.causes(letter)]
+    return _by_share([*moved, *(x[:4] for x in own())], typical)
 
 
 def causes(row: Row, letter: str, ends_of: Callable[[str, Cell], Ends | None] = usual_ends) -> tuple[Cause, ...]:

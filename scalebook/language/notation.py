@@ -201,7 +201,7 @@ def letter(
 
 def _entered(name: str, unit: str, meaning: str, tex: str | None, sign="positive", whole=False) -> Letter:
     """Enter a letter whose symbol is made when it is first asked for, so that an import is quick."""
-    if not (name := word(name)).isidentifier() or not name.isascii() or keyword.iskeyword(name):
+    if not (name := word(name)).isidentifier() or not name.isascii() or keyword.iskeyword(name) or len(name) > 99:
         raise ValueError(f"{quoted(name)} cannot be a letter: its word is a parameter too, such as hbm_bandwidth")
     for what, text in {
         "unit": unit,

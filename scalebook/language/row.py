@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from .interval import Interval
 
 __all__ = [
-    "ASSUMED", "Call", "Cell", "Computed", "Row", "Why", "as_rows", "fitting", "gather", "quantity", "refuse_parts",
-    "strays", "with_unit",
+    "ASSUMED", "Call", "Cell", "Computed", "Row", "Why", "as_rows", "fitting", "gather", "numbers", "one_number",
+    "quantity", "refuse_parts", "strays", "with_unit",
 ]  # fmt: skip
 
 Value = float | np.ndarray | sympy.Expr
@@ -101,24 +101,44 @@ def quantity(name: str, value) -> Value:
     if in_list or isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name} has masked values, which are no numbers: give those that there are; {_what(name)}")
     try:
-        array = np.asarray(value)
-        if array.dtype.kind != "O":
-            numeric = array.dtype.kind in "iuf"
-        else:
-            numeric = all(isinstance(x, (Real, Decimal, sympy.Expr)) and not isinstance(x, bool) for x in array.flat)
-        if not numeric:
-            raise TypeError
-        with np.errstate(over="ignore"):
-            array = array.astype(float)  # copy, so that the row does not change if the caller's array does
+        array = numbers(value)
     except OverflowError:
         raise ValueError(f"{name} must be a finite number, not {quoted(value)}: {_what(name)}") from None
-    except (TypeError, ValueError, ArithmeticError, RecursionError):  # raised for arrays of objects and deep lists
+    except TypeError:
         raise TypeError(f"{name} must be a number, not {quoted(value)}: {_what(name)}") from None
     if not array.size:
         raise ValueError(f"{name} has no values: give at least one; {_what(name)}")
     if array.ndim > 32:  # NumPy's limit for broadcasting
         raise ValueError(f"{name} has {array.ndim} dimensions, and arrays of up to 32 can be joined: {_what(name)}")
     return fitting(name, array)
+
+
+def numbers(value) -> np.ndarray:
+    """Return numbers as a new array of floats. Raises TypeError if one is no number, OverflowError if one is too large.
+
+    >>> numbers([1, Decimal("0.5")])
+    array([1. , 0.5])
+    """
+    try:
+        array = np.asarray(value)
+        kinds = (Real, Decimal, sympy.Expr)
+        is_objects = array.dtype.kind == "O" and all(isinstance(x, kinds) and type(x) is not bool for x in array.flat)
+        if is_objects or array.dtype.kind in "iuf":
+            with np.errstate(over="ignore"):
+                return array.astype(float)  # copy, so that a row does not change if the caller's array does
+    except OverflowError:
+        raise
+    except (TypeError, ValueError, ArithmeticError, RecursionError):  # raised for arrays of objects and deep lists
+        pass
+    raise TypeError(f"numbers are expected, not {quoted(value)}")
+
+
+def one_number(name: str, value) -> float:
+    """Return a quantity's value, such as 8 or "70 GB", as a float in base units.  Raises TypeError for several."""
+    found = quantity(name, value)
+    if not isinstance(found, float):
+        raise TypeError(f"{name} is one number here, not {quoted(value)}")
+    return found
 
 
 def strays(name: str, array: np.ndarray) -> np.ndarray:

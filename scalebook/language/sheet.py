@@ -93,6 +93,10 @@ class Sheet(Guided):
         """The conditions under which formulas hold, as pairs of formula and condition."""
         return [(f, x) for f in self.formulas.values() for x in f.domain]
 
+    def suited(self, *knowns: Mapping) -> "Sheet":
+        """Return the sheet that a call with these rows uses. Some sheets have other formulas for some rows."""
+        return self
+
     def __call__(self, *knowns, **letters) -> Row:
         """Compute everything that follows from what is known, as a row.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from .notation import NOTATION, Letter, quoted, word
 
-__all__ = ["BASE", "check", "dimension", "parse", "show", "show_tex"]
+__all__ = ["BASE", "Quantity", "check", "dimension", "parse", "show", "show_tex"]
 
 BASE = ("B", "s", "J", "$")
 # Each unit: its size in base units and the powers of the base units.
@@ -187,6 +187,31 @@ def show(value: float, unit: str = "") -> str:
         scaled, power = map(float, f"{value:.3e}".split("e"))
         spaced = f"×10{str(int(power)).translate(_RAISED)}" + (f" {unit}" if unit else "")
     return _plain(scaled) + spaced
+
+
+class Quantity(float):
+    """A number in base units that knows its unit: a notebook shows it as a person would write it.
+
+    It is a float in every other way. What is computed from it is a plain float again.
+
+    >>> from scalebook.machine.roofline import ridge_intensity
+    >>> ridge = ridge_intensity(peak_flops="1 PFLOP/s", hbm_bandwidth="4 TB/s")
+    >>> ridge, ridge.unit, 2 * ridge
+    (250.0, 'FLOP/B', 500.0)
+    """
+
+    __slots__ = ("unit",)
+
+    def __new__(cls, value: float, unit: str):
+        made = super().__new__(cls, value)
+        made.unit = unit
+        return made
+
+    def __getnewargs__(self):
+        return float(self), self.unit
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(show(self, self.unit))
 
 
 def show_tex(value: float, unit: str = "") -> str:

@@ -46,8 +46,8 @@ exposed_write = constant(
 
 typical_matmul_efficiency = constant(
     "typical_matmul_efficiency", "matmul_efficiency", "0.6", "aiconfigurator-gemm",
-    "Default matmul efficiency if none was measured: the median of the table, whose range is 0.34 to 0.87.\n\n"
-    "In 16 bits the range is 0.43 (MI300X) to 0.87 (Gaudi 2) with median 0.70; in 8 bits 0.45 to 0.86 with median "
+    "Default matmul efficiency if none was measured: near the table's median of 0.66, whose range is 0.34 to 0.90.\n\n"
+    "In 16 bits the range is 0.43 (MI300X) to 0.90 (Arc Pro B60) with median 0.71; in 8 bits 0.45 to 0.86 with median "
     "0.63; in 4 bits 0.34 to 0.86 (RTX PRO 6000).",
 )  # fmt: skip
 

@@ -28,8 +28,8 @@ __all__ = [
     "aiter_operator", "aiter_tile_rows", "aligned_operator", "best_operator", "best_time", "cached_share",
     "cycled_operator", "cycled_traffic", "element_kernel", "element_time", "inner_half_results",
     "l2_bandwidth_usual", "linear_operator", "matmul_time_aligned", "no_host_wait", "no_inner_wait", "one_pass",
-    "operator_time", "operator_traffic", "quantize_passes", "quantize_row", "quantize_start", "quantize_time",
-    "results_of_16_bits", "same_bits", "single_product", "wide_activations",
+    "operator_time", "operator_time_issued", "operator_traffic", "quantize_passes", "quantize_row", "quantize_start",
+    "quantize_time", "results_of_16_bits", "same_bits", "single_product", "wide_activations",
 ]  # fmt: skip
 
 _MEASURED = "aiconfigurator-gemm"
@@ -130,6 +130,16 @@ def operator_time(matmul_time, quantize_time):
     3.4e-05
     """
     return matmul_time + quantize_time
+
+
+@formula("operator_time", "aiconfigurator-2026")
+def operator_time_issued(matmul_time, quantize_time, launch_time):
+    """Time of a linear layer that the host launches: the layer's own time, or the launch time if that is longer.
+
+    >>> operator_time_issued(matmul_time="20 us", quantize_time="4 us", launch_time="34 us").__round__(9)
+    3.4e-05
+    """
+    return Max(launch_time, matmul_time + quantize_time, evaluate=False)
 
 
 _LAYER = {f.letter: f for f in (

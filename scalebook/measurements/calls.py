@@ -24,7 +24,7 @@ FUNCTIONS = {"simulate": simulate}  # public functions that are not formulas
 # Modules of what calls name beside sheets and formulas.
 _TABLES = ("accelerators", "clusters", "engines", "frameworks", "links", "models", "runs")
 _HOMES = dict.fromkeys(_TABLES, "scalebook.tables") | {"simulate": "scalebook.pipeline", "calculon": "scalebook"}
-TERMS = ("first", "second", "third")  # names of a sum's terms in its `figure`
+TERMS = ("first", "second", "third", "fourth")  # names of a sum's terms in its `figure`
 # Letters in which calls of one layout may differ, whatever their sheet.
 _FREE = ("users", "prompt", "output", "batch", "context", "prompts", "read_chunk", "past")
 
@@ -131,7 +131,7 @@ class Call:
 class Sum:
     """A number computed from several calls: `figure` is arithmetic over their answers, by default their sum.
 
-    It may use `total` (the sum), `first`, `second` and `third` (single answers), and `columns` of the measured row.
+    It may use `total` (the sum), `first` to `fourth` (single answers), and `columns` of the measured row.
     """
 
     terms: tuple[Call, ...]

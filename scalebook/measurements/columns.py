@@ -9,6 +9,7 @@ from importlib.resources import files
 
 import numpy as np
 
+from scalebook.inference.expert_layer import block_rows_xpu
 from scalebook.tables import frameworks
 
 from .confrontation import Readings
@@ -118,6 +119,7 @@ def timed(row: Measurement) -> Measurement:
 # Loads of experts, drawn as the benchmark of `moe_uneven` draws them.  Only their distribution is published, and the
 # script that assigns them to experts, which changed between releases of TensorRT-LLM.
 
+_BY_XPU = ("b60",)  # whose kernels choose the height of their blocks by `block_rows_xpu`
 OLD_SCRIPT = ("a100_sxm",)  # measured with TensorRT-LLM 1.0 and its script; the others with 1.3 and the later one
 
 
@@ -180,8 +182,11 @@ def drawn_loads(row: Measurement) -> dict[str, str]:
         return {}
     tokens, top_k, experts, ep = (number(row, x) for x in ("num_tokens", "topk", "num_experts", "moe_ep_size"))
     deal = _steepen if row["system"] in OLD_SCRIPT else _level
-    loads = uneven_loads(experts, top_k, tokens, ep, float(row["distribution"].removeprefix("power_law_")), deal)
+    loads = uneven_loads(experts, top_k, tokens, ep, float(row["distribution"].rpartition("_")[2]), deal)
     height = 128 if row["moe_dtype"] == "fp8_block" and tokens * top_k / experts > 64 else 64
+    if row["system"] in _BY_XPU:
+        bits = 16 if row["moe_dtype"] == "bfloat16" else 8
+        height = block_rows_xpu(expert_rows=tokens * top_k / experts, weight_bits=bits)
     found = loads.sum(axis=1), (loads > 0).sum(axis=1), np.ceil(loads / height).sum(axis=1)
     names = ("fullest_tokens", "fullest_experts", "fullest_blocks")
     return {name: repr(float(x.mean())) for name, x in zip(names, found, strict=True)}

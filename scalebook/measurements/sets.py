@@ -283,7 +283,7 @@ class Stanza:
     def _rows(self, row: Measurement, said: Mapping) -> tuple[tuple, ...]:
         """Return the positional arguments of a call: table rows, and the formulas after them."""
         rows = [("shape", self._shape(said["shape"], row))] if "shape" in said else []
-        if "model" in said and "shape" not in said:
+        if said.get("model") and "shape" not in said:
             rows.append(("models", self._key("model", row, said)))
         if said.get("device"):
             kinds = ("device", "precision", "cluster", "libraries")

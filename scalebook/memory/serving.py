@@ -2,12 +2,13 @@
 
 from sympy import Max, Min, floor
 
+from scalebook.attention.linear import linear_bits_wide
 from scalebook.language import formula, same
 from scalebook.tables.shapes import kv_width_grouped, kv_width_latent
 
 __all__ = [
-    "decode_memory", "full_attention", "kv_cache", "kv_cache_per_token", "linear_memory", "max_batch", "sliding_window",
-    "weight_memory",
+    "decode_memory", "full_attention", "kv_cache", "kv_cache_per_token", "kv_cache_states", "linear_memory",
+    "max_batch", "max_batch_states", "sliding_window", "weight_memory",
 ]  # fmt: skip
 
 
@@ -63,7 +64,7 @@ def linear_memory(linear_state, linear_bits):
 def kv_cache(batch, cached, kv_cache_per_token):
     """Memory of the cache of all sequences that are decoded together.
 
-    The state of blocks that keep one instead of a cache is left out; `linear_memory` gives it.
+    A call with a row that has a `linear_state` includes the states of the sequences, as `kv_cache_states`.
 
     >>> kv_cache(layers=80, kv_heads=8, head_dim=128, batch=1, context=8192, kv_bits=16) / 2**30
     2.5
@@ -71,7 +72,20 @@ def kv_cache(batch, cached, kv_cache_per_token):
     return batch * cached * kv_cache_per_token
 
 
-@formula("decode_memory", "pope2022 §2.1", given=[weight_memory, kv_cache])
+@formula(
+    "kv_cache", "pope2022 §2.1", "yang2024 §3",
+    given=[kv_cache_per_token, sliding_window, full_attention, linear_memory, linear_bits_wide],
+)  # fmt: skip
+def kv_cache_states(batch, cached, kv_cache_per_token, linear_memory):
+    """Memory of the caches and of the states of all sequences, if some blocks keep a state instead of a cache.
+
+    >>> kv_cache_states(batch=2, cached=1000, kv_cache_per_token="1 MB", linear_memory="200 MB") / 1e9
+    2.4
+    """
+    return batch * (cached * kv_cache_per_token + linear_memory)
+
+
+@formula("decode_memory", "pope2022 §2.1", given=[weight_memory, kv_cache_states, kv_cache])
 def decode_memory(weight_memory, kv_cache):
     """Memory of the weights and the cache. Activations in flight are small in comparison and left out.
 
@@ -89,3 +103,22 @@ def max_batch(hbm_capacity, weight_memory, cached, kv_cache_per_token):
     59.0
     """
     return Max(0, floor((hbm_capacity - weight_memory) / (cached * kv_cache_per_token)), evaluate=False)
+
+
+@formula(
+    "max_batch", "memory-bottlenecks", "yang2024 §3",
+    given=[weight_memory, kv_cache_per_token, sliding_window, full_attention, linear_memory, linear_bits_wide],
+)  # fmt: skip
+def max_batch_states(hbm_capacity, weight_memory, cached, kv_cache_per_token, linear_memory):
+    """Number of whole sequences whose caches and states fit next to the weights, or 0 if the weights do not fit.
+
+    >>> max_batch_states(hbm_capacity="80 GB", weight_memory="16 GB", cached=8192, kv_cache_per_token=131072,
+    ...                  linear_memory="200 MB")
+    50.0
+    """
+    each = cached * kv_cache_per_token + linear_memory
+    return Max(0, floor((hbm_capacity - weight_memory) / each), evaluate=False)
+
+
+kv_cache.instead = (("linear_state", kv_cache_states),)
+max_batch.instead = (("linear_state", max_batch_states),)

@@ -19,7 +19,7 @@ import numpy as np
 
 from scalebook.language.arguments import checked
 from scalebook.language.notation import NOTATION, nearest, quoted
-from scalebook.language.row import quantity
+from scalebook.language.row import one_number
 from scalebook.pipeline.orders import Operation, orders
 from scalebook.pipeline.schedules import SCHEDULES
 
@@ -189,9 +189,7 @@ def simulate(
 
 def _exact(name, value):
     exact = value if isinstance(value, int | Fraction) and not isinstance(value, bool) else None
-    value = quantity(name, value)  # raises an error that says what is wrong
-    if not isinstance(value, float):
-        raise TypeError(f"{name} is one number here, not {quoted(value)}")
+    value = one_number(name, value)
     return Fraction(value if exact is None else exact)
 
 

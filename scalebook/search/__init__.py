@@ -16,10 +16,9 @@ from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import cache
-from numbers import Real
 from types import ModuleType
 
-from scalebook.language.arguments import checked
+from scalebook.language.arguments import checked, is_number
 from scalebook.language.notation import either, quoted
 
 from .arguments import each, problem_of, refuse_unused, sizes_of, within
@@ -77,7 +76,7 @@ def search(
     1.0
     """
     check_executor(executor)
-    if isinstance(most, bool) or not isinstance(most, Real) or not most > 0:
+    if not is_number(most) or not most > 0:
         raise TypeError(f"most is a number of strategies, such as most=1e10, not {quoted(most)}")
     cases, letters = each(knowns, letters)
     letters, subject_to = within(sheet, letters, subject_to)

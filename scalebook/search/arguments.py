@@ -6,22 +6,22 @@ Limit(letter='memory', relation='<=', bound=70000000000.0, name='memory <= 70 GB
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sized
-from numbers import Integral, Real
+from collections.abc import Mapping, Sized
 from typing import Any
 
 import numpy as np
 
 from scalebook.language import NOTATION, Formula, Row
+from scalebook.language.arguments import as_list, is_number, is_whole
 from scalebook.language.interval import SPREADS
 from scalebook.language.notation import either, nearest, quoted, unused
-from scalebook.language.row import gather, quantity
+from scalebook.language.row import gather, one_number, quantity
 from scalebook.tables import Engine, Framework, Table
 
 from .problem import Limit, Problem
 from .space import Searchable, Space, needs, searchable
 
-__all__ = ["each", "limit", "margins", "one_number", "problem_of", "refuse_unused", "sizes_of", "within"]
+__all__ = ["each", "limit", "margins", "problem_of", "refuse_unused", "sizes_of", "within"]
 
 _ASKED = ("minimize", "maximize", "against", "subject_to", "lift", "best", "most")  # of a search besides letters
 _VALUES = 1_000_000  # values of one letter; more are probably a mistake
@@ -87,7 +87,7 @@ def _values(space: Space, rows: tuple, several: Mapping, fixed: Mapping) -> tupl
     # Drops the rows' own values of searched letters, and what depends on these.
     placed = {n: x[0] for n, x in several.items() if n not in space.words}
     cells = gather(rows, {n: float(quantity(n, x)) for n, x in {**fixed, **placed}.items()})
-    if stray := next((n for n, c in cells.items() if not isinstance(c.value, Real)), None):
+    if stray := next((n for n, c in cells.items() if not is_number(c.value)), None):
         how = "give its values by keyword, as a list"
         raise TypeError(f"{stray} is no single number in what is given by position: {how}")
     values = {n: float(c.value) for n, c in cells.items() if n not in placed}
@@ -96,7 +96,7 @@ def _values(space: Space, rows: tuple, several: Mapping, fixed: Mapping) -> tupl
 
 
 def _refuse_no_count(best) -> None:
-    if isinstance(best, bool) or not isinstance(best, Integral):
+    if not is_whole(best):
         raise TypeError(f"best={quoted(best)} is no whole number: best=10 keeps the best ten strategies")
     if best < 1:
         raise ValueError(f"best={best} keeps no strategy: best=1 is the least")
@@ -172,8 +172,8 @@ def within(thing, letters: Mapping, subject_to) -> tuple[dict, list[str]]:
 
 def sizes_of(thing, letters: dict) -> list[dict]:
     """Return a search's keywords once for each number of devices, if `devices` has several and the thing a layout."""
-    many = letters.get("devices")
-    if isinstance(many, str | Real) or not isinstance(many, Iterable) or not getattr(thing, "space", Space()).layout:
+    many = as_list(letters.get("devices"))
+    if many is None or not getattr(thing, "space", Space()).layout:
         return [letters]
     found = list(dict.fromkeys(one_number("devices", x) for x in many))
     if not found:
@@ -183,7 +183,7 @@ def sizes_of(thing, letters: dict) -> list[dict]:
 
 def _texts(name: str, given, example: str) -> tuple[str, ...]:
     """Return one text, or several, as a tuple of texts."""
-    texts = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else (given,)
+    texts = (given,) if (many := as_list(given)) is None else tuple(many)
     if not all(isinstance(x, str) for x in texts):
         raise TypeError(f"{name} takes a text or several, such as {name}={example!r}, not {quoted(given)}")
     return texts
@@ -199,15 +199,14 @@ def _split(space: Space, letters: Mapping) -> tuple[dict[str, tuple], dict[str, 
             raise LookupError(
                 f"no letter is called {quoted(name)}; {nearest(name, {*NOTATION, *space.words, *_ASKED})}"
             )
-        if isinstance(x, np.ndarray):
-            x = x.tolist()
-        is_many = isinstance(x, Iterable) and not isinstance(x, (str, Mapping))
-        if is_many and isinstance(x, Sized) and len(x) > _VALUES:
+        x = x.tolist() if isinstance(x, np.ndarray) else x
+        if isinstance(x, Sized) and not isinstance(x, str) and len(x) > _VALUES:
             raise ValueError(f"{name} has {len(x):,} values, and a search takes at most {_VALUES:,} of a letter")
-        own = list(x) if is_many else [x]
+        many = as_list(x)
+        own = [x] if many is None else many
         if name in space.words:
             own = dict.fromkeys(_word(space, name, value) for value in own)
-        elif is_many or name in space.layout:
+        elif many is not None or name in space.layout:
             own = dict.fromkeys(one_number(name, value) for value in own)
         else:
             one_number(name, x)
@@ -230,21 +229,8 @@ def _word(space: Space, name: str, value):
     raise ValueError(f"{name} is {either(map(repr, space.words[name]))}, not {quoted(value)}")
 
 
-def one_number(name: str, value) -> float:
-    """Return a quantity's value, such as 8 or "70 GB", as a float in base units.  Raises TypeError for several."""
-    if isinstance(value, (list, tuple, set, np.ndarray)):
-        raise TypeError(f"{name} takes a value or a list of values, and {quoted(value)} in it is a list again")
-    found = quantity(name, value)
-    if not isinstance(found, float):
-        raise TypeError(f"{name}={quoted(value)} is no number: a search needs numbers")
-    return found
-
-
 def _axes(thing: Searchable, minimize, maximize, against) -> tuple[str, str]:
     """Return the two letters to rank strategies by; they are equal if no second one is asked for or is the default."""
-    for name, x in (("minimize", minimize), ("maximize", maximize), ("against", against)):
-        if x is not None and not isinstance(x, str):
-            raise TypeError(f"{name} is a letter's name, such as 'step_time', not {quoted(x)}")
     if minimize and maximize:
         raise TypeError(f"a search has one aim: minimize={quoted(minimize)} or maximize={quoted(maximize)}")
     usual = thing.space.axes

@@ -204,6 +204,7 @@ def searchable(thing, knowns: tuple, letters: Iterable[str]) -> Searchable:
     if isinstance(thing, Formula):
         thing = Sheet(thing.name, thing._fill(frozenset(known), swapped))
     if isinstance(thing, Sheet):
+        thing = thing.suited(dict.fromkeys(known))
         return PlainSheet(thing.using(*swapped) if swapped else thing, known)
     if isinstance(thing, type) or not (isinstance(thing, Searchable) and callable(thing)):
         like = "as training_step has (scalebook.search.Searchable)"

@@ -19,12 +19,13 @@ from operator import or_
 import numpy as np
 
 from scalebook.language import NOTATION
-from scalebook.language.arguments import checked
+from scalebook.language.arguments import as_list, checked
 from scalebook.language.notation import quoted
+from scalebook.language.row import one_number
 from scalebook.language.tabular import aligned, page_table
 from scalebook.language.units import show
 
-from .arguments import one_number, problem_of, refuse_unused
+from .arguments import problem_of, refuse_unused
 from .parts import check_executor, gathered
 from .plan import Block, firsts, numbered
 from .planning import planned_for
@@ -106,12 +107,11 @@ def sweep(
     values on axes (offloads, overlaps) lets it be among the best.  For Dask, `executor=client.get_executor()`.
     """
     check_executor(executor)
-    devices = devices.tolist() if isinstance(devices, np.ndarray) else devices
-    if not isinstance(devices, Iterable) or isinstance(devices, str):
+    if (many := as_list(devices)) is None:
         raise TypeError(
             f"a sweep goes over several sizes, as in devices=range(8, 99, 8), not devices={quoted(devices)}"
         )
-    sizes = list(dict.fromkeys(one_number("devices", x) for x in devices))
+    sizes = list(dict.fromkeys(one_number("devices", x) for x in many))
     if not sizes:
         raise ValueError("devices has no values to sweep: give at least one, as in devices=range(8, 1025, 8)")
     question = partial(problem_of, sheet, knowns, minimize, maximize, None, subject_to, lift, best, letters)

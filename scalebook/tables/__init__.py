@@ -19,7 +19,7 @@ from scalebook.language import NOTATION
 from scalebook.language.arguments import checked
 from scalebook.language.interval import SPREADS
 from scalebook.language.notation import either, listed, quoted, word
-from scalebook.language.row import Cell, Row, quantity
+from scalebook.language.row import Cell, Row, one_number, quantity
 from scalebook.language.sources import SOURCES, cite
 from scalebook.language.stanzas import Stanzas
 
@@ -58,7 +58,7 @@ _COLLECTIVES = {  # defaults for a device without measured collectives, and with
 }
 
 
-def _device(key, cells):
+def _device(key, cells, words=None):
     """Add default cells to a device's row; without a precision it computes in bf16, or in fp16 if it has no bf16."""
     if not cells:
         return
@@ -122,11 +122,15 @@ def efficiencies_of(device: str) -> dict[str, Row]:
     return {row.precision: row for row in _table("efficiencies")._naming(f'device = "{word(device, "a device")}"')}
 
 
-def _model(key, cells, is_counted=False):
+def _model(key, cells, words, said=""):
     """Add letters that follow from a model's shape; a model without sliding windows gets none.
 
-    The widths of a model that is counted part by part are known, and no formula of uniform blocks fits it.
+    A model whose blocks differ is counted part by part, because no formula of uniform blocks gives its widths.
     """
+    is_counted = "blocks" in words
+    if is_counted or "params" not in cells:
+        stated = {x: cells[x] for x in ("params", "active_params") if x in cells}
+        cells |= _computed(Row(words.get("name", key), cells, words), said) | stated
     layers, limit = cells["layers"], cells.get("max_context")
     if "window_layers" not in cells:
         none = "no sliding window is published"
@@ -148,7 +152,7 @@ def _model(key, cells, is_counted=False):
 
 
 def _computed(model: Row, said: str) -> dict[str, Cell]:
-    """Return the cells that follow from the parts of a model that was read: parameters, and widths that differ."""
+    """Return the cells that follow from the parts of a model: parameters, and widths of blocks that differ."""
     try:
         counts = _shown_by("counts")(model)
     except LookupError:  # a letter is missing that a formula will name
@@ -157,7 +161,8 @@ def _computed(model: Row, said: str) -> dict[str, Cell]:
     if "blocks" in model.words:
         letters += ["kv_width", "attention_width", "linear_state", "window_layers"]
     note = "; ".join(filter(None, ("computed from its shape", said)))
-    return {x: Cell(counts[x], model.name, "config.json", note) for x in letters if counts[x]}
+    said = model.cells["layers"].source
+    return {x: Cell(counts[x], model.name, said, note) for x in letters if counts[x] or x.endswith("_width")}
 
 
 def _of(device: Row) -> tuple[tuple[str, ...], str]:
@@ -193,6 +198,7 @@ def _cells_of_libraries(kin, precision, names):
 class Models(Table):
     """The table of models. It can also read models that it does not have."""
 
+    @checked
     def read(self, config, name: str | None = None, like: str | None = None) -> Row:
         """Read a model's row from its Hugging Face `config.json`: the path of the file or of its folder, or a dict.
 
@@ -212,8 +218,7 @@ class Models(Table):
         words = {k: read.pop(k) for k in list(read) if isinstance(read[k], str)}
         title = words.pop("name", "model")
         cells = {n: Cell(quantity(n, v), title, "config.json") for n, v in read.items()}
-        cells |= _computed(Row(title, cells, words), said)
-        _model(title, cells, "blocks" in words)
+        _model(title, cells, words, said)
         return Row(title, cells, words)
 
     @checked
@@ -230,10 +235,7 @@ class Models(Table):
         >>> models.shaped(layers=24, hidden=2304, heads=24, vocab=51200, gating=0, embeddings=1).ffn
         9216.0
         """
-        own = {n: quantity(n, x) for n, x in letters.items()}
-        if many := next((n for n, x in own.items() if not isinstance(x, float)), None):
-            raise TypeError(f"{many} of a shape is one number, not {quoted(letters[many])}")
-        return _shaped(name, norm, attention, family, tuple(own.items()))
+        return _shaped(name, norm, attention, family, tuple((n, one_number(n, x)) for n, x in letters.items()))
 
 
 @cache
@@ -244,7 +246,7 @@ def _shaped(name, norm, attention, family, letters) -> Row:
             raise TypeError(f"a model's shape needs {needed}: give {needed}=...")
     usual = dict(kv_heads=own["heads"], head_dim=own["hidden"] / own["heads"], ffn=4 * own["hidden"], gating=1)
     usual |= dict(embeddings=2, learned_positions=0, moe_layers=0, experts=0)
-    cells = {n: Cell(float(v), name) for n, v in (usual | own).items()}
+    cells = {n: Cell(quantity(n, v), name) for n, v in (usual | own).items()}
     words = {"norm": norm, "attention": attention} | ({"family": family} if family else {})
     return Row(name, cells, words)
 
@@ -278,7 +280,7 @@ class Accelerators(Table):
         path, how = Path(path), "`python -m scalebook.measure --save FILE` writes one for this machine"
         try:
             # a machine may have the key of a device of ours; only its own cells count then
-            table = Table.load(path, **_TABLES["accelerators"] | {"finish": lambda _, cells: _device("", cells)})
+            table = Table.load(path, **_TABLES["accelerators"] | {"finish": lambda _, cells, words: _device("", cells)})
         except OSError as error:
             raise ValueError(f"{path} could not be read: {error.strerror}; {how}") from None
         except UnicodeDecodeError:
@@ -302,7 +304,7 @@ class Accelerators(Table):
 _TABLES = {
     "accelerators": dict(row=Device, words=["vendor", "fabric"], finish=_device),
     "links": dict(words=["kind"]),
-    "models": dict(words=["attention", "norm", "windows", "family"], finish=_model),
+    "models": dict(words=["attention", "norm", "windows", "family", "blocks"], finish=_model),
     "precisions": dict(words=["kind", "peak"]),
     "efficiencies": dict(words=["device", "precision"]),
     "engines": dict(row=Engine, words=["exchange"]),

@@ -74,7 +74,10 @@ def read_config(config, name: str | None = None, like: str | None = None) -> tup
     stanza, more = _stanza(config, like)
     shapes = _blocks(config, stanza)
     names = dict.fromkeys(x for _, own in shapes for x in own)
-    letters = {"shared_experts": 0} | {x: _mean([own[x] for _, own in shapes if x in own]) for x in names}
+    letters = {"shared_experts": 0} | {
+        x: Counter(own[x] for _, own in shapes if x in own).most_common(1)[0][0]
+        for x in names  # parts say the rest
+    }
     letters |= _counted(config, stanza, [x for x, _ in shapes]) | _scaled(config)
     if letters["moe_layers"] and letters.get("experts", 0) < letters.get("top_k", 1):
         said = f"{letters.get('experts', 0)} experts of model_type {quoted(config['model_type'])}"
@@ -215,12 +218,6 @@ def _counted(config, stanza, blocks) -> dict:
     if "linear" in stanza:
         found["linear_layers"] = sum(x["linear"] for x in blocks)
     return found | {"moe_layers": sum(x["routes"] or "experts" in x["also"] for x in blocks)}
-
-
-def _mean(values):
-    """Return the mean over blocks, as a whole number if it is one."""
-    mean = values[0] if len(set(values)) == 1 else sum(values) / len(values)
-    return int(mean) if mean % 1 == 0 else mean
 
 
 def _irregular(config, stanza, shapes, letters) -> dict[str, str]:

@@ -6,15 +6,16 @@ from functools import cache, partial
 
 from sympy import Add, Expr, S
 
-from scalebook.block import HEAD, Block, backward, read_and_unread, shard
+from scalebook.block import HEAD, Block, Hybrid, Kind, backward, kinds_of, read_and_unread, shard
 from scalebook.block.listing import factored
 from scalebook.block.work import PHASES, Work, phase_of, stream, tensors_of, trained, work
 from scalebook.language import Formula, symbol
 from scalebook.machine.collectives import collective, near_of, port_times
+from scalebook.training.assumptions import attended_windows
 from scalebook.training.parts import stage_moe_blocks_whole
 from scalebook.training.strategy import Strategy
 
-__all__ = ["block_formulas", "head"]
+__all__ = ["block_formulas", "head", "of_kind"]
 
 _MEGATRON = ("narayanan2021 §2", "korthikanti2022 §4")
 
@@ -83,6 +84,13 @@ def _saved(block: Block, strategy: Strategy) -> Expr:
     tensors = {t.name: t for t in tensors_of(block.ops)}
     kept = strategy.trained.saved(block)
     return factored(trained(x, [tensors[name]]) for name, x in kept.items())
+
+
+def of_kind(kind: Kind, cost: Expr) -> Expr:
+    """Return a block's cost with its kind's numbers. If it attends within a window, it computes the pairs of that."""
+    if kind.slides:
+        cost = cost.xreplace({symbol("attended_share"): attended_windows.of(window_layers=symbol("layers"))})
+    return kind.of(cost)
 
 
 def _time(kernels: Iterable[Work], rates: str) -> Expr:
@@ -209,7 +217,7 @@ _MEANINGS = {
 _OF_MODEL = ("block_flops", "again_flops", "block_matrix_flops")
 
 
-def block_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) -> tuple[Formula, ...]:
+def block_formulas(dense: Block | Hybrid | None, moe: Block | Hybrid | None, strategy: Strategy) -> tuple[Formula, ...]:
     """Return formulas for the costs of a model's blocks and of its head on one device, such as `forward_compute`.
 
     `dense` and `moe` are the model's two kinds of block, or None. Each cost is per block: the mean over the blocks of
@@ -227,10 +235,11 @@ def _block_formulas(dense, moe, strategy):
     x, total = symbol, {}
     held, whole = x("stage_moe_blocks") / x("stage_blocks"), x("moe_layers") / x("layers")
     for block, is_moe in ((dense, False), (moe, True)):
-        for letter, cost in _costs(block, strategy).items() if block else ():
-            share = whole if letter in _OF_MODEL else held
-            part = (share if is_moe else 1 - share) if dense and moe else S.One
-            total[letter] = total.get(letter, S.Zero) + part * cost
+        for kind in kinds_of(block):
+            for letter, cost in _costs(kind.block, strategy).items():
+                share = whole if letter in _OF_MODEL else held
+                part = (share if is_moe else 1 - share) if dense and moe else S.One
+                total[letter] = total.get(letter, S.Zero) + part * kind.share * of_kind(kind, cost)
     total |= _head_costs(strategy.kernels, strategy.quantized, strategy.trained.is_frozen) | {
         "embedding_time": _embedding_time(strategy)
     }

@@ -1,18 +1,18 @@
 """Training frameworks: a row of `tables.frameworks` sets defaults of a training step, next to model and device."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 
 from scalebook.language import Row
+from scalebook.language.interval import Between
 from scalebook.language.notation import either, quoted, word
-from scalebook.language.row import as_rows
+from scalebook.language.row import Call, as_rows
 from scalebook.language.words import WORDS
 from scalebook.tables import Framework, cells_of_libraries, frameworks
 
-__all__ = ["ENDS", "FASTEST", "SLOWEST", "UNNAMED", "Between", "framework_of", "settled", "words_of"]
+__all__ = ["ENDS", "FASTEST", "SLOWEST", "UNNAMED", "AnyFramework", "framework_of", "settled", "words_of"]
 
 # The row used if a call names no framework, and the two rows between which the result may lie.
 UNNAMED, FASTEST, SLOWEST = "unnamed", "fastest", "slowest"
@@ -85,26 +85,24 @@ def words_of(framework: Framework) -> dict:
     return {n: next((v for v in WORDS[n].values if str(v) == x), x) for n, x in said.items()}
 
 
-class Between:
-    """The range of a training step whose call names no framework. `call` repeats it with another framework's row."""
+def _ends() -> list[Framework]:
+    """Return the fast end (all hidden and fused) and the slow end (nothing hidden, old libraries)."""
+    return [frameworks[FASTEST], frameworks[SLOWEST]]
 
-    def __init__(self, call: Callable[..., Row]):
-        self._call = call
 
-    @cached_property
-    def ends(self) -> tuple[Row, Row]:
-        """Results at the fast end (all hidden and fused) and at the slow end (nothing hidden, old libraries)."""
-        return self._call(frameworks[FASTEST]), self._call(frameworks[SLOWEST])
+class AnyFramework(Between):
+    """The range of a training step whose call names no framework."""
 
-    def widest(self, letter: str) -> None:
-        """Return None: the range of what rests on no step time is as wide without a framework."""
+    def __init__(self, call: Call):
+        super().__init__(call, "framework", _ends)
 
     def causes(self, letter: str) -> list[tuple[str, str, float, float]]:
         """Return (name, meaning, fast, slow) of each assumption: the values of `letter` with only it at either end."""
         found = []
         middle = frameworks[UNNAMED]
         for names, meaning in _ASSUMED.items():
-            ends = [self._call(_changed(middle, frameworks[x], names.split())).get(letter) for x in (FASTEST, SLOWEST)]
+            rows = (_changed(middle, x, names.split()) for x in _ends())
+            ends = (self.call.thing(*self.call.knowns, x, **self.call.letters).get(letter) for x in rows)
             found.append((names.split()[0], meaning, *ends))
         return found
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from sympy import Add, Expr, Le, Max, Min, Piecewise, S
 
-from scalebook.block import Block
+from scalebook.block import Block, Hybrid, Kind, kinds_of
 from scalebook.block.operations import Product, base, size, ways
 from scalebook.block.work import Work, product_time, stream, trained
 from scalebook.language import Formula, formula, symbol
@@ -80,6 +80,11 @@ def matrices(block: Block, strategy: Strategy) -> tuple[Matrix, ...]:
             params = trained(held[weight.name].elements, [held[weight.name]])
             found[weight.name] = Matrix(weight.name, kept, sides[side], copies, way, weight.is_routed, params)
     return tuple(found.values())
+
+
+def _matrices_of(kind: Kind, strategy: Strategy) -> list[Matrix]:
+    """Return the matrices of a kind of block, with its own numbers."""
+    return [Matrix(*(kind.of(x) if isinstance(x, Expr) else x for x in m)) for m in matrices(kind.block, strategy)]
 
 
 def _iteration(short: Expr, long: Expr, copies: Expr) -> list[Work]:
@@ -157,15 +162,16 @@ def _exchange(matrix: Matrix, strategy: Strategy) -> Expr:
 class _Stage:
     """The matrices of a pipeline stage: of its dense blocks and of its blocks with experts."""
 
-    dense: Block | None
-    moe: Block | None
+    dense: Block | Hybrid | None
+    moe: Block | Hybrid | None
     strategy: Strategy
 
     def of_block(self, cost: Callable[[Matrix], Expr]) -> Expr:
         """Return the sum of a cost over the matrices of one block, on average over the stage."""
         total, held = S.Zero, symbol("stage_moe_blocks") / symbol("stage_blocks") if self.dense else S.One
         for block, share in ((self.dense, 1 - held if self.moe else S.One), (self.moe, held)):
-            total += share * Add(*map(cost, matrices(block, self.strategy))) if block else S.Zero
+            for kind in kinds_of(block):
+                total += share * kind.share * Add(*map(cost, _matrices_of(kind, self.strategy)))
         return total
 
     def all(self, cost: Callable[[Matrix], Expr]) -> Expr:
@@ -175,8 +181,8 @@ class _Stage:
     @property
     def kinds(self) -> dict[Matrix, _Shared]:
         """The different matrices, and how devices share each of them."""
-        blocks = [x for x in (self.dense, self.moe) if x]
-        return {m: _shared(m, self.strategy) for block in blocks for m in matrices(block, self.strategy)}
+        kinds = (*kinds_of(self.dense), *kinds_of(self.moe))
+        return {m: _shared(m, self.strategy) for kind in kinds for m in _matrices_of(kind, self.strategy)}
 
     def busiest(self, which: str) -> Expr:
         """Return the work of the device that has most of it: its part of all matrices, or the largest matrix."""

@@ -7,13 +7,16 @@
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
-from scalebook.block import Block, backward, read_and_unread
+from sympy import S
+
+from scalebook.block import Block, backward, kinds_of, read_and_unread
 from scalebook.block.work import Work, both_passes, work
-from scalebook.language import Formula, Row, show
+from scalebook.language import Formula, Row, show, symbol
 from scalebook.language.tabular import aligned, page_table, styled
-from scalebook.training.block_costs import head
+from scalebook.training.block_costs import head, of_kind
 from scalebook.training.host import REACHED
 from scalebook.training.step import training_step
 
@@ -70,9 +73,11 @@ def profile(*knowns, **letters) -> Profile:
         share = run["stage_moe_blocks"] / run["stage_blocks"]
         parts = [(dense, parts[0][1] * (1 - share)), (moe, parts[1][1] * share)]
     lines = []
-    for block, calls in parts:
-        for w, is_read in _kernels(strategy.transformed(block), strategy.quantized):
-            lines.append(_line(w, calls * (1 if is_read else values["unread_rerun"]), values, strategy))
+    for kind, calls in ((kind, calls) for block, calls in parts for kind in kinds_of(block)):
+        calls *= float(S(kind.share).xreplace({symbol(x): values.get(x, 0) for x in ("linear_layers", "layers")}))
+        for w, is_read in _kernels(strategy.transformed(kind.block), strategy.quantized):
+            own = replace(w, **{x: of_kind(kind, getattr(w, x)) for x in ("flops", "traffic", "time", "rate")})
+            lines.append(_line(own, calls * (1 if is_read else values["unread_rerun"]), values, strategy))
     lines += [_line(w, run["microbatches"], values, strategy) for w in both_passes(head(), strategy.quantized)]
     return Profile(run, lines)
 

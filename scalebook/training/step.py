@@ -21,18 +21,17 @@ from scalebook.language.building import uncollected
 from scalebook.language.guide import Guided
 from scalebook.language.notation import nearest, quoted
 from scalebook.language.renamed import renamed
-from scalebook.language.row import Call, Cell, gather, quantity
+from scalebook.language.row import Call, Cell, gather, one_number, quantity
 from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels, systolic
 from scalebook.machine.collectives import collective
 from scalebook.pipeline.schedules import SCHEDULES
-from scalebook.search.arguments import one_number
 from scalebook.tables import accelerators, models, precisions
 from scalebook.training import assumptions, host, parts, totals
 from scalebook.training.block_costs import block_formulas
 from scalebook.training.contention import bandwidth_formulas
 from scalebook.training.data_parallel import data_parallel_formulas
-from scalebook.training.frameworks import Between, framework_of, settled
+from scalebook.training.frameworks import AnyFramework, framework_of, settled
 from scalebook.training.memory import filled, memory_formulas
 from scalebook.training.newton_schulz import muon_formulas, updated
 from scalebook.training.offloaded import offload_formulas
@@ -80,13 +79,13 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
         used |= {i for f in (*own, *more) if f.letter in used for i in f.inputs}
     formulas += [f for f in own if f.letter in used]
     formulas += [f for f in more if f.letter in used]
-    return Sheet("training step", *formulas, doc="A training step, its time and memory.")
+    return Sheet("training step", *formulas, doc="A training step: its time and memory.")
 
 
 @cache
 @uncollected()
 def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_tiled: bool) -> list[Formula]:
-    """Return a step's formulas except those that depend on the device or on the framework."""
+    """Return a step's formulas except those of the device and of the framework."""
     schedule, sharding = strategy.schedule, strategy.sharding
     x = symbol
     sent = x("batch") * x("seq") * x("hidden") / (x("tp") * x("cp")) * x("activation_bits") / 8
@@ -155,13 +154,12 @@ def _offloads(letters: Mapping) -> list[str]:
 
 
 def _attended(model: Mapping, letters: Mapping, is_tiled: bool) -> Formula:
-    """Return the formula for the computed share of query-key pairs, by windows of the model and tiles of the device."""
-    if "window" not in {*model, *letters} or not np.any(
-        np.asarray(letters.get("window_layers", model.get("window_layers", 0)))
-    ):
+    """Return the formula for the computed share of query-key pairs, by the model's windows and device's tiles."""
+    sliding = "window" in {*model, *letters} and letters.get("window_layers", model.get("window_layers", 0))
+    words = getattr(model, "words", model)
+    if "blocks" in words or not np.any(np.asarray(sliding)):  # kinds say their windows
         return assumptions.attended_tiles if is_tiled else assumptions.attended_half
-    is_chunked = getattr(model, "words", model).get("windows") == "chunked"
-    if is_chunked:
+    if words.get("windows") == "chunked":
         return assumptions.attended_tiles_chunks if is_tiled else assumptions.attended_chunks
     return assumptions.attended_tiles_windows if is_tiled else assumptions.attended_windows
 
@@ -204,7 +202,7 @@ def _format_bits(peak: str) -> float:
 @checked
 @cache
 def default_letters_at(bits: float) -> dict[str, Cell]:
-    """Return the default values that depend on the precision of products, for inputs of this many bits.
+    """Return the default values that depend on the precision of products, for inputs of so many bits.
 
     Above 16 bits all tensors are as wide as the products' inputs, and the weights are their own master copy.
 
@@ -381,7 +379,7 @@ class Training(Guided):
         run = sheet(*rows, **asked)
         run.call = Call(self, knowns, letters)
         if framework_of(knowns, letters) is None:
-            run.between = Between(lambda end: self(*knowns, end, **letters))
+            run.between = AnyFramework(run.call)
         return run
 
 

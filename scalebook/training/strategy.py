@@ -120,13 +120,17 @@ class Strategy:
 
     def transformed(self, block: Block) -> Block:
         """Return the operations of a block on one device, as this strategy trains it."""
-        split = sharding.context_exchanged if self.context_exchange == "all_to_all" else sharding.context_parallel
+        attends = any(op.function == "softmax" for op in block.ops)
+        exchanges = self.context_exchange == "all_to_all" and attends
+        split = sharding.context_exchanged if exchanges else sharding.context_parallel
         if not self.dropout:
             block = undropped(block)
         if self.blocks != "fused":
             kinds = dict(unfused=self.attention == "unfused", autocast=self.blocks == "autocast")
             block = eager(block, self.family, **kinds)
-        steps = [sharding.tensor_parallel, *([sharding.sequence_parallel] if self.sequence_parallel else []), split]
+        steps = [sharding.tensor_parallel, split]
+        if self.sequence_parallel and sharding.tensor_parallel(block) != block:
+            steps.insert(1, sharding.sequence_parallel)
         if any(op.function == "dispatch" for op in block.ops):
             steps.append(sharding.expert_parallel)
             if self.sequence_parallel:  # otherwise all tp devices have the same tokens and share the experts' widths
