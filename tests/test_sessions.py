@@ -1,9 +1,11 @@
 """Sessions of agents: the closed forms against an engine that is simulated step by step, and against plain LRU."""
 
+import json
+
 import numpy as np
 import pytest
 
-from scalebook.inference import Loop, serve, session_sheet, sessions_on, simulate_sessions
+from scalebook.inference import Loop, Trace, read_trace, serve, session_sheet, sessions_on, simulate_sessions
 from scalebook.inference.sessions import normal_share
 from scalebook.inference.tiers import keep_pause_memory
 from scalebook.tables import accelerators, models, tiers
@@ -145,3 +147,37 @@ def test_a_loop_is_of_public_numbers():
     rows, letters = called("Llama 70B", "lognormal")
     loop = sessions_on(serve, *rows, **letters)
     assert isinstance(loop, Loop) and loop.curve["found_turns"][0] > 0.999 and loop.curve["found_turns"][-1] < 0.001
+
+
+@pytest.fixture(scope="module")
+def trace():
+    """Sessions that begin at random, with lognormal pauses, each turn of which asks for all blocks of its context."""
+    rng, asked = np.random.default_rng(0), []
+    for session, start in enumerate(np.cumsum(rng.exponential(2.0, 600))):
+        times = start + np.cumsum(20 * rng.lognormal(sigma=1.0, size=12))
+        asked += [(t, [0, 1, 2, *((session, i) for i in range(3 * turn))]) for turn, t in enumerate(times, 1)]
+    times, blocks = zip(*sorted(asked), strict=True)
+    return Trace(np.array(times), list(blocks))
+
+
+@pytest.mark.parametrize("share", [0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.9])
+def test_the_gaps_of_a_trace_say_what_a_cache_finds(trace, share):
+    room = share * 600 * 36 * trace.block
+    assert trace.found_in_closed_form(room) == pytest.approx(trace.found(room), abs=0.01)
+
+
+def test_a_trace_is_read_from_json_lines_and_from_a_table(trace, tmp_path):
+    lines = [
+        dict(timestamp=1e3 * t, hash_ids=[str(x) for x in b]) for t, b in zip(trace.times, trace.blocks, strict=True)
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    table = [
+        "timestamp,hash_ids",
+        *(f"{x['timestamp']},{' '.join(y.replace(' ', '') for y in x['hash_ids'])}" for x in lines),
+    ]
+    (tmp_path / "a.csv").write_text("\n".join(table))
+    for name in ("a.jsonl", "a.csv"):
+        assert read_trace(str(tmp_path / name)).found(10**6) == trace.found(10**6)
+    (tmp_path / "b.jsonl").write_text('{"timestamp": 0}')
+    with pytest.raises(ValueError, match="request 1 needs a timestamp in ms and a list of hash_ids"):
+        read_trace(str(tmp_path / "b.jsonl"))
