@@ -175,6 +175,13 @@ fullest_as_said = same(
 )  # fmt: skip
 
 
+# Letters of which a service computes everything else anew, and what they follow from
+_FOLLOWS = {
+    "cached_tokens": "prompt and output", "context": "prompt and output",
+    "prompt_time": "prompt and the device's kernels", "mixed_time": "prompt and the device's kernels",
+}  # fmt: skip
+
+
 class ServeSheet(Sheet):
     """A sheet in which formulas for the fullest device's load also have a version for mixed steps."""
 
@@ -235,8 +242,9 @@ class Serve(Step):
         return tuple(x for x in super().gives if x != "cached_tokens")
 
     def plan(self, knowns: tuple, letters: Mapping, may_be_one: bool = False) -> tuple[Sheet, tuple, dict]:
-        if "cached_tokens" in letters:  # attention reads the same tokens, which it would not follow
-            raise TypeError("serve does not use cached_tokens, which follows from prompt and output: give these")
+        for name, others in _FOLLOWS.items():  # half of the sheet would not follow them
+            if name in letters:
+                raise TypeError(f"serve does not use {name}, which follows from {others}: give these")
         sheet, rows, left = super().plan(knowns, letters, may_be_one)
         return (_at_rate(sheet) if "rate" in left else sheet), rows, left
 
