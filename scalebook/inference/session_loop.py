@@ -54,14 +54,14 @@ class Loop:
         each = x["appended"] + x["output"]
         return each * x["turns"] * (x["turns"] - 1) / 2, each * x["turns"]
 
-    def pauses_kept(self, kept_pause: np.ndarray) -> tuple:
+    def _pauses_kept(self, kept_pause: np.ndarray) -> tuple:
         """Return, for longest pauses that a cache outlives, the share of turns found and the mean pause kept."""
         part = laws.session_sheet(self.pauses).only("found_turns", "pause_kept")
         values = {n: kept_pause if n == "kept_pause" else self.known[n] for n in part.inputs}
         row = part(**values)
         return row.found_turns, row.pause_kept
 
-    def usual_pauses(self) -> np.ndarray:
+    def _usual_pauses(self) -> np.ndarray:
         """Return a grid of pauses from one that nearly none outlives to one longer than all."""
         pause, spread = self.known["pause"], self.known.get("pause_spread", 1.0)
         near = pause * np.exp(np.linspace(5, -5, 161) * spread)
@@ -72,11 +72,11 @@ class Loop:
     @cached_property
     def _idle(self) -> tuple[np.ndarray, np.ndarray]:
         """Tokens of pausing sessions, per session that ends in a second, and the share of turns found: both rise."""
-        pauses = self.usual_pauses()
-        found, kept = self.pauses_kept(pauses)
+        pauses = self._usual_pauses()
+        found, kept = self._pauses_kept(pauses)
         return (self._kept[0] * kept + self._kept[1] * pauses)[::-1], found[::-1]
 
-    def at(self, rate, found, kept, kept_pause, fetch=0.0) -> dict:
+    def _at(self, rate, found, kept, kept_pause, fetch=0.0) -> dict:
         """Return the sheet's values at turn rates."""
         function, names = _compiled(self.pauses)
         values = self.known | {"turn_rate": rate, "found_turns": found, "pause_kept": kept, "kept_pause": kept_pause}
@@ -84,7 +84,7 @@ class Loop:
         with np.errstate(all="ignore"):
             return dict(zip(_FOUND, function(*(values[n] for n in names)), strict=True))
 
-    def fetch(self, rate, found, row) -> tuple:
+    def _fetch(self, rate, found, row) -> tuple:
         """Return the mean time to fetch a turn's cache and the load of the busiest link."""
         if len(self.rooms) == 1:
             return np.zeros_like(rate), np.zeros_like(rate)
@@ -101,19 +101,19 @@ class Loop:
             time, load, above = time + share * (each + wait), np.maximum(load, busy), np.maximum(up_to, above)
         return time, load
 
-    def branch(self, kept_pause: np.ndarray) -> dict:
+    def _branch(self, kept_pause: np.ndarray) -> dict:
         """Return the working points of the loop for longest pauses that a cache outlives, as arrays by letter."""
         x, total = self.known, sum(self.rooms)
-        found, kept = self.pauses_kept(kept_pause)
+        found, kept = self._pauses_kept(kept_pause)
         low, high = (
             np.zeros_like(found),
             np.full_like(found, 1 / (x["found_time"] + (x["output"] - 1) * x["added_time"])),
         )
 
         def point(rate):
-            row = self.at(rate, found, kept, kept_pause)
-            fetch, load = self.fetch(rate, found, row)
-            row = self.at(rate, found, kept, kept_pause, fetch) if len(self.rooms) > 1 else row
+            row = self._at(rate, found, kept, kept_pause)
+            fetch, load = self._fetch(rate, found, row)
+            row = self._at(rate, found, kept, kept_pause, fetch) if len(self.rooms) > 1 else row
             held = x["prefix"] + row["reserved_sessions"] * x["own_tokens"]
             runs = (row["tpot"] > 0) & (rate * row["read_tokens"] * row["tpot"] <= x["chunk_tokens"])
             runs &= (held <= self.rooms[0]) & (load < 0.98)
@@ -137,7 +137,7 @@ class Loop:
     @cached_property
     def curve(self) -> dict:
         """The working points from the longest pauses that caches outlive to none, as arrays by letter."""
-        return self.branch(self.usual_pauses())
+        return self._branch(self._usual_pauses())
 
     @cached_property
     def lost_from(self) -> float | None:
@@ -160,7 +160,7 @@ class Loop:
                 return self._overfull(number)
             ends = curve["kept_pause"][[max(place - 1, 0), place]]
             if again:
-                curve = self.branch(np.geomspace(*ends, 25))
+                curve = self._branch(np.geomspace(*ends, 25))
         near, far = curve["sessions"][[max(place - 1, 0), place]]
         share = 0.0 if near == far else float(np.clip((number - near) / (far - near), 0, 1))
         return {n: float(y[max(place - 1, 0)] * (1 - share) + y[place] * share) for n, y in curve.items()}
@@ -172,7 +172,7 @@ class Loop:
         last["queue_time"] += (number - last["sessions"]) / (groups * last["turn_rate"])
         return last | {"sessions": number}
 
-    def quantile(self, row: Row, share: float) -> float:
+    def _quantile(self, row: Row, share: float) -> float:
         """Return the time to first token that a share of the turns keeps to, for the working point of a row.
 
         The wait for other turns has the distribution of a queue with one server, whose service times are the turns'
@@ -291,7 +291,7 @@ def sessions(
     found = {n: point[n] for n in ("kept_pause", "turn_rate", "fetch_time", "queue_time")}
     row = sheet(**{n: x for n, x in {**loop.known, **found, **edge}.items() if n in sheet.letters})
     kept = "kept" if sessions <= most else "lost" if row.found_turns < 0.5 else "kept now and then"
-    late = Cell(loop.quantile(row, 0.95), "waits by the Pollaczek-Khinchine transform", "kleinrock1975")
+    late = Cell(loop._quantile(row, 0.95), "waits by the Pollaczek-Khinchine transform", "kleinrock1975")
     row = Row("sessions", row.cells | {"ttft_p95": late}, missing=row.missing)
     row.words = {"pauses": pauses, "caches": kept}
     row.name = f"sessions on {row.words['caches']} caches"

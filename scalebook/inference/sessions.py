@@ -14,7 +14,7 @@ from scalebook.language.notation import expression
 
 __all__ = [
     "cached_room_turns", "edge_of_cliff", "found_cost_rented", "found_turns_exponential", "found_turns_lognormal",
-    "half_deviation", "hit_share_session", "kept_time_of_pause", "met_time", "normal_share", "own_tokens",
+    "half_deviation", "hit_share_session", "kept_time_of_pause", "met_time", "own_tokens",
     "pause_kept_exponential", "pause_kept_lognormal", "pause_mean_exponential", "pause_mean_lognormal",
     "prompt_load_turns", "queue_time_turns", "read_cost", "read_tokens_turn", "reading_time_turn",
     "request_rate_turns", "reserved_sessions", "room_for_share", "session_cost", "session_inputs", "session_sheet",
