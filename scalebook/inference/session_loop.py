@@ -15,6 +15,7 @@ from scalebook.inference import sessions as laws
 from scalebook.inference.tiers import tier_rows
 from scalebook.language import Row, Sheet, code, show
 from scalebook.language.arguments import checked
+from scalebook.language.notation import quoted
 from scalebook.language.row import Cell, quantity
 from scalebook.search.arguments import one_number
 
@@ -149,7 +150,7 @@ class Loop:
 
     def point(self, number: float, is_lost: bool) -> dict:
         """Return the working point of a number of sessions; of several, that of found caches or of lost ones."""
-        curve = self.curve
+        curve, number = self.curve, one_number("sessions", number)
         for again in (True, False):
             here = curve["sessions"] >= number
             if is_lost:
@@ -319,6 +320,14 @@ def sessions_on(
     """
     given = dict(turns=turns, prefix=prefix, appended=appended, output=output, pause=pause, pause_spread=pause_spread)
     given = {n: one_number(n, x) for n, x in given.items()}
+    if given["turns"] % 1 or not 1 <= given["turns"] <= 10_000:
+        raise ValueError(f"turns must be a whole number from 1 to 10,000, not {quoted(turns)}")
+    if not 1e-3 <= given["pause"] <= 1e7:
+        raise ValueError(f"pause={quoted(pause)} is no pause of a session: from a millisecond to 100 days would do")
+    if given["pause_spread"] > 5:
+        raise ValueError(
+            f"pause_spread={quoted(pause_spread)} is no spread of pauses: less than 5 would do, such as 1.2"
+        )
     sheet, rows = laws.session_sheet(pauses), tier_rows(tiers)
     engine = _engine(serve, knowns, letters, given)
     known = {n: x for n, x in {**engine, **given}.items() if n in sheet.letters}

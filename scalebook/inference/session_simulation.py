@@ -8,11 +8,13 @@ form one stack over the tiers, evicted token by token, the least recently used f
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from numbers import Real
 
 import numpy as np
 
 from scalebook.inference.session_loop import Loop
 from scalebook.language.arguments import checked
+from scalebook.language.notation import quoted
 
 __all__ = ["Simulated", "simulate_sessions"]
 
@@ -185,7 +187,13 @@ def simulate_sessions(loop: Loop, sessions: int, seconds: float = 1800.0, seed: 
     >>> [round(simulate_sessions(loop, sessions=x).turn_rate, 1) for x in (100, 180)]
     [3.8, 0.5]
     """
-    run = _Run(loop, sessions, seed)
+    if not isinstance(loop, Loop):
+        raise TypeError(f"loop is what sessions_on returns, not {quoted(loop)}")
+    for name, value, most in (("sessions", sessions, 10_000), ("seconds", seconds, 100_000), ("seed", seed, 2**32)):
+        is_number = isinstance(value, Real) and not isinstance(value, bool | np.timedelta64)
+        if not is_number or not int(name != "seed") <= value <= most or (name != "seconds" and value % 1):
+            raise ValueError(f"{name} is a number from {int(name != 'seed')} to {most:,}, not {quoted(value)}")
+    run = _Run(loop, int(sessions), int(seed))
     while run.now < seconds / 3:
         run.step()
     run.counted[:], run.ttft, run.tpot, start = 0, [], [], run.now

@@ -107,6 +107,8 @@ def read_trace(path: str, block: int = 512) -> Trace:
     ...     read_trace(str(path)).found(room=512)
     0.5
     """
+    if not isinstance(block, int) or block < 1:
+        raise ValueError(f"block must be a whole number of tokens from 1 up, not {quoted(block)}")
     where = Path(path)
     opened = gzip.open if where.suffix == ".gz" else open
     try:
