@@ -1,7 +1,7 @@
 """The working point of agents' sessions on a service: `serve.sessions`, and the edge of the cliff.
 
-A point of the loop is found from the share of turns that find their cache. With that share fixed, every time and room
-rises with the turn rate, so bisection finds the rate at which the caches just fit. All shares from 1 to 0 give a curve
+A point of the loop is found from the share of turns that find their cache. If that share is fixed,
+higher turn rates take more time and more room, so bisection finds the rate at which the caches just fit. All shares from 1 to 0 give a curve
 of sessions against turn rate. If it folds back, one number of sessions has several working points: caches are kept,
 or all are lost.
 """
@@ -149,7 +149,7 @@ class Loop:
         return float(number[top:][is_low].min()) if is_low.any() else None
 
     def point(self, number: float, is_lost: bool) -> dict:
-        """Return the working point of a number of sessions; of several, that of found caches or of lost ones."""
+        """Return the working point of a number of sessions. If there are several, `is_lost` selects the last."""
         curve, number = self.curve, one_number("sessions", number)
         for again in (True, False):
             here = curve["sessions"] >= number
@@ -272,9 +272,9 @@ def sessions(
     cache that is evicted from one tier moves to the next.
 
     Returns a row with `found_turns`, `hit_share`, `kept_time`, `turn_rate`, `tpot`, `ttft`, `session_cost` and, if
-    there is a cliff, its edge `sessions_most`. Beyond the edge the row is that of lost caches. Raises ValueError if
-    weights or one session do not fit, and whatever `serve` raises. The bunching of sessions is left out: with constant
-    pauses, or with few sessions in long pauses, the simulated `tpot` is up to a third longer, far below the edge.
+    there is a cliff, its edge `sessions_most`. Beyond the edge the row describes the service after it has lost its
+    caches. Raises ValueError if weights or one session do not fit, and whatever `serve` raises. The formulas leave out
+    that sessions bunch together: with constant or very long pauses the simulated `tpot` is up to a third longer.
 
     >>> from scalebook.inference import serve
     >>> from scalebook.tables import accelerators, models
@@ -309,7 +309,7 @@ def sessions_on(
 ) -> Loop:
     """Return the loop of sessions on a service, whose `curve` holds the working points of all numbers of sessions.
 
-    The arguments are those of `serve.sessions`, which says what they mean and what is refused.
+    It takes the arguments of `serve.sessions` and refuses the same ones.
 
     >>> from scalebook.inference import serve
     >>> from scalebook.tables import accelerators, models

@@ -8,17 +8,18 @@ caches are lost, the longer all turns wait, and the more caches are lost.
 
 from sympy import Max, Rational, exp, log, sqrt, tanh
 
+from scalebook.inference.session_bill import found_cost_rented, read_cost, session_cost, written_cost
 from scalebook.inference.tiers import break_even_of_lost, keep_pause_memory
 from scalebook.language import Sheet, constant, formula
 from scalebook.language.notation import expression
 
 __all__ = [
-    "cached_room_turns", "edge_of_cliff", "found_cost_rented", "found_turns_exponential", "found_turns_lognormal",
+    "cached_room_turns", "edge_of_cliff", "found_turns_exponential", "found_turns_lognormal",
     "half_deviation", "hit_share_session", "kept_time_of_pause", "met_time", "own_tokens",
     "pause_kept_exponential", "pause_kept_lognormal", "pause_mean_exponential", "pause_mean_lognormal",
-    "prompt_load_turns", "queue_time_turns", "read_cost", "read_tokens_turn", "reading_time_turn",
-    "request_rate_turns", "reserved_sessions", "room_for_share", "session_cost", "session_inputs", "session_sheet",
-    "sessions_in_loop", "tpot_turns", "ttft_turns", "written_cost",
+    "prompt_load_turns", "queue_time_turns", "read_tokens_turn", "reading_time_turn",
+    "request_rate_turns", "reserved_sessions", "room_for_share", "session_inputs", "session_sheet",
+    "sessions_in_loop", "tpot_turns", "ttft_turns",
 ]  # fmt: skip
 
 _READS = {"turns that are read in less than all of the time": lambda prompt_load: prompt_load < 1}
@@ -325,51 +326,6 @@ def edge_of_cliff(sessions_lost, session_spread, replicas, attention_dp):
     """
     half = session_spread * sqrt(replicas * attention_dp / 12)
     return (sqrt(sessions_lost + half**2) - half) ** 2
-
-
-# The bill
-
-
-@formula("session_cost", "erdil2025")
-def session_cost(devices, price_hour, turns, request_rate):
-    """Cost of a session: the price of the devices over the sessions that they finish.
-
-    >>> round(session_cost(devices=8, price_hour="8 $/h", turns=33, request_rate=3.7), 3)
-    0.159
-    """
-    return devices * price_hour / 3600 * turns / request_rate
-
-
-@formula("read_cost", "erdil2025")
-def read_cost(session_cost, prompt_load, turns, read_tokens):
-    """Cost of a million input tokens that are read: the share of time spent on them, over their number.
-
-    >>> round(read_cost(session_cost="0.16 $", prompt_load=0.4, turns=33, read_tokens=2000), 2)
-    0.97
-    """
-    return session_cost * prompt_load / (turns * read_tokens) * 1_000_000
-
-
-@formula("written_cost", "erdil2025")
-def written_cost(session_cost, prompt_load, turns, output):
-    """Cost of a million written tokens: the share of time in which nothing is read, over their number.
-
-    >>> round(written_cost(session_cost="0.16 $", prompt_load=0.4, turns=33, output=351), 2)
-    8.29
-    """
-    return session_cost * (1 - prompt_load) / (turns * output) * 1_000_000
-
-
-@formula("found_cost", "erdil2025")
-def found_cost_rented(devices, tier_cost, tier_life, turns, request_rate, hit_share, session_inputs):
-    """Cost of a million input tokens that are found: the price of the tiers bought for them; device memory is paid for.
-
-    >>> known = dict(devices=8, tier_cost="1280 $", tier_life=5 * 365 * 86400, turns=33, request_rate=4)
-    >>> round(found_cost_rented(known, hit_share=0.96, session_inputs=1_642_179), 5)
-    0.00034
-    """
-    found = request_rate / turns * hit_share * session_inputs
-    return devices * tier_cost / tier_life / found * 1_000_000
 
 
 _COMMON = (
