@@ -31,6 +31,7 @@ __all__ = [
     "FOLLOWS", "SOURCES", "Device", "Engine", "Framework", "KeysWith", "Models", "Table", "accelerators",
     "cells_of_libraries", "cite", "clusters", "efficiencies", "efficiencies_of", "engines", "frameworks",
     "letter_of_kind", "libraries", "libraries_on", "links", "models", "precisions", "ranges", "runs",
+    "tiers",
 ]  # fmt: skip
 
 SOURCES.add(files(__name__))
@@ -314,6 +315,7 @@ _TABLES = {
     "clusters": dict(),
     "runs": dict(words=["model", "device"]),
     "ranges": dict(),
+    "tiers": dict(),
 }
 
 
