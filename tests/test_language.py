@@ -16,7 +16,7 @@ from scalebook import language
 from scalebook.inference.tokens import decode_rate, latency_floor, token_time, token_time_overhead
 from scalebook.language import FORMULAS, NOTATION, Formula, OutsideDomain, code, formula, letter, parse, show, symbol
 from scalebook.language.notation import OTHERS, nearest
-from scalebook.language.units import dimension, show_tex
+from scalebook.language.units import Quantity, dimension, show_tex
 from scalebook.machine.roofline import compute_time, memory_time, ridge_intensity, roofline, roofline_time
 from scalebook.memory import serving
 from scalebook.memory.serving import full_attention, kv_cache, kv_cache_per_token, max_batch, weight_memory
@@ -172,7 +172,7 @@ def test_numbers_rows_keywords_strings_and_results():
     assert ridge_intensity(H100, peak_flops=1e15) == 1e15 / 3.35e12
     assert ridge_intensity({"peak_flops": "1 PFLOP/s"}, hbm_bandwidth=np.int64(10**12)) == 1000
     assert memory_time(roofline(**KERNEL)) == 0.002
-    assert type(ridge_intensity(H100)) is float
+    assert type(ridge_intensity(H100)) is Quantity and type(1 * ridge_intensity(H100)) is float
     assert ridge_intensity(peak_flops=sympy.Integer(10) ** 15, hbm_bandwidth=sympy.Rational(10**12)) == 1000
 
 
