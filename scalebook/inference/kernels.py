@@ -279,7 +279,7 @@ def _add_cores(total, block: Block, work: Work) -> None:
 
 
 def _most_keys(kernel: str, cores: Mapping) -> Callable[[Expr], Expr]:
-    """Return the limit on the keys of a query: a window beside a compressed cache, or what an indexer picks."""
+    """Return the limit on the keys of a query: the window beside a compressed cache, or the keys that are picked."""
     limit = None
     if kernel == "flash" and {"entries", "index"} & cores.keys():
         limit = x("window") if "entries" in cores else x("index_tokens")
