@@ -20,6 +20,7 @@ display_module = importlib.import_module("scalebook.display.calculator")
 # Calls of what has no example of its own.
 MORE = """
 >>> import json
+>>> import numpy as np
 >>> from importlib.resources import files
 >>> from scalebook import accelerators, calculator, confront, flags, models, search, training_step
 >>> from scalebook.answers import *
@@ -50,6 +51,13 @@ MORE = """
 >>> known = dict(prompt=1000, output=200)
 >>> serve.capacity(llama, h100, tpot=0.1, **known), serve.offline(llama, h100, tpot=0.1, requests=100, **known)
 >>> serve.priced(llama, h100, tp=1, **served)
+>>> agents = dict(turns=8, prefix=500, appended=200, output=50, pause=2.0)
+>>> serve.sessions(llama, h100, sessions=8, **agents)
+>>> loop = sessions_on(serve, llama, h100, **agents)
+>>> loop.point(8.0, False), simulate_sessions(loop, 8, 60.0)
+>>> trace = Trace(np.array([0.0, 1.0, 2.0]), [[1, 2], [1], [1, 2]])
+>>> trace.found(1024), trace.kept_time(1024), trace.found_in_closed_form(1024)
+>>> read_trace("trace.jsonl")
 >>> serve.static(llama, h100, batch=4, **known)
 >>> accelerators.having("hbm_bandwidth")
 >>> shown = confront("batch1_floor")

@@ -9,13 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalebook.block import counts
+from scalebook.block import counts, reaching
 from scalebook.inference import decoding, serve
 from scalebook.language import NOTATION
-from scalebook.memory import kv_cache
+from scalebook.memory import context_costs, kv_cache
 from scalebook.tables import accelerators, models
 from scalebook.tables.huggingface import NOT_DECODERS, TYPES, read_config
 from scalebook.training import training_step
+
+from .support import cases
 
 FOLDER = Path(__file__).parent
 with gzip.open(FOLDER / "configurations.jsonl.gz", "rt", encoding="utf-8") as lines:  # made by tools/configurations.py
@@ -81,6 +83,45 @@ def test_what_is_no_decoder_is_refused_in_a_sentence(name):
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 200
 
 
+# A row of the table by what it was read from: the name of a configuration, and fields that its publisher changed.
+STATED = {
+    "deepseek_v4_pro": ("deepseek-ai/DeepSeek-V4-Pro", {}),
+    "deepseek_v4_flash": ("deepseek_v4", {"layer_types": None, "compress_ratios": [0, 0] + [4, 128] * 20 + [4, 0]}),
+    "kimi_k2_5": ("moonshotai/Kimi-K2.5", {}),
+    "kimi_k3": ("moonshotai/Kimi-K3", {}),
+    "nemotron3_nano_30b": ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", {}),
+    "nemotron3_super_120b": ("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8", {}),
+    "glm_5_1": ("zai-org/GLM-5.1", {}),
+    "glm_5_2": ("zai-org/GLM-5.2", {}),
+    "minimax_m3": ("MiniMaxAI/MiniMax-M3", {}),
+    "gemma4_26b_a4b": ("nvidia/Gemma-4-26B-A4B-NVFP4", {}),
+    "gemma4_31b": ("nvidia/Gemma-4-31B-IT-NVFP4", {}),
+    "qwen3_5_27b": ("Qwen/Qwen3.5-27B", {}),
+    "qwen3_5_35b_a3b": ("Qwen/Qwen3.5-35B-A3B", {}),
+    "qwen3_5_122b_a10b": ("Qwen/Qwen3.5-122B-A10B", {}),
+}
+
+
+@pytest.mark.parametrize("key", STATED)
+def test_a_row_of_the_table_is_what_its_configuration_says(key):
+    """The configuration states neither published parameters nor the precision of a state."""
+    name, changed = STATED[key]
+    config = {x: y for x, y in (ROWS[name]["config"] | changed).items() if y is not None}
+    row, read = models[key], models.read(config)
+    assert row.words == read.words
+    apart = ("params", "active_params", "linear_bits")
+    assert {x: read[x] for x in read if x not in apart} == {x: row[x] for x in row if x not in apart}
+
+
+@pytest.mark.parametrize(("key", "total", "active"), cases("parameters that publishers print", globals()).values())
+def test_parameters_are_those_that_the_publisher_prints(key, total, active):
+    """Publishers round, and leave one embedding or both out of the active parameters, or none."""
+    row = models[key]
+    counted, ends = counts(row), row.vocab * row.hidden
+    assert counted["params"] == pytest.approx(total, rel=0.02)
+    assert any(counted["active_params"] - n * ends == pytest.approx(active, rel=0.05) for n in (0, 1, 2))
+
+
 def test_a_compressed_cache_grows_with_the_context():
     """DeepSeek-V4 Pro: each layer keeps 128 tokens; an entry of 128 or of 4 tokens has 512 values, an indexer's 128."""
     row, context = models.read(ROWS["deepseek-ai/DeepSeek-V4-Pro"]["config"]), 2**20
@@ -129,3 +170,26 @@ def test_a_stanza_has_letters_conditions_and_words_alone():
     keys = {"norm", "family", "windows", "slides", "linear", "attends", "feeds", "routes", "attention", "state", "feed"}
     keys |= {"routed", "also", "once", "without", "same"}
     assert {x for kind in TYPES.values() for x in kind} - set(NOTATION) <= keys
+
+
+@pytest.mark.parametrize("key", [*STATED, "llama3_8b", "deepseek_v3_2", "gpt_oss_120b", "qwen3_5_397b"])
+def test_what_a_token_costs_at_a_context(key):
+    """Its FLOPs are those of a pass over one token, its memory the cache and the states; it reads no more than that."""
+    row, million = models[key], dict(context=2**20, kv_bits=16)
+    costs = context_costs(reaching(row), million)
+    first = context_costs(reaching(row), context=1, kv_bits=16).token_flops
+    assert first == pytest.approx(counts(row)["flops"], rel=0.015)  # used parameters are rounded
+    state = 4 * row.get("linear_state", 0)
+    kept = kv_cache(row, batch=1, **million)  # with the states
+    assert costs.context_memory == pytest.approx(kept) and costs.context_reads <= kept + state + 1
+
+
+def test_a_million_tokens_cost_what_their_publishers_say():
+    """DeepSeek-V4 against V3.2: 27 % of the FLOPs of a token and 10 % of the cache; GLM-5.2 against GLM-5: a 2.9th."""
+    pro, old, glm, shared = (
+        context_costs(reaching(models[x]), context=2**20, kv_bits=16)
+        for x in ("deepseek_v4_pro", "deepseek_v3_2", "glm_5", "glm_5_2")
+    )
+    assert pro.token_flops / old.token_flops == pytest.approx(0.27, abs=0.015)
+    assert pro.context_memory / old.context_memory == pytest.approx(0.10, abs=0.015)
+    assert glm.token_flops / shared.token_flops == pytest.approx(2.9, rel=0.06)

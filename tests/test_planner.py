@@ -16,7 +16,7 @@ import pytest
 from py_mini_racer import MiniRacer
 from scalebook.book.planner import planner, planner_script, planner_style
 from scalebook.book.planner import widget as made
-from scalebook.book.planner.sheets import kind_of
+from scalebook.book.planner.sheets import kind_of, listed_models
 
 from scalebook.answers import assumed, bill, nearest_fit
 from scalebook.flags import SERVERS, server_flags, write
@@ -600,7 +600,7 @@ def test_flags_of_servers_are_those_of_python(page, engine):
 def test_kinds_of_blocks_are_told_apart_in_the_page_as_here(planned):
     assert kind_of(models.deepseek_v3) == "latent gate some shared"
     kinds = {x.split("|")[0] for x in json.loads(planned)["serve"]["sheets"]}
-    assert {kind_of(row) for row in models.values()} <= kinds
+    assert {kind_of(row) for row in listed_models().values()} <= kinds
 
 
 def test_what_is_asked_wrongly_is_said():

@@ -4,14 +4,17 @@
 'A systolic array of side 3'
 """
 
+from collections.abc import Mapping
 from math import ceil
 
 import numpy as np
 from scalebook.book.drawings.schematic import Scene
 
 from scalebook.attention.kernels import flash_traffic, query_tile, unfused_traffic
+from scalebook.display import Grid
 from scalebook.language import Row, show
 from scalebook.machine.datasheet import printed_flops, printed_links
+from scalebook.machine.roofline import ridge_intensity
 from scalebook.machine.systolic import execute
 from scalebook.machine.topologies import fat_tree_devices, switch_hops
 from scalebook.memory.state import least_devices
@@ -20,6 +23,32 @@ __all__ = ["fat_tree", "headline_factors", "score_tiles", "state_and_memory", "s
 
 STRONG, FAINT = 0.9, 0.3  # shades
 RADIX, TIERS = 4, 3  # the smallest tree of switches whose way leads through a middle
+
+
+def devices_beside(devices: Mapping[str, Row]) -> Grid:
+    """Return a table of devices in the order of their memory, which marks the figures that are only announced.
+
+    >>> from scalebook.tables import accelerators
+    >>> "22 TB/s, announced" in repr(devices_beside(accelerators[["h100", "rubin"]]))
+    True
+    """
+    rows = sorted(devices.values(), key=lambda row: row.hbm_capacity)
+
+    def said(row, letter, unit):
+        if letter not in row:
+            return "not published"
+        is_announced = row.cells[letter].note.startswith("preliminary")
+        return show(row[letter], unit) + (", announced" if is_announced else "")
+
+    ridges = [show(ridge_intensity(row), "FLOP/B") if "peak_bf16" in row else "not published" for row in rows]
+    columns = {
+        "capacity": ("hbm_capacity", "B"),
+        "bandwidth": ("hbm_bandwidth", "B/s"),
+        "in 16 bits": ("peak_bf16", "FLOP/s"),
+    }
+    columns |= {"in 4 bits": ("peak_fp4", "FLOP/s")}
+    figures = {head: [said(row, *cell) for row in rows] for head, cell in columns.items()}
+    return Grid({"": [row.name.split(" (")[0] for row in rows]} | figures | {"ridge in 16 bits": ridges})
 
 
 def headline_factors(device: Row, printed_devices: int, sparsity_gain: float = 2, directions: float = 2) -> Scene:

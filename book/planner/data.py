@@ -38,7 +38,7 @@ from scalebook.training.strategy import CHOICES
 
 from .flags import flag_texts
 from .rules import configurations, rules
-from .sheets import MODULES, SIGNS, Graph, serving, training
+from .sheets import MODULES, SIGNS, Graph, listed_models, serving, training
 from .trust import measured, trained, trust
 
 __all__ = ["DEFAULT_PLANS", "planner_data", "planner_json"]
@@ -92,7 +92,8 @@ def planner_data() -> dict:
     served = {
         k: x for k, x in engines.items() if len(x.kin) == 1 and "chunk_tokens" in x
     }  # no releases, none of one user
-    tables_of = dict(models=models, devices=usual, engines=served, frameworks=frameworks, libraries=of_training)
+    tables_of = dict(models=listed_models(), devices=usual, engines=served, frameworks=frameworks)
+    tables_of["libraries"] = of_training
     said |= {name: _rows(table, notes, used) for name, table in tables_of.items()} | dict(notes=list(notes))
     said["configs"] = configurations()
     formats = {}
@@ -181,7 +182,7 @@ def _words(said, letters) -> dict:
     letters = letters | {x[0] for x in of_formulas}
     tables = [said[x] for x in ("models", "devices", "engines", "frameworks", "libraries")]
     letters |= {x for table in tables for x in table["letters"]}
-    letters |= {x for table in (models, accelerators) for row in table.values() for x in row}  # links say them
+    letters |= {x for table in (listed_models(), accelerators) for row in table.values() for x in row}  # links say them
     letters |= {"memory_margin", "first_blocks", "last_blocks", *said["bill"]["known"]}
     letters |= {x for x in NOTATION if x.startswith(("peak_", "matmul_", "training_", "storage_"))}  # one's own device
     cited = {x for own in of_formulas for x in own[2]}

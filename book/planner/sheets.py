@@ -33,7 +33,7 @@ from scalebook.language import FORMULAS, Formula, Sheet, symbol
 from scalebook.machine import systolic
 from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
-from scalebook.tables import models
+from scalebook.tables import Table, models
 from scalebook.training import assumptions, host
 from scalebook.training.block_costs import block_formulas
 from scalebook.training.shardings import SHARDINGS
@@ -203,9 +203,14 @@ def kind_of(row: Mapping) -> str:
     return " ".join([*words, *(["linear"] if row.get("linear_layers") else [])])
 
 
+def listed_models() -> Table:
+    """Return the models that the page prices: those with a listing of parts (the word `blocks`) are left to Python."""
+    return models[[key for key, row in models.items() if "blocks" not in row.words]]
+
+
 def _shapes() -> dict[str, Mapping]:
     """Return one row for every kind of block, by kind: of the table's models and of those a config.json can have."""
-    rows = [*models.values()]
+    rows = [*listed_models().values()]
     routed = dict(experts=8, layers=4, moe_layers=2, gating=1)
     latent = dict(kv_rank=512, q_rank=1536)
     for shape, shared in itertools.product((dict(), latent, latent | dict(q_rank=0)), (0, 1)):
@@ -224,7 +229,7 @@ def _with_dense(row: Mapping) -> Mapping:
 
 def families(kind: str) -> list[str]:
     """Return the model families whose published code eager blocks of a kind may follow; "llama" is always one."""
-    rows = (x for x in models.values() if kind_of(x) == kind)
+    rows = (x for x in listed_models().values() if kind_of(x) == kind)
     return sorted({"llama", *(x.words.get("family", "llama") for x in rows)})
 
 

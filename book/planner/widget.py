@@ -16,9 +16,10 @@ import traitlets
 from scalebook.display.scheme import shades_style
 from scalebook.language import NOTATION
 from scalebook.language.row import quantity
-from scalebook.tables import accelerators, engines, frameworks, models
+from scalebook.tables import accelerators, engines, frameworks
 
 from .data import DEFAULT_PLANS, planner_json
+from .sheets import listed_models
 
 __all__ = ["Planner", "planner", "planner_script", "planner_style"]
 
@@ -87,7 +88,7 @@ def planner(
         raise ValueError(f"a planner is asked to 'train' or to 'serve', not {job!r}")
     plan = json.loads(json.dumps(DEFAULT_PLANS[job]))
     named = (
-        ("model", model, models), ("device", device, accelerators), ("engine", engine, engines),
+        ("model", model, listed_models()), ("device", device, accelerators), ("engine", engine, engines),
         ("framework", framework, frameworks),
     )  # fmt: skip
     for name, said, table in named:

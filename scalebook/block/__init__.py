@@ -17,7 +17,7 @@ __all__ = [
     "Block", "Collective", "Family", "Hybrid", "Kernel", "Kind", "Op", "Tensor", "active_parameters", "attention_core",
     "backward", "block", "blocks_of", "cached", "context_exchanged", "context_parallel", "core_kernels", "counts",
     "eager", "expert_parallel", "expert_tensor_parallel", "flash", "full", "fuse", "hold_gathered", "kinds_of",
-    "model_active_params", "model_params", "parameters", "parse", "parts_of", "read_and_unread", "recompute",
-    "selective", "sequence_parallel", "served_blocks", "shard", "state_core", "tensor_parallel", "unbiased",
-    "undropped",
+    "model_active_params", "model_params", "parameters", "parse", "parts_of", "reaching", "read_and_unread",
+    "recompute", "selective", "sequence_parallel", "served_blocks", "shard", "state_core", "tensor_parallel",
+    "unbiased", "undropped",
 ]  # fmt: skip

@@ -18,9 +18,9 @@ from scalebook.block.listing import Block, parse
 from scalebook.block.operations import DERIVED, size
 from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest, quoted, symbol
-from scalebook.language.row import Row, one_number
+from scalebook.language.row import Cell, Row, one_number
 
-__all__ = ["counts", "parts_of"]
+__all__ = ["counts", "parts_of", "reaching"]
 
 LISTINGS = tomllib.loads((files(__package__) / "listings.toml").read_text("utf-8"))
 GPT = parse(LISTINGS["GPT"])
@@ -28,6 +28,8 @@ _KNOWN = {**LISTINGS["attention"], **LISTINGS["feed_forward"], **LISTINGS["once"
 _LETTER = r"[a-z_]+=\d+(?:\.\d+)?"
 _PART = re.compile(rf"(\d+) ([^()]+?)(?: \(((?:{_LETTER}(?: {_LETTER})*)?)\))?")
 _TOTALS = ("params", "active_params", "flops", "kv_width", "window_layers", "attention_width", "linear_state")
+_REACHED = [f"{reach}_{kind}" for reach in ("whole", "window", "picked") for kind in ("width", "cache")]
+_REACHED += ["picked_reach", "state_width"]
 # Letters that say which blocks there are
 _KINDS = ("linear_layers", "experts", "moe_layers", "gating", "index_heads", "output_gate", "shared_experts")
 _SPLIT = next(i for i, op in enumerate(GPT.ops) if op.name == "x2") + 1  # behind GPT's attention
@@ -42,6 +44,7 @@ def _costs(block: Block) -> dict:
     return dict(
         weights=[(t.indices, t.is_routed) for t in block.weights],
         products=[{i for t in term for i in t.indices} for term in terms],
+        inner=[{i for t in term for i in t.indices} for term in terms if not any(t.is_weight for t in term)],
         cached=list(cached.values()),
         states=[t.indices for t in block.inputs if not {"seq", "context"} & set(t.indices)],
         convolved=[op.args[0].indices for op in block.ops if op.function == "conv"],
@@ -109,7 +112,8 @@ def known_of(row: Row, *names: str) -> dict[str, float]:
     """
     if lacking := sorted(x for x in names if x[-1] != "?" and x not in row):
         raise LookupError(f"the row lacks {', '.join(lacking)}")
-    return {x: one_number(x, row[x]) for x in (*(x.rstrip("?") for x in names), *_KINDS) if x in row}
+    found = {x: row[x] for x in (*(x.rstrip("?") for x in names), *_KINDS) if x in row}
+    return {x: y if type(y) is float else one_number(x, y) for x, y in found.items()}  # a row's numbers are checked
 
 
 @checked
@@ -164,15 +168,18 @@ def counts(row: Mapping, seq: float = 1) -> dict[str, float]:
     >>> counts(models.llama3_8b)["kv_width"]
     2048.0
     """
-    total, parts = dict.fromkeys(_TOTALS, 0.0), [x for x in parts_of(row) if x[0]]
+    total, parts = dict.fromkeys((*_TOTALS, *_REACHED), 0.0), [x for x in parts_of(row) if x[0]]
     forms = [[_costs(listing(row, name, form)) for form in ("expanded", "absorbed")] for _, name, _ in parts]
     needed = {"embeddings", "vocab", "hidden"}.union(*(x["letters"] for both in forms for x in both))
     stated = set().union(*(own for *_, own in parts))
     known = {"batch": 1.0} | dict.fromkeys(("seq", "context"), one_number("seq", seq))
     names = (f"{x}?" if x in stated else x for x in needed - {*known})
     known |= known_of(row, "layers", "learned_positions?", *names)
-    for (number, _, own), (run, kept) in zip(parts, forms, strict=True):
+    index_tokens = known_of(row, "index_tokens?").get("index_tokens", 0.0)
+    for (number, name, own), (run, kept) in zip(parts, forms, strict=True):
         _add(total, number, run, kept, known | own, "window" in own)
+        picks = ("index" in name or "latent" in name or name == "attention") * index_tokens
+        _reach(total, number, kept, known | own, "window" in own, picks)
     total["window_layers"] *= known["layers"] / max(total["kv_width"], 1)
     ends = (known["embeddings"] * known["vocab"] + known.get("learned_positions", 0)) * known["hidden"]
     ends += known["hidden"] * (2 if is_gpt(row) else 1)
@@ -181,6 +188,29 @@ def counts(row: Mapping, seq: float = 1) -> dict[str, float]:
     if strange := [x for x, y in total.items() if not isfinite(y)]:
         raise ValueError(f"{strange[0]} would be more than a number holds: take a smaller model, or fewer tokens")
     return total
+
+
+@checked
+def reaching(row: Row) -> Row:
+    """Return a model's row with what a token multiplies and reads of its context, for `scalebook.memory.long_context`.
+
+    The widths are means over the layers. A model without windows, picks or states has zeros. Raises what `counts`
+    raises.
+
+    >>> from scalebook.tables import models
+    >>> reaching(models.deepseek_v3_2).picked_width, reaching(models.deepseek_v3_2).picked_reach
+    (139264.0, 2048.0)
+    """
+    found = counts(row)
+    if "blocks" not in row.words:  # its sliding blocks are as wide as the others
+        share = row.get("window_layers", 0.0) / row["layers"]
+        for kind in ("width", "cache"):
+            found[f"window_{kind}"] = share * found[f"whole_{kind}"]
+            found[f"whole_{kind}"] *= 1 - share
+    found["picked_reach"] = found["picked_reach"] or 1.0
+    cells = {x: Cell(found[x], row.name, "scalebook", "counted from its parts") for x in _REACHED}
+    cells["linear_state"] = row.cells.get("linear_state") or Cell(0.0, row.name, "scalebook", "no block keeps a state")
+    return Row(row.name, row.cells | cells, row.words)
 
 
 def _add(total: dict, number: float, run: dict, kept: dict, letters: dict, slides: bool) -> None:
@@ -200,3 +230,20 @@ def _add(total: dict, number: float, run: dict, kept: dict, letters: dict, slide
         total["window_layers"] += sum(width for x, width in widths if "entries" not in x)
     total["attention_width"] += share * sum(_product(x, letters) for x in pairs) / (seq * seq)
     total["linear_state"] += number * state
+
+
+def _reach(total: dict, number: float, kept: dict, letters: dict, slides: bool, picks: float) -> None:
+    """Add what a token multiplies and reads of the whole context, of a window, and of the tokens an indexer picks.
+
+    If a model has an indexer, its latent attention picks too where it has none: it uses the picks of an earlier block.
+    """
+    seq, share = letters["seq"], number / letters["layers"]
+    pairs = [x for x in kept["inner"] if {"context", "picked", "entries"} & x]
+    total["state_width"] += share * sum(_product(x, letters) for x in kept["inner"] if x not in pairs) / seq
+    for kind, tensors in (("width", pairs), ("cache", kept["cached"])):
+        for x in tensors:
+            reach = "window" if slides and "entries" not in x else "picked" if picks else "whole"
+            reach = "whole" if {"index_heads", "index_dim"} & {*x} else reach
+            if reach == "picked":
+                total["picked_reach"] = picks * (letters["entry_tokens"] if "entries" in x else 1)
+            total[f"{reach}_{kind}"] += share * _product(x, letters) / (seq * seq if kind == "width" else seq)

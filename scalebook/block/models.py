@@ -120,7 +120,8 @@ def blocks_of(row: Mapping) -> tuple[Block | Hybrid | None, Block | Hybrid | Non
     >>> blocks_of({"layers": 32, "gating": 1}) == (LLAMA, None)
     True
     """
-    return _blocks_of(row, attention_of(row) + ", expanded" * bool(row.get("index_heads")), "expanded")
+    form = ", expanded" * bool(known_of(row).get("index_heads"))
+    return _blocks_of(row, attention_of(row) + form, "expanded")
 
 
 @checked
@@ -132,15 +133,16 @@ def served_blocks(row: Mapping) -> tuple[Block | Hybrid | None, Block | Hybrid |
     >>> served_blocks({"layers": 32, "gating": 1}) == (LLAMA, None)
     True
     """
+    known_of(row)  # refuses letters with several values
     return _blocks_of(row, attention_of(row), "absorbed")
 
 
 def _blocks_of(row, attention: str, indexed: str):
     if "blocks" in getattr(row, "words", row):
         mixed = Hybrid(_kinds(row, indexed))
-        return (None, mixed) if known_of(row).get("moe_layers") else (mixed, None)
+        return (None, mixed) if row.get("moe_layers") else (mixed, None)
     full = _listed(row, attention)
-    if not known_of(row).get("linear_layers"):
+    if not row.get("linear_layers"):
         return full
     share = symbol("linear_layers") / symbol("layers")
     both = zip(full, _listed(row, "linear"), strict=True)

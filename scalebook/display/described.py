@@ -300,11 +300,18 @@ def _stated(name):
 
 
 def _rows(c):
-    """Return the rows of a menu by key: all or some rows of a package's table, or the chapter's own."""
+    """Return the rows of a menu by key: all or some rows of a package's table, or the chapter's own.
+
+    The whole table of models leaves out those whose blocks differ (the word `blocks`), because most formulas take
+    blocks as alike.
+    """
     if "rows" in c:
         return {row["key"]: row for row in c["rows"]}
     table = getattr(tables, c["table"])
-    vendor = {key: table[key].words.get("vendor") for key in c.get("keys", table)}
+    own = {key: table[key] for key in c.get("keys", table)}
+    if c["table"] == "models" and "keys" not in c:
+        own = {key: row for key, row in own.items() if "blocks" not in row.words}
+    vendor = {key: row.words.get("vendor") for key, row in own.items()}
     return {key: row_of(table[key]) | ({"group": x} if x else {}) for key, x in vendor.items()}
 
 

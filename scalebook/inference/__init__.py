@@ -25,18 +25,26 @@ from .results import *
 from .scaling import *
 from .serving import *
 from .serving_memory import *
+from .session_bill import *
+from .session_loop import *
+from .session_simulation import *
+from .sessions import *
 from .shared import *
 from .simulation import *
 from .speculation import *
+from .state_operators import *
 from .step import *
 from .tail import *
+from .tiers import *
 from .tokens import *
+from .traces import *
 from .two_batch_overlap import *
 
 _ROOM = (
     assumptions, batches, bill, disaggregation, engine_terms, expert_layer, experts, generations,
-    operators, pools, prefix, prompts, queues, results, scaling, serving, serving_memory, shared, simulation,
-    speculation, step, tail, tokens, two_batch_overlap,
+    operators, pools, prefix, prompts, queues, results, scaling, serving,
+    serving_memory, session_bill, session_loop, session_simulation, sessions, shared, simulation,
+    speculation, state_operators, step, tail, tiers, tokens, traces, two_batch_overlap,
 )  # fmt: skip
 __all__ = ["Capacity", *(name for module in _ROOM for name in module.__all__)]
 

@@ -135,7 +135,7 @@ def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr
             _add_product(total, ops, _PASSED)
         elif work.reads:  # only prompts expand the latents
             _add_product(total, ops, _READ)
-    if cores.keys() == {"flash"}:
+    if cores.keys() == {"flash"} and "kv" not in split.makers:  # a key that is the value has no heads of its own
         _add_attention(first, MLA_ABSORBED if latent else block, latent, work)
     elif "index" in cores and "kv_rank" in split.indices:
         _add_parts(first, indexed_parts(work.decodes, work.reads, _latent_prompt(None) - x("prompt_launch")))
@@ -279,10 +279,10 @@ def _add_cores(total, block: Block, work: Work) -> None:
 
 
 def _most_keys(kernel: str, cores: Mapping) -> Callable[[Expr], Expr]:
-    """Return the limit on the keys of a query: the window beside a compressed cache, or the keys that are picked."""
+    """Return the limit on the keys of a query: a window, beside a compressed cache or alone, or an indexer's picks."""
     limit = None
-    if kernel == "flash" and {"entries", "index"} & cores.keys():
-        limit = x("window") if "entries" in cores else x("index_tokens")
+    if kernel == "flash" and (len(cores) == 1 or {"entries", "index"} & cores.keys()):
+        limit = x("index_tokens") if "index" in cores and "entries" not in cores else x("window")
     if kernel == "entries" and "index" in cores:
         limit = x("index_tokens") * x("entry_tokens")
     return lambda keys: keys if limit is None else Min(keys, limit, evaluate=False)

@@ -16,7 +16,7 @@ from scalebook.inference.rules import NETWORK, RULES
 from scalebook.inference.step import EXCHANGES
 from scalebook.language import Row, show
 from scalebook.language.arguments import checked
-from scalebook.language.notation import either, quoted
+from scalebook.language.notation import either, quoted, unused
 from scalebook.language.row import gather, quantity
 from scalebook.language.rules import not_whole
 from scalebook.language.tabular import aligned, page_table, styled
@@ -83,6 +83,8 @@ class _Layouts:
                 f"{', '.join(f'{x}=...' for x in lacking)}"
             )
         sheet, rows, left = serve.plan(knowns, {**letters, **words, **dict.fromkeys([*_LETTERS, "users"], 1.0)})
+        if stray := [n for n in left if n not in sheet.letters and n not in (*_LETTERS, "link_bandwidth")]:
+            raise TypeError(unused("serve.apart", stray[0], sheet.letters))
         cells = gather(rows, left)
         if symbols := [n for n, c in cells.items() if isinstance(c.value, sympy.Basic)]:
             raise TypeError(f"two pools are priced for numbers, not for symbols ({', '.join(symbols)})")

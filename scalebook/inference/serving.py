@@ -18,6 +18,7 @@ from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.layouts import TARGETS, posed, refuse_no_rate, users_for
 from scalebook.inference.pools import apart
 from scalebook.inference.rules import reason
+from scalebook.inference.session_loop import sessions
 from scalebook.inference.step import ENGINES, Step, step_formulas, tokens_of
 from scalebook.inference.two_batch_overlap import parts_of_step
 from scalebook.language import Formula, Row, Sheet, formula, same, show, symbol
@@ -174,6 +175,13 @@ fullest_as_said = same(
 )  # fmt: skip
 
 
+# Letters of which a service computes everything else anew, and what they follow from
+_FOLLOWS = {
+    "cached_tokens": "prompt and output", "context": "prompt and output",
+    "prompt_time": "prompt and the device's kernels", "mixed_time": "prompt and the device's kernels",
+}  # fmt: skip
+
+
 class ServeSheet(Sheet):
     """A sheet in which formulas for the fullest device's load also have a version for mixed steps."""
 
@@ -234,15 +242,16 @@ class Serve(Step):
         return tuple(x for x in super().gives if x != "cached_tokens")
 
     def plan(self, knowns: tuple, letters: Mapping, may_be_one: bool = False) -> tuple[Sheet, tuple, dict]:
-        if "cached_tokens" in letters:  # attention reads the same tokens, which it would not follow
-            raise TypeError("serve does not use cached_tokens, which follows from prompt and output: give these")
+        for name, others in _FOLLOWS.items():  # half of the sheet would not follow them
+            if name in letters:
+                raise TypeError(f"serve does not use {name}, which follows from {others}: give these")
         sheet, rows, left = super().plan(knowns, letters, may_be_one)
         return (_at_rate(sheet) if "rate" in left else sheet), rows, left
 
     targets = TARGETS  # letters whose value in a search is the most that may be
 
     # functions of other modules that take a service first
-    posed, apart, offline, static, capacity = posed, apart, offline, static, capacity
+    posed, apart, offline, static, capacity, sessions = posed, apart, offline, static, capacity, sessions
 
     def __call__(self, *knowns, **letters) -> Row:
         if targets := [x for x in self.finds if x in letters]:

@@ -179,34 +179,34 @@ def token_time_overhead(memory_time, bandwidth_efficiency, layers, block_overhea
 
 
 @formula("token_time", "he2022 overhead", given=[memory_time, decode_traffic])
-def token_time_engine(memory_time, bandwidth_efficiency, readers, layers, block_overhead, turns, turn_time):
+def token_time_engine(memory_time, bandwidth_efficiency, readers, layers, block_overhead, handovers, turn_time):
     """Time of a memory-bound step of an engine: achieved bandwidth, an overhead per block, and turns of devices.
 
     Either `readers` devices read at once, each its part of every matrix; or each device has layers of its own, and a
-    token passes from one to the next in `turns` turns.
+    token passes from one to the next in `handovers` turns.
 
     >>> from scalebook.tables import engines, models
-    >>> one = dict(batch=1, context=64, weight_bits=4.54, kv_bits=16, readers=1, turns=0, hbm_bandwidth="1.008 TB/s")
-    >>> round(token_time_engine(models.llama2_7b, engines.llama_cpp_2025, one) * 1e3, 2)
+    >>> one = dict(batch=1, context=64, weight_bits=4.54, kv_bits=16, readers=1, handovers=0)
+    >>> round(token_time_engine(models.llama2_7b, engines.llama_cpp_2025, one, hbm_bandwidth="1.008 TB/s") * 1e3, 2)
     5.34
     """
-    return memory_time / (bandwidth_efficiency * readers) + layers * block_overhead + turns * turn_time
+    return memory_time / (bandwidth_efficiency * readers) + layers * block_overhead + handovers * turn_time
 
 
 @formula("token_time", "he2022 overhead", "little1961", given=[memory_time, decode_traffic])
 def token_time_loads(
-    memory_time, bandwidth_efficiency, load_rate, hbm_bandwidth, readers, layers, block_overhead, turns, turn_time
+    memory_time, bandwidth_efficiency, load_rate, hbm_bandwidth, readers, layers, block_overhead, handovers, turn_time
 ):
     """Time of a memory-bound step as `token_time_engine`, if the loads that cores have in flight limit the bandwidth.
 
     >>> from scalebook.tables import accelerators, engines, models
-    >>> one = dict(batch=1, context=64, weight_bits=4.54, kv_bits=16, readers=1, turns=0)
+    >>> one = dict(batch=1, context=64, weight_bits=4.54, kv_bits=16, readers=1, handovers=0)
     >>> device = accelerators.a100.running("llama_cpp")
     >>> round(token_time_loads(models.llama2_7b, device, engines.llama_cpp_2025, one) * 1e3, 2)
     4.75
     """
     reached = Min(bandwidth_efficiency, load_rate / hbm_bandwidth, evaluate=False)
-    return memory_time / (reached * readers) + layers * block_overhead + turns * turn_time
+    return memory_time / (reached * readers) + layers * block_overhead + handovers * turn_time
 
 
 @formula("token_time", "he2022 overhead", given=[memory_time, decode_traffic])

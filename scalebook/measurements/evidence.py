@@ -38,7 +38,7 @@ UNCERTAIN = (
     "near_latency", "collective_launch", "far_efficiency", "far_latency", "attention_efficiency", "attention_backward",
     "sustained_rate", "host_efficiency", "read_launch", "read_efficiency", "item_time", "prompt_launch",
     "prompt_efficiency", "score_flops", "routing_time_least", "assigned_passes", "inner_wait", "core_bandwidth",
-    "expert_stream_efficiency",
+    "expert_stream_efficiency", "launch_time", "widen_flops",
 )  # fmt: skip
 # Parts of a step with a residual error of their own, like that of their kernels when measured alone.
 PARTS = ("experts_time", "routing_time", "cache_time", "exchange_time")

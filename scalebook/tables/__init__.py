@@ -31,6 +31,7 @@ __all__ = [
     "FOLLOWS", "SOURCES", "Device", "Engine", "Framework", "KeysWith", "Models", "Table", "accelerators",
     "cells_of_libraries", "cite", "clusters", "efficiencies", "efficiencies_of", "engines", "frameworks",
     "letter_of_kind", "libraries", "libraries_on", "links", "models", "precisions", "ranges", "runs",
+    "tiers",
 ]  # fmt: skip
 
 SOURCES.add(files(__name__))
@@ -57,7 +58,7 @@ _COLLECTIVES = {  # defaults for a device without measured collectives, and with
 }
 
 
-def _device(key, cells):
+def _device(key, cells, words=None):
     """Add default cells to a device's row; without a precision it computes in bf16, or in fp16 if it has no bf16."""
     if not cells:
         return
@@ -121,11 +122,15 @@ def efficiencies_of(device: str) -> dict[str, Row]:
     return {row.precision: row for row in _table("efficiencies")._naming(f'device = "{word(device, "a device")}"')}
 
 
-def _model(key, cells, is_counted=False):
+def _model(key, cells, words, said=""):
     """Add letters that follow from a model's shape; a model without sliding windows gets none.
 
-    The widths of a model that is counted part by part are known, and no formula of uniform blocks fits it.
+    A model whose blocks differ is counted part by part, because no formula of uniform blocks gives its widths.
     """
+    is_counted = "blocks" in words
+    if is_counted or "params" not in cells:
+        stated = {x: cells[x] for x in ("params", "active_params") if x in cells}
+        cells |= _computed(Row(words.get("name", key), cells, words), said) | stated
     layers, limit = cells["layers"], cells.get("max_context")
     if "window_layers" not in cells:
         none = "no sliding window is published"
@@ -147,7 +152,7 @@ def _model(key, cells, is_counted=False):
 
 
 def _computed(model: Row, said: str) -> dict[str, Cell]:
-    """Return the cells that follow from the parts of a model that was read: parameters, and widths that differ."""
+    """Return the cells that follow from the parts of a model: parameters, and widths of blocks that differ."""
     try:
         counts = _shown_by("counts")(model)
     except LookupError:  # a letter is missing that a formula will name
@@ -156,7 +161,8 @@ def _computed(model: Row, said: str) -> dict[str, Cell]:
     if "blocks" in model.words:
         letters += ["kv_width", "attention_width", "linear_state", "window_layers"]
     note = "; ".join(filter(None, ("computed from its shape", said)))
-    return {x: Cell(counts[x], model.name, "config.json", note) for x in letters if counts[x] or x.endswith("_width")}
+    source = model.cells["layers"].source
+    return {x: Cell(counts[x], model.name, source, note) for x in letters if counts[x] or x.endswith("_width")}
 
 
 def _of(device: Row) -> tuple[tuple[str, ...], str]:
@@ -212,8 +218,7 @@ class Models(Table):
         words = {k: read.pop(k) for k in list(read) if isinstance(read[k], str)}
         title = words.pop("name", "model")
         cells = {n: Cell(quantity(n, v), title, "config.json") for n, v in read.items()}
-        cells |= _computed(Row(title, cells, words), said)
-        _model(title, cells, "blocks" in words)
+        _model(title, cells, words, said)
         return Row(title, cells, words)
 
     @checked
@@ -275,7 +280,7 @@ class Accelerators(Table):
         path, how = Path(path), "`python -m scalebook.measure --save FILE` writes one for this machine"
         try:
             # a machine may have the key of a device of ours; only its own cells count then
-            table = Table.load(path, **_TABLES["accelerators"] | {"finish": lambda _, cells: _device("", cells)})
+            table = Table.load(path, **_TABLES["accelerators"] | {"finish": lambda _, cells, words: _device("", cells)})
         except OSError as error:
             raise ValueError(f"{path} could not be read: {error.strerror}; {how}") from None
         except UnicodeDecodeError:
@@ -299,7 +304,7 @@ class Accelerators(Table):
 _TABLES = {
     "accelerators": dict(row=Device, words=["vendor", "fabric"], finish=_device),
     "links": dict(words=["kind"]),
-    "models": dict(words=["attention", "norm", "windows", "family"], finish=_model),
+    "models": dict(words=["attention", "norm", "windows", "family", "blocks"], finish=_model),
     "precisions": dict(words=["kind", "peak"]),
     "efficiencies": dict(words=["device", "precision"]),
     "engines": dict(row=Engine, words=["exchange"]),
@@ -310,6 +315,7 @@ _TABLES = {
     "clusters": dict(),
     "runs": dict(words=["model", "device"]),
     "ranges": dict(),
+    "tiers": dict(),
 }
 
 

@@ -135,7 +135,7 @@ class Rows(Mapping):
 
     def __init__(
         self, file: str, stanzas: Mapping, complete: Callable | None = None, row=Row, words: Iterable[str] = (),
-        finish=lambda key, cells: None,
+        finish=lambda key, cells, words: None,
     ):  # fmt: skip
         self.file, self.stanzas, self._complete = file, stanzas, complete
         self._kind, self._words, self._finish = row, words, finish
@@ -157,7 +157,7 @@ class Rows(Mapping):
         if key not in self._own:
             kin = _kin(self.file, key, self.stanzas)
             whole = _inherited([self.stanzas[x] for x in kin], self._words)
-            made = _row(self.file, key, whole, self._kind, self._words, lambda cells: self._finish(kin[-1], cells))
+            made = _row(self.file, key, whole, self._kind, self._words, lambda *made: self._finish(kin[-1], *made))
             made.kin = kin
             self._own[key] = made
         return self._own[key]
@@ -337,8 +337,8 @@ def _row(file, key, stanza, kind, words, finish):
         if (low is None) != (high is None) or (low is not None and not low <= number <= high):
             raise ValueError(f"{where}: a cell has low and high both or neither, and its value lies between them")
         cells[name] = Cell(number, said.get("name", key), source, note, low=low, high=high)
-    finish(cells)
     said.pop("source", None)
+    finish(cells, said)
     return kind(said.pop("name", key), cells, said)
 
 

@@ -1,0 +1,346 @@
+"""The working point of agents' sessions on a service: `serve.sessions`, and the edge of the cliff.
+
+A point of the loop is found from the share of turns that find their cache. If that share is fixed,
+higher turn rates take more time and more room, so bisection finds the rate at which the caches just fit. All shares from 1 to 0 give a curve
+of sessions against turn rate. If it folds back, one number of sessions has several working points: caches are kept,
+or all are lost.
+"""
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+
+from scalebook.inference import sessions as laws
+from scalebook.inference.tiers import tier_rows
+from scalebook.language import Row, Sheet, code, show
+from scalebook.language.arguments import checked
+from scalebook.language.notation import quoted
+from scalebook.language.row import Cell, quantity
+from scalebook.search.arguments import one_number
+
+__all__ = ["Loop", "sessions_on"]
+
+_FOUND = (
+    "tpot", "prompt_load", "read_tokens", "queue_time", "ttft", "reserved_sessions", "sessions", "room_tokens",
+)  # fmt: skip
+_NEAR = 1e-6  # how close to a limit counts as there
+_SMALLEST = 0.01  # spread of pauses that are called constant
+
+
+@cache
+def _compiled(pauses: str) -> tuple:
+    """Return the compiled sheet of a point of the loop, and the names of its inputs."""
+    part = laws.session_sheet(pauses).only(*_FOUND, given=("found_turns", "pause_kept"))
+    statements = [(n, f.rhs) for n, f in part.formulas.items()]
+    return code.vector(part.inputs, statements, _FOUND), part.inputs
+
+
+@dataclass
+class Loop:
+    """Sessions on an attention group: numbers by letter, and tokens and fetch times of its tiers, nearest first."""
+
+    known: dict
+    pauses: str
+    rooms: tuple[float, ...]
+    fetches: tuple[float, ...]  # seconds to fetch a mean session from each tier; 0 from device memory
+    reading: tuple[float, ...]  # seconds of reading: per step, per token, and per pair of tokens
+    turns_read: tuple[np.ndarray, np.ndarray]  # seconds to read each turn of a session, found or lost
+    context: float  # mean tokens that a decoding turn attends to
+
+    @cached_property
+    def _kept(self) -> tuple[float, float]:
+        """Tokens kept after all turns but the last of a session, and after the last."""
+        x = self.known
+        each = x["appended"] + x["output"]
+        return each * x["turns"] * (x["turns"] - 1) / 2, each * x["turns"]
+
+    def _pauses_kept(self, kept_pause: np.ndarray) -> tuple:
+        """Return, for longest pauses that a cache outlives, the share of turns found and the mean pause kept."""
+        part = laws.session_sheet(self.pauses).only("found_turns", "pause_kept")
+        values = {n: kept_pause if n == "kept_pause" else self.known[n] for n in part.inputs}
+        row = part(**values)
+        return row.found_turns, row.pause_kept
+
+    def _usual_pauses(self) -> np.ndarray:
+        """Return a grid of pauses from one that nearly none outlives to one longer than all."""
+        pause, spread = self.known["pause"], self.known.get("pause_spread", 1.0)
+        near = pause * np.exp(np.linspace(5, -5, 161) * spread)
+        if self.pauses == "exponential":
+            near = -self.known["pause_mean"] * np.log1p(-np.linspace(0.99999, 1e-5, 161))
+        return np.concatenate([near[0] * np.geomspace(1e5, 1.05, 60), near])
+
+    @cached_property
+    def _idle(self) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens of pausing sessions, per session that ends in a second, and the share of turns found: both rise."""
+        pauses = self._usual_pauses()
+        found, kept = self._pauses_kept(pauses)
+        return (self._kept[0] * kept + self._kept[1] * pauses)[::-1], found[::-1]
+
+    def _at(self, rate, found, kept, kept_pause, fetch=0.0) -> dict:
+        """Return the sheet's values at turn rates."""
+        function, names = _compiled(self.pauses)
+        values = self.known | {"turn_rate": rate, "found_turns": found, "pause_kept": kept, "kept_pause": kept_pause}
+        values["fetch_time"] = fetch
+        with np.errstate(all="ignore"):
+            return dict(zip(_FOUND, function(*(values[n] for n in names)), strict=True))
+
+    def _fetch(self, rate, found, row) -> tuple:
+        """Return the mean time to fetch a turn's cache and the load of the busiest link."""
+        if len(self.rooms) == 1:
+            return np.zeros_like(rate), np.zeros_like(rate)
+        x, (kept_all, ended), (sizes, shares) = self.known, self._kept, self._idle
+        held = x["prefix"] + row["reserved_sessions"] * x["own_tokens"]
+        above, time, load, total = np.zeros_like(rate), np.zeros_like(rate), np.zeros_like(rate), 0.0
+        for place, (room, each) in enumerate(zip(self.rooms, self.fetches, strict=True)):
+            total += room
+            idle = np.maximum(total - held, 0) * x["turns"] / rate - (kept_all + ended) * row["queue_time"]
+            up_to = found if place == len(self.rooms) - 1 else np.minimum(np.interp(idle, sizes, shares, 0), found)
+            share = np.maximum(up_to - above, 0) * (x["turns"] - 1) / x["turns"]
+            busy = rate * share * each
+            wait = busy * each * 4 / 3 / (2 * np.maximum(1 - busy, _NEAR))  # contexts differ: mean square 4/3
+            time, load, above = time + share * (each + wait), np.maximum(load, busy), np.maximum(up_to, above)
+        return time, load
+
+    def _branch(self, kept_pause: np.ndarray) -> dict:
+        """Return the working points of the loop for longest pauses that a cache outlives, as arrays by letter."""
+        x, total = self.known, sum(self.rooms)
+        found, kept = self._pauses_kept(kept_pause)
+        low, high = (
+            np.zeros_like(found),
+            np.full_like(found, 1 / (x["found_time"] + (x["output"] - 1) * x["added_time"])),
+        )
+
+        def point(rate):
+            row = self._at(rate, found, kept, kept_pause)
+            fetch, load = self._fetch(rate, found, row)
+            row = self._at(rate, found, kept, kept_pause, fetch) if len(self.rooms) > 1 else row
+            held = x["prefix"] + row["reserved_sessions"] * x["own_tokens"]
+            runs = (row["tpot"] > 0) & (rate * row["read_tokens"] * row["tpot"] <= x["chunk_tokens"])
+            runs &= (held <= self.rooms[0]) & (load < 0.98)
+            return row, fetch, runs, row["room_tokens"] <= total
+
+        for _ in range(32):
+            rate = (low + high) / 2
+            row, fetch, runs, fits = point(rate)
+            low, high = np.where(runs & fits, rate, low), np.where(runs & fits, high, rate)
+        row, fetch, *_ = point(low)
+        kept_all, ended = self._kept
+        spare = np.maximum(total * (1 - _NEAR) - row["room_tokens"], 0) * x["turns"] / low / (kept_all + ended)
+        is_full = row["room_tokens"] < total * (1 - 1e-3)  # the engine is full before the room is: turns wait
+        wait = np.where(is_full, spare, 0.0)
+        groups = x["replicas"] * x["attention_dp"]
+        return {
+            "kept_pause": kept_pause, "found_turns": found, "pause_kept": kept, "turn_rate": low, "fetch_time": fetch,
+            "queue_time": row["queue_time"] + wait, "sessions": row["sessions"] + groups * low * wait,
+        }  # fmt: skip
+
+    @cached_property
+    def curve(self) -> dict:
+        """The working points from the longest pauses that caches outlive to none, as arrays by letter."""
+        return self._branch(self._usual_pauses())
+
+    @cached_property
+    def lost_from(self) -> float | None:
+        """Fewest sessions that make less than half of the most turns a second, or None if none do: no cliff."""
+        rate, number = self.curve["turn_rate"], self.curve["sessions"]
+        top = int(np.argmax(rate))
+        is_low = rate[top:] < rate[top] / 2
+        return float(number[top:][is_low].min()) if is_low.any() else None
+
+    def point(self, number: float, is_lost: bool) -> dict:
+        """Return the working point of a number of sessions. If there are several, `is_lost` selects the last."""
+        curve, number = self.curve, one_number("sessions", number)
+        for again in (True, False):
+            here = curve["sessions"] >= number
+            if is_lost:
+                place = len(here) - int(np.argmax(~here[::-1])) if not here.all() else 0
+            else:
+                place = int(np.argmax(here)) if here.any() else len(here)
+            if place >= len(here):
+                return self._overfull(number)
+            ends = curve["kept_pause"][[max(place - 1, 0), place]]
+            if again:
+                curve = self._branch(np.geomspace(*ends, 25))
+        near, far = curve["sessions"][[max(place - 1, 0), place]]
+        share = 0.0 if near == far else float(np.clip((number - near) / (far - near), 0, 1))
+        return {n: float(y[max(place - 1, 0)] * (1 - share) + y[place] * share) for n, y in curve.items()}
+
+    def _overfull(self, number: float) -> dict:
+        """Return the working point of more sessions than find any cache: the engine is full, and the others wait."""
+        last = {n: float(y[-1]) for n, y in self.curve.items()}
+        groups = self.known["replicas"] * self.known["attention_dp"]
+        last["queue_time"] += (number - last["sessions"]) / (groups * last["turn_rate"])
+        return last | {"sessions": number}
+
+    def _quantile(self, row: Row, share: float) -> float:
+        """Return the time to first token that a share of the turns keeps to, for the working point of a row.
+
+        The wait for other turns has the distribution of a queue with one server, whose service times are the turns'
+        reading times (found or lost). Half a step, the turn's own reading and the fixed times are added.
+        """
+        lost = (1 - row.found_turns) * (np.arange(len(self.turns_read[0])) > 0)
+        times, weights = np.concatenate(self.turns_read), np.concatenate([1 - lost, lost]) / len(lost)
+        load = min(row.prompt_load, 0.98)
+        mean = times @ weights
+        wait = row.turn_rate * (times**2 @ weights) / 2 / (1 - load)
+        cells, width = 1 << 13, (12 * wait + 3 * times.max() + 2 * row.tpot) / (1 << 13)
+        own = np.bincount((times / width).astype(int), weights, cells)
+        rest = (1 - np.cumsum(own)) * width / mean
+        step = np.maximum(0, np.minimum(1, row.tpot / width - np.arange(cells))) * width / row.tpot
+        shift = row.first_overhead + row.fetch_time + row.queue_time - row.met_time / 2 + row.tpot * (1 - load)
+        longer = max(1.0, (row.ttft - shift - mean - row.tpot / 2) / wait)  # turns of one step end together
+        queue = np.cumsum(np.fft.irfft((1 - load) / (1 - load * np.fft.rfft(rest / rest.sum())), cells))
+        queue = np.diff(np.interp(np.arange(cells) / longer, np.arange(cells), queue), prepend=0)
+        parts = (np.fft.rfft(x) for x in (queue, own, step / step.sum()))
+        chances = np.cumsum(np.fft.irfft(np.prod([*parts], 0), cells))
+        return float(shift + (np.searchsorted(chances, share) + 0.5) * width)
+
+
+# A service
+
+
+@cache
+def _part(sheet: Sheet, *letters: str) -> Sheet:
+    return sheet.only(*letters)
+
+
+def _engine(serve, knowns: tuple, letters: dict, session: dict) -> dict:
+    """Return the letters of a session's engine: a decode step linear in its batch, and the times to read turns."""
+    turns, appended, output = (session[n] for n in ("turns", "appended", "output"))
+    turn = np.arange(1, turns + 1)
+    inputs = session["prefix"] + appended * turn + output * (turn - 1)
+    mean = float(inputs.mean())
+    given = {"replicas": 1.0, "attention_dp": 1.0} | letters
+    groups = float(quantity("replicas", given["replicas"]) * quantity("attention_dp", given["attention_dp"]))
+    sheet, rows, left, known = serve.checked(knowns, given | {"users": groups, "prompt": mean, "output": output})
+    serve.refuse(sheet, known)
+    if several := [n for n, x in known.items() if np.ndim(x)]:
+        raise TypeError(f"sessions are of one way to serve: give {several[0]} one value, and ask for each in turn")
+    if known.get("pp", 1) != 1:
+        raise ValueError("sessions have no pipelines: leave pp out, more tp would hold more")
+    memory = _part(sheet, "cache_room", "token_cache", "cached_tokens", "devices")
+    row = memory(*rows, **{n: x for n, x in left.items() if n in memory.letters})
+    context = mean + output / 2
+    token = row.token_cache * row.cached_tokens / context
+    chunk, room = known["chunk_tokens"], row.cache_room / token
+    most = max(2.0, room / context)
+    new = np.array([chunk, chunk, min(appended, chunk), min(appended, chunk), chunk])
+    past = np.array([0, 0, 0, context, context])
+    batch = np.array([most / 8, most / 2, most / 4, most / 4, most / 4])
+    more = dict(batch=batch, context=context, prompt=new + 2 * past, chunks_of_prompt=(new + 2 * past) / new)
+    more |= dict(prompts_together=1.0, prompts_beside=1e12, prompts_ahead=0.0, prompts_met=0.0)
+    part = _part(sheet, "pass_time", "mixed_time")
+    step = part(*rows, **{n: x for n, x in (left | more).items() if n in part.letters})
+    added = max(0.0, float(np.diff(step.pass_time[:2])[0] / np.diff(batch[:2])[0]))
+    reading = np.maximum(step.mixed_time - step.pass_time, 0)[[0, 2, 3, 4]]
+    each, tokens, old = _linear(reading, new[[0, 2, 3, 4]], past[[0, 2, 3, 4]])
+
+    def seconds(tokens_new, tokens_past):
+        steps = np.ceil(tokens_new / chunk)
+        return steps * each + tokens_new * (tokens + old * (tokens_past + tokens_new / 2))
+
+    own = inputs - session["prefix"]
+    found, lost = seconds(appended, inputs - appended), seconds(own[-max(1, len(own) - 1) :], session["prefix"])
+    return known | {
+        "devices": row.devices, "base_time": float(step.pass_time[0] - batch[0] * added), "added_time": added,
+        "found_time": float(found.mean()),
+        "lost_time": float(lost.mean()), "lost_spread": float((lost**2).mean() / lost.mean() ** 2),
+        "token_cache": token, "cache_room": row.cache_room, "context": context, "reading": (each, tokens, old),
+        "turns_read": (found, np.append(found[0], lost)[: len(found)]),
+    }  # fmt: skip
+
+
+def _linear(seconds, new, past) -> np.ndarray:
+    """Return the terms of reading: per step, per token, and per pair of tokens, none of them negative."""
+    terms = np.stack([np.ones_like(new), new, new * (past + new / 2)], 1)
+    found = np.linalg.lstsq(terms / seconds[:, None], np.ones_like(seconds), rcond=None)[0]
+    return np.maximum(found, 0)
+
+
+@checked
+def sessions(
+    serve, *knowns, turns, appended, output, pause, sessions, prefix=0, pause_spread=0, pauses="lognormal", tiers=(),
+    **letters,
+) -> Row:  # fmt: skip
+    """Predict what sessions of agents get: `serve.sessions(model, device, tp=8, turns=33, prefix=12000, ...)`.
+
+    Each of `sessions` sessions has `turns` turns. A turn sends all earlier tokens and `appended` new ones, and gets
+    `output` tokens; then the session pauses. `pause` is the median of the pauses, which are "lognormal" with a
+    `pause_spread` (constant if it is 0) or "exponential". All sessions share a `prefix`. Caches are kept in device
+    memory and in `tiers`, names or rows of `tables.tiers` from near to far, and evicted least recently used first. A
+    cache that is evicted from one tier moves to the next.
+
+    Returns a row with `found_turns`, `hit_share`, `kept_time`, `turn_rate`, `tpot`, `ttft`, `session_cost` and, if
+    there is a cliff, its edge `sessions_most`. Beyond the edge the row describes the service after it has lost its
+    caches. Raises ValueError if weights or one session do not fit, and whatever `serve` raises. The formulas leave out
+    that sessions bunch together: with constant or very long pauses the simulated `tpot` is up to a third longer.
+
+    >>> from scalebook.inference import serve
+    >>> from scalebook.tables import accelerators, models
+    >>> codex = dict(turns=33, prefix=12_000, appended=1891, output=351, pause="5.2 s", pause_spread=1.18)
+    >>> known = models.llama3_70b, accelerators.h200.at("fp8")
+    >>> [round(serve.sessions(*known, tp=8, engine="vllm", sessions=x, **codex).hit_share, 2) for x in (120, 200)]
+    [0.96, 0.24]
+    """
+    session = dict(turns=turns, prefix=prefix, appended=appended, output=output, pause=pause)
+    loop = sessions_on(serve, *knowns, **session, pause_spread=pause_spread, pauses=pauses, tiers=tiers, **letters)
+    sessions, sheet = one_number("sessions", sessions), laws.session_sheet(pauses)
+    edge = {} if loop.lost_from is None else {"sessions_lost": loop.lost_from}
+    most = sheet.only("sessions_most")(**edge, **_of(loop, "replicas", "attention_dp")).get("sessions_most", np.inf)
+    point = loop.point(sessions, sessions > most)
+    found = {n: point[n] for n in ("kept_pause", "turn_rate", "fetch_time", "queue_time")}
+    row = sheet(**{n: x for n, x in {**loop.known, **found, **edge}.items() if n in sheet.letters})
+    kept = "kept" if sessions <= most else "lost" if row.found_turns < 0.5 else "kept now and then"
+    late = Cell(loop._quantile(row, 0.95), "waits by the Pollaczek-Khinchine transform", "kleinrock1975")
+    row = Row("sessions", row.cells | {"ttft_p95": late}, missing=row.missing)
+    row.words = {"pauses": pauses, "caches": kept}
+    row.name = f"sessions on {row.words['caches']} caches"
+    return row
+
+
+def _of(loop, *names) -> dict:
+    return {n: loop.known[n] for n in names}
+
+
+@checked
+def sessions_on(
+    serve, *knowns, turns, appended, output, pause, prefix=0, pause_spread=0, pauses="lognormal", tiers=(), **letters
+) -> Loop:
+    """Return the loop of sessions on a service, whose `curve` holds the working points of all numbers of sessions.
+
+    It takes the arguments of `serve.sessions` and refuses the same ones.
+
+    >>> from scalebook.inference import serve
+    >>> from scalebook.tables import accelerators, models
+    >>> codex = dict(turns=33, prefix=12_000, appended=1891, output=351, pause="5.2 s", pause_spread=1.18)
+    >>> loop = sessions_on(serve, models.llama3_70b, accelerators.h200.at("fp8"), tp=8, **codex)
+    >>> round(loop.rooms[0] / 1e6, 1)  # million tokens
+    6.4
+    """
+    given = dict(turns=turns, prefix=prefix, appended=appended, output=output, pause=pause, pause_spread=pause_spread)
+    given = {n: one_number(n, x) for n, x in given.items()}
+    if given["turns"] % 1 or not 1 <= given["turns"] <= 10_000:
+        raise ValueError(f"turns must be a whole number from 1 to 10,000, not {quoted(turns)}")
+    if not 1e-3 <= given["pause"] <= 1e7:
+        raise ValueError(f"pause={quoted(pause)} is no pause of a session: from a millisecond to 100 days would do")
+    if given["pause_spread"] > 5:
+        raise ValueError(
+            f"pause_spread={quoted(pause_spread)} is no spread of pauses: less than 5 would do, such as 1.2"
+        )
+    sheet, rows = laws.session_sheet(pauses), tier_rows(tiers)
+    engine = _engine(serve, knowns, letters, given)
+    known = {n: x for n, x in {**engine, **given}.items() if n in sheet.letters}
+    known["pause_spread"] = max(given["pause_spread"], _SMALLEST)
+    known |= sheet.only("own_tokens", "pause_mean")(known)
+    token = engine["token_cache"]
+    own = token * (given["appended"] + given["output"]) * given["turns"] / 2
+    rooms = (engine["cache_room"] / token, *(row.tier_capacity / token for row in rows))
+    if known["prefix"] + known["own_tokens"] > rooms[0]:
+        raise ValueError(
+            f"one session does not fit: {show(known['prefix'] + known['own_tokens'], '')} tokens, and device memory "
+            f"has room for {show(rooms[0], '')}; more devices or fewer kv_bits would let it in"
+        )
+    known |= {"tier_cost": sum(row.tier_cost for row in rows), "tier_life": rows[0].tier_life if rows else 1.0}
+    fetches = (0.0, *(own / row.tier_bandwidth + row.tier_latency for row in rows))
+    return Loop(known, pauses, rooms, fetches, engine["reading"], engine["turns_read"], engine["context"])

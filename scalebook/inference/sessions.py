@@ -1,0 +1,355 @@
+"""Sessions of agents: turns that each append to one context, with pauses in which the context's cache may be lost.
+
+A closed loop of sessions shares an engine. Caches are evicted least recently used first, so a cache is kept for about
+the same time everywhere (`kept_time`, Che's approximation), and the share of turns that find theirs follows from the
+room and the law of the pauses. The wait for a place is part of the gap between two turns, which makes a cliff: the more
+caches are lost, the longer all turns wait, and the more caches are lost.
+"""
+
+from sympy import Max, Rational, exp, log, sqrt, tanh
+
+from scalebook.inference.session_bill import found_cost_rented, read_cost, session_cost, written_cost
+from scalebook.inference.tiers import break_even_of_lost, keep_pause_memory
+from scalebook.language import Sheet, constant, formula
+from scalebook.language.notation import expression
+
+__all__ = [
+    "cached_room_turns", "edge_of_cliff", "found_turns_exponential", "found_turns_lognormal",
+    "half_deviation", "hit_share_session", "kept_time_of_pause", "met_time", "own_tokens",
+    "pause_kept_exponential", "pause_kept_lognormal", "pause_mean_exponential", "pause_mean_lognormal",
+    "prompt_load_turns", "queue_time_turns", "read_tokens_turn", "reading_time_turn",
+    "request_rate_turns", "reserved_sessions", "room_for_share", "session_inputs", "session_sheet",
+    "sessions_in_loop", "tpot_turns", "ttft_turns",
+]  # fmt: skip
+
+_READS = {"turns that are read in less than all of the time": lambda prompt_load: prompt_load < 1}
+_SPARE = {
+    "time left for decode steps": lambda prompt_load, turn_rate, output, added_time: (
+        prompt_load + turn_rate * (output - 1) * added_time < 1
+    )
+}
+
+
+def normal_share(x):
+    """Return the share of a normal distribution below `x` standard deviations, within 0.0002 (a logistic curve).
+
+    >>> [round(float(normal_share(x)), 3) for x in (-1, 0, 1, 2)]  # they are 0.159, 0.5, 0.841 and 0.977
+    [0.159, 0.5, 0.841, 0.977]
+    """
+    x = expression(x)
+    return (1 + tanh((Rational("0.07056") * x**3 + Rational("1.5976") * x) / 2)) / 2
+
+
+# Tokens of a session
+
+
+@formula("session_inputs", "vllm-mooncake")
+def session_inputs(turns, prefix, appended, output):
+    """Input tokens of a session: every turn sends the prefix, all messages and tool outputs, and all earlier answers.
+
+    >>> session_inputs(turns=33, prefix=12_000, appended=1891, output=351)
+    1642179.0
+    """
+    return turns * prefix + appended * turns * (turns + 1) / 2 + output * turns * (turns - 1) / 2
+
+
+@formula("own_tokens", "vllm-mooncake")
+def own_tokens(turns, appended, output):
+    """Tokens of a session that no other shares, after a turn, averaged over the turns.
+
+    >>> own_tokens(turns=33, appended=1891, output=351)
+    38114.0
+    """
+    return (appended + output) * (turns + 1) / 2
+
+
+@formula("hit_share", "vllm-mooncake", given=[session_inputs])
+def hit_share_session(found_turns, turns, prefix, appended, output, session_inputs):
+    """Share of a session's input tokens that a cache finds: the prefix always, the rest if a turn finds its cache.
+
+    >>> codex = dict(turns=33, prefix=12_000, appended=1891, output=351)
+    >>> round(hit_share_session(codex, found_turns=1), 3)
+    0.962
+    """
+    kept = (appended + output) * turns * (turns - 1) / 2
+    return (turns * prefix + found_turns * kept) / session_inputs
+
+
+@formula("read_tokens", "vllm-mooncake")
+def read_tokens_turn(found_turns, turns, appended, output):
+    """Tokens that a turn has to read: those appended, or all of the session's own if its cache is lost.
+
+    >>> read_tokens_turn(found_turns=1, turns=33, appended=1891, output=351)
+    1891.0
+    >>> read_tokens_turn(found_turns=0, turns=33, appended=1891, output=351)
+    37763.0
+    """
+    return appended + (1 - found_turns) * (turns - 1) * (appended + output) / 2
+
+
+# Pauses, and the time for which a cache is kept
+
+
+@formula("pause_mean", "kleinrock1975")
+def pause_mean_lognormal(pause, pause_spread):
+    """Mean of lognormal pauses, or of constant ones if their spread is 0.
+
+    >>> round(pause_mean_lognormal(pause="5.2 s", pause_spread=1.18), 2)
+    10.43
+    """
+    return pause * exp(pause_spread**2 / 2)
+
+
+@formula("pause_mean", "kleinrock1975")
+def pause_mean_exponential(pause):
+    """Mean of exponential pauses, given their median.
+
+    >>> round(pause_mean_exponential(pause="5.2 s"), 2)
+    7.5
+    """
+    return pause / log(2)
+
+
+@formula("found_turns", "fricker2012", "bowling2009")
+def found_turns_lognormal(kept_pause, pause, pause_spread):
+    """Share of turns whose lognormal pause ends before their cache is evicted.
+
+    >>> round(found_turns_lognormal(kept_pause="30 s", pause="5.2 s", pause_spread=1.18), 3)
+    0.931
+    """
+    return normal_share(log(kept_pause / pause) / pause_spread)
+
+
+@formula("found_turns", "fricker2012", given=[pause_mean_exponential])
+def found_turns_exponential(kept_pause, pause_mean):
+    """Share of turns whose exponential pause ends before their cache is evicted.
+
+    >>> round(found_turns_exponential(kept_pause="10 s", pause_mean="10 s"), 3)
+    0.632
+    """
+    return 1 - exp(-kept_pause / pause_mean)
+
+
+@formula("pause_kept", "fricker2012", "bowling2009", given=[pause_mean_lognormal, found_turns_lognormal])
+def pause_kept_lognormal(kept_pause, pause, pause_spread, pause_mean, found_turns):
+    """Mean time of a lognormal pause that passes while its cache is kept.
+
+    >>> round(pause_kept_lognormal(kept_pause="30 s", pause="5.2 s", pause_spread=1.18), 2)
+    8.53
+    """
+    near = normal_share(log(kept_pause / pause) / pause_spread - pause_spread)
+    return pause_mean * near + kept_pause * (1 - found_turns)
+
+
+@formula("pause_kept", "fricker2012", given=[pause_mean_exponential])
+def pause_kept_exponential(pause_mean, found_turns):
+    """Mean time of an exponential pause that passes while its cache is kept.
+
+    >>> pause_kept_exponential(pause_mean="10 s", found_turns=0.9)
+    9.0
+    """
+    return pause_mean * found_turns
+
+
+@formula("kept_time", "fricker2012")
+def kept_time_of_pause(kept_pause, queue_time):
+    """Time that an unused cache is kept: the longest pause that it outlives, and the wait that follows the pause.
+
+    >>> kept_time_of_pause(kept_pause="30 s", queue_time="0.5 s")
+    30.5
+    """
+    return kept_pause + queue_time
+
+
+# An engine that reads turns and decodes
+
+
+@formula("reading_time_turn", "kleinrock1975")
+def reading_time_turn(found_turns, found_time, lost_time, turns):
+    """Mean time to read a turn. The first of a session finds the shared prefix, later ones all of it or only that.
+
+    >>> round(reading_time_turn(found_turns=0.9, found_time="0.1 s", lost_time="1.5 s", turns=33), 4)
+    0.2358
+    """
+    return found_time + (1 - found_turns) * (turns - 1) / turns * (lost_time - found_time)
+
+
+@formula("prompt_load", "kleinrock1975", given=[reading_time_turn])
+def prompt_load_turns(turn_rate, reading_time_turn):
+    """Share of the time in which an engine reads turns.
+
+    >>> prompt_load_turns(turn_rate=4, reading_time_turn="0.1 s")
+    0.4
+    """
+    return turn_rate * reading_time_turn
+
+
+@formula("tpot", "kleinrock1975", "little1961", given=[prompt_load_turns], domain=_SPARE)
+def tpot_turns(base_time, added_time, turn_rate, output, prompt_load):
+    """Mean time per output token: the fixed time of a step over the share of time that nothing else takes.
+
+    >>> known = dict(base_time="8 ms", added_time="0.3 ms", turn_rate=4, output=351, prompt_load=0.4)
+    >>> round(tpot_turns(known) * 1e3, 1)
+    44.4
+    """
+    return base_time / (1 - prompt_load - turn_rate * (output - 1) * added_time)
+
+
+@formula("met_time", "kleinrock1975", given=[prompt_load_turns], domain=_READS)
+def met_time(tpot, turn_rate, found_turns, found_time, lost_time, lost_spread, turns, prompt_load):
+    """Mean length of the step that a new turn meets: long steps meet more turns than short ones.
+
+    Turns that come during a step are read in the next one.
+
+    >>> known = dict(tpot="50 ms", turn_rate=4, found_turns=1, found_time="0.1 s", lost_time="1.5 s", turns=33)
+    >>> round(met_time(known, lost_spread=1.3, prompt_load=0.4) * 1e3, 1)
+    97.6
+    """
+    lost = (1 - found_turns) * (turns - 1) / turns
+    square = (1 - lost) * found_time**2 + lost * lost_spread * lost_time**2
+    return tpot + turn_rate * square / (1 - prompt_load**2)
+
+
+@formula("queue_time", "kleinrock1975")
+def queue_time_turns(met_time):
+    """Mean time until a turn's reading begins: half of the step that it meets. A full engine adds the wait for a place.
+
+    >>> queue_time_turns(met_time="100 ms")
+    0.05
+    """
+    return met_time / 2
+
+
+@formula("ttft", "kleinrock1975", given=[prompt_load_turns, reading_time_turn])
+def ttft_turns(
+    first_overhead, queue_time, fetch_time, tpot, prompt_load, reading_time_turn, read_tokens, chunk_tokens, met_time
+):
+    """Mean time to first token of a turn: the wait, the fetch of its cache, and the step that reads it with others.
+
+    A turn of more than `chunk_tokens` tokens takes several steps.
+
+    >>> step = dict(tpot="50 ms", prompt_load=0.4, reading_time_turn="0.1 s", met_time="100 ms", chunk_tokens=8192)
+    >>> ttft_turns(step, first_overhead=0, queue_time="50 ms", fetch_time=0, read_tokens=1891)
+    0.22
+    """
+    steps = Max(1, read_tokens / chunk_tokens, evaluate=False)
+    step = tpot * (1 - prompt_load) * steps + reading_time_turn + prompt_load * met_time
+    return first_overhead + queue_time + fetch_time + step
+
+
+@formula("reserved_sessions", "little1961")
+def reserved_sessions(turn_rate, ttft, queue_time, output, tpot):
+    """Sequences that are read or decode, by Little's law. Their caches are in device memory and cannot be evicted.
+
+    >>> reserved_sessions(turn_rate=4, ttft="0.2 s", queue_time="0.1 s", output=351, tpot="40 ms").__round__(1)
+    56.4
+    """
+    return turn_rate * (ttft - queue_time + (output - 1) * tpot)
+
+
+@formula("sessions", "little1961")
+def sessions_in_loop(turn_rate, pause_mean, ttft, output, tpot, replicas, attention_dp):
+    """Sessions at once, by Little's law: the turns per second times the time from one turn to the next.
+
+    >>> loop = dict(turn_rate=4, pause_mean="10 s", ttft="0.2 s", output=351, tpot="40 ms")
+    >>> sessions_in_loop(loop, replicas=1, attention_dp=1).__round__(1)
+    96.8
+    """
+    return replicas * attention_dp * turn_rate * (pause_mean + ttft + (output - 1) * tpot)
+
+
+@formula("request_rate", "little1961")
+def request_rate_turns(turn_rate, replicas, attention_dp):
+    """Turns per second of all copies and attention groups.
+
+    >>> request_rate_turns(turn_rate=4, replicas=2, attention_dp=1)
+    8.0
+    """
+    return replicas * attention_dp * turn_rate
+
+
+# Room
+
+
+@formula("room_tokens", "fricker2012", "little1961", given=[own_tokens])
+def cached_room_turns(
+    prefix, reserved_sessions, own_tokens, turn_rate, turns, queue_time, pause_kept, kept_time, appended, output
+):  # fmt: skip
+    """Tokens of all caches that are kept: the prefix, running sequences, pausing sessions, and those that have ended.
+
+    After each turn but the last a cache waits for the pause and the wait, but no longer than it is kept. After the last
+    it stays for as long as caches are kept.
+
+    >>> known = dict(prefix=12_000, reserved_sessions=56, turn_rate=4, turns=33, appended=1891, output=351)
+    >>> round(cached_room_turns(known, queue_time="0.1 s", pause_kept="7.8 s", kept_time="30 s") / 1e6, 2)
+    3.55
+    """
+    kept = (appended + output) * turns * (turns - 1) / 2 * (queue_time + pause_kept)
+    ended = (appended + output) * turns * kept_time
+    return prefix + reserved_sessions * own_tokens + turn_rate / turns * (kept + ended)
+
+
+@formula(
+    "room_tokens", "fricker2012", given=[pause_mean_exponential, own_tokens],
+    domain={"a share below 1": lambda found_turns: found_turns < 1},
+)  # fmt: skip
+def room_for_share(
+    found_turns, prefix, reserved_sessions, own_tokens, turn_rate, turns, queue_time, pause_mean, appended, output
+):  # fmt: skip
+    """Tokens of cache that let a share of the turns find theirs, for exponential pauses: the room by the share.
+
+    >>> known = dict(prefix=12_000, reserved_sessions=56, turn_rate=4, turns=33, appended=1891, output=351)
+    >>> known |= dict(queue_time="0.1 s", pause_mean="10 s")
+    >>> [round(room_for_share(known, found_turns=x) / 1e6, 2) for x in (0.5, 0.9, 0.99)]
+    [2.94, 3.66, 4.0]
+    """
+    kept_time = queue_time - pause_mean * log(1 - found_turns)
+    return cached_room_turns.of(kept_time=kept_time, pause_kept=pause_mean * found_turns)
+
+
+half_deviation = constant(
+    "half_deviation", "session_spread", "0.5", "scalebook",
+    "Standard deviations of the live caches for which room is left: half of one.\n\n"
+    "Calibrated by us: of seven services that were simulated for an hour, as many sessions lose half of the turn rate.",
+)  # fmt: skip
+
+
+@formula("sessions_most", "scalebook", given=[half_deviation])
+def edge_of_cliff(sessions_lost, session_spread, replicas, attention_dp):
+    """Most sessions that keep their caches, although the sum of their contexts varies.
+
+    Sessions are in different turns, so their contexts differ by 1/√3 of the mean, and the sum of n contexts by that
+    over √n in each attention group. From `sessions_lost` average sessions on, lost caches stay lost.
+
+    >>> round(edge_of_cliff(sessions_lost=154, replicas=1, attention_dp=1), 1)
+    150.5
+    """
+    half = session_spread * sqrt(replicas * attention_dp / 12)
+    return (sqrt(sessions_lost + half**2) - half) ** 2
+
+
+_COMMON = (
+    session_inputs, own_tokens, hit_share_session, read_tokens_turn, reading_time_turn, prompt_load_turns, tpot_turns,
+    met_time, queue_time_turns, kept_time_of_pause, request_rate_turns, ttft_turns, reserved_sessions,
+    sessions_in_loop, cached_room_turns, edge_of_cliff, half_deviation, session_cost, read_cost, written_cost,
+    found_cost_rented, break_even_of_lost, keep_pause_memory,
+)  # fmt: skip
+_LAWS = {
+    "lognormal": (pause_mean_lognormal, found_turns_lognormal, pause_kept_lognormal),
+    "exponential": (pause_mean_exponential, found_turns_exponential, pause_kept_exponential),
+}
+_SHEETS = {
+    law: Sheet(f"sessions_{law}", *own, *_COMMON, doc=f"Sessions of agents with {law} pauses on one engine.")
+    for law, own in _LAWS.items()
+}
+
+
+def session_sheet(pauses: str = "lognormal") -> Sheet:
+    """Return the sheet of sessions whose pauses follow a law: "lognormal" (constant if the spread is 0), "exponential".
+
+    >>> "room_tokens" in session_sheet("exponential").formulas
+    True
+    """
+    if not isinstance(pauses, str) or pauses not in _SHEETS:
+        raise ValueError(f"pauses is 'lognormal' or 'exponential', not {pauses!r}")
+    return _SHEETS[pauses]

@@ -1,0 +1,135 @@
+"""Kernels of hybrid models and of vision encoders as serving engines run them: sheets that need a device and a shape.
+
+A call that names no library gets typical values of the H100. `tables.libraries` has measured kernels of three engines.
+
+>>> from scalebook.tables import accelerators
+>>> kimi = dict(linear_key_heads=96, linear_value_heads=96, linear_key_dim=128, linear_value_dim=128, key_gates=1)
+>>> device = accelerators.h100.at("bf16")
+>>> prompt, step = state_prompt(device, kimi, batch=1, seq=4096), state_decode(device, kimi, batch=64, seq=1)
+>>> [round(1e6 * row.kernel_time) for row in (prompt, step)]
+[1142, 316]
+"""
+
+from sympy import Max, Min
+
+from scalebook.attention import arithmetic, encoders, hyper_connections, kernels, linear, states
+from scalebook.language import Formula, Sheet, constant, formula, same
+from scalebook.machine.kernels import one_core
+
+from .assumptions import one_tile
+from .operators import resident_when_repeated
+
+__all__ = [
+    "convolution_defaults", "decode_defaults", "drafted_steps", "encoder_defaults",
+    "hyper_connections_around", "hyper_defaults", "no_steps", "nothing_resident", "prompt_defaults",
+    "resident_at_sites", "resident_in_place", "short_convolution", "state_decode", "state_l2", "state_prompt",
+    "vision_attention",
+]  # fmt: skip
+
+_HERE = "aiconfigurator-2026"
+
+
+def _usual(kind: str, words: str, **values: str) -> tuple[Formula, ...]:
+    """Return default formulas of one kind of kernel, named by the kind and the letter."""
+    said = {"launch_time": "launch time", "core_time": "time of a core per work item", "chunk_step": "time per step",
+            "bandwidth_efficiency": "share of the bandwidth", "kernel_efficiency": "share of the peak"}  # fmt: skip
+    return tuple(
+        constant(f"{kind}_{letter}", letter, value, _HERE, f"Default {said[letter]} of {words}, about as on the H100.")
+        for letter, value in values.items()
+    )
+
+
+convolution_defaults = _usual(
+    "convolution", "a short convolution", launch_time="3.5e-06", core_time="4e-07", chunk_step="0",
+    bandwidth_efficiency="0.68",
+)  # fmt: skip
+prompt_defaults = _usual(
+    "state_prompt", "prompts in chunks", launch_time="2.5e-05", core_time="2.4e-05", chunk_step="2.5e-06",
+    bandwidth_efficiency="0.25",
+)  # fmt: skip
+decode_defaults = _usual(
+    "state_decode", "decoding with a state", launch_time="5e-06", core_time="0", chunk_step="0",
+    bandwidth_efficiency="0.78",
+)  # fmt: skip
+hyper_defaults = _usual(
+    "hyper", "hyper-connections", launch_time="3.5e-06", kernel_efficiency="0.5", bandwidth_efficiency="0.87"
+)
+encoder_defaults = _usual(
+    "encoder", "an encoder's attention", launch_time="1e-05", core_time="3e-06", kernel_efficiency="0.5",
+    bandwidth_efficiency="0.7",
+)  # fmt: skip
+
+state_l2 = constant(
+    "state_l2", "l2_bandwidth", 8 * 10**12, _HERE,
+    "Default bandwidth of the L2 cache: 8 TB/s, as hyper-connections reach from the H100 to the GB300.",
+)  # fmt: skip
+
+no_steps = constant(
+    "no_steps", "kernel_steps", 0, "vllm-conv",
+    "Steps of a short convolution that wait for one another: none.",
+)  # fmt: skip
+
+drafted_steps = same(
+    "drafted_steps", "kernel_steps", "seq", "yang2024 §3.3",
+    "Steps in sequence of decoding: the new tokens of a sequence, more than one if drafts are checked.",
+)  # fmt: skip
+
+nothing_resident = constant(
+    "nothing_resident", "resident_share", 0, _HERE,
+    "Default share of a prompt's traffic in the L2 cache: none, even if a benchmark repeats it.",
+)  # fmt: skip
+
+
+@formula("resident_share", _HERE)
+def resident_in_place(traffic, l2_capacity):
+    """Share of traffic from the L2 cache if a benchmark repeats a kernel that writes where it reads.
+
+    All of it if the data fill three quarters of the cache, none if they fill the cache. In a service other kernels run
+    in between: give `resident_share=0`.
+
+    >>> [resident_in_place(traffic=x, l2_capacity="100 MB") for x in ("100 MB", "180 MB", "300 MB")]
+    [1.0, 0.4, 0.0]
+    """
+    return Max(0, Min(1, 4 - 2 * traffic / l2_capacity, evaluate=False), evaluate=False)
+
+
+@formula("resident_share", _HERE)
+def resident_at_sites(hyper_sites, traffic, l2_capacity):
+    """Share of hyper-connections' traffic from the L2 cache if a benchmark repeats those of a whole block.
+
+    >>> [resident_at_sites(hyper_sites=2, traffic=x, l2_capacity="100 MB") for x in ("50 MB", "60 MB", "70 MB")]
+    [1.0, 0.2, 0.0]
+    """
+    return resident_when_repeated.of(traffic=hyper_sites * traffic)
+
+
+_SHAPE = (kernels.sixteen_bits, linear.linear_bits_wide, states.gates_per_head, one_core, state_l2)
+
+short_convolution = Sheet(
+    "short_convolution", kernels.sixteen_bits, one_core, state_l2, states.conv_width, states.conv_tokens_triton,
+    states.conv_channels_triton, states.conv_items, states.conv_traffic, no_steps, *convolution_defaults,
+    resident_in_place, states.state_kernel_time,
+    doc="The convolution over a few tokens before linear attention or Mamba-2, of prompts or (seq=1) in decoding.",
+)  # fmt: skip
+state_prompt = Sheet(
+    "state_prompt", *_SHAPE, linear.delta_chunk, linear.delta_flops, states.chunk_items, states.chunk_steps,
+    states.state_prompt_traffic, *prompt_defaults, nothing_resident, states.state_kernel_time,
+    doc="Linear attention over prompts in chunks: Gated DeltaNet, or Kimi's delta attention with key_gates=1.",
+)  # fmt: skip
+state_decode = Sheet(
+    "state_decode", *_SHAPE, states.recurrent_items, drafted_steps, states.recurrent_traffic, *decode_defaults,
+    resident_in_place, states.state_kernel_time,
+    doc="Decoding with a state: each sequence's is read and written. With seq > 1, drafted tokens are checked.",
+)  # fmt: skip
+hyper_connections_around = Sheet(
+    "hyper_connections_around", kernels.sixteen_bits, state_l2, hyper_connections.hyper_sites,
+    hyper_connections.sinkhorn_twenty, hyper_connections.hyper_flops, hyper_connections.hyper_traffic, *hyper_defaults,
+    resident_at_sites, hyper_connections.hyper_time,
+    doc="Hyper-connections before or after a block's two parts; after them the arithmetic is less, and hidden in both.",
+)  # fmt: skip
+vision_attention = Sheet(
+    "vision_attention", kernels.sixteen_bits, one_core, one_tile, arithmetic.prefill_context, arithmetic.full_pairs,
+    arithmetic.pair_width_grouped, arithmetic.attention_flops, encoders.padded_dim, encoders.encoder_traffic,
+    encoders.encoder_waves, *encoder_defaults, encoders.encoder_kernel_time,
+    doc="Attention of a vision encoder: every patch attends to all patches of its image.",
+)  # fmt: skip

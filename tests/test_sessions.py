@@ -1,0 +1,184 @@
+"""Sessions of agents: the closed forms against an engine that is simulated step by step, and against plain LRU."""
+
+import json
+
+import numpy as np
+import pytest
+
+from scalebook.inference import Loop, Trace, read_trace, serve, session_sheet, sessions_on, simulate_sessions
+from scalebook.inference.sessions import normal_share
+from scalebook.inference.tiers import keep_pause_memory
+from scalebook.tables import accelerators, models, tiers
+
+H200 = accelerators.h200.at("fp8")
+CODEX = dict(turns=33, prefix=12_000, appended=1891, output=351)
+LAWS = {
+    "lognormal": dict(pause="5.2 s", pause_spread=1.18), "long": dict(pause="30 s", pause_spread=1.5),
+    "exponential": dict(pause="5.2 s", pauses="exponential"), "constant": dict(pause="10 s"),
+}  # fmt: skip
+SERVICES = {
+    "Llama 70B": (models.llama3_70b, H200, dict(tp=8)), "gpt-oss": (models.gpt_oss_120b, H200, dict(tp=2)),
+    "Qwen3 32B": (models.qwen3_32b, accelerators.h100.at("fp8"), dict(tp=4)),
+}  # fmt: skip
+CASES = [("Llama 70B", x) for x in LAWS] + [(x, "lognormal") for x in list(SERVICES)[1:]]
+
+
+def called(service, law, **more):
+    model, device, ways = SERVICES[service]
+    return (model, device), {**ways, **CODEX, **LAWS[law], "engine": "vllm", **more}
+
+
+@pytest.fixture(scope="module", params=CASES, ids=" ".join)
+def case(request):
+    rows, letters = called(*request.param)
+    loop = sessions_on(serve, *rows, **letters)
+    return loop, lambda n: serve.sessions(*rows, **letters, sessions=n)
+
+
+def test_the_closed_form_is_near_a_simulated_engine(case):
+    """Away from the cliff: turn rate 3 %, time per token 10 %, first token 25 %, its 95th percentile 15 %."""
+    loop, row_of = case
+    errors = []
+    for share in (0.3, 0.6, 0.8):
+        row = row_of(round(share * loop.lost_from))
+        run = simulate_sessions(loop, round(row.sessions), seconds=2400.0)
+        first = row.ttft_p95 - row.first_overhead, np.quantile(run.ttft, 0.95)
+        assert row.found_turns == pytest.approx(run.found_turns, abs=0.02)
+        assert row.hit_share == pytest.approx(run.hit_share, abs=0.015)
+        if loop.known.get("pause_spread") == 0.01 or loop.known["pause_mean"] > 60:  # sessions bunch together
+            continue
+        assert row.tpot == pytest.approx(run.tpot.mean(), rel=0.1)
+        assert row.ttft - row.first_overhead == pytest.approx(run.ttft.mean(), rel=0.25)
+        errors.append([row.turn_rate / run.turn_rate - 1, first[0] / first[1] - 1])
+    rate, late = np.median(np.abs(errors or [[0, 0]]), axis=0)
+    assert rate < 0.03 and late < 0.15
+
+
+def test_the_cliff_is_where_simulated_services_lose_half_of_their_turns(case):
+    loop, row_of = case
+    edge = row_of(10).sessions_most
+    top = simulate_sessions(loop, round(0.8 * edge)).turn_rate
+
+    def held(sessions):
+        return np.mean([simulate_sessions(loop, round(sessions), 3600.0, seed).turn_rate for seed in range(3)]) / top
+
+    assert held(0.94 * edge) > 0.5 > held(1.06 * edge)
+
+
+def test_beyond_the_cliff_all_caches_are_lost():
+    rows, letters = called("Llama 70B", "lognormal")
+    loop, row = sessions_on(serve, *rows, **letters), serve.sessions(*rows, **letters, sessions=240)
+    run = simulate_sessions(loop, 240)
+    assert row.caches == "lost" and row.found_turns < 0.01
+    assert row.turn_rate == pytest.approx(run.turn_rate, rel=0.05) and row.ttft == pytest.approx(
+        run.ttft.mean(), rel=0.1
+    )
+    assert row.hit_share == pytest.approx(run.hit_share, abs=0.01)  # the shared prefix is found
+
+
+def test_host_memory_takes_the_cliff_away_and_the_batch_is_then_the_limit():
+    rows, letters = called("Llama 70B", "lognormal", tiers=["host_memory"])
+    loop = sessions_on(serve, *rows, **letters)
+    alone = serve.sessions(*rows, **letters | dict(tiers=()), sessions=150)
+    for sessions in (150, 240, 400):
+        row, run = serve.sessions(*rows, **letters, sessions=sessions), simulate_sessions(loop, sessions)
+        assert row.turn_rate == pytest.approx(run.turn_rate, rel=0.03) and row.tpot == pytest.approx(
+            run.tpot.mean(), rel=0.1
+        )
+        assert row.ttft == pytest.approx(run.ttft.mean(), rel=0.15) and row.hit_share > 0.95
+    assert row.sessions_most > 3 * alone.sessions_most
+
+
+@pytest.mark.parametrize("law", ["lognormal", "exponential"])
+def test_the_row_is_a_point_of_the_sheet_and_the_sheet_solves_it_both_ways(law):
+    rows, letters = called("Llama 70B", law)
+    row, loop = serve.sessions(*rows, **letters, sessions=140), sessions_on(serve, *rows, **letters)
+    assert row.sessions == pytest.approx(140, rel=2e-3)
+    assert row.room_tokens == pytest.approx(loop.rooms[0], rel=2e-3)
+    sheet = session_sheet(letters.get("pauses", "lognormal"))
+    inputs = {n: row[n] for n in (*sheet.inputs, "queue_time") if n in row}
+    assert sheet(**inputs).room_tokens == pytest.approx(row.room_tokens, rel=1e-9)
+    room = sheet.formula("room_tokens", keep=("reserved_sessions", "queue_time", "own_tokens"))
+    known = {n: row[n] for n in room.inputs if n != "kept_pause"}
+    pause = room(**known).solve("kept_pause")(room_tokens=row.room_tokens)
+    assert pause == pytest.approx(row.kept_pause, rel=1e-6)
+
+
+def test_the_exponential_room_is_elementary_in_the_share():
+    from scalebook.inference.sessions import room_for_share
+
+    rows, letters = called("Llama 70B", "exponential")
+    row = serve.sessions(*rows, **letters, sessions=130)
+    known = {n: row[n] for n in room_for_share.inputs}
+    assert room_for_share(**known) == pytest.approx(row.room_tokens, rel=1e-3)
+
+
+def test_more_sessions_tiers_and_room_do_what_they_should():
+    rows, letters = called("Llama 70B", "lognormal")
+    found = [serve.sessions(*rows, **letters, sessions=x) for x in (20, 60, 100, 140)]
+    assert (np.diff([x.tpot for x in found]) > 0).all() and (np.diff([x.kept_time for x in found]) < 0).all()
+    small = {**tiers.host_memory, "tier_capacity": "8 GB"}
+    edges = [
+        serve.sessions(*rows, **letters, sessions=20, tiers=x).sessions_most for x in ((), [small], ["host_memory"])
+    ]
+    assert (np.diff(edges) > 0).all()
+    drive = serve.sessions(*rows, **letters, sessions=140, tiers=["nvme_gen4"])
+    near = serve.sessions(*rows, **letters, sessions=140, tiers=["host_memory"])
+    assert drive.fetch_time > near.fetch_time > 0 and near.found_cost > 0 == found[0].found_cost
+    assert near.keep_pause == keep_pause_memory(near) and near.break_even_bandwidth < tiers.nvme_gen4.tier_bandwidth
+
+
+def test_copies_and_attention_groups_share_the_sessions():
+    rows, letters = called("Llama 70B", "lognormal")
+    one, two = (serve.sessions(*rows, **letters, sessions=60 * n, replicas=n) for n in (1, 2))
+    assert two.turn_rate == pytest.approx(one.turn_rate, rel=1e-6) and two.session_cost == pytest.approx(
+        one.session_cost
+    )
+    assert two.request_rate == pytest.approx(2 * one.request_rate)
+
+
+def test_the_logistic_curve_is_the_normal_distribution():
+    from math import erf
+
+    assert max(abs(float(normal_share(x)) - (1 + erf(x / 2**0.5)) / 2) for x in np.linspace(-4, 4, 81)) < 2e-4
+
+
+def test_a_loop_is_of_public_numbers():
+    rows, letters = called("Llama 70B", "lognormal")
+    loop = sessions_on(serve, *rows, **letters)
+    assert isinstance(loop, Loop) and loop.curve["found_turns"][0] > 0.999 and loop.curve["found_turns"][-1] < 0.001
+
+
+@pytest.fixture(scope="module")
+def trace():
+    """Sessions that begin at random, with lognormal pauses, each turn of which asks for all blocks of its context."""
+    rng, asked = np.random.default_rng(0), []
+    for session, start in enumerate(np.cumsum(rng.exponential(0.5, 1800))):
+        times = start + np.cumsum(3 * rng.lognormal(sigma=1.0, size=12))
+        asked += [(t, [0, 1, 2, *(10 + 100 * session + i for i in range(3 * turn))]) for turn, t in enumerate(times, 1)]
+    asked = [x for x in asked if 200 < x[0] < 800]  # while sessions come and go evenly
+    times, blocks = zip(*sorted(asked), strict=True)
+    return Trace(np.array(times), list(blocks))
+
+
+@pytest.mark.parametrize("share", [0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2])
+def test_the_gaps_of_a_trace_say_what_a_cache_finds(trace, share):
+    room = share * 1800 * 36 * trace.block
+    assert trace.found_in_closed_form(room) == pytest.approx(trace.found(room), abs=0.01)
+
+
+def test_a_trace_is_read_from_json_lines_and_from_a_table(trace, tmp_path):
+    lines = [
+        dict(timestamp=1e3 * t, hash_ids=[str(x) for x in b]) for t, b in zip(trace.times, trace.blocks, strict=True)
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    table = [
+        "timestamp,hash_ids",
+        *(f"{x['timestamp']},{' '.join(y for y in x['hash_ids'])}" for x in lines),
+    ]
+    (tmp_path / "a.csv").write_text("\n".join(table))
+    for name in ("a.jsonl", "a.csv"):
+        assert read_trace(str(tmp_path / name)).found(10**6) == trace.found(10**6)
+    (tmp_path / "b.jsonl").write_text('{"timestamp": 0}')
+    with pytest.raises(ValueError, match="request 1 needs a timestamp in ms and a list of hash_ids"):
+        read_trace(str(tmp_path / "b.jsonl"))
