@@ -37,6 +37,7 @@ LONGEST = (
     "tests/test_access.py",
     "tests/test_lab.py",
     "tests/test_planner.py",
+    "tests/test_configurations.py",
     "tests/test_calculon_search.py",
 )
 

@@ -38,6 +38,7 @@ MORE = """
 >>> served = dict(users=8, prompt=1000, output=200)
 >>> row = serve(llama, h100, tp=1, engine="vllm", **served)
 >>> prefill_step(llama, h100, read_chunk=512)
+>>> sharing(llama, h100, tp=2, batch=1, context=4096, weight_bits=16, kv_bits=16)
 >>> mixed_step(llama, h100, batch=8, context=4096, read_chunk=512)
 >>> serve.apart(llama, h100, devices=8, rate=4, prompt=1000, output=200, scaleout_bandwidth="50 GB/s")
 >>> run = training_step(llama, h100, devices=64, global_batch=128, seq=4096)

@@ -40,7 +40,7 @@ def cases(table, names):
 
 def draw(letters, number, seed=0, grouped=False):
     """Random values for each letter, shares between 0 and 1; grouped:
-    stages and micro-batches that every schedule runs, weights that devices share evenly.
+    stages and micro-batches that every schedule runs, weights that devices share evenly, turns that a service can take.
     """
     rng = np.random.default_rng(seed)
     drawn = {
@@ -54,6 +54,8 @@ def draw(letters, number, seed=0, grouped=False):
     if grouped and {"tp", "weight_columns"} <= drawn.keys():
         drawn["tp"] = np.ceil(drawn["tp"])
         drawn["weight_columns"] = drawn["tp"] * np.ceil(drawn["weight_columns"])
+    if grouped and {"turn_rate", "added_time"} <= drawn.keys():  # so few that all of them fit into a second
+        drawn["turn_rate"] /= 1e6
     return drawn
 
 

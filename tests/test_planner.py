@@ -876,8 +876,8 @@ def test_what_the_page_loads_is_small(planned):
     """
     data = json.loads(planned)
     own = json.dumps({x: data[x] for x in ("formulas", "train", "serve", "rules", "letters")})
-    assert len(gzip.compress(own.encode())) < 68_000
-    assert len(gzip.compress(planned.encode())) < 124_000
+    assert len(gzip.compress(own.encode())) < 78_000
+    assert len(gzip.compress(planned.encode())) < 128_000
 
 
 def test_the_page_itself_is_small():
@@ -886,4 +886,4 @@ def test_the_page_itself_is_small():
     if not esbuild.exists():
         pytest.skip("no esbuild: npm ci --prefix book/js")
     small = lambda x: subprocess.run([esbuild, "--minify"], input=x, capture_output=True, text=True, check=True).stdout  # noqa: E731
-    assert len(gzip.compress(planner_script(small).encode())) < 184_000
+    assert len(gzip.compress(planner_script(small).encode())) < 196_000

@@ -3,7 +3,7 @@
 import mpmath
 import numpy as np
 import sympy
-from sympy import Abs, Max, Min, Piecewise, ceiling, floor
+from sympy import Abs, Max, Min, Piecewise, ceiling, floor, tanh
 
 from .code import broadcast
 from .domain import relaxed
@@ -14,7 +14,7 @@ from .units import show
 
 __all__ = ["invert"]
 
-_OBSTACLES = (Max, Min, ceiling, floor, Piecewise, Abs)
+_OBSTACLES = (Max, Min, ceiling, floor, Piecewise, Abs, tanh)  # of a normal share: a polynomial within
 
 
 def invert(formula: Formula, unknown: str, between=None) -> Formula:

@@ -74,7 +74,7 @@ def things_with(letter: str) -> Iterator[str]:
     """Yield the names of what takes a quantity as input: training_step, serve, decoding, then sheets, then formulas.
 
     >>> [*things_with("hit_share")][:2]
-    ['computed_rate', 'prompt_time_prefix']
+    ['computed_rate', 'found_cost_rented']
     """
 
     def takes(x):

@@ -8,7 +8,7 @@ import numpy as np
 from scalebook.language import Row
 from scalebook.language.interval import Between
 from scalebook.language.notation import either, quoted, word
-from scalebook.language.row import Call, as_rows
+from scalebook.language.row import Call, as_rows, quantity
 from scalebook.language.words import WORDS
 from scalebook.tables import Framework, cells_of_libraries, frameworks
 
@@ -48,7 +48,8 @@ def settled(knowns: tuple, letters: Mapping) -> tuple[tuple, dict]:
     device = next((x for x in rows if isinstance(x, Mapping) and "peak_flops" in x), None)
     model = next((x for x in rows if isinstance(x, Mapping) and "layers" in x), {})
     cells = dict(framework.cells) | cells_of_libraries(device, framework.words.get("libraries", "").split())
-    has_experts = bool(np.any(np.asarray(letters.get("experts", model.get("experts", 0)))))
+    said = quantity("experts", letters["experts"]) if "experts" in letters else model.get("experts", 0)
+    has_experts = bool(np.any(np.asarray(said)))
     for name in _WITH_EXPERTS:
         own = cells.pop(f"moe_{name}", None)
         if has_experts:
