@@ -16,6 +16,14 @@ QUERIES = ((1, 0), (1, 1), (0, 1), (2, 0))
 KEYS = ((2, 0), (1, 0), (0, 1), (0, 1))
 VALUES = ((4, 0), (0, 4), (1, 1), (1, 0))
 
+# Models that chapters compare at a million tokens, each with its kind of attention.
+KINDS = {
+    "llama2_7b": "multi-head", "llama3_70b": "grouped", "deepseek_v3": "latent", "gemma4_31b": "windows",
+    "minimax_m3": "sparse, grouped", "deepseek_v3_2": "sparse, latent", "glm_5_2": "sparse, shared picks",
+    "deepseek_v4_pro": "compressed", "qwen3_5_397b": "gated delta", "kimi_k3": "Kimi delta",
+    "nemotron3_super_120b": "Mamba-2", "minimax_text_01": "lightning",
+}  # fmt: skip
+
 
 def weights_of(word: str) -> dict[str, float]:
     """Return a token's attention weights for itself and each earlier token, by word: the softmax of its scores."""
