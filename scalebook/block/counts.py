@@ -106,7 +106,7 @@ def listing(row: Mapping, name: str, form: str) -> Block:
 
 
 def known_of(row: Row, *names: str) -> dict[str, float]:
-    """Return letters of one model, and those that say which blocks it has.
+    """Return the named letters of one model, and the letters that say which blocks it has.
 
     A name that ends in "?" may be lacking. Raises LookupError for others, and TypeError for one with several values.
     """

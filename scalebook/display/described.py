@@ -302,8 +302,8 @@ def _stated(name):
 def _rows(c):
     """Return the rows of a menu by key: all or some rows of a package's table, or the chapter's own.
 
-    The whole table of models leaves out those whose blocks differ (the word `blocks`), because most formulas take
-    blocks as alike.
+    The whole table of models leaves out models with a list of parts (the word `blocks`), because most formulas assume
+    equal blocks.
     """
     if "rows" in c:
         return {row["key"]: row for row in c["rows"]}

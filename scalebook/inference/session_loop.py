@@ -1,9 +1,8 @@
 """The working point of agents' sessions on a service: `serve.sessions`, and the edge of the cliff.
 
-A point of the loop is found from the share of turns that find their cache. If that share is fixed, higher turn rates
-take more time and more room, so bisection finds the rate at which the caches just fit. All shares from 1 to 0 give a
-curve of sessions against turn rate. If the curve folds back, one number of sessions has several working points: one at
-which caches are kept, and one at which all are lost.
+Fix the share of turns that find their cache. A higher turn rate then takes more time and more room, so bisection finds
+the rate at which the caches just fit. All shares from 1 to 0 give a curve of sessions against turn rate. If the curve
+folds back, one number of sessions has several working points: the service keeps its caches, or it loses all of them.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """Simulation of agents' sessions on one attention group, step by step: what judges the closed forms of `sessions`.
 
-The engine reads turns first come, first served, in steps of at most so many prompt tokens in which others decode. A
-sequence that is read or decodes has its whole cache in device memory; a turn that finds no room waits. All other caches
-form one stack over the tiers, evicted token by token, the least recently used first.
+The engine reads turns in the order in which they come. A step reads at most `chunk_tokens` tokens, while other turns
+decode. The whole cache of a turn that is read or decoded is in device memory; a turn that finds no room waits. All
+other caches form one stack over the tiers. The least recently used tokens are evicted first.
 """
 
 from collections import OrderedDict, deque
@@ -47,7 +47,7 @@ class _Tiers:
         return found
 
     def trim(self, reserved: float):
-        """Evict what does not fit beside the tokens that are in use in device memory."""
+        """Evict tokens that no longer fit, when `reserved` tokens of device memory are in use."""
         for place, room in enumerate(self.rooms):
             kept, most = self.kept[place], room - (reserved if place == 0 else 0)
             while self.used[place] > most and kept:
@@ -90,7 +90,7 @@ class _Run:
         return x["pause"] * np.exp(x["pause_spread"] * self.random.standard_normal())
 
     def admit(self):
-        """Take the next turn to read, or None: caches that were fetched first, then those that have waited longest."""
+        """Return the next turn to read, or None. Fetched caches go first, then the turn that has waited longest."""
         if self.ready:
             return self.ready.popleft()
         while self.waiting:
@@ -110,7 +110,7 @@ class _Run:
         return None
 
     def fetched(self, found) -> float:
-        """Return the time at which a cache has come from lower tiers, each of which sends one at a time."""
+        """Return the time at which a cache has been fetched from lower tiers. Each tier sends one cache at a time."""
         mean, at = self.each * self.x["turns"] / 2, self.now
         for place in range(1, len(found)):
             if found[place]:
@@ -175,7 +175,7 @@ class _Run:
 
 @checked
 def simulate_sessions(loop: Loop, sessions: int, seconds: float = 1800.0, seed: int = 0) -> Simulated:
-    """Simulate sessions on one attention group for so many seconds, of which the first third counts in no result.
+    """Simulate sessions on one attention group for `seconds`. No result includes the first third of that time.
 
     `loop` holds the engine and the sessions, as `sessions_on` returns it. All sessions begin in the middle of their
     turns, with their caches kept as far as there is room.

@@ -18,7 +18,7 @@ _LATER = "deepseek2025-v32 §2.1"
 
 @formula("context_flops", _LATER)
 def context_flops(layers, context, whole_width, window_width, window, picked_width, picked_reach):
-    """FLOPs of a new token's attention to a context: all of it, the last `window` tokens, and those that are picked.
+    """FLOPs of a new token's attention: to the whole context, to its last `window` tokens, and to picked tokens.
 
     Indexers and compressed entries reach the whole context. Up to `picked_reach` tokens an indexer picks all.
 

@@ -202,7 +202,7 @@ def _format_bits(peak: str) -> float:
 @checked
 @cache
 def default_letters_at(bits: float) -> dict[str, Cell]:
-    """Return the default values that depend on the precision of products, for inputs of so many bits.
+    """Return the default values that depend on the precision: for products whose inputs have `bits` bits.
 
     Above 16 bits all tensors are as wide as the products' inputs, and the weights are their own master copy.
 
