@@ -309,7 +309,8 @@ _TABLES = {
     "efficiencies": dict(words=["device", "precision"]),
     "engines": dict(row=Engine, words=["exchange"]),
     "frameworks": dict(
-        row=Framework, words=["libraries", "sharding", "recompute", "attention", "sequence_parallel", "blocks"]
+        row=Framework,
+        words=["libraries", "sharding", "recompute", "attention", "sequence_parallel", "blocks", "engine", "placement"],
     ),
     "libraries": dict(words=["library", "devices", "precisions"]),
     "clusters": dict(),

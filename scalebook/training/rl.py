@@ -1,0 +1,292 @@
+"""An update of reinforcement learning, from the kernels of its engine and the training step of its trainer.
+
+>>> from scalebook.tables import accelerators, models
+>>> run = rl_step(models.qwen3_32b, accelerators.h100, devices=32, responses=2048, response=3256, response_most=3976,
+...               rollout=dict(tp=4), training=dict(tp=4, pp=4))
+>>> round(run.update_time / 323, 1)  # NeMo-RL 0.7 took 323 s
+1.0
+"""
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import erfc, lcm
+
+import numpy as np
+
+from scalebook.inference import decode_step, serve
+from scalebook.inference.tail import mean_of_largest
+from scalebook.language import NOTATION, Row
+from scalebook.language.notation import quoted, unused
+from scalebook.language.row import Cell, as_rows, one_number
+from scalebook.search.space import NothingFits, Space
+from scalebook.tables import Framework, frameworks
+from scalebook.training.rollouts import update_sheet
+from scalebook.training.step import training_step
+
+__all__ = ["Lengths", "rl_step"]
+
+_POINTS = 160  # positions at which a decode step of a rollout is priced
+_LIMIT = 60  # layouts of a search
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Lengths of answers: lognormal with a cap. `mean` is the mean with the cap, as programs log it."""
+
+    mean: float
+    spread: float
+    most: float
+
+    def __post_init__(self):
+        if not 1 <= self.mean <= self.most:
+            raise ValueError(f"answers have a mean of 1 token or more and at most their cap, not {self.mean:g}")
+
+    @cached_property
+    def typical(self) -> float:
+        """The median that the lengths would have without the cap, by bisection."""
+        low, high = self.mean / 2, self.most * np.exp(8 * self.spread + 1)
+        for _ in range(100):
+            middle = (low * high) ** 0.5
+            low, high = (middle, high) if self._mean(middle) < self.mean else (low, middle)
+        return low
+
+    def _mean(self, typical: float) -> float:
+        return mean_of_largest(lambda z: np.minimum(typical * np.exp(self.spread * z), self.most), 1)
+
+    def law(self, z):
+        """Return the length of the answer that is `z` standard deviations from the median."""
+        return np.minimum(self.typical * np.exp(self.spread * np.asarray(z)), self.most)
+
+    @cached_property
+    def square(self) -> float:
+        """The mean square of the lengths."""
+        return mean_of_largest(lambda z: self.law(z) ** 2, 1)
+
+    def longest(self, responses: float) -> float:
+        """Return the mean of the longest of so many answers."""
+        return mean_of_largest(self.law, responses)
+
+    def longer(self, tokens) -> np.ndarray:
+        """Return the share of answers that are longer than each of `tokens`."""
+        z = np.log(np.asarray(tokens) / self.typical) / max(self.spread, 1e-9)
+        return np.array([erfc(x / 2**0.5) / 2 for x in z]) * (np.asarray(tokens) < self.most)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a call of `rl_step` says, read and checked."""
+
+    rows: tuple
+    program: Framework
+    devices: float
+    responses: float
+    lengths: Lengths
+    prompt: float
+    age: float
+    share: str | float
+    rollout: Mapping
+    training: Mapping
+    optimizer_steps: float
+    letters: dict = field(default_factory=dict)
+
+    def own(self, name: str) -> float:
+        """Return a letter of the call, else the program's."""
+        return one_number(name, self.letters[name]) if name in self.letters else self.program[name]
+
+    def writing(self, devices: float) -> dict:
+        """Return the letters of a rollout on so many devices."""
+        ways = one_number("tp", self.rollout.get("tp", 1)) * one_number("pp", self.rollout.get("pp", 1))
+        if devices < ways or devices % ways:
+            raise ValueError(f"{devices:g} devices that write answers hold no whole number of engines on {ways:g}")
+        lengths, engines = self.lengths, devices / ways
+        said = {"engine": self.program.words["engine"], "step_overhead": self.own("step_overhead")} | dict(self.rollout)
+        room = {n: x for n, x in said.items() if n != "step_overhead"}
+        most = serve(*self.rows, users=1, prompt=self.prompt, output=lengths.mean, **room).max_users
+        whole = max(1.0, self.responses * max(self.age, 1) / engines)
+        group, context = min(whole, np.floor(most)), self.prompt + (lengths.square / lengths.mean - 1) / 2
+        step = decode_step(*self.rows, batch=np.array([1.0, group]), context=context, **said).pass_time
+        longer = decode_step(*self.rows, batch=group, context=context * np.array([1.0, 1.1]), **said).pass_time
+        token = max(0.0, float(np.diff(longer)[0]) / (0.1 * context * group))
+        found = dict(rollout_devices=devices, response_group=group, pass_base=float(step[0]) - token * context)
+        found["in_flight"] = group * engines if self.age else self.responses
+        found["rollout_time"] = float(step[-1]) * lengths.mean * self.responses / (group * engines)
+        if not self.age:
+            found["longest_response"] = lengths.longest(self.responses)
+            written = max(0.0, 1 - group / whole) * found["rollout_time"]  # while new answers take free places
+            found["rollout_time"] = written + self._begun(group, said)
+        part = found["rollout_time"] - found["pass_base"] * found.get("longest_response", lengths.mean / max(whole, 1))
+        return found | dict(pass_token=token, pass_answer=max(0.0, part) / (lengths.mean * whole))
+
+    def _begun(self, group: float, said: Mapping) -> float:
+        """Return the time of answers that begin together on all engines, until the longest of all has ended."""
+        width = self.lengths.most / _POINTS
+        at = (np.arange(_POINTS) + 0.5) * width
+        longer = np.minimum(self.lengths.longer(at), 1 - 1e-12)
+        any_here, any_left = (-np.expm1(n * np.log1p(-longer)) for n in (group, max(group, self.responses)))
+        alive = np.maximum(1.0, group * longer / np.maximum(any_here, 1e-300))
+        step = decode_step(*self.rows, batch=alive, context=self.prompt + at, **said).pass_time
+        return float((any_left * step).sum() * width)
+
+    def learning(self, devices: float) -> dict:
+        """Return the letters of the learners on so many devices."""
+        said = {"recompute": "full"} | dict(self.training)
+        ways = np.prod([one_number(x, said.get(x, 1)) for x in ("tp", "pp", "cp")])
+        if devices < ways or devices % ways:
+            raise ValueError(f"{devices:g} devices that learn hold no whole number of models on {ways:g}")
+        dp, packed = devices / ways, self.lengths.most + self.prompt
+        seq = min(packed, self.lengths.square / self.lengths.mean + self.prompt)
+        seq = max(64.0, round(seq / 64) * 64.0)
+        batch = max(1.0, np.floor(packed / seq))
+        tokens = self.responses * (self.lengths.mean + self.prompt) / self.optimizer_steps / self.own("packed_share")
+        micro = tokens / (dp * batch * seq)
+        whole = max(1.0, round(micro))
+        step = training_step(
+            *self.rows, self.program, dp=dp, batch=batch, seq=seq, global_batch=whole * batch * dp, **said
+        )
+        return dict(train_devices=devices, learning_time=step.step_time * self.optimizer_steps * micro / whole)
+
+    def update(self, share: float | None) -> Row:
+        """Return the update with this share of the devices writing answers, or with all writing, then all learning."""
+        first = last = self.devices
+        if share is not None:
+            tp, cp, ep, pp = (int(one_number(x, self.training.get(x, 1))) for x in ("tp", "cp", "ep", "pp"))
+            block = lcm(int(one_number("tp", self.rollout.get("tp", 1))), pp * lcm(tp * cp, ep))
+            first = min(max(round(self.devices * share / block), 1) * block, self.devices - block)
+            last = self.devices - first
+        found = self.writing(first) | self.learning(last)
+        found |= dict(
+            devices=self.devices, responses=self.responses, prompt=self.prompt, age=self.age, response=self.lengths.mean,
+            response_square=self.lengths.square, response_most=self.lengths.most, weight_bits=16.0,
+            response_spread=self.lengths.spread, response_typical=self.lengths.typical,
+        )
+        found |= {n: self.own(n) for n in ("sync_share", "update_overhead")} | self.letters
+        sheet = update_sheet(self.age > 0)
+        row = sheet(*self.rows, **{n: x for n, x in found.items() if n in sheet.letters})
+        if share is None:
+            return row
+        return Row(row.name, row.cells | {"rollout_share": Cell(first / self.devices, "given")}, missing=row.missing)
+
+    def settled(self) -> Row:
+        """Return the update of the call; the best share is found by its formula, at most four times anew."""
+        if not self.age:
+            return self.update(None)
+        if self.share != "best":
+            return self.update(one_number("rollout_share", self.share))
+        tried, share = {}, 0.5
+        for _ in range(4):
+            row = self.update(share)
+            tried[row.rollout_share] = row
+            work = row.rollout_time * row.rollout_devices
+            share = work / (work + (row.update_time if row.update_time > row.rollout_time else
+                                    row.learning_work / row.train_devices + row.sync_time + row.update_overhead)
+                            * row.train_devices)
+        return min(tried.values(), key=lambda x: x.update_time)
+
+
+class RLStep:
+    """An update of reinforcement learning: `rl_step(model, device, "nemo_rl", devices=128, ...)` returns a Row.
+
+    `framework` is a row of `tables.frameworks` with an engine, such as "nemo_rl", or its name. `responses` answers of
+    `response` tokens on average (with the cap) are lognormal with `response_spread`, and end at `response_most`.
+    `rollout` and `training` are letters of `serve` and of `training_step`: the layouts. With `age=0` all devices write
+    answers that begin together, then all learn. With `age=1` and more, a `share` of the devices writes while the others
+    learn from answers that are `age` updates old on average; "best" lets neither wait. `optimizer_steps` divide the
+    answers. Other letters, such as `step_overhead`, override the program's.
+
+    The Row has `update_time` and its parts, `rollout_tail`, `idle_share`, `staleness`, `rollout_wall`, `rollout_share`,
+    `update_rate` and `update_cost`. The prompts' reading is left out. Raises ValueError for layouts that do not run,
+    and TypeError for what it does not use.
+    """
+
+    name = "rl_step"
+    space = Space(axes=("update_time", "devices"))
+    finds = ("update_time",)
+
+    def __repr__(self):
+        return 'rl_step(model, device, "nemo_rl", devices=, responses=, response=, rollout=, training=, ...)'
+
+    def _asked(
+        self, *knowns, framework=None, devices=128, responses=8192, response=5000, response_spread=0.8,
+        response_most=28_672, prompt=120, age=0, share="best", rollout=None, training=None, optimizer_steps=1, **letters,
+    ) -> _Asked:  # fmt: skip
+        used = update_sheet(True).letters | update_sheet(False).letters | {"step_overhead", "packed_share"}
+        if stray := next((x for x in letters if x not in used), None):
+            raise TypeError(unused(self.name, stray, used))
+        said = [x for x in knowns if isinstance(x, str | Framework)] + ([framework] if framework else [])
+        program = said[0] if said else "nemo_rl"
+        program = frameworks[program] if isinstance(program, str) else program
+        if "engine" not in program.words:
+            known = ", ".join(x for x, row in frameworks.items() if "engine" in row.words)
+            raise ValueError(f"{program.name} has no engine that writes answers; these have: {known}")
+        rows = as_rows(tuple(x for x in knowns if not isinstance(x, str | Framework)))
+        numbers = dict(devices=devices, responses=responses, age=age, optimizer_steps=optimizer_steps, prompt=prompt)
+        numbers = {n: one_number(n, x) for n, x in numbers.items()}
+        own = [one_number(n, x) for n, x in dict(response=response, response_spread=response_spread,
+                                                 response_most=response_most).items()]
+        layouts = [_layout(x, y) for x, y in (("rollout", rollout or {"tp": 4}), ("training", training or {}))]
+        return _Asked(
+            tuple(rows), program, lengths=Lengths(*own), share=share, rollout=layouts[0], training=layouts[1],
+            letters=letters, **numbers,
+        )  # fmt: skip
+
+    def __call__(self, *knowns, **letters) -> Row:
+        return self._asked(*knowns, **letters).settled()
+
+    def sheet(self, knowns: tuple, letters: Mapping):
+        """Return the sheet of an update, for what asks for its letters."""
+        return update_sheet(bool(letters.get("age", 0))), (), {}
+
+    def posed(self, cases: list[tuple], letters: Mapping) -> tuple["_Layouts", dict]:
+        """Return what a search goes through: each combination of the lists among the arguments that runs."""
+        letters, [knowns, *more] = dict(letters), cases
+        if more:
+            raise TypeError("a search of rl_step is of one device: search each in turn")
+        lists = {n: list(x) for n, x in letters.items() if isinstance(x, list | tuple)}
+        found, why = {}, ""
+        for values in itertools.islice(itertools.product(*lists.values()), _LIMIT):
+            own = dict(zip(lists, values, strict=True))
+            try:
+                found[", ".join(f"{n} {_said(x)}" for n, x in own.items())] = self(*knowns, **{**letters, **own})
+            except ValueError as error:
+                why = str(error)
+        if not found:
+            raise NothingFits(f"no layout of the search runs: {why}" if why else "there is nothing to search: give lists")
+        return _Layouts(found), {}
+
+
+def _layout(name: str, given) -> dict:
+    """Return a layout that is given as a dict or as text, such as "tp=4 pp=2"."""
+    if isinstance(given, str):
+        given = dict(x.split("=", 1) for x in given.split())
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{name} is a layout, such as {name}=dict(tp=4), not {quoted(given)}")
+    return {n: one_number(n, x) if n in NOTATION else x for n, x in given.items()}
+
+
+def _said(x) -> str:
+    return " ".join(f"{n}={y:g}" if not isinstance(y, str) else f"{n}={y}" for n, y in x.items()) if isinstance(x, dict) else str(x)
+
+
+class _Layouts:
+    """Updates by the text of their layout, for a search."""
+
+    name = "rl_step"
+    finds = ("update_time",)
+
+    def __init__(self, found: Mapping[str, Row]):
+        self.found = found
+        self.space = Space(axes=("update_time", "update_cost"), words={"layout": tuple(found)})
+
+    def sheet(self, knowns, letters):
+        row = self.found[letters.get("layout", next(iter(self.found)))]
+        sheet = update_sheet("staleness" in row)
+        inputs = {n: row[n] for n in sheet.inputs if n in row}
+        return sheet, (), inputs | {n: row[n] for n in ("rollout_time", "longest_response", "in_flight") if n in row}
+
+    def __call__(self, *knowns, **letters) -> Row:
+        return self.found[letters["layout"]]
+
+
+rl_step = RLStep()
