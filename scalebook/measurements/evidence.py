@@ -193,7 +193,8 @@ def _letter_of(call: Call, row: Row, usual: str) -> str:
     """Return the letter behind a call's answer: the family's for a step, the first computed one for a kernel."""
     if usual in row and usual in _STEPS:
         return usual
-    return next(x for x in names(call.answer) if x in row and (row.cells[x].formula or x in row.made_of))
+    computed = (x for x in names(call.answer) if x in row and (row.cells[x].formula or x in row.made_of))
+    return next(computed, names(call.answer)[0])
 
 
 def _elasticities(calls: list[Call | Sum], letter: str) -> dict[CauseOf, np.ndarray]:

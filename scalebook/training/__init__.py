@@ -2,19 +2,20 @@
 
 from scalebook.language.renamed import renamed
 
-from . import newton_schulz, optimizers, precision, recomputation, rl, rollouts, shardings, step, strategy, totals
+from . import newton_schulz, optimizers, precision, recomputation, rl, rl_simulation, rollouts, shardings, step, strategy, totals
 from .newton_schulz import *
 from .optimizers import *
 from .precision import *
 from .recomputation import *
 from .rl import *
+from .rl_simulation import *
 from .rollouts import *
 from .shardings import *
 from .step import *
 from .strategy import *
 from .totals import *
 
-_ROOM = (newton_schulz, optimizers, precision, recomputation, rl, rollouts, shardings, step, strategy, totals)
+_ROOM = (newton_schulz, optimizers, precision, recomputation, rl, rl_simulation, rollouts, shardings, step, strategy, totals)
 __all__ = [name for module in _ROOM for name in module.__all__]
 
 __getattr__ = renamed(__name__)

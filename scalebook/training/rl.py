@@ -96,28 +96,28 @@ class _Asked:
         return one_number(name, self.letters[name]) if name in self.letters else self.program[name]
 
     def writing(self, devices: float) -> dict:
-        """Return the letters of a rollout on so many devices."""
-        ways = one_number("tp", self.rollout.get("tp", 1)) * one_number("pp", self.rollout.get("pp", 1))
+        """Return the letters of a rollout on so many devices: a decode step that is linear in its answers and tokens."""
+        ways = one_number("tp", self.rollout.get("tp", 1))
         if devices < ways or devices % ways:
             raise ValueError(f"{devices:g} devices that write answers hold no whole number of engines on {ways:g}")
         lengths, engines = self.lengths, devices / ways
-        said = {"engine": self.program.words["engine"], "step_overhead": self.own("step_overhead")} | dict(self.rollout)
-        room = {n: x for n, x in said.items() if n != "step_overhead"}
+        room = {"engine": self.program.words["engine"]} | dict(self.rollout)
+        said = room | {"step_overhead": self.own("step_overhead")}
         most = serve(*self.rows, users=1, prompt=self.prompt, output=lengths.mean, **room).max_users
-        whole = max(1.0, self.responses * max(self.age, 1) / engines)
-        group, context = min(whole, np.floor(most)), self.prompt + (lengths.square / lengths.mean - 1) / 2
+        whole = self.responses * max(self.age, 1) / engines
+        group, context = max(1.0, min(whole, np.floor(most))), self.prompt + (lengths.square / lengths.mean - 1) / 2
         step = decode_step(*self.rows, batch=np.array([1.0, group]), context=context, **said).pass_time
-        longer = decode_step(*self.rows, batch=group, context=context * np.array([1.0, 1.1]), **said).pass_time
-        token = max(0.0, float(np.diff(longer)[0]) / (0.1 * context * group))
-        found = dict(rollout_devices=devices, response_group=group, pass_base=float(step[0]) - token * context)
-        found["in_flight"] = group * engines if self.age else self.responses
-        found["rollout_time"] = float(step[-1]) * lengths.mean * self.responses / (group * engines)
-        if not self.age:
-            found["longest_response"] = lengths.longest(self.responses)
-            written = max(0.0, 1 - group / whole) * found["rollout_time"]  # while new answers take free places
-            found["rollout_time"] = written + self._begun(group, said)
-        part = found["rollout_time"] - found["pass_base"] * found.get("longest_response", lengths.mean / max(whole, 1))
-        return found | dict(pass_token=token, pass_answer=max(0.0, part) / (lengths.mean * whole))
+        if self.age:
+            seconds, steps, found = float(step[-1]), 1.0, {"response_group": group, "in_flight": group * engines}
+        else:
+            written = max(0.0, whole - group) / group * lengths.mean * float(step[-1])  # while others take free places
+            seconds, steps = written + self._begun(group, said), lengths.longest(self.responses)
+            found = {"response_group": whole, "longest_response": steps}
+        base = min(float(step[0]), seconds / steps)
+        tokens = found["response_group"] * (1.0 if self.age else lengths.mean)
+        return found | dict(
+            rollout_devices=devices, pass_base=base, pass_token=0.0, pass_answer=(seconds - base * steps) / tokens
+        )
 
     def _begun(self, group: float, said: Mapping) -> float:
         """Return the time of answers that begin together on all engines, until the longest of all has ended."""
@@ -209,7 +209,7 @@ class RLStep:
 
     def _asked(
         self, *knowns, framework=None, devices=128, responses=8192, response=5000, response_spread=0.8,
-        response_most=28_672, prompt=120, age=0, share="best", rollout=None, training=None, optimizer_steps=1, **letters,
+        response_most=28_672, prompt=120, age=None, share="best", rollout=None, training=None, optimizer_steps=1, **letters,
     ) -> _Asked:  # fmt: skip
         used = update_sheet(True).letters | update_sheet(False).letters | {"step_overhead", "packed_share"}
         if stray := next((x for x in letters if x not in used), None):
@@ -221,6 +221,7 @@ class RLStep:
             known = ", ".join(x for x, row in frameworks.items() if "engine" in row.words)
             raise ValueError(f"{program.name} has no engine that writes answers; these have: {known}")
         rows = as_rows(tuple(x for x in knowns if not isinstance(x, str | Framework)))
+        age = age if age is not None else float(program.words["placement"] == "apart")
         numbers = dict(devices=devices, responses=responses, age=age, optimizer_steps=optimizer_steps, prompt=prompt)
         numbers = {n: one_number(n, x) for n, x in numbers.items()}
         own = [one_number(n, x) for n, x in dict(response=response, response_spread=response_spread,
@@ -282,8 +283,7 @@ class _Layouts:
     def sheet(self, knowns, letters):
         row = self.found[letters.get("layout", next(iter(self.found)))]
         sheet = update_sheet("staleness" in row)
-        inputs = {n: row[n] for n in sheet.inputs if n in row}
-        return sheet, (), inputs | {n: row[n] for n in ("rollout_time", "longest_response", "in_flight") if n in row}
+        return sheet, (), {n: row[n] for n in (*sheet.inputs, "longest_response", "in_flight") if n in row}
 
     def __call__(self, *knowns, **letters) -> Row:
         return self.found[letters["layout"]]
