@@ -1,8 +1,20 @@
-"""A training step: strategies, the parts of its time, its memory, and the rules on strategies."""
+"""A training step: strategies, the parts of its time, its memory, and the rules on strategies; and updates by RL."""
 
 from scalebook.language.renamed import renamed
 
-from . import newton_schulz, optimizers, precision, recomputation, rl, rl_simulation, rollouts, shardings, step, strategy, totals
+from . import (
+    newton_schulz,
+    optimizers,
+    precision,
+    recomputation,
+    rl,
+    rl_simulation,
+    rollouts,
+    shardings,
+    step,
+    strategy,
+    totals,
+)
 from .newton_schulz import *
 from .optimizers import *
 from .precision import *
@@ -15,7 +27,9 @@ from .step import *
 from .strategy import *
 from .totals import *
 
-_ROOM = (newton_schulz, optimizers, precision, recomputation, rl, rl_simulation, rollouts, shardings, step, strategy, totals)
+_ROOM = (
+    newton_schulz, optimizers, precision, recomputation, rl, rl_simulation, rollouts, shardings, step, strategy, totals,
+)  # fmt: skip
 __all__ = [name for module in _ROOM for name in module.__all__]
 
 __getattr__ = renamed(__name__)

@@ -10,7 +10,7 @@
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from math import erfc, lcm
 
 import numpy as np
@@ -96,7 +96,7 @@ class _Asked:
         return one_number(name, self.letters[name]) if name in self.letters else self.program[name]
 
     def writing(self, devices: float) -> dict:
-        """Return the letters of a rollout on so many devices: a decode step that is linear in its answers and tokens."""
+        """Return the letters of a rollout on so many devices: a decode step that is linear in its answers."""
         ways = one_number("tp", self.rollout.get("tp", 1))
         if devices < ways or devices % ways:
             raise ValueError(f"{devices:g} devices that write answers hold no whole number of engines on {ways:g}")
@@ -147,42 +147,40 @@ class _Asked:
         )
         return dict(train_devices=devices, learning_time=step.step_time * self.optimizer_steps * micro / whole)
 
-    def update(self, share: float | None) -> Row:
-        """Return the update with this share of the devices writing answers, or with all writing, then all learning."""
-        first = last = self.devices
-        if share is not None:
-            tp, cp, ep, pp = (int(one_number(x, self.training.get(x, 1))) for x in ("tp", "cp", "ep", "pp"))
-            block = lcm(int(one_number("tp", self.rollout.get("tp", 1))), pp * lcm(tp * cp, ep))
-            first = min(max(round(self.devices * share / block), 1) * block, self.devices - block)
-            last = self.devices - first
+    def update(self, first: float, last: float) -> Row:
+        """Return the update in which `first` devices write answers and `last` learn."""
         found = self.writing(first) | self.learning(last)
         found |= dict(
-            devices=self.devices, responses=self.responses, prompt=self.prompt, age=self.age, response=self.lengths.mean,
-            response_square=self.lengths.square, response_most=self.lengths.most, weight_bits=16.0,
-            response_spread=self.lengths.spread, response_typical=self.lengths.typical,
-        )
+            devices=self.devices, responses=self.responses, prompt=self.prompt, age=self.age,
+            response=self.lengths.mean, response_square=self.lengths.square, response_most=self.lengths.most,
+            response_spread=self.lengths.spread, response_typical=self.lengths.typical, weight_bits=16.0,
+        )  # fmt: skip
         found |= {n: self.own(n) for n in ("sync_share", "update_overhead")} | self.letters
         sheet = update_sheet(self.age > 0)
         row = sheet(*self.rows, **{n: x for n, x in found.items() if n in sheet.letters})
-        if share is None:
+        if not self.age:
             return row
         return Row(row.name, row.cells | {"rollout_share": Cell(first / self.devices, "given")}, missing=row.missing)
 
     def settled(self) -> Row:
-        """Return the update of the call; the best share is found by its formula, at most four times anew."""
+        """Return the update of the call. With the best share, engines and learners take equally long."""
         if not self.age:
-            return self.update(None)
+            return self.update(self.devices, self.devices)
+        tp, cp, ep, pp = (int(one_number(x, self.training.get(x, 1))) for x in ("tp", "cp", "ep", "pp"))
+        block = lcm(int(one_number("tp", self.rollout.get("tp", 1))), pp * lcm(tp * cp, ep))
+        whole = int(self.devices // block)
+        if whole < 2:
+            raise ValueError(f"{self.devices:g} devices hold no engine beside learners on {block}: give more devices")
+        at = cache(lambda blocks: self.update(blocks * block, self.devices - blocks * block))
         if self.share != "best":
-            return self.update(one_number("rollout_share", self.share))
-        tried, share = {}, 0.5
-        for _ in range(4):
-            row = self.update(share)
-            tried[row.rollout_share] = row
-            work = row.rollout_time * row.rollout_devices
-            share = work / (work + (row.update_time if row.update_time > row.rollout_time else
-                                    row.learning_work / row.train_devices + row.sync_time + row.update_overhead)
-                            * row.train_devices)
-        return min(tried.values(), key=lambda x: x.update_time)
+            share = one_number("rollout_share", self.share)
+            return at(min(max(round(self.devices * share / block), 1), whole - 1))
+        few, many = 1, whole - 1
+        while few < many:
+            middle = (few + many) // 2
+            is_slow = at(middle).rollout_time >= at(middle).update_time  # engines are what the update waits for
+            few, many = (middle + 1, many) if is_slow else (few, middle)
+        return min((at(max(1, few - 1)), at(few)), key=lambda x: x.update_time)
 
 
 class RLStep:
@@ -204,16 +202,33 @@ class RLStep:
     space = Space(axes=("update_time", "devices"))
     finds = ("update_time",)
 
+    @cached_property
+    def letters(self) -> frozenset[str]:
+        """The names of all inputs and results."""
+        own = {
+            "devices",
+            "responses",
+            "response",
+            "response_spread",
+            "response_most",
+            "prompt",
+            "age",
+            "optimizer_steps",
+        }
+        return frozenset(
+            own | update_sheet(True).letters | update_sheet(False).letters | {"step_overhead", "packed_share"}
+        )
+
     def __repr__(self):
         return 'rl_step(model, device, "nemo_rl", devices=, responses=, response=, rollout=, training=, ...)'
 
     def _asked(
         self, *knowns, framework=None, devices=128, responses=8192, response=5000, response_spread=0.8,
-        response_most=28_672, prompt=120, age=None, share="best", rollout=None, training=None, optimizer_steps=1, **letters,
+        response_most=28_672, prompt=120, age=None, share="best", rollout=None, training=None, optimizer_steps=1,
+        **letters,
     ) -> _Asked:  # fmt: skip
-        used = update_sheet(True).letters | update_sheet(False).letters | {"step_overhead", "packed_share"}
-        if stray := next((x for x in letters if x not in used), None):
-            raise TypeError(unused(self.name, stray, used))
+        if stray := next((x for x in letters if x not in self.letters), None):
+            raise TypeError(unused(self.name, stray, self.letters))
         said = [x for x in knowns if isinstance(x, str | Framework)] + ([framework] if framework else [])
         program = said[0] if said else "nemo_rl"
         program = frameworks[program] if isinstance(program, str) else program
@@ -224,8 +239,10 @@ class RLStep:
         age = age if age is not None else float(program.words["placement"] == "apart")
         numbers = dict(devices=devices, responses=responses, age=age, optimizer_steps=optimizer_steps, prompt=prompt)
         numbers = {n: one_number(n, x) for n, x in numbers.items()}
-        own = [one_number(n, x) for n, x in dict(response=response, response_spread=response_spread,
-                                                 response_most=response_most).items()]
+        own = [
+            one_number(n, x)
+            for n, x in dict(response=response, response_spread=response_spread, response_most=response_most).items()
+        ]
         layouts = [_layout(x, y) for x, y in (("rollout", rollout or {"tp": 4}), ("training", training or {}))]
         return _Asked(
             tuple(rows), program, lengths=Lengths(*own), share=share, rollout=layouts[0], training=layouts[1],
@@ -253,8 +270,10 @@ class RLStep:
             except ValueError as error:
                 why = str(error)
         if not found:
-            raise NothingFits(f"no layout of the search runs: {why}" if why else "there is nothing to search: give lists")
-        return _Layouts(found), {}
+            raise NothingFits(
+                f"no layout of the search runs: {why}" if why else "there is nothing to search: give lists"
+            )
+        return _Layouts(found), {"layout": list(found)}
 
 
 def _layout(name: str, given) -> dict:
@@ -267,7 +286,11 @@ def _layout(name: str, given) -> dict:
 
 
 def _said(x) -> str:
-    return " ".join(f"{n}={y:g}" if not isinstance(y, str) else f"{n}={y}" for n, y in x.items()) if isinstance(x, dict) else str(x)
+    return (
+        " ".join(f"{n}={y:g}" if not isinstance(y, str) else f"{n}={y}" for n, y in x.items())
+        if isinstance(x, dict)
+        else str(x)
+    )
 
 
 class _Layouts:
@@ -278,7 +301,10 @@ class _Layouts:
 
     def __init__(self, found: Mapping[str, Row]):
         self.found = found
-        self.space = Space(axes=("update_time", "update_cost"), words={"layout": tuple(found)})
+
+    @property
+    def space(self) -> Space:
+        return Space(axes=("update_time", "update_cost"), words={"layout": tuple(self.found)})
 
     def sheet(self, knowns, letters):
         row = self.found[letters.get("layout", next(iter(self.found)))]

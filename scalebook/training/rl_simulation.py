@@ -21,10 +21,10 @@ def simulate_rollout(pass_base, pass_answer, pass_token, prompt, lengths) -> flo
     return float((pass_base + alive * (pass_answer + pass_token * (prompt + steps))).sum())
 
 
-def simulate_staleness(lengths: Lengths, in_flight: int, responses: int, updates: int = 200, seed: int = 0):
+def simulate_staleness(lengths: Lengths, in_flight: int, responses: int, updates: int = 400, seed: int = 0):
     """Return the ages in updates of all answers that are learnt from, of engines that keep `in_flight` answers going.
 
-    An update learns from the next `responses` answers that end. The first tenth of the updates is left out.
+    An update learns from the next `responses` answers that end. The first quarter of the updates is left out.
 
     >>> round(float(simulate_staleness(Lengths(2000, 0.8, 8192), in_flight=512, responses=256).mean()), 1)
     2.0
@@ -37,4 +37,4 @@ def simulate_staleness(lengths: Lengths, in_flight: int, responses: int, updates
         now, version, _ = going[0]
         ages.append(ended // responses - version)
         heapreplace(going, (now + drawn[in_flight + ended], (ended + 1) // responses, in_flight + ended))
-    return np.array(ages[updates * responses // 10 :])
+    return np.array(ages[updates * responses // 4 :])

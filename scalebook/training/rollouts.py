@@ -3,12 +3,12 @@
 An update writes answers with an engine, takes their log-probabilities, learns from them and brings the new weights to
 the engine. The longest answer takes as long on a thousand devices as on eight.
 
->>> fleet = dict(rollout_work=20_000, learning_work=15_000, rollout_tail="141 s", sync_time="5 s", update_overhead="14 s")
->>> round(rollout_wall(fleet))
+>>> fixed = dict(rollout_tail="141 s", sync_time="5 s", update_overhead="14 s")
+>>> round(rollout_wall(fixed, rollout_work=20_000, learning_work=15_000))
 219
 """
 
-from sympy import Max, Min, exp
+from sympy import Max, Min, Rational, exp, log, sqrt
 
 from scalebook.inference.tail import normal_largest
 from scalebook.language import Sheet, constant, formula
@@ -40,19 +40,28 @@ def longest_response_capped(response_typical, response_spread, response_most, re
 
 @formula("rollout_time", _HERE)
 def rollout_time_begun(
-    pass_base, pass_answer, pass_token, longest_response, response_group, response, response_square, prompt
+    pass_base, pass_answer, pass_token, longest_response, responses, response_group, response, response_square, prompt
 ):
-    """Time to write answers that begin together, for any lengths.
+    """Time to write answers that begin together, for any lengths, until the slowest engine has ended.
 
     A decode step takes `pass_base`, and more for each answer still being written and for each of their tokens. Summed
-    over all steps this is exact: an answer of n tokens is part of n steps, and has p + 0, ..., p + n - 1 cached tokens.
+    over all steps of one engine this is exact: an answer of n tokens is part of n steps, and has p + 0, ..., p + n - 1
+    cached tokens. Of several engines the slowest counts: its sum of lengths is that of an unlucky normal draw.
 
-    >>> step = dict(pass_base="8 ms", pass_answer="30 us", pass_token="4 ns", longest_response=8000)
-    >>> round(rollout_time_begun(step, response_group=256, response=2000, response_square=6e6, prompt=500), 2)
-    83.45
+    >>> step = dict(pass_base="8 ms", pass_answer="30 us", pass_token="4 ns", longest_response=8000, prompt=500)
+    >>> one = dict(response_group=256, response=2000, response_square=6e6)
+    >>> round(rollout_time_begun(step, one, responses=256), 2), round(rollout_time_begun(step, one, responses=4096), 2)
+    (83.45, 85.05)
     """
     cached = prompt * response + (response_square - response) / 2
-    return pass_base * longest_response + response_group * (pass_answer * response + pass_token * cached)
+    spread = sqrt(response_group * Max(0, response_square - response**2))
+    slowest = Rational("1.06") * sqrt(log(Max(1, responses / response_group))) * spread
+    each = pass_answer * response + pass_token * cached
+    return (
+        pass_base * longest_response
+        + response_group * each
+        + slowest * (pass_answer + pass_token * (prompt + response))
+    )
 
 
 @formula("rollout_time", _HERE)
@@ -165,7 +174,8 @@ def idle_share_together(update_time, rollout_work, learning_work, devices):
 def idle_share_apart(update_time, rollout_time, rollout_devices, learning_work, devices):
     """Share of the device time of an update in which engines wait for learners, or learners for engines.
 
-    >>> idle_share_apart(update_time=300, rollout_time=300, rollout_devices=48, learning_work=1792, devices=64).__round__(2)
+    >>> pools = dict(rollout_devices=48, learning_work=1792, devices=64)
+    >>> round(idle_share_apart(pools, update_time="300 s", rollout_time="300 s"), 2)
     0.16
     """
     return Max(0, 1 - (rollout_time * rollout_devices + learning_work) / (devices * update_time))

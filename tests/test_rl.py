@@ -1,0 +1,121 @@
+"""Updates of reinforcement learning: closed forms against a simulation, and what a call of `rl_step` promises."""
+
+import numpy as np
+import pytest
+
+from scalebook.language.interval import SPREADS
+from scalebook.search import search
+from scalebook.search.space import NothingFits
+from scalebook.tables import accelerators, frameworks, models
+from scalebook.training import Lengths, rl_step, rollouts, simulate_rollout, simulate_staleness
+
+STEP = dict(pass_base=8e-3, pass_answer=3e-5, pass_token=4e-9, prompt=500)
+LAWS = [Lengths(2500, 0.8, 8192), Lengths(5500, 1.0, 32_768), Lengths(2500, 1.2, 16_384), Lengths(3300, 0.5, 8192)]
+H100 = accelerators.h100
+SMALL = dict(
+    devices=32, responses=2048, response=3256, response_most=3976, rollout=dict(tp=4), training=dict(tp=4, pp=4)
+)
+PROGRAMS = [x for x, row in frameworks.items() if "engine" in row.words]
+
+
+def drawn(lengths, number, rng):
+    return np.ceil(lengths.law(rng.standard_normal(number)))
+
+
+def said(lengths, responses, group):
+    own = dict(response=lengths.mean, response_square=lengths.square, longest_response=lengths.longest(responses))
+    return rollouts.rollout_time_begun(STEP, own, responses=responses, response_group=group)
+
+
+@pytest.mark.parametrize("lengths", LAWS, ids=str)
+def test_a_rollout_is_as_simulated_step_by_step(lengths):
+    rng = np.random.default_rng(0)
+    for group in (64, 256):
+        found = np.mean([simulate_rollout(**STEP, lengths=drawn(lengths, group, rng)) for _ in range(400)])
+        assert said(lengths, group, group) == pytest.approx(found, rel=0.01)
+
+
+@pytest.mark.parametrize("lengths", LAWS, ids=str)
+def test_a_fleet_waits_for_its_slowest_engine(lengths):
+    rng = np.random.default_rng(1)
+    for group, engines in ((64, 16), (256, 16)):
+        fleets = (
+            [simulate_rollout(**STEP, lengths=drawn(lengths, group, rng)) for _ in range(engines)] for _ in "x" * 60
+        )
+        assert said(lengths, group * engines, group) == pytest.approx(np.mean([max(x) for x in fleets]), rel=0.03)
+
+
+@pytest.mark.parametrize("ratio", [1, 2, 4, 8])
+@pytest.mark.parametrize("lengths", LAWS[:3:2], ids=str)
+def test_staleness_is_answers_in_flight_over_answers_of_an_update(lengths, ratio):
+    ages = simulate_staleness(lengths, in_flight=256 * ratio, responses=256)
+    assert rollouts.staleness_in_flight(in_flight=256 * ratio, responses=256) == pytest.approx(ages.mean(), rel=0.01)
+
+
+@pytest.mark.parametrize("lengths", LAWS, ids=str)
+def test_lengths_have_the_mean_that_was_given(lengths):
+    found = drawn(lengths, 400_000, np.random.default_rng(2))
+    assert found.mean() == pytest.approx(lengths.mean, rel=0.01)
+    assert (found**2).mean() == pytest.approx(lengths.square, rel=0.02)
+    said = rollouts.longest_response_capped(
+        response_typical=lengths.typical, response_spread=lengths.spread, response_most=lengths.most, responses=4096
+    )
+    assert said == pytest.approx(lengths.longest(4096), rel=0.12)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_program_prices_an_update(program):
+    run = rl_step(models.llama3_8b, H100, program, devices=16, responses=1024, response=2000, response_most=8192)
+    parts = run.rollout_time, run.logprob_time + run.learning_time + run.sync_time + run.update_overhead
+    is_apart = frameworks[program].words["placement"] == "apart"
+    assert run.update_time == pytest.approx(max(parts) if is_apart else sum(parts))
+    assert ("staleness" in run) == is_apart and 0 <= run.idle_share < 1
+
+
+def test_the_wall_is_where_fixed_time_is_half_of_an_update():
+    run = rl_step(models.qwen3_32b, H100, **SMALL)
+    fixed = run.rollout_tail + run.sync_time + run.update_overhead
+    assert (run.rollout_work + run.learning_work) / run.rollout_wall == pytest.approx(fixed)
+    twice = rl_step(models.qwen3_32b, H100, **{**SMALL, "devices": 64})
+    assert 0.5 < twice.update_time / run.update_time < 1
+
+
+def test_the_best_share_is_no_worse_than_others():
+    known = {**SMALL, "devices": 64, "age": 1}
+    best = rl_step(models.qwen3_32b, H100, **known)
+    others = [rl_step(models.qwen3_32b, H100, **known, share=x).update_time for x in (0.25, 0.5, 0.75)]
+    assert best.update_time <= min(others) and 0 < best.staleness <= 1
+
+
+def test_a_search_finds_the_fastest_of_its_layouts():
+    lists = dict(rollout=[dict(tp=2), dict(tp=4), dict(tp=7)], training=["tp=4 pp=4", "tp=8 pp=2"])
+    found = search(rl_step, models.qwen3_32b, H100, **{**SMALL, **lists}).best[0]
+    own = [
+        rl_step(models.qwen3_32b, H100, **{**SMALL, "rollout": x, "training": y}).update_time
+        for x in lists["rollout"][:2] for y in lists["training"]
+    ]  # fmt: skip
+    assert found.update_time == pytest.approx(min(own))
+    with pytest.raises(NothingFits, match="no whole number of engines on 7"):
+        search(rl_step, models.qwen3_32b, H100, **{**SMALL, "rollout": [dict(tp=7)]})
+
+
+@pytest.mark.parametrize(
+    ("letters", "kind", "sentence"),
+    [
+        (dict(devices=30), ValueError, "30 devices that write answers hold no whole number of engines on 4"),
+        (dict(response=5000), ValueError, "at most their cap"),
+        (dict(users=3), TypeError, "rl_step does not use users"),
+        (dict(framework="nemo"), ValueError, "has no engine that writes answers; these have: nemo_rl"),
+        (dict(rollout=7), TypeError, "rollout is a layout"),
+        (dict(responses=[1, 2]), TypeError, "responses"),
+    ],
+)
+def test_what_cannot_run_is_refused_in_a_sentence(letters, kind, sentence):
+    with pytest.raises(kind, match=sentence):
+        rl_step(models.qwen3_32b, H100, **{**SMALL, **letters})
+
+
+def test_an_update_has_an_interval():
+    run = rl_step(models.qwen3_32b, H100, **SMALL)
+    found = run.interval("update_time")
+    assert found.low < run.update_time < found.high and "update_time" in SPREADS
