@@ -14,9 +14,10 @@ from scalebook.inference.tail import normal_largest
 from scalebook.language import Sheet, constant, formula
 
 __all__ = [
-    "forward_passes_two", "idle_share_apart", "idle_share_together", "in_flight_of_age", "learning_work",
+    "forward_passes_two", "idle_share", "in_flight_of_age", "learning_work",
     "logprob_time", "longest_response_capped", "rollout_share_best", "rollout_tail", "rollout_time_begun",
-    "rollout_time_refilled", "rollout_wall", "rollout_work", "staleness_in_flight", "sync_time", "update_cost",
+    "rollout_time_refilled", "rollout_wall", "rollout_work", "rollout_work_refilled",
+    "staleness_in_flight", "sync_time", "update_cost",
     "update_rate", "update_sheet", "update_time_apart", "update_time_together",
 ]  # fmt: skip
 
@@ -99,6 +100,16 @@ def rollout_work(rollout_time, rollout_tail, rollout_devices):
     return Max(0, rollout_time - rollout_tail) * rollout_devices
 
 
+@formula("rollout_work", _HERE)
+def rollout_work_refilled(rollout_time, rollout_devices):
+    """Device-seconds of writing answers if a new answer takes the place of each that ends: there is no tail.
+
+    >>> rollout_work_refilled(rollout_time="300 s", rollout_devices=64)
+    19200.0
+    """
+    return rollout_time * rollout_devices
+
+
 # Learning from them
 
 
@@ -161,24 +172,13 @@ def update_time_apart(rollout_time, logprob_time, learning_time, sync_time, upda
 
 
 @formula("idle_share", _HERE)
-def idle_share_together(update_time, rollout_work, learning_work, devices):
-    """Share of the device time of an update in which devices wait for the longest answer, for weights or for others.
+def idle_share(update_time, rollout_work, learning_work, devices):
+    """Share of the device time of an update in which devices wait: for the longest answer, for weights or for others.
 
-    >>> idle_share_together(update_time="431 s", rollout_work=10_240, learning_work=7168, devices=64).__round__(2)
+    >>> idle_share(update_time="431 s", rollout_work=10_240, learning_work=7168, devices=64).__round__(2)
     0.37
     """
     return Max(0, 1 - (rollout_work + learning_work) / (devices * update_time))
-
-
-@formula("idle_share", _HERE)
-def idle_share_apart(update_time, rollout_time, rollout_devices, learning_work, devices):
-    """Share of the device time of an update in which engines wait for learners, or learners for engines.
-
-    >>> pools = dict(rollout_devices=48, learning_work=1792, devices=64)
-    >>> round(idle_share_apart(pools, update_time="300 s", rollout_time="300 s"), 2)
-    0.16
-    """
-    return Max(0, 1 - (rollout_time * rollout_devices + learning_work) / (devices * update_time))
 
 
 @formula("rollout_wall", _HERE)
@@ -244,15 +244,15 @@ def update_cost(update_time, devices, price_hour):
 
 
 _BOTH = (
-    longest_response_capped, rollout_tail, rollout_work, forward_passes_two, logprob_time, learning_work, sync_time,
-    rollout_wall, rollout_share_best, update_rate, update_cost,
+    forward_passes_two, logprob_time, learning_work, sync_time, rollout_share_best, idle_share, update_rate,
+    update_cost,
 )  # fmt: skip
 _TOGETHER = Sheet(
-    "update together", rollout_time_begun, *_BOTH, update_time_together, idle_share_together,
-    doc="An update of reinforcement learning whose parts run one after another.",
+    "update together", rollout_time_begun, longest_response_capped, rollout_tail, rollout_work, rollout_wall, *_BOTH,
+    update_time_together, doc="An update of reinforcement learning whose parts run one after another.",
 )  # fmt: skip
 _APART = Sheet(
-    "update apart", in_flight_of_age, rollout_time_refilled, *_BOTH, update_time_apart, idle_share_apart,
+    "update apart", in_flight_of_age, rollout_time_refilled, rollout_work_refilled, *_BOTH, update_time_apart,
     staleness_in_flight, doc="An update of reinforcement learning in which some devices write while others learn.",
 )  # fmt: skip
 
