@@ -8,7 +8,6 @@ from . import (
     precision,
     recomputation,
     rl,
-    rl_simulation,
     rollouts,
     shardings,
     step,
@@ -20,7 +19,6 @@ from .optimizers import *
 from .precision import *
 from .recomputation import *
 from .rl import *
-from .rl_simulation import *
 from .rollouts import *
 from .shardings import *
 from .step import *
@@ -28,7 +26,7 @@ from .strategy import *
 from .totals import *
 
 _ROOM = (
-    newton_schulz, optimizers, precision, recomputation, rl, rl_simulation, rollouts, shardings, step, strategy, totals,
+    newton_schulz, optimizers, precision, recomputation, rl, rollouts, shardings, step, strategy, totals,
 )  # fmt: skip
 __all__ = [name for module in _ROOM for name in module.__all__]
 

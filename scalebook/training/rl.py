@@ -25,7 +25,7 @@ from scalebook.tables import Framework, frameworks
 from scalebook.training.rollouts import update_sheet
 from scalebook.training.step import training_step
 
-__all__ = ["Lengths", "rl_step"]
+__all__ = ["rl_step"]
 
 _POINTS = 160  # positions at which a decode step of a rollout is priced
 _LIMIT = 60  # layouts of a search
@@ -65,7 +65,7 @@ class Lengths:
         return mean_of_largest(lambda z: self.law(z) ** 2, 1)
 
     def longest(self, responses: float) -> float:
-        """Return the mean of the longest of so many answers."""
+        """Return the mean length of the longest of `responses` answers."""
         return mean_of_largest(self.law, responses)
 
     def longer(self, tokens) -> np.ndarray:
@@ -96,7 +96,7 @@ class _Asked:
         return one_number(name, self.letters[name]) if name in self.letters else self.program[name]
 
     def writing(self, devices: float) -> dict:
-        """Return the letters of a rollout on so many devices: a decode step that is linear in its answers."""
+        """Return the letters of a rollout on `devices`, with a decode step that is linear in its answers."""
         ways = one_number("tp", self.rollout.get("tp", 1))
         if devices < ways or devices % ways:
             raise ValueError(f"{devices:g} devices that write answers hold no whole number of engines on {ways:g}")
@@ -130,7 +130,7 @@ class _Asked:
         return float((any_left * step).sum() * width)
 
     def learning(self, devices: float) -> dict:
-        """Return the letters of the learners on so many devices."""
+        """Return the letters of learning on `devices`."""
         said = {"recompute": "full"} | dict(self.training)
         ways = np.prod([one_number(x, said.get(x, 1)) for x in ("tp", "pp", "cp")])
         if devices < ways or devices % ways:

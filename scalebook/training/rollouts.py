@@ -18,7 +18,7 @@ __all__ = [
     "logprob_time", "longest_response_capped", "rollout_share_best", "rollout_tail", "rollout_time_begun",
     "rollout_time_refilled", "rollout_wall", "rollout_work", "rollout_work_refilled",
     "staleness_in_flight", "sync_time", "update_cost",
-    "update_rate", "update_sheet", "update_time_apart", "update_time_together",
+    "update_rate", "update_time_apart", "update_time_together",
 ]  # fmt: skip
 
 _HERE = "verl-async"
@@ -47,7 +47,7 @@ def rollout_time_begun(
 
     A decode step takes `pass_base`, and more for each answer still being written and for each of their tokens. Summed
     over all steps of one engine this is exact: an answer of n tokens is part of n steps, and has p + 0, ..., p + n - 1
-    cached tokens. Of several engines the slowest counts: its sum of lengths is that of an unlucky normal draw.
+    cached tokens. Of several engines the slowest counts: its sum of lengths is the largest of as many normal draws.
 
     >>> step = dict(pass_base="8 ms", pass_answer="30 us", pass_token="4 ns", longest_response=8000, prompt=500)
     >>> one = dict(response_group=256, response=2000, response_square=6e6)
