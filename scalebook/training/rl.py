@@ -7,6 +7,7 @@
 1.0
 """
 
+import inspect
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,14 +15,17 @@ from functools import cache, cached_property
 from math import erfc, lcm
 
 import numpy as np
+from sympy import Basic
 
 from scalebook.inference import decode_step, serve
+from scalebook.inference.layouts import MOST_DEVICES
 from scalebook.inference.tail import mean_of_largest
 from scalebook.language import NOTATION, Row
 from scalebook.language.notation import quoted, unused
 from scalebook.language.row import Cell, as_rows, one_number
 from scalebook.search.space import NothingFits, Space
 from scalebook.tables import Framework, frameworks
+from scalebook.training.frameworks import framework_of
 from scalebook.training.rollouts import update_sheet
 from scalebook.training.step import training_step
 
@@ -205,19 +209,8 @@ class RLStep:
     @cached_property
     def letters(self) -> frozenset[str]:
         """The names of all inputs and results."""
-        own = {
-            "devices",
-            "responses",
-            "response",
-            "response_spread",
-            "response_most",
-            "prompt",
-            "age",
-            "optimizer_steps",
-        }
-        return frozenset(
-            own | update_sheet(True).letters | update_sheet(False).letters | {"step_overhead", "packed_share"}
-        )
+        own = {*update_sheet(True).letters, *update_sheet(False).letters, *inspect.signature(self._asked).parameters}
+        return frozenset({x for x in own if x in NOTATION} | {"step_overhead", "packed_share"})
 
     def __repr__(self):
         return 'rl_step(model, device, "nemo_rl", devices=, responses=, response=, rollout=, training=, ...)'
@@ -229,16 +222,22 @@ class RLStep:
     ) -> _Asked:  # fmt: skip
         if stray := next((x for x in letters if x not in self.letters), None):
             raise TypeError(unused(self.name, stray, self.letters))
-        said = [x for x in knowns if isinstance(x, str | Framework)] + ([framework] if framework else [])
-        program = said[0] if said else "nemo_rl"
-        program = frameworks[program] if isinstance(program, str) else program
+        named = [x for x in knowns if isinstance(x, str)] + [framework] * (framework is not None)
+        knowns = tuple(x for x in knowns if not isinstance(x, str))
+        program = framework_of(knowns, {"framework": named[-1] if named else None}) or frameworks.nemo_rl
         if "engine" not in program.words:
             known = ", ".join(x for x, row in frameworks.items() if "engine" in row.words)
             raise ValueError(f"{program.name} has no engine that writes answers; these have: {known}")
-        rows = as_rows(tuple(x for x in knowns if not isinstance(x, str | Framework)))
+        rows = as_rows(tuple(x for x in knowns if not isinstance(x, Framework)))
+        if stray := next((x for x in rows if not isinstance(x, Mapping)), None):
+            raise TypeError(f"rl_step takes a model, a device and a framework by position, not {quoted(stray)}")
+        if symbols := [n for row in rows for n, x in row.items() if isinstance(x, Basic)]:
+            raise TypeError(f"rl_step is priced for numbers, not for symbols ({', '.join(symbols)})")
         age = age if age is not None else float(program.words["placement"] == "apart")
         numbers = dict(devices=devices, responses=responses, age=age, optimizer_steps=optimizer_steps, prompt=prompt)
         numbers = {n: one_number(n, x) for n, x in numbers.items()}
+        if numbers["devices"] > MOST_DEVICES:
+            raise ValueError(f"devices={devices!r} is more than {MOST_DEVICES:,}, the most of an update")
         own = [
             one_number(n, x)
             for n, x in dict(response=response, response_spread=response_spread, response_most=response_most).items()
@@ -279,8 +278,8 @@ class RLStep:
 def _layout(name: str, given) -> dict:
     """Return a layout that is given as a dict or as text, such as "tp=4 pp=2"."""
     if isinstance(given, str):
-        given = dict(x.split("=", 1) for x in given.split())
-    if not isinstance(given, Mapping):
+        given = dict(x.partition("=")[::2] for x in given.split())
+    if not isinstance(given, Mapping) or not all(isinstance(x, str) and x for x in given):
         raise TypeError(f"{name} is a layout, such as {name}=dict(tp=4), not {quoted(given)}")
     return {n: one_number(n, x) if n in NOTATION else x for n, x in given.items()}
 
