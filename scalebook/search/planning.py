@@ -42,7 +42,8 @@ def _called(problem: Problem, words: dict, offload: bool):
 def built(problem: Problem, words: dict, offload: bool, known: tuple = ()) -> "_Built":
     """Return the formulas that a search needs for one combination of options, in order, and the constant inputs.
 
-    `known` is what `_called` returns for these options, if the caller has it.  Raises TypeError for inputs that the formulas need and nobody gave.
+    `known` is what `_called` returns for these options, if the caller has it.  Raises TypeError for inputs that the
+    formulas need and nobody gave.
     """
     space = problem.space
     searched = [*problem.letters, *space.layout, *space.follows, *space.solved]

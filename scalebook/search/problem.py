@@ -13,8 +13,8 @@ import numpy as np
 from .space import Searchable, Space, called_with, needs
 
 __all__ = [
-    "CASES", "Limit", "Problem", "Slab", "about", "by_words", "counts", "distinct", "layouts", "looked_through", "nonempty",
-    "parted", "ruled", "slabs", "stand_for", "together", "word_combinations",
+    "CASES", "Limit", "Problem", "Slab", "about", "by_words", "counts", "distinct", "layouts", "looked_through",
+    "nonempty", "parted", "ruled", "slabs", "stand_for", "together", "word_combinations",
 ]  # fmt: skip
 
 _AXES = 4096  # at most this many combinations of letters on axes; the other letters become columns
