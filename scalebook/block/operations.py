@@ -25,6 +25,8 @@ DERIVED = {
     "entries": symbol("context") / symbol("entry_tokens"),  # of a compressed cache
     "group_width": symbol("heads") * symbol("head_dim") / symbol("output_groups"),
     "channels": symbol("hidden"),  # of a matrix that is as wide as high
+    "whole_channels": symbol("hidden"),  # the same, without a split by tensor parallelism
+    "router_channels": symbol("router_width"),
     "other_streams": symbol("streams") - 1,
     "two": Integer(2),
 }

@@ -88,7 +88,8 @@ def read_config(config, name: str | None = None, like: str | None = None) -> tup
     unused = {"ffn"} if letters["moe_layers"] == len(shapes) else set()
     unused |= set() if letters["moe_layers"] else set(_EXPERT_LETTERS)
     unused |= set() if letters["shared_experts"] else {"shared_ffn"}
-    unused |= set() if letters.get("linear_layers") else {x for x in letters if x.startswith("linear_")}
+    kept = letters.get("linear_layers") or "linear" not in stanza
+    unused |= set() if kept else {x for x in letters if x.startswith("linear_")}
     return words | {x: y for x, y in letters.items() if x not in unused}, "; ".join(filter(None, (said, more)))
 
 
