@@ -26,12 +26,13 @@ function planCases(engine) {
     if (letters.output_gate) attention = "gated";
     const routed = letters.experts && letters.moe_layers, experts = routed ? "some" : "dense";
     const gpt = words.norm === "layernorm" && !letters.gating && attention === "grouped";
-    return [attention, gpt ? "gpt" : letters.gating ? "gate" : "plain", experts, ...(routed && letters.shared_experts ? ["shared"] : []),
+    const parts = words.blocks ? [`${words.blocks}, ${letters.layers} layers,`] : []; // a list of the model's parts
+    return [...parts, attention, gpt ? "gpt" : letters.gating ? "gate" : "plain", experts, ...(routed && letters.shared_experts ? ["shared"] : []),
       ...(letters.linear_layers ? ["linear"] : [])].join(" ");
   }
 
   // Blocks that all have experts are counted as some, with no dense ones beside them: of these any width will do.
-  const hasNoDense = ({ letters }) => Boolean(letters.experts) && letters.moe_layers === letters.layers;
+  const hasNoDense = ({ letters, words }) => !words.blocks && Boolean(letters.experts) && letters.moe_layers === letters.layers;
 
   // Rules
 

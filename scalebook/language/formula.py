@@ -36,6 +36,7 @@ from .worked import Worked
 __all__ = ["FORMULAS", "Formula", "entered", "formula"]
 
 FORMULAS: dict[str, "Formula"] = {}
+_MOST_EXPONENT = 14_000  # bits of a number with 4,300 digits, the most that Python prints
 
 
 class Formula:
@@ -128,6 +129,11 @@ class Formula:
             said = f"needs every letter; it lacks {lacking or 'numbers'}"
             raise TypeError(f"{self.name} of an array ({', '.join(arrays)}) {said}")
         exact = {symbol(n): x if isinstance(x, sympy.Basic) else _exact(x) for n, x in values.items()}
+        for power in sorted(self.rhs.atoms(sympy.Pow), key=sympy.count_ops):  # an inner power first
+            exponent = power.exp.xreplace(exact) if power.base.is_Integer else sympy.S.One
+            if exponent.is_number and abs(exponent) > _MOST_EXPONENT:  # SymPy would write out every digit
+                said = f"{power.base} to the power of {float(exponent):g} has more than 4,300 digits"
+                raise ValueError(f"{self.name} is exact while letters are open, and {said}: give a number for each")
         try:
             rhs = self.rhs.subs(exact, simultaneous=True)
         except ValueError as error:  # a maximum of what is infinite
