@@ -69,8 +69,9 @@ def entry(f) -> list[str]:
         f"(formula-{f.name})=",
         f"### {capital(plain(given.meaning))}: `{f.name}`",
         "",
-        f"$${f.latex}$$",
+        f"$${f.narrow or f.latex}$$",
         "",
+        *(["::::{dropdown} In one line", f"$${f.latex}$$", "::::", ""] if f.narrow else []),
         f.__doc__.split(">>>")[0].strip(),
         "",
         *worked(f),
@@ -177,3 +178,15 @@ def letters() -> list[str]:
             )
         lines.append("")
     return lines
+
+
+def letter_card(most: int = 30) -> list[str]:
+    """The letters that most formulas use, as a table in the notation's order: a card to keep at hand."""
+    _, used = uses()
+    chosen = sorted(used, key=lambda x: -used[x])[:most]
+    lines = ["| Letter | In code | Unit | Meaning |", "| :-- | :-- | :-- | :-- |"]
+    for name in (x for _, names in groups() for x in names if x in chosen):
+        x = NOTATION[name]
+        at = f'<a href="../reference/notation.html#letter-{name}">{code(name)}</a>'
+        lines.append(f"| ${x.tex}$ | {at} | {plain(x.unit) or 'count'} | {plain(x.meaning)} |")
+    return [*lines, ""]
