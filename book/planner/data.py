@@ -79,7 +79,12 @@ def planner_data(parts: bool = False) -> dict:
     Models with a list of parts (the word `blocks`) are named in `others`; with `parts` they are priced like all others.
     """
     graph, listed = Graph(), listed_models(parts)
-    sheets = dict(train=training(graph, parts), serve=serving(graph, parts), follows=graph.numbers(tables.FOLLOWS), bill=_bill(graph))
+    sheets = dict(
+        train=training(graph, parts),
+        serve=serving(graph, parts),
+        follows=graph.numbers(tables.FOLLOWS),
+        bill=_bill(graph),
+    )
     said = dict(sheets, **_formulas(graph))
     notes: dict[tuple, int] = {}
     ruled = {x for rule in (*TRAINING_RULES, *SERVING_RULES) for x in rule.needs}

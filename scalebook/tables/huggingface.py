@@ -236,7 +236,9 @@ def _irregular(config, stanza, shapes, letters) -> dict[str, str]:
         kinds += [(True, x) for x in has["also"]]
         differ = f" ({differ.strip()})" if differ else ""
         parts.update(name + differ for there, name in kinds if there)
-    parts.update({x: n for x, rule in stanza.get("once", {}).items() if (n := int(value_of(rule, config, {}, "") or 0))})
+    parts.update(
+        {x: n for x, rule in stanza.get("once", {}).items() if (n := int(value_of(rule, config, {}, "") or 0))}
+    )
     return {"blocks": " + ".join(f"{n} {x}" for x, n in parts.items())}
 
 
