@@ -114,7 +114,8 @@ def planner_script(small=lambda script: script) -> str:
     planner-parts.js beside it.
     """
     return (
-        f"(() => {{\n{small(_scripts())}\nconst text = {_quoted(planner_json())}, here = document.currentScript?.src ?? '';\n"
+        f"(() => {{\n{small(_scripts())}\nconst text = {_quoted(planner_json())};\n"
+        "const here = document.currentScript?.src ?? '';\n"
         "const go = () => planPages(document.getElementById('sb-planner'), text, { base: '../', linked: true },"
         " here.replace(/planner\\.js.*/, 'planner-parts.js'));\n"
         "if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', go); else go();\n})();\n"

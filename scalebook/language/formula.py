@@ -26,7 +26,7 @@ from scalebook import _shown_by
 
 from . import code
 from .arguments import checked
-from .domain import Condition, guarded, refuse_outside, substituted
+from .domain import Condition, guarded, refuse_long, refuse_outside, substituted
 from .narrow import in_lines, on_page
 from .notation import NOTATION, Latex, Text, expression, free, in_letters, nearest, quoted, symbol, tex, word
 from .row import fitting, gather, quantity
@@ -36,7 +36,6 @@ from .worked import Worked
 __all__ = ["FORMULAS", "Formula", "entered", "formula"]
 
 FORMULAS: dict[str, "Formula"] = {}
-_MOST_EXPONENT = 14_000  # bits of a number with 4,300 digits, the most that Python prints
 
 
 class Formula:
@@ -129,11 +128,7 @@ class Formula:
             said = f"needs every letter; it lacks {lacking or 'numbers'}"
             raise TypeError(f"{self.name} of an array ({', '.join(arrays)}) {said}")
         exact = {symbol(n): x if isinstance(x, sympy.Basic) else _exact(x) for n, x in values.items()}
-        for power in sorted(self.rhs.atoms(sympy.Pow), key=sympy.count_ops):  # an inner power first
-            exponent = power.exp.xreplace(exact) if power.base.is_Integer else sympy.S.One
-            if exponent.is_number and abs(exponent) > _MOST_EXPONENT:  # SymPy would write out every digit
-                said = f"{power.base} to the power of {float(exponent):g} has more than 4,300 digits"
-                raise ValueError(f"{self.name} is exact while letters are open, and {said}: give a number for each")
+        refuse_long(self.rhs, exact, self.name)
         try:
             rhs = self.rhs.subs(exact, simultaneous=True)
         except ValueError as error:  # a maximum of what is infinite
