@@ -8,23 +8,11 @@ arithmetic.
 
 from sympy import Max
 
-from scalebook.language import constant, formula
+from scalebook.language import formula
 
-__all__ = [
-    "hyper_flops", "hyper_sites", "hyper_time", "hyper_traffic", "sinkhorn_twenty",
-]  # fmt: skip
+__all__ = ["hyper_flops", "hyper_time", "hyper_traffic"]
 
 _HERE = "xie2025 §4"
-
-hyper_sites = constant(
-    "hyper_sites", "hyper_sites", 2, _HERE,
-    "Default parts of a block with hyper-connections: two, attention and the feed-forward.",
-)  # fmt: skip
-
-sinkhorn_twenty = constant(
-    "sinkhorn_twenty", "sinkhorn_steps", 20, _HERE,
-    "Default iterations of Sinkhorn's algorithm: 20, as in DeepSeek-V4.",
-)  # fmt: skip
 
 
 @formula("flops", _HERE)

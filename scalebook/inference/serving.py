@@ -11,7 +11,8 @@ import numpy as np
 from sympy import Max, Min
 
 from scalebook.block import Block
-from scalebook.inference import bill, experts, prompts, queues, serving_memory, trust
+from scalebook.inference import assumptions, bill, experts, prompts, queues, serving_memory, trust
+from scalebook.inference.assumptions import fullest_as_said
 from scalebook.inference.batches import offline, static
 from scalebook.inference.capacity import LONG, capacity
 from scalebook.inference.kernels import PARTS, Work
@@ -21,14 +22,14 @@ from scalebook.inference.rules import reason
 from scalebook.inference.session_loop import sessions
 from scalebook.inference.step import ENGINES, Step, step_formulas, tokens_of
 from scalebook.inference.two_batch_overlap import parts_of_step
-from scalebook.language import Formula, Row, Sheet, formula, same, show, symbol
+from scalebook.language import Formula, Row, Sheet, formula, show, symbol
 from scalebook.language.interval import Between
 from scalebook.language.notation import replaced
 from scalebook.language.row import Call
 from scalebook.search.space import NothingFits
 from scalebook.tables import Engine, engines
 
-__all__ = ["Serve", "ServeSheet", "fullest_as_said", "mixed_formulas", "serve", "serve_sheet", "while_reading"]
+__all__ = ["Serve", "ServeSheet", "mixed_formulas", "serve", "serve_sheet", "while_reading"]
 
 _SOURCES = ("agrawal2024 §4", "pope2022 §3")
 
@@ -110,7 +111,7 @@ def devices_serving(tp, pp, attention_dp, replicas):
 _SERVING = (
     batch_of_users, context_mean, *prompts.READING, token_time_step,
     end_to_end_group, queues.tpot_from_ends, queues.user_rate, request_rate, device_rate_of_users,
-    devices_serving, serving_memory.cached_tokens_windows, serving_memory.cache_room, serving_memory.workspace_usual,
+    devices_serving, serving_memory.cached_tokens_windows, serving_memory.cache_room, assumptions.workspace_usual,
     bill.million_cost, *trust.RANGES,
 )  # fmt: skip
 
@@ -167,12 +168,6 @@ def while_reading(f: Formula, passes: int = 1) -> Formula:
     name, letter = f"{f.name}_while_reading", _WHILE_READING.get(f.letter, f.letter)
     places = letters | {old: replaced(new, letters) for old, new in given.items()}
     return Formula(name, letter, replaced(f.rhs, places), f.sources, f.__doc__)
-
-
-fullest_as_said = same(
-    "fullest_as_said", "mixed_fullest", "fullest_share", "raab1998 theorem 1",
-    "Load of the fullest device in mixed steps, if it is given: as in decode steps. A formula makes it larger.",
-)  # fmt: skip
 
 
 # Letters of which a service computes everything else anew, and what they follow from

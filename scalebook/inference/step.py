@@ -7,7 +7,7 @@ import numpy as np
 import sympy
 from sympy import Max
 
-from scalebook.attention import sparse
+from scalebook.attention import assumptions as attended
 from scalebook.block import Block, served_blocks
 from scalebook.inference import assumptions, experts
 from scalebook.inference import two_batch_overlap as halves
@@ -143,7 +143,7 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
     kinds = {f.letter: f for index, own in _READ_KINDS.items() if index in indices for f in getattr(assumptions, own)}
     kinds |= {f.letter: f for f in (assumptions.LATENT if "kv_rank" in indices else assumptions.GROUPED)}
     return (
-        *parts, *([halves.messages_of(dense, moe, work), halves.exchange_cores_deepep] if work.passes > 1 else []),
+        *parts, *([halves.messages_of(dense, moe, work), assumptions.exchange_cores_deepep] if work.passes > 1 else []),
         engine_time, pass_time, tokens_of(work),
         *([device_batch if work.passes == 1 else halves.device_batch_half] if work.decodes else []),
         *((*experts.VISITED, experts.devices_touched) if moe else ()), *kinds.values(), *assumptions.ASSUMED,
@@ -264,7 +264,7 @@ class Step(Guided):
         peak = kernels.attention_peak_bf16 if "peak_bf16" in known else kernels.attention_peak_same
         more = [peak] if "attention_peak" not in known else []
         if model.get("index_heads") and "index_peak" not in known:
-            more.append(sparse.index_peak_fp8 if "peak_fp8" in known else sparse.index_peak_same)
+            more.append(attended.index_peak_fp8 if "peak_fp8" in known else attended.index_peak_same)
         dense, moe = served_blocks(model)
         sheet = self.sheet_of(dense, moe, Work(self.phase, exchange, overlap), *more)
         sheet = with_engine_terms(sheet, self.phase, known)

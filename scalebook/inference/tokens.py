@@ -5,7 +5,7 @@ from functools import cache
 
 from sympy import Max, Min
 
-from scalebook.attention.linear import linear_bits_wide
+from scalebook.attention.assumptions import linear_bits_wide
 from scalebook.language import Formula, Row, Sheet, formula
 from scalebook.machine.roofline import compute_time, idle_fraction, intensity, memory_time, ridge_intensity
 from scalebook.memory.serving import (
@@ -31,9 +31,8 @@ from scalebook.tables.shapes import (
 __all__ = [
     "CHANGES", "Decoding", "decode_flops", "decode_flops_picked", "decode_intensity", "decode_intensity_gqa",
     "decode_intensity_mha", "decode_intensity_mla", "decode_rate", "decode_traffic", "decoding", "latency_floor",
-    "read_params", "ridge_batch",
-    "ridge_context", "token_time", "token_time_engine", "token_time_fitting", "token_time_loads", "token_time_overhead",
-    "token_time_sums",
+    "read_params", "ridge_batch", "ridge_context", "token_time", "token_time_engine", "token_time_fitting",
+    "token_time_loads", "token_time_overhead", "token_time_sums",
 ]  # fmt: skip
 
 

@@ -2,33 +2,12 @@
 
 from typing import NamedTuple
 
-from scalebook.language import Formula, constant, symbol
+from scalebook.inference.assumptions import band_high, band_low, first_band_high, first_band_low
+from scalebook.language import Formula, symbol
 
-__all__ = ["RANGES", "band_high", "band_low", "first_band_high", "first_band_low", "tpot_ends"]
+__all__ = ["RANGES", "tpot_ends"]
 
 _SEEN = "inferencex"
-
-band_low = constant(
-    "band_low", "band_low", "0.88", _SEEN,
-    "Lower end of the interval for the time per output token, over the prediction: nine of ten are above it.\n\n"
-    "The ends of all bands were calibrated on half of the InferenceX curves (`serving_tpot`).",
-)  # fmt: skip
-
-band_high = constant(
-    "band_high", "band_high", "1.3", _SEEN,
-    "Upper end of the interval for the time per output token, over the prediction: nine of ten are below it.",
-)  # fmt: skip
-
-first_band_low = constant(
-    "first_band_low", "first_band_low", "0.8", _SEEN,
-    "Lower end of the interval for the time to first token, over the prediction: nine of ten are above it.\n\n"
-    "Queues and hosts make up most of that time.",
-)  # fmt: skip
-
-first_band_high = constant(
-    "first_band_high", "first_band_high", "1.9", _SEEN,
-    "Upper end of the interval for the time to first token, over the prediction: nine of ten are below it.",
-)  # fmt: skip
 
 
 class Ends(NamedTuple):

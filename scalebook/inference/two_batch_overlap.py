@@ -6,11 +6,11 @@ from sympy import Expr, Max, Min, S
 
 from scalebook.block import LLAMA, Block, Hybrid  # noqa: F401  (the first stands in an example)
 from scalebook.inference.kernels import Work, beside_blocks, counted, step_parts, stretches
-from scalebook.language import Formula, constant, formula, symbol
+from scalebook.language import Formula, formula, symbol
 from scalebook.language.notation import replaced
 
 __all__ = [
-    "alternating_end", "alternating_time", "device_batch_half", "exchange_cores_deepep", "exposed_messages",
+    "alternating_end", "alternating_time", "device_batch_half", "exposed_messages",
     "messages_of", "mixed_tokens_half", "parts_of_step", "read_tokens_half", "slowing_by_cores",
 ]  # fmt: skip
 
@@ -82,12 +82,6 @@ def alternating_end(attention_stretch, experts_messages):
     0.001
     """
     return Min(attention_stretch, experts_messages, evaluate=False)
-
-
-exchange_cores_deepep = constant(
-    "exchange_cores_deepep", "exchange_cores", 20, ("deepseek2024-v3 §3.2.2", "deepep"),
-    "Cores that DeepEP occupies while it sends prompt tokens; in decoding it occupies none.",
-)  # fmt: skip
 
 
 @formula("slowing", "deepseek2024-v3 §3.2.2")

@@ -2,7 +2,7 @@
 
 from sympy import Max, Min, floor
 
-from scalebook.attention.linear import linear_bits_wide
+from scalebook.attention.assumptions import linear_bits_wide
 from scalebook.language import formula, same
 from scalebook.tables.shapes import kv_width_grouped, kv_width_latent
 

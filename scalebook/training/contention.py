@@ -8,11 +8,11 @@ from functools import cache
 
 from sympy import Max, Min
 
-from scalebook.language import Formula, constant, formula, symbol
+from scalebook.language import Formula, formula, symbol
 from scalebook.machine.collectives import port_times
 from scalebook.training.shardings import SHARDINGS, Sharding
 
-__all__ = ["bandwidth_formulas", "dp_contention_none", "dp_contention_shared", "needed"]
+__all__ = ["bandwidth_formulas", "dp_contention_shared", "needed"]
 
 TIERS = ("scaleup", "scaleout")
 _WAYS = ("tp", "cp", "ep", "pp", "dp")
@@ -49,12 +49,6 @@ def dp_contention_shared(
     block = met(tp_overlap, *waited) + met(cp_overlap, cp_scaleup_time, cp_scaleout_time)
     block += met(ep_overlap, ep_scaleup_time, ep_scaleout_time)
     return dp_passes * (stage_blocks * block + met(pp_overlap, pp_scaleup_time, pp_scaleout_time))
-
-
-dp_contention_none = constant(
-    "dp_contention_none", "dp_contention", 0, _HERE,
-    "No contention, as if every dimension had its own links.",
-)  # fmt: skip
 
 
 def _arithmetic(way: str, sharding: Sharding):

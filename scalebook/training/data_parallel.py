@@ -8,8 +8,9 @@ from functools import cache
 
 from sympy import Expr, Max, Min, S
 
-from scalebook.language import Formula, formula, same, symbol
+from scalebook.language import Formula, formula, symbol
 from scalebook.machine.collectives import collective, near_of, port_times
+from scalebook.training.assumptions import dp_passes_all, reduce_bits_gradient
 from scalebook.training.parts import with_waits
 from scalebook.training.shardings import SHARDINGS, Exchange, Sharding
 
@@ -46,12 +47,6 @@ def routed_shards(shards, tp, etp, ep):
     return shards * tp / (etp * ep)
 
 
-reduce_bits_gradient = same(
-    "reduce_bits_gradient", "reduce_bits", "gradient_bits", "narayanan2021 §5.1",
-    "Bits per summed gradient: gradients are summed in the precision in which they are stored.",
-)  # fmt: skip
-
-
 @formula("dp_passes", "data-parallelism")
 def dp_passes_once(pp, chunks):
     """Number of a stage's passes under which once-per-step collectives can hide.
@@ -62,12 +57,6 @@ def dp_passes_once(pp, chunks):
     (1.0, 6.25)
     """
     return (1 + pp * (chunks - 1)) / chunks
-
-
-dp_passes_all = same(
-    "dp_passes_all", "dp_passes", "microbatches", "zero2020 §7.2",
-    "Passes of a stage that can hide collectives that every micro-batch repeats: all passes of the step.",
-)  # fmt: skip
 
 
 @formula("dp_window", "narayanan2021 §2.2")

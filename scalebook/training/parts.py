@@ -2,11 +2,11 @@
 
 from sympy import Expr, Ge, Max, Min, Piecewise, ceiling, floor
 
-from scalebook.language import Formula, constant, formula, symbol
+from scalebook.language import Formula, formula, symbol
 
 __all__ = [
-    "HEADS", "STEP", "bubble_with_waits", "offload_exposed", "offload_exposed_both", "offload_exposed_none",
-    "stage_moe_blocks_whole", "with_waits",
+    "HEADS", "STEP", "bubble_with_waits", "offload_exposed", "offload_exposed_both", "stage_moe_blocks_whole",
+    "with_waits",
 ]  # fmt: skip
 
 
@@ -324,12 +324,6 @@ def offload_exposed_both(microbatches, stage_blocks, exposed_between, exposed_ti
     0.396
     """
     return stage_blocks * ((microbatches - 2) * exposed_between + 2 * exposed_time)
-
-
-offload_exposed_none = constant(
-    "offload_exposed_none", "offload_exposed", 0, "isaev2023-calculon §2",
-    "Time that blocks wait for offloading if nothing is offloaded: none.",
-)  # fmt: skip
 
 
 @formula("step_time", "isaev2023-calculon §2")

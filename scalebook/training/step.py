@@ -115,7 +115,7 @@ def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_
         formulas = [by_letter[f.letter](f) if f.letter in by_letter else f for f in formulas]
         formulas += offload_formulas(sharding, schedule, strategy.optimizer)
     else:
-        formulas.append(parts.offload_exposed_none)
+        formulas.append(assumptions.offload_exposed_none)
     if strategy.trained.is_frozen:
         frozen = {"model_flops": model_flops_frozen}
         formulas = [frozen.get(f.letter) or strategy.trained.of(f, sharding.is_gathered) for f in formulas]
@@ -322,7 +322,7 @@ class Training(Guided):
             totals.batch_of_microbatches if "microbatches" in known else totals.microbatches_of_batch,
             totals.ways_left if "devices" in known and "dp" not in known else totals.devices_of_ways,
             kernels.attention_peak_bf16 if "peak_bf16" in known else kernels.attention_peak_same,
-            totals.longest_sequence,
+            assumptions.longest_sequence,
             kernels.wide_efficiency,
             *_measured(model, letters, known),
         ]
