@@ -106,7 +106,7 @@ class Graph:
             domain = [[x.words, self.place(x.relation), list(x.letters)] for x in f.domain]
             own = FORMULAS.get(f.name)
             stated = own is not None and own.letter == f.letter and own.rhs == f.rhs
-            said = (f.__doc__ or "").strip().split("\n\n")[0].split(". ")[0].rstrip(".") + "."
+            said = f.meaning.split(". ")[0].rstrip(".") + "."
             self.formulas.append(
                 [f.letter, self.place(f.rhs), f.name, list(f.sources), " ".join(said.split()), domain, int(stated)]
             )

@@ -129,13 +129,7 @@ def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str, overla
     """Return the formulas of a mixed step: it decodes, and reads a chunk of a prompt or several short prompts."""
     work = Work("mixed", exchange, overlap)
     parts = parts_of_step(dense, moe, work)
-    whole = Formula(
-        "mixed_step",
-        "mixed_time",
-        sum(parts.values(), symbol("engine_time")),
-        _SOURCES,
-        "A part of a prompt is read beside all others.",
-    )
+    whole = Formula("mixed_step", "mixed_time", sum(parts.values(), symbol("engine_time")), _SOURCES)
     found = (while_reading(f, work.passes) for f in (whole, tokens_of(work), *(experts.VISITED if moe else ())))
     return (*found, *([fullest_as_said] if moe else []))
 

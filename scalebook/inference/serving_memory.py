@@ -26,8 +26,7 @@ def held_weights(dense: Block | None, moe: Block | None) -> Formula:
             bits = x("expert_bits") / x("ep") if weight.is_routed else x("weight_bits")
             total += count / x("pp") * kind.of(whole_heads(weight.elements)) * bits / 8
     total += x("embeddings") * x("vocab") * x("hidden") / x("tp") * x("result_bits") / 8
-    said = "Weights of a device's part of the blocks, and of the embeddings."
-    return Formula("held_weights_listed", "held_weights", total, ("pope2022 §3.3",), said)
+    return Formula("held_weights_listed", "held_weights", total, ("pope2022 §3.3",))
 
 
 @formula("token_cache", "pope2022 §3.3")
@@ -185,8 +184,7 @@ def token_cache_mixed(dense: Block | Hybrid | None, moe: Block | Hybrid | None) 
         else:
             continue
         total += count * kind.of(each)
-    said = "Bytes that the blocks with a cache keep for one token on a device."
-    return Formula("token_cache_mixed", "token_cache", total, ("pope2022 §3.3",), said)
+    return Formula("token_cache_mixed", "token_cache", total, ("pope2022 §3.3",))
 
 
 def memory_formulas(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> tuple[Formula, ...]:

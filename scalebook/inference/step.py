@@ -38,17 +38,6 @@ DEFAULT_LETTERS = {
     "tp": 1, "ep": 1, "pp": 1, "attention_dp": 1, "past": 0, "prompts": 1, "fp32_bits": 32,
     "fullest_share": 1, "fullest_group": 1,  # balanced
 }  # fmt: skip
-_DOCS = {
-    "weights_time": "Time to read the dense weights on a device, each once.",
-    "products_time": "Time of products with dense weights, beyond reading the weights.",
-    "cache_time": "Time in which each decoding sequence attends to its cache.",
-    "reading_time": "Time in which prompts attend to themselves and to their earlier chunks.",
-    "experts_time": "Time of products of the routed experts that the step visits, including reading their weights.",
-    "routing_time": "Time to sort tokens by expert, and to copy, quantize, weight and sum them.",
-    "streams_time": "Time of norms, activations, the embedding lookup and sampling from the logits.",
-    "exchange_time": "Time of messages between the devices that share the model.",
-    "launches_time": "Time of kernel launches.",
-}
 _SOURCES = ("pope2022 §3", "aiconfigurator")
 
 
@@ -136,7 +125,7 @@ _READ_KINDS = {"linear_conv": "LINEAR", "linear_key_dim": "LINEAR", "index_heads
 def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[Formula, ...]:
     """Return the formulas of a serving step, its parts first. Only some models use the last ones."""
     parts = (
-        Formula(f"{part}_of_step", part, time, _SOURCES, _DOCS[part])
+        Formula(f"{part}_of_step", part, time, _SOURCES)
         for part, time in halves.parts_of_step(dense, moe, work).items()
     )
     indices = (dense or moe).indices

@@ -124,4 +124,4 @@ def _half(time: Expr) -> Expr:
 def messages_of(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work: Work) -> Formula:
     """Return the formula for the time of all messages of a serving step, hidden or not."""
     sent = work.passes * _half(step_parts(dense, moe, Work(work.phase, work.exchange))["exchange_time"])
-    return Formula("messages_of_step", "messages_time", sent, (_HERE,), "All messages of both halves, hidden or not.")
+    return Formula("messages_of_step", "messages_time", sent, (_HERE,))

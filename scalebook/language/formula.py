@@ -70,7 +70,7 @@ class Formula:
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """The names of the quantities on the right-hand side, in alphabetical order."""
+        """The quantities on the right-hand side, in alphabetical order."""
         in_domain = {n for x in self.domain for n in x.letters} - {self.letter}
         return tuple(sorted({x.name for x in free(self.rhs)} | in_domain))
 
@@ -237,7 +237,7 @@ class Formula:
 
     @property
     def guarded(self) -> sympy.Expr:
-        """The right-hand side as an expression that is NaN where the formula does not hold."""
+        """The right-hand side, NaN where the formula does not hold."""
         return guarded(symbol(self.letter), self.rhs, self.domain)
 
     @cached_property
@@ -246,7 +246,7 @@ class Formula:
 
     @cached_property
     def numpy(self) -> Callable:
-        """The right-hand side as a NumPy function of the `inputs`, in their order.  It checks nothing."""
+        """The right-hand side as a NumPy function of the `inputs`, in their order, unchecked."""
         function = code.vector(self.inputs, [(self.letter, self.rhs)], [self.letter])
         return lambda *values: function(*(np.asarray(x, float) for x in values))[0]
 
@@ -263,8 +263,9 @@ class Formula:
 
     @property
     def meaning(self) -> str:
-        """What the formula computes: the first paragraph of its docstring, on one line."""
-        return inspect.cleandoc(self.__doc__ or "").split("\n\n")[0].replace("\n", " ")
+        """What the formula computes: its docstring's first paragraph, or its letter's meaning."""
+        said = NOTATION[self.letter].meaning
+        return inspect.cleandoc(self.__doc__ or f"{said[0].upper()}{said[1:]}.").split("\n\n")[0].replace("\n", " ")
 
     @cached_property
     def latex(self) -> str:
@@ -299,7 +300,7 @@ class Formula:
         return Text().doprint(self.rhs)
 
     def worked(self, *knowns, **letters) -> "Worked":
-        """Show the formula, the same with numbers, and the value.  Raises TypeError unless all inputs are numbers."""
+        """Show the formula, with numbers, and the value.  Raises TypeError unless all inputs are numbers."""
         formula, values = self._know(knowns, letters)
         if lacking := [x for x in formula.inputs if x not in values]:
             raise TypeError(f"{self.name} needs {', '.join(lacking)} to be worked out")
@@ -314,13 +315,13 @@ class Formula:
         return Formula, (self.name, self.letter, self.rhs, self.sources, self.__doc__, self.given, self.domain)
 
     def _repr_html_(self):
-        """The equation, with its letters explained below it."""
+        """The equation above its letters' meanings."""
         words = [self.letter, *self.inputs]
         esc = html.escape
         where = "; ".join(rf"\({esc(NOTATION[x].tex)}\) <code>{x}</code> {esc(NOTATION[x].meaning)}" for x in words)
-        holds = f"; holds for {', '.join(html.escape(x.words) for x in self.domain)}" if self.domain else ""
+        holds = f"; holds for {', '.join(esc(x.words) for x in self.domain)}" if self.domain else ""
         return (
-            rf'<div class="sb-formula mathjax_process tex2jax_process">\[{html.escape(self.latex)}\]'
+            rf'<div class="sb-formula mathjax_process tex2jax_process">\[{esc(self.latex)}\]'
             f'<p style="font-size: 85%; text-align: center">{where}{holds}</p></div>'
         )
 

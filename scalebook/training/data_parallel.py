@@ -254,9 +254,9 @@ def data_parallel_formulas(
     """Return the formulas of data-parallel time, for a sharding and a number of stages per device (`copies`)."""
     found = [(x, _over_shards(x, copies)) for x in sharding.exchanges]
 
-    def made(letter, which, doc, of=("dp_reduce", "dp_gather")):
+    def made(letter, which, of=("dp_reduce", "dp_gather")):
         total = sum((x.times * costs[which] for x, costs in found if x.letter in of), S.Zero)
-        return Formula(f"{letter}_{sharding}", letter, total, [sharding.source], doc)
+        return Formula(f"{letter}_{sharding}", letter, total, [sharding.source])
 
     if sharding.is_each:
         passes, unhidden, windows = dp_passes_all, dp_unhidden_all, [dp_window_through]
@@ -264,10 +264,8 @@ def data_parallel_formulas(
         passes, unhidden = dp_passes_once, dp_unhidden_once
         windows = [dp_window, last_window] if sharding.gathers else [dp_window_back, last_window_back]
     return (
-        made("dp_reduce", 0, "Time to sum gradients over devices.", ("dp_reduce",)),
-        made("dp_gather", 0, "Time to gather weights from devices.", ("dp_gather",)),
-        made("dp_scaleup_time", 1, "Time for which gradients and weights keep a device's scale-up ports busy."),
-        made("dp_scaleout_time", 2, "Time for which gradients and weights keep a device's scale-out ports busy."),
+        made("dp_reduce", 0, ("dp_reduce",)), made("dp_gather", 0, ("dp_gather",)), made("dp_scaleup_time", 1),
+        made("dp_scaleout_time", 2),
         passes, *(map(_waiting, windows) if offload else windows), unhidden, dp_exposed,
         _OPTIMIZER[sharding.parts("optimizer")[0]], shards_dualpipe if copies > 1 else shards, routed_shards,
         reduce_bits_gradient,

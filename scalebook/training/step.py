@@ -107,9 +107,8 @@ def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_
         parts.HEADS[schedule.ends],
         schedule.exposed,
         *bandwidth_formulas(sharding, *sends, transfer),
-        Formula("transfer_time_split", "transfer_time", collective("send", *transfer), ["narayanan2021 §4.1"],
-                "Time to send one tensor to the next stage. Each tensor-parallel device sends its part."),
-    ]  # fmt: skip
+        Formula("transfer_time_split", "transfer_time", collective("send", *transfer), ["narayanan2021 §4.1"]),
+    ]
     if strategy.offload:
         by_letter = {"bubble": parts.bubble_with_waits, "step_head": parts.with_waits, "bubble_time": parts.with_waits}
         formulas = [by_letter[f.letter](f) if f.letter in by_letter else f for f in formulas]
