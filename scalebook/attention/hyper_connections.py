@@ -28,10 +28,7 @@ def hyper_flops(pass_tokens, streams, hidden, sinkhorn_steps):
 
 @formula("traffic", _HERE)
 def hyper_traffic(pass_tokens, streams, hidden, activation_bits):
-    """Bytes moved before one part of a block, and as many after it.
-
-    Before it, streams are read for the product and again for the weighted sum, which is written. After it, streams and
-    the part's result are read, and the mixed streams are written.
+    """Bytes moved before one part of a block (streams read twice, their sum written), and as many after it.
 
     >>> hyper_traffic(pass_tokens=1, streams=4, hidden=7168, activation_bits=16)
     129024.0

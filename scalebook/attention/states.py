@@ -122,9 +122,6 @@ def ssd_traffic(
 ):  # fmt: skip
     """Bytes moved by Mamba-2's kernels over a prompt: tokens, scores within chunks, and the states of chunks.
 
-    Inputs, outputs and values are read twice and results written; scores of a chunk are written and read; the states of
-    chunks are written, passed on (read and written) and read.
-
     >>> nemotron = dict(linear_key_heads=8, linear_value_heads=128, linear_key_dim=128, linear_value_dim=64)
     >>> ssd_traffic(nemotron, batch=1, seq=128, linear_bits=32, delta_chunk=128, activation_bits=16) / 128
     192512.0
@@ -153,9 +150,7 @@ def recurrent_traffic(
     batch, seq, linear_key_heads, linear_value_heads, linear_key_dim, linear_value_dim, linear_bits, key_gates,
     activation_bits,
 ):  # fmt: skip
-    """Bytes moved in decoding: a sequence's state read once, and written for each new token, whatever the context.
-
-    Speculative decoding keeps the state after each drafted token, because some may be rejected.
+    """Bytes moved in decoding: a state read once, and written after each new token, because drafts may be rejected.
 
     >>> kimi = dict(linear_key_heads=96, linear_value_heads=96, linear_key_dim=128, linear_value_dim=128)
     >>> known = dict(kimi, batch=1, linear_bits=32, key_gates=1, activation_bits=16)

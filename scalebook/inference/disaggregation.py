@@ -130,9 +130,7 @@ _CARRIES = {
 
 @formula("handover_time", "patel2023", given=[kv_cache_per_token], domain=_CARRIES)
 def handover_whole(prompt, kv_cache_per_token, link_bandwidth):
-    """Time to send a prompt's whole cache after the prompt has been read.
-
-    Refused if the link is slower than the reading: the transfers would fall further and further behind.
+    """Time to send a prompt's whole cache after the prompt has been read, over a link as fast as the reading.
 
     >>> handover_whole(prompt=1000, kv_cache_per_token=327_680, link_bandwidth="50 GB/s", prompt_time="30 ms")
     0.0065536

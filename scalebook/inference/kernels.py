@@ -351,10 +351,7 @@ def _latent_prompt(within: Expr | None) -> Expr:
 
 
 def beside_blocks(work: Work) -> dict[str, Expr]:
-    """Return the time of a step outside the blocks, by part: what pipeline stages send, and the head.
-
-    The head looks embeddings up, norms, makes one token's logits per sequence, and gathers the largest.
-    """
+    """Return the time of a step outside the blocks, by part: what pipeline stages send, and the head."""
     total: dict[str, Expr] = defaultdict(lambda: S.Zero)
     split = shard(HEAD, "tp", "vocab")
     drawn = (x("device_batch") if work.decodes else S.Zero) + (x("prompts") if work.reads else S.Zero)

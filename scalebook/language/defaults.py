@@ -54,7 +54,7 @@ def _line(name, letter, rhs, sources, doc, function, at) -> Formula:
 
 
 def stated(module: str) -> dict[str, Formula]:
-    """Return the constants and equal quantities in the TOML file beside a module, by name.
+    """Return the constants and equal quantities that the TOML file next to a module states, by name.
 
     A stanza holds the `letter`, its `value` (an integer, or a decimal as text) or the letter that it is the `same` as,
     the `source`, and the meaning (`says`).

@@ -187,10 +187,6 @@ def block_formulas(dense: Block | Hybrid | None, moe: Block | Hybrid | None, str
 
     `dense` and `moe` are the model's two kinds of block, or None. Each cost is per block: the mean over the blocks of
     the stage that has the most blocks with experts.
-
-    >>> from scalebook.block import LLAMA
-    >>> block_formulas(LLAMA, None, Strategy())[0].letter
-    'forward_compute'
     """
     return _block_formulas(dense, moe, strategy.of_block)
 

@@ -49,9 +49,7 @@ def routed_shards(shards, tp, etp, ep):
 
 @formula("dp_passes", "data-parallelism")
 def dp_passes_once(pp, chunks):
-    """Number of a stage's passes under which once-per-step collectives can hide.
-
-    With several chunks, each chunk finishes pp/chunks passes before the next; the last chunk has only its own pass.
+    """Number of a stage's passes under which once-per-step collectives can hide; with chunks, the last has one pass.
 
     >>> dp_passes_once(pp=8, chunks=1), dp_passes_once(pp=8, chunks=4)
     (1.0, 6.25)
@@ -125,8 +123,6 @@ def _unhidden(dp_reduce, dp_gather, dp_overlap, stage_blocks, collective_cores, 
 @formula("dp_unhidden", "narayanan2021 §2.2")
 def dp_unhidden_all(dp_reduce, dp_gather, dp_window, dp_overlap, stage_blocks, collective_cores):
     """Data-parallel time that is not hidden, if every micro-batch exchanges. Each block is one bucket.
-
-    It is the sum of the part that may not overlap, the cost of cores used by the rest, and its excess over arithmetic.
 
     >>> dp_unhidden_all(dp_reduce=3, dp_gather=1, dp_window=3.5, dp_overlap=1, stage_blocks=10, collective_cores=0)
     0.5

@@ -108,9 +108,7 @@ def overlap_of_chunks(chunks):
 
 @formula("sent_share", "megatron-bridge", "deepseek2024-v3 §3.2.2")
 def sent_once(ep, scaleup_size, top_k):
-    """Share of a token's `top_k` copies that are sent, if each place that holds any of its experts gets only one copy.
-
-    A place is a device, or a whole scale-up domain if experts are spread over several domains.
+    """Share of a token's `top_k` copies sent, if each device (over several domains: each domain) gets only one copy.
 
     >>> sent_once(ep=8, scaleup_size=8, top_k=8).__round__(2), sent_once(ep=32, scaleup_size=8, top_k=8).__round__(2)
     (0.66, 0.45)

@@ -70,13 +70,7 @@ _NONE = tuple(
 def bytes_of(
     what: str, sharding: Sharding, dense: Expr, routed: Expr, optimizer: Optimizer = OPTIMIZERS["adam"]
 ) -> Expr:
-    """Return the bytes of `what` ("weight", "gradient" or "optimizer") on one device, as an expression.
-
-    `dense` and `routed` are the numbers of parameters outside experts and in experts.
-
-    >>> bytes_of("optimizer", SHARDINGS["zero1"], symbol("dense_params"), S.Zero)
-    dense_params*optimizer_bits/(8*shards)
-    """
+    """Return the bytes of "weight", "gradient" or "optimizer" state, for parameters outside and in experts."""
     among = sharding.parts(what)
     parts = (dense / sharing("shards", x) + routed / sharing("routed_shards", x) for x in among)
     held = Add(*parts) * symbol(f"{what}_bits") / 8
@@ -85,11 +79,7 @@ def bytes_of(
 
 @cache
 def sharing(shards: str, among: str) -> Expr:
-    """Return the number of devices that share one copy, for `among`: "one", a "group" of them, or "all" `shards`.
-
-    >>> sharing("shards", "group"), sharing("shards", "one")
-    (Min(shard_group, shards), 1)
-    """
+    """Return the number of devices that share one copy, for `among`: "one", a "group" of them, or "all" `shards`."""
     every = symbol(shards)
     return {"one": S.One, "group": Min(every, symbol("shard_group"), evaluate=False), "all": every}[among]
 
@@ -194,10 +184,7 @@ def memory_formulas(
     sharding: Sharding = SHARDINGS["zero1"], schedule: Schedule = SCHEDULES["1f1b"], offload: bool = False, is_frozen:
     bool = False, optimizer: Optimizer = OPTIMIZERS["adam"],
 ) -> tuple[Formula, ...]:  # fmt: skip
-    """Return formulas for the memory of a training step: by kind at a pipeline `stage`, and in all.
-
-    What a step needs is the larger of the first and the last stage's memory.
-    """
+    """Return formulas for the memory of a training step: by kind at a pipeline `stage`, and in all."""
     strategy = sharding, schedule, is_frozen, optimizer
     here = symbol("stage"), symbol("held_microbatches")
 

@@ -56,10 +56,7 @@ class Sharding(Named):
     exchanges: tuple[Exchange, ...]
 
     def parts(self, what: str) -> tuple[str, ...]:
-        """Return which devices share each copy of "weight", "gradient" or "optimizer" state: "all", "group" or "one".
-
-        If there are several copies, a device holds its part of each.
-        """
+        """Return which devices share each copy of a kind of state: "all", "group" or "one"."""
         return self.keeps.get(what, ("one",))
 
     @property

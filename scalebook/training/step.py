@@ -334,10 +334,7 @@ class Training(Guided):
         return self._called(self._plan(knowns, letters, defaults).sheet, knowns, letters)
 
     def kind(self, knowns: tuple, letters: Mapping) -> tuple[tuple, Sheet, dict[str, Cell]]:
-        """Return a key that calls with the same formulas share, their sheet, and all that this call knows.
-
-        The sheet has default formulas of known letters too.
-        """
+        """Return a key that calls with the same formulas share, their sheet with defaults, and all that is known."""
         letters = dict(letters)
         knowns, defaults = settled(knowns, letters)
         strategy, blocks, more, known = self._asked(knowns, letters, defaults)

@@ -61,10 +61,7 @@ class Trained(Named):
         return block.kept(lambda op: () if not op.function and _weights(op) and op not in adapted else op.keeps)
 
     def adapters(self, block: Block) -> dict[str, Expr]:
-        """Return a block's number of adapter parameters on a device, and the seconds of their kernels by phase.
-
-        The products are so narrow that memory traffic bounds them: inputs, outputs and their gradients.
-        """
+        """Return a block's adapter parameters on a device, and the seconds of its kernels, by phase."""
         params, forward, inputs, weights = [S.Zero] * 4
         for op in self._adapted(block):
             rows, columns, inner, copies = op.products[0]
