@@ -21,14 +21,7 @@ def delta_flops(batch, seq, linear_value_heads, linear_key_dim, linear_value_dim
 
 @formula("traffic", _HERE)
 def delta_traffic(
-    batch,
-    seq,
-    linear_key_heads,
-    linear_value_heads,
-    linear_key_dim,
-    linear_value_dim,
-    delta_chunk,
-    activation_bits,
+    batch, seq, linear_key_heads, linear_value_heads, linear_key_dim, linear_value_dim, delta_chunk, activation_bits
 ):
     """Bytes moved by Gated DeltaNet over a prompt, with one kernel after another.
 

@@ -23,8 +23,7 @@ _MOST = 10**6  # largest number of users tried
 
 @dataclass(frozen=True)
 class Capacity:
-    """The result of `capacity`: the most requests per second, the `users` then, what `binds`, and the service's `row`.
-    """
+    """The result of `capacity`: the most requests per second, their `users`, what `binds`, and the service's `row`."""
 
     rate: float
     users: int

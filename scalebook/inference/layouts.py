@@ -58,10 +58,8 @@ def first_whole(f: Callable, most: np.ndarray) -> np.ndarray:
         tried = np.where(is_open, tried, np.minimum(high, most[rows]))
         value = f(tried, rows)
         is_high = value >= 0
-        below, above = (
-            np.where(is_high & (side > 0), below / 2, below),
-            np.where(~is_high & (side < 0), above / 2, above),
-        )
+        below = np.where(is_high & (side > 0), below / 2, below)
+        above = np.where(~is_high & (side < 0), above / 2, above)
         high, above = np.where(is_open & is_high, tried, high), np.where(is_open & is_high, value, above)
         low, below = np.where(is_open & ~is_high, tried, low), np.where(is_open & ~is_high, value, below)
         side, turn = np.where(is_high, 1.0, -1.0), turn + 1

@@ -266,10 +266,8 @@ class Serve(Step):
 
     def priced(self, *knowns, **letters) -> Row:
         """Return the service's row for the given number of users; a `rate` in the call is ignored."""
-        is_named, call = (
-            "engine" in letters or any(isinstance(x, Engine) for x in knowns),
-            Call(self.priced, knowns, letters),
-        )
+        is_named = "engine" in letters or any(isinstance(x, Engine) for x in knowns)
+        call = Call(self.priced, knowns, letters)
         sheet, knowns, letters, known = self.checked(knowns, letters)
         self.refuse(sheet, known)
         row = (sheet if "price_hour" in known else _unpriced(sheet))(*knowns, **letters)

@@ -141,18 +141,12 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
         costs[f"{way}_scaleup_time"], costs[f"{way}_scaleout_time"] = _port_times((forward, back), way)
     costs["tp_async"] = _messages(back, "tp", is_hidden)
     costs["tp_scaleup_beside"], costs["tp_scaleout_beside"] = _port_times((back,), "tp", is_hidden)
-    return (
-        costs
-        | frozen
-        | {
-            "block_params": params,
-            "block_routed_params": routed,
-            "saved_activations": saved,
-            "working_activations": saved if whole is forward else _saved(whole, strategy),
-            "block_flops": trained(forward.flops),  # for the whole model: what several devices hold is counted once
-            "again_flops": trained(_less_unread(back, _again_flops)),
-        }
-    )
+    return costs | frozen | {
+        "block_params": params, "block_routed_params": routed, "saved_activations": saved,
+        "working_activations": saved if whole is forward else _saved(whole, strategy),
+        "block_flops": trained(forward.flops),  # for the whole model: what several devices hold is counted once
+        "again_flops": trained(_less_unread(back, _again_flops)),
+    }  # fmt: skip
 
 
 @cache
@@ -201,8 +195,7 @@ def _block_formulas(dense, moe, strategy):
                 share = whole if letter in _OF_MODEL else held
                 part = (share if is_moe else 1 - share) if dense and moe else S.One
                 total[letter] = total.get(letter, S.Zero) + part * kind.share * of_kind(kind, cost)
-    total |= _head_costs(strategy.kernels, strategy.quantized, strategy.trained.is_frozen) | {
-        "embedding_time": _embedding_time(strategy)
-    }
+    total |= _head_costs(strategy.kernels, strategy.quantized, strategy.trained.is_frozen)
+    total["embedding_time"] = _embedding_time(strategy)
     made = (Formula(f"{letter}_of_block", letter, cost, _MEGATRON) for letter, cost in total.items())
     return *made, *([stage_moe_blocks_whole] if dense and moe else [])

@@ -73,9 +73,8 @@ def attention_reached_heads(attention_short, attention_long, attention_narrow, s
     0.27
     """
     lost = (1 - attention_narrow) * (1 - _between(head_dim, 64, 128))
-    return attention_reached_length.of(attention_short=attention_short, attention_long=attention_long, seq=seq) * (
-        1 - lost
-    )
+    wide = attention_reached_length.of(attention_short=attention_short, attention_long=attention_long, seq=seq)
+    return wide * (1 - lost)
 
 
 def _between(x, low, high):
@@ -155,12 +154,8 @@ def host_launch(block_launch, split_launch, stage_launch, domain_launch, tp, pp,
     is_split, is_staged = Min(1, tp - 1, evaluate=False), Min(1, pp - 1, evaluate=False)
     is_wide = Min(1, floor(tp * pp * dp / (scaleup_size + Rational(1, 2)), evaluate=False), evaluate=False)
     further = Max(0, tp / scaleup_size - 1, evaluate=False)
-    return (
-        block_launch
-        + split_launch * is_split
-        + stage_launch * tp * is_staged * is_wide
-        + domain_launch * further * (1 - is_staged)
-    )
+    outside = stage_launch * tp * is_staged * is_wide + domain_launch * further * (1 - is_staged)
+    return block_launch + split_launch * is_split + outside
 
 
 @formula("eager_time", "megatron-bridge")
