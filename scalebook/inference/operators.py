@@ -70,9 +70,8 @@ def grouped_decode_time(
     """Time of an engine's decode attention: `decode_kernel_time` with its own launch time and bandwidth share.
 
     >>> 1e6 * grouped_decode_time(read_launch_grouped="8 us", batch=64, kv_heads=8, cores=132,
-    ...     item_time_grouped="1.4 us",
-    ...     traffic="1 GB", hbm_bandwidth="3.35 TB/s", read_efficiency_grouped=0.8, flops="8 GFLOP",
-    ...     peak_flops="989.4 TFLOP/s")
+    ...     item_time_grouped="1.4 us", traffic="1 GB", hbm_bandwidth="3.35 TB/s", read_efficiency_grouped=0.8,
+    ...     flops="8 GFLOP", peak_flops="989.4 TFLOP/s")
     381.134328...
     """
     return fused.decode_kernel_time.of(
