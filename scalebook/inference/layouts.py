@@ -86,9 +86,7 @@ def users_at_rate(at: Callable, shape: tuple) -> np.ndarray:
 
 
 def most_users(at: Callable, shape: tuple, targets: Mapping[str, float]) -> np.ndarray:
-    """Return the most users that fit in memory and meet the targets (seconds by name); 1 if not even one does.
-
-    `at(name, users)` returns a quantity of the service, such as "max_users". The result is an array of this shape.
+    """Return the most users that fit in memory and meet the targets (seconds by name), at least 1; see `users_at_rate`.
     """
     most = _room(at, shape)
 
