@@ -182,7 +182,7 @@ class ServeSheet(Sheet):
 
 @cache
 def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Formula, overlap: str = "none") -> Sheet:
-    """Return the sheet of a service: a decode step, a mixed step, users, memory and the bill; see `Work` for the words."""
+    """Return the sheet of a service: decode step, mixed step, users, memory and bill; see `Work` for the words."""
     rooms = serving_memory.memory_formulas(dense, moe)
     formulas = [
         *map(_of_service, step_formulas(dense, moe, Work("decode", exchange, overlap))),
