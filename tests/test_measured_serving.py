@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scalebook.inference import decode_step, mixed_step, serve
-from scalebook.inference.trust import band_high, band_low, first_band_high, first_band_low
+from scalebook.inference.assumptions import band_high, band_low, first_band_high, first_band_low
 from scalebook.measurements import confront
 from scalebook.measurements.calls import Call, priced_calls
 from scalebook.measurements.serving import run_of, served_rows, yardsticks
