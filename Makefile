@@ -26,7 +26,7 @@ lab: setup ## open the book in JupyterLab
 # waits while its kernel or its browser works.
 test: setup book/js/node_modules/ready ## run every test: formulas, tables, notebooks, the site and JupyterLab in a browser
 	rm -rf $(SITE)
-	$(BIN)/python -m pytest --forks 3 --nbval notebooks tests scalebook book/drawings book/planner book/questions.md README.md
+	$(BIN)/python -m pytest --forks 3 --nbval notebooks tests scalebook book/drawings book/pages book/planner book/questions.md README.md
 
 package: setup ## build the sdist and the wheel into dist, and try both away from the checkout
 	$(BIN)/python -m pip install -q uv
