@@ -62,7 +62,7 @@ def test_installed(name):
 
 
 def sources():
-    book = (f"book/{x}" for x in ("_ext", "claims", "drawings", "pages", "planner"))
+    book = (f"book/{x}" for x in ("_ext", "claims", "drawings", "measured", "pages", "planner"))
     for folder in ("scalebook", "tests", "tools", *book):
         yield from sorted((ROOT / folder).rglob("*.py"))
     yield ROOT / "conftest.py"

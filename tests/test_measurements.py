@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scalebook.book.measured.record import recorded, worse_than_recorded
 
 import scalebook.measurements as measurements
 from scalebook.inference import serve
@@ -18,7 +19,6 @@ from scalebook.measurements import CONFRONTATIONS, confront
 from scalebook.measurements.__main__ import main
 from scalebook.measurements.calls import row_of
 from scalebook.measurements.confrontation import SHOWN, best_share
-from scalebook.measurements.record import recorded, worse_than_recorded
 from scalebook.measurements.rows import read_rows
 from scalebook.measurements.serving import served_rows
 from scalebook.measurements.sets import stanzas

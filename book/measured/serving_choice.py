@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .confrontation import Result
-from .serving import run_of, served_rows
+from scalebook.measurements.confrontation import Result
+from scalebook.measurements.serving import run_of, served_rows
 
 __all__ = ["Choices", "Layouts", "choices", "choices_of_knowing", "layouts", "likely_margin"]
 
