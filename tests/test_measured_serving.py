@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scalebook.book.measured.serving import run_of, served_rows
 from scalebook.book.measured.serving_choice import (
     _LAYOUT,
     _SEARCH,
@@ -18,7 +19,6 @@ from scalebook.inference import decode_step, mixed_step, serve
 from scalebook.inference.trust import band_high, band_low, first_band_high, first_band_low
 from scalebook.measurements import confront
 from scalebook.measurements.calls import Call, priced_calls
-from scalebook.measurements.serving import run_of, served_rows
 from scalebook.measurements.sets import stanzas
 from scalebook.tables import accelerators, engines, models
 

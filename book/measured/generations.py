@@ -8,10 +8,10 @@ from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
+from scalebook.book.measured.serving import run_of, served_rows
 
 from scalebook.inference import reading_share
 from scalebook.measurements.rows import SYSTEMS as ALL_SYSTEMS
-from scalebook.measurements.serving import run_of, served_rows
 from scalebook.measurements.sets import stanzas
 from scalebook.tables import accelerators
 

@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from scalebook.book.measured.serving import run_of, served_rows
 
 from scalebook.measurements.confrontation import Result
-from scalebook.measurements.serving import run_of, served_rows
 
 __all__ = ["Choices", "Layouts", "choices", "choices_of_knowing", "layouts", "likely_margin"]
 

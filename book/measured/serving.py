@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .sets import stanzas
+from scalebook.measurements.sets import stanzas
 
 __all__ = ["Run", "run_of", "served_rows"]
 
