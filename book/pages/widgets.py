@@ -7,13 +7,14 @@ from anywidget import AnyWidget
 from scalebook.book.drawings.live_gantt import live_gantt
 
 from scalebook.display.described import merge
+from scalebook.display.guess import Guess
 from scalebook.display.live import STORED, Calculator
 from scalebook.language.tabular import plain_page
 
 __all__ = ["published", "remade", "script"]
 
 STATE, VIEW = (f"application/vnd.jupyter.widget-{x}+json" for x in ("state", "view"))
-MADE = {"calculator": Calculator, "live_gantt": lambda _: live_gantt()}
+MADE = {"calculator": Calculator, "live_gantt": lambda _: live_gantt(), "guess": lambda asked: Guess(asked=asked)}
 
 
 def remade(notebook: dict) -> list[tuple[dict, AnyWidget]]:
