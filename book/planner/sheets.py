@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping
 
 import sympy
 
-from scalebook.attention import sparse
+from scalebook.attention import assumptions as attended
 from scalebook.block import blocks_of, served_blocks
 from scalebook.inference import queues
 from scalebook.inference.disaggregation import two_pools
@@ -35,12 +35,13 @@ from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, 
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
 from scalebook.tables import Table, models
 from scalebook.training import assumptions, host
+from scalebook.training.assumptions import longest_sequence
 from scalebook.training.block_costs import block_formulas
 from scalebook.training.shardings import SHARDINGS
 from scalebook.training.stages import stage_blocks_last, stage_blocks_middle, with_first
 from scalebook.training.step import training_sheet
 from scalebook.training.strategy import Strategy
-from scalebook.training.totals import longest_sequence, microbatches_of_batch, ways_left
+from scalebook.training.totals import microbatches_of_batch, ways_left
 from scalebook.training.trained_weights import TRAINED
 
 __all__ = ["EXCHANGES", "KEPT", "MODULES", "Graph", "kind_of", "runs", "serving", "training"]
@@ -105,7 +106,7 @@ class Graph:
             domain = [[x.words, self.place(x.relation), list(x.letters)] for x in f.domain]
             own = FORMULAS.get(f.name)
             stated = own is not None and own.letter == f.letter and own.rhs == f.rhs
-            said = (f.__doc__ or "").strip().split("\n\n")[0].split(". ")[0].rstrip(".") + "."
+            said = f.meaning.split(". ")[0].rstrip(".") + "."
             self.formulas.append(
                 [f.letter, self.place(f.rhs), f.name, list(f.sources), " ".join(said.split()), domain, int(stated)]
             )
@@ -188,7 +189,8 @@ def _parted(sheets: Mapping[str, set[int]], of) -> dict[str, str]:
 def kind_of(row: Mapping) -> str:
     """Return the kind of a model's blocks as text, such as "grouped gate dense". Rows of one kind share their sheets.
 
-    A model whose blocks all have experts is "some" too: its number of dense blocks is then zero.
+    A model whose blocks all have experts is "some" too: its number of dense blocks is then zero. The kind of a model
+    with a list of parts begins with that list and the number of its layers.
     """
     attention = ("latent" if row["q_rank"] else "plain latent") if "kv_rank" in row else "grouped"
     if row.get("index_heads"):
@@ -200,17 +202,19 @@ def kind_of(row: Mapping) -> str:
     is_gpt = getattr(row, "words", row).get("norm") == "layernorm" and not row["gating"] and attention == "grouped"
     words = [attention, "gpt" if is_gpt else "gate" if row["gating"] else "plain", experts]
     words += ["shared"] if routed and row.get("shared_experts", 0) else []
+    parts = getattr(row, "words", row).get("blocks")
+    words = [*([f"{parts}, {row['layers']:g} layers,"] if parts else []), *words]
     return " ".join([*words, *(["linear"] if row.get("linear_layers") else [])])
 
 
-def listed_models() -> Table:
-    """Return the models that the page prices: those with a listing of parts (the word `blocks`) are left to Python."""
-    return models[[key for key, row in models.items() if "blocks" not in row.words]]
+def listed_models(parts: bool = False) -> Table:
+    """Return the models that the page prices. Those with a list of parts (the word `blocks`) are in its second file."""
+    return models if parts else models[[key for key, row in models.items() if "blocks" not in row.words]]
 
 
-def _shapes() -> dict[str, Mapping]:
+def _shapes(parts: bool = False) -> dict[str, Mapping]:
     """Return one row for every kind of block, by kind: of the table's models and of those a config.json can have."""
-    rows = [*listed_models().values()]
+    rows = [*listed_models(parts).values()]
     routed = dict(experts=8, layers=4, moe_layers=2, gating=1)
     latent = dict(kv_rank=512, q_rank=1536)
     for shape, shared in itertools.product((dict(), latent, latent | dict(q_rank=0)), (0, 1)):
@@ -222,7 +226,7 @@ def _shapes() -> dict[str, Mapping]:
 
 def _with_dense(row: Mapping) -> Mapping:
     """Return a row with some dense blocks, even if all blocks of the model have experts, to build its kind's sheets."""
-    if not row.get("experts", 0) or row.get("moe_layers", 0) != row["layers"]:
+    if not row.get("experts", 0) or row.get("moe_layers", 0) != row["layers"] or "blocks" in getattr(row, "words", row):
         return row
     return {**row, **getattr(row, "words", {}), "moe_layers": row["layers"] / 2}
 
@@ -245,12 +249,15 @@ def _block(row: Mapping, **words) -> list[Formula]:
     return [host.as_run(own.trained.of(f, False)) for f in block_formulas(*blocks_of(row), own)]
 
 
-def training(graph: Graph) -> dict:
+def training(graph: Graph, parts: bool = False) -> dict:
     """Return the groups of formula numbers from which the page assembles a training step's sheet (see above)."""
     blocks, eager, words, lora, adapted, first = {}, {}, {}, {}, {}, {}
     numbers = lambda formulas: set(map(graph.number, formulas))  # noqa: E731
-    for kind, row in _shapes().items():
+    for kind, row in _shapes(parts).items():
+        has_parts = "blocks" in getattr(row, "words", row)
         for (recompute, attention, exchange), quantized in itertools.product(KEPT, (False, True)):
+            if has_parts and (attention != "flash" or exchange != "gather"):
+                continue
             if exchange == "all_to_all" and "kv_rank" in row:
                 continue  # its keys are of all heads together: there are none to deal out
             if attention == "unfused" and quantized:
@@ -258,7 +265,7 @@ def training(graph: Graph) -> dict:
             said = dict(recompute=recompute, attention=attention, context_exchange=exchange, quantized=quantized)
             key = f"{kind}|{recompute}|{attention}|{exchange}|{int(quantized)}"
             blocks[key] = numbers(_block(row, **said))
-            if attention != "flash" or exchange != "gather":
+            if attention != "flash" or exchange != "gather" or has_parts:
                 continue
             lora[key] = runs(numbers(_block(row, trained="lora", **said)) - blocks[key])
             if recompute == MODULES:
@@ -304,7 +311,7 @@ def training(graph: Graph) -> dict:
         },
         "launched": {"all": graph.number(host.launched_blocks_all), "moe": graph.number(host.launched_blocks_moe)},
         "dense": graph.number(_NO_DENSE),
-        "eager": {"all": graph.number(host.experts_fused), "moe": graph.number(host.experts_eager)},
+        "eager": {"all": graph.number(assumptions.experts_fused), "moe": graph.number(host.experts_eager)},
     }
     swapped = ("attended_share", "attention_efficiency", "grouped_efficiency")
     more = [x for x in assumptions.MEASURED if x.letter not in swapped]
@@ -323,16 +330,16 @@ def _first_stage(sheet: Sheet, schedule: Schedule) -> list[Formula]:
     return [f for n, f in own.items() if n not in sheet.formulas or f.rhs != sheet.formulas[n].rhs]
 
 
-def serving(graph: Graph) -> dict:
+def serving(graph: Graph, parts: bool = False) -> dict:
     """Return the sheets of serving by kind of block and token exchange, and the formulas that a row may swap in."""
     sheets = {}
-    for kind, row in _shapes().items():
+    for kind, row in _shapes(parts).items():
         dense, moe = served_blocks(row)
         for exchange in EXCHANGES:
             sheets[f"{kind}|{exchange}"] = graph.numbers(serve_sheet(dense, moe, exchange).formulas.values())
     swaps = {
         "peak": {"bf16": graph.number(attention_peak_bf16), "same": graph.number(attention_peak_same)},
-        "index": {"fp8": graph.number(sparse.index_peak_fp8), "same": graph.number(sparse.index_peak_same)},
+        "index": {"fp8": graph.number(attended.index_peak_fp8), "same": graph.number(attended.index_peak_same)},
         "rate": graph.number(queues.device_rate_served),
     }
     return dict(sheets=sheets, swaps=swaps, pools=graph.numbers(two_pools.formulas.values()))
