@@ -95,12 +95,13 @@ def planner_data(parts: bool = False) -> dict:
     )
     used |= {*FRAMEWORK}
     usual = {k: x for k, x in accelerators.items() if len(x.kin) == 1}  # not those of one measured cluster
-    trained_with = {x for row in frameworks.values() for x in row.words.get("libraries", "").split()}
+    trainers = {k: x for k, x in frameworks.items() if "engine" not in x.words}  # the page asks nothing about rollouts
+    trained_with = {x for row in trainers.values() for x in row.words.get("libraries", "").split()}
     of_training = {k: x for k, x in libraries.items() if x.words["library"] in trained_with}
     served = {
         k: x for k, x in engines.items() if len(x.kin) == 1 and "chunk_tokens" in x
     }  # no releases, none of one user
-    tables_of = dict(models=listed, devices=usual, engines=served, frameworks=frameworks)
+    tables_of = dict(models=listed, devices=usual, engines=served, frameworks=trainers)
     tables_of["libraries"] = of_training
     said |= {name: _rows(table, notes, used) for name, table in tables_of.items()} | dict(notes=list(notes))
     said["others"] = {key: row.name for key, row in models.items() if key not in listed}
