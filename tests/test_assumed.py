@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
+from scalebook import accelerators, links, models, search, training_step
 from scalebook.inference import serve
-from scalebook.search import search
-from scalebook.tables import accelerators, links, models
-from scalebook.training import training_step
 
 from .every import every
 

@@ -6,14 +6,12 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalebook import attention
+from scalebook import attention, calculator, confront
 from scalebook.attention import kernels as attention_io
 from scalebook.attention.arithmetic import attention_share, layer_flops
 from scalebook.block import GPT, LLAMA, MLA, MLA_ABSORBED, blocks_of, cached, flash, unbiased
-from scalebook.display import calculator
 from scalebook.inference import assumptions
 from scalebook.language import symbol
-from scalebook.measurements import confront
 from scalebook.tables import accelerators, libraries, models
 
 from .every import every

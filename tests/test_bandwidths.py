@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scalebook import accelerators, models, training_step
 from scalebook.language import Formula, symbol
 from scalebook.machine.collectives import KINDS, port_times
 from scalebook.pipeline.simulation import simulate
-from scalebook.tables import accelerators, models
 from scalebook.training.contention import TIERS, dp_contention_none, dp_contention_shared
 from scalebook.training.data_parallel import dp_passes_once, dp_unhidden_once
-from scalebook.training.step import training_step
 
 H100 = accelerators.h100.at("bf16")
 RUNS = [

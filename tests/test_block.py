@@ -15,14 +15,7 @@ from scalebook.block.listing import Block, parse
 from scalebook.block.models import GPT, HEAD, LLAMA, MLA, MOE, block, blocks_of, model_active_params, model_params
 from scalebook.block.operations import RULES
 from scalebook.block.sharding import context_parallel, expert_parallel, sequence_parallel, shard, tensor_parallel
-from scalebook.block.transformations import (
-    cached,
-    flash,
-    full,
-    recompute,
-    selective,
-    unbiased,
-)
+from scalebook.block.transformations import cached, flash, full, recompute, selective, unbiased
 from scalebook.language.notation import symbol
 from scalebook.tables import models, shapes
 from scalebook.tables.shapes import used_params

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
+from scalebook import accelerators, calculator, models
 from scalebook.block import LLAMA
-from scalebook.display.calculator import calculator
 from scalebook.display.described import _wrapped
 from scalebook.inference import decode_step, serve
 from scalebook.inference.tokens import decoding, token_time
@@ -16,7 +16,6 @@ from scalebook.language import NOTATION, Formula, Sheet, show, symbol
 from scalebook.machine.roofline import ridge_intensity
 from scalebook.memory.serving import weight_memory
 from scalebook.pipeline.bubbles import bubble_interleaved
-from scalebook.tables import accelerators, models
 from scalebook.training import (
     DEFAULT_LETTERS,
     Strategy,

@@ -14,9 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalebook import tables
+from scalebook import confront, tables
 from scalebook.machine.kernels import exposed_write
-from scalebook.measurements import confront
 from scalebook.measurements.confrontation import TIMES
 from scalebook.measurements.sets import stanzas
 

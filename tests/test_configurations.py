@@ -9,13 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scalebook import accelerators, models, training_step
 from scalebook.block import counts, reaching
 from scalebook.inference import decoding, serve
 from scalebook.language import NOTATION
 from scalebook.memory import context_costs, kv_cache
-from scalebook.tables import accelerators, models
 from scalebook.tables.huggingface import NOT_DECODERS, TYPES, read_config
-from scalebook.training import training_step
 
 from .support import cases
 

@@ -7,11 +7,7 @@ from importlib.resources import files
 from scalebook.book.claims.arithmetic import peak_of_cores, rack_flops, rack_links
 
 from scalebook.language.units import parse
-from scalebook.machine.datasheet import (
-    data_sheet,
-    printed_flops,
-    printed_links,
-)
+from scalebook.machine.datasheet import data_sheet, printed_flops, printed_links
 from scalebook.tables import accelerators
 
 from .every import every

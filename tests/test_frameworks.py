@@ -5,14 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from scalebook import confront, search, training_step
 from scalebook.flags import read
 from scalebook.machine.collectives import all_gather, reduce_scatter
-from scalebook.measurements import confront
 from scalebook.measurements.rows import read_rows
 from scalebook.measurements.sets import stanzas
-from scalebook.search import search
 from scalebook.tables import Framework, Table, accelerators, clusters, frameworks, libraries, models
-from scalebook.training import training_step
 from scalebook.training.frameworks import ENDS, FASTEST, SLOWEST
 from scalebook.training.strategy import WORDS
 

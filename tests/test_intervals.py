@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scalebook import Sheet, formula, training_step
 from scalebook.inference import decode_step, serve
-from scalebook.language import Sheet, formula
 from scalebook.language.interval import SPREADS, Ends, interval, range_of, usual_ends
 from scalebook.language.row import Cell, Row
 from scalebook.machine.kernels import matrix_product
@@ -19,7 +19,6 @@ from scalebook.measurements.calls import row_of
 from scalebook.measurements.evidence import CauseOf, evidence, family_of, rows_of, whole
 from scalebook.measurements.record import TOLERANCE, means, recorded, worse
 from scalebook.tables import Device, Table, accelerators, engines, frameworks, models
-from scalebook.training import training_step
 
 ROOT = Path(__file__).parents[1]
 

@@ -5,12 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
+from scalebook import accelerators, models, search, training_step
 from scalebook.inference import serve
 from scalebook.inference.layouts import first_whole
 from scalebook.inference.rules import BEYOND, reason
-from scalebook.search import search
-from scalebook.tables import accelerators, models
-from scalebook.training import training_step
 
 H100, H200, B200 = (accelerators[x] for x in ("h100", "h200", "b200"))
 ASKED = dict(prompt=1000, output=300, progress=False)

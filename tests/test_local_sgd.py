@@ -2,10 +2,9 @@
 
 import pytest
 
-from scalebook import runs
+from scalebook import runs, training_step
 from scalebook.runs import site_bytes_ring, training_apart
 from scalebook.tables import accelerators, frameworks, models
-from scalebook.training import training_step
 
 H100 = accelerators.h100.at("bf16")
 RUN = {"devices": 8192, "mfu": 0.4, "batch_tokens": 16e6, "exchange_bits": 16, "site_distance": 1000}

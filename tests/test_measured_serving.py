@@ -10,14 +10,7 @@ from scalebook.inference.trust import band_high, band_low, first_band_high, firs
 from scalebook.measurements import confront
 from scalebook.measurements.calls import Call, priced_calls
 from scalebook.measurements.serving import run_of, served_rows, yardsticks
-from scalebook.measurements.serving_choice import (
-    _LAYOUT,
-    _SEARCH,
-    choices,
-    choices_of_knowing,
-    layouts,
-    likely_margin,
-)
+from scalebook.measurements.serving_choice import _LAYOUT, _SEARCH, choices, choices_of_knowing, layouts, likely_margin
 from scalebook.measurements.sets import stanzas
 from scalebook.tables import accelerators, engines, models
 

@@ -9,17 +9,15 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalebook import calculon, measurements, offload
+from scalebook import accelerators, calculon, confront, measurements, models, offload
 from scalebook.block import GPT, backward, flash, sequence_parallel, tensor_parallel
 from scalebook.display.timeline import Bar, timeline
 from scalebook.language import symbol
-from scalebook.measurements import confront
 from scalebook.measurements.calculon import priced
 from scalebook.measurements.calls import row_of
 from scalebook.measurements.sets import stanzas
 from scalebook.offload import tiers as offload_tiers
 from scalebook.offload.bandwidth import EVERYTHING, MIXED, break_even, offloading, offloading_with_collectives
-from scalebook.tables import accelerators, models
 
 OWN = Path(measurements.__file__).with_name("offload_calculon.csv")
 RUN = dict(batch=1, seq=8192, tp=32, dp=16, pp=8, chunks=4, kept_values=17, recomputed=0.05, flops_efficiency=0.75,

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalebook.tables import accelerators, models
+from scalebook import accelerators, models, training_step
 from scalebook.training import overlap
-from scalebook.training.step import training_step
 
 H100 = accelerators.h100.at("bf16")
 BITS = dict(weight_bits=16, gradient_bits=32)

@@ -10,15 +10,13 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalebook import pipeline
+from scalebook import accelerators, confront, models, pipeline
 from scalebook.display.gantt import gantt
 from scalebook.display.live_gantt import SIZES, live_gantt
 from scalebook.language import Sheet, symbol
-from scalebook.measurements import confront
 from scalebook.pipeline import stages
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.pipeline.simulation import PASSES, simulate
-from scalebook.tables import accelerators, models
 
 from .support import TIMES, TIMES_OF, JavaScript, exactly
 
@@ -116,13 +114,7 @@ def test_times_may_have_units():
 
 
 @quick
-@given(
-    st.sampled_from(list(SCHEDULES)),
-    st.sampled_from(list(SIZES)),
-    TIMES,
-    st.integers(0, 20),
-    st.integers(1, 3),
-)
+@given(st.sampled_from(list(SCHEDULES)), st.sampled_from(list(SIZES)), TIMES, st.integers(0, 20), st.integers(1, 3))
 def test_the_browser_executes_as_python_does(name, size, times, transfer_time, slow):
     entry = CHART.pipeline["schedules"][name]
     chunks, (pp, m) = entry["chunks"], SIZES[size]

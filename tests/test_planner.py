@@ -18,15 +18,14 @@ from scalebook.book.planner import planner, planner_script, planner_style
 from scalebook.book.planner import widget as made
 from scalebook.book.planner.sheets import kind_of, listed_models
 
+from scalebook import search, training_step
 from scalebook.answers import assumed, bill, nearest_fit
 from scalebook.flags import SERVERS, server_flags, write
 from scalebook.inference import serve
 from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import reason as serving_reason
 from scalebook.language.interval import range_of
-from scalebook.search import search
 from scalebook.tables import accelerators, frameworks, models, precisions
-from scalebook.training import training_step
 from scalebook.training.frameworks import UNNAMED
 from scalebook.training.rules import reason
 

@@ -5,9 +5,8 @@ from math import ceil
 import numpy as np
 import pytest
 
-from scalebook import training
+from scalebook import accelerators, models, training
 from scalebook.block import LLAMA
-from scalebook.tables import accelerators, models
 from scalebook.training import DEFAULT_LETTERS, rerun_blocks_needed, rerun_sheet, segment_memory_kept
 from scalebook.training.profile import profile
 

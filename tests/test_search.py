@@ -17,14 +17,13 @@ from dask.distributed import Client, LocalCluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scalebook import search, training_step
 from scalebook.language import Formula, symbol
 from scalebook.language.interval import SPREADS
-from scalebook.search import search
 from scalebook.search.plan import Block, Evaluated, Plan, program
 from scalebook.search.space import divisors
 from scalebook.tables import accelerators, frameworks, models
 from scalebook.training.rules import reason
-from scalebook.training.step import training_step
 
 H100 = accelerators.h100.at("bf16")
 SMALL = dict(devices=64, global_batch=64, seq=4096)

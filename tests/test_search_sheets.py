@@ -11,6 +11,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from scalebook import accelerators, models, training_step
 from scalebook.inference.shared import sharing
 from scalebook.inference.tokens import decoding, token_time_overhead
 from scalebook.language import Formula, Row, Sheet, symbol
@@ -19,8 +20,6 @@ from scalebook.memory.serving import full_attention, kv_cache
 from scalebook.search import Searchable, Space, pricing, search
 from scalebook.search.arguments import problem_of
 from scalebook.search.problem import about, layouts, word_combinations
-from scalebook.tables import accelerators, models
-from scalebook.training.step import training_step
 
 from .test_search import front
 

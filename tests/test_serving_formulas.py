@@ -188,10 +188,7 @@ def simulated_largest(draw, ways):
 
 
 @pytest.mark.parametrize("ways", [2, 8, 72, 2048])
-@pytest.mark.parametrize(
-    ("draw", "form", "slack"),
-    cases("the slowest of a group", {"tail": tail, "np": np}).values(),
-)
+@pytest.mark.parametrize(("draw", "form", "slack"), cases("the slowest of a group", {"tail": tail, "np": np}).values())
 def test_the_slowest_of_a_group(draw, form, slack, ways):
     mean, error = simulated_largest(draw, ways)
     assert form(ways) == pytest.approx(mean, rel=slack, abs=4.5 * error)

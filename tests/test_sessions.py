@@ -172,10 +172,7 @@ def test_a_trace_is_read_from_json_lines_and_from_a_table(trace, tmp_path):
         dict(timestamp=1e3 * t, hash_ids=[str(x) for x in b]) for t, b in zip(trace.times, trace.blocks, strict=True)
     ]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    table = [
-        "timestamp,hash_ids",
-        *(f"{x['timestamp']},{' '.join(y for y in x['hash_ids'])}" for x in lines),
-    ]
+    table = ["timestamp,hash_ids", *(f"{x['timestamp']},{' '.join(y for y in x['hash_ids'])}" for x in lines)]
     (tmp_path / "a.csv").write_text("\n".join(table))
     for name in ("a.jsonl", "a.csv"):
         assert read_trace(str(tmp_path / name)).found(10**6) == trace.found(10**6)

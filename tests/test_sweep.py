@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from dask.distributed import Client, LocalCluster
 
+from scalebook import accelerators, models, training_step
 from scalebook.calculon import Strategies, application, library
 from scalebook.calculon.sizes import EACH, MODELS, SYSTEMS, at_sizes, kept, written
 from scalebook.search import search, sweep
@@ -15,8 +16,6 @@ from scalebook.search.arguments import problem_of
 from scalebook.search.plan import Block, Evaluated
 from scalebook.search.pricing import Planned
 from scalebook.search.problem import layouts, looked_through, word_combinations
-from scalebook.tables import accelerators, models
-from scalebook.training import training_step
 
 MACHINE, MODEL = Strategies(library.systems["h100_80g_nvl8"]), application(library.models["gpt3-1.3B"])
 ASKED = dict(global_batch=96, fused=True, overlap=["none", "ring"], progress=False)

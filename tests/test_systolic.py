@@ -5,10 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+from scalebook import accelerators, models, training_step
 from scalebook.machine import systolic as arrays
 from scalebook.machine.systolic import array_cycles, array_efficiency, execute
-from scalebook.tables import accelerators, models
-from scalebook.training import training_step
 from scalebook.training.assumptions import attended_tiles, attended_tiles_chunks, attended_tiles_windows
 
 from .every import every

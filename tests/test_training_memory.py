@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 
 import scalebook.measurements
 import scalebook.memory.state as memory
-from scalebook import pipeline
+from scalebook import confront, pipeline, search
 from scalebook.block import LLAMA, parameters
 from scalebook.language import symbol
-from scalebook.measurements import confront
 from scalebook.measurements import training_memory as measured
 from scalebook.measurements.columns import nanotron_stages
-from scalebook.search import search
 from scalebook.tables import accelerators, frameworks, libraries, models
 from scalebook.training import memory_sheet, training_step
 

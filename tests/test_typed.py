@@ -2,11 +2,10 @@
 
 import pytest
 
+from scalebook import accelerators, models, training_step
 from scalebook.__main__ import main
 from scalebook.language.units import parse
 from scalebook.shell.named import row, value
-from scalebook.tables import accelerators, models
-from scalebook.training import training_step
 
 TYPED = [
     ("15T", "token", 15e12), ("15 trillion", "token", 15e12), ("15 trillion tokens", "token", 15e12),
