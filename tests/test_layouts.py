@@ -10,15 +10,12 @@ from scalebook.inference import serve
 from scalebook.inference.layouts import first_whole
 from scalebook.inference.rules import BEYOND, reason
 
+from .support import cases
+
 H100, H200, B200 = (accelerators[x] for x in ("h100", "h200", "b200"))
 ASKED = dict(prompt=1000, output=300, progress=False)
 LLAMA, DEEPSEEK = models.llama3_70b, models.deepseek_v3
-CASES = {
-    "dense": (LLAMA, [H100, H200], dict(devices=16, rate=20, tpot="40 ms")),
-    "two targets": (LLAMA, [H200, B200], dict(devices=16, rate=15, tpot="40 ms", ttft="60 ms", engine="ideal")),
-    "slow": (models.llama3_8b, [H100], dict(devices=4, rate=0.2)),
-    "experts": (DEEPSEEK, [B200.at("fp8")], dict(devices=16, rate=10, tpot="50 ms", tp=[1, 8], ep=[1, 8, 16])),
-}
+CASES = cases("services that are laid out", globals())
 
 
 def one_by_one(model, devices, asked):

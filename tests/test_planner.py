@@ -230,9 +230,7 @@ def test_days_and_dollars_are_the_bill_of_python(page):
         assert said.getvalue().endswith(f"{own}\n" if more else "\n") and f"{row.step_time}"[:12] in said.getvalue()
 
 
-ASSUMED = [
-    ("train", "h100", "unnamed"), ("train", "h100", "nemo"), ("serve", "b200", ""), ("train", "tpu_v5p", "maxtext"),
-]  # fmt: skip
+ASSUMED = [*cases("plans of which cells are assumed", globals()).values()]
 
 
 @pytest.mark.parametrize(("job", "device", "framework"), ASSUMED)

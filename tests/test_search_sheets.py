@@ -21,19 +21,13 @@ from scalebook.search import Searchable, Space, pricing, search
 from scalebook.search.arguments import problem_of
 from scalebook.search.problem import about, layouts, word_combinations
 
+from .support import cases
 from .test_search import front
 
 H100 = accelerators.h100.at("bf16")
 SMALL = dict(devices=64, global_batch=64, seq=4096)
 BATCHES = [1, 2, 4, 16, 64, 256]
-CASES = {
-    "decoding": (decoding, models.llama3_8b, "decode_memory",
-                 dict(batch=BATCHES, weight_bits=[16, 8, 4], context=[1024, 8192, 65536], kv_bits=16)),
-    "sharing": (sharing, models.llama3_70b, "device_memory",
-                dict(batch=BATCHES, tp=[1, 2, 4, 8, 16], weight_bits=[16, 8], context=8192, kv_bits=[16, 8])),
-    "experts": (sharing, models.deepseek_v3, "device_memory",
-                dict(batch=BATCHES, tp=[8, 16, 32], weight_bits=[8, 4], context=[4096, 16384], kv_bits=16)),
-}  # fmt: skip
+CASES = cases("sheets that are searched", globals())
 
 
 def one_by_one(sheet, model, letters, wanted):

@@ -60,12 +60,7 @@ TIMES = {x: SERVER[x] for x in ("base_time", "added_time", "prompt_time")}
 # An open loop
 
 
-BESIDE = {
-    "usual": SERVER,
-    "short answers": {**SERVER, "prompt_time": 3e-3, "output": 20},
-    "long answers": dict(base_time=5e-3, added_time=100e-6, prompt_time=100e-3, output=500),
-    "prompts of 300 ms": {**SERVER, "prompt_time": 0.3},
-}
+BESIDE = cases("servers that read prompts beside steps", globals())
 
 
 @pytest.mark.parametrize("load", [0.1, 0.4, 0.7])
