@@ -165,22 +165,3 @@ def test_the_network_fits_the_collectives_of_its_cluster():
     assert error(**own) < 0.15
     for changed in ({"far_efficiency": 0.4}, {"far_efficiency": 0.8}, {"far_latency": 130e-6}, {"far_latency": 400e-6}):
         assert error(**own | changed) > error(**own)
-
-
-def test_a_run_of_nanotron_is_near_one_of_two_series_and_as_often_near_the_first_as_said():
-    result = confront("nanotron")
-    found = result.confrontation.readings(result.rows)
-    apart = np.abs(found.predicted / result.measured - 1)
-    unseen = ~result.fitted
-    assert apart.min(axis=0)[unseen].mean() < 0.15 < 0.18 < np.abs(result.errors[unseen]).mean()
-    assert (apart[1] < apart[0])[unseen].mean() == pytest.approx(found.chances[1][unseen].mean(), abs=0.05)
-
-
-def test_pipelines_of_nanotrons_first_series_stall_on_models_that_it_was_not_found_on():
-    result = confront("nanotron")
-    later, stalled = np.abs(result.confrontation.readings(result.rows).predicted / result.measured - 1)
-    piped, first = (np.array([x(row) for row in result.rows])
-                    for x in (lambda row: row["pp"] != "1", lambda row: row["series"] == "first"))  # fmt: skip
-    unseen = piped & ~result.fitted
-    assert (stalled < later)[unseen & first].mean() > 0.95
-    assert (stalled < later)[unseen & ~first].mean() < 0.15

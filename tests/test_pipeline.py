@@ -10,11 +10,10 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalebook import accelerators, confront, models, pipeline
+from scalebook import confront, pipeline
 from scalebook.display.gantt import gantt
 from scalebook.display.live_gantt import SIZES, live_gantt
 from scalebook.language import Sheet, symbol
-from scalebook.pipeline import stages
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.pipeline.simulation import PASSES, simulate
 
@@ -51,16 +50,6 @@ def test_an_array_names_the_rows_that_do_not_hold():
 
 def test_solving_for_micro_batches_stays_where_the_formula_holds():
     assert pipeline.bubble_interleaved.solve("microbatches")(pp=8, chunks=4, bubble=0.05) == pytest.approx(35)
-
-
-def test_the_passes_of_a_stage_are_those_of_the_block():
-    """F = M + A, B = M + 2A, W = M, as the chapter derives from the listing."""
-    knowns = dict(device="h100", batch=1, seq=65536, pp=8, tp=8, flops_efficiency=0.5)
-    device = accelerators[knowns.pop("device")]
-    asked = "forward_time", "input_gradient_time", "weight_gradient_time"
-    f, b, w = (stages.pipelining.only(x)(models.llama3_70b, device, **knowns)[x] for x in asked)
-    attention = 80 * 2 * (65536 * 65537 / 2) * 2 * 64 * 128 / (64 * device.peak_flops * 0.5)
-    assert f - w == pytest.approx(attention) and b - f == pytest.approx(attention)
 
 
 @quick
