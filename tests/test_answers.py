@@ -144,17 +144,7 @@ def test_the_shell_answers_first_and_has_the_rest():
     assert found["letters"]["step_time"]["value"] == run("dense").step_time
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        ([*STEP, "tp=7"], 2),
-        ([*STEP, "--csv"], 2),
-        (["search", "--json", *STEP], 2),
-        (["no_such_thing"], 2),
-        (["serve", "llama3_405b", "h100", "users=1", "prompt=10", "output=10"], 3),
-        (["search", "training_step", "llama3_405b", "h100", "devices=2", "global_batch=2", "seq=8192"], 3),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "code"), cases("codes of the shell", globals()).values())
 def test_the_shell_says_by_its_code_what_went_wrong(arguments, code, capsys):
     with pytest.raises(SystemExit) as stopped:
         shell.main(arguments)

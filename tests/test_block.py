@@ -379,11 +379,7 @@ def values(expr, row):
     return float(expr.subs({x: row[x.name] for x in expr.free_symbols if x.name in row}))
 
 
-@pytest.mark.parametrize(("key", "kind", "plain", "f"), [
-    ("qwen3_5_397b", "linear", "", shapes.linear_params),
-    ("glm_5", "latent, indexed", "latent", shapes.index_params),
-    ("deepseek_v3_2", "latent, indexed", "latent", shapes.index_params),
-])  # fmt: skip
+@pytest.mark.parametrize(("key", "kind", "plain", "f"), cases("listed attention", globals()).values())
 def test_listed_attention_has_the_parameters_of_its_formula(key, kind, plain, f):
     """Beside the feed-forward layer and two gains, and beside latent attention where an indexer is added to it."""
     row = models[key]

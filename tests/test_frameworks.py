@@ -14,7 +14,7 @@ from scalebook.tables import Framework, Table, accelerators, clusters, framework
 from scalebook.training.frameworks import ENDS, FASTEST, SLOWEST
 from scalebook.training.strategy import WORDS
 
-from .support import ROOT
+from .support import ROOT, cases
 
 H100 = accelerators.h100.at("fp8")
 LAYOUT = dict(tp=8, pp=8, cp=2, dp=16, chunks=8, batch=1, global_batch=1152, seq=8192)
@@ -128,14 +128,7 @@ def test_a_search_takes_a_framework_and_its_words_and_the_best_layout_differs():
     )
 
 
-@pytest.mark.parametrize(("text", "key"), [
-    ("--tensor-model-parallel-size 8", "megatron"),
-    ('{"zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": 1}', "deepspeed_zero3"),
-    ('{"zero_optimization": {"stage": 1}, "train_micro_batch_size_per_gpu": 1}', "deepspeed"),
-    ("[parallelism]\ntensor_parallel_degree = 4\n[training]\nlocal_batch_size = 1\nseq_len = 4096\n", "torchtitan"),
-    ("[parallelism]\ntensor_parallel_degree = 4\nenable_async_tensor_parallel = true\n[compile]\nenable = true\n"
-     "[training]\nlocal_batch_size = 1\nseq_len = 4096\n", "torchtitan_async"),
-])  # fmt: skip
+@pytest.mark.parametrize(("text", "key"), cases("flags that select a row", globals()).values())
 def test_flags_select_the_row_and_agree_with_it(text, key):
     setup = read(text)
     assert setup.row is frameworks[key]

@@ -131,8 +131,7 @@ def test_where_a_price_is_not_known_devices_are_counted():
     assert list(known.best[0].values) == ["million_cost", "tpot"]
 
 
-@pytest.mark.parametrize("asked", [dict(users=16), dict(rate=3, tpot=0.2), dict(tpot=0.2)])
-@pytest.mark.parametrize(("key", "most"), [("h100_pcie", 2), ("rtx_pro_6000", 8), ("rtx_4090", 1), ("mi250x", 1)])
+@pytest.mark.parametrize(("key", "most", "asked"), cases("devices without a network", globals()).values())
 def test_layouts_that_need_a_network_which_is_not_known_are_left_out_and_said(key, most, asked):
     """Copies of a model need none; each layout found is one that a call prices alike."""
     asked = dict(asked, prompt=1000, output=300, devices=8, progress=False)

@@ -37,6 +37,7 @@ from .test_huggingface import CONFIGS
 
 NEAR = 1e-9
 ASK = script("planner")
+PAGE, LAB = (Path(__file__).parent / "scripts" / x for x in ("planner.html", "lab.html"))
 
 
 @pytest.fixture(scope="module")
@@ -616,24 +617,11 @@ def folder(tmp_path_factory, planned):
     """The planner on a bare page."""
     place: Path = tmp_path_factory.mktemp("planner")
     (place / "planner.js").write_text(planner_script(), "utf-8")
-    dark = "matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'"
-    (place / "index.html").write_text(
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<title>x</title><script>document.documentElement.dataset.theme = {dark}</script>"
-        f"<style>body{{margin:0}}{planner_style()}</style>"
-        "<main><h1>Planner</h1>"
-        "<div id=sb-planner></div></main><script defer src=planner.js></script>",
-        "utf-8",
-    )
+    (place / "index.html").write_text(PAGE.read_text("utf-8").replace("STYLE", planner_style()), "utf-8")
     (place / "widget.js").write_text(made.Planner._esm, "utf-8")
     (place / "data.json").write_text(planned, "utf-8")
     plan = json.dumps(planner("serve", model="llama3_70b", device="h200", devices=4).plan)
-    (place / "lab.html").write_text(
-        "<!doctype html><meta charset=utf-8><div id=cell></div><script type=module>import widget from './widget.js';"
-        f"const said = {{ data: await (await fetch('data.json')).text(), base: 'x/', plan: {plan} }};"
-        "widget.render({ model: { get: (x) => said[x] }, el: document.getElementById('cell') });</script>",
-        "utf-8",
-    )
+    (place / "lab.html").write_text(LAB.read_text("utf-8").replace("PLAN", plan), "utf-8")
     with web(place) as address:
         yield address
 

@@ -110,7 +110,7 @@ def same(a, b):
 
 def test_a_dask_cluster_finds_the_same(found):
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
         Client(cluster) as client,
         client.get_executor() as executor,
     ):

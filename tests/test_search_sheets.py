@@ -4,8 +4,6 @@ import itertools
 import math
 import os
 import signal
-import subprocess
-import sys
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
@@ -169,12 +167,6 @@ def test_what_has_a_name_a_space_and_a_sheet_can_be_searched():
     assert found.count == 6 and (found.best[0].kernels, found.best[0].batch) == ("ideal", 1)
     assert {(x.kernels, x.batch) for x in found.pareto} == {("ideal", 1.0), ("ideal", 2.0), ("ideal", 5.0)}
     assert found.best[3].row.step_cost == found.best[3].step_cost and isinstance(found.best[0].row, Row)
-
-
-def test_a_search_knows_nothing_of_training():
-    code = "import sys, scalebook.search; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert "scalebook.search" in loaded and not any(x.startswith("scalebook.training") for x in loaded)
 
 
 DECODING = dict(context=8192, kv_bits=16, weight_bits=16)
