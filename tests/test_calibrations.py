@@ -9,6 +9,7 @@ errors; or of their squares, which are of times.
 import csv
 import math
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ def number(text):
         return text
 
 
+@cache
 def picked(name, where):
     """The rows that a set calibrates on and that an expression picks, and what was measured of them."""
     rows, measured = fitted_rows(name)
