@@ -11,7 +11,8 @@ from scalebook.language import Formula, symbol
 from scalebook.machine.collectives import KINDS, port_times
 from scalebook.pipeline.simulation import simulate
 from scalebook.training import overlap
-from scalebook.training.contention import TIERS, dp_contention_none, dp_contention_shared
+from scalebook.training.assumptions import dp_contention_none
+from scalebook.training.contention import TIERS, dp_contention_shared
 from scalebook.training.data_parallel import dp_passes_once, dp_unhidden_once
 
 H100 = accelerators.h100.at("bf16")

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from scalebook.book.measured.generations import ALIKE, paired, ratio
 
 from scalebook.inference import decode_step, generation_gain, reading_share
-from scalebook.measurements.generations import ALIKE, paired, ratio
 from scalebook.tables import accelerators, models
 
 STEPS = [("h100", "h200"), ("h200", "b200"), ("h100", "b200")]

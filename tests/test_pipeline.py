@@ -9,10 +9,10 @@ import pytest
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scalebook.book.drawings.gantt import gantt
+from scalebook.book.drawings.live_gantt import SIZES, live_gantt
 
 from scalebook import confront, pipeline
-from scalebook.display.gantt import gantt
-from scalebook.display.live_gantt import SIZES, live_gantt
 from scalebook.language import Sheet, symbol
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.pipeline.simulation import PASSES, simulate

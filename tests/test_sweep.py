@@ -6,10 +6,10 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from scalebook.book.measured.sizes import EACH, MODELS, SYSTEMS, at_sizes, kept, written
 
 from scalebook import accelerators, models, training_step
 from scalebook.calculon import Strategies, application, library
-from scalebook.calculon.sizes import EACH, MODELS, SYSTEMS, at_sizes, kept, written
 from scalebook.search import search, sweep
 from scalebook.search.arguments import problem_of
 from scalebook.search.plan import Block, Evaluated
