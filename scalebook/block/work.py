@@ -13,6 +13,7 @@ from sympy import Add, Expr, Max, Mul, S
 from scalebook.block import LLAMA, Block, Kernel, Tensor, backward  # noqa: F401  (the first for the examples)
 from scalebook.block.operations import Op, Product, base, ways
 from scalebook.language import symbol
+from scalebook.language.notation import replaced
 from scalebook.machine import kernels
 
 __all__ = [
@@ -149,7 +150,7 @@ def trained(cost: Expr, tensors: Iterable[Tensor] = ()) -> Expr:
 def _trained(cost, split):
     heads = symbol("kv_heads")
     held = Max(heads, Mul(*map(symbol, split)), evaluate=False) if split else heads
-    return cost.xreplace({symbol("context"): symbol("seq"), heads: held})
+    return replaced(cost, {symbol("context"): symbol("seq"), heads: held})
 
 
 def stream(traffic: Expr) -> Expr:

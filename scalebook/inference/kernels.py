@@ -102,7 +102,7 @@ def on_device(block: Block) -> Block:
 
 def whole_heads(cost: Expr) -> Expr:
     """Return a cost corrected for devices that outnumber key-value heads: each holds at least one whole head."""
-    return cost.xreplace({x("kv_heads"): Max(x("kv_heads"), x("tp"), evaluate=False)})
+    return replaced(cost, {x("kv_heads"): Max(x("kv_heads"), x("tp"), evaluate=False)})
 
 
 _PASSED = {x("batch"): x("pass_tokens"), x("seq"): S.One}  # the step's tokens, instead of sequences and lengths
@@ -111,7 +111,7 @@ _READ = {x("batch"): x("prompts"), x("seq"): x("read_chunk"), x("context"): x("p
 
 def _on(tokens: Mapping, cost: Expr) -> Expr:
     """Return a cost of the listing for these tokens."""
-    return whole_heads(cost.xreplace(tokens))
+    return whole_heads(replaced(cost, tokens))
 
 
 @cache

@@ -4,12 +4,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache, partial
 
-from sympy import Add, Expr, S
+from sympy import Add, Expr, Mul, S
 
 from scalebook.block import HEAD, Block, Hybrid, Kind, backward, kinds_of, read_and_unread, shard
 from scalebook.block.listing import factored
 from scalebook.block.work import PHASES, Work, phase_of, stream, tensors_of, trained, work
 from scalebook.language import Formula, symbol
+from scalebook.language.notation import replaced
 from scalebook.machine.collectives import collective, near_of, port_times
 from scalebook.training.assumptions import attended_windows
 from scalebook.training.parts import stage_moe_blocks_whole
@@ -89,7 +90,7 @@ def _saved(block: Block, strategy: Strategy) -> Expr:
 def of_kind(kind: Kind, cost: Expr) -> Expr:
     """Return a block's cost with its kind's numbers. If it attends within a window, it computes the pairs of that."""
     if kind.slides:
-        cost = cost.xreplace({symbol("attended_share"): attended_windows.of(window_layers=symbol("layers"))})
+        cost = replaced(cost, {symbol("attended_share"): attended_windows.of(window_layers=symbol("layers"))})
     return kind.of(cost)
 
 
@@ -131,7 +132,7 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
         Add(*(trained(t.elements, [t]) for t in forward.weights if t.is_routed is x)) for x in (False, True)
     )
     whole = forward if strategy.recompute == "none" else replace(strategy, recompute="none").transformed(block)
-    saved = _saved(forward, strategy).xreplace({symbol("activation_bits"): symbol("saved_bits")})
+    saved = replaced(_saved(forward, strategy), {symbol("activation_bits"): symbol("saved_bits")})
     is_hidden = partial(_is_hidden, is_all_again=strategy.recompute == "full")
     costs = {f"{phase}_compute": time for phase, time in times.items()}
     for way in ("tp", "cp", "ep"):
@@ -239,7 +240,10 @@ def _block_formulas(dense, moe, strategy):
             for letter, cost in _costs(kind.block, strategy).items():
                 share = whole if letter in _OF_MODEL else held
                 part = (share if is_moe else 1 - share) if dense and moe else S.One
-                total[letter] = total.get(letter, S.Zero) + part * kind.share * of_kind(kind, cost)
+                # SymPy would multiply the share into each term of the cost, which takes seconds
+                whole_share, cost = part * kind.share, of_kind(kind, cost)
+                cost = cost if whole_share == 1 else Mul(whole_share, cost, evaluate=False)
+                total[letter] = total.get(letter, S.Zero) + cost
     total |= _head_costs(strategy.kernels, strategy.quantized, strategy.trained.is_frozen) | {
         "embedding_time": _embedding_time(strategy)
     }
