@@ -204,8 +204,8 @@ def compressed_pairs(seq, context, window, entry_tokens):
     >>> compressed_pairs(seq=1, context=1e6, window=128, entry_tokens=128)
     7940.5
     """
-    near = picked_pairs.of(index_tokens=window)
-    return near + causal_pairs.of() / entry_tokens
+    near = picked_pairs.of(seq=seq, context=context, index_tokens=window)
+    return near + causal_pairs.of(seq=seq, context=context) / entry_tokens
 
 
 @formula("pairs", "transformers modeling_deepseek_v4.py")
@@ -215,8 +215,9 @@ def compressed_picked_pairs(seq, context, window, entry_tokens, index_tokens):
     >>> compressed_picked_pairs(seq=1, context=1e6, window=128, entry_tokens=4, index_tokens=1024)
     1152.0
     """
-    near = picked_pairs.of(index_tokens=window)
-    return near + picked_pairs.of(index_tokens=index_tokens * entry_tokens) / entry_tokens
+    near = picked_pairs.of(seq=seq, context=context, index_tokens=window)
+    far = picked_pairs.of(seq=seq, context=context, index_tokens=index_tokens * entry_tokens)
+    return near + far / entry_tokens
 
 
 @formula("pair_bits", "deepseek2024-v2 §2.1")

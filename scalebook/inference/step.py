@@ -9,7 +9,7 @@ from sympy import Max
 
 from scalebook.attention import sparse
 from scalebook.block import Block, served_blocks
-from scalebook.inference import assumptions, experts
+from scalebook.inference import assumptions, experts, part_kernels
 from scalebook.inference import two_batch_overlap as halves
 from scalebook.inference.engine_terms import TERMS, with_engine_terms
 from scalebook.inference.kernels import PARTS, Work
@@ -129,7 +129,11 @@ def tokens_of(work: Work) -> Formula:
     return _TOKENS[work.phase][work.passes - 1]
 
 
-_READ_KINDS = {"linear_conv": "LINEAR", "linear_key_dim": "LINEAR", "index_heads": "INDEXED"}  # by an index of blocks
+_READ_KINDS = {  # by an index of blocks
+    "linear_conv": (*assumptions.LINEAR, *part_kernels.STATE), "linear_key_dim": assumptions.LINEAR,
+    "index_heads": (*assumptions.INDEXED, *part_kernels.SPARSE),
+    "entries": (*assumptions.INDEXED, *part_kernels.SPARSE),
+}  # fmt: skip
 
 
 @cache
@@ -140,7 +144,7 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
         for part, time in halves.parts_of_step(dense, moe, work).items()
     )
     indices = (dense or moe).indices
-    kinds = {f.letter: f for index, own in _READ_KINDS.items() if index in indices for f in getattr(assumptions, own)}
+    kinds = {f.letter: f for index, own in _READ_KINDS.items() if index in indices for f in own}
     kinds |= {f.letter: f for f in (assumptions.LATENT if "kv_rank" in indices else assumptions.GROUPED)}
     return (
         *parts, *([halves.messages_of(dense, moe, work), halves.exchange_cores_deepep] if work.passes > 1 else []),
@@ -275,7 +279,10 @@ class Step(Guided):
         used = {*sheet.inputs} | {f.letter for f in overridden}
         filled = {n: Cell(float(v), "usual") for n, v in usual.items() if n not in known and n in used}
         read, said = assumptions.read_by(assumptions.kind_read(model), *rows), {*known, *(f.letter for f in swapped)}
-        filled |= {n: cell for n, cell in read.cells.items() if n in sheet.letters and n not in said}
+        device = next((row for row in rows if isinstance(row, Device)), None)
+        if device is not None and (kinds := part_kernels.kinds_of_attention(dense, moe)):
+            read = read.cells | part_kernels.measured_kernels(kinds, engine, device).cells
+        filled |= {n: cell for n, cell in dict(getattr(read, "cells", read)).items() if n in sheet.letters and n not in said}
         filled |= _assumed(sheet, known)
         return sheet, (*knowns, Row("usual", filled)), letters
 
