@@ -2,8 +2,8 @@
 
 >>> from scalebook.tables import accelerators, engines
 >>> row = measured_kernels(["kimi delta"], engines.sglang, accelerators.h100.at("bf16"))
->>> row.state_core_prompts, row.cells["state_core_prompts"].origin
-(8.4e-06, 'kda_flash on H100 SXM at bf16')
+>>> round(1e6 * row.state_core_prompts, 9), row.cells["state_core_prompts"].origin
+(8.4, 'kda_flash on H100 SXM at bf16')
 """
 
 import tomllib
@@ -13,11 +13,12 @@ from functools import cache
 from importlib.resources import files
 
 from scalebook.block import Block, Hybrid, core_kernels, kinds_of
+from scalebook.inference.assumptions import INDEXED, LINEAR
 from scalebook.language import NOTATION, Row, constant
 from scalebook.language.row import quantity
-from scalebook.tables import cells_of_libraries
+from scalebook.tables import Device, cells_of_libraries
 
-__all__ = ["SPARSE", "STATE", "STATES", "kind_of_attention", "kinds_of_attention", "measured_kernels"]
+__all__ = ["DEFAULTS", "STATES", "kind_of_attention", "kinds_of_attention", "measured_kernels"]
 
 _TABLE = tomllib.loads((files("scalebook.tables") / "parts.toml").read_text("utf-8"))
 STATES = ("delta", "kimi delta", "mamba")
@@ -32,7 +33,9 @@ def _defaults(kind: str):
     )  # fmt: skip
 
 
-SPARSE, STATE = _defaults("sparse"), _defaults("state")
+_SPARSE, _STATE = (*INDEXED, *_defaults("sparse")), (*LINEAR, *_defaults("state"))
+# Default formulas of a step's letters, by an index of blocks that need them
+DEFAULTS = dict(linear_conv=_STATE, linear_key_dim=_STATE, index_heads=_SPARSE, entries=_SPARSE)
 
 
 @cache
@@ -58,13 +61,14 @@ def kinds_of_attention(*blocks: Block | Hybrid | None) -> list[str]:
     return [kind for x in blocks for k in kinds_of(x) if (kind := kind_of_attention(k.block))]
 
 
-def measured_kernels(kinds: Iterable[str], engine: Row | None, device: Row) -> Row:
+def measured_kernels(kinds: Iterable[str], engine: Row | None, *rows: Mapping) -> Row:
     """Return the measured values of the letters of these kinds of attention, as an engine runs them on a device.
 
-    The row is empty where nothing was measured.
+    The device is the first of `rows` that is one. The result is empty where nothing was measured.
     """
     found, name = {}, getattr(engine, "kin", ("",))[-1]
-    for kind in kinds:
+    device = next((row for row in rows if isinstance(row, Device)), None)
+    for kind in kinds if device is not None else ():
         for phase, libraries in _TABLE["parts"][kind].items():
             library, *taken = libraries.get(name, [""])
             letters: Mapping[str, str] = _TABLE["letters"][phase]
