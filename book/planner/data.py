@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections import Counter
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path

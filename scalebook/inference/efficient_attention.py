@@ -7,7 +7,7 @@ kernels have the values of `tables/parts.toml`.
 ['cache_time', 'launches_time']
 """
 
-from sympy import Expr, Max, Min, Piecewise, S
+from sympy import Expr, Max, Piecewise, S
 
 from scalebook.attention import sparse, states
 from scalebook.attention.arithmetic import attention_flops, causal_pairs, pair_width_absorbed, pair_width_grouped

@@ -11,7 +11,7 @@ from scalebook.machine.collective_rates import FABRIC
 from scalebook.machine.kernels import grouped_hidden
 
 __all__ = [
-    "MEASURED", "attended_chunks", "attended_half", "attended_tiles", "attended_tiles_chunks", "attended_tiles_windows",
+    "MEASURED", "attended_chunks", "attended_half", "attended_picked", "attended_tiles", "attended_tiles_chunks", "attended_tiles_windows",
     "attended_windows", "backward_reached_tiles", "expert_ways_same", "grouped_efficiency_padded", "host_efficiency",
     "one_port",
 ]  # fmt: skip
@@ -89,6 +89,16 @@ attended_half = constant(
     "Share of query-key pairs that a causal kernel computes: half, if it skips tiles above the diagonal.\n\n"
     "This assumes sequences of many tiles.",
 )  # fmt: skip
+
+
+@formula("picked_share", "deepseek2025-v32 §2.1")
+def attended_picked(seq, index_tokens):
+    """Share of query-key pairs that attention computes if an indexer picks at most `index_tokens` keys for a token.
+
+    >>> attended_picked(seq=4096, index_tokens=2048).__round__(4), attended_picked(seq=65536, index_tokens=2048)
+    (0.3751, 0.030761...)
+    """
+    return window_pairs.of(seq=seq, window=index_tokens) / seq**2
 
 
 def _mean_share(pairs, seq, layers, window_layers):

@@ -12,7 +12,7 @@ from scalebook.block.work import PHASES, Work, phase_of, stream, tensors_of, tra
 from scalebook.language import Formula, symbol
 from scalebook.language.notation import replaced
 from scalebook.machine.collectives import collective, near_of, port_times
-from scalebook.training.assumptions import attended_windows
+from scalebook.training.assumptions import attended_picked, attended_windows
 from scalebook.training.parts import stage_moe_blocks_whole
 from scalebook.training.strategy import Strategy
 
@@ -88,9 +88,13 @@ def _saved(block: Block, strategy: Strategy) -> Expr:
 
 
 def of_kind(kind: Kind, cost: Expr) -> Expr:
-    """Return a block's cost with its kind's numbers. If it attends within a window, it computes the pairs of that."""
+    """Return a block's cost with its kind's numbers. It computes the pairs of its window, or those that it picks."""
     if kind.slides:
         cost = replaced(cost, {symbol("attended_share"): attended_windows.of(window_layers=symbol("layers"))})
+    if "index_heads" in kind.block.indices:  # of entries for several tokens, an indexer picks as many
+        each = symbol("entry_tokens") if "entries" in kind.block.indices else S.One
+        picked = attended_picked.of(index_tokens=symbol("index_tokens") * each)
+        cost = replaced(cost, {symbol("picked_share"): picked})
     return kind.of(cost)
 
 
