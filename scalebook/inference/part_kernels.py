@@ -3,7 +3,7 @@
 >>> from scalebook.tables import accelerators, engines
 >>> row = measured_kernels(["kimi delta"], engines.sglang, accelerators.h100.at("bf16"))
 >>> round(1e6 * row.state_core_prompts, 9), row.cells["state_core_prompts"].origin
-(8.4, 'kda_flash on H100 SXM at bf16')
+(8.4, 'kda_flash on NVIDIA H100 SXM at bf16')
 """
 
 import tomllib

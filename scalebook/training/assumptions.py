@@ -11,8 +11,8 @@ from scalebook.machine.collective_rates import FABRIC
 from scalebook.machine.kernels import grouped_hidden
 
 __all__ = [
-    "MEASURED", "attended_chunks", "attended_half", "attended_picked", "attended_tiles", "attended_tiles_chunks", "attended_tiles_windows",
-    "attended_windows", "backward_reached_tiles", "expert_ways_same", "grouped_efficiency_padded", "host_efficiency",
+    "MEASURED", "attended_chunks", "attended_half", "attended_picked", "attended_tiles", "attended_tiles_chunks",
+    "attended_tiles_windows", "attended_windows", "backward_reached_tiles", "expert_ways_same", "grouped_efficiency_padded", "host_efficiency",
     "one_port",
 ]  # fmt: skip
 
