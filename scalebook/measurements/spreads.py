@@ -40,8 +40,12 @@ _TYPICAL = {
     "matmul_efficiency": kernels.typical_matmul_efficiency, "stream_efficiency": kernels.typical_stream_efficiency,
     "attention_efficiency": training.attention_efficiency,
 }  # fmt: skip
-# Residuals of a family are fitted as the spread of this letter; expert kernels are separate from dense products.
-_LETTERS = {"kernels: experts": "experts_time"}
+# Residuals of a family are fitted as the spread of this letter, or as this stanza's; expert kernels are separate from
+# dense products, and two kinds of attention kernels from the others.
+_LETTERS = {
+    "kernels: experts": "experts_time", "kernels: states": "states", "kernels: modules of attention": "modules",
+}  # fmt: skip
+_KINDS = ("states", "modules")  # stanzas of their own, with the spread of `kernel_time`
 # Letters that share the residual error of another letter: kernels that differ only in their formula, parts of a step
 # that are such kernels, and the memory of one stage.
 _GROUPS = {
@@ -262,7 +266,11 @@ def stanzas() -> str:
     lines = ["[letters]"]
     constants = {x.letter: y for x, y in known.items() if not x.device} | typical_spreads()
     lines += [_line(x, ends, rows=rows) for x, (ends, rows) in sorted(constants.items())]
-    lines += [_line(x, ends, rows=rows, sets=sets) for x, (ends, rows, sets) in sorted(letter_spreads().items())]
+    computed = letter_spreads()
+    kinds = {x: computed.pop(x) for x in _KINDS}
+    lines += [_line(x, ends, rows=rows, sets=sets) for x, (ends, rows, sets) in sorted(computed.items())]
+    for kind, (ends, rows, sets) in kinds.items():
+        lines += ["", f"[{kind}]", _line("kernel_time", ends, rows=rows, sets=sets)]
     lines += ["", "[experts]"]
     for letter in APART:
         rows = [int(_apart(x, None, True).sum()) for x in letters()[letter]]

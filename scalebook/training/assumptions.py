@@ -12,8 +12,8 @@ from scalebook.machine.kernels import grouped_hidden
 
 __all__ = [
     "MEASURED", "attended_chunks", "attended_half", "attended_picked", "attended_tiles", "attended_tiles_chunks",
-    "attended_tiles_windows", "attended_windows", "backward_reached_tiles", "expert_ways_same", "grouped_efficiency_padded", "host_efficiency",
-    "one_port",
+    "attended_tiles_windows", "attended_windows", "backward_reached_tiles", "expert_ways_same",
+    "grouped_efficiency_padded", "host_efficiency", "one_port",
 ]  # fmt: skip
 
 sustained_rate = constant(
