@@ -89,7 +89,7 @@ def _ends(text: str) -> dict[str, Ends]:
 SPREADS = Spreads()
 # Formulas whose results have a spread of their own, and its stanza: kernels with a state, and of sparse attention
 _KINDS = {"state_kernel_time": "states"} | dict.fromkeys(
-    ("index_tile_time", "topk_time", "sparse_kernel_time"), "modules"
+    ("index_tile_time", "topk_time", "sparse_kernel_time", "encoder_kernel_time"), "prompts"
 )
 
 

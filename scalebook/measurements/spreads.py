@@ -41,11 +41,12 @@ _TYPICAL = {
     "attention_efficiency": training.attention_efficiency,
 }  # fmt: skip
 # Residuals of a family are fitted as the spread of this letter, or as this stanza's; expert kernels are separate from
-# dense products, and two kinds of attention kernels from the others.
+# dense products, and three kinds of attention kernels from the others.
 _LETTERS = {
-    "kernels: experts": "experts_time", "kernels: states": "states", "kernels: modules of attention": "modules",
+    "kernels: experts": "experts_time", "kernels: states": "states",
+    "kernels: sparse attention over prompts, and encoders": "prompts", "kernels: latent modules, and sparse attention in decoding": "steps",
 }  # fmt: skip
-_KINDS = ("states", "modules")  # stanzas of their own, with the spread of `kernel_time`
+_KINDS = ("states", "prompts", "steps")  # stanzas of their own, with the spread of `kernel_time`
 # Letters that share the residual error of another letter: kernels that differ only in their formula, parts of a step
 # that are such kernels, and the memory of one stage.
 _GROUPS = {
