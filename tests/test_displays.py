@@ -10,7 +10,7 @@ import pytest
 from scalebook.book.claims import claims
 from scalebook.book.planner import Planner
 
-from scalebook.display import Grid, calculator
+from scalebook.display import Grid, calculator, guess
 from scalebook.display.live_gantt import live_gantt
 from scalebook.display.row_page import answers
 from scalebook.inference import decoding, serve
@@ -85,7 +85,7 @@ def test_a_long_row_opens_with_what_was_asked():
     assert low < served().tpot < high and "8 in 10 between" in page
 
 
-@pytest.mark.parametrize("kind", ["calculator", "live_gantt", "planner"])
+@pytest.mark.parametrize("kind", ["calculator", "live_gantt", "planner", "guess"])
 def test_widgets_bring_all_that_they_load(kind):
     """So that VS Code and Colab, which know no folder of ours, show them too."""
     known = dict(batch=1, context=8192, weight_bits=8, kv_bits=16)
@@ -93,6 +93,7 @@ def test_widgets_bring_all_that_they_load(kind):
         calculator=lambda: calculator(decoding, "token_time", device=accelerators, model=models, **known),
         live_gantt=live_gantt,
         planner=lambda: Planner,
+        guess=lambda: guess("?", 1.0),
     )[kind]()  # fmt: skip
     script, style = str(made._esm), str(made._css)
     assert "export default" in script and len(style) > 100

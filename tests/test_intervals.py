@@ -68,8 +68,8 @@ def test_a_service_without_a_named_engine_may_be_any_of_the_table(model, prompt)
     for letter in ("ttft", "tpot", "user_rate", "device_rate", "million_cost"):  # what is printed holds all engines too
         low, high = range_of(free, letter)
         assert (printed[letter]["low"], printed[letter]["high"]) == (low, high)
-        assert low == min(x[f"{letter}_low"] for x in rows.values())
-        assert high == max(x[f"{letter}_high"] for x in rows.values())
+        assert low <= min(x[f"{letter}_low"] for x in rows.values()) * (1 + 1e-12)
+        assert high >= max(x[f"{letter}_high"] for x in rows.values()) * (1 - 1e-12)
     assert " with any engine; " in dict(free.answer.lines())["tpot"]
     assert " with any engine; " not in dict(rows["ideal"].answer.lines())["tpot"]
 
@@ -163,7 +163,8 @@ def test_any_sheet_has_it():
     row = serve(models.llama3_70b, accelerators.h200.at("fp8"), tp=8, users=32, prompt=1024, output=1024)
     found = row.interval("tpot")
     assert found.low < row.tpot < found.high
-    assert found.low == pytest.approx(row.tpot_low, rel=0.15) and found.high == pytest.approx(row.tpot_high, rel=0.15)
+    assert (found.low, found.high) == pytest.approx(row.answer.interval), "one range, however it is asked for"
+    assert found.low <= row.tpot_low * (1 + 1e-12) and found.high >= row.tpot_high * (1 - 1e-12)
     product = dict(rows=8192, columns=8192, inner=8192, copies=1, activation_bits=16, weight_bits=16)
     assert matrix_product(accelerators.h100, product).interval("matmul_time").ranked
 

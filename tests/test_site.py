@@ -19,7 +19,7 @@ from tools.notebooks import notebooks
 from .browser import answered, chosen, drag, open_page, script, settled
 from .support import calculators, python_says
 
-BOX = ".sb-calculator:not(.sb-gantt)"
+BOX = ".sb-calculator:not(.sb-gantt, .sb-guess)"
 LIVE = "html[data-widgets=live]"
 START = "notebooks/start.html"
 CHAPTER = "notebooks/1-scaling-compute/memory-bottlenecks"

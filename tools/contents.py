@@ -47,6 +47,9 @@ CHOSEN = {
     "bandwidth-or-flops": "Where one device holds the model",
     "capacity-pipelines-caches-prefixes": "A pipeline of",
     "centralised-training": "With 10 GB/s between the sites",
+    "can-we": "It takes 142 days",
+    "lab-1-layout": "In 14 days the best layout",
+    "lab-2-service": "The cheapest service for 400",
 }
 
 

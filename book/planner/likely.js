@@ -34,12 +34,12 @@ function planLikely(engine, { spreadOf, cases }) {
     if (plan.job === "train") return drawn(plan, answer, asked, level);
     const all = [answer.values, ...others(plan, answer)], found = drawn(plan, answer, asked, level), given = (x) => all.map((y) => y[x]).filter((y) => y !== undefined);
     return Object.fromEntries(asked.filter((x) => x in answer.values).map((x) => {
-      const [low, high] = `${x}_low` in answer.values ? [given(`${x}_low`), given(`${x}_high`)] : [[...given(x), found[x]?.[0] ?? Infinity], [...given(x), found[x]?.[1] ?? 0]];
+      const low = [...given(x), ...given(`${x}_low`), found[x]?.[0] ?? Infinity], high = [...given(x), ...given(`${x}_high`), found[x]?.[1] ?? 0];
       return [x, [Math.min(...low), Math.max(...high)]];
     }));
   }
   // A service's values with each engine, for as many users, if its plan is of none: a range holds them all, as
-  // `range_of` of scalebook.language.interval does.
+  // scalebook.language.interval does.
   function others(plan, { laid = plan.layout, values: { users } }) {
     if ((plan.engine ?? data.usual.engine) !== data.usual.engine) return [];
     return Object.keys(data.engines).flatMap((x) => {

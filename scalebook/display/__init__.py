@@ -4,7 +4,8 @@ from scalebook.language.renamed import renamed
 
 from .calculator import Calculator, calculator
 from .grid import Grid
+from .guess import guess
 
-__all__ = ["Calculator", "Grid", "calculator"]
+__all__ = ["Calculator", "Grid", "calculator", "guess"]
 
 __getattr__ = renamed(__name__)

@@ -7,7 +7,7 @@ const typeset = (node, model) => (model.widget_manager?._rendermime?.latexTypese
 
 // ---- the state in the address: #c1=device:h100;batch:64&c2=...
 
-const number = (el) => 1 + [...document.querySelectorAll(".sb-calculator:not(.sb-gantt)")].indexOf(el);
+const number = (el) => 1 + [...document.querySelectorAll(".sb-calculator:not(.sb-gantt, .sb-guess)")].indexOf(el);
 
 function addressed(n) {
   const part = location.hash.slice(1).split("&").find((x) => x.startsWith(`c${n}=`));

@@ -8,13 +8,14 @@ from anywidget import AnyWidget
 from scalebook.language.tabular import plain_page
 
 from .described import merge
+from .guess import Guess
 from .live import STORED, Calculator
 from .live_gantt import live_gantt
 
 __all__ = ["published", "remade", "script"]
 
 STATE, VIEW = (f"application/vnd.jupyter.widget-{x}+json" for x in ("state", "view"))
-MADE = {"calculator": Calculator, "live_gantt": lambda _: live_gantt()}
+MADE = {"calculator": Calculator, "live_gantt": lambda _: live_gantt(), "guess": lambda asked: Guess(asked=asked)}
 
 
 def remade(notebook: dict) -> list[tuple[dict, AnyWidget]]:

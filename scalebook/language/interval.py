@@ -200,16 +200,17 @@ class Between:
 
 
 def range_of(row: Row, letter: str) -> tuple[float, float]:
-    """Return the ends of an answer, as every form prints them: the row's own `_low` and `_high`, or its interval.
+    """Return the two ends of a quantity's prediction interval, which every form of an answer prints."""
+    found = interval(row, letter)
+    return found.low, found.high
 
-    If the call names no engine, the ends hold those with every engine.
-    """
-    own = f"{letter}_low", f"{letter}_high"
-    if own[0] not in row:
-        found = interval(row, letter)
-        return found.low, found.high
-    rows = [row, *(x for x in (row.between.ends if row.between else ()) if own[0] in x)]
-    return np.minimum.reduce([x[own[0]] for x in rows]), np.maximum.reduce([x[own[1]] for x in rows])
+
+def _measured(row: Row, letter: str, level: float) -> tuple[float, float]:
+    """Return the range of measured services around a prediction; if no engine is named, around that of each engine."""
+    rows = [row, *(x for x in (row.between.ends if row.between else ()) if f"{letter}_low" in x)]
+    further = _NORMAL.inv_cdf((1 + level) / 2) / -_NORMAL.inv_cdf(TAIL)  # the rows' own ends hold 80 %
+    ends = ([x[letter] * (x[f"{letter}_{end}"] / x[letter]) ** further for x in rows] for end in ("low", "high"))
+    return np.minimum.reduce(next(ends)), np.maximum.reduce(next(ends))
 
 
 class _Part(NamedTuple):
@@ -306,6 +307,9 @@ def interval(
     if is_open and not found and (other := row.between.widest(letter)):  # holds what was not said
         low, high = _plain(np.minimum(low, other.low)), _plain(np.maximum(high, other.high))
         ranked = partial(_ranked_with, other, ranked, typical)
+    if f"{letter}_low" in row and ends_of is usual_ends:
+        least, most = _measured(row, letter, level)
+        low, high = _plain(np.minimum(low, least)), _plain(np.maximum(high, most))
     return found or Interval(letter, low, typical, high, level, ranked)
 
 

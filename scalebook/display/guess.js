@@ -1,0 +1,35 @@
+// A box for the reader's own answer: it says whether the answer is right, and else by which factor it is off.
+
+// How far a typed number is from the answer, in words.
+export function judged(value, { answer, unit, within }) {
+  const ratio = value / answer, factor = ratio > 1 ? ratio : 1 / ratio;
+  if (Math.abs(ratio - 1) <= within) return `Right: ${show(answer, unit)}.`;
+  if (!(ratio > 0)) return "The answer is a positive number.";
+  const off = factor < 2 ? `${Math.round(100 * Math.abs(ratio - 1))} %` : factor < 1e4 ? `a factor of ${plain(Number(factor.toPrecision(2)))}` : "more than a factor of 10,000";
+  return `Too ${ratio > 1 ? "high" : "low"}, by ${off}.`;
+}
+
+export default {
+  render({ model, el }) {
+    const asked = model.get("asked"), like = show(asked.answer, asked.unit).split(" ").slice(1).join(" ");
+    const made = (tag, attributes, parent, text = "") => {
+      const node = Object.assign(document.createElement(tag), { textContent: text });
+      for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+      return parent.appendChild(node);
+    };
+    const box = made("form", { class: "sb-calculator sb-guess" }, el);
+    const label = made("label", {}, box, asked.question), line = made("div", { class: "sb-buttons" }, box);
+    const typed = made("input", { type: "text", autocomplete: "off", spellcheck: "false", placeholder: `your answer${like ? `, in ${like}` : ""}` }, line);
+    const check = made("button", { type: "submit" }, line, "check"), reveal = made("button", { type: "button" }, line, "show the answer");
+    const said = made("output", { "aria-live": "polite" }, line);
+    label.htmlFor = typed.id = `sb-guess-${Math.random().toString(36).slice(2)}`;
+    check.title = `right within ${Math.round(100 * asked.within)} %`;
+    box.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const { value, error } = parse(typed.value, asked.unit);
+      said.textContent = error ?? judged(value, asked);
+      typed.toggleAttribute("aria-invalid", Boolean(error));
+    });
+    reveal.addEventListener("click", () => { said.textContent = show(asked.answer, asked.unit); });
+  },
+};
