@@ -19,8 +19,8 @@ from scalebook.machine.roofline import attainable_flops, ridge_intensity
 from scalebook.measurements import Result
 
 __all__ = [
-    "COLOURS", "SHADES", "bars", "caption", "confrontation", "curve", "describe", "device_look", "end_labels", "hues", "roofline",
-    "scale_axis",
+    "COLOURS", "SHADES", "bars", "caption", "confrontation", "curve", "describe", "device_look", "end_labels", "hues",
+    "roofline", "scale_axis",
 ]  # fmt: skip
 
 plt.style.use(files(__name__.rpartition(".")[0]).joinpath("scalebook.mplstyle"))

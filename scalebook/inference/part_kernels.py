@@ -12,9 +12,11 @@ from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
+from sympy import Integer, nsimplify
+
 from scalebook.block import Block, Hybrid, core_kernels, kinds_of
 from scalebook.inference.assumptions import INDEXED, LINEAR
-from scalebook.language import NOTATION, Row, constant
+from scalebook.language import NOTATION, Formula, Row, symbol
 from scalebook.language.row import quantity
 from scalebook.tables import Device, cells_of_libraries
 
@@ -24,13 +26,22 @@ _TABLE = tomllib.loads((files("scalebook.tables") / "parts.toml").read_text("utf
 STATES = ("delta", "kimi delta", "mamba")
 
 
+# By what a core's time on the H100 is scaled on a device without rows: the H100's rate per core over the device's.
+# Chunks of linear attention are products, and a convolution moves what it reads.
+_H100 = {"peak": symbol("cores") / 132 * Integer(9894 * 10**11) / symbol("attention_peak"),
+         "bandwidth": symbol("cores") / 132 * Integer(335 * 10**10) / symbol("hbm_bandwidth")}  # fmt: skip
+_SCALED = {"state_core_prompts": "peak", "conv_core_prompts": "bandwidth", "conv_core_steps": "bandwidth"}
+
+
 def _defaults(kind: str):
     """Return the default formulas of letters: values of `parts.toml` for an engine without rows of its own."""
-    return tuple(
-        constant(f"{letter}_usual", letter, repr(quantity(letter, value)), "aiconfigurator-2026",
-                 f"Default {NOTATION[letter].meaning}, about as on the H100.")
-        for letter, value in _TABLE["usual"][kind].items()
-    )  # fmt: skip
+    made = []
+    for letter, value in _TABLE["usual"][kind].items():
+        number = nsimplify(repr(quantity(letter, value)), rational=True)
+        said = f"Default {NOTATION[letter].meaning}, about as on the H100."
+        rhs = number * _H100[_SCALED[letter]] if letter in _SCALED else number
+        made.append(Formula(f"{letter}_usual", letter, rhs, ("aiconfigurator-2026",), said))
+    return tuple(made)
 
 
 _SPARSE, _STATE = (*INDEXED, *_defaults("sparse")), (*LINEAR, *_defaults("state"))

@@ -44,7 +44,8 @@ _TYPICAL = {
 # dense products, and three kinds of attention kernels from the others.
 _LETTERS = {
     "kernels: experts": "experts_time", "kernels: states": "states",
-    "kernels: sparse attention over prompts, and encoders": "prompts", "kernels: latent modules, and sparse attention in decoding": "steps",
+    "kernels: sparse attention over prompts, and encoders": "prompts",
+    "kernels: latent modules, and sparse attention in decoding": "steps",
 }  # fmt: skip
 _KINDS = ("states", "prompts", "steps")  # stanzas of their own, with the spread of `kernel_time`
 # Letters that share the residual error of another letter: kernels that differ only in their formula, parts of a step
