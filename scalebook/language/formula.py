@@ -13,7 +13,6 @@ Values may be arrays.  If some inputs are missing, the result is a formula, whic
 hbm_bandwidth = 1000000000000000/ridge_intensity
 """
 
-import html
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -28,6 +27,7 @@ from scalebook import _shown_by
 from . import code
 from .arguments import checked
 from .domain import Condition, guarded, refuse_outside, substituted
+from .narrow import in_lines, on_page
 from .notation import NOTATION, Latex, Text, expression, free, in_letters, nearest, quoted, symbol, tex, word
 from .row import fitting, gather, quantity
 from .units import Quantity, show, words_in
@@ -270,6 +270,11 @@ class Formula:
     def latex(self) -> str:
         return f"{NOTATION[self.letter].tex} = {self.typeset()}"
 
+    @cached_property
+    def narrow(self) -> str | None:
+        """The equation as TeX in lines that fit a phone, with its large parts named; None if one line fits."""
+        return in_lines(self.letter, self.rhs, _shown_by("coloured_terms"))
+
     def typeset(self) -> str:
         """The right-hand side as TeX, with the parts of a sum or maximum in their colours."""
         return tex(self.rhs, inks=_shown_by("coloured_terms")(self.rhs))
@@ -315,14 +320,7 @@ class Formula:
 
     def _repr_html_(self):
         """The equation, with its letters explained below it."""
-        words = [self.letter, *self.inputs]
-        esc = html.escape
-        where = "; ".join(rf"\({esc(NOTATION[x].tex)}\) <code>{x}</code> {esc(NOTATION[x].meaning)}" for x in words)
-        holds = f"; holds for {', '.join(html.escape(x.words) for x in self.domain)}" if self.domain else ""
-        return (
-            rf'<div class="sb-formula mathjax_process tex2jax_process">\[{html.escape(self.latex)}\]'
-            f'<p style="font-size: 85%; text-align: center">{where}{holds}</p></div>'
-        )
+        return on_page(self)
 
     def __repr__(self):
         return f"{self.letter} = {self.text()}"
