@@ -1,20 +1,10 @@
 """Linear attention with a state that each token corrects (Gated DeltaNet): its arithmetic."""
 
-from scalebook.language import constant, formula
+from scalebook.language import formula
 
-__all__ = ["delta_chunk", "delta_flops", "linear_bits_wide"]
+__all__ = ["delta_flops"]
 
 _HERE = "yang2024 §3.3"
-
-delta_chunk = constant(
-    "delta_chunk", "delta_chunk", 64, "fla",
-    "Default tokens of a prompt per chunk: 64, as in the kernels of flash-linear-attention.",
-)  # fmt: skip
-
-linear_bits_wide = constant(
-    "linear_bits_wide", "linear_bits", 32, "qwen3-next",
-    "Default width of the state: 32 bits, since every token adds to it.",
-)  # fmt: skip
 
 
 @formula("attention_flops", _HERE)

@@ -9,7 +9,7 @@ kernels have the values of `tables/parts.toml`.
 
 from sympy import Expr, Max, Piecewise, S
 
-from scalebook.attention import sparse, states
+from scalebook.attention import assumptions, sparse, states
 from scalebook.attention.arithmetic import attention_flops, causal_pairs, pair_width_absorbed, pair_width_grouped
 from scalebook.language import symbol
 
@@ -80,7 +80,7 @@ def _index(kind: str, phase: str, shape: dict[str, Expr]) -> Expr:
     elif decodes:
         busy = shape["batch"] * pairs
     else:
-        known_tile = dict(index_rows=128 / x("index_heads"), index_columns=sparse.index_columns_deepgemm.rhs)
+        known_tile = dict(index_rows=128 / x("index_heads"), index_columns=assumptions.index_columns_deepgemm.rhs)
         busy = sparse.index_busy_pairs.of(batch=shape["batch"], seq=shape["seq"], pairs=pairs, **known_tile)
     return sparse.index_tile_time.of(
         index_launch=S.Zero, busy_pairs=busy, traffic=sparse.index_traffic.of(**known), **rates
@@ -146,8 +146,8 @@ def _state_time(items: Expr, steps: Expr, traffic: Expr, **rates: Expr) -> Expr:
 
 def _convolution(shape, wide, phase: str) -> Expr:
     width = states.conv_width.of(**{n: y for n, y in wide.items() if n != "activation_bits"})
-    tile = dict(conv_tokens=S.One if phase == "_steps" else states.conv_tokens_triton.rhs)
-    items = states.conv_items.of(**shape, **tile, conv_width=width, conv_channels=states.conv_channels_triton.rhs)
+    tile = dict(conv_tokens=S.One if phase == "_steps" else assumptions.conv_tokens_triton.rhs)
+    items = states.conv_items.of(**shape, **tile, conv_width=width, conv_channels=assumptions.conv_channels_triton.rhs)
     moved = states.conv_traffic.of(**shape, conv_width=width, activation_bits=wide["activation_bits"])
     rates = dict(core_time=x(f"conv_core{phase}"), bandwidth_efficiency=x(f"conv_efficiency{phase}"))
     return _state_time(items, S.Zero, moved, chunk_step=S.Zero, **rates)
