@@ -18,15 +18,14 @@ from scalebook.book.planner import planner, planner_json, planner_parts, planner
 from scalebook.book.planner import widget as made
 from scalebook.book.planner.sheets import kind_of, listed_models
 
+from scalebook import search, training_step
 from scalebook.answers import assumed, bill, nearest_fit
 from scalebook.flags import SERVERS, server_flags, write
 from scalebook.inference import serve
 from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import reason as serving_reason
 from scalebook.language.interval import range_of
-from scalebook.search import search
 from scalebook.tables import accelerators, frameworks, models, precisions
-from scalebook.training import training_step
 from scalebook.training.frameworks import UNNAMED
 from scalebook.training.rules import reason
 
@@ -38,6 +37,7 @@ from .test_huggingface import CONFIGS
 
 NEAR = 1e-9
 ASK = script("planner")
+PAGE, LAB = (Path(__file__).parent / "scripts" / x for x in ("planner.html", "lab.html"))
 
 
 @pytest.fixture(scope="module")
@@ -254,9 +254,7 @@ def test_days_and_dollars_are_the_bill_of_python(page):
         assert said.getvalue().endswith(f"{own}\n" if more else "\n") and f"{row.step_time}"[:12] in said.getvalue()
 
 
-ASSUMED = [
-    ("train", "h100", "unnamed"), ("train", "h100", "nemo"), ("serve", "b200", ""), ("train", "tpu_v5p", "maxtext"),
-]  # fmt: skip
+ASSUMED = [*cases("plans of which cells are assumed", globals()).values()]
 
 
 @pytest.mark.parametrize(("job", "device", "framework"), ASSUMED)
@@ -643,24 +641,11 @@ def folder(tmp_path_factory, planned):
     place: Path = tmp_path_factory.mktemp("planner")
     (place / "planner.js").write_text(planner_script(), "utf-8")
     (place / "planner-parts.js").write_text(planner_parts(), "utf-8")
-    dark = "matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'"
-    (place / "index.html").write_text(
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<title>x</title><script>document.documentElement.dataset.theme = {dark}</script>"
-        f"<style>body{{margin:0}}{planner_style()}</style>"
-        "<main><h1>Planner</h1>"
-        "<div id=sb-planner></div></main><script defer src=planner.js></script>",
-        "utf-8",
-    )
+    (place / "index.html").write_text(PAGE.read_text("utf-8").replace("STYLE", planner_style()), "utf-8")
     (place / "widget.js").write_text(made.Planner._esm, "utf-8")
     (place / "data.json").write_text(planned, "utf-8")
     plan = json.dumps(planner("serve", model="llama3_70b", device="h200", devices=4).plan)
-    (place / "lab.html").write_text(
-        "<!doctype html><meta charset=utf-8><div id=cell></div><script type=module>import widget from './widget.js';"
-        f"const said = {{ data: await (await fetch('data.json')).text(), base: 'x/', plan: {plan} }};"
-        "widget.render({ model: { get: (x) => said[x] }, el: document.getElementById('cell') });</script>",
-        "utf-8",
-    )
+    (place / "lab.html").write_text(LAB.read_text("utf-8").replace("PLAN", plan), "utf-8")
     with web(place) as address:
         yield address
 
