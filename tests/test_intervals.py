@@ -19,6 +19,7 @@ from scalebook.language.row import Cell, Row
 from scalebook.machine.kernels import matrix_product
 from scalebook.measurements import CONFRONTATIONS, confront
 from scalebook.measurements.calls import row_of
+from scalebook.memory import weight_memory
 from scalebook.tables import Device, Table, accelerators, engines, frameworks, models
 
 ROOT = Path(__file__).parents[1]
@@ -251,8 +252,8 @@ def test_what_no_formula_has_leaves_a_tenth_beyond_each_end():
     off = np.concatenate([evidence(x).nearest for x in sets])
     weights = np.concatenate([np.full(len(evidence(x).off), len(evidence(x).off) ** -0.5) for x in sets])
     assert ((off > slow) * weights).sum() / weights.sum() <= 0.1 >= ((off < -fast) * weights).sum() / weights.sum()
-    kept = usual_ends("memory", Cell(1.0, formula=object()))
-    assert kept == usual_ends("train_memory", Cell(1.0, formula=object()))
+    kept = usual_ends("memory", Cell(1.0, formula=weight_memory))
+    assert kept == usual_ends("train_memory", Cell(1.0, formula=weight_memory))
     assert (kept.low, kept.high) == pytest.approx((np.exp(-fast), np.exp(slow)), abs=1e-3)
 
 

@@ -40,12 +40,20 @@ _TYPICAL = {
     "matmul_efficiency": kernels.typical_matmul_efficiency, "stream_efficiency": kernels.typical_stream_efficiency,
     "attention_efficiency": training.attention_efficiency,
 }  # fmt: skip
-# Residuals of a family are fitted as the spread of this letter; expert kernels are separate from dense products.
-_LETTERS = {"kernels: experts": "experts_time"}
+# Residuals of a family are fitted as the spread of this letter, or as this stanza's; expert kernels are separate from
+# dense products, and three kinds of attention kernels from the others.
+_LETTERS = {
+    "kernels: experts": "experts_time", "kernels: states": "states",
+    "kernels: sparse attention over prompts, and encoders": "prompts",
+    "kernels: latent modules, and sparse attention in decoding": "steps",
+}  # fmt: skip
+# A step reads caches with kernels of all kinds
+_UNIONS = {"cache_time": ("kernel_time", "states", "prompts", "steps")}
+_KINDS = ("states", "prompts", "steps")  # stanzas of their own, with the spread of `kernel_time`
 # Letters that share the residual error of another letter: kernels that differ only in their formula, parts of a step
 # that are such kernels, and the memory of one stage.
 _GROUPS = {
-    "routing_time": "experts_time", "cache_time": "kernel_time",
+    "routing_time": "experts_time",
     "exchange_time": "collective_time", "train_memory": "memory",
 }  # fmt: skip
 
@@ -207,7 +215,7 @@ def residual_spread(letter: str, held_out: HeldOut = NOTHING_HELD_OUT, of_expert
     The interval is the smallest that leaves a tenth of the rows beyond each end. The inputs of a set's rows are taken
     as if learnt without this set.
     """
-    names = [x for x in letters()[letter] if x not in held_out.sets]
+    names = [x for part in _UNIONS.get(letter, (letter,)) for x in letters()[part] if x not in held_out.sets]
     picked = [_apart(x, held_out.part, of_experts) for x in names]
     found = [kept(x, held_out.part).only(y) for x, y in zip(names, picked, strict=True)]
     weights, off = (np.concatenate([y(x) for x in found]) for y in (attrgetter("weights"), attrgetter("nearest")))
@@ -247,6 +255,9 @@ def letter_spreads() -> dict[str, tuple[Ends, int, int]]:
         rows = [int(_apart(x, None, False).sum()) for x in sets]
         for name in (letter, *(x for x, group in _GROUPS.items() if group == letter)):
             found[name] = residual_spread(letter), sum(rows), sum(map(bool, rows))
+    for letter, parts in _UNIONS.items():
+        rows, sets = (sum(found[x][i] for x in parts) for i in (1, 2))
+        found[letter] = residual_spread(letter), rows, sets
     return found
 
 
@@ -262,7 +273,11 @@ def stanzas() -> str:
     lines = ["[letters]"]
     constants = {x.letter: y for x, y in known.items() if not x.device} | typical_spreads()
     lines += [_line(x, ends, rows=rows) for x, (ends, rows) in sorted(constants.items())]
-    lines += [_line(x, ends, rows=rows, sets=sets) for x, (ends, rows, sets) in sorted(letter_spreads().items())]
+    computed = letter_spreads()
+    kinds = {x: computed.pop(x) for x in _KINDS}
+    lines += [_line(x, ends, rows=rows, sets=sets) for x, (ends, rows, sets) in sorted(computed.items())]
+    for kind, (ends, rows, sets) in kinds.items():
+        lines += ["", f"[{kind}]", _line("kernel_time", ends, rows=rows, sets=sets)]
     lines += ["", "[experts]"]
     for letter in APART:
         rows = [int(_apart(x, None, True).sum()) for x in letters()[letter]]

@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections import Counter
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -19,6 +20,7 @@ from scalebook.answers import assumptions, changes, costs
 from scalebook.display.meanings import PARTS
 from scalebook.inference.assumptions import READ_CELLS
 from scalebook.inference.capacity import LONG
+from scalebook.inference.part_kernels import measured_kernels
 from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import RULES as SERVING_RULES
 from scalebook.inference.serving import Serve, serve
@@ -113,6 +115,7 @@ def planner_data(parts: bool = False) -> dict:
     bits = {k: {x: row[x] for x in BITS} for k, row in precisions.items() if row.words["kind"] == "format"}
     said |= dict(formats=formats, precisions=bits)
     said["reads"] = READS
+    said["kernels"] = {k: dict(x) for k, x in engine_kernels(served, usual).items() if x}
     wide = {n: x.value / 32 for n, x in default_letters_at(32).items() if x.note}
     said["usual"] = dict(train=DEFAULT_LETTERS, wide=wide, serve=Serve.usual, rate=dict(generations=LONG))
     said["usual"] |= dict(engine=Serve.engine, framework=UNNAMED)
@@ -127,6 +130,19 @@ def planner_data(parts: bool = False) -> dict:
     said["spreads"] = {x: [*ends, *SPREADS.with_experts.get(x, ())] for x, ends in SPREADS.items()}
     said["parts"] = {x: part for x, part in PARTS.items() if NOTATION[x].unit in ("s", "B")}
     return said | _words(said, {x for x in graph.nodes if isinstance(x, str)}, listed)
+
+
+def engine_kernels(served: Mapping, devices: Mapping) -> dict:
+    """By engine and device the measured letters of hybrid models' attention, for the kinds that the page prices."""
+    rows = {
+        (engine, key): measured_kernels(["indexed", "delta"], served[engine], device)
+        for engine in served for key, device in devices.items()
+    }  # fmt: skip
+    found: dict = {engine: {} for engine in served}
+    for (engine, key), row in rows.items():
+        if row:
+            found[engine][key] = dict(row)
+    return found
 
 
 def _bill(graph) -> dict:

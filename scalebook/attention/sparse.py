@@ -15,24 +15,14 @@ from scalebook.language import Sheet, formula
 from scalebook.machine.kernels import one_core, typical_stream_efficiency
 
 __all__ = [
-    "compressed_pairs", "compressed_picked_pairs", "index_busy_pairs", "index_flops", "index_kernel_time",
-    "index_scoring", "index_tile_time", "index_traffic", "pair_bits_grouped", "pair_bits_latent", "pair_bits_shared",
-    "picked_grouped_attention", "picked_latent_attention", "picked_pairs", "picked_shared_attention", "picked_traffic",
-    "sparse_efficiency", "sparse_kernel_time", "tiled_heads", "topk_time",
+    "compressed_pairs", "compressed_picked_pairs", "index_busy_pairs", "index_scoring", "index_tile_time",
+    "index_traffic", "pair_bits_grouped", "pair_bits_latent", "pair_bits_shared", "picked_grouped_attention",
+    "picked_latent_attention", "picked_pairs", "picked_shared_attention", "picked_traffic", "sparse_efficiency",
+    "sparse_kernel_time", "tiled_heads", "topk_time",
 ]  # fmt: skip
 
 _HERE = "deepseek2025-v32 §2.1"
 _MEASURED = "aiconfigurator-2026"
-
-
-@formula("flops", _HERE)
-def index_flops(batch, pairs, index_heads, index_dim):
-    """FLOPs of the indexer: every head scores every cached token, repeated on each device that attends.
-
-    >>> index_flops(batch=1, pairs=1000, index_heads=64, index_dim=128)
-    16384000.0
-    """
-    return 2 * batch * pairs * index_heads * index_dim
 
 
 @formula("traffic", _HERE)
@@ -43,20 +33,6 @@ def index_traffic(batch, pairs, context, index_dim, index_bits, fp32_bits):
     136000.0
     """
     return batch * (context * index_dim * index_bits + 2 * pairs * fp32_bits) / 8
-
-
-@formula("kernel_time", _HERE)
-def index_kernel_time(
-    batch, pairs, index_heads, flops, index_peak, peak_vector, traffic, bandwidth_efficiency, hbm_bandwidth,
-):  # fmt: skip
-    """Time to score all keys (DeepSeek's sparse attention): 8-bit products, then vector work, or traffic if longer.
-
-    >>> rates = dict(index_peak=1979e12, peak_vector=66.9e12, bandwidth_efficiency=0.8, hbm_bandwidth=3.35e12)
-    >>> 1e6 * index_kernel_time(rates, batch=64, pairs=8192, index_heads=64, flops="8.6 GFLOP", traffic="71 MB")
-    26.49253...
-    """
-    computed = flops / index_peak + 3 * batch * pairs * index_heads / peak_vector
-    return Max(computed, traffic / (bandwidth_efficiency * hbm_bandwidth), evaluate=False)
 
 
 @formula("pairs", _HERE)
@@ -163,8 +139,8 @@ def compressed_pairs(seq, context, window, entry_tokens):
     >>> compressed_pairs(seq=1, context=1e6, window=128, entry_tokens=128)
     7940.5
     """
-    near = picked_pairs.of(index_tokens=window)
-    return near + causal_pairs.of() / entry_tokens
+    near = picked_pairs.of(seq=seq, context=context, index_tokens=window)
+    return near + causal_pairs.of(seq=seq, context=context) / entry_tokens
 
 
 @formula("pairs", "transformers modeling_deepseek_v4.py")
@@ -174,8 +150,9 @@ def compressed_picked_pairs(seq, context, window, entry_tokens, index_tokens):
     >>> compressed_picked_pairs(seq=1, context=1e6, window=128, entry_tokens=4, index_tokens=1024)
     1152.0
     """
-    near = picked_pairs.of(index_tokens=window)
-    return near + picked_pairs.of(index_tokens=index_tokens * entry_tokens) / entry_tokens
+    near = picked_pairs.of(seq=seq, context=context, index_tokens=window)
+    far = picked_pairs.of(seq=seq, context=context, index_tokens=index_tokens * entry_tokens)
+    return near + far / entry_tokens
 
 
 @formula("pair_bits", "deepseek2024-v2 §2.1")

@@ -90,8 +90,7 @@ def state_prompt_traffic(
 ):  # fmt: skip
     """Least bytes moved over a prompt: queries, keys, gates, values and results once, and the state read and written.
 
-    A kernel that fuses all its products moves no more. Kernels that run one after another also write and read what
-    lies between them (`delta_traffic`).
+    A kernel that fuses all its products moves no more.
 
     >>> kimi = dict(linear_key_heads=96, linear_value_heads=96, linear_key_dim=128, linear_value_dim=128)
     >>> state_prompt_traffic(kimi, batch=1, seq=4096, linear_bits=32, key_gates=1, activation_bits=16) / 1e6

@@ -22,7 +22,7 @@ from scalebook.block.counts import (
 from scalebook.block.listing import Block, parse
 from scalebook.block.operations import base
 from scalebook.language.arguments import checked
-from scalebook.language.notation import nearest, quoted, symbol
+from scalebook.language.notation import nearest, quoted, replaced, symbol
 
 __all__ = [
     "EMBEDDING", "GPT", "HEAD", "LLAMA", "MLA", "MLA_ABSORBED", "MLA_MOE", "MLA_MOE_ABSORBED", "MOE", "Hybrid",
@@ -67,7 +67,7 @@ class Kind(NamedTuple):
 
     def of(self, cost: Expr) -> Expr:
         """Return a cost of the block with the kind's own numbers."""
-        return cost.xreplace(dict(self.letters)) if self.letters else cost
+        return replaced(cost, dict(self.letters)) if self.letters else cost
 
     @property
     def slides(self) -> bool:

@@ -13,6 +13,7 @@ from sympy import Add, Expr, Max, Mul, S
 from scalebook.block import LLAMA, Block, Kernel, Tensor, backward  # noqa: F401  (the first for the examples)
 from scalebook.block.operations import Op, Product, base, ways
 from scalebook.language import symbol
+from scalebook.language.notation import replaced
 from scalebook.machine import kernels
 
 __all__ = [
@@ -64,7 +65,8 @@ def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, 
     >>> [w.name for w in work(LLAMA, "forward") if w.kind == "product"]
     ['q k v', 'scores', 'mix', 'attended', 'up gate', 'down']
     """
-    return tuple(w for group in launched(block) for w in _works(group, phase or phase_of(group[0]), quantized))
+    indices = frozenset(block.indices)
+    return tuple(w for x in launched(block) for w in _works(x, phase or phase_of(x[0]), quantized, indices))
 
 
 def launched(block: Block) -> list[list[Kernel]]:
@@ -88,7 +90,15 @@ def _ways(weight: Tensor) -> list[str]:
     return sorted({w for i in weight.indices for w in ways(i)})
 
 
-def _works(group: list[Kernel], phase: str, quantized: bool) -> list[Work]:
+def _share_computed(kernel: str, indices: frozenset[str]) -> Expr:
+    """Return the share of a kernel's listed pairs that it computes. An indexer scores all earlier keys, and picks."""
+    picks = "entries" if "entries" in indices else "flash"
+    if "index_heads" in indices and kernel == picks:
+        return symbol("picked_share")
+    return _COMPUTED.get(kernel, symbol("attended_share"))
+
+
+def _works(group: list[Kernel], phase: str, quantized: bool, indices: frozenset[str]) -> list[Work]:
     name = " ".join(k.name for k in group)
     ops = [op for k in group for op in k.ops]
     tensors = tensors_of(ops)
@@ -97,7 +107,7 @@ def _works(group: list[Kernel], phase: str, quantized: bool) -> list[Work]:
         return [Work(name, phase, "stream", flops, traffic, stream(traffic))]
     if len(ops) > len(group):
         kernel = group[0].name.removesuffix("_backward")
-        rate = symbol("attention_peak") / _COMPUTED.get(kernel, symbol("attended_share"))
+        rate = symbol("attention_peak") / _share_computed(kernel, indices)
         efficiency = symbol("attention_efficiency") * (
             symbol("attention_backward") if any(t.is_gradient for t in tensors) else 1
         )
@@ -142,7 +152,7 @@ def trained(cost: Expr, tensors: Iterable[Tensor] = ()) -> Expr:
 def _trained(cost, split):
     heads = symbol("kv_heads")
     held = Max(heads, Mul(*map(symbol, split)), evaluate=False) if split else heads
-    return cost.xreplace({symbol("context"): symbol("seq"), heads: held})
+    return replaced(cost, {symbol("context"): symbol("seq"), heads: held})
 
 
 def stream(traffic: Expr) -> Expr:

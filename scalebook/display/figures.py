@@ -18,8 +18,8 @@ from scalebook.machine.roofline import attainable_flops, ridge_intensity
 from scalebook.measurements import Result
 
 __all__ = [
-    "COLOURS", "SHADES", "bars", "caption", "confrontation", "curve", "device_look", "hues", "roofline", "scale_axis",
-    "spread",
+    "COLOURS", "SHADES", "bars", "caption", "confrontation", "curve", "device_look", "end_labels", "hues", "roofline",
+    "scale_axis", "spread",
 ]  # fmt: skip
 
 END = "sb-end"  # marks the name of a line, at its end
@@ -51,8 +51,8 @@ def _ticks(name):
     return FuncFormatter(lambda x, _: show(x, own))
 
 
-def _end_labels(ax: Axes) -> None:
-    """Name every line at its right end and move close labels apart."""
+def end_labels(ax: Axes) -> None:
+    """Name every line of a figure at its right end, and move close labels apart. Set the scales of the axes first."""
     for line in ax.get_lines():
         if not line.get_label().startswith("_"):
             end, place = (line.get_xdata()[-1], line.get_ydata()[-1]), dict(xytext=(8, 0), textcoords="offset points")
@@ -106,7 +106,7 @@ def roofline(rows: Iterable, marks: dict[str, float] | None = None, ax: Axes | N
     low, high = ax.get_ylim()
     ax.set_ylim(low / 12 if marks else low, high * 2)
     ax.set_title("Rooflines")
-    _end_labels(ax)
+    end_labels(ax)
     return ax
 
 

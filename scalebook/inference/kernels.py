@@ -18,7 +18,8 @@ from scalebook.block.operations import Op, Product, base
 from scalebook.block.sharding import WIDTHS
 from scalebook.block.transformations import attention_core
 from scalebook.block.work import joined, launched
-from scalebook.inference.efficient_attention import indexed_parts, linear_parts
+from scalebook.inference.efficient_attention import sparse_parts, state_parts
+from scalebook.inference.part_kernels import STATES, kind_of_attention
 from scalebook.language import symbol
 from scalebook.language.notation import replaced
 from scalebook.machine import kernels
@@ -101,7 +102,7 @@ def on_device(block: Block) -> Block:
 
 def whole_heads(cost: Expr) -> Expr:
     """Return a cost corrected for devices that outnumber key-value heads: each holds at least one whole head."""
-    return cost.xreplace({x("kv_heads"): Max(x("kv_heads"), x("tp"), evaluate=False)})
+    return replaced(cost, {x("kv_heads"): Max(x("kv_heads"), x("tp"), evaluate=False)})
 
 
 _PASSED = {x("batch"): x("pass_tokens"), x("seq"): S.One}  # the step's tokens, instead of sequences and lengths
@@ -110,7 +111,7 @@ _READ = {x("batch"): x("prompts"), x("seq"): x("read_chunk"), x("context"): x("p
 
 def _on(tokens: Mapping, cost: Expr) -> Expr:
     """Return a cost of the listing for these tokens."""
-    return whole_heads(cost.xreplace(tokens))
+    return whole_heads(replaced(cost, tokens))
 
 
 @cache
@@ -120,7 +121,7 @@ def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr
     split = on_device(block)
     cores = core_kernels(split)
     core, latent = {x for names in cores.values() for x in names}, "kv_rank" in split.indices and "index" not in cores
-    attends, feeds = "x2" in split.makers, "y" in split.makers
+    attends, feeds, kind = "x2" in split.makers, "y" in split.makers, kind_of_attention(block)
     names_of_first = {op.name for op in split.ops[: split.ops.index(split["x2"])]} if attends else set()
     for group in launched(split):
         ops = [op for kernel in group for op in kernel.ops]
@@ -129,17 +130,19 @@ def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr
         if names & core or any(op.function in _FUSED for op in ops):
             continue  # attention, routing, and the sums that norms are fused with are priced below
         if ops[0].function:
-            _add_stream(total, ops[0])
+            if not (total is first and kind and kind not in STATES):  # else among the attention's small kernels
+                _add_stream(total, ops[0])
         elif not (latent and names & {"k_nope", "v"}):
             _add_product(total, ops, _PASSED)
         elif work.reads:  # only prompts expand the latents
             _add_product(total, ops, _READ)
-    if cores.keys() == {"flash"} and "kv" not in split.makers:  # a key that is the value has no heads of its own
+    if kind in STATES:
+        _add_parts(first, state_parts(kind, work.decodes, work.reads))
+    elif kind:
+        whole = _latent_prompt(None) - x("prompt_launch") if kind == "indexed" else None
+        _add_parts(first, sparse_parts(kind, work.decodes, work.reads, whole))
+    elif cores.keys() == {"flash"} and "kv" not in split.makers:  # a key that is the value has no heads of its own
         _add_attention(first, MLA_ABSORBED if latent else block, latent, work)
-    elif "index" in cores and "kv_rank" in split.indices:
-        _add_parts(first, indexed_parts(work.decodes, work.reads, _latent_prompt(None) - x("prompt_launch")))
-    elif "recalled" in split.makers:
-        _add_parts(first, linear_parts(work.decodes, work.reads))
     else:
         _add_cores(first, cached(split) if cores.keys() & {"flash", "entries"} else split, work)
     routed = any(op.function == "dispatch" for op in split.ops)

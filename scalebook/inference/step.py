@@ -9,7 +9,7 @@ from sympy import Max
 
 from scalebook.attention import assumptions as attended
 from scalebook.block import Block, served_blocks
-from scalebook.inference import assumptions, experts
+from scalebook.inference import assumptions, experts, part_kernels
 from scalebook.inference import two_batch_overlap as halves
 from scalebook.inference.engine_terms import TERMS, with_engine_terms
 from scalebook.inference.kernels import PARTS, Work
@@ -118,9 +118,6 @@ def tokens_of(work: Work) -> Formula:
     return _TOKENS[work.phase][work.passes - 1]
 
 
-_READ_KINDS = {"linear_conv": "LINEAR", "linear_key_dim": "LINEAR", "index_heads": "INDEXED"}  # by an index of blocks
-
-
 @cache
 def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[Formula, ...]:
     """Return the formulas of a serving step, its parts first. Only some models use the last ones."""
@@ -129,7 +126,7 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
         for part, time in halves.parts_of_step(dense, moe, work).items()
     )
     indices = (dense or moe).indices
-    kinds = {f.letter: f for index, own in _READ_KINDS.items() if index in indices for f in getattr(assumptions, own)}
+    kinds = {f.letter: f for index, own in part_kernels.DEFAULTS.items() if index in indices for f in own}
     kinds |= {f.letter: f for f in (assumptions.LATENT if "kv_rank" in indices else assumptions.GROUPED)}
     return (
         *parts, *([halves.messages_of(dense, moe, work), assumptions.exchange_cores_deepep] if work.passes > 1 else []),
@@ -263,8 +260,10 @@ class Step(Guided):
         usual = self.usual | _bits(rows) | {"window_layers": 0, "window": 1}
         used = {*sheet.inputs} | {f.letter for f in overridden}
         filled = {n: Cell(float(v), "usual") for n, v in usual.items() if n not in known and n in used}
-        read, said = assumptions.read_by(assumptions.kind_read(model), *rows), {*known, *(f.letter for f in swapped)}
-        filled |= {n: cell for n, cell in read.cells.items() if n in sheet.letters and n not in said}
+        read = assumptions.read_by(assumptions.kind_read(model), *rows).cells
+        read |= part_kernels.measured_kernels(part_kernels.kinds_of_attention(dense, moe), engine, *rows).cells
+        said = {*known, *(f.letter for f in swapped)}
+        filled |= {n: cell for n, cell in read.items() if n in sheet.letters and n not in said}
         filled |= _assumed(sheet, known)
         return sheet, (*knowns, Row("usual", filled)), letters
 

@@ -87,6 +87,10 @@ def _ends(text: str) -> dict[str, Ends]:
 
 
 SPREADS = Spreads()
+# Formulas whose results have a spread of their own, and its stanza: kernels with a state, and of sparse attention
+_KINDS = {"state_kernel_time": "states"} | dict.fromkeys(
+    ("index_tile_time", "topk_time", "sparse_kernel_time", "encoder_kernel_time"), "prompts"
+)
 
 
 def usual_ends(letter: str, cell: Cell) -> Ends | None:
@@ -95,7 +99,8 @@ def usual_ends(letter: str, cell: Cell) -> Ends | None:
         return Ends(cell.low / cell.value, cell.high / cell.value)
     if not cell.formula:
         return None
-    own = SPREADS.with_experts.get(letter) if _visits_experts(cell) else None
+    kind = SPREADS.of_device(_KINDS.get(cell.formula.name, ""))
+    own = SPREADS.with_experts.get(letter) if _visits_experts(cell) else kind.get(letter)
     return own or SPREADS.get(letter)
 
 

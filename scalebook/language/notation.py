@@ -337,6 +337,10 @@ def in_letters(expr: sympy.Expr) -> sympy.Expr:
     return expr.xreplace(strange) if strange else expr  # rebuilding an expression makes SymPy compare its Max again
 
 
+def _is_share_of_sum(part: sympy.Expr) -> bool:
+    return part.is_Mul and len(part.args) == 2 and part.args[0].is_Number and part.args[1].is_Add
+
+
 def replaced(expr: sympy.Expr, places: Mapping, kept: tuple = (sympy.Max, sympy.Min, sympy.ceiling)) -> sympy.Expr:
     """Replace symbols of an expression as `places` says, without evaluating the functions in `kept` again.
 
@@ -355,8 +359,9 @@ def replaced(expr: sympy.Expr, places: Mapping, kept: tuple = (sympy.Max, sympy.
             if all(map(is_, args, part.args)):
                 made[part] = part
             else:
-                # a power of a sum stays as it is, after SymPy has asked whether each term is infinite
-                is_kept = isinstance(part, kept) or (part.is_Pow and args[0].is_Add)
+                # a power of a sum stays as it is, after SymPy has asked whether each term is infinite, and so does a
+                # share of a sum, which SymPy would multiply into each term
+                is_kept = isinstance(part, kept) or (part.is_Pow and args[0].is_Add) or _is_share_of_sum(part)
                 made[part] = part.func(*args, evaluate=False) if is_kept else part.func(*args)
         return made[part]
 

@@ -15,8 +15,8 @@ _DEFAULTS = stated(__name__)  # those of assumptions.toml
 globals().update(_DEFAULTS)
 
 __all__ = [
-    "MEASURED", "attended_chunks", "attended_tiles", "attended_tiles_chunks", "attended_tiles_windows",
-    "attended_windows", "backward_reached_tiles", "grouped_efficiency_padded", *_DEFAULTS,
+    "MEASURED", "attended_chunks", "attended_picked", "attended_tiles", "attended_tiles_chunks",
+    "attended_tiles_windows", "attended_windows", "backward_reached_tiles", "grouped_efficiency_padded", *_DEFAULTS,
 ]  # fmt: skip
 
 
@@ -38,6 +38,16 @@ def backward_reached_tiles(attention_backward, attended_share, attended_back):
     0.64
     """
     return attention_backward * attended_share / attended_back
+
+
+@formula("picked_share", "deepseek2025-v32 §2.1")
+def attended_picked(seq, index_tokens):
+    """Share of query-key pairs that attention computes if an indexer picks at most `index_tokens` keys for a token.
+
+    >>> attended_picked(seq=4096, index_tokens=2048).__round__(4), attended_picked(seq=65536, index_tokens=2048)
+    (0.3751, 0.030761...)
+    """
+    return window_pairs.of(seq=seq, window=index_tokens) / seq**2
 
 
 def _mean_share(pairs, seq, layers, window_layers):

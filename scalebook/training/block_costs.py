@@ -4,14 +4,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache, partial
 
-from sympy import Add, Expr, S
+from sympy import Add, Expr, Mul, S
 
 from scalebook.block import HEAD, Block, Hybrid, Kind, backward, kinds_of, read_and_unread, shard
 from scalebook.block.listing import factored
 from scalebook.block.work import PHASES, Work, phase_of, stream, tensors_of, trained, work
 from scalebook.language import Formula, symbol
+from scalebook.language.notation import replaced
 from scalebook.machine.collectives import collective, near_of, port_times
-from scalebook.training.assumptions import attended_windows
+from scalebook.training.assumptions import attended_picked, attended_windows
 from scalebook.training.parts import stage_moe_blocks_whole
 from scalebook.training.strategy import Strategy
 
@@ -87,9 +88,13 @@ def _saved(block: Block, strategy: Strategy) -> Expr:
 
 
 def of_kind(kind: Kind, cost: Expr) -> Expr:
-    """Return a block's cost with its kind's numbers. If it attends within a window, it computes the pairs of that."""
+    """Return a block's cost with its kind's numbers. It computes the pairs of its window, or those that it picks."""
     if kind.slides:
-        cost = cost.xreplace({symbol("attended_share"): attended_windows.of(window_layers=symbol("layers"))})
+        cost = replaced(cost, {symbol("attended_share"): attended_windows.of(window_layers=symbol("layers"))})
+    if "index_heads" in kind.block.indices:  # of entries for several tokens, an indexer picks as many
+        each = symbol("entry_tokens") if "entries" in kind.block.indices else S.One
+        picked = attended_picked.of(index_tokens=symbol("index_tokens") * each)
+        cost = replaced(cost, {symbol("picked_share"): picked})
     return kind.of(cost)
 
 
@@ -131,7 +136,7 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
         Add(*(trained(t.elements, [t]) for t in forward.weights if t.is_routed is x)) for x in (False, True)
     )
     whole = forward if strategy.recompute == "none" else replace(strategy, recompute="none").transformed(block)
-    saved = _saved(forward, strategy).xreplace({symbol("activation_bits"): symbol("saved_bits")})
+    saved = replaced(_saved(forward, strategy), {symbol("activation_bits"): symbol("saved_bits")})
     is_hidden = partial(_is_hidden, is_all_again=strategy.recompute == "full")
     costs = {f"{phase}_compute": time for phase, time in times.items()}
     for way in ("tp", "cp", "ep"):
@@ -194,7 +199,10 @@ def _block_formulas(dense, moe, strategy):
             for letter, cost in _costs(kind.block, strategy).items():
                 share = whole if letter in _OF_MODEL else held
                 part = (share if is_moe else 1 - share) if dense and moe else S.One
-                total[letter] = total.get(letter, S.Zero) + part * kind.share * of_kind(kind, cost)
+                # SymPy would multiply the share into each term of the cost, which takes seconds
+                whole_share, cost = part * kind.share, of_kind(kind, cost)
+                cost = cost if whole_share == 1 else Mul(whole_share, cost, evaluate=False)
+                total[letter] = total.get(letter, S.Zero) + cost
     total |= _head_costs(strategy.kernels, strategy.quantized, strategy.trained.is_frozen)
     total["embedding_time"] = _embedding_time(strategy)
     made = (Formula(f"{letter}_of_block", letter, cost, _MEGATRON) for letter, cost in total.items())

@@ -98,6 +98,8 @@ def _line(w, calls, values, strategy) -> Line:
         Formula(w.name, letter, expr)(values) if expr != 0 else 0.0
         for letter, expr in (("flops", w.flops), ("traffic", w.traffic), ("roofline_time", seconds))
     )
-    done = flops * (values["attended_share"] if w.kind == "attention" else 1)
+    done = flops
+    if w.kind == "attention":  # its rate is of all pairs, of which it computes some
+        done *= values["attention_peak"] / Formula(w.name, "peak_flops", w.rate)(values)
     share, achieved = calls * time / values["step_time"], done / time / values["peak_flops"]
     return Line(w.name, w.phase, w.kind, calls, calls * flops, calls * traffic, calls * time, share, achieved)
