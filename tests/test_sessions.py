@@ -8,6 +8,7 @@ import pytest
 from scalebook.inference import Loop, Trace, read_trace, serve, session_sheet, sessions_on, simulate_sessions
 from scalebook.inference.sessions import normal_share
 from scalebook.inference.tiers import keep_pause_memory
+from scalebook.measurements import confront
 from scalebook.tables import accelerators, models, tiers
 
 H200 = accelerators.h200.at("fp8")
@@ -182,3 +183,11 @@ def test_a_trace_is_read_from_json_lines_and_from_a_table(trace, tmp_path):
     (tmp_path / "b.jsonl").write_text('{"timestamp": 0}')
     with pytest.raises(ValueError, match="request 1 needs a timestamp in ms and a list of hash_ids"):
         read_trace(str(tmp_path / "b.jsonl"))
+
+
+def test_published_sessions_and_traces_are_found_within_a_point_and_the_bill_within_an_eighth():
+    found = confront("trace_share")
+    assert len(found.rows) == 7 and np.abs(found.predicted - found.measured).max() < 0.01
+    agents = confront("agents")
+    for row, said, got in zip(agents.rows, agents.predicted, agents.measured, strict=True):
+        assert said == pytest.approx(got, **dict(abs=0.01) if "found" in row["quantity"] else dict(rel=0.12))

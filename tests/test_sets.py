@@ -13,7 +13,7 @@ from scalebook.training.strategy import WORDS
 
 TABLES = ("accelerators", "clusters", "engines", "frameworks", "links", "models", "runs")
 KINDS = (*TABLES, "shape", "formula", "calculon")
-FREE = ("schedule", "chunks", "transfer_time")  # of simulate, which is neither sheet nor formula
+FREE = ("schedule", "chunks", "transfer_time", "trace")  # of simulate and found_in_trace, which are no formulas
 TYPED = 12  # rows of a set whose line is typed: each kind of call, and some more
 CALLED = 24  # rows of a set of sheets and formulas that are called one by one
 NEED_PYTHON = 10  # sets at most that are predicted by code, or by a stanza that asks for some; each says why

@@ -15,7 +15,7 @@ from scalebook.language.notation import expression
 
 __all__ = [
     "cached_room_turns", "edge_of_cliff", "found_turns_exponential", "found_turns_lognormal",
-    "half_deviation", "hit_share_session", "kept_time_of_pause", "met_time", "own_tokens",
+    "half_deviation", "hit_share_alone", "hit_share_session", "kept_time_of_pause", "met_time", "own_tokens",
     "pause_kept_exponential", "pause_kept_lognormal", "pause_mean_exponential", "pause_mean_lognormal",
     "prompt_load_turns", "queue_time_turns", "read_tokens_turn", "reading_time_turn",
     "request_rate_turns", "reserved_sessions", "room_for_share", "session_inputs", "session_sheet",
@@ -73,6 +73,18 @@ def hit_share_session(found_turns, turns, prefix, appended, output, session_inpu
     """
     kept = (appended + output) * turns * (turns - 1) / 2
     return (turns * prefix + found_turns * kept) / session_inputs
+
+
+@formula("hit_share", "codex-traces", given=[session_inputs])
+def hit_share_alone(found_turns, turns, prefix, appended, output, session_inputs):
+    """Share of a session's input tokens that a cache finds, if no other session shares the prefix.
+
+    >>> session = dict(turns=33, prefix=10_114, appended=2252, output=1)
+    >>> round(hit_share_alone(session, found_turns=1), 3)
+    0.947
+    """
+    kept = (turns - 1) * prefix + (appended + output) * turns * (turns - 1) / 2
+    return found_turns * kept / session_inputs
 
 
 @formula("read_tokens", "vllm-mooncake")
