@@ -119,10 +119,11 @@ class Loop:
             runs &= (held <= self.rooms[0]) & (load < 0.98)
             return row, fetch, runs, row["room_tokens"] <= total
 
-        for _ in range(32):
-            rate = (low + high) / 2
-            row, fetch, runs, fits = point(rate)
-            low, high = np.where(runs & fits, rate, low), np.where(runs & fits, high, rate)
+        for _ in range(7):  # each divides the range by 17
+            width = (high - low) / 17
+            *_, runs, fits = point(low + np.arange(1, 17)[:, None] * width)
+            low = low + np.cumprod(runs & fits, 0).sum(0) * width
+            high = low + width
         row, fetch, *_ = point(low)
         kept_all, ended = self._kept
         spare = np.maximum(total * (1 - _NEAR) - row["room_tokens"], 0) * x["turns"] / low / (kept_all + ended)
@@ -183,17 +184,18 @@ class Loop:
         load = min(row.prompt_load, 0.98)
         mean = times @ weights
         wait = row.turn_rate * (times**2 @ weights) / 2 / (1 - load)
-        cells, width = 1 << 13, (12 * wait + 3 * times.max() + 2 * row.tpot) / (1 << 13)
+        cells, width = 1 << 11, (12 * wait + 3 * times.max() + 2 * row.tpot) / (1 << 11)
         own = np.bincount((times / width).astype(int), weights, cells)
         rest = (1 - np.cumsum(own)) * width / mean
         step = np.maximum(0, np.minimum(1, row.tpot / width - np.arange(cells))) * width / row.tpot
         shift = row.first_overhead + row.fetch_time + row.queue_time - row.met_time / 2 + row.tpot * (1 - load)
+        bunch = row.bunch_time * (2 * share - 1)  # a turn of a bunch waits for none to all of the others
         longer = max(1.0, (row.ttft - shift - mean - row.tpot / 2) / wait)  # turns of one step end together
         queue = np.cumsum(np.fft.irfft((1 - load) / (1 - load * np.fft.rfft(rest / rest.sum())), cells))
         queue = np.diff(np.interp(np.arange(cells) / longer, np.arange(cells), queue), prepend=0)
         parts = (np.fft.rfft(x) for x in (queue, own, step / step.sum()))
         chances = np.cumsum(np.fft.irfft(np.prod([*parts], 0), cells))
-        return float(shift + (np.searchsorted(chances, share) + 0.5) * width)
+        return float(shift + bunch + (np.searchsorted(chances, share) + 0.5) * width)
 
 
 # A service
@@ -270,10 +272,10 @@ def sessions(
     memory and in `tiers`, names or rows of `tables.tiers` from near to far, and evicted least recently used first. A
     cache that is evicted from one tier moves to the next.
 
-    Returns a row with `found_turns`, `hit_share`, `kept_time`, `turn_rate`, `tpot`, `ttft`, `session_cost` and, if
-    there is a cliff, its edge `sessions_most`. Beyond the edge the row describes the service after it has lost its
-    caches. Raises ValueError if weights or one session do not fit, and whatever `serve` raises. The formulas leave out
-    that sessions bunch together: with constant or very long pauses the simulated `tpot` is up to a third longer.
+    Returns a row with `found_turns`, `hit_share`, `kept_time`, `turn_rate`, `tpot`, `ttft`, `session_cost` and
+    the edge of the cliff `sessions_most`, if there is one. Beyond the edge the row describes the service after it has lost its
+    caches. Raises ValueError if weights or one session do not fit, and whatever `serve` raises. With
+    very long pauses, and with constant ones on few sessions, the simulated `tpot` is up to a third longer.
 
     >>> from scalebook.inference import serve
     >>> from scalebook.tables import accelerators, models
@@ -287,12 +289,13 @@ def sessions(
     sessions, sheet = one_number("sessions", sessions), laws.session_sheet(pauses)
     edge = {} if loop.lost_from is None else {"sessions_lost": loop.lost_from}
     most = sheet.only("sessions_most")(**edge, **_of(loop, "replicas", "attention_dp")).get("sessions_most", np.inf)
+    none = {} if edge else {"sessions_most": "is not limited: no number of sessions makes it lose its caches"}
     point = loop.point(sessions, sessions > most)
     found = {n: point[n] for n in ("kept_pause", "turn_rate", "fetch_time", "queue_time")}
     row = sheet(**{n: x for n, x in {**loop.known, **found, **edge}.items() if n in sheet.letters})
     kept = "kept" if sessions <= most else "lost" if row.found_turns < 0.5 else "kept now and then"
     late = Cell(loop._quantile(row, 0.95), "waits by the Pollaczek-Khinchine transform", "kleinrock1975")
-    row = Row("sessions", row.cells | {"ttft_p95": late}, missing=row.missing)
+    row = Row("sessions", row.cells | {"ttft_p95": late}, missing=row.missing | none)
     row.words = {"pauses": pauses, "caches": kept}
     row.name = f"sessions on {row.words['caches']} caches"
     return row
@@ -331,7 +334,7 @@ def sessions_on(
     engine = _engine(serve, knowns, letters, given)
     known = {n: x for n, x in {**engine, **given}.items() if n in sheet.letters}
     known["pause_spread"] = max(given["pause_spread"], _SMALLEST)
-    known |= sheet.only("own_tokens", "pause_mean")(known)
+    known |= sheet.only("own_tokens", "pause_mean", "pause_deviation")(known)
     token = engine["token_cache"]
     own = token * (given["appended"] + given["output"]) * given["turns"] / 2
     rooms = (engine["cache_room"] / token, *(row.tier_capacity / token for row in rows))
