@@ -233,7 +233,12 @@ def _engine(serve, knowns: tuple, letters: dict, session: dict) -> dict:
     more |= dict(prompts_together=1.0, prompts_beside=1e12, prompts_ahead=0.0, prompts_met=0.0)
     part = _part(sheet, "pass_time", "mixed_time")
     step = part(*rows, **{n: x for n, x in (left | more).items() if n in part.letters})
-    added = max(0.0, float(np.diff(step.pass_time[:2])[0] / np.diff(batch[:2])[0]))
+    decode = step.pass_time
+    if "step_tokens" in sheet.formulas:  # times are per token, of which a step with drafts gives several
+        drafts = _part(sheet, "step_tokens", "draft_cost")
+        drafts = drafts(*rows, **{n: x for n, x in left.items() if n in drafts.letters})
+        decode = step.pass_time * (1 + known["drafted"] * drafts.draft_cost) / drafts.step_tokens
+    added = max(0.0, float(np.diff(decode[:2])[0] / np.diff(batch[:2])[0]))
     reading = np.maximum(step.mixed_time - step.pass_time, 0)[[0, 2, 3, 4]]
     each, tokens, old = _linear(reading, new[[0, 2, 3, 4]], past[[0, 2, 3, 4]])
 
@@ -244,7 +249,7 @@ def _engine(serve, knowns: tuple, letters: dict, session: dict) -> dict:
     own = inputs - session["prefix"]
     found, lost = seconds(appended, inputs - appended), seconds(own[-max(1, len(own) - 1) :], session["prefix"])
     return known | {
-        "devices": row.devices, "base_time": float(step.pass_time[0] - batch[0] * added), "added_time": added,
+        "devices": row.devices, "base_time": float(decode[0] - batch[0] * added), "added_time": added,
         "found_time": float(found.mean()),
         "lost_time": float(lost.mean()), "lost_spread": float((lost**2).mean() / lost.mean() ** 2),
         "token_cache": token, "cache_room": row.cache_room, "context": context, "reading": (each, tokens, old),
