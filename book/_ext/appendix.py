@@ -3,6 +3,7 @@
 import tomllib
 
 import yaml
+from formulas import letter_card
 from linking import BOOK, capital, chapter, imported, linked, plain
 
 from scalebook import tables
@@ -109,13 +110,13 @@ def cheat_sheet() -> str:
         f"Twenty formulas, each with one number: for {tables.models.llama3_70b.name} where they ask for a model, on",
         f"{tables.accelerators.h100.name} where they ask for a device. A title leads to the formula's entry, with its",
         "assumptions and sources.",
-        "It prints on one page.",
+        "The formulas print on one page; the thirty letters that recur most follow them.",
         "",
     ]
     for group in kept("cheat-sheet.toml")["groups"]:
         cards = [line for x in group["formulas"] for line in card(x)]
         lines += [f"## {group['title']}", "", '<div class="sb-cards">', "", *cards, "</div>", ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, "## Thirty letters", "", *letter_card()])
 
 
 def how_to_cite() -> str:

@@ -2,6 +2,7 @@
 
 import html
 
+from formulas import letter_card
 from linking import capital, chapter, cited, plain, stems
 from scalebook.book.claims import VERDICTS, articles, claims
 
@@ -209,6 +210,10 @@ def opener(key: str) -> str:
             "",
             *(x for line in article.said.splitlines() for x in (line, "")),
             "</div>",
+            "",
+            "::::{dropdown} Thirty letters that recur in the book",
+            *letter_card(),
+            "::::",
             "",
             "## Its sections, and our chapters",
             "",

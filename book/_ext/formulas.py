@@ -177,3 +177,15 @@ def letters() -> list[str]:
             )
         lines.append("")
     return lines
+
+
+def letter_card(most: int = 30) -> list[str]:
+    """The letters that most formulas use, as a table in the notation's order: a card to keep at hand."""
+    _, used = uses()
+    chosen = sorted(used, key=lambda x: -used[x])[:most]
+    lines = ["| Letter | In code | Unit | Meaning |", "| :-- | :-- | :-- | :-- |"]
+    for name in (x for _, names in groups() for x in names if x in chosen):
+        x = NOTATION[name]
+        at = f'<a href="../reference/notation.html#letter-{name}">{code(name)}</a>'
+        lines.append(f"| ${x.tex}$ | {at} | {plain(x.unit) or 'count'} | {plain(x.meaning)} |")
+    return [*lines, ""]

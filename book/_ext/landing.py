@@ -18,6 +18,7 @@ from scalebook.measurements.record import recorded
 from scalebook.memory.state import replicated
 from scalebook.pipeline import bubble_interleaved, simulate
 from scalebook.tables import accelerators, links, models
+from scalebook.tables.huggingface import TYPES
 
 NOTEBOOKS = BOOK.parent / "notebooks"
 WORDS_A_MINUTE = 200
@@ -243,6 +244,11 @@ def evidence() -> str:
         *((off, f"off at the median: {what}", "reference/trust.html") for what, off in medians().items()),
         (*speed(), "../notebooks/2-parallelism/adaptive-parallelism.html"),
         (f"{len(accelerators)}", "accelerators, a source for each cell", "reference/accelerators.html"),
+        (
+            f"{len(TYPES)}",
+            "types of model read from their config.json",
+            "../notebooks/1-scaling-compute/reading-a-config.html",
+        ),
     ]
     items = "".join(f'<li><a href="{at}"><b>{number}</b> {words}</a></li>' for number, words, at in facts)
     return f'<ul class="sb-evidence">{items}</ul>'

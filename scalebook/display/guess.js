@@ -19,7 +19,7 @@ export default {
     };
     const box = made("form", { class: "sb-calculator sb-guess" }, el);
     const label = made("label", {}, box, asked.question), line = made("div", { class: "sb-buttons" }, box);
-    const typed = made("input", { type: "text", autocomplete: "off", spellcheck: "false", placeholder: `your answer${like ? `, such as 1 ${like}` : ""}` }, line);
+    const typed = made("input", { type: "text", autocomplete: "off", spellcheck: "false", placeholder: `your answer${like ? `, in ${like}` : ""}` }, line);
     const check = made("button", { type: "submit" }, line, "check"), reveal = made("button", { type: "button" }, line, "show the answer");
     const said = made("output", { "aria-live": "polite" }, line);
     label.htmlFor = typed.id = `sb-guess-${Math.random().toString(36).slice(2)}`;
