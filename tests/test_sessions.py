@@ -5,10 +5,21 @@ import json
 import numpy as np
 import pytest
 
-from scalebook.inference import Loop, Trace, decode_step, read_trace, serve, session_sheet, sessions_on, simulate_sessions
+from scalebook.inference import (
+    Loop,
+    Trace,
+    decode_step,
+    read_trace,
+    serve,
+    session_sheet,
+    sessions_on,
+    simulate_sessions,
+)
 from scalebook.inference.sessions import normal_share
 from scalebook.inference.tiers import keep_pause_memory
 from scalebook.measurements import confront
+from scalebook.search import search
+from scalebook.search.space import NothingFits
 from scalebook.tables import accelerators, models, tiers
 from scalebook.tables import drafts as drafts_table
 
@@ -226,7 +237,9 @@ def test_a_cache_is_read_once_for_all_drafts_so_long_contexts_gain_at_every_batc
 
 def test_drafts_serve_more_sessions_for_the_same_price():
     rows, letters = called("Llama 70B", "lognormal")
-    plain, drafted = (serve.sessions(*rows, **letters, sessions=100, **x) for x in ({}, dict(drafted=3, acceptance=0.8)))
+    plain, drafted = (
+        serve.sessions(*rows, **letters, sessions=100, **x) for x in ({}, dict(drafted=3, acceptance=0.8))
+    )
     assert drafted.tpot < 0.6 * plain.tpot and drafted.session_cost < plain.session_cost
 
 
@@ -234,4 +247,64 @@ def test_a_service_without_a_cliff_says_so():
     rows, letters = called("Llama 70B", "lognormal", pause="600 s")
     row = serve.sessions(*rows, **letters, sessions=100)
     with pytest.raises(AttributeError, match="is not limited: no number of sessions makes it lose its caches"):
-        row.sessions_most
+        _ = row.sessions_most
+
+
+def test_a_search_finds_the_cheapest_service_that_keeps_all_caches():
+    known = CODEX | LAWS["lognormal"] | dict(sessions=300)
+    devices = [H200, accelerators.h100.at("fp8")]
+    found = search(
+        serve.sessions, models.llama3_70b, devices, engine=["vllm", "sglang"], tp=[4, 8], ttft="2 s", **known
+    )
+    assert len({x["device"] for x in found.choices}) == 2 and all(x.caches == "kept" for x in found.best)
+    assert all(x.ttft <= 2 and x.sessions == pytest.approx(300, rel=2e-3) for x in found.best)
+    costs = [x.session_cost for x in found.best]
+    assert costs == pytest.approx(sorted(costs), rel=0.02)  # the tiers' price is a per cent at most
+    assert found.to_dict()["tiers"] and "services keep all caches" in repr(found)
+    quick = search(serve.sessions, models.llama3_70b, H200, tp=8, ttft="2 s", drafted=3, acceptance=0.8, **known)
+    assert quick.best[0].session_cost < min(costs)
+    with pytest.raises(NothingFits, match="no service keeps the caches"):
+        search(serve.sessions, models.llama3_70b, H200, tp=8, devices=8, tiers=[], **known)
+    with pytest.raises(TypeError, match="limits are given as"):
+        search(serve.sessions, models.llama3_70b, H200, subject_to="tpot <= 1 s", **known)
+
+
+K = dict(tp=8, users=16, prompt=8192, output=512, engine="vllm")
+ASKED = {
+    "serve": lambda **x: serve(models.llama3_70b, H200, **K | x),
+    "serve.sessions": lambda **x: serve.sessions(
+        models.llama3_70b, H200, tp=8, engine="vllm", sessions=100, **CODEX | LAWS["lognormal"] | x
+    ),
+    "search": lambda **x: search(
+        serve, models.llama3_70b, H200, tp=8, devices=16, rate=1.0, prompt=8192, output=512, **x
+    ).best[0].row,
+    "serve.apart": lambda **x: serve.apart(
+        models.llama3_70b, H200, **dict(rate=2.0, prompt=16384, output=512, tpot=0.05, ttft=2.0, devices=64) | x
+    ),
+}  # fmt: skip
+LETTERS = {
+    "hit_share": 0.5, "acceptance": 0.8, "step_tokens": 3, "cached_tokens": 4096, "context": 60_000, "seq": 4096,
+    "global_batch": 8, "optimizer_bits": 32, "prompt_time": 0.01, "mixed_time": 0.01, "kv_bits": 16, "weight_bits": 16,
+    "usable_memory": 0.5, "draft_cost": 0.5, "read_chunk": 512, "batch": 4, "acceptanc": 1, "chunk_tokens": 1024,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return {name: _found(ask()) for name, ask in ASKED.items()}
+
+
+def _found(row):
+    letters = ("tpot", "ttft", "million_cost", "session_cost", "max_users", "sessions_most", "devices")
+    return [getattr(row, n, None) for n in letters], None if hasattr(row, "cells") else repr(row)
+
+
+@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("letter", LETTERS)
+def test_every_letter_moves_the_answer_or_is_refused(name, letter, plain):
+    try:
+        row = ASKED[name](**{letter: LETTERS[letter]})
+    except (TypeError, ValueError, LookupError) as error:
+        assert str(error)
+    else:
+        assert _found(row) != plain[name]

@@ -19,6 +19,7 @@ from scalebook.inference.layouts import TARGETS, posed, refuse_no_rate, users_fo
 from scalebook.inference.pools import apart
 from scalebook.inference.rules import reason
 from scalebook.inference.session_loop import sessions
+from scalebook.inference.session_search import cheapest_sessions
 from scalebook.inference.step import ENGINES, Step, step_formulas, tokens_of
 from scalebook.inference.two_batch_overlap import parts_of_step
 from scalebook.language import Formula, Row, Sheet, formula, same, show, symbol
@@ -360,4 +361,5 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
         )
 
 
+sessions.searched = cheapest_sessions
 serve = Serve()

@@ -14,12 +14,13 @@ from scalebook.inference import sessions as laws
 from scalebook.inference.tiers import tier_rows
 from scalebook.language import Row, Sheet, code, show
 from scalebook.language.arguments import checked
-from scalebook.language.notation import quoted
+from scalebook.language.notation import quoted, unused
 from scalebook.language.row import Cell, quantity
 from scalebook.search.arguments import one_number
 
 __all__ = ["Loop", "sessions_on"]
 
+_OF_PROMPTS = ("prompts_together", "prompts_beside", "prompts_ahead", "prompts_met", "chunks_of_prompt", "batch")
 _FOUND = (
     "tpot", "prompt_load", "read_tokens", "queue_time", "ttft", "reserved_sessions", "sessions", "room_tokens",
 )  # fmt: skip
@@ -115,7 +116,9 @@ class Loop:
             fetch, load = self._fetch(rate, found, row)
             row = self._at(rate, found, kept, kept_pause, fetch) if len(self.rooms) > 1 else row
             held = x["prefix"] + row["reserved_sessions"] * x["own_tokens"]
-            runs = (row["tpot"] > 0) & (rate * row["read_tokens"] * row["tpot"] <= x["chunk_tokens"])
+            runs = (row["prompt_load"] + rate * (x["output"] - 1) * x["added_time"] < 1) & (
+                rate * row["read_tokens"] * row["tpot"] <= x["chunk_tokens"]
+            )
             runs &= (held <= self.rooms[0]) & (load < 0.98)
             return row, fetch, runs, row["room_tokens"] <= total
 
@@ -215,6 +218,9 @@ def _engine(serve, knowns: tuple, letters: dict, session: dict) -> dict:
     given = {"replicas": 1.0, "attention_dp": 1.0} | letters
     groups = float(quantity("replicas", given["replicas"]) * quantity("attention_dp", given["attention_dp"]))
     sheet, rows, left, known = serve.checked(knowns, given | {"users": groups, "prompt": mean, "output": output})
+    own = {"users", "prompt", "rate", "generations", *_OF_PROMPTS}
+    if strange := next((x for x in letters if x in own or x not in (*sheet.letters, *serve.choices)), None):
+        raise TypeError(unused("serve.sessions", strange, {*sheet.letters, *serve.choices} - own))
     serve.refuse(sheet, known)
     if several := [n for n, x in known.items() if np.ndim(x)]:
         raise TypeError(f"sessions are of one way to serve: give {several[0]} one value, and ask for each in turn")
@@ -277,10 +283,10 @@ def sessions(
     memory and in `tiers`, names or rows of `tables.tiers` from near to far, and evicted least recently used first. A
     cache that is evicted from one tier moves to the next.
 
-    Returns a row with `found_turns`, `hit_share`, `kept_time`, `turn_rate`, `tpot`, `ttft`, `session_cost` and
-    the edge of the cliff `sessions_most`, if there is one. Beyond the edge the row describes the service after it has lost its
-    caches. Raises ValueError if weights or one session do not fit, and whatever `serve` raises. With
-    very long pauses, and with constant ones on few sessions, the simulated `tpot` is up to a third longer.
+    Returns a row with `found_turns`, `hit_share`, `kept_time`, `turn_rate`, `tpot`, `ttft`, `session_cost` and the
+    edge of the cliff `sessions_most`, if there is one. Beyond the edge the row describes the service after it has lost
+    its caches. Raises ValueError if weights or one session do not fit, and whatever `serve` raises. With very long
+    pauses the simulated `tpot` is up to a third longer.
 
     >>> from scalebook.inference import serve
     >>> from scalebook.tables import accelerators, models

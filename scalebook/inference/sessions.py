@@ -14,14 +14,13 @@ from scalebook.language import Sheet, constant, formula
 from scalebook.language.notation import expression
 
 __all__ = [
-    "bunch_time_half", "bunched_share_of_pauses", "bunched_time_of_loop", "cached_room_turns", "decoding_time_turns",
-    "edge_of_cliff", "found_turns_exponential", "found_turns_lognormal",
-    "half_deviation", "hit_share_alone", "hit_share_session", "kept_time_of_pause", "met_time", "own_tokens",
+    "bunch_time_half", "bunched_share_of_pauses", "bunched_time_of_loop", "cached_room_turns",
+    "decoding_time_turns", "edge_of_cliff", "found_turns_exponential", "found_turns_lognormal", "half_deviation",
+    "hit_share_alone", "hit_share_session", "kept_time_of_pause", "met_time", "own_tokens",
     "pause_deviation_exponential", "pause_deviation_lognormal", "pause_kept_exponential", "pause_kept_lognormal",
-    "pause_mean_exponential", "pause_mean_lognormal",
-    "prompt_load_turns", "queue_time_turns", "read_tokens_turn", "reading_time_turn",
-    "request_rate_turns", "reserved_sessions", "room_for_share", "session_inputs", "session_sheet",
-    "sessions_in_loop", "tpot_turns", "ttft_turns",
+    "pause_mean_exponential", "pause_mean_lognormal", "prompt_load_turns", "queue_time_turns", "read_tokens_turn",
+    "reading_time_turn", "request_rate_turns", "reserved_sessions", "room_for_share", "session_inputs",
+    "session_sheet", "sessions_in_loop", "tpot_turns", "ttft_turns",
 ]  # fmt: skip
 
 _READS = {"turns that are read in less than all of the time": lambda prompt_load: prompt_load < 1}
@@ -419,14 +418,20 @@ def edge_of_cliff(sessions_lost, session_spread, replicas, attention_dp):
 
 
 _COMMON = (
-    session_inputs, own_tokens, hit_share_session, read_tokens_turn, reading_time_turn, prompt_load_turns, tpot_turns,
-    decoding_time_turns, bunched_share_of_pauses, bunched_time_of_loop, bunch_time_half, met_time, queue_time_turns, kept_time_of_pause, request_rate_turns, ttft_turns, reserved_sessions,
-    sessions_in_loop, cached_room_turns, edge_of_cliff, half_deviation, session_cost, read_cost, written_cost,
-    found_cost_rented, break_even_of_lost, keep_pause_memory,
+    session_inputs, own_tokens, hit_share_session, read_tokens_turn, reading_time_turn, prompt_load_turns,
+    tpot_turns, decoding_time_turns, bunched_share_of_pauses, bunched_time_of_loop, bunch_time_half, met_time,
+    queue_time_turns, kept_time_of_pause, request_rate_turns, ttft_turns, reserved_sessions, sessions_in_loop,
+    cached_room_turns, edge_of_cliff, half_deviation, session_cost, read_cost, written_cost, found_cost_rented,
+    break_even_of_lost, keep_pause_memory,
 )  # fmt: skip
 _LAWS = {
     "lognormal": (pause_mean_lognormal, pause_deviation_lognormal, found_turns_lognormal, pause_kept_lognormal),
-    "exponential": (pause_mean_exponential, pause_deviation_exponential, found_turns_exponential, pause_kept_exponential),
+    "exponential": (
+        pause_mean_exponential,
+        pause_deviation_exponential,
+        found_turns_exponential,
+        pause_kept_exponential,
+    ),
 }
 _SHEETS = {
     law: Sheet(f"sessions_{law}", *own, *_COMMON, doc=f"Sessions of agents with {law} pauses on one engine.")

@@ -89,7 +89,9 @@ def draft_cost_block(layers):
     return 1 / layers
 
 
-@formula("token_time", "leviathan2022 §3.3", domain={"users who have room": lambda users, max_users: users <= max_users})
+@formula(
+    "token_time", "leviathan2022 §3.3", domain={"users who have room": lambda users, max_users: users <= max_users}
+)
 def token_time_drafted(pass_time, step_tokens, drafted, draft_cost):
     """Time per token of a sequence: a step that checks drafts, and drafting them, over the tokens that it gives.
 
@@ -103,7 +105,7 @@ def token_time_drafted(pass_time, step_tokens, drafted, draft_cost):
 def drafts_pay_context(step_tokens, drafted, draft_cost, active_params, kv_cache_per_token, ridge_intensity):
     """Context from which on drafts pay at every batch, if attention is bound by reading caches: a roofline.
 
-    The other products are bound by arithmetic, of which drafts make more; caches are read once for all drafts of a step.
+    Other products are bound by arithmetic, of which drafts make more. A step reads a cache once for all its drafts.
 
     >>> llama = dict(active_params=70.6e9, kv_cache_per_token=163_840, ridge_intensity=400, drafted=3, draft_cost=0.05)
     >>> round(drafts_pay_context(llama, acceptance=0.8))
