@@ -10,7 +10,7 @@ from scalebook.search.frames import Frame
 from scalebook.search.space import NothingFits
 from scalebook.tables import Engine
 
-__all__ = ["SessionSearch", "cheapest_sessions"]
+__all__ = []
 
 _TARGETS = ("tpot", "ttft", "ttft_p95")  # letters whose value in a search is the most that may be
 _SHOWN = ("session_cost", "tp", "replicas", "devices", "tpot", "ttft", "hit_share", "sessions_most")
@@ -68,7 +68,7 @@ def cheapest_sessions(serve, cases: list[tuple], letters: dict, best: int) -> Se
     >>> codex = dict(turns=33, prefix=12_000, appended=1891, output=351, pause="5.2 s", pause_spread=1.18, sessions=400)
     >>> found = search(serve.sessions, models.llama3_70b, accelerators.h200.at("fp8"), tp=[4, 8], tpot="60 ms", **codex)
     >>> found.choices[0]["tiers"]
-    'host_memory'
+    'nvme_gen4'
     """
     letters = dict(letters)
     limits = {n: one_number(n, letters.pop(n)) for n in _TARGETS if n in letters}

@@ -101,9 +101,9 @@ def _room(room) -> float:
 def read_trace(path: str, block: int = 512) -> Trace:
     """Read a trace from a JSONL or CSV file (or one of these, gzipped), as Mooncake's repository has them.
 
-    A request has a `timestamp` in milliseconds and `hash_ids`, a list of its prompt's blocks. In CSV spaces
-    separate them, and "7-9" stands for "7 8 9". Blocks hold `block` tokens. Mooncake's trace of
-    conversations comes with the package as "trace_conversation.csv.gz". Raises ValueError, with the line, for a request that lacks one.
+    A request has a `timestamp` in milliseconds and `hash_ids`, a list of its prompt's blocks. In CSV spaces separate
+    them, and "7-9" stands for "7 8 9". Blocks hold `block` tokens. Mooncake's trace of conversations comes with the
+    package as "trace_conversation.csv.gz". Raises ValueError, with the line, for a request that lacks one.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
