@@ -26,7 +26,7 @@ lab: setup ## open the book in JupyterLab
 # waits while its kernel or its browser works.
 test: setup book/js/node_modules/ready ## run every test: formulas, tables, notebooks, the site and JupyterLab in a browser
 	rm -rf $(SITE)
-	$(BIN)/python -m pytest --forks 3 --nbval notebooks tests scalebook book/drawings book/planner book/questions.md README.md
+	$(BIN)/python -m pytest --forks 3 --nbval notebooks tests scalebook book/drawings book/pages book/planner book/measured book/questions.md README.md
 
 package: setup ## build the sdist and the wheel into dist, and try both away from the checkout
 	$(BIN)/python -m pip install -q uv
@@ -62,7 +62,7 @@ bench: site ## measure speed and weight; figures go to bench.json
 	$(BIN)/python -m tools.benchmarks
 
 confront: setup ## confront the formulas with published measurements; figures go to confront.json, and to the record
-	$(BIN)/python -m scalebook.measurements.record
+	$(BIN)/python -m scalebook.book.measured.record
 
 mutations: setup ## change one operator or number at a time in a copy, and see whether a test notices; NAME=gather: these only
 	$(BIN)/python -m tools.mutations $(if $(filter command,$(origin NAME)),$(NAME))

@@ -13,18 +13,19 @@ import pytest
 import sympy
 from hypothesis import strategies as st
 from py_mini_racer import MiniRacer
+from scalebook.book.pages.widgets import remade
 
 import scalebook
 from scalebook import tables
 from scalebook.display.live import Calculator
 from scalebook.display.menus import BY_PRECISION, STATED_BY_ROWS
-from scalebook.display.pages import remade
 from scalebook.language import FORMULAS, NOTATION, Formula, Sheet, code, show, symbol
 from scalebook.language.units import check
 
 ROOT = Path(scalebook.__file__).parent
 NAMES = sorted(m.name for m in pkgutil.walk_packages(scalebook.__path__, "scalebook.") if "__main__" not in m.name)
-_SHOWN = ("scalebook.display", "scalebook.book.drawings", "scalebook.book.planner")  # what is seen, and no formula
+# What is seen, and no formula.
+_SHOWN = ("scalebook.display", "scalebook.book.drawings", "scalebook.book.pages", "scalebook.book.planner")
 MODULES = {name: importlib.import_module(name) for name in NAMES if not name.startswith(_SHOWN)}
 _OBJECTS = {id(x): x for module in MODULES.values() for x in vars(module).values() if isinstance(x, (Formula, Sheet))}
 STATED = [f for f in FORMULAS.values() if f.__module__.startswith("scalebook.")]

@@ -10,7 +10,8 @@ from scalebook.language import Formula, symbol
 from scalebook.machine.collectives import KINDS, port_times
 from scalebook.pipeline.simulation import simulate
 from scalebook.tables import accelerators, models
-from scalebook.training.contention import TIERS, dp_contention_none, dp_contention_shared
+from scalebook.training.assumptions import dp_contention_none
+from scalebook.training.contention import TIERS, dp_contention_shared
 from scalebook.training.data_parallel import dp_passes_once, dp_unhidden_once
 from scalebook.training.step import training_step
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import nbformat
 import pytest
 from scalebook.book.claims import claims
+from scalebook.book.drawings.live_gantt import live_gantt
 from scalebook.book.planner import Planner
 
 from scalebook.display import Grid, calculator, guess
-from scalebook.display.live_gantt import live_gantt
 from scalebook.display.row_page import answers
 from scalebook.inference import decoding, serve
 from scalebook.language import NOTATION

@@ -62,7 +62,8 @@ def test_installed(name):
 
 
 def sources():
-    for folder in ("scalebook", "tests", "tools", "book/_ext", "book/claims", "book/drawings", "book/planner"):
+    book = (f"book/{x}" for x in ("_ext", "claims", "drawings", "measured", "pages", "planner"))
+    for folder in ("scalebook", "tests", "tools", *book):
         yield from sorted((ROOT / folder).rglob("*.py"))
     yield ROOT / "conftest.py"
     yield from sorted((ROOT / "notebooks").rglob("*.ipynb"))

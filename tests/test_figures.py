@@ -8,13 +8,12 @@ import nbformat
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
+from scalebook.book.pages.fitting import WIDTH
+from scalebook.book.pages.vector import describe, figure_html
 
 from scalebook.display.colours import contrast
-from scalebook.display.figures import caption, describe
-from scalebook.display.fitting import WIDTH
-from scalebook.display.lettering import SIZE
-from scalebook.display.scheme import COLOURS, LEAST, PHONE, on_dark
-from scalebook.display.vector import figure_html
+from scalebook.display.figures import caption
+from scalebook.display.scheme import COLOURS, LEAST, PHONE, SIZE, on_dark
 from tools.notebooks import notebooks
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -11,6 +11,7 @@ import sympy
 from IPython.lib.pretty import pretty
 
 from scalebook.language import NOTATION, SOURCES, code, symbol
+from scalebook.language.narrow import in_parts
 from scalebook.language.units import check
 from scalebook.machine.roofline import ridge_intensity
 
@@ -73,6 +74,19 @@ def shows(f):
     assert f.letter in repr(f)
     assert f.latex.startswith(NOTATION[f.letter].tex)
     assert all(f"⟦{n}⟧" in f.template() for n in f.inputs if symbol(n) in f.rhs.free_symbols)
+    if f.narrow:
+        means_the_same_in_parts(f)
+
+
+def means_the_same_in_parts(f):
+    whole, parts = in_parts(f.rhs)
+    values = draw(f.inputs, 8)
+    array = np.broadcast_to(f.numpy(*values.values()), 8)
+    i = next(i for i in range(8) if np.isfinite(array[i]))
+    known = {symbol(n): sympy.Float(x[i], 30) for n, x in values.items()}
+    for name, part in reversed(parts):
+        known[name] = part.xreplace(known)
+    assert float(whole.xreplace(known)) == pytest.approx(array[i], rel=1e-9)
 
 
 def test_a_notebook_shows_a_result_with_its_unit_and_it_stays_a_number():

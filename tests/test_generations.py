@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import sympy
+from scalebook.book.measured.generations import ALIKE, paired, ratio
 
 from scalebook.inference import decode_step, generation_gain, reading_share
 from scalebook.language.notation import symbol
-from scalebook.measurements.generations import ALIKE, paired, ratio
 from scalebook.tables import accelerators, models
 
 STEPS = [("h100", "h200"), ("h200", "b200"), ("h100", "b200")]

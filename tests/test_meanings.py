@@ -11,10 +11,10 @@ import nbformat
 import pytest
 import sympy
 from matplotlib.colors import to_hex
+from scalebook.book.drawings.gantt import KINDS
 
 from scalebook.display.colours import contrast, in_oklab, linear, of_linear
 from scalebook.display.figures import _coloured, curve
-from scalebook.display.gantt import KINDS
 from scalebook.display.meanings import PARTS, SHADES, coloured_terms, ink_of, meaning
 from scalebook.display.scheme import DEVICES, INKS, UNKNOWN, WHOLE, device_look, hues, ink_on, on_dark, shades_style
 from scalebook.inference.tokens import token_time

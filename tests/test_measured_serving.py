@@ -4,13 +4,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-
-from scalebook.inference import decode_step, mixed_step, serve
-from scalebook.inference.trust import band_high, band_low, first_band_high, first_band_low
-from scalebook.measurements import confront
-from scalebook.measurements.calls import Call, priced_calls
-from scalebook.measurements.serving import run_of, served_rows, yardsticks
-from scalebook.measurements.serving_choice import (
+from scalebook.book.measured.serving import run_of, served_rows
+from scalebook.book.measured.serving_choice import (
     _LAYOUT,
     _SEARCH,
     choices,
@@ -18,6 +13,12 @@ from scalebook.measurements.serving_choice import (
     layouts,
     likely_margin,
 )
+from scalebook.book.measured.yardsticks import yardsticks
+
+from scalebook.inference import decode_step, mixed_step, serve
+from scalebook.inference.assumptions import band_high, band_low, first_band_high, first_band_low
+from scalebook.measurements import confront
+from scalebook.measurements.calls import Call, priced_calls
 from scalebook.measurements.sets import stanzas
 from scalebook.tables import accelerators, engines, models
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scalebook.book.measured.record import recorded, worse_than_recorded
+from scalebook.book.measured.serving import served_rows
 
 import scalebook.measurements as measurements
 from scalebook.inference import serve
@@ -18,9 +20,7 @@ from scalebook.measurements import CONFRONTATIONS, confront
 from scalebook.measurements.__main__ import main
 from scalebook.measurements.calls import row_of
 from scalebook.measurements.confrontation import SHOWN, best_share
-from scalebook.measurements.record import recorded, worse_than_recorded
 from scalebook.measurements.rows import read_rows
-from scalebook.measurements.serving import served_rows
 from scalebook.measurements.sets import stanzas
 from scalebook.tables import SOURCES, accelerators, models
 

@@ -8,10 +8,10 @@ import pytest
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scalebook.book.drawings.timeline import Bar, timeline
 
 from scalebook import calculon, measurements, offload
 from scalebook.block import GPT, backward, flash, sequence_parallel, tensor_parallel
-from scalebook.display.timeline import Bar, timeline
 from scalebook.language import symbol
 from scalebook.measurements import confront
 from scalebook.measurements.calculon import priced

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from scalebook.book.pages.widgets import VIEW, published, script
 
 from scalebook import tables
 from scalebook.display import calculator
 from scalebook.display.live import STORED
-from scalebook.display.pages import VIEW, published, script
 from scalebook.language import FORMULAS, Formula, Sheet, symbol
 from scalebook.language.row import Cell, Row
 from scalebook.machine.kernels import matrix_product

@@ -9,10 +9,10 @@ import pytest
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scalebook.book.drawings.gantt import gantt
+from scalebook.book.drawings.live_gantt import SIZES, live_gantt
 
 from scalebook import pipeline
-from scalebook.display.gantt import gantt
-from scalebook.display.live_gantt import SIZES, live_gantt
 from scalebook.language import Sheet, symbol
 from scalebook.measurements import confront
 from scalebook.pipeline import stages

@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 import yaml
+from scalebook.book.measured.record import recorded
 
 from scalebook.language import show
-from scalebook.measurements.record import recorded
 
 README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 FAMILIES = {

@@ -15,7 +15,7 @@ from scalebook.inference import (
     sessions_on,
     simulate_sessions,
 )
-from scalebook.inference.sessions import normal_share
+from scalebook.inference.session_pauses import normal_share
 from scalebook.inference.tiers import keep_pause_memory
 from scalebook.measurements import confront
 from scalebook.search import search

@@ -7,9 +7,9 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 import numpy as np
 import pytest
 from dask.distributed import Client, LocalCluster
+from scalebook.book.measured.sizes import EACH, MODELS, SYSTEMS, at_sizes, kept, written
 
 from scalebook.calculon import Strategies, application, library
-from scalebook.calculon.sizes import EACH, MODELS, SYSTEMS, at_sizes, kept, written
 from scalebook.search import search, sweep
 from scalebook.search.arguments import problem_of
 from scalebook.search.plan import Block, Evaluated

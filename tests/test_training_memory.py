@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scalebook.book.measured import training_memory as measured
 
 import scalebook.measurements
 import scalebook.memory.state as memory
@@ -15,7 +16,6 @@ from scalebook import pipeline
 from scalebook.block import LLAMA, parameters
 from scalebook.language import symbol
 from scalebook.measurements import confront
-from scalebook.measurements import training_memory as measured
 from scalebook.measurements.columns import nanotron_stages
 from scalebook.search import search
 from scalebook.tables import accelerators, frameworks, libraries, models

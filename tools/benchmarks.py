@@ -111,7 +111,7 @@ TRAINING = dict(sheet="training_step", known="tp=8, dp=8, microbatches=8, seq=81
 SWEPT = """
 import json, resource
 from concurrent.futures import ProcessPoolExecutor
-from scalebook.calculon.sizes import EACH, SYSTEMS, at_sizes
+from scalebook.book.measured.sizes import EACH, SYSTEMS, at_sizes
 with ProcessPoolExecutor(2) as pool:
     found = at_sizes("megatron-1T", SYSTEMS[0], EACH[::33], pool, progress=False)
 peak = sum(resource.getrusage(x).ru_maxrss for x in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 2**20

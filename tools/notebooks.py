@@ -76,7 +76,8 @@ def outcome(path: Path, check: bool) -> tuple[Path, str, str, str]:
 def world() -> str:
     """What outputs depend on beside their notebook: the package's files, this one, Python and all that is installed."""
     # More than a notebook may use, so that nothing it uses is missed: only a run too many can come of it.
-    folders = (ROOT / x for x in ("scalebook", "book/claims", "book/drawings", "book/planner"))
+    own = (f"book/{x}" for x in ("claims", "drawings", "measured", "pages", "planner"))
+    folders = (ROOT / x for x in ("scalebook", *own))
     package = sorted(p for x in folders for p in x.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
     files = [f"{p} {sha256(p.read_bytes()).hexdigest()}" for p in [*package, Path(__file__)]]
     versions = sorted({f"{x.name} {x.version}" for x in metadata.distributions()})

@@ -10,8 +10,9 @@ import pkgutil
 import re
 from pathlib import Path
 
+from scalebook.book.pages.widgets import published, script
+
 import scalebook
-from scalebook.display.pages import published, script
 from scalebook.language.tabular import house
 
 ROOT = Path(__file__).parents[2]

@@ -9,12 +9,12 @@ from functools import cache
 
 from linking import BOOK, contents, imported, plain, stems
 from scalebook.book.claims import claims
+from scalebook.book.measured.record import recorded
 
 from scalebook.book import drawings
 from scalebook.display import calculator
 from scalebook.inference import decoding, latency_floor
 from scalebook.language import FORMULAS, show
-from scalebook.measurements.record import recorded
 from scalebook.memory.state import replicated
 from scalebook.pipeline import bubble_interleaved, simulate
 from scalebook.tables import accelerators, links, models

@@ -18,7 +18,8 @@ BOOK = Path(__file__).parents[1]
 def imported() -> list:
     """Every module of the package but its figures and the book's own: what they state can then be named."""
     names = [m.name for m in pkgutil.walk_packages(scalebook.__path__, "scalebook.")]
-    shown = ("scalebook.display", "scalebook.book.drawings", "scalebook.book.planner")  # these state no formula
+    own = (f"scalebook.book.{x}" for x in ("drawings", "pages", "planner"))
+    shown = ("scalebook.display", *own)  # these state no formula
     names = [x for x in names if not x.startswith(shown)]
     return [importlib.import_module(name) for name in names if not name.endswith("__main__")]
 

@@ -4,13 +4,13 @@ import math
 import tomllib
 
 from linking import BOOK, plain, repository
+from scalebook.book.measured.coverage import LEAST_ROWS
+from scalebook.book.measured.evidence import FAMILIES, whole
+from scalebook.book.measured.record import TOLERANCE, recorded
+from scalebook.book.measured.spreads import PARTS_OF_ROWS, TAIL
 
 from scalebook.language.tabular import Markup, page_table, table_cell
 from scalebook.measurements import CONFRONTATIONS
-from scalebook.measurements.coverage import LEAST_ROWS
-from scalebook.measurements.evidence import FAMILIES, whole
-from scalebook.measurements.record import TOLERANCE, recorded
-from scalebook.measurements.spreads import PARTS_OF_ROWS, TAIL
 from scalebook.tables import accelerators
 
 LEVEL = 1 - 2 * TAIL

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping
 
 import sympy
 
-from scalebook.attention import sparse
+from scalebook.attention import assumptions as attended
 from scalebook.block import blocks_of, served_blocks
 from scalebook.inference import queues
 from scalebook.inference.disaggregation import two_pools
@@ -35,12 +35,13 @@ from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, 
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
 from scalebook.tables import Table, models
 from scalebook.training import assumptions, host
+from scalebook.training.assumptions import longest_sequence
 from scalebook.training.block_costs import block_formulas
 from scalebook.training.shardings import SHARDINGS
 from scalebook.training.stages import stage_blocks_last, stage_blocks_middle, with_first
 from scalebook.training.step import training_sheet
 from scalebook.training.strategy import Strategy
-from scalebook.training.totals import longest_sequence, microbatches_of_batch, ways_left
+from scalebook.training.totals import microbatches_of_batch, ways_left
 from scalebook.training.trained_weights import TRAINED
 
 __all__ = ["EXCHANGES", "KEPT", "MODULES", "Graph", "kind_of", "runs", "serving", "training"]
@@ -105,7 +106,7 @@ class Graph:
             domain = [[x.words, self.place(x.relation), list(x.letters)] for x in f.domain]
             own = FORMULAS.get(f.name)
             stated = own is not None and own.letter == f.letter and own.rhs == f.rhs
-            said = (f.__doc__ or "").strip().split("\n\n")[0].split(". ")[0].rstrip(".") + "."
+            said = f.meaning.split(". ")[0].rstrip(".") + "."
             self.formulas.append(
                 [f.letter, self.place(f.rhs), f.name, list(f.sources), " ".join(said.split()), domain, int(stated)]
             )
@@ -304,7 +305,7 @@ def training(graph: Graph) -> dict:
         },
         "launched": {"all": graph.number(host.launched_blocks_all), "moe": graph.number(host.launched_blocks_moe)},
         "dense": graph.number(_NO_DENSE),
-        "eager": {"all": graph.number(host.experts_fused), "moe": graph.number(host.experts_eager)},
+        "eager": {"all": graph.number(assumptions.experts_fused), "moe": graph.number(host.experts_eager)},
     }
     swapped = ("attended_share", "attention_efficiency", "grouped_efficiency")
     more = [x for x in assumptions.MEASURED if x.letter not in swapped]
@@ -332,7 +333,7 @@ def serving(graph: Graph) -> dict:
             sheets[f"{kind}|{exchange}"] = graph.numbers(serve_sheet(dense, moe, exchange).formulas.values())
     swaps = {
         "peak": {"bf16": graph.number(attention_peak_bf16), "same": graph.number(attention_peak_same)},
-        "index": {"fp8": graph.number(sparse.index_peak_fp8), "same": graph.number(sparse.index_peak_same)},
+        "index": {"fp8": graph.number(attended.index_peak_fp8), "same": graph.number(attended.index_peak_same)},
         "rate": graph.number(queues.device_rate_served),
     }
     return dict(sheets=sheets, swaps=swaps, pools=graph.numbers(two_pools.formulas.values()))

@@ -5,8 +5,9 @@ import math
 import re
 from importlib.resources import files
 
+from scalebook.book.measured.serving import run_of
+
 from scalebook.measurements import confront
-from scalebook.measurements.serving import run_of
 from scalebook.tables import accelerators
 
 __all__ = ["NOT_MODELLED", "measured", "trained", "trust"]

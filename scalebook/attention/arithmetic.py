@@ -7,23 +7,18 @@
 
 from sympy import Min, floor
 
-from scalebook.language import Sheet, formula, same
+from scalebook.attention.assumptions import prefill_context
+from scalebook.language import Sheet, formula
 
 __all__ = [
     "attention_flops", "attention_share", "causal_pairs", "chunk_pairs", "doubling_growth", "ffn_flops", "full_pairs",
     "layer_crossover", "layer_flops", "layer_work", "linear_attention_flops", "pair_width_absorbed",
-    "pair_width_grouped", "pair_width_latent", "prefill_context", "projection_crossover", "projection_flops",
+    "pair_width_grouped", "pair_width_latent", "projection_crossover", "projection_flops",
     "taylor_attention_flops", "taylor_features", "window_pairs",
 ]  # fmt: skip
 
 
 # Query-key pairs
-
-
-prefill_context = same(
-    "prefill_context", "context", "seq", "vaswani2017 §3.2",
-    "Default context in training and prefill: the tokens themselves.",
-)  # fmt: skip
 
 
 @formula("pairs", "vaswani2017 §3.2", given=[prefill_context])

@@ -1,6 +1,6 @@
 """Unfused attention as PyTorch runs it: separate product kernels, with the scores moved through memory between them."""
 
-from scalebook.attention.kernels import sixteen_bits
+from scalebook.attention.assumptions import sixteen_bits
 from scalebook.language import Sheet, formula, symbol
 from scalebook.machine import kernels
 

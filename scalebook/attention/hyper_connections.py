@@ -8,23 +8,11 @@ arithmetic.
 
 from sympy import Max
 
-from scalebook.language import constant, formula
+from scalebook.language import formula
 
-__all__ = [
-    "hyper_flops", "hyper_sites", "hyper_time", "hyper_traffic", "sinkhorn_twenty",
-]  # fmt: skip
+__all__ = ["hyper_flops", "hyper_time", "hyper_traffic"]
 
 _HERE = "xie2025 §4"
-
-hyper_sites = constant(
-    "hyper_sites", "hyper_sites", 2, _HERE,
-    "Default parts of a block with hyper-connections: two, attention and the feed-forward.",
-)  # fmt: skip
-
-sinkhorn_twenty = constant(
-    "sinkhorn_twenty", "sinkhorn_steps", 20, _HERE,
-    "Default iterations of Sinkhorn's algorithm: 20, as in DeepSeek-V4.",
-)  # fmt: skip
 
 
 @formula("flops", _HERE)
@@ -40,10 +28,7 @@ def hyper_flops(pass_tokens, streams, hidden, sinkhorn_steps):
 
 @formula("traffic", _HERE)
 def hyper_traffic(pass_tokens, streams, hidden, activation_bits):
-    """Bytes moved before one part of a block, and as many after it.
-
-    Before it, streams are read for the product and again for the weighted sum, which is written. After it, streams and
-    the part's result are read, and the mixed streams are written.
+    """Bytes moved before one part of a block (streams read twice, their sum written), and as many after it.
 
     >>> hyper_traffic(pass_tokens=1, streams=4, hidden=7168, activation_bits=16)
     129024.0

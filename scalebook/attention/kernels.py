@@ -2,14 +2,9 @@
 
 from sympy import Max, ceiling
 
-from scalebook.attention.arithmetic import (
-    attention_flops,
-    causal_pairs,
-    full_pairs,
-    pair_width_grouped,
-    prefill_context,
-)
-from scalebook.language import Sheet, constant, formula
+from scalebook.attention.arithmetic import attention_flops, causal_pairs, full_pairs, pair_width_grouped
+from scalebook.attention.assumptions import prefill_context
+from scalebook.language import Sheet, formula
 from scalebook.machine.roofline import (
     compute_time,
     idle_fraction,
@@ -22,16 +17,11 @@ from scalebook.machine.roofline import (
 __all__ = [
     "absorbed_traffic", "append_traffic", "balanced_tile", "busy_pairs", "decode_kernel_time", "flash_intensity",
     "flash_traffic", "fused_attention", "kernel_flops", "latent_append_traffic", "least_traffic", "prefill_kernel_time",
-    "query_tile", "sharing_cores", "sixteen_bits", "tile_memory", "tiled_pairs", "unfused_traffic",
+    "query_tile", "sharing_cores", "tile_memory", "tiled_pairs", "unfused_traffic",
 ]  # fmt: skip
 
 
 # Traffic
-
-sixteen_bits = constant(
-    "sixteen_bits", "activation_bits", 16, "micikevicius2022 §5",
-    "Default width of projections and results: 16 bits.",
-)  # fmt: skip
 
 
 @formula("traffic", "dao2022 §3.1", given=[prefill_context])

@@ -1,22 +1,10 @@
 """Linear attention with a state that each token corrects (Gated DeltaNet): arithmetic and memory traffic."""
 
-from scalebook.language import constant, formula
+from scalebook.language import formula
 
-__all__ = [
-    "delta_chunk", "delta_flops", "delta_kernel_time", "delta_state_traffic", "delta_traffic", "linear_bits_wide",
-]  # fmt: skip
+__all__ = ["delta_flops", "delta_kernel_time", "delta_state_traffic", "delta_traffic"]
 
 _HERE = "yang2024 §3.3"
-
-delta_chunk = constant(
-    "delta_chunk", "delta_chunk", 64, "fla",
-    "Default tokens of a prompt per chunk: 64, as in the kernels of flash-linear-attention.",
-)  # fmt: skip
-
-linear_bits_wide = constant(
-    "linear_bits_wide", "linear_bits", 32, "qwen3-next",
-    "Default width of the state: 32 bits, since every token adds to it.",
-)  # fmt: skip
 
 
 @formula("attention_flops", _HERE)
@@ -33,14 +21,7 @@ def delta_flops(batch, seq, linear_value_heads, linear_key_dim, linear_value_dim
 
 @formula("traffic", _HERE)
 def delta_traffic(
-    batch,
-    seq,
-    linear_key_heads,
-    linear_value_heads,
-    linear_key_dim,
-    linear_value_dim,
-    delta_chunk,
-    activation_bits,
+    batch, seq, linear_key_heads, linear_value_heads, linear_key_dim, linear_value_dim, delta_chunk, activation_bits
 ):
     """Bytes moved by Gated DeltaNet over a prompt, with one kernel after another.
 

@@ -2,6 +2,7 @@
 
 from sympy import Max, Min, Piecewise, Rational, ceiling
 
+from scalebook.attention import assumptions
 from scalebook.attention.arithmetic import (
     attention_flops,
     causal_pairs,
@@ -10,15 +11,14 @@ from scalebook.attention.arithmetic import (
     window_pairs,
 )
 from scalebook.attention.kernels import kernel_flops
-from scalebook.language import Sheet, constant, formula, same
+from scalebook.language import Sheet, formula
 from scalebook.machine.kernels import one_core, typical_stream_efficiency
 
 __all__ = [
-    "compressed_pairs", "compressed_picked_pairs", "dense_tokens_picked", "head_tile_hopper", "index_bits_block",
-    "index_busy_pairs", "index_columns_deepgemm", "index_flops", "index_kernel_time", "index_peak_fp8",
-    "index_peak_same", "index_rows_deepgemm", "index_scoring", "index_tile_time", "index_traffic", "pair_bits_grouped",
-    "pair_bits_latent", "pair_bits_shared", "picked_grouped_attention", "picked_latent_attention", "picked_pairs",
-    "picked_shared_attention", "picked_traffic", "sparse_efficiency", "sparse_kernel_time", "tiled_heads", "topk_time",
+    "compressed_pairs", "compressed_picked_pairs", "index_busy_pairs", "index_flops", "index_kernel_time",
+    "index_scoring", "index_tile_time", "index_traffic", "pair_bits_grouped", "pair_bits_latent", "pair_bits_shared",
+    "picked_grouped_attention", "picked_latent_attention", "picked_pairs", "picked_shared_attention", "picked_traffic",
+    "sparse_efficiency", "sparse_kernel_time", "tiled_heads", "topk_time",
 ]  # fmt: skip
 
 _HERE = "deepseek2025-v32 §2.1"
@@ -59,24 +59,6 @@ def index_kernel_time(
     return Max(computed, traffic / (bandwidth_efficiency * hbm_bandwidth), evaluate=False)
 
 
-index_peak_fp8 = same(
-    "index_peak_fp8", "index_peak", "peak_fp8", _HERE,
-    "Peak FLOP/s of the indexer, which multiplies in 8 bits whatever the precision of the other products.",
-)  # fmt: skip
-
-
-index_peak_same = same(
-    "index_peak_same", "index_peak", "peak_flops", _HERE,
-    "Peak FLOP/s of the indexer on devices without 8-bit products, where it multiplies at the peak of other products.",
-)  # fmt: skip
-
-
-index_bits_block = constant(
-    "index_bits_block", "index_bits", "8.25", (_HERE, "vllm-sparse"),
-    "Bits per value of the indexer's cached key: 8, plus a 32-bit scale for each 128 values.",
-)  # fmt: skip
-
-
 @formula("pairs", _HERE)
 def picked_pairs(seq, context, index_tokens):
     """Query-key pairs of sparse attention: each token attends to at most `index_tokens` keys.
@@ -86,19 +68,6 @@ def picked_pairs(seq, context, index_tokens):
     """
     whole, past = (window_pairs.of(seq=n, window=index_tokens) for n in (context, context - seq))
     return whole - past
-
-
-dense_tokens_picked = same(
-    "dense_tokens_picked", "dense_tokens", "index_tokens", "sglang-short",
-    "Prompt length up to which SGLang runs dense latent attention and skips the indexer. For vLLM of 2026 give 0.",
-)  # fmt: skip
-
-
-head_tile_hopper = constant(
-    "head_tile_hopper", "head_tile", 64, ("flashmla", "vllm-sparse"),
-    "Heads per tile of FlashMLA's sparse attention: 64 on the H100; on the B200 some kernels take 128.\n\n"
-    "A dense tile is filled with many queries. Here each query has its own keys, so only its heads fill a tile.",
-)  # fmt: skip
 
 
 @formula("tiled_heads", "flashmla", "vllm-sparse")
@@ -134,16 +103,6 @@ def sparse_kernel_time(flops, sparse_efficiency, peak_flops, traffic, bandwidth_
 
 
 # Kernels as engines of 2026 start them, each by itself
-
-index_rows_deepgemm = constant(
-    "index_rows_deepgemm", "index_rows", 4, ("deepgemm", _MEASURED),
-    "Queries in a tile of DeepGEMM's indexer: four, whose 32 heads fill 128 rows of a product.",
-)  # fmt: skip
-
-index_columns_deepgemm = constant(
-    "index_columns_deepgemm", "index_columns", 256, ("deepgemm", _MEASURED),
-    "Cached keys in a tile of DeepGEMM's indexer: 256. A shorter context takes as long.",
-)  # fmt: skip
 
 
 @formula("busy_pairs", "deepgemm", _MEASURED)
@@ -259,10 +218,13 @@ def picked_traffic(batch, pairs, pair_bits, heads, head_tile):
     return batch * pairs * pair_bits / 8 * heads / head_tile
 
 
-_PICKED = (head_tile_hopper, picked_traffic, attention_flops, kernel_flops, sparse_efficiency, sparse_kernel_time)
+_PICKED = (
+    assumptions.head_tile_hopper, picked_traffic, attention_flops, kernel_flops, sparse_efficiency, sparse_kernel_time,
+)  # fmt: skip
 index_scoring = Sheet(
-    "index_scoring", causal_pairs, one_core, typical_stream_efficiency, index_bits_block, index_peak_fp8,
-    index_rows_deepgemm, index_columns_deepgemm, index_busy_pairs, index_traffic, index_tile_time,
+    "index_scoring", causal_pairs, one_core, typical_stream_efficiency, assumptions.index_bits_block,
+    assumptions.index_peak_fp8, assumptions.index_rows_deepgemm, assumptions.index_columns_deepgemm, index_busy_pairs,
+    index_traffic, index_tile_time,
     doc="The indexer's kernels by themselves: scores of all cached keys. In decoding give busy_pairs: all pairs.",
 )  # fmt: skip
 picked_latent_attention = Sheet(

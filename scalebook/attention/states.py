@@ -11,12 +11,11 @@ convolution comes first.
 
 from sympy import Max, ceiling
 
-from scalebook.language import constant, formula
+from scalebook.language import formula
 
 __all__ = [
-    "chunk_items", "chunk_steps", "conv_channels_triton", "conv_items", "conv_tokens_triton", "conv_traffic",
-    "conv_width", "gates_per_head", "recurrent_items", "recurrent_traffic", "ssd_flops", "ssd_traffic",
-    "state_kernel_time", "state_prompt_traffic",
+    "chunk_items", "chunk_steps", "conv_items", "conv_traffic", "conv_width", "recurrent_items", "recurrent_traffic",
+    "ssd_flops", "ssd_traffic", "state_kernel_time", "state_prompt_traffic",
 ]  # fmt: skip
 
 _DELTA, _KDA, _MAMBA, _MEASURED = "yang2024 §3.3", "kimi2025-linear §3", "dao2024 §6", "aiconfigurator-2026"
@@ -33,17 +32,6 @@ def conv_width(linear_key_heads, linear_value_heads, linear_key_dim, linear_valu
     8192.0
     """
     return 2 * linear_key_heads * linear_key_dim + linear_value_heads * linear_value_dim
-
-
-conv_tokens_triton = constant(
-    "conv_tokens_triton", "conv_tokens", 8, "vllm-conv",
-    "Default tokens per work item of the convolution: 8, as in the Triton kernel of vLLM and SGLang.",
-)  # fmt: skip
-
-conv_channels_triton = constant(
-    "conv_channels_triton", "conv_channels", 256, "vllm-conv",
-    "Default channels per work item of the convolution: 256, as in the same kernel.",
-)  # fmt: skip
 
 
 @formula("kernel_items", "vllm-conv")
@@ -67,11 +55,6 @@ def conv_traffic(batch, seq, conv_width, linear_conv, activation_bits):
 
 
 # A prompt in chunks
-
-gates_per_head = constant(
-    "gates_per_head", "key_gates", 0, _DELTA,
-    "Default gates per key dimension: none. Gated DeltaNet and Mamba-2 have one per head; Kimi's attention has 1.",
-)  # fmt: skip
 
 
 @formula("kernel_items", "fla")
@@ -139,9 +122,6 @@ def ssd_traffic(
 ):  # fmt: skip
     """Bytes moved by Mamba-2's kernels over a prompt: tokens, scores within chunks, and the states of chunks.
 
-    Inputs, outputs and values are read twice and results written; scores of a chunk are written and read; the states of
-    chunks are written, passed on (read and written) and read.
-
     >>> nemotron = dict(linear_key_heads=8, linear_value_heads=128, linear_key_dim=128, linear_value_dim=64)
     >>> ssd_traffic(nemotron, batch=1, seq=128, linear_bits=32, delta_chunk=128, activation_bits=16) / 128
     192512.0
@@ -170,9 +150,7 @@ def recurrent_traffic(
     batch, seq, linear_key_heads, linear_value_heads, linear_key_dim, linear_value_dim, linear_bits, key_gates,
     activation_bits,
 ):  # fmt: skip
-    """Bytes moved in decoding: a sequence's state read once, and written for each new token, whatever the context.
-
-    Speculative decoding keeps the state after each drafted token, because some may be rejected.
+    """Bytes moved in decoding: a state read once, and written after each new token, because drafts may be rejected.
 
     >>> kimi = dict(linear_key_heads=96, linear_value_heads=96, linear_key_dim=128, linear_value_dim=128)
     >>> known = dict(kimi, batch=1, linear_bits=32, key_gates=1, activation_bits=16)

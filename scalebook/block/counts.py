@@ -178,8 +178,7 @@ def counts(row: Mapping, seq: float = 1) -> dict[str, float]:
     index_tokens = known_of(row, "index_tokens?").get("index_tokens", 0.0)
     for (number, name, own), (run, kept) in zip(parts, forms, strict=True):
         _add(total, number, run, kept, known | own, "window" in own)
-        picks = ("index" in name or "latent" in name or name == "attention") * index_tokens
-        _reach(total, number, kept, known | own, "window" in own, picks)
+        _reach(total, number, kept, known | own, "window" in own, (name in LISTINGS["picks"]) * index_tokens)
     total["window_layers"] *= known["layers"] / max(total["kv_width"], 1)
     ends = (known["embeddings"] * known["vocab"] + known.get("learned_positions", 0)) * known["hidden"]
     ends += known["hidden"] * (2 if is_gpt(row) else 1)
@@ -233,10 +232,7 @@ def _add(total: dict, number: float, run: dict, kept: dict, letters: dict, slide
 
 
 def _reach(total: dict, number: float, kept: dict, letters: dict, slides: bool, picks: float) -> None:
-    """Add what a token multiplies and reads of the whole context, of a window, and of the tokens an indexer picks.
-
-    If a model has an indexer, its latent attention picks too where it has none: it uses the picks of an earlier block.
-    """
+    """Add what a token multiplies and reads of the whole context, of a window, and of the tokens an indexer picks."""
     seq, share = letters["seq"], number / letters["layers"]
     pairs = [x for x in kept["inner"] if {"context", "picked", "entries"} & x]
     total["state_width"] += share * sum(_product(x, letters) for x in kept["inner"] if x not in pairs) / seq

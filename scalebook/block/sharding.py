@@ -66,9 +66,6 @@ def shard(block: Block, way: str, *names: str) -> Block:
 def tensor_parallel(block: Block, way: str = "tp") -> Block:
     """Split heads and feed-forward widths (Shoeybi et al. 2019). The sum after each half of the block is all-reduced.
 
-    Several devices hold the same key-value head if there are fewer heads than devices; a training step, not this block,
-    accounts for that.
-
     >>> print(tensor_parallel(LLAMA)["up"])
     up[batch seq ffn/tp] = h2[batch seq hidden] Wup[hidden ffn/tp]
     """

@@ -68,11 +68,7 @@ def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, 
 
 
 def launched(block: Block) -> list[list[Kernel]]:
-    """Return a block's kernels by launch, without collectives; products that read the same tensor share one launch.
-
-    >>> [" ".join(k.name for k in group) for group in launched(LLAMA)][:3]
-    ['h1', 'q k v', 'q_turned']
-    """
+    """Return a block's kernels by launch, without collectives; products that read the same tensor share one launch."""
     joined: dict[tuple, list[Kernel]] = {}
     for kernel in block.kernels:
         if kernel.ops[0].is_collective:
@@ -137,9 +133,6 @@ def trained(cost: Expr, tensors: Iterable[Tensor] = ()) -> Expr:
 
     `tensors` are the tensors behind the cost: if their key-value heads are split over more devices than there are
     heads, several devices hold the same head.
-
-    >>> trained(symbol("context") * symbol("hidden"))
-    hidden*seq
     """
     split = max(([*ways(i)] for t in tensors for i in t.indices if base(i) == "kv_heads"), key=len, default=[])
     return _trained(cost, tuple(split))

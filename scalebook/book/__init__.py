@@ -1,4 +1,4 @@
-"""Code that only the book needs, in folders of `book`: claims of the four articles, drawings, and the planner.
+"""Code that only the book needs, in folders of `book`: claims, drawings, errors measured, pages and the planner.
 
 `scalebook.book.claims` is the folder `book/claims`. A clone of the repository has it beside the package. Where only
 the package is installed, an import raises ImportError.

@@ -1,27 +1,28 @@
 """Standard figures of the book. Each function draws on a Matplotlib Axes, by default a new one, and returns it."""
 
 from collections.abc import Iterable
+from contextlib import suppress
+from importlib import import_module
 from importlib.resources import files
 
 import matplotlib.pyplot as plt
 import numpy as np
 import sympy
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from scalebook.display.lettering import END, spread
 from scalebook.display.meanings import PARTS, coloured_terms
-from scalebook.display.scheme import COLOURS, SHADES, device_look, hues
-from scalebook.display.vector import figure_html
+from scalebook.display.scheme import COLOURS, LINE, SHADES, device_look, hues
 from scalebook.language import NOTATION, Formula, Sheet, show, tex
 from scalebook.machine.roofline import attainable_flops, ridge_intensity
 from scalebook.measurements import Result
 
 __all__ = [
-    "COLOURS", "SHADES", "bars", "caption", "confrontation", "curve", "describe", "device_look", "hues", "roofline",
-    "scale_axis",
+    "COLOURS", "SHADES", "bars", "caption", "confrontation", "curve", "device_look", "hues", "roofline", "scale_axis",
+    "spread",
 ]  # fmt: skip
+
+END = "sb-end"  # marks the name of a line, at its end
 
 plt.style.use(files(__name__.rpartition(".")[0]).joinpath("scalebook.mplstyle"))
 
@@ -60,6 +61,19 @@ def _end_labels(ax: Axes) -> None:
     ax.figure.draw_without_rendering()
     spread(ax)
     ax.set_xmargin(0)
+
+
+def spread(ax: Axes) -> None:
+    """Move the names at the right ends of lines apart, from the top down, so that all are readable."""
+    ends = [x for x in ax.texts if x.get_gid() == END]
+    unit = ax.figure.dpi / 72
+    places = {x: ax.transData.transform(x.xy)[1] / unit for x in ends}
+    high = float("inf")
+    for text in sorted(ends, key=places.get, reverse=True):
+        half = LINE * (1 + text.get_text().count("\n")) / 2
+        high = min(high - half, places[text])
+        text.xyann = (text.xyann[0], high - places[text])
+        high -= half
 
 
 def _short(row):
@@ -188,46 +202,20 @@ def caption(text: str) -> None:
     plt.gcf().set_label(text)
 
 
-def describe(figure: Figure) -> str:
-    """Return a text description of a figure: its caption, or else its titles, axis labels and lines.
-
-    >>> fig, ax = plt.subplots()
-    >>> _ = ax.plot([1, 2], label="H100"); _ = ax.set(title="Rooflines", xlabel="intensity", ylabel="rate")
-    >>> describe(fig)
-    'Figure: Rooflines. rate against intensity. Lines: H100.'
-    """
-    if figure.get_label():
-        return figure.get_label()
-    said = []
-    for ax in figure.axes:
-        title = ax.get_title(loc="left") or ax.get_title()
-        upward = ax.get_ylabel() or ("bars" if ax.patches else "the same")
-        text = f"{title + '. ' if title else ''}{upward} against {ax.get_xlabel() or 'position'}."
-        names = [x for x in ax.get_legend_handles_labels()[1] if not x.startswith("_")]
-        said.append(text + (f" Lines: {', '.join(names)}." if names else ""))
-    return "Figure: " + " ".join(said).replace("\n", " ")
-
-
 def _coloured(expr):
     return rf"$\displaystyle {tex(expr, inks=coloured_terms(expr))}$"
 
 
 def _in_notebooks():
-    """Make notebooks show figures as SVG in the page and SymPy expressions in the book's notation."""
+    """Make notebooks show SymPy expressions in the book's notation and, in the book, figures as SVG in the page."""
     try:
         from IPython import get_ipython
-        from matplotlib_inline.config import InlineBackend
     except ImportError:
         return
     if shell := get_ipython():
-        # A formatter for figures would be dropped when the inline backend starts; a method is not.
-        Figure._repr_pretty_ = lambda self, p, cycle: p.text(describe(self))
-        Figure._repr_html_ = lambda self: figure_html(self, describe(self), self.get_label())
-        InlineBackend.instance(parent=shell).figure_formats = set()  # not as an image beside it
-        plt.rcParams["figure.constrained_layout.use"] = False  # it is arranged once, when it is shown,
-        plt.get_backend()  # chosen now, since choosing it installs the hook
-        plt.uninstall_repl_displayhook()  # and not drawn before
         shell.display_formatter.formatters["text/latex"].for_type(sympy.Basic, _coloured)
+        with suppress(ImportError):  # an installed package has no book, and its figures are Matplotlib's own
+            import_module("scalebook.book.pages.vector").show_figures(shell)
 
 
 _in_notebooks()

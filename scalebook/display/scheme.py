@@ -6,11 +6,13 @@ from scalebook.display.colours import DARK, LIGHT, away, contrast, in_oklab, of_
 from scalebook.display.meanings import PARTS, SHADES, ink_of
 
 __all__ = [
-    "COLOURS", "DEVICES", "INKS", "LEAST", "PHONE", "SHADES", "device_look", "following", "hues", "ink_on", "on_dark",
-    "shades_style",
+    "COLOURS", "DEVICES", "INKS", "LEAST", "LINE", "PHONE", "SHADES", "SIZE", "device_look", "following", "hues",
+    "ink_on", "on_dark", "shades_style",
 ]  # fmt: skip
 
 PHONE, LEAST = 350, 11  # width of a phone and least height of letters on it, in pixels
+SIZE = 10.5  # smallest letters of a figure, in points
+LINE = 1.2 * SIZE  # height of a line of them
 
 # Meanings of colours in all drawings, with the colour on a light page and on a dark one.
 COLOURS = {

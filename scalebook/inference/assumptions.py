@@ -7,97 +7,23 @@ The kernel figures were fitted to published times of single kernels (sets `atten
 import itertools
 from collections.abc import Mapping
 
-from sympy import Integer, Max
+from sympy import Max
 
-from scalebook.attention.linear import delta_chunk, linear_bits_wide
-from scalebook.attention.sparse import (
-    dense_tokens_picked,
-    head_tile_hopper,
-    index_bits_block,
-    sparse_efficiency,
-    tiled_heads,
-)
-from scalebook.language import Row, constant, formula, same
+from scalebook.attention import assumptions as attended
+from scalebook.attention.sparse import sparse_efficiency, tiled_heads
+from scalebook.language import Row, formula
 from scalebook.language.arguments import checked
+from scalebook.language.defaults import stated
 from scalebook.language.notation import either, quoted
 from scalebook.language.row import Cell, quantity
 
+_DEFAULTS = stated(__name__)  # those of assumptions.toml
+globals().update(_DEFAULTS)
+
 __all__ = [
-    "ASSUMED", "GROUPED", "INDEXED", "LATENT", "LINEAR", "READ_CELLS", "assigned_passes", "expert_efficiency_same",
-    "expert_peak_same", "expert_ways_left", "kind_read", "no_layer_overhead", "no_norm_sums", "no_scale_kernels",
-    "no_step_overhead", "one_tile", "prompt_efficiency", "prompt_launch", "read_by", "read_efficiency_grouped",
-    "read_efficiency_latent", "read_item_grouped", "read_item_latent", "read_launch_grouped", "read_launch_latent",
-    "result_bits", "routing_time_least", "score_arithmetic", "sum_latency_near", "sum_launch_collective",
+    "ASSUMED", "GROUPED", "INDEXED", "LATENT", "LINEAR", "READ_CELLS", "expert_ways_left", "kind_read", "read_by",
+    "result_bits", *_DEFAULTS,
 ]  # fmt: skip
-
-_HERE = "aiconfigurator"
-_EXPERTS = "aiconfigurator-moe"
-_MICRO = Integer(10) ** -6
-
-read_launch_grouped = constant(
-    "read_launch_grouped", "read_launch", "8.4e-06", _HERE,
-    "Default launch time of attention to cached keys and values: TensorRT-LLM's on the H100.",
-)  # fmt: skip
-
-read_efficiency_grouped = constant(
-    "read_efficiency_grouped", "read_efficiency", "0.72", _HERE,
-    "Default share of the memory bandwidth that attention to cached keys and values reaches: TensorRT-LLM's.",
-)  # fmt: skip
-
-read_item_grouped = constant(
-    "read_item_grouped", "item_time", "1.5e-06", _HERE,
-    "Default minimum time a core spends on one sequence and one key-value head: TensorRT-LLM's attention.",
-)  # fmt: skip
-
-read_launch_latent = constant(
-    "read_launch_latent", "read_launch", "1.35e-05", _HERE,
-    "Default launch time of absorbed attention to cached latents: TensorRT-LLM's on the H100.",
-)  # fmt: skip
-
-read_efficiency_latent = constant(
-    "read_efficiency_latent", "read_efficiency", "0.83", _HERE,
-    "Default share of the memory bandwidth that absorbed attention to latents reaches: TensorRT-LLM's.",
-)  # fmt: skip
-
-read_item_latent = constant(
-    "read_item_latent", "item_time", "5.6e-06", _HERE,
-    "Default minimum time a core spends on one sequence in absorbed attention: TensorRT-LLM's.",
-)  # fmt: skip
-
-prompt_launch = constant(
-    "prompt_launch", "prompt_launch", "1.54e-05", _HERE,
-    "Default launch time of the attention operator for prompts: TensorRT-LLM's on the H100.\n\n"
-    "The operator takes in the projections, writes the cache and returns the attention output.",
-)  # fmt: skip
-
-prompt_efficiency = constant(
-    "prompt_efficiency", "prompt_efficiency", "0.59", _HERE,
-    "Default share of the memory bandwidth that prompt attention reaches when it writes the cache: TensorRT-LLM's.",
-)  # fmt: skip
-
-score_arithmetic = constant(
-    "score_arithmetic", "score_flops", 26, _HERE,
-    "Default vector operations per attention score, for the softmax: TensorRT-LLM's prompt attention.\n\n"
-    "On Blackwell Ultra the softmax takes half as long.",
-)  # fmt: skip
-
-one_tile = constant(
-    "one_tile", "query_tile", 128, "shah2024 §3",
-    "Default number of queries that a core holds in fused attention kernels.",
-)  # fmt: skip
-
-routing_time_least = constant(
-    "routing_time_least", "routing_time_least", "1.5e-05", _EXPERTS,
-    "Default time of the small kernels that sort tokens by expert: TensorRT-LLM's.",
-)  # fmt: skip
-
-assigned_passes = constant(
-    "assigned_passes", "assigned_passes", "6.5", _EXPERTS,
-    "Default number of memory passes over the routed token copies: gather, quantize, weight and sum.\n\n"
-    "These passes come on top of the expert products. Fitted on the even rows of `moe_layer`, assuming that expert "
-    "products stream weights as fast as other kernels do. With the measured rate of expert products "
-    "(`libraries.trtllm_experts_hopper`) the same rows give 4.",
-)  # fmt: skip
 
 
 @formula("result_bits", "micikevicius2022 §5")
@@ -110,18 +36,6 @@ def result_bits(activation_bits, fp32_bits):
     return Max(fp32_bits / 2, activation_bits)
 
 
-expert_peak_same = same(
-    "expert_peak_same", "expert_peak", "peak_flops", "deepseek2024-v3 §3.3",
-    "Default peak FLOP/s of expert products: experts multiply in the same precision as all other products.",
-)  # fmt: skip
-
-
-expert_efficiency_same = same(
-    "expert_efficiency_same", "expert_efficiency", "matmul_efficiency", _EXPERTS,
-    "Default share of the peak that expert products reach: the same as other products.",
-)  # fmt: skip
-
-
 @formula("etp", "deepseek2024-v3 §3.4")
 def expert_ways_left(tp, attention_dp, ep):
     """Default expert tensor parallelism: devices of an expert layer divided by the ways of expert parallelism.
@@ -130,41 +44,6 @@ def expert_ways_left(tp, attention_dp, ep):
     4.0
     """
     return tp * attention_dp / ep
-
-
-no_step_overhead = constant(
-    "no_step_overhead", "step_overhead", 0, "kwon2023",
-    "Default host overhead of a step: none, because the engine plans the next step while this one runs.",
-)  # fmt: skip
-
-no_layer_overhead = constant(
-    "no_layer_overhead", "layer_overhead", 0, "kwon2023",
-    "Default gap between the kernels of a layer: none, as in a captured CUDA graph.",
-)  # fmt: skip
-
-no_scale_kernels = constant(
-    "no_scale_kernels", "scale_kernels", 0, "kwon2023",
-    "Default number of extra kernels for activation scales: none.\n\n"
-    "Scales are fixed in advance, and the kernel before a product applies them.",
-)  # fmt: skip
-
-no_norm_sums = constant(
-    "no_norm_sums", "norm_sums", 0, "minimax2026",
-    "Default number of norms that need a sum over devices: none.\n\n"
-    "A norm over a whole token or over one head stays within a device.",
-)  # fmt: skip
-
-
-sum_launch_collective = same(
-    "sum_launch_collective", "sum_launch", "collective_launch", "aiconfigurator-nccl",
-    "Default launch time of an engine's own all-reduce, if it was not measured: the library's `collective_launch`.",
-)  # fmt: skip
-
-
-sum_latency_near = same(
-    "sum_latency_near", "sum_latency", "near_latency", "aiconfigurator-nccl",
-    "Default hop latency of an engine's own all-reduce, if it was not measured: the `near_latency` of a ring.",
-)  # fmt: skip
 
 
 @checked
@@ -177,18 +56,26 @@ def kind_read(model: Mapping) -> str:
     return "latent" if "kv_rank" in model else "grouped"
 
 
-GROUPED = (read_launch_grouped, read_efficiency_grouped, read_item_grouped)
-LATENT = (read_launch_latent, read_efficiency_latent, read_item_latent)
-INDEXED = (*LATENT, dense_tokens_picked, index_bits_block, head_tile_hopper, tiled_heads, sparse_efficiency)
-LINEAR = (*GROUPED, delta_chunk, linear_bits_wide)
+def _default(*names: str) -> list:
+    return [_DEFAULTS[x] for x in names]
+
+
+GROUPED = _default("read_launch_grouped", "read_efficiency_grouped", "read_item_grouped")
+LATENT = _default("read_launch_latent", "read_efficiency_latent", "read_item_latent")
+INDEXED = (
+    *LATENT, attended.dense_tokens_picked, attended.index_bits_block, attended.head_tile_hopper, tiled_heads,
+    sparse_efficiency,
+)  # fmt: skip
+LINEAR = (*GROUPED, attended.delta_chunk, attended.linear_bits_wide)
 # For each kind of cache: the cells of a device's row that describe its own kernels, and the default of each cell.
 READ_CELLS = {
     kind: {f"{f.letter}_{kind}": f for f in formulas} for kind, formulas in (("grouped", GROUPED), ("latent", LATENT))
 }
 ASSUMED = (
-    prompt_launch, prompt_efficiency, score_arithmetic, one_tile, routing_time_least, assigned_passes, result_bits,
-    expert_peak_same, expert_efficiency_same, expert_ways_left, no_step_overhead, no_layer_overhead,
-    no_scale_kernels, no_norm_sums, sum_launch_collective, sum_latency_near,
+    *_default("prompt_launch", "prompt_efficiency", "score_arithmetic", "one_tile", "routing_time_least"),
+    *_default("assigned_passes"), result_bits, *_default("expert_peak_same", "expert_efficiency_same"),
+    expert_ways_left, *_default("no_step_overhead", "no_layer_overhead", "no_scale_kernels", "no_norm_sums"),
+    *_default("sum_launch_collective", "sum_latency_near"),
 )  # fmt: skip
 
 

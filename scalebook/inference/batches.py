@@ -9,19 +9,18 @@ from functools import cache
 import numpy as np
 from sympy import Min, Rational, ceiling, floor
 
-from scalebook.inference import queues
+from scalebook.inference import assumptions, queues
 from scalebook.inference.engine_terms import TERMS
 from scalebook.inference.step import decode_step, prefill_step
-from scalebook.language import Row, Sheet, constant, formula, show
+from scalebook.language import Row, Sheet, formula, show
 from scalebook.language.arguments import checked
 from scalebook.language.notation import unused
 from scalebook.language.row import quantity
 from scalebook.memory.serving import sliding_window
 
 __all__ = [
-    "batch_limit_usual", "cache_room_of_free", "cached_tokens_kept", "device_rate_of_batch", "device_rate_offline",
-    "free_share_usual", "full_batch", "hbm_reported_in_gib", "kept_output_usual", "kernel_share_usual", "last_batch",
-    "makespan_of_generations", "no_sequence_overhead", "seconds_between_tokens", "static_batch", "tail_of_batch",
+    "cache_room_of_free", "cached_tokens_kept", "device_rate_of_batch", "device_rate_offline", "full_batch",
+    "hbm_reported_in_gib", "last_batch", "makespan_of_generations", "seconds_between_tokens", "static_batch",
     "tpot_within_tail", "whole_generations",
 ]  # fmt: skip
 
@@ -41,20 +40,7 @@ def hbm_reported_in_gib(hbm_capacity):
     return hbm_capacity * Rational(2**30, 10**9)
 
 
-free_share_usual = constant(
-    "free_share_usual", "free_share", 1, "kwon2023",
-    "Default share of the free memory that goes to caches: everything left after weights and workspace.",
-)  # fmt: skip
-
-kept_output_usual = constant(
-    "kept_output_usual", "kept_output", "0.5", "kwon2023",
-    "Default share of an answer for which memory is reserved: one half, the average over its life.\n\n"
-    "This holds for an engine that can preempt sequences, and so reserves nothing ahead. An engine that never "
-    "preempts reserves the whole answer: give 1.",
-)  # fmt: skip
-
-
-@formula("cached_tokens", "kwon2023", "beltagy2020 §3.1", given=[kept_output_usual])
+@formula("cached_tokens", "kwon2023", "beltagy2020 §3.1", given=[assumptions.kept_output_usual])
 def cached_tokens_kept(prompt, output, kept_output, layers, window, window_layers):
     """Tokens for which an engine reserves cache: the prompt and a share of the answer, averaged over the layers.
 
@@ -65,7 +51,7 @@ def cached_tokens_kept(prompt, output, kept_output, layers, window, window_layer
     return sliding_window.of(context=whole, layers=layers, window=window, window_layers=window_layers)
 
 
-@formula("cache_room", "kwon2023", given=[hbm_reported_in_gib, free_share_usual])
+@formula("cache_room", "kwon2023", given=[hbm_reported_in_gib, assumptions.free_share_usual])
 def cache_room_of_free(hbm_reported, cache_share, held_weights, workspace, free_share):
     """Memory for caches: a share of what is left of the engine's memory after weights and workspace.
 
@@ -76,13 +62,7 @@ def cache_room_of_free(hbm_reported, cache_share, held_weights, workspace, free_
     return free_share * (hbm_reported * cache_share - held_weights - workspace)
 
 
-batch_limit_usual = constant(
-    "batch_limit_usual", "batch_limit", 2048, "kwon2023",
-    "Default limit on the sequences that run at once in a group: 2,048, a usual setting under high load.",
-)  # fmt: skip
-
-
-@formula("full_batch", "kwon2023", given=[batch_limit_usual])
+@formula("full_batch", "kwon2023", given=[assumptions.batch_limit_usual])
 def full_batch(max_users, replicas, attention_dp, batch_limit, requests):
     """Sequences of a group that run at once: what fits in memory, up to the engine's limit and the requests there are.
 
@@ -116,18 +96,8 @@ def last_batch(requests, replicas, attention_dp, full_batch):
 
 # Time
 
-no_sequence_overhead = constant(
-    "no_sequence_overhead", "sequence_overhead", 0, "kwon2023",
-    "Default host time per sequence of a step: none, because the host prepares the next step meanwhile.",
-)  # fmt: skip
 
-kernel_share_usual = constant(
-    "kernel_share_usual", "kernel_share", 1, "kwon2023",
-    "Default share of the time in which kernels run: 1, for an engine under full load.",
-)  # fmt: skip
-
-
-@formula("makespan", "yu2022", given=[no_sequence_overhead, kernel_share_usual])
+@formula("makespan", "yu2022", given=[assumptions.no_sequence_overhead, assumptions.kernel_share_usual])
 def makespan_of_generations(
     requests, replicas, attention_dp, prompt_time, output, whole_generations, full_batch, full_time, last_batch,
     last_time, sequence_overhead, kernel_share,
@@ -145,7 +115,7 @@ def makespan_of_generations(
     return (reading + output * (whole_generations * full + last)) / kernel_share
 
 
-@formula("tpot", "agrawal2024 §3", given=[no_sequence_overhead, kernel_share_usual])
+@formula("tpot", "agrawal2024 §3", given=[assumptions.no_sequence_overhead, assumptions.kernel_share_usual])
 def seconds_between_tokens(full_time, full_batch, output, prompt_time, sequence_overhead, kernel_share):
     """Mean time per output token while a group is full: a step, and the prompts read as answers end.
 
@@ -156,14 +126,7 @@ def seconds_between_tokens(full_time, full_batch, output, prompt_time, sequence_
     return (full_time + sequence_overhead * full_batch + full_batch / output * prompt_time) / kernel_share
 
 
-tail_of_batch = constant(
-    "tail_of_batch", "tpot_tail", "1.6", "mlperf-inference",
-    "Time per output token at the 99th percentile, as a multiple of the mean.\n\n"
-    "Calibrated on half of the accelerators of `mlperf_interactive`.",
-)  # fmt: skip
-
-
-@formula("tpot_target", "mlperf-inference", given=[tail_of_batch])
+@formula("tpot_target", "mlperf-inference", given=[assumptions.tail_of_batch])
 def tpot_within_tail(tpot_p99, tpot_tail):
     """Largest mean time per output token whose 99th percentile stays within a limit.
 
@@ -194,9 +157,10 @@ def device_rate_of_batch(batch, output, end_to_end, devices):
 
 
 _OFFLINE = (
-    hbm_reported_in_gib, free_share_usual, kept_output_usual, cached_tokens_kept, cache_room_of_free,
-    batch_limit_usual, full_batch, whole_generations, last_batch, no_sequence_overhead, kernel_share_usual,
-    makespan_of_generations, seconds_between_tokens, device_rate_offline,
+    hbm_reported_in_gib, assumptions.free_share_usual, assumptions.kept_output_usual, cached_tokens_kept,
+    cache_room_of_free, assumptions.batch_limit_usual, full_batch, whole_generations, last_batch,
+    assumptions.no_sequence_overhead, assumptions.kernel_share_usual, makespan_of_generations, seconds_between_tokens,
+    device_rate_offline,
 )  # fmt: skip
 static_batch = Sheet(
     "static_batch", queues.end_to_end, device_rate_of_batch, doc="A batch that begins and ends together."

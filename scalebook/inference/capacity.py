@@ -23,10 +23,7 @@ _MOST = 10**6  # largest number of users tried
 
 @dataclass(frozen=True)
 class Capacity:
-    """The result of `capacity`: the most requests per second (`rate`), the `users` then, and the service's `row`.
-
-    `binds` names the target that does not allow more.
-    """
+    """The result of `capacity`: the most requests per second, their `users`, what `binds`, and the service's `row`."""
 
     rate: float
     users: int

@@ -4,14 +4,15 @@ If one pool does both, prompts delay tokens, and a target for `tpot` leaves devi
 full, but every prompt's cache has to be sent between them.
 """
 
+from scalebook.inference.assumptions import tpot_alone
 from scalebook.inference.queues import TARGET_ABOVE_BASE, end_to_end, token_time_linear
-from scalebook.language import Sheet, formula, same
+from scalebook.language import Sheet, formula
 from scalebook.memory.serving import kv_cache_per_token
 
 __all__ = [
     "batch_under_target", "cache_rate", "capacity_disaggregated", "decode_devices", "devices_apart", "disaggregating",
     "disaggregation_bound", "disaggregation_gain", "handover_by_layers", "handover_whole", "million_cost_apart",
-    "pool_ratio", "prefill_devices", "prompt_rate_of_one", "queue_time_pool", "tpot_alone", "ttft_apart",
+    "pool_ratio", "prefill_devices", "prompt_rate_of_one", "queue_time_pool", "ttft_apart",
     "ttft_handed_over", "two_pools",
 ]  # fmt: skip
 
@@ -27,11 +28,6 @@ def batch_under_target(tpot_target, base_time, added_time):
     200.0
     """
     return (tpot_target - base_time) / added_time
-
-
-tpot_alone = same(
-    "tpot_alone", "tpot", "token_time", "zhong2024", "Time per output token if no prompt delays decoding: one step."
-)
 
 
 @formula("prefill_devices", "zhong2024")
@@ -134,9 +130,7 @@ _CARRIES = {
 
 @formula("handover_time", "patel2023", given=[kv_cache_per_token], domain=_CARRIES)
 def handover_whole(prompt, kv_cache_per_token, link_bandwidth):
-    """Time to send a prompt's whole cache after the prompt has been read.
-
-    Refused if the link is slower than the reading: the transfers would fall further and further behind.
+    """Time to send a prompt's whole cache after the prompt has been read, over a link as fast as the reading.
 
     >>> handover_whole(prompt=1000, kv_cache_per_token=327_680, link_bandwidth="50 GB/s", prompt_time="30 ms")
     0.0065536

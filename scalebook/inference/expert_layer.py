@@ -5,19 +5,17 @@ Efficiencies come from the device's row, or from a library's row for experts (`t
 
 from sympy import Max, Min, Piecewise, ceiling, floor
 
-from scalebook.language import Sheet, constant, formula, same, symbol
+from scalebook.language import Sheet, formula, symbol
 from scalebook.machine import kernels
 
-from .assumptions import assigned_passes, routing_time_least
+from . import assumptions
 from .experts import devices_touched
 
 __all__ = [
-    "assigned_tokens_spread", "assigned_tokens_whole", "block_rows_deepgemm", "block_rows_tile", "block_rows_xpu",
-    "exchange_by_cores",
-    "expert_blocks_even", "expert_blocks_spread", "expert_layer_time", "expert_rows_expected", "expert_stream_same",
-    "experts_layer", "experts_layer_deepgemm", "experts_layer_fused", "fused_layer_time", "gather_bits_same",
-    "grouped_product", "grouped_time",
-    "local_experts_even", "local_experts_spread", "no_scale_time", "results_in_sixteen", "token_exchange",
+    "assigned_tokens_spread", "assigned_tokens_whole", "block_rows_deepgemm", "block_rows_xpu", "exchange_by_cores",
+    "expert_blocks_even", "expert_blocks_spread", "expert_layer_time", "expert_rows_expected", "experts_layer",
+    "experts_layer_deepgemm", "experts_layer_fused", "fused_layer_time", "grouped_product", "grouped_time",
+    "local_experts_even", "local_experts_spread", "token_exchange",
 ]  # fmt: skip
 
 _EXPERTS = "aiconfigurator-moe"
@@ -25,35 +23,6 @@ x = symbol
 
 
 # Defaults
-
-results_in_sixteen = constant(
-    "results_in_sixteen", "result_bits", 16, "micikevicius2022 §5",
-    "Default width of tokens and results: 16 bits.",
-)  # fmt: skip
-
-
-expert_stream_same = same(
-    "expert_stream_same", "expert_stream_efficiency", "stream_efficiency", _EXPERTS,
-    "Default bandwidth share of expert weights, if it was not measured: the same as for other streams.",
-)  # fmt: skip
-
-
-gather_bits_same = same(
-    "gather_bits_same", "gather_bits", "activation_bits", _EXPERTS,
-    "Default width of gathered tokens: the width of the product's inputs, since tokens are quantized before copying.",
-)  # fmt: skip
-
-
-no_scale_time = constant(
-    "no_scale_time", "scale_time", 0, _EXPERTS,
-    "Default time to find scales: none, because a tensor has one scale, which is known in advance.",
-)  # fmt: skip
-
-
-block_rows_tile = same(
-    "block_rows_tile", "block_rows", "tile_rows", "nvidia-matmul-guide §3.1",
-    "Default block height: the rows of a tile, so that each expert's rows fill whole tiles.",
-)  # fmt: skip
 
 
 @formula("block_rows", "deepgemm")
@@ -112,7 +81,7 @@ def local_experts_even(experts, ep, assigned_tokens):
     return Max(1, floor(Min(experts / ep, assigned_tokens, evaluate=False)), evaluate=False)
 
 
-@formula("expert_blocks", "deepgemm", given=[assigned_tokens_whole, local_experts_even, block_rows_tile])
+@formula("expert_blocks", "deepgemm", given=[assigned_tokens_whole, local_experts_even, assumptions.block_rows_tile])
 def expert_blocks_even(assigned_tokens, local_experts, block_rows):
     """Blocks of rows of all experts of a device; each expert has a whole number of blocks.
 
@@ -254,7 +223,7 @@ def fused_layer_time(
 
 _USUAL = (
     kernels.tile_rows, kernels.tile_columns, kernels.one_core, kernels.exposed_write, kernels.typical_matmul_efficiency,
-    kernels.typical_stream_efficiency, results_in_sixteen, expert_stream_same,
+    kernels.typical_stream_efficiency, assumptions.results_in_sixteen, assumptions.expert_stream_same,
 )  # fmt: skip
 
 grouped_product = Sheet(
@@ -267,12 +236,13 @@ grouped_product = Sheet(
 def _layer(name, block_rows, doc):
     return Sheet(
         name, *_USUAL, expert_rows_expected, block_rows, assigned_tokens_whole, local_experts_even, expert_blocks_even,
-        gather_bits_same, no_scale_time, assigned_passes, routing_time_least, expert_layer_time, doc=doc
+        assumptions.gather_bits_same, assumptions.no_scale_time, assumptions.assigned_passes,
+        assumptions.routing_time_least, expert_layer_time, doc=doc
     )  # fmt: skip
 
 
 experts_layer = _layer(
-    "experts_layer", block_rows_tile,
+    "experts_layer", assumptions.block_rows_tile,
     "A layer of experts on one of its devices, with even loads: routing, both products, memory passes.",
 )  # fmt: skip
 experts_layer_deepgemm = _layer(
@@ -281,8 +251,8 @@ experts_layer_deepgemm = _layer(
 )  # fmt: skip
 
 experts_layer_fused = Sheet(
-    "experts_layer_fused", *_USUAL, expert_rows_expected, block_rows_tile, assigned_tokens_whole, local_experts_even,
-    expert_blocks_even, devices_touched, fused_layer_time,
+    "experts_layer_fused", *_USUAL, expert_rows_expected, assumptions.block_rows_tile, assigned_tokens_whole,
+    local_experts_even, expert_blocks_even, devices_touched, fused_layer_time,
     doc="A layer of experts on one of its devices in one kernel, with even loads: exchanges hide behind both products.",
 )  # fmt: skip
 

@@ -41,11 +41,10 @@ _SENT = x("pass_tokens") * x("hidden") * x("result_bits") / 8  # bytes of the st
 
 @dataclass(frozen=True)
 class Work:
-    """What a serving step does: its `phase`, how tokens reach their experts, and how messages are hidden.
+    """What a serving step does: its `phase` ("decode", "prefill" or "mixed"), and the words `exchange` and `overlap`.
 
-    `phase` is "decode", "prefill" or "mixed". `exchange` is "all_reduce" (every device of a group has all tokens),
-    "all_to_all" (tokens are sent to their experts), "gather" (all-gather of tokens, reduce-scatter of results) or
-    "none" on one device. `overlap` is "none", or "half_batches" for two-batch overlap.
+    `Step` explains both words. On one device `exchange` is "none"; "gather" is an all-gather of tokens before the
+    experts, and a reduce-scatter of results after them.
     """
 
     phase: str
@@ -352,10 +351,7 @@ def _latent_prompt(within: Expr | None) -> Expr:
 
 
 def beside_blocks(work: Work) -> dict[str, Expr]:
-    """Return the time of a step outside the blocks, by part: what pipeline stages send, and the head.
-
-    The head looks embeddings up, norms, makes one token's logits per sequence, and gathers the largest.
-    """
+    """Return the time of a step outside the blocks, by part: what pipeline stages send, and the head."""
     total: dict[str, Expr] = defaultdict(lambda: S.Zero)
     split = shard(HEAD, "tp", "vocab")
     drawn = (x("device_batch") if work.decodes else S.Zero) + (x("prompts") if work.reads else S.Zero)

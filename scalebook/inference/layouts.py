@@ -58,10 +58,8 @@ def first_whole(f: Callable, most: np.ndarray) -> np.ndarray:
         tried = np.where(is_open, tried, np.minimum(high, most[rows]))
         value = f(tried, rows)
         is_high = value >= 0
-        below, above = (
-            np.where(is_high & (side > 0), below / 2, below),
-            np.where(~is_high & (side < 0), above / 2, above),
-        )
+        below = np.where(is_high & (side > 0), below / 2, below)
+        above = np.where(~is_high & (side < 0), above / 2, above)
         high, above = np.where(is_open & is_high, tried, high), np.where(is_open & is_high, value, above)
         low, below = np.where(is_open & ~is_high, tried, low), np.where(is_open & ~is_high, value, below)
         side, turn = np.where(is_high, 1.0, -1.0), turn + 1
@@ -88,9 +86,7 @@ def users_at_rate(at: Callable, shape: tuple) -> np.ndarray:
 
 
 def most_users(at: Callable, shape: tuple, targets: Mapping[str, float]) -> np.ndarray:
-    """Return the most users that fit in memory and meet the targets (seconds by name); 1 if not even one does.
-
-    `at(name, users)` returns a quantity of the service, such as "max_users". The result is an array of this shape.
+    """Return the most users that fit in memory and meet the targets (seconds by name), at least 1; see `users_at_rate`.
     """
     most = _room(at, shape)
 

@@ -9,18 +9,19 @@
 from sympy import Max, Min, ceiling, floor
 
 from scalebook.attention import arithmetic
+from scalebook.attention import assumptions as attended
 from scalebook.attention import kernels as fused
 from scalebook.inference import assumptions
-from scalebook.language import Formula, Sheet, constant, formula, same
+from scalebook.inference.assumptions import one_new_token, queries_as_they_come
+from scalebook.language import Formula, Sheet, constant, formula
 from scalebook.machine.kernels import one_core
 
 __all__ = [
     "decode_attention", "decode_attention_by_cores", "decode_attention_issued", "decode_time_by_cores",
-    "flash_attention", "flash_kernel_time",
-    "grouped_decode_time", "grouped_item", "grouped_prompt_time", "grouped_read_launch", "grouped_read_share",
-    "kernel_issued", "latent_append_quantized", "latent_decode_attention", "latent_decode_time", "latent_item",
-    "latent_prompt_attention", "latent_prompt_time", "latent_prompt_traffic", "latent_read_launch", "latent_read_share",
-    "one_new_token", "prompt_attention", "prompt_attention_issued", "queries_as_they_come", "resident_when_repeated",
+    "flash_attention", "flash_kernel_time", "grouped_decode_time", "grouped_item", "grouped_prompt_time",
+    "grouped_read_launch", "grouped_read_share", "kernel_issued", "latent_append_quantized", "latent_decode_attention",
+    "latent_decode_time", "latent_item", "latent_prompt_attention", "latent_prompt_time", "latent_prompt_traffic",
+    "latent_read_launch", "latent_read_share", "prompt_attention", "prompt_attention_issued", "resident_when_repeated",
     "score_flops_widened",
 ]  # fmt: skip
 
@@ -28,17 +29,6 @@ _HERE = "aiconfigurator"
 
 
 # Defaults
-
-one_new_token = constant(
-    "one_new_token", "seq", 1, "vaswani2017 §3.2",
-    "Default number of new tokens per sequence in decoding: one.",
-)  # fmt: skip
-
-
-queries_as_they_come = same(
-    "queries_as_they_come", "query_bits", "activation_bits", "shah2024 §3",
-    "Default width of queries: the width of the projections; some kernels quantize them.",
-)  # fmt: skip
 
 
 def _of_kind(name: str, default: Formula) -> Formula:
@@ -80,9 +70,8 @@ def grouped_decode_time(
     """Time of an engine's decode attention: `decode_kernel_time` with its own launch time and bandwidth share.
 
     >>> 1e6 * grouped_decode_time(read_launch_grouped="8 us", batch=64, kv_heads=8, cores=132,
-    ...     item_time_grouped="1.4 us",
-    ...     traffic="1 GB", hbm_bandwidth="3.35 TB/s", read_efficiency_grouped=0.8, flops="8 GFLOP",
-    ...     peak_flops="989.4 TFLOP/s")
+    ...     item_time_grouped="1.4 us", traffic="1 GB", hbm_bandwidth="3.35 TB/s", read_efficiency_grouped=0.8,
+    ...     flops="8 GFLOP", peak_flops="989.4 TFLOP/s")
     381.134328...
     """
     return fused.decode_kernel_time.of(
@@ -234,11 +223,11 @@ def latent_decode_time(
 
 
 _PROMPT = (
-    arithmetic.prefill_context, assumptions.one_tile, one_core, fused.sixteen_bits, fused.tiled_pairs,
+    attended.prefill_context, assumptions.one_tile, one_core, attended.sixteen_bits, fused.tiled_pairs,
     fused.busy_pairs, assumptions.prompt_launch, assumptions.prompt_efficiency, assumptions.score_arithmetic,
 )  # fmt: skip
 _DECODED = (
-    one_new_token, one_core, fused.sixteen_bits, queries_as_they_come, arithmetic.full_pairs,
+    one_new_token, one_core, attended.sixteen_bits, queries_as_they_come, arithmetic.full_pairs,
     arithmetic.attention_flops, fused.kernel_flops,
 )  # fmt: skip
 _READ = (fused.least_traffic, grouped_read_launch, grouped_read_share)
@@ -270,7 +259,7 @@ latent_decode_attention = Sheet(
     doc="An engine's operator of absorbed attention to cached latents, for one new token of each sequence.",
 )  # fmt: skip
 flash_attention = Sheet(
-    "flash_attention", arithmetic.prefill_context, assumptions.one_tile, fused.tiled_pairs, fused.sixteen_bits,
+    "flash_attention", attended.prefill_context, assumptions.one_tile, fused.tiled_pairs, attended.sixteen_bits,
     queries_as_they_come, *_READ, assumptions.score_arithmetic, flash_kernel_time,
     doc="A fused causal attention kernel by itself. Without a mask, give pairs: the square of the length.",
 )  # fmt: skip

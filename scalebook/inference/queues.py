@@ -8,10 +8,11 @@ Memory is assumed to hold every sequence.
 
 from sympy import Max, S
 
-from scalebook.language import Sheet, formula, same
+from scalebook.inference.assumptions import batch_closed
+from scalebook.language import Sheet, formula
 
 __all__ = [
-    "batch_closed", "batch_open", "capacity_open", "closed_loop", "device_rate_served", "end_to_end",
+    "batch_open", "capacity_open", "closed_loop", "device_rate_served", "end_to_end",
     "end_to_end_closed", "half_speed_batch", "headroom", "littles_law", "load_open", "open_loop", "prompt_load",
     "queue_time_closed", "queue_time_open", "queue_time_prompts", "rate_closed", "token_time_linear", "tpot_from_ends",
     "tpot_open", "tpot_open_beside", "ttft", "ttft_beside", "user_rate",
@@ -242,12 +243,6 @@ open_loop = Sheet(
 
 
 # A closed loop: each user sends the next request when the last is answered
-
-
-batch_closed = same(
-    "batch_closed", "batch", "users", "yu2022",
-    "Sequences in a step of a closed loop: one for every user, since prompts are read between steps.",
-)  # fmt: skip
 
 
 @formula("end_to_end", "little1961", domain=SOME_USER)

@@ -23,10 +23,7 @@ class Steps(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Served:
-    """The result of a simulation: when each request arrived, was read, got its first and last token, in seconds.
-
-    The first `warmup` requests count in no result.
-    """
+    """The result of a simulation: times of each request in seconds; the first `warmup` requests count in no result."""
 
     outputs: np.ndarray
     arrivals: np.ndarray

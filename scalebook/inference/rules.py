@@ -101,11 +101,7 @@ def _derived(values: Mapping) -> dict:
 
 
 def reach(known: Mapping[str, Any]) -> float:
-    """Return how many devices the known networks can join: 1 with none, a scale-up domain, or infinity.
-
-    >>> reach({}), reach({"scaleup_bandwidth": 3e11, "scaleup_size": 2})
-    (1.0, 2)
-    """
+    """Return how many devices the known networks can join: 1 with none, a scale-up domain, or infinity."""
     if not {"scaleup_bandwidth", "scaleup_size"} <= {*known}:
         return 1.0
     return np.inf if "scaleout_bandwidth" in known else known["scaleup_size"]
@@ -122,10 +118,7 @@ def unreached(rows: Iterable, known: Mapping[str, Any], rejected: Mapping[str, i
 
 
 def check(values: Mapping[str, Any]) -> None:
-    """Raise ValueError for a serving layout that cannot run: which input is wrong, and which values would do.
-
-    `values` has the call's inputs, numbers or arrays. Rules about missing ones are skipped.
-    """
+    """Raise ValueError for a layout that cannot run: what is wrong, and what would do. Missing inputs break no rule."""
     own = {n: x for n, x in values.items() if n in _ABOUT or n in COUNTS}
     arrays = {n: x for n, x in own.items() if np.ndim(x)}
     if not arrays:
@@ -148,13 +141,7 @@ def check(values: Mapping[str, Any]) -> None:
 
 
 def reason(values: Mapping[str, Any], sheet=None, lifted: Iterable[str] = ()) -> str | None:
-    """Return why a serving layout cannot run (the sentence of `check`), or None if it can.
-
-    Rules named in `lifted` are skipped, and so are the conditions that `sheet` checks itself.
-
-    >>> reason({"ep": 8, "experts": 0})
-    'ep=8 spreads experts, and the model has none: ep=1 would do'
-    """
+    """Return why a serving layout cannot run, or None. Rules in `lifted` and conditions of `sheet` are skipped."""
     for letter in COUNTS:
         if letter in values and (said := not_whole(letter, values[letter])):
             return said

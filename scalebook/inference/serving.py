@@ -11,7 +11,8 @@ import numpy as np
 from sympy import Max, Min
 
 from scalebook.block import Block
-from scalebook.inference import bill, experts, prompts, queues, serving_memory, speculation, trust
+from scalebook.inference import assumptions, bill, experts, prompts, queues, serving_memory, speculation, trust
+from scalebook.inference.assumptions import fullest_as_said
 from scalebook.inference.batches import offline, static
 from scalebook.inference.capacity import LONG, capacity
 from scalebook.inference.kernels import PARTS, Work
@@ -22,14 +23,14 @@ from scalebook.inference.session_loop import sessions
 from scalebook.inference.session_search import cheapest_sessions
 from scalebook.inference.step import ENGINES, Step, step_formulas, tokens_of
 from scalebook.inference.two_batch_overlap import parts_of_step
-from scalebook.language import Formula, Row, Sheet, formula, same, show, symbol
+from scalebook.language import Formula, Row, Sheet, formula, show, symbol
 from scalebook.language.interval import Between
 from scalebook.language.notation import replaced
 from scalebook.language.row import Call
 from scalebook.search.space import NothingFits
 from scalebook.tables import Engine, engines
 
-__all__ = ["Serve", "ServeSheet", "fullest_as_said", "mixed_formulas", "serve", "serve_sheet", "while_reading"]
+__all__ = ["Serve", "ServeSheet", "mixed_formulas", "serve", "serve_sheet", "while_reading"]
 
 _SOURCES = ("agrawal2024 §4", "pope2022 §3")
 
@@ -111,7 +112,7 @@ def devices_serving(tp, pp, attention_dp, replicas):
 _SERVING = (
     batch_of_users, context_mean, *prompts.READING, token_time_step,
     end_to_end_group, queues.tpot_from_ends, queues.user_rate, request_rate, device_rate_of_users,
-    devices_serving, serving_memory.cached_tokens_windows, serving_memory.cache_room, serving_memory.workspace_usual,
+    devices_serving, serving_memory.cached_tokens_windows, serving_memory.cache_room, assumptions.workspace_usual,
     bill.million_cost, *trust.RANGES,
 )  # fmt: skip
 
@@ -131,13 +132,7 @@ def mixed_formulas(
     """Return the formulas of a mixed step: it decodes, and reads a chunk of a prompt or several short prompts."""
     work = Work("mixed", exchange, overlap, drafts)
     parts = parts_of_step(dense, moe, work)
-    whole = Formula(
-        "mixed_step",
-        "mixed_time",
-        sum(parts.values(), symbol("engine_time")),
-        _SOURCES,
-        "A part of a prompt is read beside all others.",
-    )
+    whole = Formula("mixed_step", "mixed_time", sum(parts.values(), symbol("engine_time")), _SOURCES)
     found = (while_reading(f, work.passes) for f in (whole, tokens_of(work), *(experts.VISITED if moe else ())))
     return (*found, *([fullest_as_said] if moe else []))
 
@@ -170,12 +165,6 @@ def while_reading(f: Formula, passes: int = 1) -> Formula:
     name, letter = f"{f.name}_while_reading", _WHILE_READING.get(f.letter, f.letter)
     places = letters | {old: replaced(new, letters) for old, new in given.items()}
     return Formula(name, letter, replaced(f.rhs, places), f.sources, f.__doc__)
-
-
-fullest_as_said = same(
-    "fullest_as_said", "mixed_fullest", "fullest_share", "raab1998 theorem 1",
-    "Load of the fullest device in mixed steps, if it is given: as in decode steps. A formula makes it larger.",
-)  # fmt: skip
 
 
 # Letters of which a service computes everything else anew, and what they follow from
@@ -287,10 +276,8 @@ class Serve(Step):
 
     def priced(self, *knowns, **letters) -> Row:
         """Return the service's row for the given number of users; a `rate` in the call is ignored."""
-        is_named, call = (
-            "engine" in letters or any(isinstance(x, Engine) for x in knowns),
-            Call(self.priced, knowns, letters),
-        )
+        is_named = "engine" in letters or any(isinstance(x, Engine) for x in knowns)
+        call = Call(self.priced, knowns, letters)
         sheet, knowns, letters, known = self.checked(knowns, letters)
         self.refuse(sheet, known)
         row = (sheet if "price_hour" in known else _unpriced(sheet))(*knowns, **letters)

@@ -5,15 +5,15 @@ from functools import cache
 from sympy import Max, Rational, S, floor
 
 from scalebook.block import LLAMA, Block, Hybrid, cached, core_kernels, kinds_of  # noqa: F401  (the first in examples)
+from scalebook.inference.assumptions import cache_share_usual
 from scalebook.inference.kernels import counted, on_device, whole_heads
-from scalebook.language import Formula, constant, formula, symbol
+from scalebook.language import Formula, formula, symbol
 from scalebook.memory.serving import linear_memory, sliding_window
 
 __all__ = [
-    "cache_room", "cache_room_in_gib", "cache_share_usual", "cached_tokens", "cached_tokens_windows", "filled_serving",
-    "filled_states", "held_weights", "max_users", "max_users_states", "memory_formulas", "sequence_state",
-    "token_cache_grouped", "token_cache_hybrid", "token_cache_indexed", "token_cache_latent", "token_cache_mixed",
-    "workspace_usual",
+    "cache_room", "cache_room_in_gib", "cached_tokens", "cached_tokens_windows", "filled_serving", "filled_states",
+    "held_weights", "max_users", "max_users_states", "memory_formulas", "sequence_state", "token_cache_grouped",
+    "token_cache_hybrid", "token_cache_indexed", "token_cache_latent", "token_cache_mixed",
 ]  # fmt: skip
 
 
@@ -26,8 +26,7 @@ def held_weights(dense: Block | None, moe: Block | None) -> Formula:
             bits = x("expert_bits") / x("ep") if weight.is_routed else x("weight_bits")
             total += count / x("pp") * kind.of(whole_heads(weight.elements)) * bits / 8
     total += x("embeddings") * x("vocab") * x("hidden") / x("tp") * x("result_bits") / 8
-    said = "Weights of a device's part of the blocks, and of the embeddings."
-    return Formula("held_weights_listed", "held_weights", total, ("pope2022 §3.3",), said)
+    return Formula("held_weights_listed", "held_weights", total, ("pope2022 §3.3",))
 
 
 @formula("token_cache", "pope2022 §3.3")
@@ -88,18 +87,6 @@ def cached_tokens(prompt, output):
     1280.0
     """
     return prompt + output / 2
-
-
-workspace_usual = constant(
-    "workspace_usual", "workspace", "1500000000.0", "kwon2023",
-    "Default workspace of an engine: 1.5 GB for buffers of some thousand tokens, captured graphs and the runtime.\n\n"
-    "This is an assumption; engines print their own figure.",
-)  # fmt: skip
-
-cache_share_usual = constant(
-    "cache_share_usual", "cache_share", "0.9", "kwon2023",
-    "Default share of a device's memory for weights, workspace and caches: nine tenths, as in vLLM.",
-)  # fmt: skip
 
 
 @formula("cached_tokens", "kwon2023", "beltagy2020 §3.1")
@@ -197,8 +184,7 @@ def token_cache_mixed(dense: Block | Hybrid | None, moe: Block | Hybrid | None) 
         else:
             continue
         total += count * kind.of(each)
-    said = "Bytes that the blocks with a cache keep for one token on a device."
-    return Formula("token_cache_mixed", "token_cache", total, ("pope2022 §3.3",), said)
+    return Formula("token_cache_mixed", "token_cache", total, ("pope2022 §3.3",))
 
 
 def memory_formulas(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> tuple[Formula, ...]:

@@ -6,21 +6,29 @@ room and the law of the pauses. The wait for a place is part of the gap between 
 caches are lost, the longer all turns wait, and the more caches are lost.
 """
 
-from sympy import Max, Rational, exp, log, pi, sqrt, tanh
+from sympy import Max, log, pi, sqrt
 
 from scalebook.inference.session_bill import found_cost_rented, read_cost, session_cost, written_cost
+from scalebook.inference.session_pauses import (
+    found_turns_exponential,
+    found_turns_lognormal,
+    kept_time_of_pause,
+    pause_deviation_exponential,
+    pause_deviation_lognormal,
+    pause_kept_exponential,
+    pause_kept_lognormal,
+    pause_mean_exponential,
+    pause_mean_lognormal,
+)
 from scalebook.inference.tiers import break_even_of_lost, keep_pause_memory
 from scalebook.language import Sheet, constant, formula
-from scalebook.language.notation import expression
 
 __all__ = [
     "bunch_time_half", "bunched_share_of_pauses", "bunched_time_of_loop", "cached_room_turns",
-    "decoding_time_turns", "edge_of_cliff", "found_turns_exponential", "found_turns_lognormal", "half_deviation",
-    "hit_share_alone", "hit_share_session", "kept_time_of_pause", "met_time", "own_tokens",
-    "pause_deviation_exponential", "pause_deviation_lognormal", "pause_kept_exponential", "pause_kept_lognormal",
-    "pause_mean_exponential", "pause_mean_lognormal", "prompt_load_turns", "queue_time_turns", "read_tokens_turn",
-    "reading_time_turn", "request_rate_turns", "reserved_sessions", "room_for_share", "session_inputs",
-    "session_sheet", "sessions_in_loop", "tpot_turns", "ttft_turns",
+    "decoding_time_turns", "edge_of_cliff", "half_deviation", "hit_share_alone", "hit_share_session", "met_time",
+    "own_tokens", "prompt_load_turns", "queue_time_turns", "read_tokens_turn", "reading_time_turn",
+    "request_rate_turns", "reserved_sessions", "room_for_share", "session_inputs", "session_sheet",
+    "sessions_in_loop", "tpot_turns", "ttft_turns",
 ]  # fmt: skip
 
 _READS = {"turns that are read in less than all of the time": lambda prompt_load: prompt_load < 1}
@@ -29,16 +37,6 @@ _SPARE = {
         prompt_load + turn_rate * (output - 1) * added_time < 1
     )
 }
-
-
-def normal_share(x):
-    """Return the share of a normal distribution below `x` standard deviations, within 0.0002 (a logistic curve).
-
-    >>> [round(float(normal_share(x)), 3) for x in (-1, 0, 1, 2)]  # they are 0.159, 0.5, 0.841 and 0.977
-    [0.159, 0.5, 0.841, 0.977]
-    """
-    x = expression(x)
-    return (1 + tanh((Rational("0.07056") * x**3 + Rational("1.5976") * x) / 2)) / 2
 
 
 # Tokens of a session
@@ -98,100 +96,6 @@ def read_tokens_turn(found_turns, turns, appended, output):
     37763.0
     """
     return appended + (1 - found_turns) * (turns - 1) * (appended + output) / 2
-
-
-# Pauses, and the time for which a cache is kept
-
-
-@formula("pause_mean", "kleinrock1975")
-def pause_mean_lognormal(pause, pause_spread):
-    """Mean of lognormal pauses, or of constant ones if their spread is 0.
-
-    >>> round(pause_mean_lognormal(pause="5.2 s", pause_spread=1.18), 2)
-    10.43
-    """
-    return pause * exp(pause_spread**2 / 2)
-
-
-@formula("pause_deviation", "kleinrock1975", given=[pause_mean_lognormal])
-def pause_deviation_lognormal(pause_mean, pause_spread):
-    """Standard deviation of lognormal pauses.
-
-    >>> round(pause_deviation_lognormal(pause_mean="10 s", pause_spread=0.3), 2)
-    3.07
-    """
-    return pause_mean * sqrt(exp(pause_spread**2) - 1)
-
-
-@formula("pause_deviation", "kleinrock1975")
-def pause_deviation_exponential(pause_mean):
-    """Standard deviation of exponential pauses: their mean.
-
-    >>> pause_deviation_exponential(pause_mean="10 s")
-    10.0
-    """
-    return pause_mean
-
-
-@formula("pause_mean", "kleinrock1975")
-def pause_mean_exponential(pause):
-    """Mean of exponential pauses, given their median.
-
-    >>> round(pause_mean_exponential(pause="5.2 s"), 2)
-    7.5
-    """
-    return pause / log(2)
-
-
-@formula("found_turns", "fricker2012", "bowling2009")
-def found_turns_lognormal(kept_pause, pause, pause_spread):
-    """Share of turns whose lognormal pause ends before their cache is evicted.
-
-    >>> round(found_turns_lognormal(kept_pause="30 s", pause="5.2 s", pause_spread=1.18), 3)
-    0.931
-    """
-    return normal_share(log(kept_pause / pause) / pause_spread)
-
-
-@formula("found_turns", "fricker2012", given=[pause_mean_exponential])
-def found_turns_exponential(kept_pause, pause_mean):
-    """Share of turns whose exponential pause ends before their cache is evicted.
-
-    >>> round(found_turns_exponential(kept_pause="10 s", pause_mean="10 s"), 3)
-    0.632
-    """
-    return 1 - exp(-kept_pause / pause_mean)
-
-
-@formula("pause_kept", "fricker2012", "bowling2009", given=[pause_mean_lognormal, found_turns_lognormal])
-def pause_kept_lognormal(kept_pause, pause, pause_spread, pause_mean, found_turns):
-    """Mean time of a lognormal pause that passes while its cache is kept.
-
-    >>> round(pause_kept_lognormal(kept_pause="30 s", pause="5.2 s", pause_spread=1.18), 2)
-    8.53
-    """
-    near = normal_share(log(kept_pause / pause) / pause_spread - pause_spread)
-    return pause_mean * near + kept_pause * (1 - found_turns)
-
-
-@formula("pause_kept", "fricker2012", given=[pause_mean_exponential])
-def pause_kept_exponential(pause_mean, found_turns):
-    """Mean time of an exponential pause that passes while its cache is kept.
-
-    >>> pause_kept_exponential(pause_mean="10 s", found_turns=0.9)
-    9.0
-    """
-    return pause_mean * found_turns
-
-
-@formula("kept_time", "fricker2012")
-def kept_time_of_pause(kept_pause, queue_time):
-    """Time that an unused cache is kept: the longest pause that it outlives, and the wait that follows the pause.
-
-    >>> kept_time_of_pause(kept_pause="30 s", queue_time="0.5 s")
-    30.5
-    """
-    return kept_pause + queue_time
 
 
 # An engine that reads turns and decodes

@@ -5,12 +5,13 @@ Communication between devices is left out, so times are lower bounds.
 
 from sympy import Max, Min, floor
 
-from scalebook.inference.tokens import CHANGES, Decoding, decode_flops, decode_rate, read_params, token_time
-from scalebook.language import formula
+from scalebook.inference.tokens import CHANGES, decode_flops, decode_rate, read_params, token_time
+from scalebook.language import Sheet, formula
 from scalebook.memory.serving import (
     full_attention,
     kv_cache,
     kv_cache_per_token,
+    max_batch,
     sliding_window,
     weight_memory,
 )
@@ -54,6 +55,9 @@ def max_batch_shared(hbm_capacity, weight_memory, tp, cache_ways, cached, kv_cac
     """
     room = hbm_capacity - weight_memory / tp
     return Max(0, floor(room * cache_ways / (cached * kv_cache_per_token)), evaluate=False)
+
+
+max_batch_shared.instead = max_batch.instead  # with states, for one device
 
 
 @formula("cache_batch", "pope2022 §2.1", given=[used_params, cache_ways, *_PER_TOKEN])
@@ -121,7 +125,7 @@ def token_time_shared(compute_time, memory_time):
     return token_time.of(compute_time=compute_time, memory_time=memory_time)
 
 
-sharing = Decoding(
+sharing = Sheet(
     "sharing", weight_memory, kv_cache_per_token, sliding_window, kv_cache, cache_ways, device_memory,
     max_batch_shared, used_params, read_params, decode_flops, compute_time_shared, memory_time_shared,
     token_time_shared, decode_rate, cache_batch, full_read_time, latency_floor_shared,

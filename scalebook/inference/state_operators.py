@@ -12,18 +12,18 @@ A call that names no library gets typical values of the H100. `tables.libraries`
 
 from sympy import Max, Min
 
-from scalebook.attention import arithmetic, encoders, hyper_connections, kernels, linear, states
-from scalebook.language import Formula, Sheet, constant, formula, same
+from scalebook.attention import arithmetic, encoders, hyper_connections, linear, states
+from scalebook.attention import assumptions as attended
+from scalebook.language import Formula, Sheet, constant, formula
 from scalebook.machine.kernels import one_core
 
-from .assumptions import one_tile
+from . import assumptions
 from .operators import resident_when_repeated
 
 __all__ = [
-    "convolution_defaults", "decode_defaults", "drafted_steps", "encoder_defaults",
-    "hyper_connections_around", "hyper_defaults", "no_steps", "nothing_resident", "prompt_defaults",
-    "resident_at_sites", "resident_in_place", "short_convolution", "state_decode", "state_l2", "state_prompt",
-    "vision_attention",
+    "convolution_defaults", "decode_defaults", "encoder_defaults", "hyper_connections_around",
+    "hyper_defaults", "prompt_defaults", "resident_at_sites", "resident_in_place",
+    "short_convolution", "state_decode", "state_prompt", "vision_attention",
 ]  # fmt: skip
 
 _HERE = "aiconfigurator-2026"
@@ -59,26 +59,6 @@ encoder_defaults = _usual(
     bandwidth_efficiency="0.7",
 )  # fmt: skip
 
-state_l2 = constant(
-    "state_l2", "l2_bandwidth", 8 * 10**12, _HERE,
-    "Default bandwidth of the L2 cache: 8 TB/s, as hyper-connections reach from the H100 to the GB300.",
-)  # fmt: skip
-
-no_steps = constant(
-    "no_steps", "kernel_steps", 0, "vllm-conv",
-    "Steps of a short convolution that wait for one another: none.",
-)  # fmt: skip
-
-drafted_steps = same(
-    "drafted_steps", "kernel_steps", "seq", "yang2024 §3.3",
-    "Steps in sequence of decoding: the new tokens of a sequence, more than one if drafts are checked.",
-)  # fmt: skip
-
-nothing_resident = constant(
-    "nothing_resident", "resident_share", 0, _HERE,
-    "Default share of a prompt's traffic in the L2 cache: none, even if a benchmark repeats it.",
-)  # fmt: skip
-
 
 @formula("resident_share", _HERE)
 def resident_in_place(traffic, l2_capacity):
@@ -103,33 +83,33 @@ def resident_at_sites(hyper_sites, traffic, l2_capacity):
     return resident_when_repeated.of(traffic=hyper_sites * traffic)
 
 
-_SHAPE = (kernels.sixteen_bits, linear.linear_bits_wide, states.gates_per_head, one_core, state_l2)
+_SHAPE = (attended.sixteen_bits, attended.linear_bits_wide, attended.gates_per_head, one_core, assumptions.state_l2)
 
 short_convolution = Sheet(
-    "short_convolution", kernels.sixteen_bits, one_core, state_l2, states.conv_width, states.conv_tokens_triton,
-    states.conv_channels_triton, states.conv_items, states.conv_traffic, no_steps, *convolution_defaults,
-    resident_in_place, states.state_kernel_time,
+    "short_convolution", attended.sixteen_bits, one_core, assumptions.state_l2, states.conv_width,
+    attended.conv_tokens_triton, attended.conv_channels_triton, states.conv_items, states.conv_traffic,
+    assumptions.no_steps, *convolution_defaults, resident_in_place, states.state_kernel_time,
     doc="The convolution over a few tokens before linear attention or Mamba-2, of prompts or (seq=1) in decoding.",
 )  # fmt: skip
 state_prompt = Sheet(
-    "state_prompt", *_SHAPE, linear.delta_chunk, linear.delta_flops, states.chunk_items, states.chunk_steps,
-    states.state_prompt_traffic, *prompt_defaults, nothing_resident, states.state_kernel_time,
+    "state_prompt", *_SHAPE, attended.delta_chunk, linear.delta_flops, states.chunk_items, states.chunk_steps,
+    states.state_prompt_traffic, *prompt_defaults, assumptions.nothing_resident, states.state_kernel_time,
     doc="Linear attention over prompts in chunks: Gated DeltaNet, or Kimi's delta attention with key_gates=1.",
 )  # fmt: skip
 state_decode = Sheet(
-    "state_decode", *_SHAPE, states.recurrent_items, drafted_steps, states.recurrent_traffic, *decode_defaults,
-    resident_in_place, states.state_kernel_time,
+    "state_decode", *_SHAPE, states.recurrent_items, assumptions.drafted_steps, states.recurrent_traffic,
+    *decode_defaults, resident_in_place, states.state_kernel_time,
     doc="Decoding with a state: each sequence's is read and written. With seq > 1, drafted tokens are checked.",
 )  # fmt: skip
 hyper_connections_around = Sheet(
-    "hyper_connections_around", kernels.sixteen_bits, state_l2, hyper_connections.hyper_sites,
-    hyper_connections.sinkhorn_twenty, hyper_connections.hyper_flops, hyper_connections.hyper_traffic, *hyper_defaults,
+    "hyper_connections_around", attended.sixteen_bits, assumptions.state_l2, attended.hyper_sites,
+    attended.sinkhorn_twenty, hyper_connections.hyper_flops, hyper_connections.hyper_traffic, *hyper_defaults,
     resident_at_sites, hyper_connections.hyper_time,
     doc="Hyper-connections before or after a block's two parts; after them the arithmetic is less, and hidden in both.",
 )  # fmt: skip
 vision_attention = Sheet(
-    "vision_attention", kernels.sixteen_bits, one_core, one_tile, arithmetic.prefill_context, arithmetic.full_pairs,
-    arithmetic.pair_width_grouped, arithmetic.attention_flops, encoders.padded_dim, encoders.encoder_traffic,
-    encoders.encoder_waves, *encoder_defaults, encoders.encoder_kernel_time,
+    "vision_attention", attended.sixteen_bits, one_core, assumptions.one_tile, attended.prefill_context,
+    arithmetic.full_pairs, arithmetic.pair_width_grouped, arithmetic.attention_flops, encoders.padded_dim,
+    encoders.encoder_traffic, encoders.encoder_waves, *encoder_defaults, encoders.encoder_kernel_time,
     doc="Attention of a vision encoder: every patch attends to all patches of its image.",
 )  # fmt: skip

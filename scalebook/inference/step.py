@@ -7,7 +7,7 @@ import numpy as np
 import sympy
 from sympy import Max
 
-from scalebook.attention import sparse
+from scalebook.attention import assumptions as attended
 from scalebook.block import Block, served_blocks
 from scalebook.inference import assumptions, experts
 from scalebook.inference import two_batch_overlap as halves
@@ -38,17 +38,6 @@ DEFAULT_LETTERS = {
     "tp": 1, "ep": 1, "pp": 1, "attention_dp": 1, "past": 0, "prompts": 1, "fp32_bits": 32,
     "fullest_share": 1, "fullest_group": 1,  # balanced
 }  # fmt: skip
-_DOCS = {
-    "weights_time": "Time to read the dense weights on a device, each once.",
-    "products_time": "Time of products with dense weights, beyond reading the weights.",
-    "cache_time": "Time in which each decoding sequence attends to its cache.",
-    "reading_time": "Time in which prompts attend to themselves and to their earlier chunks.",
-    "experts_time": "Time of products of the routed experts that the step visits, including reading their weights.",
-    "routing_time": "Time to sort tokens by expert, and to copy, quantize, weight and sum them.",
-    "streams_time": "Time of norms, activations, the embedding lookup and sampling from the logits.",
-    "exchange_time": "Time of messages between the devices that share the model.",
-    "launches_time": "Time of kernel launches.",
-}
 _SOURCES = ("pope2022 §3", "aiconfigurator")
 
 
@@ -138,14 +127,14 @@ _READ_KINDS = {"linear_conv": "LINEAR", "linear_key_dim": "LINEAR", "index_heads
 def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[Formula, ...]:
     """Return the formulas of a serving step, its parts first. Only some models use the last ones."""
     parts = (
-        Formula(f"{part}_of_step", part, time, _SOURCES, _DOCS[part])
+        Formula(f"{part}_of_step", part, time, _SOURCES)
         for part, time in halves.parts_of_step(dense, moe, work).items()
     )
     indices = (dense or moe).indices
     kinds = {f.letter: f for index, own in _READ_KINDS.items() if index in indices for f in getattr(assumptions, own)}
     kinds |= {f.letter: f for f in (assumptions.LATENT if "kv_rank" in indices else assumptions.GROUPED)}
     return (
-        *parts, *([halves.messages_of(dense, moe, work), halves.exchange_cores_deepep] if work.passes > 1 else []),
+        *parts, *([halves.messages_of(dense, moe, work), assumptions.exchange_cores_deepep] if work.passes > 1 else []),
         engine_time, pass_time, tokens_of(work),
         *([device_batch if work.passes == 1 else halves.device_batch_half] if work.decodes else []),
         *((*experts.VISITED, experts.devices_touched) if moe else ()), *kinds.values(), *assumptions.ASSUMED,
@@ -266,7 +255,7 @@ class Step(Guided):
         peak = kernels.attention_peak_bf16 if "peak_bf16" in known else kernels.attention_peak_same
         more = [peak] if "attention_peak" not in known else []
         if model.get("index_heads") and "index_peak" not in known:
-            more.append(sparse.index_peak_fp8 if "peak_fp8" in known else sparse.index_peak_same)
+            more.append(attended.index_peak_fp8 if "peak_fp8" in known else attended.index_peak_same)
         dense, moe = served_blocks(model)
         sheet = self.sheet_of(dense, moe, Work(self.phase, exchange, overlap, "drafted" in known), *more)
         sheet = with_engine_terms(sheet, self.phase, known)

@@ -1,12 +1,10 @@
 """A decode step on one device: bytes read, FLOPs, time, and whether memory or arithmetic limits it."""
 
-from collections.abc import Mapping
 from functools import cache
 
 from sympy import Max, Min
 
-from scalebook.attention.linear import linear_bits_wide
-from scalebook.language import Formula, Row, Sheet, formula
+from scalebook.language import Sheet, formula
 from scalebook.machine.roofline import compute_time, idle_fraction, intensity, memory_time, ridge_intensity
 from scalebook.memory.serving import (
     decode_memory,
@@ -14,9 +12,7 @@ from scalebook.memory.serving import (
     kv_cache,
     kv_cache_per_token,
     kv_cache_states,
-    linear_memory,
     max_batch,
-    max_batch_states,
     sliding_window,
     weight_memory,
 )
@@ -29,11 +25,10 @@ from scalebook.tables.shapes import (
 )
 
 __all__ = [
-    "CHANGES", "Decoding", "decode_flops", "decode_flops_picked", "decode_intensity", "decode_intensity_gqa",
+    "CHANGES", "decode_flops", "decode_flops_picked", "decode_intensity", "decode_intensity_gqa",
     "decode_intensity_mha", "decode_intensity_mla", "decode_rate", "decode_traffic", "decoding", "latency_floor",
-    "read_params", "ridge_batch",
-    "ridge_context", "token_time", "token_time_engine", "token_time_fitting", "token_time_loads", "token_time_overhead",
-    "token_time_sums",
+    "read_params", "ridge_batch", "ridge_context", "token_time", "token_time_engine", "token_time_fitting",
+    "token_time_loads", "token_time_overhead", "token_time_sums",
 ]  # fmt: skip
 
 
@@ -82,6 +77,13 @@ def decode_flops_picked(batch, used_params, layers, attention_width, cached, ind
     """
     picked = attention_width * Min(cached, index_tokens, evaluate=False)
     return 2 * batch * (used_params + layers * (picked + index_heads * index_dim * cached))
+
+
+def _picks(known) -> bool:
+    return {"index_heads", "index_tokens"} <= {*known} and "entry_tokens" not in known
+
+
+decode_flops.instead = ((_picks, (decode_flops_picked,)),)
 
 
 @formula(
@@ -265,30 +267,7 @@ def ridge_context(used_params, ridge_intensity, kv_cache_per_token, layers, atte
     return 2 * used_params / (ridge_intensity * kv_cache_per_token - 2 * layers * attention_width)
 
 
-class Decoding(Sheet):
-    """A step of decoding. A model's row decides whether sequences keep a state, and whether attention is sparse."""
-
-    def suited(self, *knowns: Mapping) -> Sheet:
-        """Return the sheet for what is known: with a sequence's state, and with the keys that an indexer picks."""
-        known = {n for row in knowns if isinstance(row, Mapping) for n in row}
-        states = [kv_cache_states, linear_memory, linear_bits_wide] if "linear_state" in known else []
-        states += [max_batch_states] if states and "max_batch" in self.formulas else []
-        is_sparse = {"index_heads", "index_tokens"} <= known and "entry_tokens" not in known
-        picks = [decode_flops_picked] if is_sparse else []
-        own = [*states, *picks, *([full_attention] if "layers" in known and "window" not in known else [])]
-        return _suited(self, *own) if own else self
-
-    def __call__(self, *knowns, **letters) -> Row:
-        return Sheet.__call__(self.suited(*knowns, letters), *knowns, **letters)
-
-
-@cache
-def _suited(sheet: Sheet, *own: Formula) -> Sheet:
-    formulas = sheet.formulas | {f.letter: f for f in own}
-    return Sheet(sheet.name, *formulas.values(), doc=sheet.doc, changes=sheet.changes)
-
-
-decoding = Decoding(
+decoding = Sheet(
     "decoding", weight_memory, kv_cache_per_token, sliding_window, kv_cache, decode_memory, max_batch, used_params,
     read_params, decode_traffic, decode_flops, intensity, ridge_intensity, compute_time, memory_time,
     token_time_fitting, decode_rate, idle_fraction, latency_floor, decode_intensity, ridge_batch, ridge_context,

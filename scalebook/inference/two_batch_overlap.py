@@ -6,11 +6,11 @@ from sympy import Expr, Max, Min, S
 
 from scalebook.block import LLAMA, Block, Hybrid  # noqa: F401  (the first stands in an example)
 from scalebook.inference.kernels import Work, beside_blocks, counted, step_parts, stretches
-from scalebook.language import Formula, constant, formula, symbol
+from scalebook.language import Formula, formula, symbol
 from scalebook.language.notation import replaced
 
 __all__ = [
-    "alternating_end", "alternating_time", "device_batch_half", "exchange_cores_deepep", "exposed_messages",
+    "alternating_end", "alternating_time", "device_batch_half", "exposed_messages",
     "messages_of", "mixed_tokens_half", "parts_of_step", "read_tokens_half", "slowing_by_cores",
 ]  # fmt: skip
 
@@ -84,12 +84,6 @@ def alternating_end(attention_stretch, experts_messages):
     return Min(attention_stretch, experts_messages, evaluate=False)
 
 
-exchange_cores_deepep = constant(
-    "exchange_cores_deepep", "exchange_cores", 20, ("deepseek2024-v3 §3.2.2", "deepep"),
-    "Cores that DeepEP occupies while it sends prompt tokens; in decoding it occupies none.",
-)  # fmt: skip
-
-
 @formula("slowing", "deepseek2024-v3 §3.2.2")
 def slowing_by_cores(cores, exchange_cores):
     """Extra computing time, as a share, because communication kernels occupy some cores.
@@ -142,4 +136,4 @@ def _half(time: Expr) -> Expr:
 def messages_of(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work: Work) -> Formula:
     """Return the formula for the time of all messages of a serving step, hidden or not."""
     sent = work.passes * _half(step_parts(dense, moe, Work(work.phase, work.exchange))["exchange_time"])
-    return Formula("messages_of_step", "messages_time", sent, (_HERE,), "All messages of both halves, hidden or not.")
+    return Formula("messages_of_step", "messages_time", sent, (_HERE,))

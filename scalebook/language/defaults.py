@@ -1,21 +1,24 @@
 """Formulas in one line: a constant, and a quantity that equals another. Most are default values."""
 
 import sys
+import tomllib
+from pathlib import Path
 
 import sympy
 
 from .formula import Formula, entered
 from .notation import NOTATION, expression, quoted, word
 
-__all__ = ["constant", "same"]
+__all__ = ["constant", "same", "stated"]
 
 
 def constant(
-    name: str, letter: str, value: int | str | sympy.Expr, sources: str | tuple[str, ...], meaning: str
+    name: str, letter: str, value: int | str | sympy.Expr, sources: str | tuple[str, ...], meaning: str, at=None
 ) -> Formula:
     """Return a formula that gives a quantity (`letter`) a constant value, such as a default.
 
-    `value` is an integer, an exact decimal as text, or a SymPy number.  `name` is the formula's variable.
+    `value` is an integer, an exact decimal as text, or a SymPy number.  `name` is the formula's variable.  `at` is the
+    module, file and line that state it, by default the caller's.
 
     >>> constant("whole", "stream_efficiency", "0.5", "williams2009", "Half of the bandwidth.")()
     0.5
@@ -27,14 +30,14 @@ def constant(
         rhs = sympy.nan
     if not rhs.is_number or not rhs.is_finite:
         raise TypeError(f"a constant is a number, not {quoted(value)}")
-    return _line(name, letter, rhs, sources, f"{meaning}\n\n>>> {name}()\n{float(rhs)}", lambda: rhs)
+    return _line(name, letter, rhs, sources, f"{meaning}\n\n>>> {name}()\n{float(rhs)}", lambda: rhs, at)
 
 
-def same(name: str, letter: str, other: str, sources: str | tuple[str, ...], meaning: str) -> Formula:
+def same(name: str, letter: str, other: str, sources: str | tuple[str, ...], meaning: str, at=None) -> Formula:
     """Return a formula that makes one quantity (`letter`) equal to another.  `name` is the formula's variable."""
     _refuse_no_texts(name, letter, other, sources, meaning)
     rhs, function = NOTATION[word(other)].symbol, eval(f"lambda {other}: {other}")  # its parameter is the letter
-    return _line(name, letter, rhs, sources, f"{meaning}\n\n>>> {name}({other}=1)\n1.0", function)
+    return _line(name, letter, rhs, sources, f"{meaning}\n\n>>> {name}({other}=1)\n1.0", function, at)
 
 
 def _refuse_no_texts(*texts) -> None:
@@ -43,7 +46,24 @@ def _refuse_no_texts(*texts) -> None:
         raise TypeError(f"a name, a letter, sources and a meaning are texts, not {quoted(stray[0])}")
 
 
-def _line(name, letter, rhs, sources, doc, function) -> Formula:
+def _line(name, letter, rhs, sources, doc, function, at) -> Formula:
     sources = (sources,) if isinstance(sources, str) else sources
     new, caller = Formula(name, letter, rhs, sources, doc), sys._getframe(2)
-    return entered(new, function, caller.f_globals["__name__"], (caller.f_code.co_filename, caller.f_lineno))
+    module, *place = at or (caller.f_globals["__name__"], caller.f_code.co_filename, caller.f_lineno)
+    return entered(new, function, module, tuple(place))
+
+
+def stated(module: str) -> dict[str, Formula]:
+    """Return the constants and equal quantities that the TOML file next to a module states, by name.
+
+    A stanza holds the `letter`, its `value` (an integer, or a decimal as text) or the letter that it is the `same` as,
+    the `source`, and the meaning (`says`).
+    """
+    path, found = Path(sys.modules[module].__file__).with_suffix(".toml"), {}
+    text = path.read_text("utf-8")
+    for name, x in tomllib.loads(text).items():
+        at = module, str(path), text.partition(f"[{name}]\n")[0].count("\n") + 1
+        make, value = (same, x["same"]) if "same" in x else (constant, x["value"])
+        sources = x["source"] if isinstance(x["source"], str) else tuple(x["source"])
+        found[name] = make(name, x["letter"], value, sources, x["says"], at)
+    return found

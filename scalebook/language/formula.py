@@ -13,7 +13,6 @@ Values may be arrays.  If some inputs are missing, the result is a formula, whic
 hbm_bandwidth = 1000000000000000/ridge_intensity
 """
 
-import html
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -28,6 +27,7 @@ from scalebook import _shown_by
 from . import code
 from .arguments import checked
 from .domain import Condition, guarded, refuse_outside, substituted
+from .narrow import in_lines, on_page
 from .notation import NOTATION, Latex, Text, expression, free, in_letters, nearest, quoted, symbol, tex, word
 from .row import fitting, gather, quantity
 from .units import Quantity, show, words_in
@@ -39,15 +39,15 @@ FORMULAS: dict[str, "Formula"] = {}
 
 
 class Formula:
-    """The equation of a quantity: `letter` is its name, `rhs` the SymPy expression.  Call it with the inputs you know.
+    """The equation of a quantity: `letter` is its name, `rhs` the SymPy expression.  Call it with known inputs.
 
     If an input is missing, a formula among `given` that computes it from the others is used.  Outside its `domain` of
     conditions, a formula has no value.
     """
 
     method = "stated"
-    instead = ()  # pairs of letter and formula
-    _solved = None  # the original formula, if default formulas had to be put in to reach the unknown
+    instead = ()  # pairs: a condition on known names, the formulas that then replace this
+    _solved = None  # the original, if default formulas had to be put in to reach the unknown
 
     def __init__(self, name, letter, rhs, sources=(), doc="", given=(), domain=()):
         self.name = self.__name__ = name
@@ -59,7 +59,7 @@ class Formula:
 
     @cached_property
     def rhs(self) -> sympy.Expr:
-        """The right-hand side as a SymPy expression.  The decorated function runs when it is first needed."""
+        """The right-hand side.  The decorated function runs when it is first needed."""
         return in_letters(expression(self._rhs() if inspect.isfunction(self._rhs) else self._rhs))
 
     @cached_property
@@ -70,7 +70,7 @@ class Formula:
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """The names of the quantities on the right-hand side, in alphabetical order."""
+        """The quantities on the right-hand side, in alphabetical order."""
         in_domain = {n for x in self.domain for n in x.letters} - {self.letter}
         return tuple(sorted({x.name for x in free(self.rhs)} | in_domain))
 
@@ -102,7 +102,7 @@ class Formula:
         for name in letters:
             NOTATION[name]
         cells = gather(knowns, letters)
-        if other := next((f for x, f in self.instead if x in cells), None):
+        if other := next((new[0] for suits, new in self.instead if suits(cells)), None):
             return other._know(knowns, letters)
         formula = self._fill(cells.keys())
         if stray := [name for name in letters if name not in formula.inputs]:
@@ -151,7 +151,7 @@ class Formula:
         return Quantity(fitting(self.letter, result, partial(_at, values)), self.unit)
 
     def _check(self, values, result=None):
-        """Raise OutsideDomain if the formula does not hold at these values."""
+        """Raise OutsideDomain if it does not hold at these values."""
         if self.domain:
             if result is None:
                 with np.errstate(all="ignore"):
@@ -161,7 +161,7 @@ class Formula:
     # Changing
 
     def of(self, **expressions: sympy.Expr) -> sympy.Expr:
-        """Return the right-hand side with expressions in place of some inputs, by running the decorated function again.
+        """Return the right-hand side with expressions in place of inputs, by running the decorated function again.
 
         This is faster than substituting into the result, where SymPy compares the arguments of every Max again.  An
         input that is left out stands for itself.  Raises TypeError for an unknown input, for something that is no
@@ -180,7 +180,7 @@ class Formula:
         return expression(self.__wrapped__(**{x: given[x] if x in given else symbol(x) for x in names}))
 
     def compose(self, *formulas: "Formula") -> "Formula":
-        """Replace inputs by formulas that compute them.  Raises ValueError for an unused formula or a circle."""
+        """Replace inputs by formulas that compute them.  Raises ValueError if one is unused or in a circle."""
         for x in formulas:
             if not isinstance(x, Formula):
                 said = f"such as other.solve(letter), not with {quoted(x)}"
@@ -237,7 +237,7 @@ class Formula:
 
     @property
     def guarded(self) -> sympy.Expr:
-        """The right-hand side as an expression that is NaN where the formula does not hold."""
+        """The right-hand side, NaN where the formula does not hold."""
         return guarded(symbol(self.letter), self.rhs, self.domain)
 
     @cached_property
@@ -246,7 +246,7 @@ class Formula:
 
     @cached_property
     def numpy(self) -> Callable:
-        """The right-hand side as a NumPy function of the `inputs`, in their order.  It checks nothing."""
+        """The right-hand side as a NumPy function of the `inputs`, in order, unchecked."""
         function = code.vector(self.inputs, [(self.letter, self.rhs)], [self.letter])
         return lambda *values: function(*(np.asarray(x, float) for x in values))[0]
 
@@ -263,12 +263,18 @@ class Formula:
 
     @property
     def meaning(self) -> str:
-        """What the formula computes: the first paragraph of its docstring, on one line."""
-        return inspect.cleandoc(self.__doc__ or "").split("\n\n")[0].replace("\n", " ")
+        """What the formula computes: its docstring's first paragraph, or its letter's meaning."""
+        said = NOTATION[self.letter].meaning
+        return inspect.cleandoc(self.__doc__ or f"{said[0].upper()}{said[1:]}.").split("\n\n")[0].replace("\n", " ")
 
     @cached_property
     def latex(self) -> str:
         return f"{NOTATION[self.letter].tex} = {self.typeset()}"
+
+    @cached_property
+    def narrow(self) -> str | None:
+        """The equation as TeX in lines that fit a phone, with its large parts named; None if one line fits."""
+        return in_lines(self.letter, self.rhs, _shown_by("coloured_terms"))
 
     def typeset(self) -> str:
         """The right-hand side as TeX, with the parts of a sum or maximum in their colours."""
@@ -299,7 +305,7 @@ class Formula:
         return Text().doprint(self.rhs)
 
     def worked(self, *knowns, **letters) -> "Worked":
-        """Show the formula, the same with numbers, and the value.  Raises TypeError unless all inputs are numbers."""
+        """Show the formula, with numbers, and the value.  Raises TypeError unless all inputs are numbers."""
         formula, values = self._know(knowns, letters)
         if lacking := [x for x in formula.inputs if x not in values]:
             raise TypeError(f"{self.name} needs {', '.join(lacking)} to be worked out")
@@ -315,14 +321,7 @@ class Formula:
 
     def _repr_html_(self):
         """The equation, with its letters explained below it."""
-        words = [self.letter, *self.inputs]
-        esc = html.escape
-        where = "; ".join(rf"\({esc(NOTATION[x].tex)}\) <code>{x}</code> {esc(NOTATION[x].meaning)}" for x in words)
-        holds = f"; holds for {', '.join(html.escape(x.words) for x in self.domain)}" if self.domain else ""
-        return (
-            rf'<div class="sb-formula mathjax_process tex2jax_process">\[{html.escape(self.latex)}\]'
-            f'<p style="font-size: 85%; text-align: center">{where}{holds}</p></div>'
-        )
+        return on_page(self)
 
     def __repr__(self):
         return f"{self.letter} = {self.text()}"

@@ -53,6 +53,7 @@ class Sheet(Guided):
             if by_letter.setdefault(f.letter, f) is not f:
                 raise ValueError(f"{name} has two formulas for {f.letter}: {by_letter[f.letter].name} and {f.name}")
         self._by_letter, self._plans = by_letter, {}
+        self._has_others = any(f.instead for f in by_letter.values())
 
     @cached_property
     def formulas(self) -> dict[str, Formula]:
@@ -94,8 +95,15 @@ class Sheet(Guided):
         return [(f, x) for f in self.formulas.values() for x in f.domain]
 
     def suited(self, *knowns: Mapping) -> "Sheet":
-        """Return the sheet that a call with these rows uses. Some sheets have other formulas for some rows."""
-        return self
+        """Return the sheet that a call with these rows uses. Some formulas have others `instead` for some rows."""
+        if not self._has_others:
+            return self
+        known = {n for row in knowns if isinstance(row, Mapping) for n in row}
+        own = tuple(f for x in self._by_letter.values() for suits, new in x.instead if suits(known) for f in new)
+        if own not in self._plans:
+            formulas = self._by_letter | {f.letter: f for f in own}
+            self._plans[own] = Sheet(self.name, *formulas.values(), doc=self.doc, changes=self.changes)
+        return self._plans[own] if own else self
 
     def __call__(self, *knowns, **letters) -> Row:
         """Compute everything that follows from what is known, as a row.
@@ -104,6 +112,8 @@ class Sheet(Guided):
         value keeps it.  A letter is missing from the row if an input is unknown, or if its formula does not hold or
         gives no finite number of the right sign; `row.missing` says why.
         """
+        if (sheet := self.suited(*knowns, letters)) is not self:
+            return sheet(*knowns, **letters)
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
             return self.using(*swapped)(*(x for x in knowns if not isinstance(x, Formula)), **letters)
         for name in letters:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .notation import NOTATION, either, quoted
 
-__all__ = ["WORDS", "Word", "word"]
+__all__ = ["WORDS", "Named", "Word", "word"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,6 +51,29 @@ class Word:
             return ",".join(x for x in self.parts if x in chosen)
         some = f", or some of {', '.join(self.parts)} with commas between," if self.parts else ","
         raise ValueError(f"{self.name} is {either(map(repr, self.values))}{some} not {quoted(name)}")
+
+
+class Named:
+    """A choice with a name, such as a schedule. Each kind has a register, `known`: by name, the default first."""
+
+    def __init_subclass__(cls):
+        cls.known = {}
+
+    def __post_init__(self):
+        kind = type(self).__name__.lower()
+        if self.name in self.known:
+            raise ValueError(f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} is called {self.name!r} already")
+        self.known[self.name] = self
+
+    def __repr__(self):
+        return self.name
+
+    def __reduce__(self):
+        return _named, (type(self), self.name)
+
+
+def _named(kind: type[Named], name: str) -> Named:
+    return kind.known[name]
 
 
 WORDS: dict[str, Word] = {}

@@ -6,17 +6,20 @@
 (1.44, 129.6, 4.55, 0.23)
 """
 
-from scalebook.language import Sheet, constant, formula
+from scalebook.language import Sheet, formula
+from scalebook.language.defaults import stated
 
 from .collective_rates import FABRIC, group_share
 from .kernels import typical_matmul_efficiency, typical_stream_efficiency
 from .roofline import ridge_intensity
 
+_DEFAULTS = stated(__name__)  # those of datasheet.toml
+globals().update(_DEFAULTS)
+
 __all__ = [
-    "bargain_growth", "best_bandwidth", "best_found", "bytes_per_dollar", "compute_growth", "cost_growth",
-    "data_sheet", "fleet_growth", "flops_per_dollar", "flops_per_joule", "pair_bandwidth", "peak_growth",
-    "printed_flops", "printed_links", "streamed_link", "striped_drives", "usable_bandwidth", "usable_flops",
-    "usable_links", "usable_ridge", "usable_share",
+    "bargain_growth", "best_bandwidth", "bytes_per_dollar", "data_sheet", "fleet_growth", "flops_per_dollar",
+    "flops_per_joule", "pair_bandwidth", "peak_growth", "printed_flops", "printed_links", "streamed_link",
+    "striped_drives", "usable_bandwidth", "usable_flops", "usable_links", "usable_ridge", "usable_share", *_DEFAULTS,
 ]  # fmt: skip
 
 
@@ -60,15 +63,7 @@ def usable_bandwidth(hbm_bandwidth, stream_efficiency):
     return stream_efficiency * hbm_bandwidth
 
 
-best_found = constant(
-    "best_found", "best_found", "0.9", "azure-ai-benchmarking",
-    "Performance of a model's kernels relative to the best kernel found by a search or a benchmark.\n\n"
-    "The value is BabelStream's on the A100; the other devices with both measurements agree. If only the best is "
-    "known for a device, its row in the table has this share of it.",
-)  # fmt: skip
-
-
-@formula("best_bandwidth", "azure-ai-benchmarking", given=[typical_stream_efficiency, best_found])
+@formula("best_bandwidth", "azure-ai-benchmarking", given=[typical_stream_efficiency, _DEFAULTS["best_found"]])
 def best_bandwidth(hbm_bandwidth, stream_efficiency, best_found):
     """Bandwidth of the best copy benchmark (BabelStream); usual kernels reach the share `best_found` of it.
 
@@ -191,19 +186,7 @@ def peak_growth(next_flops, peak_flops, next_launch, launch):
     return (next_flops / peak_flops) ** (1 / (next_launch - launch))
 
 
-compute_growth = constant(
-    "compute_growth", "compute_growth", "4.5", "epoch2024-growth",
-    "Yearly growth factor of the compute of the largest training runs, 2010 to 2024.\n\n"
-    "It is the middle of the published range, four to five times a year.",
-)  # fmt: skip
-
-cost_growth = constant(
-    "cost_growth", "cost_growth", "2.4", "cottier2024",
-    "Yearly growth factor of the cost of the largest training runs since 2016: hardware depreciation and energy.",
-)  # fmt: skip
-
-
-@formula("fleet_growth", "epoch2024-growth", given=[compute_growth])
+@formula("fleet_growth", "epoch2024-growth", given=[_DEFAULTS["compute_growth"]])
 def fleet_growth(compute_growth, peak_growth):
     """Yearly growth factor of training compute that faster devices do not give: more devices, longer runs, better use.
 
@@ -213,7 +196,7 @@ def fleet_growth(compute_growth, peak_growth):
     return compute_growth / peak_growth
 
 
-@formula("bargain_growth", "cottier2024", given=[compute_growth, cost_growth])
+@formula("bargain_growth", "cottier2024", given=[_DEFAULTS["compute_growth"], _DEFAULTS["cost_growth"]])
 def bargain_growth(compute_growth, cost_growth):
     """Yearly growth factor of FLOPs per dollar in the largest training runs: growth of compute over growth of cost.
 

@@ -8,59 +8,22 @@ are nearly as long. Clocks and instruction overhead are covered by one measured 
 
 from sympy import Max, Min, Pow, Rational, ceiling, floor, sqrt
 
-from scalebook.language import Sheet, constant, formula, same
+from scalebook.language import Sheet, formula
+from scalebook.language.defaults import stated
 from scalebook.language.renamed import renamed
 
+_DEFAULTS = stated(__name__)  # those of kernels.toml
+globals().update(_DEFAULTS)
+
 __all__ = [
-    "DEFAULT_FORMULAS", "attention_peak_bf16", "attention_peak_same", "exposed_write", "grouped_hidden", "inner_half",
-    "matmul_share", "matmul_time", "matmul_time_grouped", "matmul_time_ideal", "matmul_time_split",
-    "matmul_time_waited", "matrix_product", "one_core", "product_traffic", "split_step", "split_time", "stream_time",
-    "tile_columns", "tile_rows", "tiles", "typical_matmul_efficiency", "typical_stream_efficiency", "waiting_product",
-    "waves", "wide_efficiency",
+    "DEFAULT_FORMULAS", "attention_peak_bf16", "inner_half", "matmul_share", "matmul_time", "matmul_time_grouped",
+    "matmul_time_ideal", "matmul_time_split", "matmul_time_waited", "matrix_product", "product_traffic", "stream_time",
+    "tiles", "waiting_product", "waves", *_DEFAULTS,
 ]  # fmt: skip
 
 __getattr__ = renamed(__name__)
 
 _TILES = "nvidia-matmul-guide §3.1"
-
-tile_rows = constant(
-    "tile_rows", "tile_rows", 64, _TILES,
-    "Default rows of a tile: the smallest tile that libraries fall back to, which leaves fewest cores idle.\n\n"
-    "Libraries choose between tiles of up to 256 by 128 and may split the inner size. So times of products in "
-    "serving hardly jump at sizes where a large tile would not fit, and tiles of 64 by 64 predict them better than "
-    "larger ones. Sweeps of older libraries on the V100 and the A100 do jump, as tiles of 256 by 128 would "
-    "(`gemm_eleuther`).",
-)  # fmt: skip
-
-tile_columns = constant("tile_columns", "tile_columns", 64, _TILES, "Default columns of a tile: as many as its rows.")
-
-one_core = constant(
-    "one_core", "cores", 1, "nvidia-matmul-guide §3.2",
-    "Default number of cores, if a device does not publish it: one, so that none is idle in the last wave.",
-)  # fmt: skip
-
-exposed_write = constant(
-    "exposed_write", "exposed_write", "0.5", "aiconfigurator-gemm",
-    "Share of writing results that is not hidden: one half, as measured on devices from the A100 to the GB300.",
-)  # fmt: skip
-
-typical_matmul_efficiency = constant(
-    "typical_matmul_efficiency", "matmul_efficiency", "0.6", "aiconfigurator-gemm",
-    "Default matmul efficiency if none was measured: near the table's median of 0.66, whose range is 0.34 to 0.90.\n\n"
-    "In 16 bits the range is 0.43 (MI300X) to 0.90 (Arc Pro B60) with median 0.71; in 8 bits 0.45 to 0.86 with median "
-    "0.63; in 4 bits 0.34 to 0.86 (RTX PRO 6000).",
-)  # fmt: skip
-
-typical_stream_efficiency = constant(
-    "typical_stream_efficiency", "stream_efficiency", "0.75", "aiconfigurator-gemm",
-    "Default bandwidth share of streams if none was measured: about the median of the table (0.70 to 0.90).",
-)  # fmt: skip
-
-
-attention_peak_same = same(
-    "attention_peak_same", "attention_peak", "peak_flops", "dao2022 §3.1",
-    "Peak FLOP/s of attention: the same as for other products.",
-)  # fmt: skip
 
 
 @formula("attention_peak", "deepseek2024-v3 §3.3.1")
@@ -71,12 +34,6 @@ def attention_peak_bf16(peak_bf16, peak_flops):
     989400000000000.0
     """
     return Min(peak_bf16, peak_flops, evaluate=False)
-
-
-wide_efficiency = same(
-    "wide_efficiency", "matmul_bf16", "matmul_efficiency", "deepseek2024-v3 §3.3.1",
-    "Default efficiency of 16-bit products if they were not measured: the same share as other products.",
-)  # fmt: skip
 
 
 @formula("tiles", _TILES)
@@ -148,21 +105,6 @@ def matmul_time(
     rounds = ceiling(copies * high * wide / cores, evaluate=False)
     streamed = traffic / (stream_efficiency * hbm_bandwidth)
     return kernel_launch + _both(rounds * wave, streamed)
-
-
-split_time = constant(
-    "split_time", "split_time", "3e-06", "aiconfigurator-gemm",
-    "Time to combine split partial sums: a second kernel, or cores that wait for one another.\n\n"
-    "Partial sums are written, and added once all are there. Fitted together with `split_step` on the even rows of "
-    "16-bit products (`gemm`, `gemm_2026`); values from 2 to 4 us fit equally well.",
-)  # fmt: skip
-
-split_step = constant(
-    "split_step", "split_step", "5e-08", "aiconfigurator-gemm",
-    "Time that every partial sum beyond the second adds; it is small.\n\n"
-    "On an H100 a product of 64 columns and an inner size of 65,536, shared by all cores, takes 8 us. If each split "
-    "added 3 us it would be 32 us.",
-)  # fmt: skip
 
 
 @formula("matmul_time", _TILES, "nvidia-cutlass-splitk")
@@ -247,14 +189,6 @@ def matmul_time_grouped(
     return kernel_launch + arithmetic + streamed - grouped_hidden * Min(arithmetic, streamed, evaluate=False)
 
 
-grouped_hidden = constant(
-    "grouped_hidden", "grouped_hidden", "0.3", "simumax-b200",
-    "Default share of the shorter of arithmetic and traffic that is hidden in grouped products.\n\n"
-    "It was fitted, together with the efficiency, on the 76 grouped products of a B200 in its system description. "
-    "The mean error is 10 %, and also 10 % on the odd rows if it is fitted on the even ones.",
-)  # fmt: skip
-
-
 @formula("matmul_time", "williams2009 §3")
 def matmul_time_ideal(rows, columns, inner, copies, peak_flops, traffic, hbm_bandwidth):
     """Roofline time of a product: the longer of arithmetic at the peak and traffic at full bandwidth.
@@ -289,8 +223,8 @@ def stream_time(traffic, hbm_bandwidth, stream_efficiency, kernel_launch):
 
 # Defaults that a sheet with these kernels needs; a device's own cells take precedence.
 DEFAULT_FORMULAS = (
-    tile_rows, tile_columns, one_core, exposed_write, inner_half, split_time, split_step, typical_matmul_efficiency,
-    typical_stream_efficiency,
+    *(_DEFAULTS[x] for x in ("tile_rows", "tile_columns", "one_core", "exposed_write")), inner_half,
+    *(_DEFAULTS[x] for x in ("split_time", "split_step", "typical_matmul_efficiency", "typical_stream_efficiency")),
 )  # fmt: skip
 
 matrix_product = Sheet(

@@ -10,7 +10,8 @@ How long quantizing takes depends on the engine and the format more than on the 
 
 from sympy import Ge, Le, Max, Piecewise, ceiling
 
-from scalebook.language import Sheet, constant, formula, same
+from scalebook.language import Sheet, formula
+from scalebook.language.defaults import stated
 
 from .datasheet import best_found
 from .kernels import (
@@ -24,43 +25,18 @@ from .kernels import (
 )
 from .tiles import aligned_share
 
+_DEFAULTS = stated(__name__)  # those of operators.toml
+globals().update(_DEFAULTS)
+
 __all__ = [
     "aiter_operator", "aiter_tile_rows", "aligned_operator", "best_operator", "best_time", "cached_share",
-    "cycled_operator", "cycled_traffic", "element_kernel", "element_time", "inner_half_results",
-    "l2_bandwidth_usual", "linear_operator", "matmul_time_aligned", "no_host_wait", "no_inner_wait", "one_pass",
-    "operator_time", "operator_time_issued", "operator_traffic", "quantize_passes", "quantize_row", "quantize_start",
-    "quantize_time", "results_of_16_bits", "same_bits", "single_product", "wide_activations",
+    "cycled_operator", "cycled_traffic", "element_kernel", "element_time", "inner_half_results", "l2_bandwidth_usual",
+    "linear_operator", "matmul_time_aligned", "operator_time", "operator_time_issued", "operator_traffic",
+    "quantize_time", *_DEFAULTS,
 ]  # fmt: skip
 
 _MEASURED = "aiconfigurator-gemm"
 _FEW = (16, 32, 64)  # rows of AITER's smaller tiles; its largest has 128
-
-single_product = constant(
-    "single_product", "copies", 1, _MEASURED,
-    "Default number of products in a linear layer: one.",
-)  # fmt: skip
-
-wide_activations = constant(
-    "wide_activations", "activation_bits", 16, _MEASURED,
-    "Default width of activations, if no library sets it: 16 bits.",
-)  # fmt: skip
-
-
-same_bits = same(
-    "same_bits", "weight_bits", "activation_bits", _MEASURED,
-    "Default width of weights, the same as the width of the activations.",
-)  # fmt: skip
-
-
-results_of_16_bits = constant(
-    "results_of_16_bits", "result_bits", 16, _MEASURED,
-    "Default width of results, whatever the format of the product: 16 bits.",
-)  # fmt: skip
-
-no_inner_wait = constant(
-    "no_inner_wait", "inner_wait", 0, _MEASURED,
-    "Default wait for each load along the inner size: none, for kernels that load ahead while they multiply.",
-)  # fmt: skip
 
 
 @formula("inner_half", _MEASURED)
@@ -86,24 +62,8 @@ def operator_traffic(rows, columns, inner, copies, activation_bits, weight_bits,
 
 # Quantizing the input
 
-quantize_start = constant(
-    "quantize_start", "quantize_start", "3e-06", _MEASURED,
-    "Default start-up time of the quantization kernel: about the median of the libraries in the table.",
-)  # fmt: skip
 
-quantize_passes = constant(
-    "quantize_passes", "quantize_passes", "1.5", _MEASURED,
-    "Default number of passes over the traffic in quantization: a read, a write, and another read for the scale.\n\n"
-    "Measured libraries take 0.5 to 4 passes.",
-)  # fmt: skip
-
-quantize_row = constant(
-    "quantize_row", "quantize_row", 0, _MEASURED,
-    "Default time per row in quantization: none besides its traffic.",
-)  # fmt: skip
-
-
-@formula("quantize_time", _MEASURED, given=[results_of_16_bits])
+@formula("quantize_time", _MEASURED, given=[_DEFAULTS["results_of_16_bits"]])
 def quantize_time(
     rows, inner, copies, activation_bits, result_bits, quantize_start, quantize_passes, quantize_row,
     stream_efficiency, hbm_bandwidth,
@@ -142,10 +102,11 @@ def operator_time_issued(matmul_time, quantize_time, launch_time):
     return Max(launch_time, matmul_time + quantize_time, evaluate=False)
 
 
+_PRODUCT = ("single_product", "wide_activations", "same_bits", "results_of_16_bits", "no_inner_wait")
 _LAYER = {f.letter: f for f in (
-    *DEFAULT_FORMULAS, single_product, wide_activations, same_bits, results_of_16_bits, no_inner_wait,
-    inner_half_results, operator_traffic, tiles, waves, matmul_time_waited, matmul_share, quantize_start,
-    quantize_passes, quantize_row, quantize_time, operator_time,
+    *DEFAULT_FORMULAS, *(_DEFAULTS[x] for x in _PRODUCT), inner_half_results, operator_traffic, tiles, waves,
+    matmul_time_waited, matmul_share, *(_DEFAULTS[f"quantize_{x}"] for x in ("start", "passes", "row")), quantize_time,
+    operator_time,
 )}  # fmt: skip
 linear_operator = Sheet(
     "linear operator",
@@ -275,16 +236,6 @@ best_operator = Sheet(
 
 # Element-wise kernels
 
-one_pass = constant(
-    "one_pass", "element_passes", 1, "vidur",
-    "Default number of passes of an element-wise kernel: one; a fused kernel reads and writes once.",
-)  # fmt: skip
-
-no_host_wait = constant(
-    "no_host_wait", "launch_time", 0, "vidur",
-    "Default launch time on the host: none, for kernels of a captured graph.",
-)  # fmt: skip
-
 
 @formula("stream_time", "vidur")
 def element_time(traffic, element_passes, hbm_bandwidth, stream_efficiency, kernel_launch, launch_time):
@@ -298,6 +249,6 @@ def element_time(traffic, element_passes, hbm_bandwidth, stream_efficiency, kern
 
 
 element_kernel = Sheet(
-    "element-wise kernel", one_pass, no_host_wait, typical_stream_efficiency, element_time,
+    "element-wise kernel", _DEFAULTS["one_pass"], _DEFAULTS["no_host_wait"], typical_stream_efficiency, element_time,
     doc="A norm, an activation or a sum on a device, as a library's kernels run it: launch and memory passes.",
 )  # fmt: skip

@@ -5,7 +5,7 @@
 
 from sympy import Min
 
-from scalebook.attention.linear import linear_bits_wide
+from scalebook.attention.assumptions import linear_bits_wide
 from scalebook.language import Sheet, formula
 from scalebook.tables.shapes import used_params
 

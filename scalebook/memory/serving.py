@@ -2,7 +2,7 @@
 
 from sympy import Max, Min, floor
 
-from scalebook.attention.linear import linear_bits_wide
+from scalebook.attention.assumptions import linear_bits_wide
 from scalebook.language import formula, same
 from scalebook.tables.shapes import kv_width_grouped, kv_width_latent
 
@@ -120,5 +120,7 @@ def max_batch_states(hbm_capacity, weight_memory, cached, kv_cache_per_token, li
     return Max(0, floor((hbm_capacity - weight_memory) / each), evaluate=False)
 
 
-kv_cache.instead = (("linear_state", kv_cache_states),)
-max_batch.instead = (("linear_state", max_batch_states),)
+# Formulas that replace these for models whose blocks keep a state, and for models without windows.
+kv_cache.instead = ((lambda known: "linear_state" in known, (kv_cache_states, linear_memory, linear_bits_wide)),)
+max_batch.instead = ((lambda known: "linear_state" in known, (max_batch_states, linear_memory, linear_bits_wide)),)
+sliding_window.instead = ((lambda known: "layers" in known and "window" not in known, (full_attention,)),)

@@ -8,15 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from scalebook.language import Formula
+from scalebook.language.words import Named
 from scalebook.pipeline import bubbles, orders, stages
 
 __all__ = ["SCHEDULES", "Schedule"]
 
-SCHEDULES: dict[str, "Schedule"] = {}  # by name, the default first; of equals, the one with the least memory
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Schedule:
+class Schedule(Named):
     """A pipeline schedule: its bubble, memory and messages, the order it runs in, and its placement on devices.
 
     Creating one enters it in `SCHEDULES`. If `is_exact` is false for the times of the three passes, the bubble is an
@@ -35,17 +34,6 @@ class Schedule:
     ends: str = "apart"  # the two ends of the model: "apart", on the "first" device, or on the first and last, "both"
     is_exact: Callable = lambda forward, input_gradient, weight_gradient: True
 
-    def __post_init__(self):
-        if self.name in SCHEDULES:
-            raise ValueError(f"a schedule is called {self.name!r} already")
-        SCHEDULES[self.name] = self
-
-    def __repr__(self):
-        return self.name
-
-    def __reduce__(self):
-        return SCHEDULES.__getitem__, (self.name,)
-
     @property
     def copies(self) -> int:
         """Stages that a device holds: two if micro-batches enter at both ends, else one."""
@@ -55,6 +43,9 @@ class Schedule:
     def passes(self) -> int:
         """Forward trips of a micro-batch along the devices: one down, or one down and one back up."""
         return 2 if self.ends == "first" else 1
+
+
+SCHEDULES = Schedule.known  # by name, the default first; of equals, the one with the least memory
 
 
 Schedule(

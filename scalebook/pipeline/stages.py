@@ -2,7 +2,8 @@
 
 from sympy import Le, Min, Piecewise, Rational
 
-from scalebook.attention.arithmetic import attention_flops, causal_pairs, pair_width_grouped, prefill_context
+from scalebook.attention.arithmetic import attention_flops, causal_pairs, pair_width_grouped
+from scalebook.attention.assumptions import prefill_context
 from scalebook.language import Sheet, formula, same
 from scalebook.pipeline.bubbles import EVEN_STAGES, FILLED_TWICE, GROUPS, PAIRS, bubble_1f1b_transfers, pipeline_idle
 from scalebook.tables.shapes import used_params

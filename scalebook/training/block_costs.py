@@ -141,18 +141,12 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
         costs[f"{way}_scaleup_time"], costs[f"{way}_scaleout_time"] = _port_times((forward, back), way)
     costs["tp_async"] = _messages(back, "tp", is_hidden)
     costs["tp_scaleup_beside"], costs["tp_scaleout_beside"] = _port_times((back,), "tp", is_hidden)
-    return (
-        costs
-        | frozen
-        | {
-            "block_params": params,
-            "block_routed_params": routed,
-            "saved_activations": saved,
-            "working_activations": saved if whole is forward else _saved(whole, strategy),
-            "block_flops": trained(forward.flops),  # for the whole model: what several devices hold is counted once
-            "again_flops": trained(_less_unread(back, _again_flops)),
-        }
-    )
+    return costs | frozen | {
+        "block_params": params, "block_routed_params": routed, "saved_activations": saved,
+        "working_activations": saved if whole is forward else _saved(whole, strategy),
+        "block_flops": trained(forward.flops),  # for the whole model: what several devices hold is counted once
+        "again_flops": trained(_less_unread(back, _again_flops)),
+    }  # fmt: skip
 
 
 @cache
@@ -178,41 +172,6 @@ def _embedding_time(strategy: Strategy) -> Expr:
     return streams + sum(collective(kind, whole, x("tp"), _near("tp")) for kind in kinds)
 
 
-_MEANINGS = {
-    "forward_compute": "Kernel time of one block's forward pass.",
-    "again_compute": "Kernel time of one block that the backward pass recomputes.",
-    "input_gradient_compute": "Kernel time of one block's backward pass for the gradient of its input.",
-    "weight_gradient_compute": "Kernel time of one block for the gradients of its weights.",
-    **{f"{way}_forward": f"Time of collectives over {way} in one block's forward pass." for way in ("tp", "cp", "ep")},
-    **{
-        f"{way}_backward": f"Time of collectives over {way} that one block's backward pass waits for."
-        for way in ("tp", "cp", "ep")
-    },
-    **{
-        f"{way}_{tier}_time": f"Time for which collectives over {way} in one block keep {tier} ports busy, both passes."
-        for way in ("tp", "cp", "ep")
-        for tier in ("scaleup", "scaleout")
-    },
-    **{
-        f"tp_{tier}_beside": f"Part of the {tier} port time of tp collectives that overlaps with weight gradients."
-        for tier in ("scaleup", "scaleout")
-    },
-    "tp_async": "Time of collectives over tp in one block's backward pass that overlap with weight gradients.",
-    "block_params": "Parameters of one block on one device, without routed experts.",
-    "block_routed_params": "Parameters of the routed experts of one block on one device.",
-    "saved_activations": "Bytes that one block keeps for its backward pass.",
-    "working_activations": "Bytes that one block holds during its backward pass, including recomputed activations.",
-    "block_flops": "Matrix FLOPs of one block's forward pass on one device.",
-    "adapter_params": "Parameters of the adapters of one block on one device.",
-    "block_matrix_flops": "Forward matrix FLOPs of one block that multiply by weights, which are frozen.",
-    "again_flops": "Matrix FLOPs of one block that the backward pass recomputes.",
-    "head_forward": "Time of the last norm, the logits and the loss for one micro-batch, forward.",
-    "head_backward": "Time of the last norm, the logits and the loss for one micro-batch, backward.",
-    "head_flops": "Matrix FLOPs of the logits on one device, forward.",
-    "embedding_time": "Time to look up embeddings and add their gradients, for one micro-batch.",
-}
-
-
 # These letters are means over the model's blocks. All others are means over the stage with the most experts.
 _OF_MODEL = ("block_flops", "again_flops", "block_matrix_flops")
 
@@ -222,10 +181,6 @@ def block_formulas(dense: Block | Hybrid | None, moe: Block | Hybrid | None, str
 
     `dense` and `moe` are the model's two kinds of block, or None. Each cost is per block: the mean over the blocks of
     the stage that has the most blocks with experts.
-
-    >>> from scalebook.block import LLAMA
-    >>> block_formulas(LLAMA, None, Strategy())[0].letter
-    'forward_compute'
     """
     return _block_formulas(dense, moe, strategy.of_block)
 
@@ -240,8 +195,7 @@ def _block_formulas(dense, moe, strategy):
                 share = whole if letter in _OF_MODEL else held
                 part = (share if is_moe else 1 - share) if dense and moe else S.One
                 total[letter] = total.get(letter, S.Zero) + part * kind.share * of_kind(kind, cost)
-    total |= _head_costs(strategy.kernels, strategy.quantized, strategy.trained.is_frozen) | {
-        "embedding_time": _embedding_time(strategy)
-    }
-    made = (Formula(f"{letter}_of_block", letter, cost, _MEGATRON, _MEANINGS[letter]) for letter, cost in total.items())
+    total |= _head_costs(strategy.kernels, strategy.quantized, strategy.trained.is_frozen)
+    total["embedding_time"] = _embedding_time(strategy)
+    made = (Formula(f"{letter}_of_block", letter, cost, _MEGATRON) for letter, cost in total.items())
     return *made, *([stage_moe_blocks_whole] if dense and moe else [])

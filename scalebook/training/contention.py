@@ -8,11 +8,11 @@ from functools import cache
 
 from sympy import Max, Min
 
-from scalebook.language import Formula, constant, formula, symbol
+from scalebook.language import Formula, formula, symbol
 from scalebook.machine.collectives import port_times
 from scalebook.training.shardings import SHARDINGS, Sharding
 
-__all__ = ["bandwidth_formulas", "dp_contention_none", "dp_contention_shared", "needed"]
+__all__ = ["bandwidth_formulas", "dp_contention_shared", "needed"]
 
 TIERS = ("scaleup", "scaleout")
 _WAYS = ("tp", "cp", "ep", "pp", "dp")
@@ -51,12 +51,6 @@ def dp_contention_shared(
     return dp_passes * (stage_blocks * block + met(pp_overlap, pp_scaleup_time, pp_scaleout_time))
 
 
-dp_contention_none = constant(
-    "dp_contention_none", "dp_contention", 0, _HERE,
-    "No contention, as if every dimension had its own links.",
-)  # fmt: skip
-
-
 def _arithmetic(way: str, sharding: Sharding):
     """Kernel time, in seconds, that could hide a dimension's collectives, over the same blocks and micro-batches."""
     x = symbol
@@ -70,11 +64,11 @@ def _arithmetic(way: str, sharding: Sharding):
 def needed(way: str, tier: str, sharding: Sharding = SHARDINGS["zero1"]) -> Formula:
     """Return the formula for the bandwidth that a dimension needs on a network ("scaleup" or "scaleout").
 
-    With this bandwidth, the messages of the dimension ("tp", "dp", ...) hide behind arithmetic.
+    With this bandwidth, the messages of the dimension ("tp", "dp", ...) hide behind arithmetic. Launches and hops are
+    extra.
     """
     rhs = symbol(f"{tier}_bandwidth") * symbol(f"{way}_{tier}_time") / _arithmetic(way, sharding)
-    doc = f"Bandwidth at which the {tier} ports move all {way} traffic during the kernels. Launches and hops are extra."
-    return Formula(f"{way}_{tier}_needed_beside", f"{way}_{tier}_needed", rhs, [_HERE], doc)
+    return Formula(f"{way}_{tier}_needed_beside", f"{way}_{tier}_needed", rhs, [_HERE])
 
 
 @cache
@@ -86,11 +80,9 @@ def bandwidth_formulas(sharding: Sharding, sends: int, chunks, transfer) -> tupl
     often = sends * chunks * Min(1, symbol("pp") - 1, evaluate=False)
     made = []
     for tier, time in zip(TIERS, port_times("send", *transfer), strict=True):
-        doc = f"Time for which transfers between stages keep a device's {tier} ports busy."
-        made.append(Formula(f"pp_{tier}_time_sent", f"pp_{tier}_time", often * time, ["narayanan2021 §2.2.2"], doc))
+        made.append(Formula(f"pp_{tier}_time_sent", f"pp_{tier}_time", often * time, ["narayanan2021 §2.2.2"]))
     for tier in TIERS:
         made += [needed(way, tier, sharding) for way in _WAYS]
         total = sum(symbol(f"{way}_{tier}_needed") for way in _WAYS)
-        doc = f"Bandwidth that all dimensions need together, because their collectives share the {tier} ports."
-        made.append(Formula(f"all_{tier}_needed_sum", f"all_{tier}_needed", total, [_HERE], doc))
+        made.append(Formula(f"all_{tier}_needed_sum", f"all_{tier}_needed", total, [_HERE]))
     return (*made, dp_contention_shared)

@@ -8,8 +8,9 @@ from functools import cache
 
 from sympy import Expr, Max, Min, S
 
-from scalebook.language import Formula, formula, same, symbol
+from scalebook.language import Formula, formula, symbol
 from scalebook.machine.collectives import collective, near_of, port_times
+from scalebook.training.assumptions import dp_passes_all, reduce_bits_gradient
 from scalebook.training.parts import with_waits
 from scalebook.training.shardings import SHARDINGS, Exchange, Sharding
 
@@ -46,28 +47,14 @@ def routed_shards(shards, tp, etp, ep):
     return shards * tp / (etp * ep)
 
 
-reduce_bits_gradient = same(
-    "reduce_bits_gradient", "reduce_bits", "gradient_bits", "narayanan2021 §5.1",
-    "Bits per summed gradient: gradients are summed in the precision in which they are stored.",
-)  # fmt: skip
-
-
 @formula("dp_passes", "data-parallelism")
 def dp_passes_once(pp, chunks):
-    """Number of a stage's passes under which once-per-step collectives can hide.
-
-    With several chunks, each chunk finishes pp/chunks passes before the next; the last chunk has only its own pass.
+    """Number of a stage's passes under which once-per-step collectives can hide; with chunks, the last has one pass.
 
     >>> dp_passes_once(pp=8, chunks=1), dp_passes_once(pp=8, chunks=4)
     (1.0, 6.25)
     """
     return (1 + pp * (chunks - 1)) / chunks
-
-
-dp_passes_all = same(
-    "dp_passes_all", "dp_passes", "microbatches", "zero2020 §7.2",
-    "Passes of a stage that can hide collectives that every micro-batch repeats: all passes of the step.",
-)  # fmt: skip
 
 
 @formula("dp_window", "narayanan2021 §2.2")
@@ -136,8 +123,6 @@ def _unhidden(dp_reduce, dp_gather, dp_overlap, stage_blocks, collective_cores, 
 @formula("dp_unhidden", "narayanan2021 §2.2")
 def dp_unhidden_all(dp_reduce, dp_gather, dp_window, dp_overlap, stage_blocks, collective_cores):
     """Data-parallel time that is not hidden, if every micro-batch exchanges. Each block is one bucket.
-
-    It is the sum of the part that may not overlap, the cost of cores used by the rest, and its excess over arithmetic.
 
     >>> dp_unhidden_all(dp_reduce=3, dp_gather=1, dp_window=3.5, dp_overlap=1, stage_blocks=10, collective_cores=0)
     0.5
@@ -265,9 +250,9 @@ def data_parallel_formulas(
     """Return the formulas of data-parallel time, for a sharding and a number of stages per device (`copies`)."""
     found = [(x, _over_shards(x, copies)) for x in sharding.exchanges]
 
-    def made(letter, which, doc, of=("dp_reduce", "dp_gather")):
+    def made(letter, which, of=("dp_reduce", "dp_gather")):
         total = sum((x.times * costs[which] for x, costs in found if x.letter in of), S.Zero)
-        return Formula(f"{letter}_{sharding}", letter, total, [sharding.source], doc)
+        return Formula(f"{letter}_{sharding}", letter, total, [sharding.source])
 
     if sharding.is_each:
         passes, unhidden, windows = dp_passes_all, dp_unhidden_all, [dp_window_through]
@@ -275,10 +260,8 @@ def data_parallel_formulas(
         passes, unhidden = dp_passes_once, dp_unhidden_once
         windows = [dp_window, last_window] if sharding.gathers else [dp_window_back, last_window_back]
     return (
-        made("dp_reduce", 0, "Time to sum gradients over devices.", ("dp_reduce",)),
-        made("dp_gather", 0, "Time to gather weights from devices.", ("dp_gather",)),
-        made("dp_scaleup_time", 1, "Time for which gradients and weights keep a device's scale-up ports busy."),
-        made("dp_scaleout_time", 2, "Time for which gradients and weights keep a device's scale-out ports busy."),
+        made("dp_reduce", 0, ("dp_reduce",)), made("dp_gather", 0, ("dp_gather",)), made("dp_scaleup_time", 1),
+        made("dp_scaleout_time", 2),
         passes, *(map(_waiting, windows) if offload else windows), unhidden, dp_exposed,
         _OPTIMIZER[sharding.parts("optimizer")[0]], shards_dualpipe if copies > 1 else shards, routed_shards,
         reduce_bits_gradient,

@@ -9,11 +9,12 @@ from types import MappingProxyType
 from sympy import Gt, Max, Min, Piecewise, Pow, Rational, floor
 from sympy.core.relational import Relational
 
-from scalebook.language import Formula, constant, formula, same, symbol
+from scalebook.language import Formula, formula, symbol
 from scalebook.language.notation import replaced
 from scalebook.language.renamed import renamed
 from scalebook.machine.collectives import any_slow
 from scalebook.pipeline.schedules import Schedule
+from scalebook.training import assumptions
 
 __all__ = [
     "DEFAULT_LETTERS", "EXPOSED", "FRAMEWORK", "REACHED", "as_run", "host_launch", "of_framework", "overlap_of",
@@ -54,18 +55,6 @@ def sustained_reached_library(sustained_rate, library_rate):
     return sustained_rate * library_rate
 
 
-attention_same_short = same(
-    "attention_same_short", "attention_short", "attention_efficiency", "flash-attention-figures",
-    "Attention efficiency of a framework without an attention library of its own: the device's best.",
-)  # fmt: skip
-
-
-attention_same_long = same(
-    "attention_same_long", "attention_long", "attention_short", "flash-attention-figures",
-    "Attention efficiency for long sequences, the same as for short ones by default.",
-)  # fmt: skip
-
-
 @formula("attention_reached", "flash-attention-figures")
 def attention_reached_length(attention_short, attention_long, seq):
     """Attention efficiency by sequence length: interpolated between 4,096 and 16,384 tokens, constant outside.
@@ -84,9 +73,8 @@ def attention_reached_heads(attention_short, attention_long, attention_narrow, s
     0.27
     """
     lost = (1 - attention_narrow) * (1 - _between(head_dim, 64, 128))
-    return attention_reached_length.of(attention_short=attention_short, attention_long=attention_long, seq=seq) * (
-        1 - lost
-    )
+    wide = attention_reached_length.of(attention_short=attention_short, attention_long=attention_long, seq=seq)
+    return wide * (1 - lost)
 
 
 def _between(x, low, high):
@@ -117,23 +105,9 @@ def overlap_of_chunks(chunks):
     return Min(1, chunks - 1, evaluate=False)
 
 
-overlap_of_one = constant(
-    "overlap_of_one", "pp_overlap", 0, "narayanan2021 §2.2",
-    "Share of stage-to-stage transfers that is hidden with one chunk: none, because the stage waits.",
-)  # fmt: skip
-
-overlap_of_two = constant(
-    "overlap_of_two", "pp_overlap", 1, ("qi2024-v §3", "deepseek2024-v3 §3.2.1"),
-    "Share of stage-to-stage transfers that is hidden if the schedule places two chunks on a device: all.\n\n"
-    "The device computes on one chunk while it sends the other.",
-)  # fmt: skip
-
-
 @formula("sent_share", "megatron-bridge", "deepseek2024-v3 §3.2.2")
 def sent_once(ep, scaleup_size, top_k):
-    """Share of a token's `top_k` copies that are sent, if each place that holds any of its experts gets only one copy.
-
-    A place is a device, or a whole scale-up domain if experts are spread over several domains.
+    """Share of a token's `top_k` copies sent, if each device (over several domains: each domain) gets only one copy.
 
     >>> sent_once(ep=8, scaleup_size=8, top_k=8).__round__(2), sent_once(ep=32, scaleup_size=8, top_k=8).__round__(2)
     (0.66, 0.45)
@@ -180,18 +154,8 @@ def host_launch(block_launch, split_launch, stage_launch, domain_launch, tp, pp,
     is_split, is_staged = Min(1, tp - 1, evaluate=False), Min(1, pp - 1, evaluate=False)
     is_wide = Min(1, floor(tp * pp * dp / (scaleup_size + Rational(1, 2)), evaluate=False), evaluate=False)
     further = Max(0, tp / scaleup_size - 1, evaluate=False)
-    return (
-        block_launch
-        + split_launch * is_split
-        + stage_launch * tp * is_staged * is_wide
-        + domain_launch * further * (1 - is_staged)
-    )
-
-
-experts_fused = constant(
-    "experts_fused", "eager_time", 0, "megatron-bridge",
-    "Extra time of experts whose activation is fused with their products: none.",
-)  # fmt: skip
+    outside = stage_launch * tp * is_staged * is_wide + domain_launch * further * (1 - is_staged)
+    return block_launch + split_launch * is_split + outside
 
 
 @formula("eager_time", "megatron-bridge")
@@ -253,8 +217,8 @@ def stall_exposed(stall_time, stall_ways, slow_share, received_tensors, microbat
 
 EXPOSED = (host_exposed, received_tensors, stall_exposed)
 FRAMEWORK: tuple[Formula, ...] = (
-    stream_reached_passes, sustained_reached_library, attention_same_short, attention_same_long, overlap_of_pieces,
-    sent_once, host_launch,
+    stream_reached_passes, sustained_reached_library, assumptions.attention_same_short,
+    assumptions.attention_same_long, overlap_of_pieces, sent_once, host_launch,
 )  # fmt: skip
 # Efficiencies under the framework, which replace the best efficiencies of kernels.
 REACHED = {
@@ -280,7 +244,7 @@ def overlap_of(schedule: Schedule) -> Formula:
     """Return the formula for the share of a pipeline schedule's transfers between stages that arithmetic hides."""
     if schedule.chunks is None:
         return overlap_of_chunks
-    return overlap_of_two if schedule.chunks * schedule.copies > 1 else overlap_of_one
+    return assumptions.overlap_of_two if schedule.chunks * schedule.copies > 1 else assumptions.overlap_of_one
 
 
 def of_framework(has_experts: bool, schedule: Schedule, used: set[str]) -> list[Formula]:
@@ -290,5 +254,5 @@ def of_framework(has_experts: bool, schedule: Schedule, used: set[str]) -> list[
         overlap_of(schedule),
         attention_reached_heads if "head_dim" in used else attention_reached_length,
         launched_blocks_moe if has_experts else launched_blocks_all,
-        experts_eager if has_experts else experts_fused,
+        experts_eager if has_experts else assumptions.experts_fused,
     ]

@@ -62,27 +62,15 @@ def work_memory(library_memory, vocab_bits, vocab, hidden, tp, gathered_tensors,
 
 # Defaults are zero; a framework's cell takes precedence.
 _NONE = tuple(
-    Formula(f"{letter}_none", letter, S.Zero, ("scalebook",), said)
-    for letter, said in {
-        "learned_positions": "Learned positions: none by default.",
-        "dummy_share": "Dummy gradients: none by default. Weight gradients are only stored where they are summed.",
-        "library_memory": "Work space of libraries: none by default, because it is small.",
-        "vocab_bits": "Extra bits per element of a vocabulary matrix: none by default.",
-        "gathered_tensors": "What tensor parallelism gathers is left out as small.",
-    }.items()
+    Formula(f"{letter}_none", letter, S.Zero, ("scalebook",))
+    for letter in ("learned_positions", "dummy_share", "library_memory", "vocab_bits", "gathered_tensors")
 )
 
 
 def bytes_of(
     what: str, sharding: Sharding, dense: Expr, routed: Expr, optimizer: Optimizer = OPTIMIZERS["adam"]
 ) -> Expr:
-    """Return the bytes of `what` ("weight", "gradient" or "optimizer") on one device, as an expression.
-
-    `dense` and `routed` are the numbers of parameters outside experts and in experts.
-
-    >>> bytes_of("optimizer", SHARDINGS["zero1"], symbol("dense_params"), S.Zero)
-    dense_params*optimizer_bits/(8*shards)
-    """
+    """Return the bytes of "weight", "gradient" or "optimizer" state, for parameters outside and in experts."""
     among = sharding.parts(what)
     parts = (dense / sharing("shards", x) + routed / sharing("routed_shards", x) for x in among)
     held = Add(*parts) * symbol(f"{what}_bits") / 8
@@ -91,11 +79,7 @@ def bytes_of(
 
 @cache
 def sharing(shards: str, among: str) -> Expr:
-    """Return the number of devices that share one copy, for `among`: "one", a "group" of them, or "all" `shards`.
-
-    >>> sharing("shards", "group"), sharing("shards", "one")
-    (Min(shard_group, shards), 1)
-    """
+    """Return the number of devices that share one copy, for `among`: "one", a "group" of them, or "all" `shards`."""
     every = symbol(shards)
     return {"one": S.One, "group": Min(every, symbol("shard_group"), evaluate=False), "all": every}[among]
 
@@ -195,26 +179,12 @@ def _parts(stage: Expr, held: Expr, offload: bool, *strategy) -> dict[str, Expr]
     return found
 
 
-_SAID = {
-    "weight_memory": "Weights of a stage's blocks and embeddings in device memory, under the sharding.",
-    "gradient_memory": "Gradients of a stage in device memory, under the sharding.",
-    "optimizer_memory": "Optimizer state of a stage in device memory, under the sharding.",
-    "activation_memory": "Activations that a stage's blocks keep for all micro-batches in flight.",
-    "logits_memory": "Logits and the copies of them that the loss makes, on the last stage.",
-    "buffer_memory": "Activations recomputed by the block at work, gathered weights (blocks or a vocabulary matrix), "
-    "and work space.",
-}
-
-
 @cache
 def memory_formulas(
     sharding: Sharding = SHARDINGS["zero1"], schedule: Schedule = SCHEDULES["1f1b"], offload: bool = False, is_frozen:
     bool = False, optimizer: Optimizer = OPTIMIZERS["adam"],
 ) -> tuple[Formula, ...]:  # fmt: skip
-    """Return formulas for the memory of a training step: by kind at a pipeline `stage`, and in all.
-
-    What a step needs is the larger of the first and the last stage's memory.
-    """
+    """Return formulas for the memory of a training step: by kind at a pipeline `stage`, and in all."""
     strategy = sharding, schedule, is_frozen, optimizer
     here = symbol("stage"), symbol("held_microbatches")
 
@@ -224,31 +194,20 @@ def memory_formulas(
     parts = _parts(*here, offload, *strategy)
     first, last = symbol("first_memory"), symbol("last_memory")
     dense, routed = _params(S.One, schedule)
-    made = {letter: (expr, _SAID[letter]) for letter, expr in parts.items()} | {
-        "dense_params": (dense, "Parameters without routed experts on a device of the first stage, which has most."),
-        "routed_params": (routed, "Parameters of the routed experts on a device of the first stage."),
-        "train_memory": (sum(map(symbol, parts)), "Total memory on a device of the stage."),
-        "first_memory": (total(S.One), "Total memory on a device of the first stage, which keeps most micro-batches."),
-        "last_memory": (total(symbol("pp")), "Total memory on a device of the last stage, which makes the logits."),
-        "memory": (Max(first, last, evaluate=False), "Memory of the fuller of the first and the last stage."),
+    made = parts | {
+        "dense_params": dense,
+        "routed_params": routed,
+        "train_memory": sum(map(symbol, parts)),
+        "first_memory": total(S.One),  # it keeps most micro-batches
+        "last_memory": total(symbol("pp")),  # it makes the logits
+        "memory": Max(first, last, evaluate=False),
     }
     if offload:
         away = _away(*here, *strategy)
         most = Add(*_away(S.One, _kept_microbatches(schedule, S.One), *strategy).values())
-        where = "on a device of the stage, in the second tier."
-        made |= {letter: (expr, f"{_SAID_AWAY[letter]} {where}") for letter, expr in away.items()}
-        made["train_away"] = (sum(map(symbol, away)), "Total that a device of the stage keeps in the second tier.")
-        made["offload_memory"] = (most, "Bytes that a device of the first stage keeps in the second tier.")
-    built = (Formula(f"{letter}_{sharding}", letter, expr, _SOURCE, said) for letter, (expr, said) in made.items())
+        made |= away | {"train_away": sum(map(symbol, away)), "offload_memory": most}
+    built = (Formula(f"{letter}_{sharding}", letter, expr, _SOURCE) for letter, expr in made.items())
     return (*built, schedule.held, fullest_stage, dummy_gradients_kept, work_memory, *_NONE)
-
-
-_SAID_AWAY = {
-    "weight_away": "Weights",
-    "gradient_away": "Gradients",
-    "optimizer_away": "Optimizer state",
-    "activation_away": "Activations of all micro-batches in flight,",
-}
 
 
 def _away(stage: Expr, held: Expr, *strategy) -> dict[str, Expr]:

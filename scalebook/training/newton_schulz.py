@@ -211,15 +211,6 @@ class _Stage:
         return total
 
 
-_SAID = {
-    "block_matrices": "Parameters in matrices of one block on one device, without routed experts.",
-    "block_routed_matrices": "Parameters in matrices of the routed experts of one block on one device.",
-    "orthogonal_flops": "FLOPs with which a device orthogonalizes matrices in one step.",
-    "orthogonal_time": "Time in which a device orthogonalizes its matrices in one step.",
-    "orthogonal_exchange": "Time in which devices that hold parts of a matrix exchange it to orthogonalize it.",
-}
-
-
 @cache
 def muon_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) -> tuple[Formula, ...]:
     """Return the formulas of Muon's update on one device in one step: parameters, FLOPs, time and exchange time.
@@ -237,7 +228,7 @@ def muon_formulas(dense: Block | None, moe: Block | None, strategy: Strategy) ->
         "orthogonal_exchange": stage.exchange(),
     }
     name = strategy.optimizer.name
-    return tuple(Formula(f"{x}_{name}", x, expr, _SOURCES, _SAID[x]) for x, expr in made.items())
+    return tuple(Formula(f"{x}_{name}", x, expr, _SOURCES) for x, expr in made.items())
 
 
 def updated(f: Formula, strategy: Strategy) -> Formula:

@@ -21,18 +21,15 @@ def offload_formulas(sharding: Sharding, schedule: Schedule, optimizer: Optimize
     between, whole = offload.offload_bandwidth.of(block_states=gradients), offload.offload_bandwidth.rhs
     hiding = between + Max(0, 2 - symbol("microbatches"), evaluate=False) * (whole - between)
     made = (
-        ("block_weights_held", "block_weights", weights, "Bytes of a block's weights that a device holds."),
-        ("block_states_held", "block_states", gradients + state, "Bytes of a block's gradients and state."),
-        ("wait_of_gradients", "between_wait", offload.backward_wait.of(block_states=gradients),
-         "Time that transfers add to a backward pass before the last micro-batch: gradients come in to be accumulated, "
-         "and optimizer state does not move."),
-        ("exposed_of_gradients", "exposed_between", offload.exposed_time.of(backward_wait=symbol("between_wait")),
-         "Time that transfers add to a block, forward and backward, before the last micro-batch."),
-        ("bandwidth_between", "offload_bandwidth", hiding,
-         "Bandwidth that hides the transfers of all micro-batches but the last, which also moves optimizer state."),
-    )  # fmt: skip
+        ("block_weights_held", "block_weights", weights),
+        ("block_states_held", "block_states", gradients + state),
+        # before the last micro-batch gradients come in to be accumulated, and optimizer state does not move
+        ("wait_of_gradients", "between_wait", offload.backward_wait.of(block_states=gradients)),
+        ("exposed_of_gradients", "exposed_between", offload.exposed_time.of(backward_wait=symbol("between_wait"))),
+        ("bandwidth_between", "offload_bandwidth", hiding),
+    )
     return [
-        *(Formula(name, letter, rhs, ["rajbhandari2021 §3"], said) for name, letter, rhs, said in made),
+        *(Formula(name, letter, rhs, ["rajbhandari2021 §3"]) for name, letter, rhs in made),
         offload.forward_wait,
         offload.backward_wait,
         offload.exposed_time,

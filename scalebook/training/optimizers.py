@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from sympy import Expr
 
 from scalebook.language import symbol
+from scalebook.language.words import Named
 
 __all__ = ["OPTIMIZERS", "Optimizer"]
 
-OPTIMIZERS: dict[str, "Optimizer"] = {}  # by name, the default first
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Optimizer:
+class Optimizer(Named):
     """An optimizer, such as Adam or Muon. Creating one enters it in `OPTIMIZERS`.
 
     `moments` counts the moments that it keeps: 2 for every parameter, or 1 for some. `mode` says how devices that hold
@@ -35,17 +34,6 @@ class Optimizer:
     moments: int = 2
     mode: str = ""
 
-    def __post_init__(self):
-        if self.name in OPTIMIZERS:
-            raise ValueError(f"an optimizer is called {self.name!r} already")
-        OPTIMIZERS[self.name] = self
-
-    def __repr__(self):
-        return self.name
-
-    def __reduce__(self):
-        return OPTIMIZERS.__getitem__, (self.name,)
-
     def state(self, held: Expr) -> Expr:
         """Return the bytes of this optimizer's state, given the bytes `held` that an optimizer with two moments has."""
         x = symbol
@@ -56,6 +44,9 @@ class Optimizer:
         less = x("moment_bits") / x("optimizer_bits")
         pairs = (("block_params", "block_matrices"), ("block_routed_params", "block_routed_matrices"))
         return held.xreplace({x(every): x(every) - less * x(matrices) for every, matrices in pairs})
+
+
+OPTIMIZERS = Optimizer.known  # by name, the default first
 
 
 Optimizer("adam", "kingma2014 algorithm 1")

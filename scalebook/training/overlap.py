@@ -184,8 +184,6 @@ def best_buckets(dp_reduce, dp_window, collective_launch):
 def crossover_tokens(block_params, hidden, weight_bits, gradient_bits, activation_bits):
     """Tokens that make sharded data parallelism and tensor parallelism move the same bytes.
 
-    Sharding moves a block's parameters three times per step, tensor parallelism eight activations per token.
-
     >>> crossover_tokens(block_params=12 * 8192**2, hidden=8192, weight_bits=16, gradient_bits=16, activation_bits=16)
     36864.0
     """

@@ -2,11 +2,11 @@
 
 from sympy import Expr, Ge, Max, Min, Piecewise, ceiling, floor
 
-from scalebook.language import Formula, constant, formula, symbol
+from scalebook.language import Formula, formula, symbol
 
 __all__ = [
-    "HEADS", "STEP", "bubble_with_waits", "offload_exposed", "offload_exposed_both", "offload_exposed_none",
-    "stage_moe_blocks_whole", "with_waits",
+    "HEADS", "STEP", "bubble_with_waits", "offload_exposed", "offload_exposed_both", "stage_moe_blocks_whole",
+    "with_waits",
 ]  # fmt: skip
 
 
@@ -139,11 +139,7 @@ def _waited() -> dict[str, Expr]:
 
 
 def with_waits(f: Formula) -> Formula:
-    """Return `f` with the time that blocks wait for offloaded data added to its forward and weight-gradient times.
-
-    >>> with_waits(bubble_time).inputs[:4]
-    ('between_wait', 'bubble', 'forward_time', 'forward_wait')
-    """
+    """Return `f` with the time that blocks wait for offloaded data added to its forward and weight-gradient times."""
     rhs = f.of(**{x: longer for x, longer in _waited().items() if x in f.inputs})
     return Formula(f"{f.name}_waiting", f.letter, rhs, (*f.sources, "rajbhandari2021 §3"), f.__doc__, domain=f.domain)
 
@@ -153,10 +149,6 @@ def bubble_with_waits(f: Formula) -> Formula:
 
     Backward, the waits fall on the weight gradients, which schedules defer, or evenly on both gradients, whichever
     idles less.
-
-    >>> from scalebook.pipeline.bubbles import bubble_zb_h1
-    >>> "between_wait" in bubble_with_waits(bubble_zb_h1).inputs
-    True
     """
     if "weight_gradient_time" not in f.inputs:
         return f
@@ -324,12 +316,6 @@ def offload_exposed_both(microbatches, stage_blocks, exposed_between, exposed_ti
     0.396
     """
     return stage_blocks * ((microbatches - 2) * exposed_between + 2 * exposed_time)
-
-
-offload_exposed_none = constant(
-    "offload_exposed_none", "offload_exposed", 0, "isaev2023-calculon §2",
-    "Time that blocks wait for offloading if nothing is offloaded: none.",
-)  # fmt: skip
 
 
 @formula("step_time", "isaev2023-calculon §2")

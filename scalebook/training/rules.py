@@ -166,11 +166,7 @@ _NAMES = {*COUNTS, *(x for rule in RULES for x in rule.needs)}
 
 
 def derived(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values together with dp, devices and micro-batches that follow from them, and with defaults.
-
-    >>> derived({"devices": 64, "tp": 8, "pp": 2, "global_batch": 32})["microbatches"]
-    8.0
-    """
+    """Return the values together with dp, devices and micro-batches that follow from them, and with defaults."""
     known = dict.fromkeys(("tp", "cp", "ep", "pp", "batch", "chunks"), 1) | {"experts": 0, "near_blocks": 3}
     known |= {"offload": False} | dict(values)
     known.setdefault("etp", known["tp"])
@@ -218,11 +214,7 @@ def _own(values, sheet):
 
 
 def reason(values: Mapping[str, Any], sheet: Sheet | None = None, lifted: Iterable[str] = ()) -> str | None:
-    """Return why a strategy cannot run (the sentence of `check`), or None if it can. Rules in `lifted` are skipped.
-
-    >>> reason({"pp": 64, "layers": 32})
-    'pp=64 is more than the 32 layers: pp=1, 2, 3, 4, 5, 6, 7, 8, ... would do'
-    """
+    """Return why a strategy cannot run (the sentence of `check`), or None if it can. Rules in `lifted` are skipped."""
     own = _own(values, sheet)
     return _reason(own, derived(own), sheet, lifted)
 

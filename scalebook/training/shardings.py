@@ -11,10 +11,9 @@ from typing import NamedTuple
 from sympy import Expr, S
 
 from scalebook.language import symbol
+from scalebook.language.words import Named
 
 __all__ = ["SHARDINGS", "Exchange", "Sharding"]
-
-SHARDINGS: dict[str, "Sharding"] = {}  # by name, the default first
 
 EACH = symbol("microbatches")  # times per step: once per micro-batch
 
@@ -44,7 +43,7 @@ class Exchange(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sharding:
+class Sharding(Named):
     """A way for data-parallel devices to divide state and exchange it. Creating one enters it in `SHARDINGS`.
 
     `keeps` maps "weight", "gradient" and "optimizer" to the devices that share each copy: "all" devices with different
@@ -56,22 +55,8 @@ class Sharding:
     keeps: Mapping[str, tuple[str, ...]]
     exchanges: tuple[Exchange, ...]
 
-    def __post_init__(self):
-        if self.name in SHARDINGS:
-            raise ValueError(f"a sharding is called {self.name!r} already")
-        SHARDINGS[self.name] = self
-
-    def __repr__(self):
-        return self.name
-
-    def __reduce__(self):
-        return SHARDINGS.__getitem__, (self.name,)
-
     def parts(self, what: str) -> tuple[str, ...]:
-        """Return which devices share each copy of "weight", "gradient" or "optimizer" state: "all", "group" or "one".
-
-        If there are several copies, a device holds its part of each.
-        """
+        """Return which devices share each copy of a kind of state: "all", "group" or "one"."""
         return self.keeps.get(what, ("one",))
 
     @property
@@ -93,6 +78,9 @@ class Sharding:
     def has_groups(self) -> bool:
         """True if the sharding depends on the group size `shard_group`."""
         return any(x.among != "all" for x in self.exchanges)
+
+
+SHARDINGS = Sharding.known  # by name, the default first
 
 
 _REDUCE, _GATHER = ("dp_reduce", "reduce_scatter"), ("dp_gather", "all_gather")

@@ -48,11 +48,8 @@ def _longest(known: Mapping) -> dict:
 def _schedules(problem: "Problem") -> tuple[Callable, ...]:
     """Return conditions that drop equivalent combinations of words, and combinations that a strategy refuses."""
     words, chunks = problem.words, problem.letters.get("chunks", ())
-    none, plain, one = (
-        "none" in words.get("recompute", ()),
-        WORDS["schedule"].usual in words.get("schedule", ()),
-        chunks[:1] == (1.0,),
-    )
+    none, one = "none" in words.get("recompute", ()), chunks[:1] == (1.0,)
+    plain = WORDS["schedule"].usual in words.get("schedule", ())
     return (
         lambda recompute, attention: not (none and recompute == "selective" and attention == "flash"),
         lambda optimizer, trained: trained == "all" or not OPTIMIZERS[optimizer].mode,
@@ -87,11 +84,8 @@ def _settle(problem: "Problem", new: Mapping, changed: Mapping) -> dict:
 def _of_framework(rows: tuple, words: Mapping[str, tuple]) -> dict[str, tuple]:
     """Return the words of the framework that a search names, each with its default as the only value."""
     named = [x for x in rows if isinstance(x, Framework)] or [frameworks[x] for x in words.get("framework", ())]
-    return (
-        {n: (str(x) if n != "sequence_parallel" else x,) for n, x in words_of(named[0]).items()}
-        if len(named) == 1
-        else {}
-    )
+    words = words_of(named[0]) if len(named) == 1 else {}
+    return {n: (str(x) if n != "sequence_parallel" else x,) for n, x in words.items()}
 
 
 TRAINING = Space(

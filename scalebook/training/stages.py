@@ -123,8 +123,7 @@ def _memory(sheet: Sheet, schedule: Schedule) -> list[Formula]:
     total = Add(*(formulas[part].rhs.xreplace(second) for part in formulas["train_memory"].inputs))
     first, middle, last = x("first_memory"), x("second_memory"), x("last_memory")
     stage = Piecewise((1, Ge(first, Max(middle, last))), (2, Ge(middle, last)), (x("pp"), True))
-    made = Formula("second_memory_middle", "second_memory", total, formulas["first_memory"].sources,
-                   "Total memory on a device of the second stage.")  # fmt: skip
+    made = Formula("second_memory_middle", "second_memory", total, formulas["first_memory"].sources)
     most = _changed(formulas["memory"], Max(first, middle, last, evaluate=False))
     return [*found, made, most, _changed(formulas["stage"], stage)]
 

@@ -107,15 +107,14 @@ def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_
         parts.HEADS[schedule.ends],
         schedule.exposed,
         *bandwidth_formulas(sharding, *sends, transfer),
-        Formula("transfer_time_split", "transfer_time", collective("send", *transfer), ["narayanan2021 §4.1"],
-                "Time to send one tensor to the next stage. Each tensor-parallel device sends its part."),
-    ]  # fmt: skip
+        Formula("transfer_time_split", "transfer_time", collective("send", *transfer), ["narayanan2021 §4.1"]),
+    ]
     if strategy.offload:
         by_letter = {"bubble": parts.bubble_with_waits, "step_head": parts.with_waits, "bubble_time": parts.with_waits}
         formulas = [by_letter[f.letter](f) if f.letter in by_letter else f for f in formulas]
         formulas += offload_formulas(sharding, schedule, strategy.optimizer)
     else:
-        formulas.append(parts.offload_exposed_none)
+        formulas.append(assumptions.offload_exposed_none)
     if strategy.trained.is_frozen:
         frozen = {"model_flops": model_flops_frozen}
         formulas = [frozen.get(f.letter) or strategy.trained.of(f, sharding.is_gathered) for f in formulas]
@@ -322,7 +321,7 @@ class Training(Guided):
             totals.batch_of_microbatches if "microbatches" in known else totals.microbatches_of_batch,
             totals.ways_left if "devices" in known and "dp" not in known else totals.devices_of_ways,
             kernels.attention_peak_bf16 if "peak_bf16" in known else kernels.attention_peak_same,
-            totals.longest_sequence,
+            assumptions.longest_sequence,
             kernels.wide_efficiency,
             *_measured(model, letters, known),
         ]
@@ -335,10 +334,7 @@ class Training(Guided):
         return self._called(self._plan(knowns, letters, defaults).sheet, knowns, letters)
 
     def kind(self, knowns: tuple, letters: Mapping) -> tuple[tuple, Sheet, dict[str, Cell]]:
-        """Return a key that calls with the same formulas share, their sheet, and all that this call knows.
-
-        The sheet has default formulas of known letters too.
-        """
+        """Return a key that calls with the same formulas share, their sheet with defaults, and all that is known."""
         letters = dict(letters)
         knowns, defaults = settled(knowns, letters)
         strategy, blocks, more, known = self._asked(knowns, letters, defaults)

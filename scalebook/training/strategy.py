@@ -68,10 +68,7 @@ CHOICES = {name: tuple(x.values) for name, x in WORDS.items()}  # the default fi
 
 @dataclass(frozen=True)
 class Strategy:
-    """The options of a training strategy (what to recompute, how to shard, which schedule, ...), as names or objects.
-
-    Raises ValueError naming the values that would work.
-    """
+    """The options of a training strategy, as names or objects. Raises ValueError naming the values that would work."""
 
     recompute: str = "none"
     sequence_parallel: bool = True

@@ -2,23 +2,17 @@
 
 import numpy as np
 
-from scalebook.language import Row, formula, same
+from scalebook.language import Row, formula
 from scalebook.language.arguments import checked
 from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
 from scalebook.training.assumptions import host_efficiency
 
 __all__ = [
     "TOTALS", "attention_peak_bf16", "attention_peak_same", "batch_of_microbatches", "devices_of_ways",
-    "hardware_flops", "hfu", "link_of_host", "longest_sequence", "mfu", "microbatches_of_batch", "model_flops",
+    "hardware_flops", "hfu", "link_of_host", "mfu", "microbatches_of_batch", "model_flops",
     "pcie_achieved", "step_cost", "step_energy", "train_cost", "train_rate", "train_time",
     "useful_times", "ways_left", "wide_efficiency",
 ]  # fmt: skip
-
-
-longest_sequence = same(
-    "longest_sequence", "seq", "max_context", "korthikanti2022 §6",
-    "Default sequence length: the longest that the model was built for.",
-)  # fmt: skip
 
 
 @formula("microbatches", "narayanan2021 §2.2")

@@ -8,10 +8,9 @@ from sympy import Expr, S
 from scalebook.block import Block
 from scalebook.block.work import stream, tensors_of, trained
 from scalebook.language import Formula, formula, symbol
+from scalebook.language.words import Named
 
 __all__ = ["TRAINED", "Trained", "model_flops_frozen", "trained_share_adapters"]
-
-TRAINED: dict[str, "Trained"] = {}  # by name, the default first
 
 # Matrices that have adapters, by their names in a block's listing.
 _ATTENTION = ("Wq", "Wk", "Wv", "Wo")
@@ -39,21 +38,12 @@ def model_flops_frozen(global_batch, batch, tp, cp, layers, block_flops, block_m
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trained:
+class Trained(Named):
     """A choice of the weights to train: adapters for the frozen matrices in `beside`, or all weights if it is ()."""
 
     name: str
     source: str
     beside: tuple[str, ...] = ()
-
-    def __post_init__(self):
-        TRAINED[self.name] = self
-
-    def __repr__(self):
-        return self.name
-
-    def __reduce__(self):
-        return TRAINED.__getitem__, (self.name,)
 
     @property
     def is_frozen(self) -> bool:
@@ -71,10 +61,7 @@ class Trained:
         return block.kept(lambda op: () if not op.function and _weights(op) and op not in adapted else op.keeps)
 
     def adapters(self, block: Block) -> dict[str, Expr]:
-        """Return a block's number of adapter parameters on a device, and the seconds of their kernels by phase.
-
-        The products are so narrow that memory traffic bounds them: inputs, outputs and their gradients.
-        """
+        """Return a block's adapter parameters on a device, and the seconds of its kernels, by phase."""
         params, forward, inputs, weights = [S.Zero] * 4
         for op in self._adapted(block):
             rows, columns, inner, copies = op.products[0]
@@ -101,6 +88,9 @@ class Trained:
             return f
         rhs = f.rhs.xreplace({symbol(x): symbol("trained_share") * symbol(x) for x in widths})
         return Formula(f"{f.name}_{self.name}", f.letter, rhs, (*f.sources, self.source), f.__doc__, domain=f.domain)
+
+
+TRAINED = Trained.known  # by name, the default first
 
 
 def _weights(op) -> Iterable:

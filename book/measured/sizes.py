@@ -1,6 +1,6 @@
 """Calculon's study over numbers of devices: the best strategy at every multiple of eight, up to 16,384.
 
-The study covers the three models and three machines of its authors' poster. `python -m scalebook.calculon.sizes`
+The study covers the three models and three machines of its authors' poster. `python -m scalebook.book.measured.sizes`
 recomputes it and writes sizes.csv: 18 billion strategies in 4 min 14 s on two idle cores of an x86 server (443 CPU
 seconds), with at most 0.3 GiB per process (2026-11-23).
 """
@@ -12,11 +12,10 @@ from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from importlib.resources import files
 
+from scalebook.calculon.documents import application
+from scalebook.calculon.library import models, systems
+from scalebook.calculon.strategies import Strategies
 from scalebook.search import Sweep, sweep
-
-from .documents import application
-from .library import models, systems
-from .strategies import Strategies
 
 __all__ = ["BATCH", "EACH", "MODELS", "SYSTEMS", "at_sizes", "kept", "written"]
 

@@ -1,7 +1,7 @@
 """`make confront` compares all sets of measurements with their predictions and writes the errors to two files.
 
-`record.json` in this folder has each set's errors, its worst row, and how many of its rows lie in the interval learnt
-from the other sets. `spreads.toml` in the tables has the spreads that intervals are computed from.
+`scalebook/measurements/record.json` has each set's errors, its worst row, and how many of its rows lie in the interval
+learnt from the other sets. `scalebook/tables/spreads.toml` has the spreads that intervals are computed from.
 """
 
 import json
@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
+from scalebook.measurements import CONFRONTATIONS, Result, confront
+from scalebook.measurements.__main__ import main
 from scalebook.shell.sentences import say
 
-from . import CONFRONTATIONS, Result, confront
-from .__main__ import main
 from .evidence import FAMILIES, are_kin, rows_of, whole
-from .serving import yardstick, yardsticks
+from .yardsticks import yardstick, yardsticks
 
 __all__ = ["FIGURES", "TOLERANCE", "peers", "record", "recorded", "worse", "worse_than_recorded", "write"]
 
@@ -28,7 +28,7 @@ _SLACK = 2e-4  # smaller differences are rounding
 _FOLDER = files("scalebook.measurements")
 _HEAD = """# How far what is uncertain may be off: the ends that eight in ten lie between, over the value.
 #
-# Written by `make confront` from the committed measurements; scalebook/measurements/spreads.py says how.  `letters` are
+# Written by `make confront` from the committed measurements; book/measured/spreads.py says how.  `letters` are
 # what formulas give: constants, what is taken for a device that was not measured, and what no formula has of a computed
 # time; `experts` are the same of steps that visit experts.  A device's stanza is of its own cells.  `rows` is how many
 # measurements there are, `sets` how many sets of them.

@@ -3,20 +3,15 @@
 import warnings
 from itertools import pairwise
 
-from matplotlib.axes import Axes
 from matplotlib.backend_bases import RendererBase
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
 from matplotlib.transforms import blended_transform_factory
 
-__all__ = [
-    "END", "SIZE", "arrange", "break_names", "break_text", "break_words", "broken", "height_of_names", "spread",
-    "thin_ticks",
-]  # fmt: skip
+from scalebook.display.figures import END
+from scalebook.display.scheme import LINE
 
-SIZE = 10.5  # points of the smallest letters
-LINE = 1.2 * SIZE
-END = "sb-end"  # the name of a line, at its end
+__all__ = ["arrange", "break_names", "break_text", "break_words", "broken", "height_of_names", "thin_ticks"]
 
 
 def arrange(figure, under=0.0):
@@ -30,19 +25,6 @@ def arrange(figure, under=0.0):
         if not any("collapsed" in str(x.message) for x in warned):
             return
         figure.set_figheight(1.2 * figure.get_figheight())
-
-
-def spread(ax: Axes) -> None:
-    """Move the names at the right ends of lines apart, from the top down, so that all are readable."""
-    ends = [x for x in ax.texts if x.get_gid() == END]
-    unit = ax.figure.dpi / 72
-    places = {x: ax.transData.transform(x.xy)[1] / unit for x in ends}
-    high = float("inf")
-    for text in sorted(ends, key=places.get, reverse=True):
-        half = LINE * (1 + text.get_text().count("\n")) / 2
-        high = min(high - half, places[text])
-        text.xyann = (text.xyann[0], high - places[text])
-        high -= half
 
 
 def _is_word(text):

@@ -5,12 +5,11 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgba
 from matplotlib.transforms import ScaledTranslation
 
+from scalebook.display import figures
 from scalebook.display.meanings import PARTS, Part
+from scalebook.display.scheme import SIZE
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.pipeline.simulation import Run
-
-from . import figures
-from .lettering import SIZE
 
 __all__ = ["gantt"]
 

@@ -8,8 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from scalebook.display import figures  # noqa: F401  (sets the house style)
-from scalebook.display.lettering import SIZE
-from scalebook.display.scheme import hues, ink_on
+from scalebook.display.scheme import SIZE, hues, ink_on
 from scalebook.language import show
 
 __all__ = ["Bar", "timeline"]

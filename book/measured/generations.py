@@ -8,13 +8,12 @@ from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
+from scalebook.book.measured.serving import run_of, served_rows
 
 from scalebook.inference import reading_share
+from scalebook.measurements.rows import SYSTEMS as ALL_SYSTEMS
+from scalebook.measurements.sets import stanzas
 from scalebook.tables import accelerators
-
-from .rows import SYSTEMS as ALL_SYSTEMS
-from .serving import run_of, served_rows
-from .sets import stanzas
 
 __all__ = ["ALIKE", "Pairs", "measured_gains", "paired", "ratio"]
 
@@ -51,7 +50,7 @@ class Pairs(NamedTuple):
 @cache
 def _alike():
     """Return rows that have an equal on another system, their places by kind and system, and measured times."""
-    with (files(__package__) / "serving.csv").open(encoding="utf-8", newline="") as file:
+    with (files("scalebook.measurements") / "serving.csv").open(encoding="utf-8", newline="") as file:
         read = [row for row in csv.DictReader(file) if row["system"] in SYSTEMS and row["mode"] == "agg"]
     kind, kept, found = itemgetter(*ALIKE), stanzas()["serving_tpot"], defaultdict(set)
     for row in read:

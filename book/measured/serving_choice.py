@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from scalebook.book.measured.serving import run_of, served_rows
 
-from .confrontation import Result
-from .serving import run_of, served_rows
+from scalebook.measurements.confrontation import Result
 
 __all__ = ["Choices", "Layouts", "choices", "choices_of_knowing", "layouts", "likely_margin"]
 

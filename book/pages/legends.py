@@ -2,7 +2,9 @@
 
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
-from .lettering import SIZE, broken
+from scalebook.display.scheme import SIZE
+
+from .lettering import broken
 
 __all__ = ["place"]
 

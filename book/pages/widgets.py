@@ -4,13 +4,12 @@ import json
 import re
 
 from anywidget import AnyWidget
+from scalebook.book.drawings.live_gantt import live_gantt
 
+from scalebook.display.described import merge
+from scalebook.display.guess import Guess
+from scalebook.display.live import STORED, Calculator
 from scalebook.language.tabular import plain_page
-
-from .described import merge
-from .guess import Guess
-from .live import STORED, Calculator
-from .live_gantt import live_gantt
 
 __all__ = ["published", "remade", "script"]
 

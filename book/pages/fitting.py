@@ -3,9 +3,11 @@
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from scalebook.display.figures import spread
+from scalebook.display.scheme import LEAST, PHONE, SIZE
+
 from .legends import place
-from .lettering import SIZE, arrange, break_names, break_text, break_words, height_of_names, spread, thin_ticks
-from .scheme import LEAST, PHONE
+from .lettering import arrange, break_names, break_text, break_words, height_of_names, thin_ticks
 
 __all__ = ["WIDTH", "fit"]
 

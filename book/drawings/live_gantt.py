@@ -5,11 +5,11 @@ from importlib.resources import files
 import anywidget
 import traitlets
 
+from scalebook.display.live import Calculator, stored
 from scalebook.pipeline.orders import orders
 from scalebook.pipeline.schedules import SCHEDULES
 
 from .gantt import KINDS, SECOND
-from .live import Calculator, stored
 
 __all__ = ["LiveGantt", "live_gantt"]
 

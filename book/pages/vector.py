@@ -9,6 +9,7 @@ from html import escape
 from io import BytesIO
 from math import cos, radians, sin
 
+import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_mixed import MixedModeRenderer
@@ -21,12 +22,11 @@ from matplotlib.transforms import Affine2D, Bbox
 from PIL import Image
 
 from scalebook.display.colours import contrast
+from scalebook.display.scheme import LEAST, PHONE, SIZE, following, ink_on, on_dark
 
 from .fitting import fit
-from .lettering import SIZE
-from .scheme import LEAST, PHONE, following, ink_on, on_dark
 
-__all__ = ["figure_html"]
+__all__ = ["describe", "figure_html", "show_figures"]
 
 MANY = 3000  # points; larger clouds become an image
 LARGEST = 1.05  # largest height of letters over the page's, on a wide page
@@ -34,6 +34,41 @@ ANCHORS = {"left": "start", "center": "middle", "right": "end", "bottom": "start
 ALONG = {"start": 0, "middle": 0.5, "end": 1}
 KEPT = "sb-kept"  # text on a colour map keeps its colour, as the map does
 LETTERS = {Path.MOVETO: "m", Path.LINETO: "l", Path.CURVE3: "q", Path.CURVE4: "c", Path.CLOSEPOLY: "z"}
+
+
+def show_figures(shell) -> None:
+    """Make notebooks of an IPython shell show Matplotlib figures as SVG in the page."""
+    try:
+        from matplotlib_inline.config import InlineBackend
+    except ImportError:
+        return
+    # A formatter for figures would be dropped when the inline backend starts; a method is not.
+    Figure._repr_pretty_ = lambda self, p, cycle: p.text(describe(self))
+    Figure._repr_html_ = lambda self: figure_html(self, describe(self), self.get_label())
+    InlineBackend.instance(parent=shell).figure_formats = set()  # not as an image beside it
+    plt.rcParams["figure.constrained_layout.use"] = False  # it is arranged once, when it is shown,
+    plt.get_backend()  # chosen now, since choosing it installs the hook
+    plt.uninstall_repl_displayhook()  # and not drawn before
+
+
+def describe(figure: Figure) -> str:
+    """Return a text description of a figure: its caption, or else its titles, axis labels and lines.
+
+    >>> fig, ax = plt.subplots()
+    >>> _ = ax.plot([1, 2], label="H100"); _ = ax.set(title="Rooflines", xlabel="intensity", ylabel="rate")
+    >>> describe(fig)
+    'Figure: Rooflines. rate against intensity. Lines: H100.'
+    """
+    if figure.get_label():
+        return figure.get_label()
+    said = []
+    for ax in figure.axes:
+        title = ax.get_title(loc="left") or ax.get_title()
+        upward = ax.get_ylabel() or ("bars" if ax.patches else "the same")
+        text = f"{title + '. ' if title else ''}{upward} against {ax.get_xlabel() or 'position'}."
+        names = [x for x in ax.get_legend_handles_labels()[1] if not x.startswith("_")]
+        said.append(text + (f" Lines: {', '.join(names)}." if names else ""))
+    return "Figure: " + " ".join(said).replace("\n", " ")
 
 
 def figure_html(figure: Figure, said: str, caption: str = "") -> str:

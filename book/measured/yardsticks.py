@@ -1,10 +1,4 @@
-"""What `serve` predicts for the runs in serving.csv, and yardsticks: other errors to compare its errors with.
-
->>> from scalebook.measurements import confront
->>> row = confront("serving_tpot").rows[0]
->>> run_of(row).devices, run_of(row).users
-(4.0, 128.0)
-"""
+"""Yardsticks: other errors to compare the errors of `serve` with."""
 
 import csv
 from collections import defaultdict
@@ -14,10 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .confrontation import Result
-from .sets import stanzas
+from scalebook.measurements.confrontation import Result
 
-__all__ = ["Run", "Yardstick", "run_of", "served_rows", "yardstick", "yardsticks"]
+__all__ = ["Yardstick", "yardstick", "yardsticks"]
 
 # Two runs that agree in these columns differ only in the engine, its version and the date.
 _RUN = (
@@ -25,37 +18,6 @@ _RUN = (
     "attention_dp_size", "moe_ep_size", "batch_size", "concurrency",
 )  # fmt: skip
 _COLUMNS = {"silicon_tpot_ms": "tpot_ms", "silicon_ttft_ms": "ttft_ms"}
-
-
-class Run(NamedTuple):
-    """A measured serving run: model, device, number of devices, number of users, and lengths in tokens."""
-
-    model: str
-    device: str
-    devices: float
-    users: float
-    prompt: float
-    output: float
-
-
-def run_of(row) -> Run:
-    """Return the run that a row of serving.csv describes."""
-    kept = stanzas()["serving_tpot"]
-    call = kept.call(kept.completed(row))
-    known = call.letters
-    devices = known["tp"] * known["pp"] * known["attention_dp"]
-    return Run(call.rows[0][1], call.rows[1][1], devices, *(known[x] for x in ("users", "prompt", "output")))
-
-
-def served_rows(rows, *wanted: str, using=(), **letters) -> dict[str, np.ndarray]:
-    """Return what `serve` predicts for rows of serving.csv: for each `wanted` quantity an array, one value per row.
-
-    Formulas in `using` and values in `letters` (one, or one per row) replace the sheet's and the rows' own. Raises
-    KeyError for a quantity that `serve` does not compute.
-    """
-    kept = stanzas()["serving_tpot"]
-    made = [x if kept.said["extract"].keys() <= x.keys() else kept.completed(x) for x in rows]  # or made already
-    return kept.results(made, *wanted, using=using, **letters)
 
 
 class Yardstick(NamedTuple):

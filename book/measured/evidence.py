@@ -21,13 +21,12 @@ import numpy as np
 from scalebook.language import Row
 from scalebook.language.interval import Ends, causes
 from scalebook.language.row import Cell
+from scalebook.measurements import CONFRONTATIONS, confront
+from scalebook.measurements.calls import Call, Sum, results
+from scalebook.measurements.confrontation import TIMES, Readings
+from scalebook.measurements.expressions import names
+from scalebook.measurements.sets import stanzas
 from scalebook.tables import accelerators, letter_of_kind
-
-from . import CONFRONTATIONS, confront
-from .calls import Call, Sum, results
-from .confrontation import TIMES, Readings
-from .expressions import names
-from .sets import stanzas
 
 __all__ = ["FAMILIES", "CauseOf", "Evidence", "are_kin", "device_cells", "evidence", "family_of", "rows_of", "whole"]
 

@@ -2,14 +2,13 @@
 
 import numpy as np
 
+from scalebook.measurements import confront
+from scalebook.measurements.calls import row_of
+from scalebook.measurements.columns import nanotron_stages
+from scalebook.measurements.rows import number
+from scalebook.measurements.sets import stanzas
 from scalebook.tables import accelerators, frameworks
 from scalebook.training import training_step
-
-from . import confront
-from .calls import row_of
-from .columns import nanotron_stages
-from .rows import number
-from .sets import stanzas
 
 __all__ = ["CALCULON", "calculon", "nanotron_verdict"]
 
