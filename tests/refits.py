@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from scalebook.language import Sheet
-from scalebook.measurements import confront
+from scalebook import Sheet, confront
 from scalebook.measurements.calls import Sum, called, is_array, priced_calls
 from scalebook.measurements.sets import stanzas
 

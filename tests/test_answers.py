@@ -13,36 +13,12 @@ from scalebook.answers import Answer, bill
 from scalebook.inference import serve
 from scalebook.tables import frameworks
 
+from .support import cases
+
 SCHEMA = json.loads(resources.files("scalebook.answers").joinpath("schema.json").read_text("utf-8"))
 DENSE = dict(tp=8, pp=4, dp=4, global_batch=128, seq=8192)
 EXPERTS = dict(pp=16, ep=64, dp=128, microbatches=120, seq=4096)
-CALLS = {
-    "dense": (training_step, models.llama3_70b, accelerators.h100, frameworks.nemo, DENSE),
-    "told": (training_step, models.llama3_70b, accelerators.h100, frameworks.nemo, DENSE | {"tp_pieces": 0.5}),
-    "with a bill": (
-        training_step, models.llama3_70b, accelerators.h100, frameworks.megatron,
-        DENSE | {"train_tokens": 1e12, "pp": 8}
-    ),
-    "dense, unnamed": (training_step, models.llama3_70b, accelerators.b200.at("fp8"), None, DENSE),
-    "ideal": (training_step, models.llama3_8b, accelerators.h100, None, dict(dp=8, global_batch=64, kernels="ideal")),
-    "too large": (
-        training_step, models.llama3_405b, accelerators.h100, frameworks.nemo,
-        dict(tp=8, pp=16, dp=8, global_batch=256, seq=8192, train_tokens=15e12)
-    ),
-    "hopeless": (training_step, models.llama3_405b, accelerators.h100, None, dict(dp=2, global_batch=2, seq=8192)),
-    "experts": (training_step, models.deepseek_v3, accelerators.h800.at("fp8"), frameworks.deepseek, EXPERTS),
-    "experts, unnamed": (training_step, models.deepseek_v3, accelerators.h800.at("fp8"), None, EXPERTS),
-    "amd": (
-        training_step, models.llama3_70b, accelerators.mi300x, frameworks.primus, DENSE | {"devices": 128, "dp": None}
-    ),
-    "offload": (training_step, models.llama3_70b, accelerators.h100, None, DENSE | {"optimizer_offload": 1}),
-    "tpu": (training_step, models.llama3_8b, accelerators.tpu_v5p, frameworks.maxtext, dict(dp=64, global_batch=64)),
-    "adapters": (training_step, models.llama3_70b, accelerators.h100, None, DENSE | {"trained": "lora"}),
-    "vllm": (serve, models.llama3_70b, accelerators.h200.at("fp8"), None, dict(tp=8, engine="vllm")),
-    "no engine": (serve, models.llama3_70b, accelerators.mi300x, None, dict(tp=8)),
-    "experts served": (serve, models.deepseek_v3, accelerators.h200.at("fp8"), None, dict(tp=8, ep=8, engine="sglang")),
-    "rate": (serve, models.llama3_8b, accelerators.h100, None, dict(rate=4, users=None, engine="vllm")),
-}  # fmt: skip
+CALLS = cases("calls that have an answer", globals())
 
 
 @cache
@@ -168,17 +144,7 @@ def test_the_shell_answers_first_and_has_the_rest():
     assert found["letters"]["step_time"]["value"] == run("dense").step_time
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        ([*STEP, "tp=7"], 2),
-        ([*STEP, "--csv"], 2),
-        (["search", "--json", *STEP], 2),
-        (["no_such_thing"], 2),
-        (["serve", "llama3_405b", "h100", "users=1", "prompt=10", "output=10"], 3),
-        (["search", "training_step", "llama3_405b", "h100", "devices=2", "global_batch=2", "seq=8192"], 3),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "code"), cases("codes of the shell", globals()).values())
 def test_the_shell_says_by_its_code_what_went_wrong(arguments, code, capsys):
     with pytest.raises(SystemExit) as stopped:
         shell.main(arguments)

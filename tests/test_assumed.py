@@ -3,24 +3,16 @@
 import numpy as np
 import pytest
 
+from scalebook import accelerators, links, models, search, training_step
 from scalebook.inference import serve
-from scalebook.search import search
-from scalebook.tables import accelerators, links, models
-from scalebook.training import training_step
 
 from .every import every
+from .support import cases
 
 MODEL, REQUEST = models.llama3_8b, dict(prompt=1000, output=100)
 NETWORK = {"scaleup_bandwidth", "scaleup_size", "scaleout_bandwidth", "host_bandwidth"}
 FILLED = NETWORK | {"peak_vector", "price_hour", "tdp"}
-QUESTIONS = {
-    "one device": lambda x: training_step(MODEL, x, global_batch=8, seq=4096).step_time,
-    "sixty-four": lambda x: training_step(MODEL, x, global_batch=64, seq=4096, dp=16, tp=2, pp=2).step_cost,
-    "offload": lambda x: training_step(MODEL, x, global_batch=16, seq=4096, dp=16, optimizer_offload=1).step_time,
-    "a user": lambda x: serve(MODEL, x, users=1, weight_bits=4, kv_bits=8, **REQUEST).tpot,
-    "a bill": lambda x: serve(MODEL, x, users=16, tp=2, pp=2, **REQUEST).million_cost,
-    "capacity": lambda x: serve.capacity(MODEL, x, tpot=0.2, tp=4, **REQUEST).row.million_cost,
-}
+QUESTIONS = cases("questions of every device", globals())
 
 
 @every(accelerators)

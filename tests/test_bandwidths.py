@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scalebook import accelerators, models, training_step
 from scalebook.language import Formula, symbol
 from scalebook.machine.collectives import KINDS, port_times
 from scalebook.pipeline.simulation import simulate
-from scalebook.tables import accelerators, models
+from scalebook.training import overlap
 from scalebook.training.assumptions import dp_contention_none
 from scalebook.training.contention import TIERS, dp_contention_shared
 from scalebook.training.data_parallel import dp_passes_once, dp_unhidden_once
-from scalebook.training.step import training_step
 
 H100 = accelerators.h100.at("bf16")
 RUNS = [
@@ -164,3 +164,16 @@ def test_what_stands_at_the_ends_of_the_model_is_where_a_schedule_puts_it():
     matrix = one.vocab * one.hidden  # tied: a device with both ends holds it once
     assert v.dense_params - v.stage_blocks * v.block_params == pytest.approx(matrix)
     assert both.dense_params - 2 * both.stage_blocks * both.block_params == pytest.approx(matrix)
+
+
+@pytest.mark.parametrize("model", ["llama3_8b", "llama3_70b", "llama3_405b"])
+def test_the_sheet_of_a_step_waits_below_and_not_above_whatever_the_size(model):
+    link = overlap.group_rate(H100, near_ways=8)
+    tokens = overlap.hiding_zero3(
+        H100, dict(weight_bits=16, gradient_bits=32), flops_efficiency=0.6, link_achieved=link
+    )
+    known = dict(sharding="zero3", dp=512, microbatches=1, dp_overlap=1, collective_cores=0)
+    few, many = (training_step(models[model], H100, **known, seq=x) for x in (512, 4096))
+    assert 3 * 512 < tokens < 4096
+    assert few.dp_exposed > 0.3 * few.step_time
+    assert many.dp_exposed < 0.03 * many.step_time

@@ -15,14 +15,7 @@ from scalebook.block.listing import Block, parse
 from scalebook.block.models import GPT, HEAD, LLAMA, MLA, MOE, block, blocks_of, model_active_params, model_params
 from scalebook.block.operations import RULES
 from scalebook.block.sharding import context_parallel, expert_parallel, sequence_parallel, shard, tensor_parallel
-from scalebook.block.transformations import (
-    cached,
-    flash,
-    full,
-    recompute,
-    selective,
-    unbiased,
-)
+from scalebook.block.transformations import cached, flash, full, recompute, selective, unbiased
 from scalebook.language.notation import symbol
 from scalebook.tables import models, shapes
 from scalebook.tables.shapes import used_params
@@ -30,12 +23,7 @@ from scalebook.tables.shapes import used_params
 from .every import every
 from .support import cases
 
-BLOCKS = {
-    "GPT": GPT, "LLAMA": LLAMA, "MOE": MOE, "MLA": MLA, "MLA_ABSORBED": blocks.MLA_ABSORBED, "MLA_MOE": blocks.MLA_MOE,
-    "MLA_MOE_ABSORBED": blocks.MLA_MOE_ABSORBED, "MLA, plain queries": block("latent, plain queries", "gated"),
-    "absorbed, plain queries": block("latent, plain queries, absorbed", "gated"), "plain": block("grouped", "plain"),
-    "plain experts": block("grouped", "plain experts"), "gated experts": block("grouped", "gated experts"),
-}  # fmt: skip
+BLOCKS = cases("blocks", globals())
 every_block = pytest.mark.parametrize("name", BLOCKS)
 
 b, s, h, a, L, p, m, V, t = map(symbol, ["batch", "seq", "hidden", "heads", "layers", "pp", "chunks", "vocab", "tp"])
@@ -85,14 +73,7 @@ def test_flops_of_an_iteration():
     assert expand(step - 96 * b * L * s * h**2 * (1 + s / (6 * h) + V / (16 * L * h))) == 0
 
 
-PLANS = {
-    "plain": (), "flash": (flash,), "selective": (selective,), "full": (full,), "full, flash": (full, flash),
-    "split": (tensor_parallel, sequence_parallel, flash),
-    "split, full": (tensor_parallel, sequence_parallel, flash, full),
-    "split, selective": (tensor_parallel, sequence_parallel, context_parallel, selective),
-    "selective, split": (selective, tensor_parallel, sequence_parallel, context_parallel),
-    "half": (tensor_parallel, sequence_parallel, lambda x: recompute(x, "x2", "h2")),
-}  # fmt: skip
+PLANS = cases("transformations of a block", globals())
 
 
 @every((name, plan) for name in BLOCKS for plan in PLANS)
@@ -398,11 +379,7 @@ def values(expr, row):
     return float(expr.subs({x: row[x.name] for x in expr.free_symbols if x.name in row}))
 
 
-@pytest.mark.parametrize(("key", "kind", "plain", "f"), [
-    ("qwen3_5_397b", "linear", "", shapes.linear_params),
-    ("glm_5", "latent, indexed", "latent", shapes.index_params),
-    ("deepseek_v3_2", "latent, indexed", "latent", shapes.index_params),
-])  # fmt: skip
+@pytest.mark.parametrize(("key", "kind", "plain", "f"), cases("listed attention", globals()).values())
 def test_listed_attention_has_the_parameters_of_its_formula(key, kind, plain, f):
     """Beside the feed-forward layer and two gains, and beside latent attention where an indexer is added to it."""
     row = models[key]

@@ -9,14 +9,14 @@ errors; or of their squares, which are of times.
 import csv
 import math
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from scalebook import tables
+from scalebook import confront, tables
 from scalebook.machine.kernels import exposed_write
-from scalebook.measurements import confront
 from scalebook.measurements.confrontation import TIMES
 from scalebook.measurements.sets import stanzas
 
@@ -34,6 +34,7 @@ def number(text):
         return text
 
 
+@cache
 def picked(name, where):
     """The rows that a set calibrates on and that an expression picks, and what was measured of them."""
     rows, measured = fitted_rows(name)

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from scalebook import accelerators, models, training_step
 from scalebook.inference.step import decode_step, prefill_step
 from scalebook.language import symbol
-from scalebook.tables import accelerators, models
-from scalebook.training import training_step
 from scalebook.training.block_costs import _near
 from scalebook.training.contention import dp_contention_shared
 

@@ -11,14 +11,11 @@ from scalebook.book.claims import claims
 from scalebook.book.drawings.live_gantt import live_gantt
 from scalebook.book.planner import Planner
 
+from scalebook import accelerators, confront, models, search, training_step
 from scalebook.display import Grid, calculator, guess
 from scalebook.display.row_page import answers
 from scalebook.inference import decoding, serve
 from scalebook.language import NOTATION
-from scalebook.measurements import confront
-from scalebook.search import search
-from scalebook.tables import accelerators, models
-from scalebook.training import training_step
 from tools.notebooks import notebooks
 
 ROOT = Path(__file__).parents[1]

@@ -12,7 +12,7 @@ import pytest
 from scalebook.book.drawings.schematic import LEAST, PHONE, SIZE, text_width
 from scalebook.book.drawings.training_bars import TIME
 
-from scalebook import flags, inference, runs, tables
+from scalebook import flags, inference, runs, tables, training_step
 from scalebook.display.figures import COLOURS
 from scalebook.inference.step import decode_step
 from scalebook.machine.tiles import tile_efficiency
@@ -20,7 +20,6 @@ from scalebook.machine.topologies import fat_tree_devices, switch_hops
 from scalebook.pipeline import SCHEDULES, simulate
 from scalebook.runs.costs import run_costs
 from scalebook.tables import accelerators, models, ranges
-from scalebook.training import training_step
 
 from .support import cases
 

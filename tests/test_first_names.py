@@ -8,8 +8,7 @@ import sys
 import pytest
 
 import scalebook
-from scalebook import _FIRST
-from scalebook.tables import accelerators, models
+from scalebook import _FIRST, accelerators, models
 
 
 def fresh(code):

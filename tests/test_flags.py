@@ -7,14 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalebook import flags, tables
+from scalebook import accelerators, flags, models, search, tables
 from scalebook.flags.table import first_formulas, frameworks
 from scalebook.flags.text import guess
 from scalebook.language import FORMULAS, NOTATION, SOURCES
 from scalebook.language.words import WORDS
 from scalebook.pipeline.schedules import SCHEDULES
-from scalebook.search import search
-from scalebook.tables import accelerators, models
 from scalebook.training import overlap, training_step
 from scalebook.training.strategy import Strategy
 

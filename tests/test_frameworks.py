@@ -5,18 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from scalebook import confront, search, training_step
 from scalebook.flags import read
 from scalebook.machine.collectives import all_gather, reduce_scatter
-from scalebook.measurements import confront
 from scalebook.measurements.rows import read_rows
 from scalebook.measurements.sets import stanzas
-from scalebook.search import search
 from scalebook.tables import Framework, Table, accelerators, clusters, frameworks, libraries, models
-from scalebook.training import training_step
 from scalebook.training.frameworks import ENDS, FASTEST, SLOWEST
 from scalebook.training.strategy import WORDS
 
-from .support import ROOT
+from .support import ROOT, cases
 
 H100 = accelerators.h100.at("fp8")
 LAYOUT = dict(tp=8, pp=8, cp=2, dp=16, chunks=8, batch=1, global_batch=1152, seq=8192)
@@ -130,14 +128,7 @@ def test_a_search_takes_a_framework_and_its_words_and_the_best_layout_differs():
     )
 
 
-@pytest.mark.parametrize(("text", "key"), [
-    ("--tensor-model-parallel-size 8", "megatron"),
-    ('{"zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": 1}', "deepspeed_zero3"),
-    ('{"zero_optimization": {"stage": 1}, "train_micro_batch_size_per_gpu": 1}', "deepspeed"),
-    ("[parallelism]\ntensor_parallel_degree = 4\n[training]\nlocal_batch_size = 1\nseq_len = 4096\n", "torchtitan"),
-    ("[parallelism]\ntensor_parallel_degree = 4\nenable_async_tensor_parallel = true\n[compile]\nenable = true\n"
-     "[training]\nlocal_batch_size = 1\nseq_len = 4096\n", "torchtitan_async"),
-])  # fmt: skip
+@pytest.mark.parametrize(("text", "key"), cases("flags that select a row", globals()).values())
 def test_flags_select_the_row_and_agree_with_it(text, key):
     setup = read(text)
     assert setup.row is frameworks[key]
@@ -167,22 +158,3 @@ def test_the_network_fits_the_collectives_of_its_cluster():
     assert error(**own) < 0.15
     for changed in ({"far_efficiency": 0.4}, {"far_efficiency": 0.8}, {"far_latency": 130e-6}, {"far_latency": 400e-6}):
         assert error(**own | changed) > error(**own)
-
-
-def test_a_run_of_nanotron_is_near_one_of_two_series_and_as_often_near_the_first_as_said():
-    result = confront("nanotron")
-    found = result.confrontation.readings(result.rows)
-    apart = np.abs(found.predicted / result.measured - 1)
-    unseen = ~result.fitted
-    assert apart.min(axis=0)[unseen].mean() < 0.15 < 0.18 < np.abs(result.errors[unseen]).mean()
-    assert (apart[1] < apart[0])[unseen].mean() == pytest.approx(found.chances[1][unseen].mean(), abs=0.05)
-
-
-def test_pipelines_of_nanotrons_first_series_stall_on_models_that_it_was_not_found_on():
-    result = confront("nanotron")
-    later, stalled = np.abs(result.confrontation.readings(result.rows).predicted / result.measured - 1)
-    piped, first = (np.array([x(row) for row in result.rows])
-                    for x in (lambda row: row["pp"] != "1", lambda row: row["series"] == "first"))  # fmt: skip
-    unseen = piped & ~result.fitted
-    assert (stalled < later)[unseen & first].mean() > 0.95
-    assert (stalled < later)[unseen & ~first].mean() < 0.15

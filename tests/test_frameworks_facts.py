@@ -12,6 +12,7 @@ from scalebook.tables import _TABLES, Framework, Table, accelerators, clusters, 
 from scalebook.training import training_step
 
 from .every import every
+from .support import cases
 
 PLAIN = dict(dp=8, batch=1, seq=8192, global_batch=8)
 
@@ -37,11 +38,7 @@ def test_a_flags_usual_value_is_what_the_framework_has(key, table, flag, name, v
         assert row[name] == value
 
 
-@pytest.mark.parametrize(("key", "text"), [
-    ("megatron", "--micro-batch-size 1"), ("deepspeed", '{"train_micro_batch_size_per_gpu": 1}'),
-    ("deepspeed_zero3", '{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3}}'),
-    ("torchtitan", "[training]\nlocal_batch_size = 1\nseq_len = 4096\n"),
-])  # fmt: skip
+@pytest.mark.parametrize(("key", "text"), cases("flags that say little", globals()).values())
 def test_what_no_flag_says_is_what_the_framework_has(key, text):
     """Letters and words that follow from flags that are not given, the framework's row says too."""
     setup = read(text)

@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalebook import inference, memory
+from scalebook import accelerators, inference, memory, models
 from scalebook.block import LLAMA, MLA_ABSORBED, cached, tensor_parallel
 from scalebook.inference import shared
 from scalebook.language import symbol
-from scalebook.tables import accelerators, models
 
 from .every import every
 

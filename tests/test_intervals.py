@@ -12,15 +12,14 @@ from scalebook.book.measured import coverage, spreads
 from scalebook.book.measured.evidence import CauseOf, evidence, family_of, rows_of, whole
 from scalebook.book.measured.record import TOLERANCE, means, recorded, worse
 
+from scalebook import Sheet, formula, training_step
 from scalebook.inference import decode_step, serve
-from scalebook.language import Sheet, formula
 from scalebook.language.interval import SPREADS, Ends, interval, range_of, usual_ends
 from scalebook.language.row import Cell, Row
 from scalebook.machine.kernels import matrix_product
 from scalebook.measurements import CONFRONTATIONS, confront
 from scalebook.measurements.calls import row_of
 from scalebook.tables import Device, Table, accelerators, engines, frameworks, models
-from scalebook.training import training_step
 
 ROOT = Path(__file__).parents[1]
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import scalebook.block.models as blocks
+from scalebook import accelerators, confront, models, training_step
 from scalebook.block.backward import backward
 from scalebook.block.sharding import context_parallel, expert_parallel, sequence_parallel, tensor_parallel
 from scalebook.language.notation import symbol
@@ -14,9 +15,6 @@ from scalebook.machine.datasheet import best_found
 from scalebook.machine.kernels import matmul_time, matmul_time_ideal, matrix_product, tiles, typical_matmul_efficiency
 from scalebook.machine.operators import cycled_operator, linear_operator
 from scalebook.machine.tiles import aligned_share
-from scalebook.measurements import confront
-from scalebook.tables import accelerators, models
-from scalebook.training.step import training_step
 
 from .every import every
 from .refits import fitted_rows, off, predicted_with

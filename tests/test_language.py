@@ -484,11 +484,7 @@ def test_a_share_lies_between_0_and_1():
 a, b, c = sympy.symbols("a b c", positive=True)
 
 
-@pytest.mark.parametrize(
-    "expr",
-    cases("expressions that are written as code", globals()).values(),
-    ids=str,
-)
+@pytest.mark.parametrize("expr", cases("expressions that are written as code", globals()).values(), ids=str)
 def test_what_is_written_is_what_sympy_says(expr):
     points = np.random.default_rng(1).uniform(0.5, 8, (30, 3))
     wanted = [float(expr.subs(dict(zip((a, b, c), map(float, x), strict=True)))) for x in points]

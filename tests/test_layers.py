@@ -75,12 +75,14 @@ def test_modules_stay_small(name):
     assert len(path(name).read_text("utf-8")) <= 20_000, "a module is read at one sitting"
 
 
-def test_a_subject_imports_nothing_of_the_display():
-    code = "import sys, scalebook.memory; print(*sorted({x.partition('.')[0] for x in sys.modules}))"
+SHOWS = {"matplotlib", "ipywidgets", "anywidget", "IPython", "pandas", "scipy"}
+
+
+@pytest.mark.parametrize(("name", "not_loaded"), [("memory", SHOWS), ("search", SHOWS | {"scalebook.training"})])
+def test_a_subject_imports_nothing_of_the_display_and_a_search_nothing_of_training(name, not_loaded):
+    code = f"import sys, scalebook.{name}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert "sympy" in loaded and not {"matplotlib", "ipywidgets", "anywidget", "IPython", "pandas", "scipy"} & set(
-        loaded
-    )
+    assert "sympy" in loaded and f"scalebook.{name}" in loaded and not not_loaded & {*loaded}
 
 
 @every(NOTATION)

@@ -5,22 +5,17 @@ import itertools
 import numpy as np
 import pytest
 
+from scalebook import accelerators, models, search, training_step
 from scalebook.inference import serve
 from scalebook.inference.layouts import first_whole
 from scalebook.inference.rules import BEYOND, reason
-from scalebook.search import search
-from scalebook.tables import accelerators, models
-from scalebook.training import training_step
+
+from .support import cases
 
 H100, H200, B200 = (accelerators[x] for x in ("h100", "h200", "b200"))
 ASKED = dict(prompt=1000, output=300, progress=False)
 LLAMA, DEEPSEEK = models.llama3_70b, models.deepseek_v3
-CASES = {
-    "dense": (LLAMA, [H100, H200], dict(devices=16, rate=20, tpot="40 ms")),
-    "two targets": (LLAMA, [H200, B200], dict(devices=16, rate=15, tpot="40 ms", ttft="60 ms", engine="ideal")),
-    "slow": (models.llama3_8b, [H100], dict(devices=4, rate=0.2)),
-    "experts": (DEEPSEEK, [B200.at("fp8")], dict(devices=16, rate=10, tpot="50 ms", tp=[1, 8], ep=[1, 8, 16])),
-}
+CASES = cases("services that are laid out", globals())
 
 
 def one_by_one(model, devices, asked):
@@ -136,8 +131,7 @@ def test_where_a_price_is_not_known_devices_are_counted():
     assert list(known.best[0].values) == ["million_cost", "tpot"]
 
 
-@pytest.mark.parametrize("asked", [dict(users=16), dict(rate=3, tpot=0.2), dict(tpot=0.2)])
-@pytest.mark.parametrize(("key", "most"), [("h100_pcie", 2), ("rtx_pro_6000", 8), ("rtx_4090", 1), ("mi250x", 1)])
+@pytest.mark.parametrize(("key", "most", "asked"), cases("devices without a network", globals()).values())
 def test_layouts_that_need_a_network_which_is_not_known_are_left_out_and_said(key, most, asked):
     """Copies of a model need none; each layout found is one that a call prices alike."""
     asked = dict(asked, prompt=1000, output=300, devices=8, progress=False)

@@ -11,6 +11,8 @@ import scalebook.training  # noqa: F401  (their letters)
 from scalebook.language import FORMULAS, NOTATION
 from tools.notebooks import notebooks
 
+from .support import cases
+
 MATH = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
 WORDS = re.compile(r"(?<![_{])\\(?:text|operatorname|begin|end)\{[^}]*\}")
 SCRIPT = r"(?:\\mathrm\{[^}]*\}|\{(?:[^{}]|\{[^{}]*\})*\}|\\[a-z]+|[A-Za-z0-9])"
@@ -20,14 +22,7 @@ COMMANDS = {
     "dots", "qquad", "approx", "binom", "pm", "ll", "lceil", "rceil",
 }  # fmt: skip
 # Mathematics, and what a chapter explains where it says it: products of matrices, weights of a mean, orders of growth.
-OWN = {
-    "custom-silicon": "A W", "tensor-parallelism": "W u",
-    "quadratic-attention": r"C N O o q \beta \Theta \Omega \omega \varepsilon", "data-parallelism": r"E E_\min",
-    "fewer-synchronisations": r"a \eta w_k w_k+1 w_k-\delta",
-    "mixed-precision-accumulation-recomputation": "T_all T_before T_kept", "pipeline-parallelism": "T_A T_M",
-    "modelling-a-training-step": "n_1/2", "capacity-pipelines-caches-prefixes": r"c h \eta \lambda_i p_i t_c",
-    "centralised-training": "a_i w_i",
-}  # fmt: skip
+OWN = cases("letters of a chapter's own", globals())
 FREE = {"i", "j", "k", "n", "x", "\\pi", "\\gamma", "e"}  # what is counted, or any number
 # Said with the notation's meaning where no formula of the chapter has them.
 MEANT = {"memory-wall-of-inference": "p", "start": "p h"}

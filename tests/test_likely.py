@@ -5,14 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from scalebook import tables, training
+from scalebook import Sheet, calculator, decoding, tables, training
 from scalebook.block import LLAMA, blocks_of
-from scalebook.display.calculator import calculator
 from scalebook.display.described import merge
 from scalebook.inference import read_by, step_sheet
 from scalebook.inference.kernels import Work
-from scalebook.inference.tokens import decoding
-from scalebook.language import Sheet
 from scalebook.language.interval import _STEPS, _draws
 from scalebook.machine import collective_rates, collectives
 from scalebook.machine.kernels import attention_peak_bf16, matrix_product

@@ -23,7 +23,7 @@ from scalebook.machine.roofline import memory_time, roofline_time
 from scalebook.tables import accelerators
 from tools.notebooks import notebooks
 
-from .support import STATED, calculators
+from .support import STATED, calculators, cases
 
 INK = re.compile(r"\\textcolor\{(#\w+)\}")
 
@@ -90,12 +90,7 @@ def test_kinds_differ_in_hue_and_shades_of_a_kind_from_each_other(scheme):
 
 # What protanopes, deuteranopes and tritanopes see of red, green and blue light: Machado, Oliveira and Fernandes, A
 # Physiologically-based Model for Simulation of Color Vision Deficiency, 2009, https://doi.org/10.1109/TVCG.2009.113
-EYES = {
-    "all cones": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
-    "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
-    "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
-    "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
-}
+EYES = cases("what eyes see of light", globals())
 
 
 def apart(one, two):

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 import scalebook.measure as package
+from scalebook import accelerators, models, training_step
 from scalebook.measure import OWN, NumPy, Sample, Shape, Torch, adam, cells_of, measure, plan, stored, train, turns
 from scalebook.measure.__main__ import main
 from scalebook.measure.clock import _calls
 from scalebook.shell.named import read
-from scalebook.tables import accelerators, models
-from scalebook.training import training_step
 
 from .support import cases
 

@@ -1,21 +1,13 @@
-"""Confrontations of serving: a row of each kind by hand, and what the fitted numbers rest on."""
+"""Confrontations of serving: rows as calls, and what the fitted numbers rest on; the chapters assert the rest."""
 
 import dataclasses
 
 import numpy as np
 import pytest
 from scalebook.book.measured.serving import run_of, served_rows
-from scalebook.book.measured.serving_choice import (
-    _LAYOUT,
-    _SEARCH,
-    choices,
-    choices_of_knowing,
-    layouts,
-    likely_margin,
-)
-from scalebook.book.measured.yardsticks import yardsticks
+from scalebook.book.measured.serving_choice import _LAYOUT, _SEARCH, choices, layouts
 
-from scalebook.inference import decode_step, mixed_step, serve
+from scalebook.inference import decode_step
 from scalebook.inference.assumptions import band_high, band_low, first_band_high, first_band_low
 from scalebook.measurements import confront
 from scalebook.measurements.calls import Call, priced_calls
@@ -74,30 +66,6 @@ def test_stages_of_a_pipeline_wait_for_a_stage():
     of = [(r["gpu"], r["model"], r["parallel"]) for r in result.rows]
     one, two = (np.median(over[[x == ("RTX-PRO-6000-SE", "Llama-3.3-70B", f"TP1,PP{n}") for x in of]]) for n in (1, 2))
     assert one == pytest.approx(two, rel=0.05)
-
-
-def test_full_load_on_the_mi300x_comes_in_waves():
-    """500 requests are served at once: 2,048 steps with all of them, and 500 prompts read beside."""
-    _, predicted = row("mi300x_max_load", batch="500", isl="2048")
-    run = models.llama3_405b, accelerators.mi300x.at("fp8")
-    letters = dict(tp=8, batch=500, context=3072)
-    step = decode_step(*run, **letters).pass_time
-    read = mixed_step(*run, **letters, prompts=1, read_chunk=2048).pass_time - step
-    assert predicted == pytest.approx(0.75 * 500 * 2048 / (2048 * step + 500 * read), rel=1e-3)
-
-
-def test_a_worker_that_decodes_by_hand():
-    said, predicted = row("serving_disaggregated", row_id="e2e-000524")
-    assert (said["concurrency"], said["decode_num_workers"], said["decode_tp_size"]) == ("10.0", "5.0", "8.0")
-    launch = accelerators.b200.sum_launch
-    own = dict(near_latency=0, collective_launch=launch, sum_latency=0, sum_launch=launch)
-    there = accelerators.b200.at("fp4")
-    letters = dict(weight_bits=7.4, expert_bits=4.5, kv_bits=8, activation_bits=8)
-    experts = dict(ep=8, etp=1, expert_peak=there.peak_flops, expert_efficiency=there.matmul_efficiency)
-    lengths = dict(batch=2, context=0.9 * 1024 * 1.5)
-    device = accelerators.b200.at("fp8")
-    step = decode_step(models.deepseek_v3, device, tp=8, **letters, **experts, **lengths, **own)
-    assert predicted == pytest.approx(1e3 * step.pass_time, rel=1e-6)
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
@@ -167,77 +135,6 @@ def test_ranges_hold_what_they_say(name, low, high):
     assert 0.77 <= inside[~result.fitted].mean() <= 0.83
 
 
-@pytest.mark.parametrize("name", ["serving_tpot", "serving_ttft"])
-def test_nearer_than_the_tool_of_the_devices_maker_and_not_than_a_second_measurement(name):
-    found = {x.name: x for x in yardsticks(confront(name))}
-    ours, peer, again = (
-        found[x] for x in ("sum of the kernels", "AIConfigurator 0.12", "the same run, measured again")
-    )
-    assert ours.rows == peer.rows > 400
-    assert again.median < ours.median < 0.7 * peer.median and again.p90 < ours.p90 < 0.75 * peer.p90
-    if name == "serving_tpot":
-        assert found["floor: the weights of a token, read"].median > 0.9
-
-
-@pytest.mark.parametrize(("tpot", "met"), [(0.01, 0.87), (0.02, 0.9), (0.033, 0.91)])
-def test_layouts_chosen_by_prediction_meet_their_target(tpot, met):
-    """Nearly always at the edge of the range; with little margin, half of the choices are the best measured."""
-    result = confront("serving_tpot")
-    near, edge = choices(result, tpot, margin=1.05), choices(result, tpot, margin=band_high())
-    assert near.met >= met and near.kept_median > 0.98 and near.kept_p10 > 0.55
-    assert edge.met >= 0.9 and edge.searches <= near.searches
-    assert near.rule_kept < 0.35  # the most devices for the fewest users waste them
-
-
-@pytest.mark.parametrize("tpot", [0.01, 0.02, 0.033])
-def test_a_margin_with_which_eight_in_ten_runs_meet_their_target_is_as_good_as_knowing(tpot):
-    """It meets targets nearly nine times in ten, answers more searches than the edge of the range, and keeps more."""
-    result = confront("serving_tpot")
-    margin = likely_margin(result, chance=0.8)
-    assert 1.05 < margin < band_high()
-    asked = (choices, margin), (choices_of_knowing, margin), (choices, band_high())
-    ours, best, edge = (choose(result, tpot, m) for choose, m in asked)
-    assert ours.met > 0.89 and ours.searches > edge.searches
-    assert edge.kept_p10 + 0.09 < ours.kept_p10 < 0.8 and best.kept_p10 < 0.8
-    assert ours.kept_p10 > best.kept_p10 - 0.07
-
-
-@pytest.mark.parametrize("tpot", [0.01, 0.02, 0.033])
-@pytest.mark.parametrize("margin", [1.12, 1.28])
-def test_a_margin_costs_as_much_where_times_are_confront(tpot, margin):
-    """At the edge of the range nobody keeps four fifths in nine searches of ten: users were measured in doublings."""
-    result = confront("serving_tpot")
-    ours, best = (f(result, tpot, margin) for f in (choices, choices_of_knowing))
-    assert best.met == 1
-    assert ours.kept_p10 > best.kept_p10 - 0.2
-    if margin > 1.2:
-        assert best.kept_p10 < 0.8
-
-
-def test_the_next_number_of_users_is_far_away():
-    """Why a margin costs so much: half of the users write a third less; with twice, a token takes a quarter longer."""
-    runs, longer, fewer = {}, [], []
-    for row in confront("serving_end_to_end").rows:
-        run = tuple(row[x] for x in _SEARCH + _LAYOUT)
-        runs.setdefault(run, {})[run_of(row).users] = float(row["silicon_tpot_ms"]), float(row["end_to_end_ms"])
-    for run in runs.values():
-        for users in run:
-            if 2 * users in run:
-                longer.append(run[2 * users][0] / run[users][0])
-                fewer.append(run[2 * users][1] / run[users][1] / 2)
-    assert len(longer) > 900
-    assert 1.25 < np.median(longer) < 1.35 and 0.6 < np.median(fewer) < 0.68
-
-
-@pytest.mark.parametrize("tpot", [0.01, 0.02, 0.033])
-def test_a_layout_chosen_by_prediction_keeps_four_fifths_of_the_best(tpot):
-    """In nine searches of ten, with users let in as it turns out; rules by the number of devices keep far less."""
-    ours, most, fewest = layouts(confront("serving_tpot"), tpot).values()
-    assert ours.able > 0.9 and ours.kept_median == 1 and ours.kept_p10 > 0.8
-    assert most.kept_p10 < 0.3
-    assert fewest.kept_p10 < ours.kept_p10 - 0.15 and fewest.able < ours.able
-
-
 def test_a_choice_among_measured_runs_that_were_predicted_perfectly_is_the_best():
     result = confront("serving_tpot")
     perfect = dataclasses.replace(result, predicted=result.measured)
@@ -245,20 +142,6 @@ def test_a_choice_among_measured_runs_that_were_predicted_perfectly_is_the_best(
     found = layouts(perfect, 0.02)["predicted"]
     assert found.able == 1 and found.kept_p10 > 0.99  # times from end to end are still predicted
     assert choices(perfect, 0.02, margin=1).searches >= choices(result, 0.02, margin=1).searches
-
-
-def test_wide_groups_lie_between_hidden_messages_and_uneven_experts():
-    """Five between messages hidden and waited for; two of prompts beyond, where experts are not balanced as well."""
-    waited, halves, uneven = confront("wide_ep"), confront("wide_ep_halves"), confront("wide_ep_unbalanced")
-    assert len(waited.rows) == 7
-    assert (uneven.predicted < waited.measured).all() and (waited.measured < halves.predicted).all()
-    slow = {("DeepSeek production", "prefill"), ("RTP-LLM", "prefill")}
-    below = [(said["engine"], said["phase"]) in slow for said in waited.rows]
-    assert ((waited.predicted < waited.measured) ^ below).all()
-    rtp = [said["engine"] == "RTP-LLM" for said in waited.rows]
-    assert np.abs(waited.predicted / waited.measured - 1)[rtp].max() < 0.16
-    said = [r["engine"].startswith("DeepSeek") and r["phase"] == "decode" for r in halves.rows]
-    assert np.abs(halves.predicted / halves.measured - 1)[said] == pytest.approx(0, abs=0.04)
 
 
 @pytest.mark.parametrize(("phase", "times"), [("prefill", 1.49), ("decode", 2.54)])
@@ -298,18 +181,6 @@ def test_what_scripts_and_checkpoints_say_is_in_the_call(changed, said, rows):
     call = set_.call(set_.completed(RUN | changed))
     assert {n: call.letters[n] for n in said} == said
     assert all(x in [part for row in call.rows for part in row] for x in rows)
-
-
-def test_medians_that_describe_a_user():
-    """All rows of GLM-5 but one, under half of MiniMax-M2.5's."""
-    groups = {name: group["rows"] for name, group in confront("h200_slo").groups.items()}
-    assert groups == {"GLM-5-FP8": 41, "MiniMax-M2.5": 16}
-    assert confront("h200_slo").groups["GLM-5-FP8"]["median"] < 0.13
-    assert confront("h200_slo").groups["GLM-5-FP8"]["p90"] < 0.265
-    row, found = confront("h200_slo").rows[0], confront("h200_slo").predicted[0]
-    asked = dict(tp=8, ep=1, prompt=10240, output=128, users=16, kv_bits=16, engine="vllm")
-    assert (row["isl"], row["concurrency"]) == ("10240", "16")
-    assert found == pytest.approx(serve(models.glm_5, accelerators.h200.at("fp8"), **asked).tpot)
 
 
 def test_calls_together_are_the_calls_one_by_one():

@@ -4,22 +4,12 @@ import numpy as np
 import pytest
 import sympy
 
-from scalebook import flags
+from scalebook import accelerators, flags, models, search
 from scalebook.block import LLAMA, MOE, blocks_of
 from scalebook.language import symbol
 from scalebook.machine import kernels
 from scalebook.machine.collectives import all_gather, all_reduce, all_to_all
-from scalebook.search import search
-from scalebook.tables import accelerators, models
-from scalebook.training import (
-    CHOICES,
-    OPTIMIZERS,
-    Matrix,
-    Strategy,
-    matrices,
-    newton_schulz_flops,
-    training_step,
-)
+from scalebook.training import CHOICES, OPTIMIZERS, Matrix, Strategy, matrices, newton_schulz_flops, training_step
 from scalebook.training.newton_schulz import _cost
 from scalebook.training.step import DEFAULT_LETTERS, training_sheet
 

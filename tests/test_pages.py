@@ -12,14 +12,12 @@ import nbformat
 import pytest
 from scalebook.book.pages.widgets import VIEW, published, script
 
-from scalebook import tables
-from scalebook.display import calculator
+from scalebook import accelerators, calculator, tables
 from scalebook.display.live import STORED
 from scalebook.language import FORMULAS, Formula, Sheet, symbol
 from scalebook.language.row import Cell, Row
 from scalebook.machine.kernels import matrix_product
 from scalebook.machine.roofline import ridge_intensity
-from scalebook.tables import accelerators
 from tools.notebooks import normal, notebooks
 
 from .support import calculators, live, package_sheet, python_says, some_states

@@ -14,19 +14,18 @@ import jsonschema
 import numpy as np
 import pytest
 from py_mini_racer import MiniRacer
-from scalebook.book.planner import planner, planner_script, planner_style
+from scalebook.book.planner import planner, planner_json, planner_parts, planner_script, planner_style
 from scalebook.book.planner import widget as made
 from scalebook.book.planner.sheets import kind_of, listed_models
 
+from scalebook import search, training_step
 from scalebook.answers import assumed, bill, nearest_fit
 from scalebook.flags import SERVERS, server_flags, write
 from scalebook.inference import serve
 from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import reason as serving_reason
 from scalebook.language.interval import range_of
-from scalebook.search import search
 from scalebook.tables import accelerators, frameworks, models, precisions
-from scalebook.training import training_step
 from scalebook.training.frameworks import UNNAMED
 from scalebook.training.rules import reason
 
@@ -38,6 +37,7 @@ from .test_huggingface import CONFIGS
 
 NEAR = 1e-9
 ASK = script("planner")
+PAGE, LAB = (Path(__file__).parent / "scripts" / x for x in ("planner.html", "lab.html"))
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,14 @@ def page(planned):
     """The page's functions, as `page(name, argument)`."""
     context = MiniRacer()
     context.eval(f"{made._scripts()}\nconst data = {planned};\n{ASK}")
+    return lambda name, said: json.loads(context.call("ask", name, json.dumps(said)))
+
+
+@pytest.fixture(scope="module")
+def whole_page():
+    """The page's functions with its second file, which has the models with a list of parts."""
+    context = MiniRacer()
+    context.eval(f"{made._scripts()}\nconst data = {planner_json(parts=True)};\n{ASK}")
     return lambda name, said: json.loads(context.call("ask", name, json.dumps(said)))
 
 
@@ -98,6 +106,21 @@ def test_a_training_step_is_the_same_in_the_page(page, model, device, precision,
     several = [drawn(rng, model, words) for _ in range(60)]
     call = lambda *x, **y: training_step(*x, **y, **words)  # noqa: E731
     assert held(page, "train", model, device, precision, several, call, **words) > 15
+
+
+@pytest.mark.parametrize("model", [x for x in models if "blocks" in models[x].words])
+def test_a_model_with_a_list_of_parts_is_the_same_in_the_page(whole_page, model):
+    rng = random.Random(model)
+    for recompute in ("none", "full"):
+        words = dict(schedule="1f1b", sharding="zero1", recompute=recompute)
+        several = [drawn(rng, model, words) | dict(cp=1) for _ in range(12)]
+        call = lambda *x, words=words, **y: training_step(*x, **y, **words)  # noqa: E731
+        assert held(whole_page, "train", model, "h200", "fp8", several, call, **words) > 2
+    several = [
+        dict(tp=tp, users=users, prompt=3000, output=500, hbm_capacity=1e13) for tp in (1, 2) for users in (1, 64)
+    ]
+    call = lambda *x, **y: serve(*x, **y, engine="vllm", exchange="all_reduce")  # noqa: E731
+    assert held(whole_page, "serve", model, "h200", "fp8", several, call, engine="vllm", exchange="all_reduce") == 4
 
 
 FRAMED = [*cases("frameworks of the planner", globals()).values()]
@@ -231,9 +254,7 @@ def test_days_and_dollars_are_the_bill_of_python(page):
         assert said.getvalue().endswith(f"{own}\n" if more else "\n") and f"{row.step_time}"[:12] in said.getvalue()
 
 
-ASSUMED = [
-    ("train", "h100", "unnamed"), ("train", "h100", "nemo"), ("serve", "b200", ""), ("train", "tpu_v5p", "maxtext"),
-]  # fmt: skip
+ASSUMED = [*cases("plans of which cells are assumed", globals()).values()]
 
 
 @pytest.mark.parametrize(("job", "device", "framework"), ASSUMED)
@@ -619,24 +640,12 @@ def folder(tmp_path_factory, planned):
     """The planner on a bare page."""
     place: Path = tmp_path_factory.mktemp("planner")
     (place / "planner.js").write_text(planner_script(), "utf-8")
-    dark = "matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'"
-    (place / "index.html").write_text(
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<title>x</title><script>document.documentElement.dataset.theme = {dark}</script>"
-        f"<style>body{{margin:0}}{planner_style()}</style>"
-        "<main><h1>Planner</h1>"
-        "<div id=sb-planner></div></main><script defer src=planner.js></script>",
-        "utf-8",
-    )
+    (place / "planner-parts.js").write_text(planner_parts(), "utf-8")
+    (place / "index.html").write_text(PAGE.read_text("utf-8").replace("STYLE", planner_style()), "utf-8")
     (place / "widget.js").write_text(made.Planner._esm, "utf-8")
     (place / "data.json").write_text(planned, "utf-8")
     plan = json.dumps(planner("serve", model="llama3_70b", device="h200", devices=4).plan)
-    (place / "lab.html").write_text(
-        "<!doctype html><meta charset=utf-8><div id=cell></div><script type=module>import widget from './widget.js';"
-        f"const said = {{ data: await (await fetch('data.json')).text(), base: 'x/', plan: {plan} }};"
-        "widget.render({ model: { get: (x) => said[x] }, el: document.getElementById('cell') });</script>",
-        "utf-8",
-    )
+    (place / "lab.html").write_text(LAB.read_text("utf-8").replace("PLAN", plan), "utf-8")
     with web(place) as address:
         yield address
 
@@ -680,6 +689,21 @@ def test_a_run_is_planned_in_a_browser(chromium, folder):
         assert page.locator("input[aria-label='requests a second']").input_value() and "rate" in page.url
         assert page.locator("img").count() == 0 and page.evaluate("document.documentElement.scrollWidth") <= 390
         assert (page.outside, page.errors, page.missing) == ([], [], [])
+
+
+def test_a_model_with_a_list_of_parts_is_in_the_menu_and_in_links(chromium, folder):
+    """Its formulas are in the second file, which the page loads."""
+    with open_page(chromium, viewport={"width": 1300, "height": 900}) as page:
+        page.goto(f"{folder}/index.html")
+        page.wait_for_function(READY)
+        page.click("button[aria-label^='model:']")
+        page.fill(".pl-filter", "kimi linear")
+        page.locator(".pl-list button").click()
+        for _ in range(2):  # chosen, and from the link that is then in the address
+            page.wait_for_selector("button[aria-label='model: Kimi Linear 48B-A3B']")
+            page.wait_for_function(READY)
+            page.reload()
+        assert page.errors == []
 
 
 def test_choices_have_names_and_any_device_is_one(chromium, folder):

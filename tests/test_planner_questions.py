@@ -20,6 +20,7 @@ from scalebook.search.arguments import margins
 from scalebook.tables import Device, accelerators, frameworks, models
 from scalebook.training import training_step
 
+from .support import cases
 from .test_planner import near, page  # noqa: F401
 from .test_questions import LINKS, QUESTIONS
 
@@ -189,12 +190,7 @@ def test_the_nearest_change_that_fits_is_that_of_python(page, model, layout):  #
 # Stages of unequal size
 
 
-ENDS = (
-    dict(first_blocks=6),
-    dict(last_blocks=7),
-    dict(first_blocks=9, last_blocks=8),
-    dict(first_blocks=1, last_blocks=1),
-)
+ENDS = [*cases("stages of unequal size", globals()).values()]
 
 
 @pytest.mark.parametrize("ends", ENDS)

@@ -9,6 +9,8 @@ from scalebook.inference import disaggregating, serve
 from scalebook.memory.serving import kv_cache_per_token
 from scalebook.tables import accelerators, models
 
+from .support import cases
+
 H100, H200, B200 = (accelerators[x].at("fp8") for x in ("h100", "h200", "b200"))
 LLAMA, DEEPSEEK = models.llama3_70b, models.deepseek_v3
 ASKED = dict(devices=16, rate=6, prompt=4000, output=300)
@@ -55,12 +57,7 @@ def test_the_cheapest_pair_is_found(devices):
     assert (found.row.million_cost, found.row.token_time) == pytest.approx(best, rel=1e-9)
 
 
-CASES = {
-    "dense": (LLAMA, [H100, H200, B200], ASKED | TARGETS),
-    "of an engine": (LLAMA, H200, ASKED | TARGETS | dict(engine="vllm", ttft="900 ms")),
-    "experts": (DEEPSEEK, [H200, B200], ASKED | dict(devices=128, rate=20, tpot="25 ms", ttft="1 s")),
-    "without targets": (LLAMA, H200, ASKED),
-}
+CASES = cases("pools that are searched", globals())
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -2,13 +2,12 @@
 
 import pytest
 
+from scalebook import accelerators, models, training_step
 from scalebook.block import GPT, LLAMA, backward
 from scalebook.block.work import work
 from scalebook.language import Formula
 from scalebook.machine import kernels
-from scalebook.tables import accelerators, models
 from scalebook.training.profile import profile
-from scalebook.training.step import training_step
 from scalebook.training.strategy import Strategy
 
 from .support import cases

@@ -22,51 +22,12 @@ from scalebook.tables import accelerators, engines, frameworks, models
 from scalebook.training import training_step
 
 from .every import every
-from .support import ROOT
+from .support import ROOT, cases
 
 M, A = models, accelerators
 STEP, USERS = dict(devices=64, global_batch=128, seq=4096), dict(prompt=1000, output=200)
 # What is asked in the shell, and in Python: a sheet or "search" and one, rows, and letters.
-QUESTIONS = {
-    "decoding llama3_8b h100 batch=1 context=8192 weight_bits=16 kv_bits=16":
-        (decoding, (M.llama3_8b, A.h100), dict(batch=1, context=8192, weight_bits=16, kv_bits=16)),
-    "roofline h100 precision=fp8 flops=1e12 traffic=1e9":
-        (roofline, (A.h100.at("fp8"),), dict(flops=1e12, traffic=1e9)),
-    "training_step llama3_8b h100 devices=64 global_batch=128 seq=4096": (training_step, (M.llama3_8b, A.h100), STEP),
-    "training_step llama3_70b h200 tp=8 pp=4 dp=2 global_batch=64 seq=8192":
-        (training_step, (M.llama3_70b, A.h200), dict(tp=8, pp=4, dp=2, global_batch=64, seq=8192)),
-    "training_step mixtral_8x7b b200 devices=64 ep=8 global_batch=128 seq=4096 framework=megatron":
-        (training_step, (M.mixtral_8x7b, A.b200, frameworks.megatron), STEP | dict(ep=8)),
-    "training_step llama3_8b mi300x devices=64 global_batch=128 seq=4096 recompute=full":
-        (training_step, (M.llama3_8b, A.mi300x), STEP | dict(recompute="full")),
-    "training_step llama3_8b h100 precision=fp8 devices=64 global_batch=128 seq=4096 train_tokens=15e12":
-        (training_step, (M.llama3_8b, A.h100.at("fp8")), STEP | dict(train_tokens=15e12)),
-    "serve llama3_8b h100 users=16 prompt=1000 output=200": (serve, (M.llama3_8b, A.h100), USERS | dict(users=16)),
-    "serve llama3_70b h200 tp=4 users=64 prompt=1000 output=200":
-        (serve, (M.llama3_70b, A.h200), USERS | dict(users=64, tp=4)),
-    "serve llama3_70b h200 tp=4 rate=2 prompt=1000 output=200":
-        (serve, (M.llama3_70b, A.h200), USERS | dict(rate=2, tp=4)),
-    "serve llama3_8b h100 users=16 prompt=1000 output=200 engine=vllm":
-        (serve, (M.llama3_8b, A.h100, engines.vllm), USERS | dict(users=16)),
-    "serve mixtral_8x7b mi300x tp=4 users=16 prompt=1000 output=200":
-        (serve, (M.mixtral_8x7b, A.mi300x), USERS | dict(users=16, tp=4)),
-    "decode_step llama3_8b h100 batch=8 context=4096":
-        (decode_step, (M.llama3_8b, A.h100), dict(batch=8, context=4096)),
-    "prefill_step llama3_8b h100 read_chunk=4096": (prefill_step, (M.llama3_8b, A.h100), dict(read_chunk=4096)),
-    "mixed_step llama3_8b h100 batch=8 context=4096 read_chunk=512":
-        (mixed_step, (M.llama3_8b, A.h100), dict(batch=8, context=4096, read_chunk=512)),
-    "search training_step llama3_8b h100 devices=64 global_batch=128 seq=4096":
-        (training_step, (M.llama3_8b, A.h100), STEP),
-    "search training_step llama3_8b h100,h200 devices=64 global_batch=128 seq=4096 memory_margin=0":
-        (training_step, (M.llama3_8b, [A.h100, A.h200]), STEP | dict(memory_margin=0)),
-    "search serve llama3_70b h100 rate=20 prompt=1000 output=200 tpot=0.03":
-        (serve, (M.llama3_70b, A.h100), USERS | dict(rate=20, tpot=0.03)),
-    "search serve llama3_70b h100,h200 users=200 prompt=1000 output=200":
-        (serve, (M.llama3_70b, [A.h100, A.h200]), USERS | dict(users=200)),
-    "search decoding llama3_8b h100 maximize=batch batch=1,2,4 context=8192 weight_bits=16 kv_bits=16":
-        (decoding, (M.llama3_8b, A.h100),
-         dict(maximize="batch", batch=[1, 2, 4], context=8192, weight_bits=16, kv_bits=16)),
-}  # fmt: skip
+QUESTIONS = cases("questions in Python and in the shell", dict(globals(), roofline=roofline))
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

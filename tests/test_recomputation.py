@@ -2,12 +2,10 @@
 
 from math import ceil
 
-import numpy as np
 import pytest
 
-from scalebook import training
+from scalebook import accelerators, models, training
 from scalebook.block import LLAMA
-from scalebook.tables import accelerators, models
 from scalebook.training import DEFAULT_LETTERS, rerun_blocks_needed, rerun_sheet, segment_memory_kept
 from scalebook.training.profile import profile
 
@@ -53,16 +51,6 @@ def test_both_ends_are_those_of_the_step(words):
     room = full.activation_memory + full.buffer_memory - none.buffer_memory
     assert rerun_blocks_needed(known, activation_room=room + 1) == pytest.approx(none.stage_blocks)
     assert rerun_blocks_needed(known, activation_room=none.activation_memory) == 0
-
-
-@pytest.mark.parametrize("flying", [1, 4])
-@pytest.mark.parametrize("whole", [1, 2, 16.75])
-def test_the_best_spacing_is_the_best_of_all(flying, whole):
-    known = dict(held_microbatches=flying, stage_blocks=80, block_input=1, working_activations=whole)
-    best = training.segment_blocks_best(known)
-    spacings = np.linspace(1, 80, 80_000)
-    found = spacings[np.argmin(segment_memory_kept(known, segment_blocks=spacings))]
-    assert best == pytest.approx(found, abs=2e-3)
 
 
 def counted_peak(blocks, spacing, whole):

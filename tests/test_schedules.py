@@ -14,7 +14,7 @@ from scalebook.pipeline import SCHEDULES, Schedule, simulate
 from scalebook.pipeline.simulation import _needs
 from scalebook.training import CHOICES, WORDS
 
-from .support import TIMES, TIMES_OF, exactly
+from .support import TIMES, TIMES_OF, cases, exactly
 
 SHAPES = st.integers(1, 8).flatmap(
     lambda pp: st.tuples(st.just(pp), st.one_of(st.integers(1, 40), st.integers(1, 6).map(lambda n: 2 * pp * n)))
@@ -104,16 +104,7 @@ def test_its_closed_forms_are_what_its_order_does(name, shape, chunks, times, sc
     assert not broken(SCHEDULES[name], *shape, chunks, times, scale)
 
 
-@pytest.mark.parametrize(("name", "wrong", "said"), [
-    ("1f1b", dict(bubble=SCHEDULES["zb_h2"].bubble), "its bubble is"),
-    ("zb_h2", dict(held=SCHEDULES["1f1b"].held), "held is"),
-    ("zb_v", dict(messages=SCHEDULES["1f1b"].messages), "messages are"),
-    ("eager_1f1b", dict(held=SCHEDULES["1f1b"].held), "held is"),
-    ("dualpipe", dict(bubble=SCHEDULES["1f1b"].bubble), "its bubble"),
-    ("dualpipe", dict(ends="apart"), "ends is 'apart'"), ("dualpipe_v", dict(ends="apart"), "ends is 'apart'"),
-    ("dualpipe_v", dict(exposed=SCHEDULES["1f1b"].exposed), "exposed is"),
-    ("1f1b", dict(exposed=SCHEDULES["eager_1f1b"].exposed), "exposed is"),
-])  # fmt: skip
+@pytest.mark.parametrize(("name", "wrong", "said"), cases("wrong schedules", globals()).values())
 def test_the_contract_sees_a_wrong_schedule(name, wrong, said, monkeypatch):
     impostor = object.__new__(Schedule)  # not entered: in the place of the right one
     vars(impostor).update(vars(SCHEDULES[name]) | wrong)

@@ -17,22 +17,19 @@ from dask.distributed import Client, LocalCluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scalebook import search, training_step
 from scalebook.language import Formula, symbol
 from scalebook.language.interval import SPREADS
-from scalebook.search import search
 from scalebook.search.plan import Block, Evaluated, Plan, program
 from scalebook.search.space import divisors
 from scalebook.tables import accelerators, frameworks, models
 from scalebook.training.rules import reason
-from scalebook.training.step import training_step
+
+from .support import cases
 
 H100 = accelerators.h100.at("bf16")
 SMALL = dict(devices=64, global_batch=64, seq=4096)
-CHOICES = {
-    "tp": (1, 2, 8), "pp": (1, 2, 8), "batch": (1, 4), "chunks": (1, 2), "recompute": ("none", "full"),
-    "sharding": ("zero1", "zero3"), "sequence_parallel": (True, False), "schedule": ("1f1b", "interleaved", "zb_h1"),
-    "tp_overlap": (0, 0.5), "dp_overlap": (0, 1), "activation_offload": (0, 1), "optimizer_offload": (0, 1),
-}  # fmt: skip
+CHOICES = cases("the small space of a search", globals())
 HOST = dict(host_capacity="6 GB")
 NEAR = dict(hbm_capacity="24 GB")
 
@@ -113,7 +110,7 @@ def same(a, b):
 
 def test_a_dask_cluster_finds_the_same(found):
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
         Client(cluster) as client,
         client.get_executor() as executor,
     ):
@@ -319,12 +316,7 @@ def test_neighbours_leave_out_steps_that_change_nothing():
 # Parts
 
 x, y, z = (symbol(n) for n in ("tp", "pp", "dp"))
-EXPRESSIONS = [
-    x * y + z / x - 3, sympy.Max(x, y, 2, evaluate=False) ** 2, sympy.Min(x, z, evaluate=False) * sympy.sqrt(y),
-    sympy.ceiling(x / y), sympy.floor(x / 3) + sympy.log(y, 2), sympy.Mod(x, y), sympy.exp(-x) * sympy.Abs(y - z),
-    sympy.Piecewise((x, x <= y), (z, sympy.And(x > 3, z > 2)), (1, True)), x ** sympy.Rational(3, 2), sympy.Integer(3),
-    sympy.Piecewise((x, sympy.Eq(sympy.Mod(x, 2), 0)), (y, True)), x,
-]  # fmt: skip
+EXPRESSIONS = [*cases("expressions of a plan", globals()).values()]
 
 
 @pytest.mark.parametrize("expr", EXPRESSIONS, ids=str)
@@ -363,6 +355,8 @@ from pathlib import Path
 from scalebook.search import search
 from scalebook.tables import accelerators, frameworks, models
 from scalebook.training import training_step
+
+from .support import cases
 shares = [x / 16 for x in range(16)]
 run = dict(devices=5040, global_batch=5040, seq=2048)
 found = search(training_step, models.megatron_1t, accelerators.h100.at("bf16"), **run,

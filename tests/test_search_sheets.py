@@ -4,13 +4,12 @@ import itertools
 import math
 import os
 import signal
-import subprocess
-import sys
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+from scalebook import accelerators, models, training_step
 from scalebook.inference.shared import sharing
 from scalebook.inference.tokens import decoding, token_time_overhead
 from scalebook.language import Formula, Row, Sheet, symbol
@@ -19,22 +18,14 @@ from scalebook.memory.serving import full_attention, kv_cache
 from scalebook.search import Searchable, Space, pricing, search
 from scalebook.search.arguments import problem_of
 from scalebook.search.problem import about, layouts, word_combinations
-from scalebook.tables import accelerators, models
-from scalebook.training.step import training_step
 
+from .support import cases
 from .test_search import front
 
 H100 = accelerators.h100.at("bf16")
 SMALL = dict(devices=64, global_batch=64, seq=4096)
 BATCHES = [1, 2, 4, 16, 64, 256]
-CASES = {
-    "decoding": (decoding, models.llama3_8b, "decode_memory",
-                 dict(batch=BATCHES, weight_bits=[16, 8, 4], context=[1024, 8192, 65536], kv_bits=16)),
-    "sharing": (sharing, models.llama3_70b, "device_memory",
-                dict(batch=BATCHES, tp=[1, 2, 4, 8, 16], weight_bits=[16, 8], context=8192, kv_bits=[16, 8])),
-    "experts": (sharing, models.deepseek_v3, "device_memory",
-                dict(batch=BATCHES, tp=[8, 16, 32], weight_bits=[8, 4], context=[4096, 16384], kv_bits=16)),
-}  # fmt: skip
+CASES = cases("sheets that are searched", globals())
 
 
 def one_by_one(sheet, model, letters, wanted):
@@ -176,12 +167,6 @@ def test_what_has_a_name_a_space_and_a_sheet_can_be_searched():
     assert found.count == 6 and (found.best[0].kernels, found.best[0].batch) == ("ideal", 1)
     assert {(x.kernels, x.batch) for x in found.pareto} == {("ideal", 1.0), ("ideal", 2.0), ("ideal", 5.0)}
     assert found.best[3].row.step_cost == found.best[3].step_cost and isinstance(found.best[0].row, Row)
-
-
-def test_a_search_knows_nothing_of_training():
-    code = "import sys, scalebook.search; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert "scalebook.search" in loaded and not any(x.startswith("scalebook.training") for x in loaded)
 
 
 DECODING = dict(context=8192, kv_bits=16, weight_bits=16)

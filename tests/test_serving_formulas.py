@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 
 from scalebook import runs
-from scalebook.inference import prefix, queues, scaling, tail
-from scalebook.inference.prefix import zipf
+from scalebook.inference import queues
 from scalebook.inference.prompts import prompts_ahead_out_of_step, queue_time_of_group
-from scalebook.inference.queues import closed_loop, open_loop
-from scalebook.inference.scaling import best_tp_ring, token_time_replicas
+from scalebook.inference.queues import open_loop
 from scalebook.inference.simulation import simulate_serving
-from scalebook.inference.speculation import step_tokens
 from scalebook.runs import goodput
 
 from .support import cases
@@ -60,12 +57,7 @@ TIMES = {x: SERVER[x] for x in ("base_time", "added_time", "prompt_time")}
 # An open loop
 
 
-BESIDE = {
-    "usual": SERVER,
-    "short answers": {**SERVER, "prompt_time": 3e-3, "output": 20},
-    "long answers": dict(base_time=5e-3, added_time=100e-6, prompt_time=100e-3, output=500),
-    "prompts of 300 ms": {**SERVER, "prompt_time": 0.3},
-}
+BESIDE = cases("servers that read prompts beside steps", globals())
 
 
 @pytest.mark.parametrize("load", [0.1, 0.4, 0.7])
@@ -88,16 +80,6 @@ def test_tokens_of_an_open_loop(rate, said):
     assert (seen[:, 2] - seen[:, 0]).mean() == pytest.approx(row.end_to_end, rel=0.03)
 
 
-def test_prompts_alone_are_an_md1_queue():
-    waited, now, free = 0.0, 0.0, 0.0
-    for gap in np.random.default_rng(0).exponential(1 / 20, 100_000):
-        now += gap
-        waited += max(0.0, free - now)
-        free = max(free, now) + 0.030
-    assert queues.queue_time_prompts(prompt_time=0.030, rate=20) == pytest.approx(0.0225)
-    assert waited / 100_000 == pytest.approx(0.0225, rel=0.03)
-
-
 def test_a_sheet_says_why_a_letter_has_no_value():
     row = open_loop(SERVER, rate=30, tpot_target=0.009)
     assert not {"tpot", "ttft", "batch", "capacity", "headroom"} & row.keys()
@@ -105,33 +87,6 @@ def test_a_sheet_says_why_a_letter_has_no_value():
 
 
 # A closed loop
-
-
-def test_equal_answers_stay_in_step():
-    closed = closed_loop(SERVER, users=32)
-    sent = iter(range(32 * 9))
-    seen = served(
-        **TIMES, waiting=[(0.0, 200)] * 32, next_of=lambda i, now: 200 if next(sent, None) is not None else None
-    )
-    arrival, first, last, _ = seen.T
-    assert last - arrival == pytest.approx(np.full(320, closed.end_to_end))
-    queue = 31 * 0.03 / 2  # half of the others are read first
-    assert (first - arrival).mean() == pytest.approx(queue + 0.03)
-    assert tpots(seen) == pytest.approx(closed_loop(SERVER, users=32, queue_time=queue).tpot)
-
-
-@pytest.mark.parametrize("users", [4, 32, 128])
-def test_users_out_of_step(users):
-    rng, closed = np.random.default_rng(1), closed_loop(SERVER, users=users)
-    lengths = iter(rng.integers(2, 399, 60 * users).tolist())
-    start = [(i * closed.end_to_end / users, 200) for i in range(users)]
-    seen = served(**TIMES, waiting=start, next_of=lambda i, now: next(lengths, None))[10 * users : -2 * users]
-    arrival, first, last, output = seen.T
-    known = {**SERVER, "users": users, "output": output.mean()}
-    assert (last - arrival).mean() == pytest.approx(closed_loop(known).end_to_end, rel=0.02)
-    assert tpots(seen) == pytest.approx(closed_loop(known).tpot, rel=0.02)
-    assert (first - arrival).mean() == pytest.approx(closed_loop(known).ttft, rel=0.06)
-    assert queues.littles_law(closed) == pytest.approx(users)
 
 
 def test_a_benchmark_begins_with_a_burst():
@@ -148,53 +103,10 @@ def test_a_benchmark_begins_with_a_burst():
 # Speculation
 
 
-@pytest.mark.parametrize(("acceptance", "drafted"), [(0.8, 5), (0.5, 1), (0.95, 16)])
-def test_tokens_of_a_step(acceptance, drafted):
-    accepted = np.random.default_rng(0).random((200_000, drafted)) < acceptance
-    simulated = 1 + accepted.cumprod(axis=1).sum(axis=1).mean()
-    assert simulated == pytest.approx(step_tokens(acceptance=acceptance, drafted=drafted), rel=0.01)
-
-
 # Prefixes
 
 
-def lru(shares, held, requests=60_000, seed=0):
-    """The share found in a cache that drops the least recently used, after it has filled."""
-    cache, found = {}, 0
-    asked = np.random.default_rng(seed).choice(len(shares), requests, p=shares).tolist()
-    for i, item in enumerate(asked):
-        hit = cache.pop(item, None)
-        found += hit is not None and i >= requests // 3
-        cache[item] = True
-        if len(cache) > held:
-            del cache[next(iter(cache))]
-    return found / (requests - requests // 3)
-
-
-@pytest.mark.parametrize(("items", "skew", "held"), [(2000, 0.8, 100), (2000, 0.8, 1000), (2000, 1.2, 50), (20, 1, 5)])
-def test_what_a_cache_of_prefixes_finds(items, skew, held):
-    shares = zipf(items, skew)
-    assert lru(shares, held) == pytest.approx(prefix.lru_hit_share(shares, held), abs=0.012)
-
-
 # Tails
-
-
-def simulated_largest(draw, ways):
-    """The mean of the largest of so many draws, and its standard error."""
-    rng, rounds = np.random.default_rng(ways), max(400, 1_000_000 // ways)
-    largest = np.array([draw(rng, ways).max() for _ in range(min(rounds, 20_000))])
-    return largest.mean(), largest.std() / len(largest) ** 0.5
-
-
-@pytest.mark.parametrize("ways", [2, 8, 72, 2048])
-@pytest.mark.parametrize(
-    ("draw", "form", "slack"),
-    cases("the slowest of a group", {"tail": tail, "np": np}).values(),
-)
-def test_the_slowest_of_a_group(draw, form, slack, ways):
-    mean, error = simulated_largest(draw, ways)
-    assert form(ways) == pytest.approx(mean, rel=slack, abs=4.5 * error)
 
 
 # Checkpoints
@@ -226,21 +138,3 @@ def test_goodput(writing):
 
 
 # More devices, or more copies
-
-RING = {"latency_floor": 0.0421, "way_time": 160 * 2 * 0.81e-6}
-
-
-@pytest.mark.parametrize("users", [1, 500])
-def test_copies_with_their_best_number_of_devices(users):
-    known = {**RING, "added_time": 1e-4, "users": users, "devices": 64}
-    copies = np.linspace(1, 64, 6301)
-    times = token_time_replicas(known, replicas=copies)
-    assert copies[times.argmin()] == pytest.approx(scaling.best_replicas(known), abs=0.02)
-    assert scaling.best_replicas(known) * best_tp_ring(RING) == pytest.approx(64)
-
-
-@pytest.mark.parametrize(("replicas", "each"), [(8, 64), (64, 64), (16, 1000)])
-def test_imbalance_of_copies(replicas, each):
-    loads = np.random.default_rng(0).multinomial(replicas * each, np.full(replicas, 1 / replicas), 20_000)
-    simulated = loads.max(axis=1).mean() / each
-    assert scaling.replica_imbalance(users=replicas * each, replicas=replicas) == pytest.approx(simulated, rel=0.012)

@@ -5,11 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from scalebook import inference
+from scalebook import accelerators, inference, models
 from scalebook.attention import delta_flops, picked_pairs
 from scalebook.inference import PARTS, alternating_time, decode_step, prefill_step, serve, token_cache_indexed
 from scalebook.memory import linear_memory
-from scalebook.tables import accelerators, models
 
 H200, H800 = (accelerators[x].at("fp8") for x in ("h200", "h800"))
 GLM, QWEN, V3 = models.glm_5, models.qwen3_5_397b, models.deepseek_v3

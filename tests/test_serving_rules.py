@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from scalebook import inference
+from scalebook import inference, search
 from scalebook.inference import assumptions, decode_step, fullest_share, mixed_step, prefill_step, serve
 from scalebook.inference.rules import RULES, check, reason
-from scalebook.search import search
 from scalebook.tables import accelerators, engines, models
 
 from .support import cases

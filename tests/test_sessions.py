@@ -23,16 +23,12 @@ from scalebook.search.space import NothingFits
 from scalebook.tables import accelerators, models, tiers
 from scalebook.tables import drafts as drafts_table
 
+from .support import cases
+
 H200 = accelerators.h200.at("fp8")
 CODEX = dict(turns=33, prefix=12_000, appended=1891, output=351)
-LAWS = {
-    "lognormal": dict(pause="5.2 s", pause_spread=1.18), "long": dict(pause="30 s", pause_spread=1.5),
-    "exponential": dict(pause="5.2 s", pauses="exponential"), "constant": dict(pause="10 s"),
-}  # fmt: skip
-SERVICES = {
-    "Llama 70B": (models.llama3_70b, H200, dict(tp=8)), "gpt-oss": (models.gpt_oss_120b, H200, dict(tp=2)),
-    "Qwen3 32B": (models.qwen3_32b, accelerators.h100.at("fp8"), dict(tp=4)),
-}  # fmt: skip
+LAWS = cases("laws of pauses", globals())
+SERVICES = cases("services of sessions", dict(globals(), models=models))
 CASES = [("Llama 70B", x) for x in LAWS] + [(x, "lognormal") for x in list(SERVICES)[1:]]
 
 
@@ -185,10 +181,7 @@ def test_a_trace_is_read_from_json_lines_and_from_a_table(trace, tmp_path):
         dict(timestamp=1e3 * t, hash_ids=[str(x) for x in b]) for t, b in zip(trace.times, trace.blocks, strict=True)
     ]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    table = [
-        "timestamp,hash_ids",
-        *(f"{x['timestamp']},{' '.join(y for y in x['hash_ids'])}" for x in lines),
-    ]
+    table = ["timestamp,hash_ids", *(f"{x['timestamp']},{' '.join(y for y in x['hash_ids'])}" for x in lines)]
     (tmp_path / "a.csv").write_text("\n".join(table))
     for name in ("a.jsonl", "a.csv"):
         assert read_trace(str(tmp_path / name)).found(10**6) == trace.found(10**6)

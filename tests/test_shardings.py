@@ -14,6 +14,8 @@ from scalebook.training.data_parallel import data_parallel_formulas
 from scalebook.training.memory import bytes_of
 from scalebook.training.shardings import Exchange, Sharding
 
+from .support import cases
+
 SIZES = [(8, 4), (8, 2), (4, 4), (6, 3), (8, 8)]  # devices that share weights, and a group of them
 PIECES = 48  # of a model, dealt out
 
@@ -169,19 +171,7 @@ def test_traffic_is_what_the_executed_exchange_moves(name, devices, group):
 
 
 @pytest.mark.parametrize(
-    ("keeps", "exchanges", "said"),
-    [
-        (
-            dict(optimizer=("group",)),
-            [Exchange("dp_reduce", "reduce_scatter", "group")],
-            "some devices are not in the sum",
-        ),
-        (
-            dict(optimizer=("all",)),
-            [Exchange("dp_reduce", "all_reduce", "all")],
-            "48 pieces of gradients meet an optimizer of 6",
-        ),
-    ],
+    ("keeps", "exchanges", "said"), cases("wrong shardings", dict(globals(), Exchange=Exchange)).values()
 )
 def test_the_contract_sees_a_wrong_sharding(keeps, exchanges, said):
     impostor = object.__new__(Sharding)  # not entered

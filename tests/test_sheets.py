@@ -5,12 +5,10 @@ import pickle
 import numpy as np
 import pytest
 
-from scalebook.inference.tokens import decoding
+from scalebook import accelerators, decoding, models, training_step
 from scalebook.language import NOTATION, Formula, Sheet, code, symbol
 from scalebook.machine.roofline import compute_time, memory_time, roofline, roofline_time
 from scalebook.memory.serving import full_attention, kv_cache
-from scalebook.tables import accelerators, models
-from scalebook.training import training_step
 
 from .support import SHEETS, agree
 

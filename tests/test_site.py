@@ -10,10 +10,9 @@ import pytest
 import yaml
 from scalebook.book.claims import claims
 
+from scalebook import accelerators, decoding, models
 from scalebook.display.live import STORED
-from scalebook.inference import decoding
 from scalebook.language import show
-from scalebook.tables import accelerators, models
 from tools.notebooks import notebooks
 
 from .browser import answered, chosen, drag, open_page, script, settled

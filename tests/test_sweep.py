@@ -6,17 +6,17 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from dask.distributed import Client, LocalCluster
 from scalebook.book.measured.sizes import EACH, MODELS, SYSTEMS, at_sizes, kept, written
 
+from scalebook import accelerators, models, training_step
 from scalebook.calculon import Strategies, application, library
 from scalebook.search import search, sweep
 from scalebook.search.arguments import problem_of
 from scalebook.search.plan import Block, Evaluated
 from scalebook.search.pricing import Planned
 from scalebook.search.problem import layouts, looked_through, word_combinations
-from scalebook.tables import accelerators, models
-from scalebook.training import training_step
+
+from .support import cases
 
 MACHINE, MODEL = Strategies(library.systems["h100_80g_nvl8"]), application(library.models["gpt3-1.3B"])
 ASKED = dict(global_batch=96, fused=True, overlap=["none", "ring"], progress=False)
@@ -51,11 +51,7 @@ def test_training_is_swept_too(asked):
         assert same(found[n], search(*things, devices=n, best=1, **known))
 
 
-@pytest.mark.parametrize("things, known", [
-    ((MACHINE, (MODEL,)), dict(global_batch=96)),
-    ((Strategies(library.systems[SYSTEMS[0]]), (application(library.models["megatron-1T"]),)), dict(batch=[1, 2])),
-    ((training_step, (models.llama3_8b, accelerators.h100.at("bf16"))), dict(seq=4096, weight_offload=[0, 1])),
-])  # fmt: skip
+@pytest.mark.parametrize("things, known", cases("searches with bounds", globals()).values())
 def test_nothing_is_below_its_bound(things, known):
     """Of every strategy that has a value, whatever its words: so that none that could be the best is passed over."""
     space = things[0].space
@@ -82,11 +78,6 @@ def test_executors_find_the_same(swept, monkeypatch):
     again = [sweep(MACHINE, MODEL, devices=SIZES, best=3, **ASKED)]
     with ProcessPoolExecutor(2) as pool:
         again.append(sweep(MACHINE, MODEL, devices=SIZES, best=3, executor=pool, **ASKED))
-    with (
-        LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
-        Client(cluster) as client,
-    ):
-        again.append(sweep(MACHINE, MODEL, devices=SIZES, best=3, executor=client.get_executor(), **ASKED))
     for other in again:
         assert list(other) == list(swept) and all(same(other[n], swept[n]) for n in SIZES)
         assert (other.count, other.fitting) == (swept.count, swept.fitting)

@@ -5,10 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+from scalebook import accelerators, models, training_step
 from scalebook.machine import systolic as arrays
 from scalebook.machine.systolic import array_cycles, array_efficiency, execute
-from scalebook.tables import accelerators, models
-from scalebook.training import training_step
 from scalebook.training.assumptions import attended_tiles, attended_tiles_chunks, attended_tiles_windows
 
 from .every import every
@@ -28,23 +27,6 @@ def test_the_array_is_run(side, rows, load, sizes):
     assert busy.sum() == arrays.array_tiles(known) * rows * side**2  # zeros take as long as numbers
     asked = array_efficiency(known, load_cycles=load or side)
     assert asked == pytest.approx(rows * inner * columns / busy.size)
-
-
-@pytest.mark.parametrize("side", [2, 3, 5])
-def test_one_tile_is_that_of_scale_sim(side):
-    """Twice the rows, the columns and the length, less two: what the simulator of others counts for a tile."""
-    for rows in (1, 4, 9):
-        _, busy = execute(np.ones((rows, side)), np.ones((side, side)), side)
-        known = dict(rows=rows, inner=side, columns=side, array_side=side)
-        assert len(busy) == 3 * side + rows - 2 == array_cycles(known)
-
-
-@pytest.mark.parametrize("rows", [1, 63, 64, 65, 512])
-def test_many_tiles_cost_what_aws_states_of_trainium(rows):
-    """A multiplication by a whole tile takes max(min(64, columns of the tile), rows) cycles, one after the other."""
-    known = dict(rows=rows, columns=128, array_side=128, load_cycles=arrays.load_fast(array_side=128))
-    one, two = (array_cycles(known, inner=128 * n) for n in (100, 101))
-    assert two - one == max(64, rows)
 
 
 @pytest.mark.parametrize("key", ARRAYS)

@@ -155,8 +155,7 @@ def swapped(key, **cells):
 
 
 @pytest.mark.parametrize(
-    ("letter", "value", "said"),
-    cases("cells a thousand times beyond their peers", globals()).values(),
+    ("letter", "value", "said"), cases("cells a thousand times beyond their peers", globals()).values()
 )
 def test_a_device_a_thousand_times_beyond_all_others_is_refused(letter, value, said):
     with pytest.raises(ValueError, match=rf"accelerators.toml, \[h100\], {letter}: .*{said}"):
@@ -242,10 +241,7 @@ def test_a_format_of_16_bit_products_runs_in_bf16(key):
         assert precisions[key].peak == "peak_bf16"
 
 
-@pytest.mark.parametrize(
-    ("key", "cached"),
-    cases("the cache of a token by hand", globals()).values(),
-)
+@pytest.mark.parametrize(("key", "cached"), cases("the cache of a token by hand", globals()).values())
 def test_the_cache_of_a_token_in_16_bits(key, cached):
     assert kv_cache_per_token(models[key], kv_bits=16) == cached
 

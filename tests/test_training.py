@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalebook import offload
+from scalebook import offload, search
 from scalebook.block import GPT, LLAMA, MOE, backward
 from scalebook.block.work import work
 from scalebook.flags import read, write
 from scalebook.language import NOTATION, symbol
-from scalebook.search import search
 from scalebook.tables import accelerators, models, precisions
 from scalebook.training import assumptions
 from scalebook.training.parts import stage_moe_blocks_whole

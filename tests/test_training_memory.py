@@ -1,72 +1,27 @@
 """The memory of training: against the published closed forms, as sums over stages, and what was calibrated."""
 
-import csv
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scalebook.book.measured import training_memory as measured
 
-import scalebook.measurements
 import scalebook.memory.state as memory
-from scalebook import pipeline
-from scalebook.block import LLAMA, parameters
-from scalebook.language import symbol
-from scalebook.measurements import confront
+from scalebook import confront, pipeline, search
+from scalebook.block import LLAMA
 from scalebook.measurements.columns import nanotron_stages
-from scalebook.search import search
 from scalebook.tables import accelerators, frameworks, libraries, models
 from scalebook.training import memory_sheet, training_step
 
-FOLDER = Path(scalebook.measurements.__file__).parent
-ways = st.integers(1, 64)
 MIXED = dict(weight_bits=16, gradient_bits=32, optimizer_bits=96)
 USUAL = dict(cp=1, ep=1, batch=1, activation_bits=16, fp32_bits=32, logit_bits=48, **MIXED)
-HELD = memory_sheet(LLAMA)
 
 
 def saved(block, letters, **words):
     """What a block keeps under a strategy of these words."""
     f = memory_sheet(block, **words).formula("saved_activations")
     return f(**{x: letters[x] for x in f.inputs})
-
-
-@given(
-    st.integers(1, 32), st.sampled_from(list(models[["llama2_7b", "llama3_8b", "llama3_70b", "llama3_405b"]].values()))
-)
-def test_the_stages_hold_the_model_once(pp, row):
-    """Over all stages: every parameter once, but the last norm, and a second embedding matrix where they are tied."""
-    stage = np.arange(1, pp + 1)
-    blocks = (row.layers + stage - 1) // pp  # whole ones
-    shape = dict(tp=1, pp=pp, stage=stage, stage_blocks=blocks, last_blocks=blocks[-1])
-    held = HELD(row, **shape, **USUAL, dp=1, microbatches=pp, seq=4096)
-    whole = float(
-        parameters(LLAMA).subs({symbol(x): row[x] for x in row if symbol(x) in parameters(LLAMA).free_symbols})
-    )
-    assert blocks.sum() == row.layers
-    assert np.sum(held.weight_memory) / 2 == pytest.approx(whole - row.hidden, rel=1e-12)
-
-
-def test_the_first_stage_is_the_fullest_unless_the_logits_are():
-    knowns = dict(tp=8, pp=16, dp=8, microbatches=64, seq=8192, **USUAL)
-    stages = HELD(models.llama3_405b, **knowns, stage=np.arange(1, 17))
-    assert stages.train_memory.argmax() == 0
-    assert (np.diff(stages.activation_memory) < 0).all()
-    assert np.count_nonzero(stages.logits_memory) == 1 and stages.logits_memory[-1] > 0
-
-
-def test_whole_blocks_make_the_second_stage_the_fullest():
-    """Llama 3.1 405B on 16 stages of H100s: 7 blocks, 14 times 8, 7."""
-    knowns = dict(tp=8, pp=16, dp=8, microbatches=16, seq=8192, **USUAL)
-    blocks = np.array([7] + 14 * [8] + [7])
-    assert blocks.sum() == models.llama3_405b.layers
-    shape = dict(stage=np.arange(1, 17), stage_blocks=blocks, last_blocks=7)
-    rows = HELD(models.llama3_405b, accelerators.h100, **knowns, **shape)
-    assert rows.train_memory.argmax() == 1 and rows.train_memory[1] == pytest.approx(87.89e9, rel=1e-4)
-    assert (rows.filled > 1).nonzero()[0].tolist() == [0, 1, 2]
 
 
 @given(st.sampled_from(["h100", "mi325x", "gb200"]), st.sampled_from([1, 8, 64]), st.integers(512, 10**5))
@@ -112,23 +67,6 @@ def test_nanotrons_runs_are_near_one_of_their_readings():
     assert apart[0, tp == 1].mean() < 0.06  # nothing is gathered, and nothing in doubt
     assert apart.min(axis=0).mean() < 0.07 < 0.1 < apart[0].mean()
     assert all(np.mean(apart.argmin(axis=0)[tp > 4] == i) > 0.15 for i in range(2))  # and each is found
-
-
-def test_runs_that_failed_are_predicted_not_to_fit():
-    with (FOLDER / "nanotron_memory.csv").open(newline="") as file:
-        verdict = measured.nanotron_verdict(list(csv.DictReader(file)))
-        file.seek(0)
-        binary = measured.nanotron_verdict(list(csv.DictReader(file)), 80 * 2**30)
-    for found in (verdict, binary):
-        (ran, runs), (fit, failures) = found["ran"], found["failed"]
-        assert ran / runs > 0.99 and fit / failures < 0.19
-
-
-@pytest.mark.parametrize("name", ["korthikanti_state", "korthikanti_memory", "korthikanti_share"])
-def test_nearer_than_calculon_on_the_same_rows(name):
-    errors = np.abs(measured.calculon(name))
-    assert confront(name).summary["mean"] < errors.mean() / 10
-    assert len(errors) == len(confront(name).rows)
 
 
 @given(st.integers(1, 80), st.integers(1, 64), st.sampled_from([(2048, 8192), (8192, 28672)]))

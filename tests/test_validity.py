@@ -5,9 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from scalebook.tables import accelerators, models
+from scalebook import accelerators, models, training_step
 from scalebook.training.rules import RULES, check, derived, reason
-from scalebook.training.step import training_step
 
 from .support import cases
 

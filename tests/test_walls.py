@@ -23,35 +23,6 @@ def test_a_message_is_an_all_reduce_of_no_bytes(tp):
     assert walls.message_of_group(H100, tp=tp) == pytest.approx(nothing + start, rel=1e-3)
 
 
-@pytest.mark.parametrize("key", ["h100", "h200", "mi300x", "gb200", "tpu_v5p", "tpu_v6e"])
-@pytest.mark.parametrize("power", [0, 0.24, 0.33])
-def test_at_the_wall_of_bandwidth_memory_and_sums_take_as_long_as_arithmetic(key, power):
-    device = accelerators[key].at("bf16")
-    row = walls.largest_run(device, BASE, BITS, batch_power=power)
-    run = row.grown_bandwidth_wall
-    batch = walls.batch_of_run(base_batch=16e6, base_flops=3.8e25, run_flops=run, batch_power=power)
-    params = walls.optimal_params(run_flops=run)
-    hidden = walls.hidden_of_run(run_flops=run, layers=126)
-    wide = walls.tp_of_network(
-        hidden=hidden, link_achieved=row.link_achieved, activation_bits=16, peak_flops=device.peak_flops
-    )
-    tokens, stages = row.ridge_tokens, 16  # the number of stages does not matter
-    copies = batch / (tokens * 2 * stages)
-    devices = copies * stages * wide
-    # A stage of a copy, one micro-batch on one of its devices: arithmetic, its memory, its sums.
-    each = params / stages / wide
-    arithmetic = 6 * each * tokens / device.peak_flops
-    memory = each * (2 * 2 + 2 * 4) / device.hbm_bandwidth
-    sums = 126 / stages * 4 * 2 * tokens * hidden * 2 / row.link_achieved
-    assert memory == pytest.approx(arithmetic) and sums == pytest.approx(arithmetic)
-    steps = 20 * params / batch
-    assert steps * 2 * stages * arithmetic == pytest.approx(QUARTER)
-    assert devices == pytest.approx(run / device.peak_flops / QUARTER)
-    if power == 0:
-        assert run == pytest.approx(row.bandwidth_wall)
-        assert row.domain_wall <= run
-
-
 @given(st.sampled_from(["h100", "mi300x", "gb200"]), st.floats(0, 0.45), st.floats(1, 10))
 def test_more_of_anything_but_depth_and_delay_is_no_smaller_a_run(key, power, factor):
     device = accelerators[key].at("bf16")

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 from offline_assets import MODULES
-from scalebook.book.planner import planner_script, planner_style
+from scalebook.book.planner import planner_parts, planner_script, planner_style
 
 ASSETS = Path(__file__).parents[1] / "_build" / "assets"
 
@@ -14,6 +14,7 @@ def gather(app, config):
     small = [str(MODULES / ".bin" / "esbuild"), "--minify"]  # of a script: what a worker asks for keeps its name
     script = planner_script(lambda x: subprocess.run(small, input=x, capture_output=True, text=True, check=True).stdout)
     (ASSETS / "planner.js").write_text(script, "utf-8")
+    (ASSETS / "planner-parts.js").write_text(planner_parts(), "utf-8")
     (ASSETS / "planner.css").write_text(planner_style(), "utf-8")
 
 

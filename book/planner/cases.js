@@ -26,12 +26,13 @@ function planCases(engine) {
     if (letters.output_gate) attention = "gated";
     const routed = letters.experts && letters.moe_layers, experts = routed ? "some" : "dense";
     const gpt = words.norm === "layernorm" && !letters.gating && attention === "grouped";
-    return [attention, gpt ? "gpt" : letters.gating ? "gate" : "plain", experts, ...(routed && letters.shared_experts ? ["shared"] : []),
+    const parts = words.blocks ? [`${words.blocks}, ${letters.layers} layers,`] : []; // a list of the model's parts
+    return [...parts, attention, gpt ? "gpt" : letters.gating ? "gate" : "plain", experts, ...(routed && letters.shared_experts ? ["shared"] : []),
       ...(letters.linear_layers ? ["linear"] : [])].join(" ");
   }
 
   // Blocks that all have experts are counted as some, with no dense ones beside them: of these any width will do.
-  const hasNoDense = ({ letters }) => Boolean(letters.experts) && letters.moe_layers === letters.layers;
+  const hasNoDense = ({ letters, words }) => !words.blocks && Boolean(letters.experts) && letters.moe_layers === letters.layers;
 
   // Rules
 
@@ -187,7 +188,7 @@ function planCases(engine) {
       if (isAdapted && (isEager(plan) || adapted[own] === undefined)) throw new Error("adapters stand on this page with attention in one kernel, gathered context and fused steps only: choose these, or ask training_step in Python");
       if (isEager(plan) && words.recompute === data.modules) throw new Error(`${data.frameworks[plan.framework].name} runs the steps of a block one by one, and modules that run again are those of fused blocks: run nothing or everything again`);
       if (!blocks[own] || steps === undefined) throw new Error(`blocks like those of ${model.name} are not on this page: ask training_step in Python`);
-      const others_ = ["always", key], windows = { ...model.letters, ...letters }, slides = windows.window_layers && "window" in windows;
+      const others_ = ["always", key], windows = { ...model.letters, ...letters }, slides = !model.words.blocks && windows.window_layers && "window" in windows; // a list of parts says its windows
       const among = slides ? (model.words.windows === "chunked" ? "chunks" : "windows") : "";
       const attended = swaps.attended["attention_tile" in known ? ["tiles", among].filter(Boolean).join("_") : among || "half"];
       const fused = swaps.fused["attention_whole" in known ? ("kv_rank" in model.letters ? "latent" : "arrays") : "usual"];

@@ -73,10 +73,18 @@ _FROM = re.compile(r"^from [\d.]+% to [\d.]+% by source; |; eight in ten of them
 BITS = ("weight_bits", "kv_bits", "activation_bits")
 
 
-def planner_data() -> dict:
-    """Return all data of the planner's page, computed anew, as a dict that can be written as JSON."""
-    graph = Graph()
-    sheets = dict(train=training(graph), serve=serving(graph), follows=graph.numbers(tables.FOLLOWS), bill=_bill(graph))
+def planner_data(parts: bool = False) -> dict:
+    """Return all data of the planner's page, computed anew, as a dict that can be written as JSON.
+
+    Models with a list of parts (the word `blocks`) are named in `others`; with `parts` they are priced like all others.
+    """
+    graph, listed = Graph(), listed_models(parts)
+    sheets = dict(
+        train=training(graph, parts),
+        serve=serving(graph, parts),
+        follows=graph.numbers(tables.FOLLOWS),
+        bill=_bill(graph),
+    )
     said = dict(sheets, **_formulas(graph))
     notes: dict[tuple, int] = {}
     ruled = {x for rule in (*TRAINING_RULES, *SERVING_RULES) for x in rule.needs}
@@ -92,9 +100,10 @@ def planner_data() -> dict:
     served = {
         k: x for k, x in engines.items() if len(x.kin) == 1 and "chunk_tokens" in x
     }  # no releases, none of one user
-    tables_of = dict(models=listed_models(), devices=usual, engines=served, frameworks=frameworks)
+    tables_of = dict(models=listed, devices=usual, engines=served, frameworks=frameworks)
     tables_of["libraries"] = of_training
     said |= {name: _rows(table, notes, used) for name, table in tables_of.items()} | dict(notes=list(notes))
+    said["others"] = {key: row.name for key, row in models.items() if key not in listed}
     said["configs"] = configurations()
     formats = {}
     for row in precisions.values():
@@ -116,7 +125,7 @@ def planner_data() -> dict:
     said["assumed"], said["changes"], said["space"] = _assumed(), _changes(), _space()
     said["spreads"] = {x: [*ends, *SPREADS.with_experts.get(x, ())] for x, ends in SPREADS.items()}
     said["parts"] = {x: part for x, part in PARTS.items() if NOTATION[x].unit in ("s", "B")}
-    return said | _words(said, {x for x in graph.nodes if isinstance(x, str)})
+    return said | _words(said, {x for x in graph.nodes if isinstance(x, str)}, listed)
 
 
 def _bill(graph) -> dict:
@@ -176,13 +185,13 @@ def _formulas(graph) -> dict:
     return dict(formulas=dict(text=text, words=signs, signs=SIGNS, domains=domains, of=changes, said=list(said)))
 
 
-def _words(said, letters) -> dict:
+def _words(said, letters, listed) -> dict:
     """Return the letters and the sources that any part of the data names."""
     of_formulas = said["formulas"]["said"]
     letters = letters | {x[0] for x in of_formulas}
     tables = [said[x] for x in ("models", "devices", "engines", "frameworks", "libraries")]
     letters |= {x for table in tables for x in table["letters"]}
-    letters |= {x for table in (listed_models(), accelerators) for row in table.values() for x in row}  # links say them
+    letters |= {x for table in (listed, accelerators) for row in table.values() for x in row}  # links say them
     letters |= {"memory_margin", "first_blocks", "last_blocks", *said["bill"]["known"]}
     letters |= {x for x in NOTATION if x.startswith(("peak_", "matmul_", "training_", "storage_"))}  # one's own device
     cited = {x for own in of_formulas for x in own[2]}
@@ -256,9 +265,9 @@ def _number(x: float):
 
 
 @cache
-def planner_json() -> str:
+def planner_json(parts: bool = False) -> str:
     """Return `planner_data` as JSON text, from the user's cache unless the package or the planner has changed."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(bytes(parts))
     for folder in (Path(str(files(scalebook))), Path(__file__).parent):
         for path in sorted(x for x in folder.rglob("*") if x.suffix in (".py", ".toml", ".csv")):
             # What is drawn changes no formula; the meanings of parts are data of the page.
@@ -268,7 +277,7 @@ def planner_json() -> str:
     kept = folder / f"planner-{digest.hexdigest()[:20]}.json"
     if kept.exists():
         return kept.read_text("utf-8")
-    text = json.dumps(planner_data(), separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(planner_data(parts), separators=(",", ":"), ensure_ascii=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for old in sorted(folder.glob("planner-*.json"), key=lambda x: x.stat().st_mtime)[:-4]:

@@ -58,7 +58,7 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
     take ??= (x) => taken(kind, x);
     at.ask.querySelector("[aria-expanded=true]")?.setAttribute("aria-expanded", "false");
     opener?.setAttribute("aria-expanded", "true");
-    const usable = Object.entries(table).filter(([, row]) => (kind === "model" || (cases.peaks(row).length && row.letters.hbm_capacity && row.letters.hbm_bandwidth)));
+    const usable = [...Object.entries(table), ...(kind === "model" && isSentence ? Object.entries(data.others).map(([k, name]) => [k, { name, words: {} }]) : [])].filter(([, row]) => (kind === "model" || (cases.peaks(row).length && row.letters.hbm_capacity && row.letters.hbm_bandwidth)));
     const version = ([, { name }]) => { const [n] = /\d+(\.\d+)?/.exec(name) ?? [0]; return n < 10 ? n : 0; };
     if (kind === "model") usable.sort((a, b) => version(b) - version(a)); // the newest of a family first
     const list = h("div", { class: "pl-list" }), filter = h("input", { type: "search", class: "pl-filter", placeholder: `find a ${kind}`, "aria-label": `find a ${kind}` });

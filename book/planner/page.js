@@ -1,12 +1,18 @@
 // The planner's page: a sentence that is the form, and below it the answer.
 
-function planPage(root, data, text, { base, linked, state: given, typeset = (node) => globalThis.scalebook?.typeset?.(node) }) {
+// A page that loads the data of all models, from the script `file`, when one is asked for that it lacks.
+function planPages(root, text, options, file) {
+  const load = () => new Promise((done, fail) => { const script = document.createElement("script"); Object.assign(script, { src: file, onload: () => done(globalThis.scalebookPlanned), onerror: fail }); document.head.append(script); });
+  let page = planPage(root, JSON.parse(text), text, { ...options, whole: () => load().then((all) => { page.close(); page = planPage(root, JSON.parse(all), all, options); }) });
+}
+
+function planPage(root, data, text, { base, linked, whole, state: given, typeset = (node) => globalThis.scalebook?.typeset?.(node) }) {
   const worker = planWorker([planEngine, planCases, planPools, planSearch, planLikely, planAssumed, rateOf, planChanges, planMarket, planTasks], data, text);
   const engine = planEngine(data), cases = planCases(engine), words = planWords(engine), rows = planRows(engine, words), draw = planDraw(words);
   const { likely } = planLikely(engine, { spreadOf, cases }), states = planState({ engine, cases, words, rows }), view = planAnswer({ engine, cases, words, draw, base, likely, typeset }), searching = planSearch(cases);
   const { h, show, unit, meaning, brief } = words;
   let state = states.copy(states.START.train), answer, chosen, result, near = [], helped = null, along = [], beside = [], spread = {}, rests = [], asked = "", turn = 0, changed = false;
-  let curveOf = { x: "devices", y: "step_time" };
+  let isClosed = false, curveOf = { x: "devices", y: "step_time" };
 
   // Places
   const place = (name, tag = "div", more = {}) => h(tag, { class: `pl-${name}`, ...more });
@@ -20,7 +26,7 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
   root.replaceChildren(h("div", { class: "pl" }, at.ask, at.pick, at.said, at.verdict, at.layout, h("div", { class: "pl-grid" }, at.main, at.aside), at.why, at.out));
 
   // The sentence
-  const { field, menu, pill, pick, layout, options } = planForm({ states, cases, words, view, rows, engine, data, at, current: () => state, taken: (kind, x) => { if (kind === "device") delete state.any; if (x === "any") state.any = true; else state[kind] = x; settle(); sentence(); update(); }, update: () => update(), say: (x) => say(x) });
+  const { field, menu, pill, pick, layout, options } = planForm({ states, cases, words, view, rows, engine, data, at, current: () => state, taken: (kind, x) => { if (kind === "model" && data.others[x]) { history.replaceState(null, "", states.write({ ...state, model: x, fixed: {} })); elsewhere(x); return; } if (kind === "device") delete state.any; if (x === "any") state.any = true; else state[kind] = x; settle(); sentence(); update(); }, update: () => update(), say: (x) => say(x) });
   function sentence() {
     const { job } = state, named = (x, table) => (typeof x === "string" ? table[x].name : x.name), precision = menu(states.precisions(state).map((x) => [x, x]), state.precision, "precision", (x) => { state.precision = x; update(); });
     const verb = menu([["train", "Train"], ["serve", "Serve"]], job, "train or serve", (x) => { state = states.copy(states.START[x]); sentence(); update(); });
@@ -32,6 +38,12 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
       : [verb, " ", model, ...("rate" in state.letters ? [" at ", field("rate", state.letters, false)] : [" to ", field("users")]), " ", loop, " of ", field("prompt"), " + ", field("output"), " tokens on at most ", field("devices"), " × ", device, " in ", precision, " with ", keep(menu(Object.entries(data.engines).map(([k, x]) => [k, x.name]), state.engine, "engine", (x) => { state.engine = x; update(); }), ","),
         " first token within ", keep(field("ttft", state.targets, false), ","), " ", field("tpot", state.targets, false), " a token."])));
     if (had) [...at.ask.querySelectorAll("[aria-label]")].find((x) => label(x) === had)?.focus({ preventScroll: true });
+  }
+
+  // A model whose formulas are in the page's second file.
+  function elsewhere(model) {
+    say(`The formulas of ${data.others[model]} are being loaded.`);
+    whole().catch(() => say(`The formulas of ${data.others[model]} could not be loaded: ask training_step or serve in Python.`));
   }
 
   // From users to the rate that they ask for, and back.
@@ -252,10 +264,10 @@ function planPage(root, data, text, { base, linked, state: given, typeset = (nod
   // Begin: with a link, with what a notebook asks, or with the usual.
   let wrong = "";
   if (given) { try { state = states.checked(given, (why) => { throw new Error(`This plan cannot be shown (${why}).`); }); } catch (error) { wrong = error.message; } }
-  const follow = () => { try { const dropped = [], found = states.read(location.hash, dropped); if (found) state = found; if (dropped.length) wrong = `This link is shown but for one thing: ${dropped.join("; ")}.`.replace("one thing", dropped.length > 1 ? "some things" : "one thing"); if (found?.curve) curveOf = { x: found.curve[0], y: found.curve[1] }; } catch (error) { wrong = error.message; state = states.copy(states.START.train); } };
-  if (linked) { follow(); addEventListener("hashchange", () => { wrong = ""; follow(); changed = false; sentence(); update(); say(wrong); }); }
+  const follow = () => { const other = states.modelOf(location.hash); if (whole && data.others[other]) { elsewhere(other); return; } try { const dropped = [], found = states.read(location.hash, dropped); if (found) state = found; if (dropped.length) wrong = `This link is shown but for one thing: ${dropped.join("; ")}.`.replace("one thing", dropped.length > 1 ? "some things" : "one thing"); if (found?.curve) curveOf = { x: found.curve[0], y: found.curve[1] }; } catch (error) { wrong = error.message; state = states.copy(states.START.train); } };
+  if (linked) { follow(); addEventListener("hashchange", () => { if (isClosed) return; wrong = ""; follow(); changed = false; sentence(); update(); say(wrong); }); }
   sentence();
   update();
   say(wrong);
-  return { close: worker.close, get: () => state };
+  return { close: () => { isClosed = true; worker.close(); }, get: () => state };
 }

@@ -108,7 +108,7 @@ function planRows(engine, words) {
       blocks.push([has, shapes.get(key)]);
     }
     const [, letters] = blocks[0], same = JSON.stringify(letters);
-    if ("once" in kind || blocks.some(([has, own]) => has.parted || has.attends === has.linear || !has.feeds || JSON.stringify(own) !== same)) fail(`the blocks of model_type '${type}' have parts that this page does not price; models.read in Python reads them`);
+    if ("once" in kind || blocks.some(([has, own]) => has.parted || has.attends === has.linear || !has.feeds || JSON.stringify(own) !== same)) fail(`the blocks of model_type '${type}' have parts that this page prices for the models of its menu alone; models.read in Python reads yours`);
     const many = (x) => blocks.filter(([has]) => has[x]).length, sliding = many("slides");
     if (sliding) { const window = value(kind.window ?? 0, config, {}, "window", true); if (window) Object.assign(letters, { window_layers: sliding, window }); }
     if ("linear" in kind) letters.linear_layers = many("linear");

@@ -189,7 +189,8 @@ def _parted(sheets: Mapping[str, set[int]], of) -> dict[str, str]:
 def kind_of(row: Mapping) -> str:
     """Return the kind of a model's blocks as text, such as "grouped gate dense". Rows of one kind share their sheets.
 
-    A model whose blocks all have experts is "some" too: its number of dense blocks is then zero.
+    A model whose blocks all have experts is "some" too: its number of dense blocks is then zero. The kind of a model
+    with a list of parts begins with that list and the number of its layers.
     """
     attention = ("latent" if row["q_rank"] else "plain latent") if "kv_rank" in row else "grouped"
     if row.get("index_heads"):
@@ -201,17 +202,19 @@ def kind_of(row: Mapping) -> str:
     is_gpt = getattr(row, "words", row).get("norm") == "layernorm" and not row["gating"] and attention == "grouped"
     words = [attention, "gpt" if is_gpt else "gate" if row["gating"] else "plain", experts]
     words += ["shared"] if routed and row.get("shared_experts", 0) else []
+    parts = getattr(row, "words", row).get("blocks")
+    words = [*([f"{parts}, {row['layers']:g} layers,"] if parts else []), *words]
     return " ".join([*words, *(["linear"] if row.get("linear_layers") else [])])
 
 
-def listed_models() -> Table:
-    """Return the models that the page prices: those with a listing of parts (the word `blocks`) are left to Python."""
-    return models[[key for key, row in models.items() if "blocks" not in row.words]]
+def listed_models(parts: bool = False) -> Table:
+    """Return the models that the page prices. Those with a list of parts (the word `blocks`) are in its second file."""
+    return models if parts else models[[key for key, row in models.items() if "blocks" not in row.words]]
 
 
-def _shapes() -> dict[str, Mapping]:
+def _shapes(parts: bool = False) -> dict[str, Mapping]:
     """Return one row for every kind of block, by kind: of the table's models and of those a config.json can have."""
-    rows = [*listed_models().values()]
+    rows = [*listed_models(parts).values()]
     routed = dict(experts=8, layers=4, moe_layers=2, gating=1)
     latent = dict(kv_rank=512, q_rank=1536)
     for shape, shared in itertools.product((dict(), latent, latent | dict(q_rank=0)), (0, 1)):
@@ -223,7 +226,7 @@ def _shapes() -> dict[str, Mapping]:
 
 def _with_dense(row: Mapping) -> Mapping:
     """Return a row with some dense blocks, even if all blocks of the model have experts, to build its kind's sheets."""
-    if not row.get("experts", 0) or row.get("moe_layers", 0) != row["layers"]:
+    if not row.get("experts", 0) or row.get("moe_layers", 0) != row["layers"] or "blocks" in getattr(row, "words", row):
         return row
     return {**row, **getattr(row, "words", {}), "moe_layers": row["layers"] / 2}
 
@@ -246,12 +249,15 @@ def _block(row: Mapping, **words) -> list[Formula]:
     return [host.as_run(own.trained.of(f, False)) for f in block_formulas(*blocks_of(row), own)]
 
 
-def training(graph: Graph) -> dict:
+def training(graph: Graph, parts: bool = False) -> dict:
     """Return the groups of formula numbers from which the page assembles a training step's sheet (see above)."""
     blocks, eager, words, lora, adapted, first = {}, {}, {}, {}, {}, {}
     numbers = lambda formulas: set(map(graph.number, formulas))  # noqa: E731
-    for kind, row in _shapes().items():
+    for kind, row in _shapes(parts).items():
+        has_parts = "blocks" in getattr(row, "words", row)
         for (recompute, attention, exchange), quantized in itertools.product(KEPT, (False, True)):
+            if has_parts and (attention != "flash" or exchange != "gather"):
+                continue
             if exchange == "all_to_all" and "kv_rank" in row:
                 continue  # its keys are of all heads together: there are none to deal out
             if attention == "unfused" and quantized:
@@ -259,7 +265,7 @@ def training(graph: Graph) -> dict:
             said = dict(recompute=recompute, attention=attention, context_exchange=exchange, quantized=quantized)
             key = f"{kind}|{recompute}|{attention}|{exchange}|{int(quantized)}"
             blocks[key] = numbers(_block(row, **said))
-            if attention != "flash" or exchange != "gather":
+            if attention != "flash" or exchange != "gather" or has_parts:
                 continue
             lora[key] = runs(numbers(_block(row, trained="lora", **said)) - blocks[key])
             if recompute == MODULES:
@@ -324,10 +330,10 @@ def _first_stage(sheet: Sheet, schedule: Schedule) -> list[Formula]:
     return [f for n, f in own.items() if n not in sheet.formulas or f.rhs != sheet.formulas[n].rhs]
 
 
-def serving(graph: Graph) -> dict:
+def serving(graph: Graph, parts: bool = False) -> dict:
     """Return the sheets of serving by kind of block and token exchange, and the formulas that a row may swap in."""
     sheets = {}
-    for kind, row in _shapes().items():
+    for kind, row in _shapes(parts).items():
         dense, moe = served_blocks(row)
         for exchange in EXCHANGES:
             sheets[f"{kind}|{exchange}"] = graph.numbers(serve_sheet(dense, moe, exchange).formulas.values())

@@ -30,6 +30,7 @@ function planState({ engine, cases, words, rows }) {
     try { said = JSON.parse(decodeURIComponent(hash.slice(6))); } catch { refuse("it is broken"); }
     return checked(said, refuse, dropped);
   }
+  const modelOf = (hash) => { try { return JSON.parse(decodeURIComponent(hash.slice(6))).model; } catch { return null; } }; // of a link
   function checked(said, refuse, dropped = [], depth = 0) {
     const isObject = (x) => typeof x === "object" && x !== null && !Array.isArray(x);
     if (!isObject(said) || !has(START, said.job)) refuse("it says neither train nor serve");
@@ -208,5 +209,5 @@ function planState({ engine, cases, words, rows }) {
       ...(replicas > 1 ? [`# ${replicas} such servers behind one router`] : [])].join("\n");
   }
   const question = ({ device: _, any, fixed, beside, curve, ...rest }) => JSON.stringify(rest); // all but the device
-  return { question, START, TRAINED, CHOICES, chosenOf, choose, isKept, nearest, prices, json, usual, copy, WORDS, LAYOUT, model, device, plan, precisions, write, read, checked, python, pythonApart, pooled, sheet, csv, flags };
+  return { question, START, TRAINED, CHOICES, chosenOf, choose, isKept, nearest, prices, json, usual, copy, WORDS, LAYOUT, model, device, plan, precisions, write, read, checked, modelOf, python, pythonApart, pooled, sheet, csv, flags };
 }

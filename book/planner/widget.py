@@ -16,12 +16,11 @@ import traitlets
 from scalebook.display.scheme import shades_style
 from scalebook.language import NOTATION
 from scalebook.language.row import quantity
-from scalebook.tables import accelerators, engines, frameworks
+from scalebook.tables import accelerators, engines, frameworks, models
 
 from .data import DEFAULT_PLANS, planner_json
-from .sheets import listed_models
 
-__all__ = ["Planner", "planner", "planner_script", "planner_style"]
+__all__ = ["Planner", "planner", "planner_parts", "planner_script", "planner_style"]
 
 _HERE = Path(__file__).parent
 _PARTS = ("engine", "cases", "pools", "search", "likely", "assumed", "changes", "market", "words", "rows", "draw",
@@ -88,7 +87,7 @@ def planner(
         raise ValueError(f"a planner is asked to 'train' or to 'serve', not {job!r}")
     plan = json.loads(json.dumps(DEFAULT_PLANS[job]))
     named = (
-        ("model", model, listed_models()), ("device", device, accelerators), ("engine", engine, engines),
+        ("model", model, models), ("device", device, accelerators), ("engine", engine, engines),
         ("framework", framework, frameworks),
     )  # fmt: skip
     for name, said, table in named:
@@ -104,20 +103,30 @@ def planner(
     for name, value in letters.items():
         where = plan["targets"] if name in plan["targets"] else plan["letters"]
         where[NOTATION[name].name] = float(quantity(name, value))
-    return Planner(plan=plan, data=planner_json())
+    return Planner(plan=plan, data=planner_json(parts=True))
 
 
 def planner_script(small=lambda script: script) -> str:
     """Return the planner and its data as one classic script, for a page without a kernel.
 
     The script fills the element with the id `sb-planner`. `small` may minify the scripts but must keep the names of
-    top-level functions.
+    top-level functions. If a visitor asks for a model with a list of parts, the script loads `planner_parts` from
+    planner-parts.js beside it.
     """
-    data = (
-        planner_json().replace("\\", "\\\\").replace("'", "\\'")
-    )  # as a text in single quotes, for JSON is full of others
     return (
-        f"(() => {{\n{small(_scripts())}\nconst text = '{data}', data = JSON.parse(text);\n"
-        "const go = () => planPage(document.getElementById('sb-planner'), data, text, { base: '../', linked: true });\n"
+        f"(() => {{\n{small(_scripts())}\nconst text = {_quoted(planner_json())};\n"
+        "const here = document.currentScript?.src ?? '';\n"
+        "const go = () => planPages(document.getElementById('sb-planner'), text, { base: '../', linked: true },"
+        " here.replace(/planner\\.js.*/, 'planner-parts.js'));\n"
         "if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', go); else go();\n})();\n"
     )
+
+
+def planner_parts() -> str:
+    """Return the script with the data of all models, also of those with a list of parts, for the page to load."""
+    return f"globalThis.scalebookPlanned = {_quoted(planner_json(parts=True))};\n"
+
+
+def _quoted(text: str) -> str:
+    """Return JSON as JavaScript's text in single quotes, because JSON is full of double ones."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

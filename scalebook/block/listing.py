@@ -105,7 +105,9 @@ class Block:
 
     @cached_property
     def weights(self) -> tuple[Tensor, ...]:
-        return tuple(dict.fromkeys(t for op in self.ops for t in op.args if t.is_weight))
+        """The weights that the block holds. One whose name ends in _elsewhere is another block's."""
+        used = dict.fromkeys(t for op in self.ops for t in op.args if t.is_weight)
+        return tuple(t for t in used if not t.name.endswith("_elsewhere"))
 
     @cached_property
     def inputs(self) -> tuple[Tensor, ...]:

@@ -25,7 +25,11 @@ DERIVED = {
     "entries": symbol("context") / symbol("entry_tokens"),  # of a compressed cache
     "group_width": symbol("heads") * symbol("head_dim") / symbol("output_groups"),
     "channels": symbol("hidden"),  # of a matrix that is as wide as high
+    "whole_channels": symbol("hidden"),  # the same, without a split by tensor parallelism
+    "router_channels": symbol("router_width"),
     "other_streams": symbol("streams") - 1,
+    "mixings": symbol("streams") * (symbol("streams") + 2),  # numbers of a token: a matrix and two gates a stream
+    "stream_gates": 2 * symbol("streams"),
     "two": Integer(2),
 }
 TOKENS = ("seq", "context", "expert_tokens")  # indices that count tokens

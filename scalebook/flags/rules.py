@@ -36,6 +36,13 @@ def _whole(value: float, said: str) -> int:
     return int(value)
 
 
+def _choice(flag: str, value, choices) -> str:
+    """Return a value as text. Raises ValueError, naming the flag, if it is none of the choices."""
+    if (text := text_of(value)) not in choices:
+        raise ValueError(f"{flag} is {quoted(text)}, of which nothing is known; known are {either(choices)}")
+    return text
+
+
 def _chunks(flag: str, blocks, pp: int, layers) -> int:
     if not layers:
         raise ValueError(f"{flag} says how many blocks a chunk has: give the model's layers too")
@@ -93,10 +100,7 @@ def _megatron(given, found, known) -> dict:
     if chunks > 1:
         out["schedule"] = "interleaved"
         out["pp_overlap"] = int(not _is_set(given, "no-overlap-p2p-communication"))
-    kind = text_of(given.get("cp-comm-type", "p2p"))
-    if kind not in ("p2p", "allgather", "a2a"):
-        known_kinds = "known are p2p, allgather or a2a"
-        raise ValueError(f"--cp-comm-type is {quoted(kind)}, of which nothing is known; {known_kinds}")
+    kind = _choice("--cp-comm-type", given.get("cp-comm-type", "p2p"), ("p2p", "allgather", "a2a"))
     if cp > 1 or "cp-comm-type" in given:
         out["context_exchange"] = "all_to_all" if kind == "a2a" else "gather"
         out["cp_overlap"] = _pieces(cp) if kind == "p2p" else 0
@@ -125,13 +129,7 @@ def _megatron_precision(given, out) -> None:
         out |= dict(gradient_bits=16, optimizer_bits=128)
     dtypes = ("main-params-dtype", "exp-avg-dtype", "exp-avg-sq-dtype")
     if any(x in given for x in dtypes):
-        bits = []
-        for flag in dtypes:
-            kind = text_of(given.get(flag, "fp32"))
-            if kind not in _BITS:
-                raise ValueError(f"--{flag} is {quoted(kind)}, of which nothing is known; known are {either(_BITS)}")
-            bits.append(_BITS[kind])
-        out["optimizer_bits"] = sum(bits)
+        out["optimizer_bits"] = sum(_BITS[_choice(f"--{x}", given.get(x, "fp32"), _BITS)] for x in dtypes)
 
 
 def _deepspeed(given, found, known) -> dict:
@@ -151,10 +149,8 @@ def _deepspeed(given, found, known) -> dict:
     overlap = given.get(zero + "overlap_comm", SHARDINGS[sharding].is_gathered)
     out["dp_overlap"] = int(text_of(overlap) == "true")
     out["optimizer"] = optimizer_named(given.get("optimizer.type"))
-    device = text_of(given.get(zero + "offload_optimizer.device", "none"))
-    if device not in ("none", "cpu", "nvme"):
-        raise ValueError(f"{zero}offload_optimizer.device is {quoted(device)}: cpu, nvme or none would do")
-    if device != "none":
+    flag = zero + "offload_optimizer.device"
+    if _choice(flag, given.get(flag, "none"), ("cpu", "nvme", "none")) != "none":
         ratio = zero + "offload_optimizer.ratio"
         out["optimizer_offload"] = number(ratio, given.get(ratio, 1))
         if sharding == "replicated":
@@ -182,7 +178,7 @@ def _deepspeed(given, found, known) -> dict:
 
 def _torchtitan(given, found, known) -> dict:
     out: dict[str, Any] = {"sequence_parallel": True, "optimizer": optimizer_named(given.get("optimizer.name"))}
-    of, training = "parallelism.", "training."
+    of = "parallelism."
     tp, pp, cp = (found.get(x, 1) for x in ("tp", "pp", "cp"))
     copies = number(of + "data_parallel_replicate_degree", given.get(of + "data_parallel_replicate_degree", 1))
     shards = given.get(of + "data_parallel_shard_degree", -1)
@@ -195,9 +191,8 @@ def _torchtitan(given, found, known) -> dict:
             shards = _whole(left, f"{devices:g} devices are no multiple of {ways}")
     else:
         shards = number(of + "data_parallel_shard_degree", shards)
-    reshards = text_of(given.get(of + "fsdp_reshard_after_forward", "default"))
-    if reshards not in ("default", "always", "never"):
-        raise ValueError(f"{of}fsdp_reshard_after_forward is {quoted(reshards)}: default, always or never would do")
+    flag = of + "fsdp_reshard_after_forward"
+    reshards = _choice(flag, given.get(flag, "default"), ("default", "always", "never"))
     out["sharding"] = "zero2" if reshards == "never" or (reshards == "default" and pp > 1) else "zero3"
     if copies > 1:
         out["sharding"] = "replicated" if shards == 1 and cp == 1 else "hybrid"  # context parallelism shards too
@@ -213,9 +208,8 @@ def _torchtitan(given, found, known) -> dict:
     if found.get("schedule") == "interleaved":
         out["chunks"] = _torchtitan_chunks(given, pp, known.get("layers"))
     _torchtitan_batch(given, pp, out)
-    precise = text_of(given.get(training + "mixed_precision_param", "bfloat16"))
-    if precise not in ("bfloat16", "float32"):
-        raise ValueError(f"{training}mixed_precision_param is {quoted(precise)}: bfloat16 or float32 would do")
+    flag = "training.mixed_precision_param"
+    precise = _choice(flag, given.get(flag, "bfloat16"), ("bfloat16", "float32"))
     converters = " ".join(map(str, given.get("model.converters", [])))
     is_8_bits = "float8" in converters or "mx" in converters
     out["precision"] = "fp8" if is_8_bits else "bf16" if precise == "bfloat16" else None

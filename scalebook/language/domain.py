@@ -11,7 +11,9 @@ from . import code
 from .notation import NOTATION, free
 from .units import show
 
-__all__ = ["Condition", "OutsideDomain", "guarded", "refuse_outside", "relaxed", "substituted"]
+__all__ = ["Condition", "OutsideDomain", "guarded", "refuse_long", "refuse_outside", "relaxed", "substituted"]
+
+_MOST_EXPONENT = 14_000  # bits of a number with 4,300 digits, the most that Python prints
 
 
 class OutsideDomain(ValueError):
@@ -77,3 +79,12 @@ def guarded(letter: sympy.Symbol, rhs: sympy.Expr, conditions) -> sympy.Expr:
         return rhs
     inside = sympy.And(*(x.relation.xreplace({letter: rhs}) for x in conditions))
     return sympy.Piecewise((rhs, inside), (sympy.nan, True), evaluate=False)
+
+
+def refuse_long(rhs: sympy.Expr, exact: Mapping, name: str) -> None:
+    """Raise ValueError if exact numbers make a power with more digits than Python prints, which SymPy would compute."""
+    for power in sorted(rhs.atoms(sympy.Pow), key=sympy.count_ops):  # an inner power first
+        exponent = power.exp.xreplace(exact) if power.base.is_Integer else sympy.S.One
+        if exponent.is_number and abs(exponent) > _MOST_EXPONENT:
+            said = f"{power.base} to the power of {float(exponent):g} has more than 4,300 digits"
+            raise ValueError(f"{name} is exact while letters are open, and {said}: give a number for each")

@@ -26,7 +26,7 @@ from scalebook import _shown_by
 
 from . import code
 from .arguments import checked
-from .domain import Condition, guarded, refuse_outside, substituted
+from .domain import Condition, guarded, refuse_long, refuse_outside, substituted
 from .narrow import in_lines, on_page
 from .notation import NOTATION, Latex, Text, expression, free, in_letters, nearest, quoted, symbol, tex, word
 from .row import fitting, gather, quantity
@@ -128,6 +128,7 @@ class Formula:
             said = f"needs every letter; it lacks {lacking or 'numbers'}"
             raise TypeError(f"{self.name} of an array ({', '.join(arrays)}) {said}")
         exact = {symbol(n): x if isinstance(x, sympy.Basic) else _exact(x) for n, x in values.items()}
+        refuse_long(self.rhs, exact, self.name)
         try:
             rhs = self.rhs.subs(exact, simultaneous=True)
         except ValueError as error:  # a maximum of what is infinite

@@ -153,7 +153,9 @@ class Confrontation:
                 raise ValueError(f"{where} has no row to confront {self.name} with: all are {next(reversed(left_out))}")
             kept = [row for row, is_faster in zip(kept, faster, strict=True) if not is_faster]
             priced, measured = Priced(*(x if x is None else x[~faster] for x in priced)), measured[~faster]
-        whole = kept if path is None else [row for row in map(self.completed, own) if not self.left_out(row)]
+        ids = {row["row_id"] for row in kept} if path is not None else ()
+        same = (self.completed(row) for row in own if row["row_id"] in ids)
+        whole = kept if path is None else [row for row in same if not self.left_out(row)]
         known = {row["row_id"] for row in whole if self.calibrates(row)}
         fitted = np.array([row["row_id"] in known for row in kept])
         predicted = priced.predicted

@@ -369,12 +369,12 @@ def stanzas(bound: bool = False) -> dict[str, Stanza]:
     >>> "mlperf_training" in stanzas(), list(stanzas(bound=True))
     (True, ['amd_thresholds'])
     """
-    return {name: x for name, x in _all().items() if x.said.get("bound", False) is bound}
+    return _kept(bound)
 
 
 @cache
-def _all() -> dict[str, Stanza]:
-    return {name: Stanza(name, said) for name, said in written().items()}
+def _kept(bound: bool) -> dict[str, Stanza]:
+    return {name: Stanza(name, x) for name, x in written().items() if x.get("bound", False) is bound}
 
 
 def confrontations() -> dict[str, Confrontation]:

@@ -36,18 +36,19 @@ def _called(problem: Problem, words: dict, offload: bool):
     # pass formulas too: a letter that one of them gives gets no default
     sheet, knowns, told = problem.sheet.sheet(problem.knowns, _told(problem, words, offload))
     knowns = tuple(x for x in knowns if not isinstance(x, Formula))
-    return sheet, knowns, gather(knowns, told)
+    return sheet, knowns, {n: c.value for n, c in gather(knowns, told).items()}
 
 
-def built(problem: Problem, words: dict, offload: bool) -> "_Built":
+def built(problem: Problem, words: dict, offload: bool, known: tuple = ()) -> "_Built":
     """Return the formulas that a search needs for one combination of options, in order, and the constant inputs.
 
-    Raises TypeError for inputs that the formulas need and nobody gave.
+    `known` is what `_called` returns for these options, if the caller has it.  Raises TypeError for inputs that the
+    formulas need and nobody gave.
     """
     space = problem.space
     searched = [*problem.letters, *space.layout, *space.follows, *space.solved]
     swapped = [x for x in problem.knowns if isinstance(x, Formula)]
-    sheet, knowns, cells = _called(problem, words, offload)
+    sheet, knowns, cells = known or _called(problem, words, offload)
     formulas = (sheet.using(*swapped) if swapped else sheet).formulas
     given = {*cells, *searched}
     todo = [x for x in problem.axes if x not in given]
@@ -73,7 +74,7 @@ def built(problem: Problem, words: dict, offload: bool) -> "_Built":
         rest = f"give {lacking[0]}=...{_idle(knowns, formulas, sheet)}"
         raise TypeError(f"this search needs {', '.join(lacking)}: {rest}")
     used.update(problem.axes, *((x.letter, x.bound) for x in problem.limits))
-    constants = {n: c.value for n, c in cells.items() if n in used and n not in searched and np.ndim(c.value) == 0}
+    constants = {n: x for n, x in cells.items() if n in used and n not in searched and np.ndim(x) == 0}
     return _Built({n: f for n, f in formulas.items() if n in needed}, constants)
 
 
@@ -177,14 +178,14 @@ class Planned:
             else:
                 parts.setdefault(key, []).append(i)
         for part in parts.values():
-            self._part(cases, part, columns, left)
+            self._part(cases, part, columns, left, sheet)
         return None
 
-    def _part(self, cases, part, columns, left):
+    def _part(self, cases, part, columns, left, sheet):
         """Add the sheet of the cases at the indices `part`, which know the same of the letters with formulas left."""
         while part := [i for i in part if cases[i].problem not in self.lacking]:
             try:
-                own = self._built(cases[part[0]])
+                own = self._built(cases[part[0]], sheet)
             except TypeError as error:
                 self.lacking[cases[part[0]].problem] = error
             else:
@@ -241,9 +242,11 @@ class Planned:
                     columns[name] = cells(name)
         return columns, left, alone, keys
 
-    def _built(self, case: Case) -> "_Built":
+    def _built(self, case: Case, sheet: FormulaSheet | None = None) -> "_Built":
+        """Return the formulas for one case: those of its kind's sheet, if given, that compute what it does not know."""
         problem = self.problem.each[case.problem]
-        return built(problem, self._words[case.place], problem.offloads(problem.letters))
+        known = (sheet, problem.knowns, case.cells) if sheet else ()
+        return built(problem, self._words[case.place], problem.offloads(problem.letters), known)
 
     def _alone(self, case: Case) -> None:
         try:

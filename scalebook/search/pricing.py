@@ -11,7 +11,7 @@ from scalebook.language.row import strays
 
 from .plan import Block, Evaluated
 from .planning import Planned, PlannedSheet, planned_for
-from .problem import Problem, Slab, counts, distinct, layouts, nonempty, ruled, slabs
+from .problem import Problem, Slab, by_words, counts, distinct, layouts, nonempty, ruled, slabs
 
 __all__ = ["EMPTY", "Priced", "Pricing", "each_sheet", "joined", "price"]
 
@@ -65,11 +65,11 @@ def price(problem: Problem, combinations: list[tuple[int, dict]], places: range)
         for case, number in zip(cases, numbers.sum(1).tolist(), strict=True):
             rejected[case.problem, name] += number
 
-    planned = planned_for(problem, combinations)
+    planned, words = planned_for(problem, combinations), [x for _, x in combinations]
     with np.errstate(all="ignore"):
-        for slab in slabs(problem, layouts(problem), places, [x for _, x in combinations], rejected):
-            if len(slab.places):
-                for pricing, rows, allowed in each_sheet(planned, problem, slab, reject):
+        for slab in slabs(problem, layouts(problem), places, words, rejected):
+            for part in by_words(problem, slab, words) if len(slab.places) else ():
+                for pricing, rows, allowed in each_sheet(planned, problem, part, reject):
                     pricing.best(rows, allowed, found, reject)
     own = [Counter({name: x for (j, name), x in rejected.items() if i == j and x}) for i in range(len(found))]
     return [x._replace(rejected=y) for x, y in zip(found, own, strict=True)]

@@ -13,12 +13,12 @@ import numpy as np
 from .space import Searchable, Space, called_with, needs
 
 __all__ = [
-    "CASES", "Limit", "Problem", "Slab", "about", "counts", "distinct", "layouts", "looked_through", "nonempty",
-    "parted", "ruled", "slabs", "stand_for", "together", "word_combinations",
+    "CASES", "Limit", "Problem", "Slab", "about", "by_words", "counts", "distinct", "layouts", "looked_through",
+    "nonempty", "parted", "ruled", "slabs", "stand_for", "together", "word_combinations",
 ]  # fmt: skip
 
 _AXES = 4096  # at most this many combinations of letters on axes; the other letters become columns
-CASES = 1 << 7  # cases of a sheet
+CASES = 1 << 10  # cases of a sheet
 SLAB, CANDIDATES = 1 << 13, 1 << 17  # rows priced at a time, and rows checked against the rules at a time
 LOOKED, COUNTED = 1 << 15, 1 << 10  # rows that an estimate samples, and rows whose strategies it counts
 
@@ -304,6 +304,15 @@ def parted(slab: "Slab", size: int) -> Iterator["Slab"]:
     """Split a slab (a batch of a search's rows) into slabs of at most `size` rows."""
     for first in range(0, len(slab.places), size):
         yield slab.take(slice(first, first + size))
+
+
+def by_words(problem: Problem, slab: Slab, combinations: list[dict]) -> Iterator[Slab]:
+    """Split a slab into the rows that the same combinations of options use, so that none is evaluated in vain."""
+    said: dict = {}
+    used = [nonempty(distinct(problem, words, slab, said)) for words, _ in _kinds(problem, combinations).values()]
+    _, part = np.unique(np.packbits(used, axis=0), axis=1, return_inverse=True)
+    for x in range(part.max() + 1):
+        yield slab.take(np.flatnonzero(part.ravel() == x))
 
 
 def together(slabs: list[Slab]) -> Slab:

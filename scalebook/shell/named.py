@@ -77,15 +77,19 @@ def things_with(letter: str) -> Iterator[str]:
     ['computed_rate', 'found_cost_rented']
     """
 
+    yield from _with(letter)
+
+
+@cache
+def _with(letter: str) -> tuple[str, ...]:
     def takes(x):
         if not isinstance(x, Sheet | Formula):
             return letter in x.letters
         return letter in x.parameters and letter in x.inputs
 
     first = "training_step", "serve", "decode_step"
-    for *_, name in sorted((isinstance(x, Formula), (*first, n).index(n), n) for n, x in things().items()):
-        if takes(things()[name]):
-            yield name
+    order = sorted((isinstance(x, Formula), (*first, n).index(n), n) for n, x in things().items())
+    return tuple(name for *_, name in order if takes(things()[name]))
 
 
 def find(name: str) -> Sheet | Formula | Searchable:

@@ -173,8 +173,13 @@ def _of(device: Row) -> tuple[tuple[str, ...], str]:
 @cache
 def _libraries(kin, precision, texts) -> list[Row]:
     """Return libraries' rows with one of these texts for a device, or for one that it is like, at its precision."""
-    rows = [row for row in _table("libraries")._naming(*texts) if {*kin}.intersection(row.words["devices"].split())]
+    rows = [row for row in _named_libraries(texts) if {*kin}.intersection(row.words["devices"].split())]
     return [row for row in rows if "precisions" not in row.words or precision in row.words["precisions"].split()]
+
+
+@cache
+def _named_libraries(texts) -> list[Row]:
+    return _table("libraries")._naming(*texts)
 
 
 def libraries_on(device: Row) -> tuple[str, ...]:

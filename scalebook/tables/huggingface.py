@@ -88,7 +88,8 @@ def read_config(config, name: str | None = None, like: str | None = None) -> tup
     unused = {"ffn"} if letters["moe_layers"] == len(shapes) else set()
     unused |= set() if letters["moe_layers"] else set(_EXPERT_LETTERS)
     unused |= set() if letters["shared_experts"] else {"shared_ffn"}
-    unused |= set() if letters.get("linear_layers") else {x for x in letters if x.startswith("linear_")}
+    kept = letters.get("linear_layers") or "linear" not in stanza
+    unused |= set() if kept else {x for x in letters if x.startswith("linear_")}
     return words | {x: y for x, y in letters.items() if x not in unused}, "; ".join(filter(None, (said, more)))
 
 
@@ -235,7 +236,9 @@ def _irregular(config, stanza, shapes, letters) -> dict[str, str]:
         kinds += [(True, x) for x in has["also"]]
         differ = f" ({differ.strip()})" if differ else ""
         parts.update(name + differ for there, name in kinds if there)
-    parts.update(x for x, rule in stanza.get("once", {}).items() if holds(rule, config, {}))
+    parts.update(
+        {x: n for x, rule in stanza.get("once", {}).items() if (n := int(value_of(rule, config, {}, "") or 0))}
+    )
     return {"blocks": " + ".join(f"{n} {x}" for x, n in parts.items())}
 
 
