@@ -198,8 +198,8 @@ def test_nothing_is_faster_than_the_floor():
 def test_every_file_has_its_source_and_licence():
     said = (FOLDER / "README.md").read_text().split("\n## ")[1:]
     assert {part.split("\n")[0] for part in said} == {path.name for path in FOLDER.glob("*.csv*")}
-    # What another tool predicts, measured nowhere, and bounds, of which no error can be told.
-    others = {"serving_peers.csv", "training_amd_thresholds.csv"}
+    # What another tool predicts, bounds, of which no error can be told, and a trace that a set replays.
+    others = {"serving_peers.csv", "training_amd_thresholds.csv", "trace_conversation.csv.gz"}
     assert {c.file for c in CONFRONTATIONS.values()} | others == {path.name for path in FOLDER.glob("*.csv*")}
     assert all(part.count("\n- Source: ") == part.count("\n- Licence: ") == 1 for part in said)
 

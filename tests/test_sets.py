@@ -13,8 +13,8 @@ from scalebook.training.strategy import WORDS
 
 TABLES = ("accelerators", "clusters", "engines", "frameworks", "links", "models", "runs")
 KINDS = (*TABLES, "shape", "formula", "calculon")
-# Of simulate and of rl_step, which are neither sheet nor formula.
-FREE = ("schedule", "chunks", "transfer_time", "share", "rollout", "training")
+# Of simulate, rl_step and found_in_trace, which are neither sheet nor formula.
+FREE = ("schedule", "chunks", "transfer_time", "share", "rollout", "training", "trace")
 TYPED = 12  # rows of a set whose line is typed: each kind of call, and some more
 CALLED = 24  # rows of a set of sheets and formulas that are called one by one
 NEED_PYTHON = 10  # sets at most that are predicted by code, or by a stanza that asks for some; each says why

@@ -27,6 +27,8 @@ from .serving import *
 from .serving_memory import *
 from .session_bill import *
 from .session_loop import *
+from .session_pauses import *
+from .session_search import *
 from .session_simulation import *
 from .sessions import *
 from .shared import *
@@ -43,7 +45,8 @@ from .two_batch_overlap import *
 _ROOM = (
     assumptions, batches, bill, disaggregation, engine_terms, expert_layer, experts, generations,
     operators, pools, prefix, prompts, queues, results, scaling, serving,
-    serving_memory, session_bill, session_loop, session_simulation, sessions, shared, simulation,
+    serving_memory, session_bill, session_loop, session_pauses, session_search, session_simulation,
+    sessions, shared, simulation,
     speculation, state_operators, step, tail, tiers, tokens, traces, two_batch_overlap,
 )  # fmt: skip
 __all__ = ["Capacity", *(name for module in _ROOM for name in module.__all__)]

@@ -190,6 +190,8 @@ class _Call:
     """The letters of one call, with methods that price the parts of its sheet."""
 
     def __init__(self, serve, knowns, letters):
+        if "drafted" in letters:
+            raise TypeError("serve.offline does not use drafted: its steps give one token per sequence")
         sheet, self.rows, self.letters, known = serve.checked(knowns, {"requests": _ENDLESS} | letters)
         if several := [n for n, x in known.items() if np.ndim(x)]:
             raise TypeError(f"offline is of one batch: give {several[0]} one value, and ask for each in turn")

@@ -51,6 +51,7 @@ class Work:
     phase: str
     exchange: str = "all_reduce"
     overlap: str = "none"
+    drafts: bool = False  # each sequence's step checks drafted tokens
 
     @property
     def passes(self) -> int:

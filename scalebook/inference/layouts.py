@@ -86,7 +86,7 @@ def users_at_rate(at: Callable, shape: tuple) -> np.ndarray:
 
 
 def most_users(at: Callable, shape: tuple, targets: Mapping[str, float]) -> np.ndarray:
-    """Return the most users that fit in memory and meet the targets (seconds by name), at least 1; see `users_at_rate`."""
+    """Return the most users that fit in memory and meet the targets (seconds by name), at least 1."""
     most = _room(at, shape)
 
     def beyond(users, rows):

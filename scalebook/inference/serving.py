@@ -11,7 +11,7 @@ import numpy as np
 from sympy import Max, Min
 
 from scalebook.block import Block
-from scalebook.inference import assumptions, bill, experts, prompts, queues, serving_memory, trust
+from scalebook.inference import assumptions, bill, experts, prompts, queues, serving_memory, speculation, trust
 from scalebook.inference.assumptions import fullest_as_said
 from scalebook.inference.batches import offline, static
 from scalebook.inference.capacity import LONG, capacity
@@ -20,6 +20,7 @@ from scalebook.inference.layouts import TARGETS, posed, refuse_no_rate, users_fo
 from scalebook.inference.pools import apart
 from scalebook.inference.rules import reason
 from scalebook.inference.session_loop import sessions
+from scalebook.inference.session_search import cheapest_sessions
 from scalebook.inference.step import ENGINES, Step, step_formulas, tokens_of
 from scalebook.inference.two_batch_overlap import parts_of_step
 from scalebook.language import Formula, Row, Sheet, formula, show, symbol
@@ -125,9 +126,11 @@ _WHILE_READING = {
 
 
 @cache
-def mixed_formulas(dense: Block | None, moe: Block | None, exchange: str, overlap: str = "none") -> tuple[Formula, ...]:
+def mixed_formulas(
+    dense: Block | None, moe: Block | None, exchange: str, overlap: str = "none", drafts: bool = False
+) -> tuple[Formula, ...]:  # fmt: skip
     """Return the formulas of a mixed step: it decodes, and reads a chunk of a prompt or several short prompts."""
-    work = Work("mixed", exchange, overlap)
+    work = Work("mixed", exchange, overlap, drafts)
     parts = parts_of_step(dense, moe, work)
     whole = Formula("mixed_step", "mixed_time", sum(parts.values(), symbol("engine_time")), _SOURCES)
     found = (while_reading(f, work.passes) for f in (whole, tokens_of(work), *(experts.VISITED if moe else ())))
@@ -181,16 +184,24 @@ class ServeSheet(Sheet):
 
 
 @cache
-def serve_sheet(dense: Block | None, moe: Block | None, exchange: str, *more: Formula, overlap: str = "none") -> Sheet:
-    """Return the sheet of a service: decode step, mixed step, users, memory and bill; see `Work` for the words."""
+def serve_sheet(
+    dense: Block | None, moe: Block | None, exchange: str, *more: Formula, overlap: str = "none", drafts: bool = False
+) -> Sheet:  # fmt: skip
+    """Return the sheet of a service: a decode step, a mixed step, users, memory and the bill.
+
+    `dense` and `moe` are the model's two kinds of block, or None. `exchange` says how tokens reach experts (see
+    `Work`). With `drafts`, decoding sequences check drafted tokens.
+    """
     rooms = serving_memory.memory_formulas(dense, moe)
     formulas = [
-        *map(_of_service, step_formulas(dense, moe, Work("decode", exchange, overlap))),
-        *mixed_formulas(dense, moe, exchange, overlap),
+        *map(_of_service, step_formulas(dense, moe, Work("decode", exchange, overlap, drafts))),
+        *mixed_formulas(dense, moe, exchange, overlap, drafts),
         *_SERVING,
+        *(speculation.DRAFTS if drafts else ()),
         *rooms,
         *more,
     ]
+    formulas = [*{f.letter: f for f in formulas}.values()]  # the time of a token with drafts replaces that without
     wanted = {f.letter for f in (*_SERVING, *rooms)} | {*PARTS, "engine_time", "messages_time", "pass_time"}
     used = wanted | {i for f in formulas for i in f.inputs}
     kept = [f for f in formulas if f.letter in used]
@@ -203,7 +214,8 @@ class Serve(Step):
     Each of `users` sends the next request when the last is answered. The default engine is "ideal", in Python, the
     shell and the planner, and the result's name says so. With a `rate` instead of `users`, the users are those who
     wait for an answer at that rate, and the bill is for that rate. Next to each answer is a range that holds eight of
-    ten public measurements (`tpot_low`, `tpot_high`). Raises ValueError, saying what would do, if the weights or the
+    ten public measurements (`tpot_low`, `tpot_high`). With `drafted` and `acceptance`, or a row of `tables.drafts`,
+    each step checks drafted tokens. Raises ValueError, saying what would do, if the weights or the
     users' caches do not fit, and whatever a step raises.
     """
 
@@ -216,7 +228,7 @@ class Serve(Step):
         self.name = "serve"
 
     def sheet_of(self, dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
-        return serve_sheet(dense, moe, work.exchange, *more, overlap=work.overlap)
+        return serve_sheet(dense, moe, work.exchange, *more, overlap=work.overlap, drafts=work.drafts)
 
     @property
     def takes(self) -> dict[str, float | None]:
@@ -231,6 +243,8 @@ class Serve(Step):
             if name in letters:
                 raise TypeError(f"serve does not use {name}, which follows from {others}: give these")
         sheet, rows, left = super().plan(knowns, letters, may_be_one)
+        if "step_tokens" in sheet.formulas and not any("acceptance" in x for x in (*rows, left)):
+            raise TypeError("drafted needs acceptance, the share of drafted tokens that are right, such as 0.8")
         return (_at_rate(sheet) if "rate" in left else sheet), rows, left
 
     targets = TARGETS  # letters whose value in a search is the most that may be
@@ -334,4 +348,5 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
         )
 
 
+sessions.searched = cheapest_sessions
 serve = Serve()

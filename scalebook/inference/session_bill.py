@@ -2,7 +2,7 @@
 
 from scalebook.language import formula
 
-__all__ = ["found_cost_rented", "read_cost", "session_cost", "written_cost"]
+__all__ = ["found_cost_rented", "read_cost", "session_cost", "session_cost_listed", "written_cost"]
 
 
 @formula("session_cost", "erdil2025")
@@ -13,6 +13,18 @@ def session_cost(devices, price_hour, turns, request_rate):
     0.159
     """
     return devices * price_hour / 3600 * turns / request_rate
+
+
+@formula("session_cost", "tracelab")
+def session_cost_listed(session_inputs, hit_share, turns, output, read_cost, found_cost, written_cost):
+    """Cost of a session at a provider's list prices for a million tokens that are read, found and written.
+
+    >>> listed = dict(read_cost="5 $", found_cost="0.5 $", written_cost="25 $")
+    >>> round(session_cost_listed(listed, session_inputs=1_642_179, hit_share=0.96, turns=33, output=351), 3)
+    1.406
+    """
+    inputs = session_inputs * ((1 - hit_share) * read_cost + hit_share * found_cost)
+    return (inputs + turns * output * written_cost) / 1_000_000
 
 
 @formula("read_cost", "erdil2025")

@@ -11,11 +11,12 @@ from functools import cache, cached_property
 import numpy as np
 
 from scalebook.inference import sessions as laws
+from scalebook.inference.session_engine import engine_of
 from scalebook.inference.tiers import tier_rows
-from scalebook.language import Row, Sheet, code, show
+from scalebook.language import Row, code, show
 from scalebook.language.arguments import checked
 from scalebook.language.notation import quoted
-from scalebook.language.row import Cell, quantity
+from scalebook.language.row import Cell
 from scalebook.search.arguments import one_number
 
 __all__ = ["Loop", "sessions_on"]
@@ -115,14 +116,17 @@ class Loop:
             fetch, load = self._fetch(rate, found, row)
             row = self._at(rate, found, kept, kept_pause, fetch) if len(self.rooms) > 1 else row
             held = x["prefix"] + row["reserved_sessions"] * x["own_tokens"]
-            runs = (row["tpot"] > 0) & (rate * row["read_tokens"] * row["tpot"] <= x["chunk_tokens"])
+            runs = (row["prompt_load"] + rate * (x["output"] - 1) * x["added_time"] < 1) & (
+                rate * row["read_tokens"] * row["tpot"] <= x["chunk_tokens"]
+            )
             runs &= (held <= self.rooms[0]) & (load < 0.98)
             return row, fetch, runs, row["room_tokens"] <= total
 
-        for _ in range(32):
-            rate = (low + high) / 2
-            row, fetch, runs, fits = point(rate)
-            low, high = np.where(runs & fits, rate, low), np.where(runs & fits, high, rate)
+        for _ in range(7):  # each divides the range by 17
+            width = (high - low) / 17
+            *_, runs, fits = point(low + np.arange(1, 17)[:, None] * width)
+            low = low + np.cumprod(runs & fits, 0).sum(0) * width
+            high = low + width
         row, fetch, *_ = point(low)
         kept_all, ended = self._kept
         spare = np.maximum(total * (1 - _NEAR) - row["room_tokens"], 0) * x["turns"] / low / (kept_all + ended)
@@ -183,78 +187,21 @@ class Loop:
         load = min(row.prompt_load, 0.98)
         mean = times @ weights
         wait = row.turn_rate * (times**2 @ weights) / 2 / (1 - load)
-        cells, width = 1 << 13, (12 * wait + 3 * times.max() + 2 * row.tpot) / (1 << 13)
+        cells, width = 1 << 11, (12 * wait + 3 * times.max() + 2 * row.tpot) / (1 << 11)
         own = np.bincount((times / width).astype(int), weights, cells)
         rest = (1 - np.cumsum(own)) * width / mean
         step = np.maximum(0, np.minimum(1, row.tpot / width - np.arange(cells))) * width / row.tpot
         shift = row.first_overhead + row.fetch_time + row.queue_time - row.met_time / 2 + row.tpot * (1 - load)
+        bunch = row.bunch_time * (2 * share - 1)  # a turn of a bunch waits for none to all of the others
         longer = max(1.0, (row.ttft - shift - mean - row.tpot / 2) / wait)  # turns of one step end together
         queue = np.cumsum(np.fft.irfft((1 - load) / (1 - load * np.fft.rfft(rest / rest.sum())), cells))
         queue = np.diff(np.interp(np.arange(cells) / longer, np.arange(cells), queue), prepend=0)
         parts = (np.fft.rfft(x) for x in (queue, own, step / step.sum()))
         chances = np.cumsum(np.fft.irfft(np.prod([*parts], 0), cells))
-        return float(shift + (np.searchsorted(chances, share) + 0.5) * width)
+        return float(shift + bunch + (np.searchsorted(chances, share) + 0.5) * width)
 
 
 # A service
-
-
-@cache
-def _part(sheet: Sheet, *letters: str) -> Sheet:
-    return sheet.only(*letters)
-
-
-def _engine(serve, knowns: tuple, letters: dict, session: dict) -> dict:
-    """Return the letters of a session's engine: a decode step linear in its batch, and the times to read turns."""
-    turns, appended, output = (session[n] for n in ("turns", "appended", "output"))
-    turn = np.arange(1, turns + 1)
-    inputs = session["prefix"] + appended * turn + output * (turn - 1)
-    mean = float(inputs.mean())
-    given = {"replicas": 1.0, "attention_dp": 1.0} | letters
-    groups = float(quantity("replicas", given["replicas"]) * quantity("attention_dp", given["attention_dp"]))
-    sheet, rows, left, known = serve.checked(knowns, given | {"users": groups, "prompt": mean, "output": output})
-    serve.refuse(sheet, known)
-    if several := [n for n, x in known.items() if np.ndim(x)]:
-        raise TypeError(f"sessions are of one way to serve: give {several[0]} one value, and ask for each in turn")
-    if known.get("pp", 1) != 1:
-        raise ValueError("sessions have no pipelines: leave pp out, more tp would hold more")
-    memory = _part(sheet, "cache_room", "token_cache", "cached_tokens", "devices")
-    row = memory(*rows, **{n: x for n, x in left.items() if n in memory.letters})
-    context = mean + output / 2
-    token = row.token_cache * row.cached_tokens / context
-    chunk, room = known["chunk_tokens"], row.cache_room / token
-    most = max(2.0, room / context)
-    new = np.array([chunk, chunk, min(appended, chunk), min(appended, chunk), chunk])
-    past = np.array([0, 0, 0, context, context])
-    batch = np.array([most / 8, most / 2, most / 4, most / 4, most / 4])
-    more = dict(batch=batch, context=context, prompt=new + 2 * past, chunks_of_prompt=(new + 2 * past) / new)
-    more |= dict(prompts_together=1.0, prompts_beside=1e12, prompts_ahead=0.0, prompts_met=0.0)
-    part = _part(sheet, "pass_time", "mixed_time")
-    step = part(*rows, **{n: x for n, x in (left | more).items() if n in part.letters})
-    added = max(0.0, float(np.diff(step.pass_time[:2])[0] / np.diff(batch[:2])[0]))
-    reading = np.maximum(step.mixed_time - step.pass_time, 0)[[0, 2, 3, 4]]
-    each, tokens, old = _linear(reading, new[[0, 2, 3, 4]], past[[0, 2, 3, 4]])
-
-    def seconds(tokens_new, tokens_past):
-        steps = np.ceil(tokens_new / chunk)
-        return steps * each + tokens_new * (tokens + old * (tokens_past + tokens_new / 2))
-
-    own = inputs - session["prefix"]
-    found, lost = seconds(appended, inputs - appended), seconds(own[-max(1, len(own) - 1) :], session["prefix"])
-    return known | {
-        "devices": row.devices, "base_time": float(step.pass_time[0] - batch[0] * added), "added_time": added,
-        "found_time": float(found.mean()),
-        "lost_time": float(lost.mean()), "lost_spread": float((lost**2).mean() / lost.mean() ** 2),
-        "token_cache": token, "cache_room": row.cache_room, "context": context, "reading": (each, tokens, old),
-        "turns_read": (found, np.append(found[0], lost)[: len(found)]),
-    }  # fmt: skip
-
-
-def _linear(seconds, new, past) -> np.ndarray:
-    """Return the terms of reading: per step, per token, and per pair of tokens, none of them negative."""
-    terms = np.stack([np.ones_like(new), new, new * (past + new / 2)], 1)
-    found = np.linalg.lstsq(terms / seconds[:, None], np.ones_like(seconds), rcond=None)[0]
-    return np.maximum(found, 0)
 
 
 @checked
@@ -270,10 +217,10 @@ def sessions(
     memory and in `tiers`, names or rows of `tables.tiers` from near to far, and evicted least recently used first. A
     cache that is evicted from one tier moves to the next.
 
-    Returns a row with `found_turns`, `hit_share`, `kept_time`, `turn_rate`, `tpot`, `ttft`, `session_cost` and, if
-    there is a cliff, its edge `sessions_most`. Beyond the edge the row describes the service after it has lost its
-    caches. Raises ValueError if weights or one session do not fit, and whatever `serve` raises. The formulas leave out
-    that sessions bunch together: with constant or very long pauses the simulated `tpot` is up to a third longer.
+    Returns a row with `found_turns`, `hit_share`, `kept_time`, `turn_rate`, `tpot`, `ttft`, `session_cost` and the
+    edge of the cliff `sessions_most`, if there is one. Beyond the edge the row describes the service after it has lost
+    its caches. Raises ValueError if weights or one session do not fit, and whatever `serve` raises. With very long
+    pauses the simulated `tpot` is up to a third longer.
 
     >>> from scalebook.inference import serve
     >>> from scalebook.tables import accelerators, models
@@ -287,12 +234,13 @@ def sessions(
     sessions, sheet = one_number("sessions", sessions), laws.session_sheet(pauses)
     edge = {} if loop.lost_from is None else {"sessions_lost": loop.lost_from}
     most = sheet.only("sessions_most")(**edge, **_of(loop, "replicas", "attention_dp")).get("sessions_most", np.inf)
+    none = {} if edge else {"sessions_most": "is not limited: no number of sessions makes it lose its caches"}
     point = loop.point(sessions, sessions > most)
     found = {n: point[n] for n in ("kept_pause", "turn_rate", "fetch_time", "queue_time")}
     row = sheet(**{n: x for n, x in {**loop.known, **found, **edge}.items() if n in sheet.letters})
     kept = "kept" if sessions <= most else "lost" if row.found_turns < 0.5 else "kept now and then"
     late = Cell(loop._quantile(row, 0.95), "waits by the Pollaczek-Khinchine transform", "kleinrock1975")
-    row = Row("sessions", row.cells | {"ttft_p95": late}, missing=row.missing)
+    row = Row("sessions", row.cells | {"ttft_p95": late}, missing=row.missing | none)
     row.words = {"pauses": pauses, "caches": kept}
     row.name = f"sessions on {row.words['caches']} caches"
     return row
@@ -328,10 +276,10 @@ def sessions_on(
             f"pause_spread={quoted(pause_spread)} is no spread of pauses: less than 5 would do, such as 1.2"
         )
     sheet, rows = laws.session_sheet(pauses), tier_rows(tiers)
-    engine = _engine(serve, knowns, letters, given)
+    engine = engine_of(serve, knowns, letters, given)
     known = {n: x for n, x in {**engine, **given}.items() if n in sheet.letters}
     known["pause_spread"] = max(given["pause_spread"], _SMALLEST)
-    known |= sheet.only("own_tokens", "pause_mean")(known)
+    known |= sheet.only("own_tokens", "pause_mean", "pause_deviation")(known)
     token = engine["token_cache"]
     own = token * (given["appended"] + given["output"]) * given["turns"] / 2
     rooms = (engine["cache_room"] / token, *(row.tier_capacity / token for row in rows))

@@ -6,18 +6,27 @@ room and the law of the pauses. The wait for a place is part of the gap between 
 caches are lost, the longer all turns wait, and the more caches are lost.
 """
 
-from sympy import Max, Rational, exp, log, sqrt, tanh
+from sympy import Max, log, pi, sqrt
 
 from scalebook.inference.session_bill import found_cost_rented, read_cost, session_cost, written_cost
+from scalebook.inference.session_pauses import (
+    found_turns_exponential,
+    found_turns_lognormal,
+    kept_time_of_pause,
+    pause_deviation_exponential,
+    pause_deviation_lognormal,
+    pause_kept_exponential,
+    pause_kept_lognormal,
+    pause_mean_exponential,
+    pause_mean_lognormal,
+)
 from scalebook.inference.tiers import break_even_of_lost, keep_pause_memory
 from scalebook.language import Sheet, constant, formula
-from scalebook.language.notation import expression
 
 __all__ = [
-    "cached_room_turns", "edge_of_cliff", "found_turns_exponential", "found_turns_lognormal",
-    "half_deviation", "hit_share_session", "kept_time_of_pause", "met_time", "own_tokens",
-    "pause_kept_exponential", "pause_kept_lognormal", "pause_mean_exponential", "pause_mean_lognormal",
-    "prompt_load_turns", "queue_time_turns", "read_tokens_turn", "reading_time_turn",
+    "bunch_time_half", "bunched_share_of_pauses", "bunched_time_of_loop", "cached_room_turns",
+    "decoding_time_turns", "edge_of_cliff", "half_deviation", "hit_share_alone", "hit_share_session", "met_time",
+    "own_tokens", "prompt_load_turns", "queue_time_turns", "read_tokens_turn", "reading_time_turn",
     "request_rate_turns", "reserved_sessions", "room_for_share", "session_inputs", "session_sheet",
     "sessions_in_loop", "tpot_turns", "ttft_turns",
 ]  # fmt: skip
@@ -28,16 +37,6 @@ _SPARE = {
         prompt_load + turn_rate * (output - 1) * added_time < 1
     )
 }
-
-
-def normal_share(x):
-    """Return the share of a normal distribution below `x` standard deviations, within 0.0002 (a logistic curve).
-
-    >>> [round(float(normal_share(x)), 3) for x in (-1, 0, 1, 2)]  # they are 0.159, 0.5, 0.841 and 0.977
-    [0.159, 0.5, 0.841, 0.977]
-    """
-    x = expression(x)
-    return (1 + tanh((Rational("0.07056") * x**3 + Rational("1.5976") * x) / 2)) / 2
 
 
 # Tokens of a session
@@ -75,6 +74,18 @@ def hit_share_session(found_turns, turns, prefix, appended, output, session_inpu
     return (turns * prefix + found_turns * kept) / session_inputs
 
 
+@formula("hit_share", "codex-traces", given=[session_inputs])
+def hit_share_alone(found_turns, turns, prefix, appended, output, session_inputs):
+    """Share of a session's input tokens that a cache finds, if no other session shares the prefix.
+
+    >>> session = dict(turns=33, prefix=10_114, appended=2252, output=1)
+    >>> round(hit_share_alone(session, found_turns=1), 3)
+    0.947
+    """
+    kept = (turns - 1) * prefix + (appended + output) * turns * (turns - 1) / 2
+    return found_turns * kept / session_inputs
+
+
 @formula("read_tokens", "vllm-mooncake")
 def read_tokens_turn(found_turns, turns, appended, output):
     """Tokens that a turn has to read: those appended, or all of the session's own if its cache is lost.
@@ -85,80 +96,6 @@ def read_tokens_turn(found_turns, turns, appended, output):
     37763.0
     """
     return appended + (1 - found_turns) * (turns - 1) * (appended + output) / 2
-
-
-# Pauses, and the time for which a cache is kept
-
-
-@formula("pause_mean", "kleinrock1975")
-def pause_mean_lognormal(pause, pause_spread):
-    """Mean of lognormal pauses, or of constant ones if their spread is 0.
-
-    >>> round(pause_mean_lognormal(pause="5.2 s", pause_spread=1.18), 2)
-    10.43
-    """
-    return pause * exp(pause_spread**2 / 2)
-
-
-@formula("pause_mean", "kleinrock1975")
-def pause_mean_exponential(pause):
-    """Mean of exponential pauses, given their median.
-
-    >>> round(pause_mean_exponential(pause="5.2 s"), 2)
-    7.5
-    """
-    return pause / log(2)
-
-
-@formula("found_turns", "fricker2012", "bowling2009")
-def found_turns_lognormal(kept_pause, pause, pause_spread):
-    """Share of turns whose lognormal pause ends before their cache is evicted.
-
-    >>> round(found_turns_lognormal(kept_pause="30 s", pause="5.2 s", pause_spread=1.18), 3)
-    0.931
-    """
-    return normal_share(log(kept_pause / pause) / pause_spread)
-
-
-@formula("found_turns", "fricker2012", given=[pause_mean_exponential])
-def found_turns_exponential(kept_pause, pause_mean):
-    """Share of turns whose exponential pause ends before their cache is evicted.
-
-    >>> round(found_turns_exponential(kept_pause="10 s", pause_mean="10 s"), 3)
-    0.632
-    """
-    return 1 - exp(-kept_pause / pause_mean)
-
-
-@formula("pause_kept", "fricker2012", "bowling2009", given=[pause_mean_lognormal, found_turns_lognormal])
-def pause_kept_lognormal(kept_pause, pause, pause_spread, pause_mean, found_turns):
-    """Mean time of a lognormal pause that passes while its cache is kept.
-
-    >>> round(pause_kept_lognormal(kept_pause="30 s", pause="5.2 s", pause_spread=1.18), 2)
-    8.53
-    """
-    near = normal_share(log(kept_pause / pause) / pause_spread - pause_spread)
-    return pause_mean * near + kept_pause * (1 - found_turns)
-
-
-@formula("pause_kept", "fricker2012", given=[pause_mean_exponential])
-def pause_kept_exponential(pause_mean, found_turns):
-    """Mean time of an exponential pause that passes while its cache is kept.
-
-    >>> pause_kept_exponential(pause_mean="10 s", found_turns=0.9)
-    9.0
-    """
-    return pause_mean * found_turns
-
-
-@formula("kept_time", "fricker2012")
-def kept_time_of_pause(kept_pause, queue_time):
-    """Time that an unused cache is kept: the longest pause that it outlives, and the wait that follows the pause.
-
-    >>> kept_time_of_pause(kept_pause="30 s", queue_time="0.5 s")
-    30.5
-    """
-    return kept_pause + queue_time
 
 
 # An engine that reads turns and decodes
@@ -184,15 +121,69 @@ def prompt_load_turns(turn_rate, reading_time_turn):
     return turn_rate * reading_time_turn
 
 
-@formula("tpot", "kleinrock1975", "little1961", given=[prompt_load_turns], domain=_SPARE)
-def tpot_turns(base_time, added_time, turn_rate, output, prompt_load):
-    """Mean time per output token: the fixed time of a step over the share of time that nothing else takes.
+@formula("decoding_time", "kleinrock1975", "little1961", given=[prompt_load_turns], domain=_SPARE)
+def decoding_time_turns(base_time, added_time, turn_rate, output, prompt_load, pause_mean):
+    """Mean time that a turn's answer takes after its first token, if turns come at random.
 
-    >>> known = dict(base_time="8 ms", added_time="0.3 ms", turn_rate=4, output=351, prompt_load=0.4)
-    >>> round(tpot_turns(known) * 1e3, 1)
-    44.4
+    The fixed time of all steps is divided by the share of time that nothing else takes. A turn also meets itself in
+    each step, and on average so much less of the other sessions.
+
+    >>> known = dict(base_time="8 ms", added_time="0.3 ms", turn_rate=4, output=351, prompt_load=0.4, pause_mean="10 s")
+    >>> round(decoding_time_turns(known), 2)
+    15.78
     """
-    return base_time / (1 - prompt_load - turn_rate * (output - 1) * added_time)
+    steps = output - 1
+    spare = 1 - prompt_load - turn_rate * steps * added_time
+    alone = steps * base_time / spare
+    return alone + steps * added_time / spare * pause_mean / (pause_mean + alone)
+
+
+@formula("bunched_share", "scalebook", given=[prompt_load_turns, decoding_time_turns])
+def bunched_share_of_pauses(pause_deviation, prompt_load, pause_mean, decoding_time):
+    """Share of sessions that keep step with each other: 1 for constant pauses, 0 for pauses that differ enough.
+
+    Turns that are read one after another decode together and end together. So sessions whose pauses differ by less than
+    all of them take to read come back as one bunch. Normal pauses are taken to come at their peak rate.
+
+    >>> known = dict(prompt_load=0.4, pause_mean="10 s", decoding_time="10 s")
+    >>> [round(bunched_share_of_pauses(known, pause_deviation=x), 2) for x in (0, 1, 4)]
+    [1.0, 0.69, 0.0]
+    """
+    return Max(0, 1 - sqrt(2 * pi) * pause_deviation / (prompt_load * (pause_mean + decoding_time)), evaluate=False)
+
+
+@formula("bunched_time", "little1961", given=[prompt_load_turns], domain=_SPARE)
+def bunched_time_of_loop(base_time, added_time, turn_rate, output, prompt_load, pause_mean):
+    """Time from one turn of a session to the next if all sessions form one bunch, which is read and then decodes.
+
+    >>> known = dict(base_time="8 ms", added_time="0.3 ms", turn_rate=2, output=351, prompt_load=0.2, pause_mean="10 s")
+    >>> round(bunched_time_of_loop(known), 1)
+    21.7
+    """
+    steps = output - 1
+    return (pause_mean + steps * base_time) / (1 - prompt_load - turn_rate * steps * added_time)
+
+
+@formula("bunch_time", "scalebook", given=[prompt_load_turns, bunched_share_of_pauses, bunched_time_of_loop])
+def bunch_time_half(bunched_share, prompt_load, bunched_time):
+    """Mean wait for the other turns of a bunch: half of the time that it takes to read them.
+
+    >>> bunch_time_half(bunched_share=1, prompt_load=0.2, bunched_time="22 s")
+    2.2
+    """
+    return bunched_share * prompt_load * bunched_time / 2
+
+
+@formula("tpot", "little1961", given=[prompt_load_turns, decoding_time_turns, bunched_share_of_pauses])
+def tpot_turns(decoding_time, bunched_share, bunched_time, pause_mean, output, prompt_load):
+    """Mean time per output token: of turns that come at random, and of those in a bunch, which all decode together.
+
+    >>> known = dict(bunched_time="22 s", pause_mean="10 s", output=351, prompt_load=0.2)
+    >>> [round(tpot_turns(known, decoding_time="7 s", bunched_share=x) * 1e3, 1) for x in (0, 1)]
+    [20.0, 28.0]
+    """
+    bunched = bunched_time * (1 - prompt_load / 2) - pause_mean
+    return ((1 - bunched_share) * decoding_time + bunched_share * bunched) / (output - 1)
 
 
 @formula("met_time", "kleinrock1975", given=[prompt_load_turns], domain=_READS)
@@ -211,13 +202,15 @@ def met_time(tpot, turn_rate, found_turns, found_time, lost_time, lost_spread, t
 
 
 @formula("queue_time", "kleinrock1975")
-def queue_time_turns(met_time):
-    """Mean time until a turn's reading begins: half of the step that it meets. A full engine adds the wait for a place.
+def queue_time_turns(met_time, bunch_time):
+    """Mean time until a turn's reading begins: half of the step that it meets, and the wait for turns of its bunch.
 
-    >>> queue_time_turns(met_time="100 ms")
+    A full engine adds the wait for a place.
+
+    >>> queue_time_turns(met_time="100 ms", bunch_time=0)
     0.05
     """
-    return met_time / 2
+    return met_time / 2 + bunch_time
 
 
 @formula("ttft", "kleinrock1975", given=[prompt_load_turns, reading_time_turn])
@@ -329,14 +322,20 @@ def edge_of_cliff(sessions_lost, session_spread, replicas, attention_dp):
 
 
 _COMMON = (
-    session_inputs, own_tokens, hit_share_session, read_tokens_turn, reading_time_turn, prompt_load_turns, tpot_turns,
-    met_time, queue_time_turns, kept_time_of_pause, request_rate_turns, ttft_turns, reserved_sessions,
-    sessions_in_loop, cached_room_turns, edge_of_cliff, half_deviation, session_cost, read_cost, written_cost,
-    found_cost_rented, break_even_of_lost, keep_pause_memory,
+    session_inputs, own_tokens, hit_share_session, read_tokens_turn, reading_time_turn, prompt_load_turns,
+    tpot_turns, decoding_time_turns, bunched_share_of_pauses, bunched_time_of_loop, bunch_time_half, met_time,
+    queue_time_turns, kept_time_of_pause, request_rate_turns, ttft_turns, reserved_sessions, sessions_in_loop,
+    cached_room_turns, edge_of_cliff, half_deviation, session_cost, read_cost, written_cost, found_cost_rented,
+    break_even_of_lost, keep_pause_memory,
 )  # fmt: skip
 _LAWS = {
-    "lognormal": (pause_mean_lognormal, found_turns_lognormal, pause_kept_lognormal),
-    "exponential": (pause_mean_exponential, found_turns_exponential, pause_kept_exponential),
+    "lognormal": (pause_mean_lognormal, pause_deviation_lognormal, found_turns_lognormal, pause_kept_lognormal),
+    "exponential": (
+        pause_mean_exponential,
+        pause_deviation_exponential,
+        found_turns_exponential,
+        pause_kept_exponential,
+    ),
 }
 _SHEETS = {
     law: Sheet(f"sessions_{law}", *own, *_COMMON, doc=f"Sessions of agents with {law} pauses on one engine.")

@@ -8,8 +8,8 @@ from scalebook.inference.queues import token_time_linear
 from scalebook.language import Sheet, formula
 
 __all__ = [
-    "speculating", "speculation_batch", "speculation_gain_free", "speculation_gain_linear", "step_tokens",
-    "tpot_speculative",
+    "draft_cost_block", "drafts_pay_context", "speculating", "speculation_batch", "speculation_gain_free",
+    "speculation_gain_linear", "step_tokens", "token_time_drafted", "tpot_speculative",
 ]  # fmt: skip
 
 
@@ -75,6 +75,47 @@ def tpot_speculative(token_time, speculation_gain):
     """
     return token_time / speculation_gain
 
+
+# Inside a step of a service
+
+
+@formula("draft_cost", "deepseek2024-v3 §2.2")
+def draft_cost_block(layers):
+    """Time to draft a token over that of a step: one block, as of a module that predicts the next token but one.
+
+    >>> round(draft_cost_block(layers=61), 4)
+    0.0164
+    """
+    return 1 / layers
+
+
+@formula(
+    "token_time", "leviathan2022 §3.3", domain={"users who have room": lambda users, max_users: users <= max_users}
+)
+def token_time_drafted(pass_time, step_tokens, drafted, draft_cost):
+    """Time per token of a sequence: a step that checks drafts, and drafting them, over the tokens that it gives.
+
+    >>> token_time_drafted(pass_time="20 ms", step_tokens=2.5, drafted=3, draft_cost=0.05, users=1, max_users=2)
+    0.0092
+    """
+    return pass_time * (1 + drafted * draft_cost) / step_tokens
+
+
+@formula("context", "leviathan2022 §3.3", given=[step_tokens], domain=_PAYS)
+def drafts_pay_context(step_tokens, drafted, draft_cost, active_params, kv_cache_per_token, ridge_intensity):
+    """Context from which on drafts pay at every batch, if attention is bound by reading caches: a roofline.
+
+    Other products are bound by arithmetic, of which drafts make more. A step reads a cache once for all its drafts.
+
+    >>> llama = dict(active_params=70.6e9, kv_cache_per_token=163_840, ridge_intensity=400, drafted=3, draft_cost=0.05)
+    >>> round(drafts_pay_context(llama, acceptance=0.8))
+    1970
+    """
+    gain = step_tokens / (1 + drafted * draft_cost)
+    return 2 * active_params / ridge_intensity * (drafted + 1 - gain) / (kv_cache_per_token * (gain - 1))
+
+
+DRAFTS = (step_tokens, draft_cost_block, token_time_drafted)
 
 speculating = Sheet(
     "speculating", step_tokens, token_time_linear, speculation_gain_linear, speculation_batch, tpot_speculative,

@@ -115,7 +115,9 @@ _TOKENS = {
 
 def tokens_of(work: Work) -> Formula:
     """Return the formula for the number of tokens that pass the blocks together; with two-batch overlap, of a half."""
-    return _TOKENS[work.phase][work.passes - 1]
+    f = _TOKENS[work.phase][work.passes - 1]
+    more = Formula(f"{f.name}_drafted", f.letter, halves.with_drafts(f.rhs), f.sources, f.__doc__)
+    return more if work.drafts else f
 
 
 @cache
@@ -252,7 +254,7 @@ class Step(Guided):
         if model.get("index_heads") and "index_peak" not in known:
             more.append(attended.index_peak_fp8 if "peak_fp8" in known else attended.index_peak_same)
         dense, moe = served_blocks(model)
-        sheet = self.sheet_of(dense, moe, Work(self.phase, exchange, overlap), *more)
+        sheet = self.sheet_of(dense, moe, Work(self.phase, exchange, overlap, "drafted" in known), *more)
         sheet = with_engine_terms(sheet, self.phase, known)
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
             sheet, knowns = sheet.using(*swapped), tuple(x for x in knowns if not isinstance(x, Formula))

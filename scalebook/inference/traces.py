@@ -13,16 +13,20 @@ import gzip
 import json
 from collections import OrderedDict
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
 
+from scalebook.language import Row
 from scalebook.language.arguments import checked
 from scalebook.language.notation import quoted
+from scalebook.language.row import Cell
 from scalebook.search.arguments import one_number
 
-__all__ = ["Trace", "read_trace"]
+__all__ = ["Trace", "found_in_trace", "read_trace"]
+
+_PUBLISHED = Path(__file__).parents[1] / "measurements"  # traces that come with the package
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +101,9 @@ def _room(room) -> float:
 def read_trace(path: str, block: int = 512) -> Trace:
     """Read a trace from a JSONL or CSV file (or one of these, gzipped), as Mooncake's repository has them.
 
-    A request has a `timestamp` in milliseconds and `hash_ids`, a list of its prompt's blocks (in CSV separated by
-    spaces). Blocks hold `block` tokens. Raises ValueError, with the line, for a request that lacks one.
+    A request has a `timestamp` in milliseconds and `hash_ids`, a list of its prompt's blocks. In CSV spaces separate
+    them, and "7-9" stands for "7 8 9". Blocks hold `block` tokens. Mooncake's trace of conversations comes with the
+    package as "trace_conversation.csv.gz". Raises ValueError, with the line, for a request that lacks one.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -109,7 +114,8 @@ def read_trace(path: str, block: int = 512) -> Trace:
     """
     if not isinstance(block, int) or block < 1:
         raise ValueError(f"block must be a whole number of tokens from 1 up, not {quoted(block)}")
-    where = Path(path)
+    where = Path(path) if Path(path).exists() else _PUBLISHED / path
+    where = where if where.exists() else Path(path)
     opened = gzip.open if where.suffix == ".gz" else open
     try:
         with opened(where, "rt", encoding="utf-8", newline="") as file:
@@ -123,10 +129,38 @@ def read_trace(path: str, block: int = 512) -> Trace:
     for place, row in enumerate(rows, 1):
         try:
             times.append(float(row["timestamp"]) / 1e3)
-            blocks.append(row["hash_ids"].split() if is_table else list(row["hash_ids"]))
+            blocks.append(_spelled(row["hash_ids"]) if is_table else list(row["hash_ids"]))
         except (KeyError, TypeError, ValueError, AttributeError):
             said = f"{where}, request {place} needs a timestamp in ms and a list of hash_ids"
             raise ValueError(f"{said}, not {quoted(row)}") from None
     if len(times) < 2 or times != sorted(times) or times[0] == times[-1]:
         raise ValueError(f"{where} needs two requests or more in the order of their timestamps, which must differ")
     return Trace(np.array(times), blocks, block)
+
+
+def _spelled(text: str) -> list[str]:
+    """Return blocks separated by spaces, of which "7-9" means 7, 8 and 9."""
+    found = []
+    for part in text.split():
+        first, _, last = part.partition("-")
+        is_span = first.isdecimal() and last.isdecimal()
+        found += map(str, range(int(first), int(last) + 1)) if is_span else [part]
+    return found
+
+
+_kept = lru_cache(2)(read_trace)
+
+
+@checked
+def found_in_trace(trace: str, room_tokens: float) -> Row:
+    """Return the `hit_share` of a trace's prompt blocks in a cache of `room_tokens`, and the `kept_time` of a block.
+
+    The share is the closed form. `trace` is a file that `read_trace` reads; `Trace.found` simulates the same cache.
+
+    >>> round(found_in_trace("trace_conversation.csv.gz", room_tokens=5_120_000).hit_share, 3)
+    0.213
+    """
+    read = _kept(trace)
+    said = "requests with gaps shorter than the time that a block is kept", "fricker2012"
+    share = Cell(read.found_in_closed_form(room_tokens), *said)
+    return Row("trace", {"hit_share": share, "kept_time": Cell(read.kept_time(room_tokens), *said)})

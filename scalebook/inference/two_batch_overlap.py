@@ -97,6 +97,9 @@ def slowing_by_cores(cores, exchange_cores):
 @cache
 def parts_of_step(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work: Work) -> dict[str, Expr]:
     """Return the time of a serving step by part; with two-batch overlap, only messages that are not hidden count."""
+    if work.drafts:
+        parts = parts_of_step(dense, moe, Work(work.phase, work.exchange, work.overlap))
+        return {part: with_drafts(time, part == "cache_time") for part, time in parts.items()}
     one = Work(work.phase, work.exchange)
     if work.passes == 1:
         return step_parts(dense, moe, one)
@@ -113,6 +116,15 @@ def parts_of_step(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work
         last = alternating_end.of(**known)
     parts = {part: 2 * _half(time) for part, time in step_parts(dense, moe, one).items()}
     return parts | {"exchange_time": exposed + last}
+
+
+def with_drafts(time: Expr, is_attention: bool = False) -> Expr:
+    """Return the time of a step that checks drafted tokens: each sequence has several tokens, which share its cache.
+
+    In attention they are more query heads on the same keys and values, so that these are read once for all of them.
+    """
+    several = symbol("heads" if is_attention else "device_batch")
+    return replaced(time, {several: several * (symbol("drafted") + 1)})
 
 
 def _half(time: Expr) -> Expr:

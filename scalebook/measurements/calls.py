@@ -10,6 +10,7 @@ import numpy as np
 
 from scalebook import calculon, tables
 from scalebook.inference.step import Step
+from scalebook.inference.traces import found_in_trace
 from scalebook.language import Formula, Row, Sheet
 from scalebook.language.row import gather
 from scalebook.pipeline.simulation import simulate
@@ -20,10 +21,12 @@ from .expressions import Empty, expression, names, written
 
 __all__ = ["Call", "Sum", "called", "imports", "is_array", "priced_calls", "results", "row_of", "shown"]
 
-FUNCTIONS = {"simulate": simulate}  # public functions that are not formulas
+FUNCTIONS = {"simulate": simulate, "found_in_trace": found_in_trace}  # public functions that are not formulas
 # Modules of what calls name beside sheets and formulas.
 _TABLES = ("accelerators", "clusters", "engines", "frameworks", "links", "models", "runs")
-_HOMES = dict.fromkeys(_TABLES, "scalebook.tables") | {"simulate": "scalebook.pipeline", "calculon": "scalebook"}
+_HOMES = dict.fromkeys(_TABLES, "scalebook.tables") | {
+    "simulate": "scalebook.pipeline", "found_in_trace": "scalebook.inference", "calculon": "scalebook",
+}  # fmt: skip
 TERMS = ("first", "second", "third", "fourth")  # names of a sum's terms in its `figure`
 # Letters in which calls of one layout may differ, whatever their sheet.
 _FREE = ("users", "prompt", "output", "batch", "context", "prompts", "read_chunk", "past")

@@ -79,6 +79,10 @@ def search(
     if not is_number(most) or not most > 0:
         raise TypeError(f"most is a number of strategies, such as most=1e10, not {quoted(most)}")
     cases, letters = each(knowns, letters)
+    if hasattr(sheet, "searched"):  # it has a search of its own, such as serve.sessions
+        if minimize or maximize or against or subject_to or lift:
+            raise TypeError("this search finds the cheapest session: limits are given as tpot=, ttft= or ttft_p95=")
+        return sheet.searched(sheet.__self__, cases, letters, best)
     letters, subject_to = within(sheet, letters, subject_to)
     if hasattr(sheet, "posed"):
         sheet, letters = sheet.posed([x for x, _ in cases], letters)

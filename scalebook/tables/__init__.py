@@ -29,7 +29,7 @@ from .table import Device, Engine, Framework, Rows, Table
 
 __all__ = [
     "FOLLOWS", "SOURCES", "Device", "Engine", "Framework", "KeysWith", "Models", "Table", "accelerators",
-    "cells_of_libraries", "cite", "clusters", "efficiencies", "efficiencies_of", "engines", "frameworks",
+    "cells_of_libraries", "cite", "clusters", "drafts", "efficiencies", "efficiencies_of", "engines", "frameworks",
     "letter_of_kind", "libraries", "libraries_on", "links", "models", "precisions", "ranges", "runs",
     "tiers",
 ]  # fmt: skip
@@ -322,6 +322,7 @@ _TABLES = {
     "runs": dict(words=["model", "device"]),
     "ranges": dict(),
     "tiers": dict(),
+    "drafts": dict(),
 }
 
 
