@@ -271,6 +271,12 @@ class Latex(_Ordered, LatexPrinter):
         super().__init__(settings)
         self._inks, self._around = inks or {}, None
 
+    def _print_Float(self, expr):
+        """Name Euler's constant, whose digits say nothing to a reader."""
+        named = {1: r"\gamma_{\mathrm{E}}", 2: r"\frac{\gamma_{\mathrm{E}}}{2}"}
+        found = (text for part, text in named.items() if abs(part * expr - sympy.EulerGamma) < 1e-15)
+        return next(found, None) or super()._print_Float(expr)
+
     def _print(self, expr, **kwargs):
         ink = self._inks.get(expr) if self._inks and isinstance(expr, sympy.Expr) else None
         if not ink or ink == self._around:
