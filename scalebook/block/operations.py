@@ -191,7 +191,7 @@ class Tensor:
 
     @property
     def read(self) -> Expr:
-        """Bytes that a kernel reads. Of routed experts it reads only those that tokens of the batch visit."""
+        """Bytes that a kernel reads. It reads a routed expert only if tokens of the batch visit it."""
         return self.visited("visited_experts") * self.width
 
 

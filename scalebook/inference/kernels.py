@@ -282,7 +282,7 @@ def _add_cores(total, block: Block, work: Work) -> None:
 
 
 def _most_keys(kernel: str, cores: Mapping) -> Callable[[Expr], Expr]:
-    """Return the limit on the keys that a query reads: those of a window, or those that an indexer picks."""
+    """Return the limit on the keys that a query reads: its window, or the keys that an indexer picks."""
     limit = None
     if kernel == "flash" and (len(cores) == 1 or {"entries", "index"} & cores.keys()):
         limit = x("index_tokens") if "index" in cores and "entries" not in cores else x("window")

@@ -1,7 +1,7 @@
 """The working point of agents' sessions on a service: `serve.sessions`, and the edge of the cliff.
 
-Fix the share of turns that find their cache. A higher turn rate then takes more time and more room, so bisection finds
-the rate at which the caches just fit. All shares from 1 to 0 give a curve of sessions against turn rate. If the curve
+Fix the share of turns that find their cache. A higher turn rate needs more time and more room, so bisection finds
+the highest rate whose caches fit. All shares from 1 to 0 give a curve of sessions against turn rate. If the curve
 folds back, one number of sessions has several working points: the service keeps its caches, or it loses all of them.
 """
 

@@ -176,7 +176,7 @@ def bunch_time_half(bunched_share, prompt_load, bunched_time):
 
 @formula("tpot", "little1961", given=[prompt_load_turns, decoding_time_turns, bunched_share_of_pauses])
 def tpot_turns(decoding_time, bunched_share, bunched_time, pause_mean, output, prompt_load):
-    """Mean time per output token: of turns that come at random, and of those in a bunch, which all decode together.
+    """Mean time per output token of a turn. Some turns come at random, and bunched turns all decode together.
 
     >>> known = dict(bunched_time="22 s", pause_mean="10 s", output=351, prompt_load=0.2)
     >>> [round(tpot_turns(known, decoding_time="7 s", bunched_share=x) * 1e3, 1) for x in (0, 1)]
@@ -268,7 +268,7 @@ def request_rate_turns(turn_rate, replicas, attention_dp):
 def cached_room_turns(
     prefix, reserved_sessions, own_tokens, turn_rate, turns, queue_time, pause_kept, kept_time, appended, output
 ):  # fmt: skip
-    """Tokens of all caches that are kept: the prefix, running sequences, pausing sessions, and those that have ended.
+    """Tokens of all caches that are kept: the prefix, running sequences, pausing sessions and ended sessions.
 
     After each turn but the last a cache waits for the pause and the wait, but no longer than it is kept. After the last
     it stays for as long as caches are kept.
@@ -312,7 +312,7 @@ def edge_of_cliff(sessions_lost, session_spread, replicas, attention_dp):
     """Most sessions that keep their caches, although the sum of their contexts varies.
 
     Sessions are in different turns, so their contexts differ by 1/√3 of the mean, and the sum of n contexts by that
-    over √n in each attention group. From `sessions_lost` average sessions on, lost caches stay lost.
+    over √n in each attention group. With `sessions_lost` average sessions or more, lost caches stay lost.
 
     >>> round(edge_of_cliff(sessions_lost=154, replicas=1, attention_dp=1), 1)
     150.5

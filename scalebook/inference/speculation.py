@@ -81,7 +81,7 @@ def tpot_speculative(token_time, speculation_gain):
 
 @formula("draft_cost", "deepseek2024-v3 §2.2")
 def draft_cost_block(layers):
-    """Time to draft a token over that of a step: one block, as of a module that predicts the next token but one.
+    """Time to draft a token, divided by a step's time: one block of all, as in multi-token prediction.
 
     >>> round(draft_cost_block(layers=61), 4)
     0.0164
@@ -103,9 +103,9 @@ def token_time_drafted(pass_time, step_tokens, drafted, draft_cost):
 
 @formula("context", "leviathan2022 §3.3", given=[step_tokens], domain=_PAYS)
 def drafts_pay_context(step_tokens, drafted, draft_cost, active_params, kv_cache_per_token, ridge_intensity):
-    """Context from which on drafts pay at every batch, if attention is bound by reading caches: a roofline.
+    """Least context at which drafts pay at every batch, by a roofline in which attention reads caches.
 
-    Other products are bound by arithmetic, of which drafts make more. A step reads a cache once for all its drafts.
+    Drafts add arithmetic, and arithmetic bounds the other products. A step reads a cache once for all its drafts.
 
     >>> llama = dict(active_params=70.6e9, kv_cache_per_token=163_840, ridge_intensity=400, drafted=3, draft_cost=0.05)
     >>> round(drafts_pay_context(llama, acceptance=0.8))

@@ -23,7 +23,7 @@ __all__ = [
 
 @formula("break_even_bandwidth", "qin2025 eq. 2")
 def break_even_of_prompt(prompt, token_cache, prompt_time):
-    """Bandwidth per device at which fetching a prompt's cache takes as long as computing it again.
+    """Bandwidth per device above which fetching a prompt's cache is faster than computing it again.
 
     >>> break_even_of_prompt(prompt=8192, token_cache="20 kB", prompt_time="0.25 s") / 1e9
     0.65536
@@ -35,7 +35,7 @@ def break_even_of_prompt(prompt, token_cache, prompt_time):
 def break_even_roofline(
     kv_cache_per_token, devices, peak_flops, flops_efficiency, active_params, layers, heads, head_dim, prompt
 ):
-    """Bandwidth of all devices together at which fetching a cache takes as long as the arithmetic of computing it.
+    """Bandwidth of all devices together above which fetching a cache is faster than its arithmetic.
 
     >>> known = dict(kv_cache_per_token=327_680, active_params=70.6e9, layers=80, heads=64, head_dim=128, prompt=8192)
     >>> round(break_even_roofline(known, devices=8, peak_flops="312 TFLOP/s", flops_efficiency=1) / 1e9, 1)
@@ -47,7 +47,7 @@ def break_even_roofline(
 
 @formula("break_even_bandwidth", "qin2025 eq. 2")
 def break_even_of_lost(token_cache, turns, appended, output, lost_time, found_time):
-    """Bandwidth per device at which fetching a later turn's cache takes as long as reading its tokens again.
+    """Bandwidth per device above which fetching a later turn's cache is faster than reading its tokens again.
 
     >>> lost = dict(turns=33, appended=1891, output=351, lost_time="1.9 s", found_time="0.1 s")
     >>> round(break_even_of_lost(lost, token_cache=20_480) / 1e9, 2)

@@ -139,7 +139,7 @@ def read_trace(path: str, block: int = 512) -> Trace:
 
 
 def _spelled(text: str) -> list[str]:
-    """Return blocks separated by spaces, of which "7-9" means 7, 8 and 9."""
+    """Return the blocks of a text, separated by spaces; "7-9" means 7, 8 and 9."""
     found = []
     for part in text.split():
         first, _, last = part.partition("-")

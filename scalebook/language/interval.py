@@ -185,7 +185,7 @@ class Between:
 
     @cached_property
     def ends(self) -> list[Row]:
-        """The results with each row; of those that can do what is asked."""
+        """The results with each row that can do what is asked."""
         found = []
         for row in self._named():
             with suppress(ValueError):  # the caches do not fit beside what this engine reserves

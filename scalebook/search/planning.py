@@ -243,7 +243,7 @@ class Planned:
         return columns, left, alone, keys
 
     def _built(self, case: Case, sheet: FormulaSheet | None = None) -> "_Built":
-        """Return the formulas for one case: those of its kind's sheet, if given, that compute what it does not know."""
+        """Return the formulas for one case. If its kind's sheet is given, keep its formulas for unknown letters."""
         problem = self.problem.each[case.problem]
         known = (sheet, problem.knowns, case.cells) if sheet else ()
         return built(problem, self._words[case.place], problem.offloads(problem.letters), known)
@@ -294,7 +294,7 @@ def _column(cases: list[Case], name: str) -> np.ndarray:
 
 
 def _parts(cases, mixed: Mixed) -> list[list]:
-    """Split cases into those that need one kind of operations and those that need the other."""
+    """Split cases by the kind of operations that they need."""
     holds = np.ravel(mixed.holds)
     return [[x for x, is_own in zip(cases, part, strict=True) if is_own] for part in (holds, ~holds)]
 

@@ -132,7 +132,7 @@ class Problem:
 
 
 def word_combinations(problem: Problem) -> list[dict]:
-    """Return all combinations of the searched options, except repetitions: those that equal another in every layout."""
+    """Return all combinations of the searched options, except any that equals another in every layout."""
     found = [dict(zip(problem.words, x, strict=True)) for x in itertools.product(*problem.words.values())]
     kept = {key for key, (x, _) in _kinds(problem, found).items() if all(y.any() for y in distinct(problem, x))}
     return [x for x in found if problem.judged_by(x) in kept]

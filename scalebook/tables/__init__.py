@@ -166,7 +166,7 @@ def _computed(model: Row, said: str) -> dict[str, Cell]:
 
 
 def _of(device: Row) -> tuple[tuple[str, ...], str]:
-    """Return a device's key with the keys of those that it is like, and its precision."""
+    """Return a device's key with the keys of devices that it is like, and its precision."""
     return tuple(getattr(device, "kin", ())), getattr(device, "words", {}).get("precision", "")
 
 

@@ -1,4 +1,4 @@
-"""Reinforcement learning: the time to write answers, the devices at which more of them stop helping, and staleness.
+"""Reinforcement learning: the time to write answers, the size at which a fleet stops helping, and staleness.
 
 An update writes answers with an engine, takes their log-probabilities, learns from them and brings the new weights to
 the engine. The longest answer takes as long on a thousand devices as on eight.
@@ -92,7 +92,7 @@ def rollout_tail(pass_base, longest_response):
 
 @formula("rollout_work", _HERE)
 def rollout_work(rollout_time, rollout_tail, rollout_devices):
-    """Device-seconds of writing answers beside the tail, which more devices share.
+    """Device-seconds of writing answers without the tail. More devices share them.
 
     >>> rollout_work(rollout_time="300 s", rollout_tail="140 s", rollout_devices=64)
     10240.0
@@ -183,9 +183,9 @@ def idle_share(update_time, rollout_work, learning_work, devices):
 
 @formula("rollout_wall", _HERE)
 def rollout_wall(rollout_work, learning_work, rollout_tail, sync_time, update_overhead):
-    """Devices from which on the longest answer, the weights and the overhead are half of an update.
+    """Number of devices at which the longest answer, the weights and the overhead are half of an update.
 
-    From there, twice the devices take a quarter off an update whose parts run one after another, and later less.
+    Doubling the devices there takes a quarter off an update whose parts run one after another.
 
     >>> round(rollout_wall(rollout_work=10_240, learning_work=7168, rollout_tail=140, sync_time=5, update_overhead=14))
     109
