@@ -34,7 +34,9 @@ MORE = """
 >>> from scalebook.measurements import find
 >>> from scalebook.tables import cells_of_libraries, libraries_on
 >>> from scalebook.training import useful_times
+>>> from scalebook.display import guess
 >>> llama, h100 = models.llama3_8b, accelerators.h100
+>>> guess("How many bytes?", 140e9, "B"), guess("How many?", 2, within=0.1)
 >>> served = dict(users=8, prompt=1000, output=200)
 >>> row = serve(llama, h100, tp=1, engine="vllm", **served)
 >>> prefill_step(llama, h100, read_chunk=512)

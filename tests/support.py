@@ -117,7 +117,7 @@ def sound(sheets):
     formulas = (f for sheet in sheets for f in sheet.formulas.values())
     for f in {(f.name, f.letter, f.rhs): f for f in formulas if "__wrapped__" not in vars(f)}.values():
         assert f.meaning.endswith(".") and f.sources, f.name
-        if f.rhs != 0:
+        if f.rhs != 0 and not f.name.endswith("_usual"):  # a default scaled from the H100: its numbers have units
             check(f)
 
 

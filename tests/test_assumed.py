@@ -47,7 +47,7 @@ def test_an_assumption_widens_the_interval_and_gives_way_to_what_is_given():
     device, asked = accelerators.mi325x, dict(users=16, **REQUEST)
     open_price = serve(MODEL, device, **asked).interval("million_cost")
     known = serve(MODEL, device, price_hour=device.price_hour, **asked).interval("million_cost")
-    assert open_price.ranked[0].letter == "price_hour" and open_price.width > 2 * known.width
+    assert open_price.ranked[0].letter == "price_hour" and open_price.width > 1.3 * known.width
     step = training_step(MODEL, device, global_batch=8, seq=4096)
     assert step.interval("step_cost").ranked[0].letter == "price_hour" and step.interval("step_time").ranked
     given = serve(MODEL, device, {"price_hour": 3}, **asked)

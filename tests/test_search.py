@@ -356,7 +356,6 @@ from scalebook.search import search
 from scalebook.tables import accelerators, frameworks, models
 from scalebook.training import training_step
 
-from .support import cases
 shares = [x / 16 for x in range(16)]
 run = dict(devices=5040, global_batch=5040, seq=2048)
 found = search(training_step, models.megatron_1t, accelerators.h100.at("bf16"), **run,

@@ -9,18 +9,20 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
+from itertools import chain, product
 from pathlib import Path
 
 import scalebook
 from scalebook import tables
 from scalebook.answers import assumptions, changes, costs
+from scalebook.block import blocks_of
 from scalebook.display.meanings import PARTS
 from scalebook.inference.assumptions import READ_CELLS
 from scalebook.inference.capacity import LONG
-from scalebook.inference.part_kernels import measured_kernels
+from scalebook.inference.part_kernels import kinds_of_attention, measured_kernels
 from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import RULES as SERVING_RULES
 from scalebook.inference.serving import Serve, serve
@@ -115,7 +117,9 @@ def planner_data(parts: bool = False) -> dict:
     bits = {k: {x: row[x] for x in BITS} for k, row in precisions.items() if row.words["kind"] == "format"}
     said |= dict(formats=formats, precisions=bits)
     said["reads"] = READS
-    said["kernels"] = {k: dict(x) for k, x in engine_kernels(served, usual).items() if x}
+    by_parts = {x.words["blocks"]: kinds_of_attention(*blocks_of(x)) for x in listed.values() if "blocks" in x.words}
+    said["kinds"] = {"": ["indexed", "delta"]} | by_parts  # of attention, by a model's list of parts
+    said["kernels"] = engine_kernels(served, usual, dict.fromkeys(chain.from_iterable(said["kinds"].values())))
     wide = {n: x.value / 32 for n, x in default_letters_at(32).items() if x.note}
     said["usual"] = dict(train=DEFAULT_LETTERS, wide=wide, serve=Serve.usual, rate=dict(generations=LONG))
     said["usual"] |= dict(engine=Serve.engine, framework=UNNAMED)
@@ -132,17 +136,13 @@ def planner_data(parts: bool = False) -> dict:
     return said | _words(said, {x for x in graph.nodes if isinstance(x, str)}, listed)
 
 
-def engine_kernels(served: Mapping, devices: Mapping) -> dict:
-    """By engine and device the measured letters of hybrid models' attention, for the kinds that the page prices."""
-    rows = {
-        (engine, key): measured_kernels(["indexed", "delta"], served[engine], device)
-        for engine in served for key, device in devices.items()
-    }  # fmt: skip
+def engine_kernels(served: Mapping, devices: Mapping, kinds: Iterable[str]) -> dict:
+    """By engine, device and kind of attention the measured letters of hybrid models' kernels."""
     found: dict = {engine: {} for engine in served}
-    for (engine, key), row in rows.items():
-        if row:
-            found[engine][key] = dict(row)
-    return found
+    for engine, (key, device), kind in product(served, devices.items(), kinds):
+        if row := measured_kernels([kind], served[engine], device):
+            found[engine].setdefault(key, {})[kind] = dict(row)
+    return {engine: x for engine, x in found.items() if x}
 
 
 def _bill(graph) -> dict:

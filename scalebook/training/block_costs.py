@@ -201,7 +201,7 @@ def _block_formulas(dense, moe, strategy):
                 part = (share if is_moe else 1 - share) if dense and moe else S.One
                 # SymPy would multiply the share into each term of the cost, which takes seconds
                 whole_share, cost = part * kind.share, of_kind(kind, cost)
-                cost = cost if whole_share == 1 else Mul(whole_share, cost, evaluate=False)
+                cost = cost if whole_share == 1 or cost == 0 else Mul(whole_share, cost, evaluate=False)
                 total[letter] = total.get(letter, S.Zero) + cost
     total |= _head_costs(strategy.kernels, strategy.quantized, strategy.trained.is_frozen)
     total["embedding_time"] = _embedding_time(strategy)

@@ -18,7 +18,7 @@ __all__ = [
     "logprob_time", "longest_response_capped", "rollout_share_best", "rollout_tail", "rollout_time_begun",
     "rollout_time_refilled", "rollout_wall", "rollout_work", "rollout_work_refilled",
     "staleness_in_flight", "sync_time", "update_cost",
-    "update_rate", "update_time_apart", "update_time_together",
+    "update_apart", "update_rate", "update_time_apart", "update_time_together", "update_together",
 ]  # fmt: skip
 
 _HERE = "verl-async"
@@ -247,11 +247,11 @@ _BOTH = (
     forward_passes_two, logprob_time, learning_work, sync_time, rollout_share_best, idle_share, update_rate,
     update_cost,
 )  # fmt: skip
-_TOGETHER = Sheet(
+update_together = Sheet(
     "update together", rollout_time_begun, longest_response_capped, rollout_tail, rollout_work, rollout_wall, *_BOTH,
     update_time_together, doc="An update of reinforcement learning whose parts run one after another.",
 )  # fmt: skip
-_APART = Sheet(
+update_apart = Sheet(
     "update apart", in_flight_of_age, rollout_time_refilled, rollout_work_refilled, *_BOTH, update_time_apart,
     staleness_in_flight, doc="An update of reinforcement learning in which some devices write while others learn.",
 )  # fmt: skip
@@ -263,4 +263,4 @@ def update_sheet(is_apart: bool) -> Sheet:
     >>> update_sheet(True).formulas["update_time"].name
     'update_time_apart'
     """
-    return _APART if is_apart else _TOGETHER
+    return update_apart if is_apart else update_together
