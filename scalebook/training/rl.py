@@ -9,6 +9,7 @@
 
 import inspect
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -262,7 +263,9 @@ class RLStep:
             raise TypeError("a search of rl_step is of one device: search each in turn")
         lists = {n: list(x) for n, x in letters.items() if isinstance(x, list | tuple)}
         found, why = {}, ""
-        for values in itertools.islice(itertools.product(*lists.values()), _LIMIT):
+        if (number := math.prod(map(len, lists.values()))) > _LIMIT:
+            raise ValueError(f"a search of rl_step takes at most {_LIMIT} layouts, and these lists have {number:,}")
+        for values in itertools.product(*lists.values()):
             own = dict(zip(lists, values, strict=True))
             try:
                 found[", ".join(f"{n} {_said(x)}" for n, x in own.items())] = self(*knowns, **{**letters, **own})
