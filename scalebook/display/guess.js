@@ -12,24 +12,19 @@ export function judged(value, { answer, unit, within }) {
 export default {
   render({ model, el }) {
     const asked = model.get("asked"), like = show(asked.answer, asked.unit).split(" ").slice(1).join(" ");
-    const made = (tag, attributes, parent, text = "") => {
-      const node = Object.assign(document.createElement(tag), { textContent: text });
-      for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-      return parent.appendChild(node);
-    };
-    const box = made("form", { class: "sb-calculator sb-guess" }, el);
-    const label = made("label", {}, box, asked.question), line = made("div", { class: "sb-buttons" }, box);
-    const typed = made("input", { type: "text", autocomplete: "off", spellcheck: "false", placeholder: `your answer${like ? `, in ${like}` : ""}` }, line);
-    const check = made("button", { type: "submit" }, line, "check"), reveal = made("button", { type: "button" }, line, "show the answer");
-    const said = made("output", { "aria-live": "polite" }, line);
-    label.htmlFor = typed.id = `sb-guess-${Math.random().toString(36).slice(2)}`;
-    check.title = `right within ${Math.round(100 * asked.within)} %`;
+    const id = `sb-guess-${Math.random().toString(36).slice(2)}`;
+    const typed = make("input", { type: "text", id, autocomplete: "off", spellcheck: "false", placeholder: `your answer${like ? `, in ${like}` : ""}` });
+    const check = make("button", { type: "submit", title: `right within ${Math.round(100 * asked.within)} %` }, "check");
+    const said = make("output", { "aria-live": "polite" });
+    const reveal = make("button", { type: "button", onclick: () => { said.textContent = show(asked.answer, asked.unit); } }, "show the answer");
+    const line = make("div", { class: "sb-buttons" }, typed, check, reveal, said);
+    const box = make("form", { class: "sb-calculator sb-guess" }, make("label", { for: id }, asked.question), line);
+    el.append(box);
     box.addEventListener("submit", (event) => {
       event.preventDefault();
       const { value, error } = parse(typed.value, asked.unit);
       said.textContent = error ?? judged(value, asked);
       typed.toggleAttribute("aria-invalid", Boolean(error));
     });
-    reveal.addEventListener("click", () => { said.textContent = show(asked.answer, asked.unit); });
   },
 };

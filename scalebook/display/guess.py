@@ -17,7 +17,7 @@ _HERE = files(__name__.rpartition(".")[0])
 class Guess(anywidget.AnyWidget):
     """The widget that `guess` returns. `asked` holds the question, the answer in base units and its unit."""
 
-    _esm = "\n".join((_HERE / f"{x}.js").read_text("utf-8") for x in ("live", "guess"))
+    _esm = "\n".join((_HERE / f"{x}.js").read_text("utf-8") for x in ("live", "elements", "guess"))
     _css = Calculator._css
     asked = traitlets.Dict().tag(sync=True)
 

@@ -18,7 +18,7 @@ from .scheme import shades_style
 
 __all__ = ["STORED", "Calculator", "stored"]
 
-SCRIPTS = ("live", "live_interval", "live_chart", "live_controls", "live_view")
+SCRIPTS = ("live", "live_interval", "live_chart", "elements", "live_controls", "live_view")
 STORED = "application/vnd.scalebook+json"
 
 _HERE = files(__name__.rpartition(".")[0])

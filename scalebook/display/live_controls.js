@@ -1,16 +1,5 @@
 // The controls of a calculator: sliders with a field for any value, menus with a filter.  Each is a `row` and a `refresh`.
 
-function make(tag, attributes = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (value === true) node.setAttribute(name, "");
-    else if (value !== false && value !== undefined) node.setAttribute(name, value);
-  }
-  node.append(...children.filter((x) => x !== undefined && x !== null));
-  return node;
-}
-
 // What a control is, in words; at the end of the line its name in code, for who wants it.
 const called = (control, id) => make("label", { for: id }, make("span", {}, control.label), " ", make("code", { class: "sb-word", title: "its name in Python" }, control.name));
 

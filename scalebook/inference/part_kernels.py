@@ -12,15 +12,15 @@ from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
-from sympy import Integer, nsimplify
+from sympy import nsimplify
 
 from scalebook.block import Block, Hybrid, core_kernels, kinds_of
 from scalebook.inference.assumptions import INDEXED, LINEAR
 from scalebook.language import NOTATION, Formula, Row, symbol
 from scalebook.language.row import quantity
-from scalebook.tables import Device, cells_of_libraries
+from scalebook.tables import Device, accelerators, cells_of_libraries
 
-__all__ = ["DEFAULTS", "STATES", "kind_of_attention", "kinds_of_attention", "measured_kernels"]
+__all__ = ["DEFAULTS", "SCALED", "STATES", "kind_of_attention", "kinds_of_attention", "measured_kernels"]
 
 _TABLE = tomllib.loads((files("scalebook.tables") / "parts.toml").read_text("utf-8"))
 STATES = ("delta", "kimi delta", "mamba")
@@ -28,9 +28,10 @@ STATES = ("delta", "kimi delta", "mamba")
 
 # By what a core's time on the H100 is scaled on a device without rows: the H100's rate per core over the device's.
 # Chunks of linear attention are products, and a convolution moves what it reads.
-_H100 = {"peak": symbol("cores") / 132 * Integer(9894 * 10**11) / symbol("attention_peak"),
-         "bandwidth": symbol("cores") / 132 * Integer(335 * 10**10) / symbol("hbm_bandwidth")}  # fmt: skip
-_SCALED = {"state_core_prompts": "peak", "conv_core_prompts": "bandwidth", "conv_core_steps": "bandwidth"}
+_CORES, _PEAK, _BANDWIDTH = (nsimplify(accelerators.h100[n]) for n in ("cores", "peak_bf16", "hbm_bandwidth"))
+_H100 = {"peak": symbol("cores") / _CORES * _PEAK / symbol("attention_peak"),
+         "bandwidth": symbol("cores") / _CORES * _BANDWIDTH / symbol("hbm_bandwidth")}  # fmt: skip
+SCALED = {"state_core_prompts": "peak", "conv_core_prompts": "bandwidth", "conv_core_steps": "bandwidth"}
 
 
 def _defaults(kind: str):
@@ -39,7 +40,7 @@ def _defaults(kind: str):
     for letter, value in _TABLE["usual"][kind].items():
         number = nsimplify(repr(quantity(letter, value)), rational=True)
         said = f"Default {NOTATION[letter].meaning}, about as on the H100."
-        rhs = number * _H100[_SCALED[letter]] if letter in _SCALED else number
+        rhs = number * _H100[SCALED[letter]] if letter in SCALED else number
         made.append(Formula(f"{letter}_usual", letter, rhs, ("aiconfigurator-2026",), said))
     return tuple(made)
 

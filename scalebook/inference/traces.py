@@ -114,8 +114,7 @@ def read_trace(path: str, block: int = 512) -> Trace:
     """
     if not isinstance(block, int) or block < 1:
         raise ValueError(f"block must be a whole number of tokens from 1 up, not {quoted(block)}")
-    where = Path(path) if Path(path).exists() else _PUBLISHED / path
-    where = where if where.exists() else Path(path)
+    where = next((x for x in (Path(path), _PUBLISHED / path) if x.exists()), Path(path))
     opened = gzip.open if where.suffix == ".gz" else open
     try:
         with opened(where, "rt", encoding="utf-8", newline="") as file:

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import sympy
 
-from .notation import NOTATION, tex
+from .notation import NOTATION, replaced, tex
 
 __all__ = ["MOST", "in_lines", "in_parts", "on_page", "width"]
 
@@ -59,26 +59,9 @@ def in_parts(expr: sympy.Basic, most: float = MOST) -> tuple[sympy.Basic, list[t
             break
         part = max(fit, key=lambda x: (width(x) * found[x], sympy.default_sort_key(x)))
         name = sympy.Dummy(positive=True)
-        expr, parts = _swapped(expr, part, name), [(name, part), *parts]
+        expr, parts = replaced(expr, {part: name}), [(name, part), *parts]
     names = {name: sympy.Symbol(chr(ord("A") + i), positive=True) for i, (name, _) in enumerate(parts)}
-    return _renamed(expr, names), [(names[name], _renamed(part, names)) for name, part in parts]
-
-
-def _renamed(expr, names):
-    for old, new in names.items():
-        expr = _swapped(expr, old, new)
-    return expr
-
-
-def _swapped(expr, part, name):
-    """Replace a part by a name. SymPy's own way compares all arguments of a maximum again, which takes seconds."""
-    if expr == part:
-        return name
-    if not expr.args or not expr.has(part):
-        return expr
-    args = [_swapped(x, part, name) for x in expr.args]
-    is_extreme = isinstance(expr, sympy.Max | sympy.Min)
-    return expr.func(*args, evaluate=False) if is_extreme else expr.func(*args)
+    return replaced(expr, names), [(names[name], replaced(part, names)) for name, part in parts]
 
 
 def in_lines(letter: str, expr: sympy.Basic, inks_of: Callable) -> str | None:
@@ -92,7 +75,7 @@ def in_lines(letter: str, expr: sympy.Basic, inks_of: Callable) -> str | None:
     whole, parts = in_parts(expr)
     names = {name: rf"\mathcal{{{name}}}" for name, _ in parts}
     for name, part in reversed(parts):  # terms keep their colours
-        inks = {_swapped(term, part, name): ink for term, ink in inks.items()}
+        inks = {replaced(term, {part: name}): ink for term, ink in inks.items()}
     lines = [rf"{NOTATION[letter].tex} &= {_in_rows(whole, names, inks)}"]
     lines += [rf"{names[name]} &= {tex(part, names)}" for name, part in parts]
     return r"\begin{aligned} " + r" \\ ".join(lines) + r" \end{aligned}"

@@ -364,7 +364,7 @@ def _named(text: str) -> Callable:
 
 
 def stanzas(bound: bool = False) -> dict[str, Stanza]:
-    """Return the sets that TOML files describe, by name: of measurements or, with `bound`, of lower bounds on them.
+    """Return the sets that TOML files describe, by name. With `bound`, return the sets of lower bounds instead.
 
     >>> "mlperf_training" in stanzas(), list(stanzas(bound=True))
     (True, ['amd_thresholds'])

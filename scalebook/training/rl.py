@@ -9,11 +9,10 @@
 
 import inspect
 import itertools
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from math import erfc, lcm
+from math import erfc, lcm, prod
 
 import numpy as np
 from sympy import Basic
@@ -263,7 +262,7 @@ class RLStep:
             raise TypeError("a search of rl_step is of one device: search each in turn")
         lists = {n: list(x) for n, x in letters.items() if isinstance(x, list | tuple)}
         found, why = {}, ""
-        if (number := math.prod(map(len, lists.values()))) > _LIMIT:
+        if (number := prod(map(len, lists.values()))) > _LIMIT:
             raise ValueError(f"a search of rl_step takes at most {_LIMIT} layouts, and these lists have {number:,}")
         for values in itertools.product(*lists.values()):
             own = dict(zip(lists, values, strict=True))

@@ -85,7 +85,7 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
 @cache
 @uncollected()
 def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_tiled: bool) -> list[Formula]:
-    """Return a step's formulas except those of the device and of the framework."""
+    """Return a step's formulas, without the device's and the framework's."""
     schedule, sharding = strategy.schedule, strategy.sharding
     x = symbol
     sent = x("batch") * x("seq") * x("hidden") / (x("tp") * x("cp")) * x("activation_bits") / 8
