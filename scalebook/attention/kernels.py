@@ -4,7 +4,7 @@ from sympy import Max, ceiling
 
 from scalebook.attention.arithmetic import attention_flops, causal_pairs, full_pairs, pair_width_grouped
 from scalebook.attention.assumptions import prefill_context
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 from scalebook.machine.roofline import (
     compute_time,
     idle_fraction,
@@ -13,13 +13,6 @@ from scalebook.machine.roofline import (
     ridge_intensity,
     roofline_time,
 )
-
-__all__ = [
-    "absorbed_traffic", "append_traffic", "balanced_tile", "busy_pairs", "decode_kernel_time", "flash_intensity",
-    "flash_traffic", "fused_attention", "kernel_flops", "latent_append_traffic", "least_traffic", "prefill_kernel_time",
-    "query_tile", "sharing_cores", "tile_memory", "tiled_pairs", "unfused_traffic",
-]  # fmt: skip
-
 
 # Traffic
 
@@ -215,3 +208,5 @@ fused_attention = Sheet(
     idle_fraction,
     doc="Fused attention of one layer over a causal sequence; every tile of queries reads its keys by itself.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "fused_attention"]

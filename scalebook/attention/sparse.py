@@ -11,15 +11,8 @@ from scalebook.attention.arithmetic import (
     window_pairs,
 )
 from scalebook.attention.kernels import kernel_flops
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 from scalebook.machine.kernels import one_core, typical_stream_efficiency
-
-__all__ = [
-    "compressed_pairs", "compressed_picked_pairs", "index_busy_pairs", "index_scoring", "index_tile_time",
-    "index_traffic", "pair_bits_grouped", "pair_bits_latent", "pair_bits_shared", "picked_grouped_attention",
-    "picked_latent_attention", "picked_pairs", "picked_shared_attention", "picked_traffic", "sparse_efficiency",
-    "sparse_kernel_time", "tiled_heads", "topk_time",
-]  # fmt: skip
 
 _HERE = "deepseek2025-v32 §2.1"
 _MEASURED = "aiconfigurator-2026"
@@ -216,3 +209,8 @@ picked_grouped_attention = Sheet(
     "picked_grouped_attention", picked_pairs, pair_bits_grouped, pair_width_grouped, *_PICKED,
     doc="Attention of grouped heads to picked blocks of keys (MiniMax-M3) by itself.",
 )  # fmt: skip
+
+__all__ = [
+    *formulas_of(__name__),
+    "index_scoring", "picked_grouped_attention", "picked_latent_attention", "picked_shared_attention",
+]  # fmt: skip

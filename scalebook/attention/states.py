@@ -11,12 +11,7 @@ convolution comes first.
 
 from sympy import Max, ceiling
 
-from scalebook.language import formula
-
-__all__ = [
-    "chunk_items", "chunk_steps", "conv_items", "conv_traffic", "conv_width", "recurrent_items", "recurrent_traffic",
-    "ssd_flops", "ssd_traffic", "state_kernel_time", "state_prompt_traffic",
-]  # fmt: skip
+from scalebook.language import formula, formulas_of
 
 _DELTA, _KDA, _MAMBA, _MEASURED = "yang2024 §3.3", "kimi2025-linear §3", "dao2024 §6", "aiconfigurator-2026"
 
@@ -183,3 +178,6 @@ def state_kernel_time(
     read = (1 - resident_share) * traffic / (bandwidth_efficiency * hbm_bandwidth)
     moved = read + resident_share * traffic / l2_bandwidth
     return launch_time + Max(worked, kernel_steps * chunk_step, moved, evaluate=False)
+
+
+__all__ = [*formulas_of(__name__)]

@@ -12,17 +12,11 @@ from sympy import Min, Rational, ceiling, floor
 from scalebook.inference import assumptions, queues
 from scalebook.inference.engine_terms import TERMS
 from scalebook.inference.step import decode_step, prefill_step
-from scalebook.language import Row, Sheet, formula, show
+from scalebook.language import Row, Sheet, formula, formulas_of, show
 from scalebook.language.arguments import checked
 from scalebook.language.notation import unused
 from scalebook.language.row import quantity
 from scalebook.memory.serving import sliding_window
-
-__all__ = [
-    "cache_room_of_free", "cached_tokens_kept", "device_rate_of_batch", "device_rate_offline", "full_batch",
-    "hbm_reported_in_gib", "last_batch", "makespan_of_generations", "seconds_between_tokens", "static_batch",
-    "tpot_within_tail", "whole_generations",
-]  # fmt: skip
 
 _ENDLESS = 10**6  # default number of requests: so many that neither the start nor the end counts
 
@@ -285,3 +279,6 @@ def _by_step(knowns, letters) -> list[dict]:
     if stray := next((n for n in letters if n in TERMS and not any(n in x for x in used)), None):
         raise TypeError(unused("serve.static", stray, used[0] | used[1]))
     return [{n: x for n, x in letters.items() if n not in TERMS or n in own} for own in used]
+
+
+__all__ = [*formulas_of(__name__), "static_batch"]

@@ -5,12 +5,7 @@ gives a hyperbola: a token that takes twice `base_time` costs twice `least_milli
 """
 
 from scalebook.inference.queues import half_speed_batch, user_rate
-from scalebook.language import Sheet, formula
-
-__all__ = [
-    "device_rate_served_at", "fleet_cost", "least_million_cost_served", "million_cost", "million_cost_of_fleet",
-    "million_cost_served", "speed_cost", "token_energy",
-]  # fmt: skip
+from scalebook.language import Sheet, formula, formulas_of
 
 _ABOVE_BASE = {"a time per token above that of a step without sequences": lambda tpot, base_time: tpot > base_time}
 
@@ -104,3 +99,6 @@ def million_cost_of_fleet(fleet_cost, fleet_tokens):
     0.52
     """
     return fleet_cost / fleet_tokens * 1_000_000
+
+
+__all__ = [*formulas_of(__name__), "speed_cost"]

@@ -6,16 +6,8 @@ full, but every prompt's cache has to be sent between them.
 
 from scalebook.inference.assumptions import tpot_alone
 from scalebook.inference.queues import TARGET_ABOVE_BASE, end_to_end, token_time_linear
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 from scalebook.memory.serving import kv_cache_per_token
-
-__all__ = [
-    "batch_under_target", "cache_rate", "capacity_disaggregated", "decode_devices", "devices_apart", "disaggregating",
-    "disaggregation_bound", "disaggregation_gain", "handover_by_layers", "handover_whole", "million_cost_apart",
-    "pool_ratio", "prefill_devices", "prompt_rate_of_one", "queue_time_pool", "ttft_apart",
-    "ttft_handed_over", "two_pools",
-]  # fmt: skip
-
 
 # Two pools
 
@@ -214,3 +206,5 @@ two_pools = Sheet(
     devices_apart, million_cost_apart,
     doc="What users of two pools get, from the time of a prompt in the prefill pool and of a step in the decode pool.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "disaggregating", "two_pools"]

@@ -5,18 +5,11 @@ Efficiencies come from the device's row, or from a library's row for experts (`t
 
 from sympy import Max, Min, Piecewise, ceiling, floor
 
-from scalebook.language import Sheet, formula, symbol
+from scalebook.language import Sheet, formula, formulas_of, symbol
 from scalebook.machine import kernels
 
 from . import assumptions
 from .experts import devices_touched
-
-__all__ = [
-    "assigned_tokens_spread", "assigned_tokens_whole", "block_rows_deepgemm", "block_rows_xpu", "exchange_by_cores",
-    "expert_blocks_even", "expert_blocks_spread", "expert_layer_time", "expert_rows_expected", "experts_layer",
-    "experts_layer_deepgemm", "experts_layer_fused", "fused_layer_time", "grouped_product", "grouped_time",
-    "local_experts_even", "local_experts_spread", "token_exchange",
-]  # fmt: skip
 
 _EXPERTS = "aiconfigurator-moe"
 x = symbol
@@ -283,3 +276,8 @@ token_exchange = Sheet(
     "token_exchange", devices_touched, exchange_by_cores,
     doc="Tokens of a device sent to their experts, or their results back, by kernels that occupy cores.",
 )  # fmt: skip
+
+__all__ = [
+    *formulas_of(__name__),
+    "experts_layer", "experts_layer_deepgemm", "experts_layer_fused", "grouped_product", "token_exchange",
+]  # fmt: skip

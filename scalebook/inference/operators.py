@@ -13,17 +13,8 @@ from scalebook.attention import assumptions as attended
 from scalebook.attention import kernels as fused
 from scalebook.inference import assumptions
 from scalebook.inference.assumptions import one_new_token, queries_as_they_come
-from scalebook.language import Formula, Sheet, constant, formula
+from scalebook.language import Formula, Sheet, constant, formula, formulas_of
 from scalebook.machine.kernels import one_core
-
-__all__ = [
-    "decode_attention", "decode_attention_by_cores", "decode_attention_issued", "decode_time_by_cores",
-    "flash_attention", "flash_kernel_time", "grouped_decode_time", "grouped_item", "grouped_prompt_time",
-    "grouped_read_launch", "grouped_read_share", "kernel_issued", "latent_append_quantized", "latent_decode_attention",
-    "latent_decode_time", "latent_item", "latent_prompt_attention", "latent_prompt_time", "latent_prompt_traffic",
-    "latent_read_launch", "latent_read_share", "prompt_attention", "prompt_attention_issued", "resident_when_repeated",
-    "score_flops_widened",
-]  # fmt: skip
 
 _HERE = "aiconfigurator"
 
@@ -263,3 +254,9 @@ flash_attention = Sheet(
     queries_as_they_come, *_READ, assumptions.score_arithmetic, flash_kernel_time,
     doc="A fused causal attention kernel by itself. Without a mask, give pairs: the square of the length.",
 )  # fmt: skip
+
+__all__ = [
+    *formulas_of(__name__),
+    "decode_attention", "decode_attention_by_cores", "decode_attention_issued", "flash_attention",
+    "latent_decode_attention", "latent_prompt_attention", "prompt_attention", "prompt_attention_issued",
+]  # fmt: skip

@@ -11,12 +11,7 @@ a step, and 3.5 times with prompts of 128 tokens. For two users whose prompts ta
 from sympy import Max, Min, S, ceiling
 
 from scalebook.inference.queues import SEVERAL_TOKENS
-from scalebook.language import formula
-
-__all__ = [
-    "READING", "prompt_time_beside", "prompts_ahead_out_of_step", "prompts_met_out_of_step", "prompts_of_answer",
-    "prompts_of_step", "queue_time_of_group", "steps_of_prompt", "ttft_served", "wait_half_step",
-]  # fmt: skip
+from scalebook.language import formula, formulas_of
 
 
 @formula("chunks_of_prompt", "agrawal2024 §4.2")
@@ -134,3 +129,5 @@ READING = (
     steps_of_prompt, prompts_of_step, prompt_time_beside, wait_half_step, ttft_served, prompts_of_answer,
     prompts_ahead_out_of_step, prompts_met_out_of_step, queue_time_of_group,
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "READING"]

@@ -9,14 +9,7 @@ Memory is assumed to hold every sequence.
 from sympy import Max, S
 
 from scalebook.inference.assumptions import batch_closed
-from scalebook.language import Sheet, formula
-
-__all__ = [
-    "batch_open", "capacity_open", "closed_loop", "device_rate_served", "end_to_end",
-    "end_to_end_closed", "half_speed_batch", "headroom", "littles_law", "load_open", "open_loop", "prompt_load",
-    "queue_time_closed", "queue_time_open", "queue_time_prompts", "rate_closed", "token_time_linear", "tpot_from_ends",
-    "tpot_open", "tpot_open_beside", "ttft", "ttft_beside", "user_rate",
-]  # fmt: skip
+from scalebook.language import Sheet, formula, formulas_of
 
 # Conditions that several formulas share
 SPARE_TIME = {"a load below 1": lambda load: load < 1}
@@ -282,3 +275,5 @@ closed_loop = Sheet(
     rate_closed, user_rate, device_rate_served, half_speed_batch,
     doc="Users who each send the next request when the last is answered: latency and throughput.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "closed_loop", "open_loop"]

@@ -9,14 +9,8 @@ from sympy import log, sqrt
 
 from scalebook.inference.tail import normal_largest
 from scalebook.inference.tokens import latency_floor
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 from scalebook.tables.shapes import used_params
-
-__all__ = [
-    "best_replicas", "best_tp_ring", "best_tp_tree", "doubling_time_tree", "idle_tp_ring", "least_token_time_ring",
-    "least_token_time_tree", "replica_imbalance", "scaling_efficiency", "scaling_up", "token_time_replicas",
-    "token_time_ring", "token_time_tree", "way_time_ring",
-]  # fmt: skip
 
 _SMALL = {"steps that more than one device can shorten": lambda latency_floor, way_time: latency_floor > way_time}
 
@@ -179,3 +173,5 @@ scaling_up = Sheet(
     idle_tp_ring, scaling_efficiency,
     doc="A step on tensor-parallel devices with ring all-reduces: the number of devices where more stop helping.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "scaling_up"]

@@ -7,14 +7,8 @@ from sympy import Max, Rational, S, floor
 from scalebook.block import LLAMA, Block, Hybrid, cached, core_kernels, kinds_of  # noqa: F401  (the first in examples)
 from scalebook.inference.assumptions import cache_share_usual
 from scalebook.inference.kernels import counted, on_device, whole_heads
-from scalebook.language import Formula, formula, symbol
+from scalebook.language import Formula, formula, formulas_of, symbol
 from scalebook.memory.serving import linear_memory, sliding_window
-
-__all__ = [
-    "cache_room", "cache_room_in_gib", "cached_tokens", "cached_tokens_windows", "filled_serving", "filled_states",
-    "held_weights", "max_users", "max_users_states", "memory_formulas", "sequence_state", "token_cache_grouped",
-    "token_cache_hybrid", "token_cache_indexed", "token_cache_latent", "token_cache_mixed",
-]  # fmt: skip
 
 
 @cache
@@ -203,3 +197,6 @@ def memory_formulas(dense: Block | Hybrid | None, moe: Block | Hybrid | None) ->
         return max_users_states, filled_states, held, each, sequence_state, linear_memory
     each = token_cache_latent if "kv_rank" in indices else token_cache_grouped
     return max_users, filled_serving, held, token_cache_indexed if "index_heads" in indices else each
+
+
+__all__ = [*formulas_of(__name__), "held_weights", "memory_formulas", "token_cache_mixed"]

@@ -6,7 +6,7 @@ Communication between devices is left out, so times are lower bounds.
 from sympy import Max, Min, floor
 
 from scalebook.inference.tokens import CHANGES, decode_flops, decode_rate, read_params, token_time
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 from scalebook.memory.serving import (
     full_attention,
     kv_cache,
@@ -16,11 +16,6 @@ from scalebook.memory.serving import (
     weight_memory,
 )
 from scalebook.tables.shapes import cache_heads_grouped, used_params
-
-__all__ = [
-    "cache_batch", "cache_ways", "compute_time_shared", "device_memory", "full_read_time", "latency_floor_shared",
-    "max_batch_shared", "memory_time_shared", "sharing", "token_time_shared",
-]  # fmt: skip
 
 _PER_TOKEN = [kv_cache_per_token, sliding_window, full_attention]
 
@@ -132,3 +127,5 @@ sharing = Sheet(
     doc="A decode step on tensor-parallel devices: what each holds and reads, and a lower bound of its time.",
     changes={"tp": [2**x for x in range(11)], **CHANGES},
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "sharing"]

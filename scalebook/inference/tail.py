@@ -9,15 +9,10 @@ from math import erfc
 import numpy as np
 from sympy import Expr, Float, Rational, exp, log, pi, sqrt
 
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 from scalebook.language.notation import expression, quoted
 from scalebook.language.row import quantity
 from scalebook.machine.collectives import any_slow
-
-__all__ = [
-    "any_slow", "gamma_function", "mean_of_largest", "normal_largest", "slowest_exponential", "slowest_normal",
-    "slowest_pareto", "slowest_shifted", "synchronisations_of_blocks", "traded_bandwidth", "waiting", "waiting_time",
-]  # fmt: skip
 
 _GROUP = {"groups of two or more": lambda ways: ways >= 2}
 _SOME = {"at least one device": lambda ways: ways >= 1}
@@ -171,3 +166,5 @@ waiting = Sheet(
     "waiting", synchronisations_of_blocks, slowest_exponential, waiting_time,
     doc="A step whose devices wait for the slowest device twice in every block.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "any_slow", "gamma_function", "mean_of_largest", "normal_largest", "waiting"]

@@ -4,7 +4,7 @@ from functools import cache
 
 from sympy import Max, Min
 
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 from scalebook.machine.roofline import compute_time, idle_fraction, intensity, memory_time, ridge_intensity
 from scalebook.memory.serving import (
     decode_memory,
@@ -23,14 +23,6 @@ from scalebook.tables.shapes import (
     kv_width_latent,
     used_params,
 )
-
-__all__ = [
-    "CHANGES", "decode_flops", "decode_flops_picked", "decode_intensity", "decode_intensity_gqa",
-    "decode_intensity_mha", "decode_intensity_mla", "decode_rate", "decode_traffic", "decoding", "latency_floor",
-    "read_params", "ridge_batch", "ridge_context", "token_time", "token_time_engine", "token_time_fitting",
-    "token_time_loads", "token_time_overhead", "token_time_sums",
-]  # fmt: skip
-
 
 # Bytes read and FLOPs of a step
 
@@ -274,3 +266,5 @@ decoding = Sheet(
     doc="One step of decoding on one device: what it holds, reads and computes, and how long it takes.",
     changes=CHANGES,
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "CHANGES", "decoding"]

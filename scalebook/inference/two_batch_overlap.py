@@ -6,13 +6,8 @@ from sympy import Expr, Max, Min, S
 
 from scalebook.block import LLAMA, Block, Hybrid  # noqa: F401  (the first stands in an example)
 from scalebook.inference.kernels import Work, beside_blocks, counted, step_parts, stretches
-from scalebook.language import Formula, formula, symbol
+from scalebook.language import Formula, formula, formulas_of, symbol
 from scalebook.language.notation import replaced
-
-__all__ = [
-    "alternating_end", "alternating_time", "device_batch_half", "exposed_messages",
-    "messages_of", "mixed_tokens_half", "parts_of_step", "read_tokens_half", "slowing_by_cores",
-]  # fmt: skip
 
 _HERE = "deepseek2025-inference"
 
@@ -137,3 +132,6 @@ def messages_of(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work: 
     """Return the formula for the time of all messages of a serving step, hidden or not."""
     sent = work.passes * _half(step_parts(dense, moe, Work(work.phase, work.exchange))["exchange_time"])
     return Formula("messages_of_step", "messages_time", sent, (_HERE,))
+
+
+__all__ = [*formulas_of(__name__), "messages_of", "parts_of_step"]

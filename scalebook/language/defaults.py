@@ -6,10 +6,10 @@ from pathlib import Path
 
 import sympy
 
-from .formula import Formula, entered
+from .formula import FORMULAS, Formula, entered
 from .notation import NOTATION, expression, quoted, word
 
-__all__ = ["constant", "same", "stated"]
+__all__ = ["constant", "formulas_of", "same", "stated"]
 
 
 def constant(
@@ -67,3 +67,8 @@ def stated(module: str) -> dict[str, Formula]:
         sources = x["source"] if isinstance(x["source"], str) else tuple(x["source"])
         found[name] = make(name, x["letter"], value, sources, x["says"], at)
     return found
+
+
+def formulas_of(module: str) -> list[str]:
+    """Return the names of the formulas that a module has defined so far. Its `__all__` begins with them."""
+    return [name for name, x in FORMULAS.items() if x.__module__ == module]

@@ -2,12 +2,7 @@
 
 from sympy import Max, Min, log, sqrt
 
-from scalebook.language import constant, formula
-
-__all__ = [
-    "FABRIC", "bus_bandwidth", "bus_bandwidth_reduce", "chunked_message", "group_share", "issued_by_host",
-    "message_chunks", "no_mesh", "no_torus", "shared_ports", "timed_by_host",
-]  # fmt: skip
+from scalebook.language import constant, formula, formulas_of
 
 _HERE = "interconnects-and-memory-tiers"
 
@@ -115,3 +110,6 @@ def bus_bandwidth_reduce(collective_bytes, ways, collective_time):
     350000000000.0
     """
     return 2 * (ways - 1) * collective_bytes / (ways * collective_time)
+
+
+__all__ = [*formulas_of(__name__), "FABRIC"]

@@ -11,14 +11,9 @@ from functools import cache
 from sympy import Expr, Integer, Max, Min, Mul, Rational, floor, sqrt
 from sympy.utilities.iterables import sift
 
-from scalebook.language import formula, symbol
+from scalebook.language import formula, formulas_of, symbol
 from scalebook.language.notation import nearest, quoted
 from scalebook.machine.collective_rates import FABRIC, doublings, group_share
-
-__all__ = [
-    "KINDS", "OWN_PART", "all_gather", "all_reduce", "all_reduce_hierarchical", "all_reduce_in_network",
-    "all_reduce_ring", "all_to_all", "any_slow", "collective", "near_of", "port_times", "reduce_scatter", "send",
-]  # fmt: skip
 
 # A device copies its own part within its memory, which was measured to take half the time of sending a part.
 OWN_PART = Rational(1, 2)
@@ -316,3 +311,6 @@ def any_slow(slow_share, ways):
     0.474
     """
     return 1 - (1 - slow_share) ** ways
+
+
+__all__ = [*formulas_of(__name__), "KINDS", "OWN_PART", "collective", "near_of", "port_times"]

@@ -8,18 +8,12 @@ are nearly as long. Clocks and instruction overhead are covered by one measured 
 
 from sympy import Max, Min, Pow, Rational, ceiling, floor, sqrt
 
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 from scalebook.language.defaults import stated
 from scalebook.language.renamed import renamed
 
 _DEFAULTS = stated(__name__)  # those of kernels.toml
 globals().update(_DEFAULTS)
-
-__all__ = [
-    "DEFAULT_FORMULAS", "attention_peak_bf16", "inner_half", "matmul_share", "matmul_time", "matmul_time_grouped",
-    "matmul_time_ideal", "matmul_time_split", "matmul_time_waited", "matrix_product", "product_traffic", "stream_time",
-    "tiles", "waiting_product", "waves", *_DEFAULTS,
-]  # fmt: skip
 
 __getattr__ = renamed(__name__)
 
@@ -234,3 +228,5 @@ matrix_product = Sheet(
 
 # Products on AMD devices, whose kernels wait for their loads.
 waiting_product = matrix_product.using(matmul_time_waited)
+
+__all__ = [*formulas_of(__name__), "DEFAULT_FORMULAS", "matrix_product", "waiting_product"]

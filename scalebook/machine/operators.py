@@ -10,7 +10,7 @@ How long quantizing takes depends on the engine and the format more than on the 
 
 from sympy import Ge, Le, Max, Piecewise, ceiling
 
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 from scalebook.language.defaults import stated
 
 from .datasheet import best_found
@@ -27,13 +27,6 @@ from .tiles import aligned_share
 
 _DEFAULTS = stated(__name__)  # those of operators.toml
 globals().update(_DEFAULTS)
-
-__all__ = [
-    "aiter_operator", "aiter_tile_rows", "aligned_operator", "best_operator", "best_time", "cached_share",
-    "cycled_operator", "cycled_traffic", "element_kernel", "element_time", "inner_half_results", "l2_bandwidth_usual",
-    "linear_operator", "matmul_time_aligned", "operator_time", "operator_time_issued", "operator_traffic",
-    "quantize_time", *_DEFAULTS,
-]  # fmt: skip
 
 _MEASURED = "aiconfigurator-gemm"
 _FEW = (16, 32, 64)  # rows of AITER's smaller tiles; its largest has 128
@@ -252,3 +245,8 @@ element_kernel = Sheet(
     "element-wise kernel", _DEFAULTS["one_pass"], _DEFAULTS["no_host_wait"], typical_stream_efficiency, element_time,
     doc="A norm, an activation or a sum on a device, as a library's kernels run it: launch and memory passes.",
 )  # fmt: skip
+
+__all__ = [
+    *formulas_of(__name__),
+    "aiter_operator", "aligned_operator", "best_operator", "cycled_operator", "element_kernel", "linear_operator",
+]  # fmt: skip

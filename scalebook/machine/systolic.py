@@ -7,15 +7,9 @@ it; sums run down and leave at the bottom. A weight matrix larger than the array
 import numpy as np
 from sympy import Max, Min, ceiling
 
-from scalebook.language import Sheet, formula, same
+from scalebook.language import Sheet, formula, formulas_of, same
 
 from .roofline import ridge_intensity
-
-__all__ = [
-    "array_cycles", "array_efficiency", "array_tiles", "attention_efficiency_arrays",
-    "attention_efficiency_arrays_latent", "execute", "grouped_efficiency_arrays", "load_by_rows", "load_fast",
-    "peak_of_arrays", "ridge_rows", "systolic",
-]  # fmt: skip
 
 
 @formula("array_tiles", "kung1982", "samajdar2020")
@@ -172,3 +166,6 @@ def execute(left, weight, side: int, load: int | None = None) -> tuple[np.ndarra
         np.add.at(product, (line[-1, done], (places[tile[-1], 1] + here)[done]), sums[-1, done])
         busy.append(tile >= 0)
     return product[:, : weight.shape[1]], np.array(busy)
+
+
+__all__ = [*formulas_of(__name__), "execute", "systolic"]

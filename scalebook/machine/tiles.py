@@ -8,14 +8,9 @@
 
 from sympy import Eq, Min, Mod, Piecewise, Rational, ceiling
 
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 
 from .kernels import one_core, tiles, waves
-
-__all__ = [
-    "aligned_share", "fill", "least_wave_efficiency", "padded_vocab", "shapes", "sharded_columns", "tile_efficiency",
-    "wave_efficiency", "whole_waves_columns",
-]  # fmt: skip
 
 _WHOLE = {"columns that each device has as many of": lambda weight_columns, tp: Eq(Mod(weight_columns, tp), 0)}
 
@@ -114,3 +109,5 @@ shapes = Sheet(
     "shape of a product", sharded_columns, one_core, tiles, waves, tile_efficiency, wave_efficiency, fill,
     doc="Efficiency of a device's cores with whole tiles and whole waves, for a weight split by columns.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "shapes"]

@@ -6,13 +6,7 @@ The total memory of a pipeline stage is in `scalebook.training.memory_sheet`.
 from sympy import sqrt
 
 from scalebook.block import LLAMA
-from scalebook.language import formula, symbol
-
-__all__ = [
-    "least_devices", "replicated", "wall_params", "wall_params_pipeline", "wall_params_replicated", "zero1", "zero2",
-    "zero3",
-]  # fmt: skip
-
+from scalebook.language import formula, formulas_of, symbol
 
 # State: weights, gradients, optimizer
 
@@ -107,3 +101,6 @@ def least_devices(params, hbm_capacity, weight_bits, gradient_bits, optimizer_bi
     200.0
     """
     return params * replicated.rhs / 8 / hbm_capacity
+
+
+__all__ = [*formulas_of(__name__)]

@@ -6,7 +6,7 @@ are hidden if they take no longer than the computation of the present block.
 
 from sympy import Max, Min
 
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 from scalebook.offload.block import (
     block_active_params_mean,
     block_active_params_shape,
@@ -29,12 +29,6 @@ from scalebook.offload.tiers import (
     near_states_in_place,
     offload_memory,
 )
-
-__all__ = [
-    "EVERYTHING", "MIXED", "backward_wait", "break_even", "break_even_tokens", "break_even_tokens_mix", "exposed_time",
-    "forward_wait", "offload_bandwidth", "offload_bandwidth_activations", "offload_bandwidth_weights",
-    "offload_efficiency", "offloading", "offloading_with_collectives",
-]  # fmt: skip
 
 # Mixed precision with Adam: 16-bit weights, gradients and activations; fp32 weights and two moments as optimizer state.
 MIXED = {"weight_bits": 16, "gradient_bits": 16, "optimizer_bits": 96, "activation_bits": 16}
@@ -196,3 +190,5 @@ break_even = Sheet(
     break_even_tokens_mix, offload_memory, forward_wait, backward_wait, exposed_time, offload_efficiency,
     doc="Given device memory: what must be offloaded, and the capacity, bandwidth or tokens that this needs.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "EVERYTHING", "MIXED", "break_even", "offloading", "offloading_with_collectives"]

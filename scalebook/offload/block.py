@@ -2,15 +2,7 @@
 
 from sympy import Max
 
-from scalebook.language import formula
-
-__all__ = [
-    "block_active_params_mean", "block_active_params_shape", "block_backward", "block_backward_collectives",
-    "block_flops", "block_forward", "block_forward_collectives", "block_forward_piped", "block_forward_ring",
-    "block_params_mean", "block_params_shape", "block_states", "block_weights", "recomputed_attention",
-    "saved_activations_kept",
-]  # fmt: skip
-
+from scalebook.language import formula, formulas_of
 
 # What is transferred
 
@@ -215,3 +207,6 @@ def recomputed_attention(block_params, seq, heads, head_dim):
     """
     core = 2 * seq * heads * head_dim
     return core / (block_params + core)
+
+
+__all__ = [*formulas_of(__name__)]

@@ -5,14 +5,8 @@ Device memory, the near tier, has a place for each block in use, arriving or lea
 
 from sympy import Le, Max, Piecewise, ceiling
 
-from scalebook.language import constant, formula
+from scalebook.language import constant, formula, formulas_of
 from scalebook.offload.block import block_backward, block_forward, block_states, block_weights, saved_activations_kept
-
-__all__ = [
-    "held_interleaved_first", "least_activation_offload", "least_optimizer_offload",
-    "near_blocks_mix", "near_blocks_weights", "near_memory", "near_states_in_place", "offload_memory",
-    "params_of_hosts", "typical_host_buffers",
-]  # fmt: skip
 
 # The number of near places. A block takes a place from the start of its transfer until it has been computed. One block
 # finishes per period, set by the slowest of transfers and arithmetic. Places = time taken / period (Little's law).
@@ -194,3 +188,6 @@ def least_activation_offload(
     kept = held_microbatches * stage
     over = near + staying * stage + saved_activations * kept - near_memory
     return _least(over, saved_activations, kept, near_blocks)
+
+
+__all__ = [*formulas_of(__name__)]

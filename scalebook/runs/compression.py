@@ -2,14 +2,8 @@
 
 from sympy import pi, sin
 
-from scalebook.language import constant, formula
+from scalebook.language import constant, formula, formulas_of
 from scalebook.language.renamed import renamed
-
-__all__ = [
-    "compression_rank", "compression_share_rank", "compression_time_passes", "compression_top",
-    "exchange_bits_compressed", "passes_of_rank", "paying_bandwidth_ring", "stable_rate_delayed", "staleness_workers",
-    "top_ways_gathered",
-]  # fmt: skip
 
 _RANK, _TOP = "vogels2019", "lin2018-dgc"
 
@@ -119,3 +113,6 @@ def stable_rate_delayed(staleness):
     (2.0, 0.209)
     """
     return 2 * sin(pi / (4 * staleness + 2))
+
+
+__all__ = [*formulas_of(__name__)]

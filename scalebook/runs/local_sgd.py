@@ -4,12 +4,7 @@ Each site trains the whole model on its own tokens. After `local_steps` steps (1
 exchange their parameter changes in a ring.
 """
 
-from scalebook.language import Sheet, constant, formula
-
-__all__ = [
-    "fibre_delay_usual", "half_site_bandwidth", "site_bytes_ring", "site_exchange_ring", "site_latency_fibre",
-    "sites_gain", "sites_lost_waiting", "step_time_apart", "training_apart",
-]  # fmt: skip
+from scalebook.language import Sheet, constant, formula, formulas_of
 
 _RING = "patarasuk2009"
 
@@ -102,3 +97,5 @@ training_apart = Sheet(
     sites_lost_waiting, half_site_bandwidth, sites_gain,
     doc="A model trained at several sites, which exchange updates over slow links and wait for each exchange.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "training_apart"]

@@ -7,16 +7,9 @@ assume `tokens_per_param` tokens per parameter, and both grow with the batch.
 
 from sympy import Max, Min, Rational, log, sqrt
 
-from scalebook.language import Sheet, constant, formula, same
+from scalebook.language import Sheet, constant, formula, formulas_of, same
 from scalebook.machine.collective_rates import FABRIC
 from scalebook.training.overlap import group_rate
-
-__all__ = [
-    "bandwidth_wall", "bandwidth_wall_grown", "batch_of_run", "chinchilla_tokens", "domain_wall",
-    "groups_of_batch", "hidden_of_run", "largest_run", "latency_wall",
-    "latency_wall_grown", "message_of_group", "optimal_flops", "optimal_params", "ridge_tokens", "run_flops",
-    "tp_of_network", "two_microbatches", "whole_domain",
-]  # fmt: skip
 
 _HERE = "how-large-can-a-run-be"
 _BELOW = {"a power of the batch below 1/2": lambda batch_power: batch_power < Rational(1, 2)}
@@ -209,3 +202,5 @@ largest_run = Sheet(
     groups_of_batch, *_SPLIT, *_NETWORK, message_of_group,
     doc="The largest training run in a given time, limited by bandwidth or latency, with a fixed or a growing batch.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "largest_run"]

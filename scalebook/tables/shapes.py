@@ -1,12 +1,6 @@
 """Quantities that follow from a model's shape alone. Each row of `models` has them from the formula that fits it."""
 
-from scalebook.language import formula, same
-
-__all__ = [
-    "attention_width_grouped", "attention_width_hybrid", "attention_width_latent", "cache_heads_grouped",
-    "index_params", "kv_width_grouped", "kv_width_hybrid", "kv_width_indexed", "kv_width_latent", "linear_params",
-    "linear_state", "routed_share", "used_params",
-]  # fmt: skip
+from scalebook.language import formula, formulas_of, same
 
 
 @formula("kv_width", "ainslie2023 §2.2")
@@ -141,3 +135,6 @@ def used_params(active_params, embeddings, vocab, hidden):
     7504663424.0
     """
     return active_params - (embeddings - 1) * vocab * hidden
+
+
+__all__ = [*formulas_of(__name__)]
