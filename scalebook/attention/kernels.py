@@ -5,14 +5,7 @@ from sympy import Max, ceiling
 from scalebook.attention.arithmetic import attention_flops, causal_pairs, full_pairs, pair_width_grouped
 from scalebook.attention.assumptions import prefill_context
 from scalebook.language import Sheet, formula, formulas_of
-from scalebook.machine.roofline import (
-    compute_time,
-    idle_fraction,
-    intensity,
-    memory_time,
-    ridge_intensity,
-    roofline_time,
-)
+from scalebook.machine import roofline
 
 # Traffic
 
@@ -115,7 +108,7 @@ def flash_intensity(query_tile, activation_bits):
     return 16 * query_tile / activation_bits
 
 
-@formula("balanced_tile", "dao2022 §3.2", given=[ridge_intensity])
+@formula("balanced_tile", "dao2022 §3.2", given=[roofline.ridge_intensity])
 def balanced_tile(ridge_intensity, activation_bits):
     """Tile of queries beyond which fused attention is bound by arithmetic, whatever the head width.
 
@@ -125,7 +118,7 @@ def balanced_tile(ridge_intensity, activation_bits):
     return ridge_intensity * activation_bits / 16
 
 
-@formula("sharing_cores", "dao2022 §3.2", given=[balanced_tile, query_tile, ridge_intensity])
+@formula("sharing_cores", "dao2022 §3.2", given=[balanced_tile, query_tile, roofline.ridge_intensity])
 def sharing_cores(balanced_tile, query_tile):
     """Cores that must share reads of the same keys through the cache to make arithmetic the limit.
 
@@ -204,8 +197,8 @@ def kernel_flops(attention_flops):
 
 fused_attention = Sheet(
     "fused_attention", prefill_context, causal_pairs, pair_width_grouped, attention_flops, kernel_flops, flash_traffic,
-    intensity, ridge_intensity, balanced_tile, sharing_cores, tile_memory, compute_time, memory_time, roofline_time,
-    idle_fraction,
+    roofline.intensity, roofline.ridge_intensity, balanced_tile, sharing_cores, tile_memory, roofline.compute_time,
+    roofline.memory_time, roofline.roofline_time, roofline.idle_fraction,
     doc="Fused attention of one layer over a causal sequence; every tile of queries reads its keys by itself.",
 )  # fmt: skip
 

@@ -13,16 +13,8 @@ from sympy import Ge, Le, Max, Piecewise, ceiling
 from scalebook.language import Sheet, formula, formulas_of
 from scalebook.language.defaults import stated
 
+from . import kernels
 from .datasheet import best_found
-from .kernels import (
-    DEFAULT_FORMULAS,
-    matmul_share,
-    matmul_time_split,
-    matmul_time_waited,
-    tiles,
-    typical_stream_efficiency,
-    waves,
-)
 from .tiles import aligned_share
 
 _DEFAULTS = stated(__name__)  # those of operators.toml
@@ -97,9 +89,9 @@ def operator_time_issued(matmul_time, quantize_time, launch_time):
 
 _PRODUCT = ("single_product", "wide_activations", "same_bits", "results_of_16_bits", "no_inner_wait")
 _LAYER = {f.letter: f for f in (
-    *DEFAULT_FORMULAS, *(_DEFAULTS[x] for x in _PRODUCT), inner_half_results, operator_traffic, tiles, waves,
-    matmul_time_waited, matmul_share, *(_DEFAULTS[f"quantize_{x}"] for x in ("start", "passes", "row")), quantize_time,
-    operator_time,
+    *kernels.DEFAULT_FORMULAS, *(_DEFAULTS[x] for x in _PRODUCT), inner_half_results, operator_traffic,
+    kernels.tiles, kernels.waves, kernels.matmul_time_waited, kernels.matmul_share,
+    *(_DEFAULTS[f"quantize_{x}"] for x in ("start", "passes", "row")), quantize_time, operator_time,
 )}  # fmt: skip
 linear_operator = Sheet(
     "linear operator",
@@ -196,7 +188,7 @@ def matmul_time_aligned(
     >>> [round(1e3 * aligned_operator(device, sizes, columns=n).matmul_time, 1) for n in (50304, 50257)]
     [26.1, 90.0]
     """
-    return matmul_time_split.of(peak_flops=aligned_share * peak_flops)
+    return kernels.matmul_time_split.of(peak_flops=aligned_share * peak_flops)
 
 
 aligned_operator = Sheet(
@@ -242,7 +234,8 @@ def element_time(traffic, element_passes, hbm_bandwidth, stream_efficiency, kern
 
 
 element_kernel = Sheet(
-    "element-wise kernel", _DEFAULTS["one_pass"], _DEFAULTS["no_host_wait"], typical_stream_efficiency, element_time,
+    "element-wise kernel", _DEFAULTS["one_pass"], _DEFAULTS["no_host_wait"], kernels.typical_stream_efficiency,
+    element_time,
     doc="A norm, an activation or a sum on a device, as a library's kernels run it: launch and memory passes.",
 )  # fmt: skip
 

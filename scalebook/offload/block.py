@@ -120,21 +120,7 @@ def block_forward_collectives(
 
 
 def _sent(batch, seq, hidden, activation_bits, tp, link_achieved):
-    """Time of the two gathers and two reduce-scatters of a pass."""
     return 4 * batch * seq * hidden * activation_bits / 8 * (tp - 1) / tp / link_achieved
-
-
-def _overlapped(
-    block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved, block_params,
-    heads, head_dim, ffn,
-):  # fmt: skip
-    """Return the forward arithmetic time and the extra time of collectives that overlap with the adjacent product."""
-    arithmetic, width = block_flops / (peak_flops * flops_efficiency), heads * head_dim
-    each = _sent(batch, seq, hidden, activation_bits, tp, link_achieved) / 4
-    pace = arithmetic / (block_params + 2 * seq * width)
-    out, wide = pace * hidden * width, pace * hidden * ffn
-    into = pace * block_params - out - 2 * wide  # projections of queries, keys and values
-    return arithmetic, sum(Max(0, each - product, evaluate=False) for product in (into, out, wide, wide))
 
 
 _SHAPED = [block_active_params_shape, block_params_shape, block_flops]
@@ -152,10 +138,12 @@ def block_forward_ring(
     >>> round(block_forward_ring(at, batch=1, seq=2048, hidden=12288, activation_bits=16, tp=8) * 1e3, 3)
     1.796
     """
-    return sum(_overlapped(
-        block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved,
-        block_params, heads, head_dim, ffn,
-    ))  # fmt: skip
+    arithmetic, width = block_flops / (peak_flops * flops_efficiency), heads * head_dim
+    each = _sent(batch, seq, hidden, activation_bits, tp, link_achieved) / 4
+    pace = arithmetic / (block_params + 2 * seq * width)
+    out, wide = pace * hidden * width, pace * hidden * ffn
+    into = pace * block_params - out - 2 * wide  # projections of queries, keys and values
+    return arithmetic + sum(Max(0, each - product, evaluate=False) for product in (into, out, wide, wide))
 
 
 @formula("block_forward", "isaev2023-calculon §2", given=_SHAPED)
@@ -170,11 +158,7 @@ def block_forward_piped(
     >>> round(block_forward_piped(at, batch=1, seq=2048, hidden=12288, activation_bits=16, tp=8) * 1e3, 3)
     2.016
     """
-    shown = _overlapped(
-        block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved,
-        block_params, heads, head_dim, ffn,
-    )  # fmt: skip
-    return sum(shown) + _sent(batch, seq, hidden, activation_bits, tp, link_achieved) / tp
+    return block_forward_ring.rhs + _sent(batch, seq, hidden, activation_bits, tp, link_achieved) / tp
 
 
 @formula("block_backward", "narayanan2021 §3", given=[block_forward])
@@ -208,5 +192,12 @@ def recomputed_attention(block_params, seq, heads, head_dim):
     core = 2 * seq * heads * head_dim
     return core / (block_params + core)
 
+
+# Defaults that most formulas of offloading need, and the formulas of a mean block of a model
+DEFAULTS = [block_weights, saved_activations_kept, block_states, block_forward, block_backward]
+MEAN = [
+    block_params_mean, block_active_params_mean, block_weights, block_states, saved_activations_kept, block_flops,
+    block_forward, block_backward,
+]  # fmt: skip
 
 __all__ = [*formulas_of(__name__)]

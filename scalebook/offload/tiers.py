@@ -6,7 +6,7 @@ Device memory, the near tier, has a place for each block in use, arriving or lea
 from sympy import Le, Max, Piecewise, ceiling
 
 from scalebook.language import constant, formula, formulas_of
-from scalebook.offload.block import block_backward, block_forward, block_states, block_weights, saved_activations_kept
+from scalebook.offload.block import DEFAULTS, block_forward, block_states, block_weights, saved_activations_kept
 
 # The number of near places. A block takes a place from the start of its transfer until it has been computed. One block
 # finishes per period, set by the slowest of transfers and arithmetic. Places = time taken / period (Little's law).
@@ -14,9 +14,6 @@ from scalebook.offload.block import block_backward, block_forward, block_states,
 
 def _places(taken, *lanes):
     return ceiling(taken / Max(*lanes, evaluate=False), evaluate=False)
-
-
-_BLOCK = [block_weights, saved_activations_kept, block_states, block_forward, block_backward]
 
 
 @formula("near_blocks", "rajbhandari2021 §6.2", given=[block_weights, block_forward])
@@ -31,7 +28,7 @@ def near_blocks_weights(block_weights, block_forward, link_bandwidth, link_laten
     return _places(link_latency + move + block_forward, move, block_forward)
 
 
-@formula("near_blocks", "rajbhandari2021 §6.2", given=_BLOCK)
+@formula("near_blocks", "rajbhandari2021 §6.2", given=DEFAULTS)
 def near_blocks_mix(
     weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
     block_forward, block_backward, link_bandwidth, link_latency,
@@ -53,7 +50,7 @@ def near_blocks_mix(
     )
 
 
-@formula("near_states", "rajbhandari2021 §6.2", given=_BLOCK)
+@formula("near_states", "rajbhandari2021 §6.2", given=DEFAULTS)
 def near_states_in_place(
     weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
     block_backward, link_bandwidth, link_latency,
