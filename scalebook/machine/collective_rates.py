@@ -2,22 +2,15 @@
 
 from sympy import Max, Min, log, sqrt
 
-from scalebook.language import constant, formula, formulas_of
+from scalebook.language import formula, formulas_of
+from scalebook.language.defaults import stated
 
+_DEFAULTS = stated(__name__)  # those of collective_rates.toml
+globals().update(_DEFAULTS)
 _HERE = "interconnects-and-memory-tiers"
 
-no_mesh = constant(
-    "no_mesh", "mesh_peers", 1, _HERE,
-    "Default number of mesh peers: one, as if every link led to every peer (a switch, or unknown links).",
-)  # fmt: skip
-
-no_torus = constant(
-    "no_torus", "torus_neighbours", 1, _HERE,
-    "Default number of torus neighbours: one, as if every link led to every peer (a switch, or unknown links).",
-)  # fmt: skip
-
 # Defaults for the links of a group, if a device's row does not give them.
-FABRIC = (no_mesh, no_torus)
+FABRIC = tuple(_DEFAULTS.values())
 
 
 def doublings(devices):

@@ -2,7 +2,8 @@
 
 from scalebook.language.renamed import renamed
 
-from . import checkpoints, compression, costs, local_sgd, stragglers, walls
+from . import assumptions, checkpoints, compression, costs, local_sgd, stragglers, walls
+from .assumptions import *
 from .checkpoints import *
 from .compression import *
 from .costs import *
@@ -10,7 +11,7 @@ from .local_sgd import *
 from .stragglers import *
 from .walls import *
 
-_ROOM = (checkpoints, compression, costs, local_sgd, stragglers, walls)
+_ROOM = (assumptions, checkpoints, compression, costs, local_sgd, stragglers, walls)
 __all__ = [name for module in _ROOM for name in module.__all__]
 
 __getattr__ = renamed(__name__)

@@ -4,17 +4,13 @@ Each site trains the whole model on its own tokens. After `local_steps` steps (1
 exchange their parameter changes in a ring.
 """
 
-from scalebook.language import Sheet, constant, formula, formulas_of
+from scalebook.language import Sheet, formula, formulas_of
+from scalebook.runs import assumptions
 
 _RING = "patarasuk2009"
 
-fibre_delay_usual = constant(
-    "fibre_delay_usual", "fibre_delay", "5e-06", "mapyourtech-fibre",
-    "Delay of light in glass: 200,000 km/s, from a refractive index of 1.5, slightly higher than a fibre's.",
-)  # fmt: skip
 
-
-@formula("site_latency", "mapyourtech-fibre", given=[fibre_delay_usual])
+@formula("site_latency", "mapyourtech-fibre", given=[assumptions.fibre_delay_usual])
 def site_latency_fibre(site_distance, fibre_delay):
     """Least latency between two sites. Real routes are longer and pass through network devices.
 
@@ -93,8 +89,8 @@ def sites_gain(sites, sites_lost):
 
 
 training_apart = Sheet(
-    "training_apart", step_time_apart, fibre_delay_usual, site_latency_fibre, site_bytes_ring, site_exchange_ring,
-    sites_lost_waiting, half_site_bandwidth, sites_gain,
+    "training_apart", step_time_apart, assumptions.fibre_delay_usual, site_latency_fibre, site_bytes_ring,
+    site_exchange_ring, sites_lost_waiting, half_site_bandwidth, sites_gain,
     doc="A model trained at several sites, which exchange updates over slow links and wait for each exchange.",
 )  # fmt: skip
 
