@@ -13,8 +13,7 @@ _STEPS = ("flash-attention-benchmark", "pytorch-softmax")
 def eager_score_passes(masked, backward):
     """Number of times each score crosses the memory bus between the products, in PyTorch's kernels.
 
-    The softmax reads its row three times, one of them from a cache, and writes it once. A mask is a tensor that is
-    added.
+    The softmax reads its row three times, one of them from a cache, and writes it once.
 
     >>> eager_score_passes(masked=0, backward=0), eager_score_passes(masked=1, backward=1)
     (3.0, 13.0)

@@ -1,12 +1,7 @@
 """Kernels with a state (Gated DeltaNet, Kimi's delta attention, Mamba-2): their work, traffic and time.
 
-A prompt is read in chunks. Chunks of all sequences and heads are shared out among cores, but a sequence's chunks wait
-for one another. Each new token of a decoding sequence reads and writes the whole state. A short
-convolution comes first.
-
->>> sizes = dict(linear_key_heads=16, linear_value_heads=32, linear_key_dim=128, linear_value_dim=128, linear_bits=32)
->>> recurrent_traffic(sizes, batch=1, seq=1, key_gates=0, activation_bits=16) / 1e6
-4.218880...
+A prompt is read in chunks, which cores share but which wait for one another within a sequence. Each new token of a
+decoding sequence reads and writes the whole state. A short convolution comes first.
 """
 
 from sympy import Max, ceiling
@@ -84,8 +79,6 @@ def state_prompt_traffic(
     activation_bits,
 ):  # fmt: skip
     """Least bytes moved over a prompt: queries, keys, gates, values and results once, and the state read and written.
-
-    A kernel that fuses all its products moves no more.
 
     >>> kimi = dict(linear_key_heads=96, linear_value_heads=96, linear_key_dim=128, linear_value_dim=128)
     >>> state_prompt_traffic(kimi, batch=1, seq=4096, linear_bits=32, key_gates=1, activation_bits=16) / 1e6

@@ -1,8 +1,4 @@
-"""Rules for flags that act together, by framework.
-
-A reading rule takes the flags, what was found so far and what the caller knows, and returns what follows. A writing
-rule takes the wanted values and the flags found so far, and adds others.
-"""
+"""Rules for flags that act together, by framework: what follows from several that are read, or must be written."""
 
 import math
 from collections.abc import Mapping

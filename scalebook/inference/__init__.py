@@ -1,8 +1,7 @@
 """Inference: what a token costs while decoding, what a serving step takes kernel by kernel, and what users get.
 
-The sheets go from simple to complete: lower bounds (`decoding`, `sharing`); one step (`decode_step`, `prefill_step`,
-`mixed_step`); a whole service (`serve`, with queues, disaggregated pools, speculative decoding, prefix caching, tail
-latency, scaling and cost); and a simulation in which requests arrive and wait.
+From simple to complete: lower bounds (`decoding`, `sharing`), one step (`decode_step`, `prefill_step`, `mixed_step`), a
+whole service (`serve`), sessions of agents, and simulations in which requests arrive and wait.
 """
 
 from scalebook.language.renamed import renamed

@@ -1,8 +1,4 @@
-"""Offline and static batching: all requests are present at the start.
-
-Offline, an engine fills its memory with sequences, one generation after another. In a static batch, one batch starts
-and ends together.
-"""
+"""Offline and static batching: all requests are present at the start, and run in generations or as one batch."""
 
 from functools import cache
 
@@ -220,10 +216,9 @@ class _Call:
 def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters) -> Row:
     """Serve requests of one length that are all present at the start, as in an offline benchmark.
 
-    As many sequences run together as memory, the engine and the targets allow: `tpot` limits the mean time per output
-    token, `tpot_p99` its 99th percentile. By default the supply of `requests` never ends. Returns a row with
-    `device_rate`, `makespan`, `tpot` and `full_batch`. Raises ValueError if not even one sequence fits or keeps to the
-    target, and whatever `serve` raises.
+    As many sequences run together as memory, the engine and the targets allow (`tpot` for the mean, `tpot_p99`). By
+    default `requests` never end. Returns a row with `device_rate`, `makespan`, `tpot` and `full_batch`. Raises
+    ValueError if not even one sequence fits or keeps to the target.
 
     >>> from scalebook.inference.serving import serve
     >>> from scalebook.tables import accelerators, models

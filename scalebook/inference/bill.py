@@ -1,8 +1,4 @@
-"""Cost of output tokens in money and energy, and the price of speed.
-
-A token costs the price of a step divided by its batch, and a faster token needs a smaller batch. Eliminating the batch
-gives a hyperbola: a token that takes twice `base_time` costs twice `least_million_cost`.
-"""
+"""Cost of output tokens in money and energy, and the price of speed: a faster token needs a smaller batch."""
 
 from scalebook.inference.queues import half_speed_batch, user_rate
 from scalebook.language import Sheet, formula, formulas_of
@@ -50,6 +46,8 @@ def device_rate_served_at(base_time, added_time, prompt_time, output, tpot, devi
 @formula("million_cost", "kleinrock1975", "erdil2025", domain=_ABOVE_BASE)
 def million_cost_served(price_hour, devices, base_time, added_time, prompt_time, output, tpot):
     """Cost of a million tokens at a given time per output token, for devices that also read the prompts: a hyperbola.
+
+    A token that takes twice `base_time` costs twice `least_million_cost`.
 
     >>> round(million_cost_served(price_hour="2 $/h", devices=8, base_time="10 ms", added_time="50 us",
     ...                           prompt_time="30 ms", output=200, tpot="20 ms"), 3)

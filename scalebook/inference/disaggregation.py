@@ -1,8 +1,4 @@
-"""Disaggregated serving: one pool of devices reads prompts (prefill), another writes answers (decode).
-
-If one pool does both, prompts delay tokens, and a target for `tpot` leaves devices half empty. Two pools can each be
-full, but every prompt's cache has to be sent between them.
-"""
+"""Disaggregated serving: one pool of devices reads prompts and sends their caches to another, which writes answers."""
 
 from scalebook.inference.assumptions import tpot_alone
 from scalebook.inference.queues import TARGET_ABOVE_BASE, end_to_end, token_time_linear

@@ -170,14 +170,12 @@ def expert_layer_time(
 ):  # fmt: skip
     """Time of an expert layer: sorting by expert, both products, and the memory passes around them.
 
-    The passes move tokens, their copies, activations and scales. If the products run in low precision, a kernel first
-    quantizes the tokens. If each group of 128 inputs has a scale, a kernel before each product quantizes the copies
-    instead, and a core takes `scale_time` for each number.
+    If the products run in low precision, a kernel first quantizes the tokens. If each group of 128 inputs has a scale,
+    a kernel before each product quantizes the copies, and a core takes `scale_time` for each number.
 
     >>> from scalebook.tables import accelerators
-    >>> shape = dict(hidden=4096, expert_ffn=1536, experts=128, top_k=8, ep=8, etp=1, layer_tokens=4096)
-    >>> h100 = accelerators.h100.at("bf16")
-    >>> round(1e6 * experts_layer(h100, shape, activation_bits=16, weight_bits=16).expert_layer_time)
+    >>> shape = dict(hidden=4096, expert_ffn=1536, experts=128, top_k=8, ep=8, activation_bits=16, weight_bits=16)
+    >>> round(1e6 * experts_layer(accelerators.h100.at("bf16"), shape, etp=1, layer_tokens=4096).expert_layer_time)
     429
     """
     width, stream = expert_ffn / etp, stream_efficiency * hbm_bandwidth
@@ -198,14 +196,12 @@ def fused_layer_time(
 ):  # fmt: skip
     """Time of an expert layer in one kernel: launch, then the longer of both products and the exchanges behind them.
 
-    The fullest device sets the pace. Its token copies arrive in the width of the activations and leave in the width of
-    the results, one for each device that a token visits.
+    Token copies arrive in the width of activations and leave in that of results, one for each device a token visits.
 
     >>> from scalebook.tables import accelerators
     >>> shape = dict(hidden=7168, expert_ffn=3072, experts=384, top_k=6, ep=8, etp=1, activation_bits=8, weight_bits=4)
-    >>> gb300 = accelerators.gb300.at("fp8")
-    >>> [round(1e6 * experts_layer_fused(gb300, shape, layer_tokens=n).expert_layer_time) for n in (512, 65536)]
-    [287, 2025]
+    >>> round(1e6 * experts_layer_fused(accelerators.gb300.at("fp8"), shape, layer_tokens=65536).expert_layer_time)
+    2025
     """
     width = expert_ffn / etp
     worked = _grouped(2 * width, hidden, kernel_launch=0) + _grouped(hidden, width, kernel_launch=0)

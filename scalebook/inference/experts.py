@@ -98,7 +98,7 @@ def devices_touched(experts, top_k, ep):
 def nodes_touched(experts, top_k, ep, scaleup_size):
     """Expected number of scale-up domains to which a token is sent, for kernels that send once per domain.
 
-    Kernels for prompts do. Pass this formula to a step to use it: `prefill_step(model, device, nodes_touched, ...)`.
+    Pass this formula to a step to use it: `prefill_step(model, device, nodes_touched, ...)`.
 
     >>> round(nodes_touched(experts=256, top_k=8, ep=32, scaleup_size=8), 2)
     3.61

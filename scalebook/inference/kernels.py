@@ -1,7 +1,6 @@
-"""The kernels of a serving step, priced part by part from the operators of a block.
+"""The kernels of a serving step, priced part by part from the block's listing, as training's are.
 
-Products, norms and activations treat all tokens of a step equally. Attention does not: decoded sequences read a cache,
-while prompts attend to themselves and to their earlier chunks.
+Attention is priced apart: decoded sequences read a cache, prompts attend to themselves and to their earlier chunks.
 """
 
 from collections import defaultdict

@@ -1,7 +1,6 @@
-"""Layouts of a service: ways to split a model over devices that serve a rate within targets, and their cost.
+"""Search for layouts of a service: devices of a copy of the model, how they split it, and the number of copies.
 
-A layout says how many devices share a copy of the model, how they split it, and how many copies there are. The number
-of users follows from the request rate by Little's law, or without a rate is the most that the targets allow.
+The number of users follows from the request rate by Little's law. Without a rate it is the most within the targets.
 """
 
 from collections.abc import Callable, Mapping

@@ -74,8 +74,7 @@ def grouped_decode_time(
 def resident_when_repeated(traffic, l2_capacity):
     """Share of keys and values still in the L2 cache if the same call is repeated, as in benchmarks.
 
-    All are if they fit in the cache, and none if they are a quarter larger than it. In a service other kernels run in
-    between: give `resident_share=0`.
+    All are if they fit, none if they are a quarter larger. In a service other kernels run between: give 0.
 
     >>> [resident_when_repeated(traffic=x, l2_capacity="96 MiB") for x in ("30 MB", "1 GB")]
     [1.0, 0.0]

@@ -1,7 +1,6 @@
 """Search for two pools: one layout reads prompts, another decodes, on devices of one kind or of two.
 
-The prefill pool has to meet only the target for the first token, the decode pool only the target for the tokens after
-it. All pairs of layouts are compared, since the cache transfer depends on both.
+All pairs of layouts are compared, since the cache transfer depends on both.
 """
 
 from collections.abc import Iterator, Mapping
@@ -169,10 +168,9 @@ def _lists(letters: Mapping, known: Mapping, devices: float) -> Iterator:
 def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **letters) -> Apart:
     """Find the cheapest two pools (one reads prompts, one decodes) that serve a rate within targets.
 
-    They have at most `devices` devices in all. Each device of a list is tried for each pool; without prices, the fewest
-    devices win. Each group of prefill devices is a queue of its own (M/D/1), with the highest load that `ttft` allows,
-    or with `load`. Caches are sent whole over the network of the narrower group, or over `link_bandwidth`. Raises
-    ValueError, with the nearest targets that can be met, if no two pools do.
+    They have at most `devices` devices. Each device of a list is tried for each pool; without prices the fewest win.
+    Each group of prefill devices is a queue (M/D/1), with the highest load that `ttft` allows, or with `load`. Caches
+    are sent whole, over `link_bandwidth` if given. Raises ValueError, with the nearest targets that can be met.
     """
     asked = {"devices": devices, "rate": rate, "ttft": ttft, "tpot": tpot, "load": load}
     if "link_bandwidth" in letters:

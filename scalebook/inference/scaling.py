@@ -1,8 +1,7 @@
 """More devices per token, or more copies of the model: gains and losses of tensor parallelism.
 
-Over `tp` devices, each reads its part of the model in less time, but each further device makes every all-reduce slower.
-The step is shortest where both effects balance; there, half of what the devices could do is lost. Further copies of the
-model share the requests instead, and lose only load balance.
+Each further device shortens the reading of weights and lengthens every all-reduce. The step is shortest where both
+balance. Copies of the model share the requests instead, and lose only load balance.
 """
 
 from sympy import log, sqrt

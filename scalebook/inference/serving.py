@@ -1,7 +1,6 @@
 """Serving: latency and throughput of a model on devices, from the kernels of a step to the price of a token.
 
-Each user sends the next request when the last is answered. Sequences decode together. A prompt is read in chunks, each
-in a mixed step together with the decoding sequences, which it delays.
+A prompt is read in chunks, each in a mixed step together with the decoding sequences, which it delays.
 """
 
 from collections.abc import Mapping
@@ -211,12 +210,10 @@ def serve_sheet(
 class Serve(Step):
     """Predict a service: `serve(model, device, tp=8, users=64, prompt=1024, output=1024, engine="vllm")` returns a Row.
 
-    Each of `users` sends the next request when the last is answered. The default engine is "ideal", in Python, the
-    shell and the planner, and the result's name says so. With a `rate` instead of `users`, the users are those who
-    wait for an answer at that rate, and the bill is for that rate. Next to each answer is a range that holds eight of
-    ten public measurements (`tpot_low`, `tpot_high`). With `drafted` and `acceptance`, or a row of `tables.drafts`,
-    each step checks drafted tokens. Raises ValueError, saying what would do, if the weights or the
-    users' caches do not fit, and whatever a step raises.
+    Each of `users` sends the next request when the last is answered; with a `rate` instead, they are those who wait for
+    an answer at that rate. The default engine is "ideal". Next to each answer is a range that holds eight of ten public
+    measurements (`tpot_low`, `tpot_high`). With `drafted` and `acceptance`, or a row of `tables.drafts`, each step
+    checks drafted tokens. Raises ValueError if weights or caches do not fit, and whatever a step raises.
     """
 
     usual = Step.usual | {"replicas": 1, "generations": 10}

@@ -4,10 +4,8 @@ A call that names no library gets typical values of the H100. `tables.libraries`
 
 >>> from scalebook.tables import accelerators
 >>> kimi = dict(linear_key_heads=96, linear_value_heads=96, linear_key_dim=128, linear_value_dim=128, key_gates=1)
->>> device = accelerators.h100.at("bf16")
->>> prompt, step = state_prompt(device, kimi, batch=1, seq=4096), state_decode(device, kimi, batch=64, seq=1)
->>> [round(1e6 * row.kernel_time) for row in (prompt, step)]
-[1142, 316]
+>>> round(1e6 * state_prompt(accelerators.h100.at("bf16"), kimi, batch=1, seq=4096).kernel_time)
+1142
 """
 
 from sympy import Max, Min
@@ -41,8 +39,7 @@ convolution_defaults, prompt_defaults, decode_defaults, hyper_defaults, encoder_
 def resident_in_place(traffic, l2_capacity):
     """Share of traffic from the L2 cache if a benchmark repeats a kernel that writes where it reads.
 
-    All of it if the data fill three quarters of the cache, none if they fill the cache. In a service other kernels run
-    in between: give `resident_share=0`.
+    All of it if the data fill three quarters of the cache, none if they fill it. In a service, give 0.
 
     >>> [resident_in_place(traffic=x, l2_capacity="100 MB") for x in ("100 MB", "180 MB", "300 MB")]
     [1.0, 0.4, 0.0]

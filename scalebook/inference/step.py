@@ -170,12 +170,10 @@ SERVING = Space(
 class Step(Guided):
     """Price one step: `decode_step(model, device, tp=8, batch=64, context=4096)` returns a Row with its `pass_time`.
 
-    The model's row decides the blocks. The device's precision sets the widths of weights, caches, activations and
-    experts unless they are given. `exchange` says how tokens reach experts: "all_reduce" if every device of a group has
-    all tokens, "all_to_all" if tokens are sent (the default with attention_dp), or "gather". `overlap` says whether
-    messages are hidden: "none", or "half_batches" for two-batch overlap. `engine` is a row of `tables.engines`, or its
-    name. Raises ValueError with one sentence for a layout that cannot run (`scalebook.inference.rules`), and TypeError
-    if something is missing.
+    The device's precision sets the widths of weights, caches, activations and experts unless they are given. `exchange`
+    says how tokens reach experts: "all_reduce" if every device of a group has all tokens, "all_to_all" (the default
+    with attention_dp), or "gather". `overlap` is "none", or "half_batches" for two-batch overlap. `engine` is a row of
+    `tables.engines`, or its name. Raises ValueError for a layout that cannot run, and TypeError for a missing input.
     """
 
     usual = DEFAULT_LETTERS

@@ -101,8 +101,7 @@ def slowest_normal(mean_delay, delay_spread, ways):
 def slowest_pareto(least_delay, tail_exponent, ways):
     """Mean delay of the slowest of `ways` devices, for Pareto-distributed delays, which have a heavy tail.
 
-    A delay exceeds d with probability (least_delay / d)^tail_exponent. The ratio of two gamma functions is approximated
-    by a power, within 1 % at 1 device and 0.03 % from 8 on.
+    A delay exceeds d with probability (least_delay / d)^tail_exponent. Within 1 % at 1 device, 0.03 % from 8 on.
 
     >>> round(slowest_pareto(least_delay="1 us", tail_exponent=2, ways=100) * 1e6, 2)  # about √(100 π)
     17.75

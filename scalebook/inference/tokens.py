@@ -46,8 +46,6 @@ def decode_flops(batch, used_params, layers, attention_width, cached):
 def decode_flops_picked(batch, used_params, layers, attention_width, cached, index_tokens, index_heads, index_dim):
     """FLOPs of a step of sparse attention: an indexer scores all cached tokens, and attention reads those it picks.
 
-    It counts an indexer in every layer.
-
     >>> decode_flops_picked(batch=1, used_params=37e9, layers=61, attention_width=139264, cached=8192,
     ...                     index_tokens=2048, index_heads=64, index_dim=128) / 1e9
     116.983227392
@@ -161,8 +159,7 @@ def token_time_overhead(memory_time, bandwidth_efficiency, layers, block_overhea
 def token_time_engine(memory_time, bandwidth_efficiency, readers, layers, block_overhead, handovers, turn_time):
     """Time of a memory-bound step of an engine: achieved bandwidth, an overhead per block, and turns of devices.
 
-    Either `readers` devices read at once, each its part of every matrix; or each device has layers of its own, and a
-    token passes from one to the next in `handovers` turns.
+    `readers` devices read at once, each its part of every matrix, or devices with own layers take `handovers` turns.
 
     >>> from scalebook.tables import engines, models
     >>> one = dict(batch=1, context=64, weight_bits=4.54, kv_bits=16, readers=1, handovers=0)
@@ -180,8 +177,8 @@ def token_time_loads(
 
     >>> from scalebook.tables import accelerators, engines, models
     >>> one = dict(batch=1, context=64, weight_bits=4.54, kv_bits=16, readers=1, handovers=0)
-    >>> device = accelerators.a100.running("llama_cpp")
-    >>> round(token_time_loads(models.llama2_7b, device, engines.llama_cpp_2025, one) * 1e3, 2)
+    >>> known = models.llama2_7b, accelerators.a100.running("llama_cpp"), engines.llama_cpp_2025
+    >>> round(token_time_loads(*known, one) * 1e3, 2)
     4.75
     """
     reached = Min(bandwidth_efficiency, load_rate / hbm_bandwidth, evaluate=False)

@@ -46,12 +46,10 @@ def mixed_tokens_half(device_batch, prompts, read_chunk):
 def exposed_messages(attention_stretch, attention_messages, experts_stretch, experts_messages):
     """Time in a block during which a message is not hidden by the other half's computation.
 
-    The messages after attention and those after the experts each meet the other half's attention once and its experts
-    once.
+    Both messages, after attention and after the experts, each meet the other half's attention and its experts once.
 
-    >>> exposed_messages(attention_stretch="3 ms", attention_messages="1 ms", experts_stretch="1 ms",
-    ...                  experts_messages="2 ms")
-    0.001
+    >>> exposed_messages(attention_stretch=3, attention_messages=1, experts_stretch=1, experts_messages=2)
+    1.0
     """
     stretches = attention_stretch, experts_stretch
     pairs = ((sent, beside) for sent in (attention_messages, experts_messages) for beside in stretches)

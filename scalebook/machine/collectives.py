@@ -1,9 +1,8 @@
 """Time of collectives over two tiers of network: scale-up domains ("near") and the network between them ("far").
 
 A collective costs a launch, its hops, its bytes at the achieved rate, and the chunking of its bytes. Rings pass all
-near devices and cross to the next domain once for each of them, so that every device uses its own scale-out port. Both
-tiers work at once, and the slower one sets the pace. `ways=1` costs nothing. In a mesh or a torus a group uses the
-links between its own members (`group_share`). The part that a device keeps needs no link.
+near devices and cross to the next domain once for each, so that every device uses its own scale-out port. Both tiers
+work at once, and the slower one sets the pace. In a mesh or a torus a group uses its members' links (`group_share`).
 """
 
 from functools import cache

@@ -117,8 +117,7 @@ def l2_bandwidth_usual(hbm_bandwidth):
 def cached_share(rows, columns, inner, copies, activation_bits, weight_bits, result_bits, l2_capacity):
     """Share of weight reads that hit the last-level cache in a benchmark that cycles through copies of a weight.
 
-    Such a benchmark uses as many copies as fill the cache. If they exceed it by a tenth, a third of the reads are hits,
-    because the cache evicts first what is needed next. In a service no weight is in the cache.
+    It uses as many copies as fill the cache. If they exceed it by a tenth, a third of the reads are hits.
 
     >>> shape = dict(rows=1, columns=4096, inner=4096, copies=1, activation_bits=16, weight_bits=16, result_bits=16)
     >>> round(cached_share(shape, l2_capacity="96 MiB"), 2)

@@ -1,7 +1,6 @@
 """Systolic arrays: a square of multipliers through which a product flows, and the cost of filling and padding it.
 
-Each multiplier keeps one weight. Rows of the other factor enter from the left, each a cycle later than the one above
-it; sums run down and leave at the bottom. A weight matrix larger than the array is cut into tiles.
+Each multiplier keeps one weight. Rows of the other factor enter from the left, and sums leave at the bottom.
 """
 
 import numpy as np
@@ -139,8 +138,7 @@ def _cut(left, weight, side):
 def execute(left, weight, side: int, load: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Run a product on an array of `side` x `side` multipliers, cycle by cycle.
 
-    Returns the product and, for every cycle, a mask of the busy multipliers. Each multiplier computes from its own
-    weight, and from the number at its left and the sum above it one cycle ago.
+    Returns the product and, for every cycle, a mask of the busy multipliers.
 
     >>> left, weight = np.arange(6).reshape(3, 2), np.arange(4).reshape(2, 2)
     >>> product, busy = execute(left, weight, side=2)

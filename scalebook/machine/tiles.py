@@ -85,9 +85,8 @@ def _loaded(size):
 def aligned_share(columns, inner):
     """Share of the rate that a product reaches if its rows of 16-bit numbers are not aligned to 16 bytes.
 
-    Aligned rows load 16 bytes at a time, others 8 or 4, and odd sizes go through registers. The values are for the
-    A100, fitted on the even rows of the products in `gemm_eleuther` with such sizes. Even sizes reach 0.54 to 0.73
-    depending on shape. The V100 reaches 0.7 with even sizes, and the MI250X has no such loss.
+    The values are for the A100, fitted on the even rows of the products in `gemm_eleuther` with such sizes. The V100
+    reaches 0.7 with even sizes, and the MI250X has no such loss.
 
     >>> aligned_share(columns=50304, inner=768), aligned_share(columns=50257, inner=768)
     (1.0, 0.29)

@@ -79,8 +79,7 @@ def wall_params_replicated(tp, pp, dp, hbm_capacity, weight_bits, gradient_bits,
 def wall_params_pipeline(hbm_capacity, tp, batch, seq, kept_values, activation_bits, aspect):
     """Parameters of the largest model whose activations fit on the first 1F1B stage if its state took no memory.
 
-    The hidden size is `aspect` times the number of layers. Other sizes are in Llama 3's ratios: the feed-forward layer
-    is 3.5 times as wide, and 8 query heads use one key-value head. No two devices hold the same key-value head.
+    The hidden size is `aspect` times the number of layers. Other sizes are in Llama 3's ratios.
 
     >>> kept = dict(activation_bits=16, aspect=128, batch=1, seq=8192, tp=8)
     >>> round(wall_params_pipeline(hbm_capacity="80 GB", kept_values=16.75, **kept) / 1e9)

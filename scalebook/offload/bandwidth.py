@@ -1,7 +1,6 @@
 """Offloading: tensors of idle blocks are kept in a second tier, and are transferred while other blocks compute.
 
-Forward, weights come in and activations go out. Backward, weights, activations and optimizer state come in. Transfers
-are hidden if they take no longer than the computation of the present block.
+Transfers are hidden if they take no longer than the computation of the present block.
 """
 
 from sympy import Max, Min
@@ -24,7 +23,7 @@ def offload_bandwidth(
 ):  # fmt: skip
     """Bandwidth per direction that hides all transfers, in a block's forward pass and in its backward pass.
 
-    Forward, weights come in, activations go out. Backward, both and optimizer state come in; as much or less goes out.
+    Forward, weights come in and activations go out. Backward, both and the optimizer state come in.
 
     >>> at = dict(EVERYTHING, block_weights="0.45 GB", saved_activations="0.16 GB", block_states="0.2 GB")
     >>> offload_bandwidth(at, block_forward="6 ms", block_backward="12 ms") / 1e9
@@ -85,9 +84,8 @@ def break_even_tokens_mix(
 
     If the link is too slow for the activations, no number helps. If only activations are offloaded, the result is 0.
 
-    >>> at = dict(**EVERYTHING, block_weights="0.5 GB", saved_activations="0.2 GB", block_states="0.2 GB",
-    ...           block_forward="6 ms", block_backward="12 ms")
-    >>> round(break_even_tokens_mix(at, batch=1, seq=8192, link_bandwidth="64 GB/s"))
+    >>> at = dict(**EVERYTHING, block_weights=5e8, saved_activations=2e8, block_states=2e8, link_bandwidth="64 GB/s")
+    >>> round(break_even_tokens_mix(at, batch=1, seq=8192, block_forward="6 ms", block_backward="12 ms"))
     10667
     """
     forward = weight_offload * block_weights / (link_bandwidth * block_forward)

@@ -1,8 +1,7 @@
 """How large a training run can be: limits set by message latency and by data movement in a given time.
 
-Latency wall: steps run one after another, and so do the all-reduces in every block, which take time even without bytes.
-Bandwidth wall: if too many devices share a step's tokens, data takes longer to move than to compute with. Both walls
-assume `tokens_per_param` tokens per parameter, and both grow with the batch.
+Steps and the all-reduces of every block run one after another, however small (latency wall). If too many devices share
+a step's tokens, data takes longer to move than to compute with (bandwidth wall). Both walls grow with the batch.
 """
 
 from sympy import Max, Min, Rational, log, sqrt

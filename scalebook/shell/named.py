@@ -1,7 +1,6 @@
 """Look things up by name, as a command line or a CSV file gives them: functions, rows of tables, values of inputs.
 
->>> priced(find("decoding"), *read(find("decoding"), {"batch": "1", "weight_bits": "16"},
-...                                model="llama3_8b")).weight_memory
+>>> priced(find("decoding"), *read(find("decoding"), {"weight_bits": "16"}, model="llama3_8b")).weight_memory
 16060000000.0
 >>> find("decodin")
 Traceback (most recent call last):

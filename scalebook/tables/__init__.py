@@ -212,10 +212,8 @@ class Models(Table):
         used instead. Raises what `huggingface.from_config` raises.
 
         >>> from scalebook.tables import models
-        >>> models.read({"model_type": "llama", "num_hidden_layers": 16, "hidden_size": 2048, "vocab_size": 128256,
-        ...              "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 8192,
-        ...              "max_position_embeddings": 131072}).kv_width
-        1024.0
+        >>> models.read(dict(model_type="gpt2", n_layer=2, n_embd=8, n_head=2, vocab_size=9, n_positions=16)).kv_width
+        16.0
         """
         from .huggingface import read_config
 
@@ -232,9 +230,8 @@ class Models(Table):
     ) -> Row:
         """Return a dense model with a shape of your own, such as `layers`, `hidden`, `heads` and `vocab`.
 
-        `family` names the published code that its blocks follow when a framework runs them step by step (default
-        Llama's). By default there are as many key-value heads as heads, the heads share the hidden width, the
-        feed-forward layer is four times as wide, and there are two embeddings and no learned positions.
+        `family` names the published code that its blocks follow when a framework runs them step by step. By default
+        there are as many key-value heads as heads, `ffn` is four times `hidden`, and there are two embeddings.
 
         >>> from scalebook.tables import models
         >>> models.shaped(layers=24, hidden=2304, heads=24, vocab=51200, gating=0, embeddings=1).ffn

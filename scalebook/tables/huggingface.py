@@ -47,13 +47,10 @@ del TYPES["usual"]
 def from_config(config: Mapping | str | PathLike, name: str | None = None, like: str | None = None) -> dict:
     """Read the shape of a model from a config.json as a dict: options (attention, norm) and numbers (layers, heads).
 
-    `config` is the path of the file or of its folder, or the parsed dict. If the language model is nested under
-    `text_config`, that part is read. `like` names the `model_type` whose rules are used instead of its own. Numbers
-    that do not apply are left out, as in models.toml, and so is `params`, which no configuration states. A model whose
-    blocks differ in more than the letters can say has a word `blocks`, which lists its parts.
-
-    Raises TypeError for anything but a path or a dict. Raises ValueError for a missing file, one that is not JSON, a
-    model that is not a decoder, a field that is missing or of the wrong type, and counts that do not fit together.
+    `config` is the path of the file or of its folder, or the parsed dict. `like` names the `model_type` whose rules are
+    used instead of its own. Numbers that do not apply are left out. A model whose blocks differ in more than the
+    letters can say has a word `blocks`, which lists its parts. Raises TypeError for anything but a path or a dict, and
+    ValueError for a file that cannot be read, a model that is not a decoder, and missing or contradictory fields.
 
     >>> gpt2 = dict(model_type="gpt2", n_layer=12, n_embd=768, n_head=12, vocab_size=50257, n_positions=1024)
     >>> from_config(gpt2)["ffn"]

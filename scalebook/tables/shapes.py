@@ -87,10 +87,7 @@ def linear_state(linear_layers, linear_key_heads, linear_key_dim, linear_value_h
 
 @formula("linear_params", "qwen3-next")
 def linear_params(hidden, linear_key_heads, linear_key_dim, linear_value_heads, linear_value_dim, linear_conv):
-    """Parameters of Gated DeltaNet as in Qwen3-Next.
-
-    Projections to queries, keys, values, a gate and the output; a convolution over queries, keys and values; a decay
-    and its bias per head; and one gain for all heads.
+    """Parameters of Gated DeltaNet as in Qwen3-Next: projections, a convolution, decays with biases, and a gain.
 
     >>> linear_params(hidden=4096, linear_key_heads=16, linear_key_dim=128, linear_value_heads=64,
     ...               linear_value_dim=128, linear_conv=4)
