@@ -133,16 +133,10 @@ def _grouped(columns, inner, **known):
     """Return the time of one grouped product: whole blocks of rows, and the weights of experts with tokens."""
     operands = x("assigned_tokens") * (inner * x("activation_bits") + columns * x("result_bits"))
     moved = (operands + x("local_experts") * inner * columns * x("weight_bits")) / 8
-    return kernels.matmul_time.of(
-        rows=x("tile_rows"),
-        columns=columns,
-        inner=inner,
-        copies=x("expert_blocks") * x("block_rows") / x("tile_rows"),
-        traffic=moved,
-        inner_half=kernels.inner_half.of(activation_bits=x("result_bits")),
-        stream_efficiency=x("expert_stream_efficiency"),
-        **known,
-    )
+    copies = x("expert_blocks") * x("block_rows") / x("tile_rows")
+    known |= dict(rows=x("tile_rows"), columns=columns, inner=inner, copies=copies, traffic=moved)
+    half = kernels.inner_half.of(activation_bits=x("result_bits"))
+    return kernels.matmul_time.of(**known, inner_half=half, stream_efficiency=x("expert_stream_efficiency"))
 
 
 @formula("matmul_time", "nvidia-matmul-guide §3.1", "deepgemm")

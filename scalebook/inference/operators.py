@@ -65,9 +65,8 @@ def grouped_decode_time(
     ...     flops="8 GFLOP", peak_flops="989.4 TFLOP/s")
     381.134328...
     """
-    return fused.decode_kernel_time.of(
-        launch_time=read_launch_grouped, item_time=item_time_grouped, bandwidth_efficiency=read_efficiency_grouped
-    )
+    own = dict(launch_time=read_launch_grouped, item_time=item_time_grouped)
+    return fused.decode_kernel_time.of(**own, bandwidth_efficiency=read_efficiency_grouped)
 
 
 @formula("resident_share", "trtllm-dispatch", given=[fused.least_traffic])
@@ -186,10 +185,8 @@ def latent_prompt_time(
     ...     peak_flops="989.4 TFLOP/s", score_flops=26, peak_vector="66.9 TFLOP/s")
     1.05049...
     """
-    width = (nope_dim + rope_dim + v_dim) / 2
-    return fused.prefill_kernel_time.of(
-        launch_time=prompt_launch, bandwidth_efficiency=prompt_efficiency, head_dim=width
-    )
+    own = dict(launch_time=prompt_launch, bandwidth_efficiency=prompt_efficiency)
+    return fused.prefill_kernel_time.of(**own, head_dim=(nope_dim + rope_dim + v_dim) / 2)
 
 
 @formula("kernel_time", "deepseek2024-v2 §2.1", _HERE, given=[fused.absorbed_traffic])
@@ -204,12 +201,8 @@ def latent_decode_time(
     ...     peak_flops="989.4 TFLOP/s")
     386.134328...
     """
-    return fused.decode_kernel_time.of(
-        launch_time=read_launch_latent,
-        kv_heads=1,
-        item_time=item_time_latent,
-        bandwidth_efficiency=read_efficiency_latent,
-    )
+    own = dict(launch_time=read_launch_latent, item_time=item_time_latent, bandwidth_efficiency=read_efficiency_latent)
+    return fused.decode_kernel_time.of(**own, kv_heads=1)
 
 
 _PROMPT = (

@@ -5,7 +5,7 @@ near devices and cross to the next domain once for each, so that every device us
 work at once, and the slower one sets the pace. In a mesh or a torus a group uses its members' links (`group_share`).
 """
 
-from functools import cache
+from functools import cache, partial
 
 from sympy import Expr, Integer, Max, Min, Mul, Rational, floor, sqrt
 from sympy.utilities.iterables import sift
@@ -59,14 +59,12 @@ def _share(near_ways, mesh_peers, torus_neighbours):
     return group_share.of(near_ways=near_ways, mesh_peers=mesh_peers, torus_neighbours=torus_neighbours)
 
 
-def _ring_ports(ways, near_ways, share, near_rate, far_rate):
-    near = _one_if_any(near_ways - 1) * ((ways - 1) / share + OWN_PART) / near_rate
-    return near, _one_if_any(ways - near_ways) * (ways - 1) / (near_ways * far_rate)
+def _ring_ports(ways, near_ways, share, near_rate, far_rate, passes=1):
+    near = _one_if_any(near_ways - 1) * (passes * (ways - 1) / share + OWN_PART) / near_rate
+    return near, _one_if_any(ways - near_ways) * passes * (ways - 1) / (near_ways * far_rate)
 
 
-def _reduce_ports(ways, near_ways, share, near_rate, far_rate):
-    near = _one_if_any(near_ways - 1) * ((2 * ways - 2) / share + OWN_PART) / near_rate
-    return near, _one_if_any(ways - near_ways) * 2 * (ways - 1) / (near_ways * far_rate)
+_reduce_ports = partial(_ring_ports, passes=2)
 
 
 def _exchange_ports(ways, near_ways, share, near_rate, far_rate):
@@ -206,12 +204,10 @@ def send(
 # Other all-reduce algorithms
 
 
-@formula(
-    "collective_time",
-    "klenk2020",
-    "nccl-tests §PERFORMANCE",
-    domain=_INSIDE | {"switches that sum": lambda switch_efficiency: switch_efficiency > 0},
-)
+_SUMMED = _INSIDE | {"switches that sum": lambda switch_efficiency: switch_efficiency > 0}
+
+
+@formula("collective_time", "klenk2020", "nccl-tests §PERFORMANCE", domain=_SUMMED)
 def all_reduce_in_network(
     collective_bytes, ways, near_ways, scaleup_bandwidth, switch_efficiency, near_latency, scaleout_bandwidth,
     far_efficiency, far_latency, collective_launch, chunk_time,
@@ -254,8 +250,7 @@ def all_reduce_hierarchical(
 KINDS = {f.name: f for f in (all_reduce, reduce_scatter, all_gather, all_to_all, send)}
 _PORTS = {
     "all_reduce": _reduce_ports, "reduce_scatter": _ring_ports, "all_gather": _ring_ports,
-    "all_to_all": _exchange_ports,
-    "send": _send_ports,
+    "all_to_all": _exchange_ports, "send": _send_ports,
 }  # fmt: skip
 
 

@@ -93,11 +93,8 @@ _LAYER = {f.letter: f for f in (
     kernels.tiles, kernels.waves, kernels.matmul_time_waited, kernels.matmul_share,
     *(_DEFAULTS[f"quantize_{x}"] for x in ("start", "passes", "row")), quantize_time, operator_time,
 )}  # fmt: skip
-linear_operator = Sheet(
-    "linear operator",
-    *_LAYER.values(),
-    doc="A linear layer as an engine runs it: quantize the input, then multiply.",
-)
+_LINEAR = "A linear layer as an engine runs it: quantize the input, then multiply."
+linear_operator = Sheet("linear operator", *_LAYER.values(), doc=_LINEAR)
 
 
 # Benchmarks that read their weights from a cache
@@ -209,13 +206,8 @@ def best_time(matmul_time, best_found):
     return best_found * matmul_time
 
 
-best_operator = Sheet(
-    "best operator",
-    *_LAYER.values(),
-    best_found,
-    best_time,
-    doc="A product on a device by the fastest kernel that a search finds.",
-)
+_BEST = "A product on a device by the fastest kernel that a search finds."
+best_operator = Sheet("best operator", *_LAYER.values(), best_found, best_time, doc=_BEST)
 
 
 # Element-wise kernels

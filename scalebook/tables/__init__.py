@@ -5,6 +5,7 @@
 8000000000000.0
 """
 
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, reduce
@@ -43,19 +44,7 @@ FOLLOWS = [  # in this order; if a model lacks an input of a formula, it has the
     shapes.linear_state, shapes.routed_share, shapes.cache_heads_grouped,
 ]  # fmt: skip
 
-_UNMEASURED = "not measured on this device: about what others reach"
-_ALL_LINKS = "behind a switch, or the links are not known: a group is taken to use all of them"
-_COLLECTIVES = {  # defaults for a device without measured collectives, and without a mesh or torus
-    "near_efficiency": ("80 %", "aiconfigurator-nccl", _UNMEASURED),
-    "switch_efficiency": ("0 %", "aiconfigurator-nccl", "no sum in the switch was measured on this device"),
-    "far_efficiency": ("95 %", "bekman-network", "calibrated by us: all-reduce of 16 GiB on four nodes of 8 B200"),
-    "near_latency": ("1 us", "aiconfigurator-nccl", _UNMEASURED),
-    "far_latency": ("10 us", "aiconfigurator", "what its model assumes; the network decides, not the device"),
-    "collective_launch": ("7 us", "aiconfigurator-nccl", _UNMEASURED),
-    "mesh_peers": (1, "bekman-network", _ALL_LINKS),
-    "torus_neighbours": (1, "bekman-network", _ALL_LINKS),
-    "chunk_time": ("2.5 us", "aiconfigurator-nccl", "calibrated by us, one value for all devices"),
-}
+_DEVICE_DEFAULTS = tomllib.loads((files(__name__) / "device_defaults.toml").read_text("utf-8"))
 
 
 def _device(key, cells, words=None):
@@ -79,11 +68,8 @@ def _device(key, cells, words=None):
         cells.setdefault("training_fp16", cells["training_bf16"])
     if name and (reached := cells.get(name.replace("peak", "training"))):
         cells["training_efficiency"] = reached
-    if "kernel_launch" not in cells:
-        note = "not measured on this device: about what a kernel takes on those measured"
-        cells["kernel_launch"] = Cell(2.5e-6, origin, "aiconfigurator-gemm", note)
-    for letter, (value, source, note) in _COLLECTIVES.items():
-        cells.setdefault(letter, Cell(quantity(letter, value), origin, source, note))
+    for letter, x in _DEVICE_DEFAULTS.items():
+        cells.setdefault(letter, Cell(quantity(letter, x["value"]), origin, x["source"], x["note"]))
     _spread(key, cells)
 
 
