@@ -158,9 +158,7 @@ def answer_of(run: Row) -> Answer | None:
 
 @checked
 def row_as_dict(row: Row) -> dict[str, Any]:
-    """Return a result as a dict for JSON: each quantity's value, unit, range and source, and the answer if it has one.
-
-    The file `scalebook/answers/schema.json` describes the dict.
+    """Return a result as a dict for JSON, as `answers/schema.json` describes it: its quantities, and the answer or None.
 
     >>> from scalebook import accelerators, decoding, models
     >>> row = decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16)

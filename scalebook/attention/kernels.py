@@ -55,8 +55,8 @@ def flash_traffic(batch, heads, head_dim, seq, pairs, query_tile, activation_bit
 def least_traffic(batch, heads, kv_heads, head_dim, seq, context, query_bits, kv_bits, activation_bits):
     """Least bytes moved by fused attention: queries, results, keys and values once each, for all tiles and heads.
 
-    >>> least_traffic(batch=1, heads=32, kv_heads=8, head_dim=128, seq=1, context=8192, query_bits=16, kv_bits=16,
-    ...               activation_bits=16)
+    >>> shape = dict(batch=1, heads=32, kv_heads=8, head_dim=128, seq=1, context=8192)
+    >>> least_traffic(shape, query_bits=16, kv_bits=16, activation_bits=16)
     33570816.0
     """
     ends = seq * heads * (query_bits + activation_bits)

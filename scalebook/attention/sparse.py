@@ -105,8 +105,6 @@ def topk_time(
 ):  # fmt: skip
     """Time to pick the best of every token's scores: a core reads one token's scores as a stream and ranks them.
 
-    A token with no more cached keys than are picked needs only a list of them, which takes `item_time`.
-
     >>> rates = dict(kernel_launch="4 us", cores=148, item_time="1 us", pick_time="5 us", core_bandwidth="10.5 GB/s")
     >>> rates["fp32_bits"] = 32
     >>> [1e6 * topk_time(rates, batch=8, seq=37, context=n, index_tokens=2048) for n in (2048, 65536)]

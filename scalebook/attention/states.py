@@ -160,8 +160,6 @@ def state_kernel_time(
 ):  # fmt: skip
     """Time of a kernel with a state: launch, then the longest of cores' work, steps in sequence, and traffic.
 
-    It is also the time of its short convolution. What a benchmark finds in the cache comes at the cache's rate.
-
     >>> rates = dict(cores=132, hbm_bandwidth="3.35 TB/s", bandwidth_efficiency=0.78, l2_bandwidth="8 TB/s")
     >>> known = dict(rates, launch_time="20 us", core_time="23 us", chunk_step="2.5 us", resident_share=0)
     >>> 1e6 * state_kernel_time(known, kernel_items=4096, kernel_steps=64, traffic="100 MB")

@@ -94,9 +94,8 @@ def makespan_of_generations(
 ):  # fmt: skip
     """Time until all requests of one length are answered, in seconds: all prompts plus all decode steps.
 
-    >>> makespan_of_generations(requests=1500, replicas=1, attention_dp=1, prompt_time="10 ms", output=100,
-    ...                         whole_generations=1, full_batch=1000, full_time="50 ms", last_batch=500,
-    ...                         last_time="30 ms", sequence_overhead=0, kernel_share=1)
+    >>> full = dict(prompt_time="10 ms", output=100, whole_generations=1, full_batch=1000, full_time="50 ms")
+    >>> makespan_of_generations(full, requests=1500, replicas=1, attention_dp=1, last_batch=500, last_time="30 ms")
     23.0
     """
     full = full_time + sequence_overhead * full_batch
@@ -109,8 +108,7 @@ def makespan_of_generations(
 def seconds_between_tokens(full_time, full_batch, output, prompt_time, sequence_overhead, kernel_share):
     """Mean time per output token while a group is full: a step, and the prompts read as answers end.
 
-    >>> seconds_between_tokens(full_time="50 ms", full_batch=100, output=200, prompt_time="10 ms", sequence_overhead=0,
-    ...                        kernel_share=1)
+    >>> seconds_between_tokens(full_time="50 ms", full_batch=100, output=200, prompt_time="10 ms")
     0.055
     """
     return (full_time + sequence_overhead * full_batch + full_batch / output * prompt_time) / kernel_share

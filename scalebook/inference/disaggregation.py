@@ -52,8 +52,7 @@ def pool_ratio(prompt_time, batch, output, token_time):
 def capacity_disaggregated(base_time, added_time, prompt_time, output, tpot_target):
     """Requests per second and device, counting both pools, if every answer is written within the target.
 
-    >>> capacity_disaggregated(base_time="10 ms", added_time="50 us", prompt_time="30 ms", output=200,
-    ...                        tpot_target="20 ms")
+    >>> capacity_disaggregated(base_time=0.01, added_time=5e-5, prompt_time=0.03, output=200, tpot_target=0.02)
     20.0
     """
     decoding = output * added_time / (1 - base_time / tpot_target)
@@ -183,8 +182,8 @@ def million_cost_apart(prefill_devices, prefill_price, decode_devices, decode_pr
 def ttft_apart(first_overhead, queue_time, prompt_time, handover_time, first_tokens, token_time):
     """Time to first token that a user of two pools sees; an engine may gather `first_tokens` before it sends any.
 
-    >>> ttft_apart(first_overhead=0, queue_time="60 ms", prompt_time="30 ms", handover_time="10 ms", first_tokens=1,
-    ...            token_time="20 ms")
+    >>> parts = dict(queue_time="60 ms", prompt_time="30 ms", handover_time="10 ms", token_time="20 ms")
+    >>> ttft_apart(parts, first_overhead=0, first_tokens=1)
     0.1
     """
     return first_overhead + queue_time + prompt_time + handover_time + (first_tokens - 1) * token_time

@@ -32,8 +32,6 @@ def block_rows_deepgemm(expert_rows):
 def block_rows_xpu(expert_rows, weight_bits):
     """Block height that vLLM's kernels for Intel's cards choose from the expected rows of an expert.
 
-    Few rows get blocks of 8, 16 or 32. More get 256 if weights have 16 bits, otherwise 128.
-
     >>> [block_rows_xpu(expert_rows=n, weight_bits=4) for n in (4, 8, 128, 129)]
     [8.0, 16.0, 32.0, 128.0]
     """

@@ -45,9 +45,9 @@ def grouped_prompt_time(
 ):  # fmt: skip
     """Time of an engine's prompt attention: `prefill_kernel_time` with its own launch time and bandwidth share.
 
-    >>> 1e3 * grouped_prompt_time(prompt_launch="15 us", append_traffic="1 kB", traffic="1 kB",
-    ...     hbm_bandwidth="3.35 TB/s", prompt_efficiency=0.6, busy_pairs=1e9, head_dim=128,
-    ...     peak_flops="989.4 TFLOP/s", score_flops=26, peak_vector="66.9 TFLOP/s")
+    >>> rates = dict(hbm_bandwidth=3.35e12, prompt_efficiency=0.6, peak_flops=989.4e12, peak_vector=66.9e12)
+    >>> sizes = dict(append_traffic=1e3, traffic=1e3, busy_pairs=1e9, head_dim=128, score_flops=26)
+    >>> 1e3 * grouped_prompt_time(rates, sizes, prompt_launch="15 us")
     0.92112...
     """
     return fused.prefill_kernel_time.of(launch_time=prompt_launch, bandwidth_efficiency=prompt_efficiency)
@@ -60,9 +60,9 @@ def grouped_decode_time(
 ):  # fmt: skip
     """Time of an engine's decode attention: `decode_kernel_time` with its own launch time and bandwidth share.
 
-    >>> 1e6 * grouped_decode_time(read_launch_grouped="8 us", batch=64, kv_heads=8, cores=132,
-    ...     item_time_grouped="1.4 us", traffic="1 GB", hbm_bandwidth="3.35 TB/s", read_efficiency_grouped=0.8,
-    ...     flops="8 GFLOP", peak_flops="989.4 TFLOP/s")
+    >>> rates = dict(hbm_bandwidth=3.35e12, read_efficiency_grouped=0.8, peak_flops=989.4e12, cores=132)
+    >>> sizes = dict(read_launch_grouped=8e-6, batch=64, kv_heads=8, item_time_grouped=1.4e-6)
+    >>> 1e6 * grouped_decode_time(rates, sizes, traffic="1 GB", flops="8 GFLOP")
     381.134328...
     """
     own = dict(launch_time=read_launch_grouped, item_time=item_time_grouped)

@@ -61,8 +61,6 @@ def wait_half_step(batch):
 def ttft_served(queue_time, chunks_of_prompt, mixed_time, pass_time, first_overhead, first_tokens, wait_steps):
     """Time to first token: waiting for the engine and for earlier prompts, then reading the prompt.
 
-    An engine may gather `first_tokens` tokens before it sends any.
-
     >>> alone = dict(queue_time=0, chunks_of_prompt=1, mixed_time="40 ms", pass_time="10 ms", first_overhead="5 ms")
     >>> ttft_served(alone, batch=64, first_tokens=1), ttft_served(alone, first_tokens=1, wait_steps=15)
     (0.05, 0.195)

@@ -258,8 +258,6 @@ def rate_closed(users, end_to_end):
 def queue_time_closed(users, output, prompt_time):
     """Mean waiting time of a prompt in a closed loop with users out of step.
 
-    Half of the prompts that arrive with the same step are read first. Single-token answers end with every step.
-
     >>> round(queue_time_closed(users=32, output=200, prompt_time="30 ms") * 1e3, 2)
     2.34
     """

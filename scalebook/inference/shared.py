@@ -83,8 +83,7 @@ def latency_floor_shared(used_params, weight_bits, tp, hbm_bandwidth):
 def memory_time_shared(read_params, weight_bits, tp, kv_cache, cache_ways, hbm_bandwidth):
     """Time of a step for memory: each device reads its part of the weights in use and of the caches.
 
-    >>> memory_time_shared(read_params=70e9, weight_bits=16, tp=8, kv_cache="28 GB", cache_ways=8,
-    ...                    hbm_bandwidth="3.5 TB/s")
+    >>> memory_time_shared(read_params=70e9, weight_bits=16, tp=8, kv_cache=28e9, cache_ways=8, hbm_bandwidth=3.5e12)
     0.006
     """
     return (read_params * weight_bits / 8 / tp + kv_cache / cache_ways) / hbm_bandwidth

@@ -67,8 +67,6 @@ def normal_largest(n) -> Expr:
 def slowest_exponential(mean_delay, ways):
     """Mean delay of the slowest of `ways` devices, for exponentially distributed delays.
 
-    It is the mean times 1 + 1/2 + ... + 1/n, within 0.03 %, and within a millionth from 3 devices on.
-
     >>> round(slowest_exponential(mean_delay="1 us", ways=16_384) * 1e6, 2)
     10.28
     """

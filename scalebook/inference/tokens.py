@@ -46,8 +46,8 @@ def decode_flops(batch, used_params, layers, attention_width, cached):
 def decode_flops_picked(batch, used_params, layers, attention_width, cached, index_tokens, index_heads, index_dim):
     """FLOPs of a step of sparse attention: an indexer scores all cached tokens, and attention reads those it picks.
 
-    >>> decode_flops_picked(batch=1, used_params=37e9, layers=61, attention_width=139264, cached=8192,
-    ...                     index_tokens=2048, index_heads=64, index_dim=128) / 1e9
+    >>> known = dict(used_params=37e9, layers=61, attention_width=139264, index_tokens=2048, index_heads=64)
+    >>> decode_flops_picked(known, batch=1, cached=8192, index_dim=128) / 1e9
     116.983227392
     """
     picked = attention_width * Min(cached, index_tokens, evaluate=False)

@@ -107,8 +107,6 @@ def matmul_time_split(
 ):  # fmt: skip
     """Time of a product whose inner size is split over idle cores if tiles are fewer than cores; else `matmul_time`.
 
-    There are as many splits as a tile has cores, or fewer if more would not save time.
-
     >>> shape = dict(rows=2, columns=256, inner=12288, copies=1, traffic=6.4e6, split_time=2e-6, split_step=50e-9)
     >>> device = dict(cores=108, peak_flops=312e12, matmul_efficiency=0.837, inner_half=38, kernel_launch=3.8e-6)
     >>> tiled = dict(tile_rows=64, tile_columns=64, hbm_bandwidth=2.04e12, stream_efficiency=0.737)

@@ -41,8 +41,6 @@ def load_fast(array_side):
 def array_cycles(rows, array_tiles, load_cycles, array_side):
     """Cycles of a product if the next tile's weights load while the current tile is in use.
 
-    All tiles together need one fill and one drain, `2 * array_side - 2` cycles.
-
     >>> array_cycles(rows=1024, inner=128, columns=128, array_side=128)
     1406.0
     """

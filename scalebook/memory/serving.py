@@ -107,8 +107,8 @@ def max_batch(hbm_capacity, weight_memory, cached, kv_cache_per_token):
 def max_batch_states(hbm_capacity, weight_memory, cached, kv_cache_per_token, linear_memory):
     """Number of whole sequences whose caches and states fit next to the weights, or 0 if the weights do not fit.
 
-    >>> max_batch_states(hbm_capacity="80 GB", weight_memory="16 GB", cached=8192, kv_cache_per_token=131072,
-    ...                  linear_memory="200 MB")
+    >>> held = dict(weight_memory="16 GB", linear_memory="200 MB", kv_cache_per_token=131072)
+    >>> max_batch_states(held, hbm_capacity="80 GB", cached=8192)
     50.0
     """
     each = cached * kv_cache_per_token + linear_memory

@@ -154,8 +154,6 @@ def least_optimizer_offload(
 ):  # fmt: skip
     """Smallest offloaded share of gradients and optimizer state that lets the rest fit in device memory.
 
-    Raises ValueError if offloading all of it is not enough.
-
     >>> at = dict(weight_offload=1, activation_offload=1, block_weights=5, saved_activations=1, block_states=20)
     >>> at |= dict(layers=128, pp=8, held_microbatches=9, near_blocks=2, near_states=3)
     >>> least_optimizer_offload(at, near_memory=160)

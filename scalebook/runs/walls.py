@@ -91,8 +91,6 @@ def message_of_group(tp, scaleup_size, near_latency, far_latency, collective_lau
 def latency_wall(batch_tokens, run_time, layers, message_time, tokens_per_param):
     """FLOPs of the largest run in a given time if its steps and collectives took no time but their latency.
 
-    A block has four sums over a group, which limits the tokens D. The FLOPs are 6 D² over the tokens per parameter.
-
     >>> f"{latency_wall(batch_tokens='16e6 token', run_time='7.776 Ms', layers=126, message_time='10 us'):.1e}"
     '1.8e+32'
     """

@@ -77,8 +77,8 @@ def attention_width_latent(heads, kv_rank, rope_dim):
 def linear_state(linear_layers, linear_key_heads, linear_key_dim, linear_value_heads, linear_value_dim, linear_conv):
     """Values in the state of Gated DeltaNet: a key by value matrix per value head, and the last convolution inputs.
 
-    >>> linear_state(linear_layers=45, linear_key_heads=16, linear_key_dim=128, linear_value_heads=64,
-    ...              linear_value_dim=128, linear_conv=4)
+    >>> qwen = dict(linear_key_heads=16, linear_key_dim=128, linear_value_heads=64, linear_value_dim=128)
+    >>> linear_state(qwen, linear_layers=45, linear_conv=4)
     48844800.0
     """
     keys, values = linear_key_heads * linear_key_dim, linear_value_heads * linear_value_dim
@@ -89,8 +89,8 @@ def linear_state(linear_layers, linear_key_heads, linear_key_dim, linear_value_h
 def linear_params(hidden, linear_key_heads, linear_key_dim, linear_value_heads, linear_value_dim, linear_conv):
     """Parameters of Gated DeltaNet as in Qwen3-Next: projections, a convolution, decays with biases, and a gain.
 
-    >>> linear_params(hidden=4096, linear_key_heads=16, linear_key_dim=128, linear_value_heads=64,
-    ...               linear_value_dim=128, linear_conv=4)
+    >>> qwen = dict(linear_key_heads=16, linear_key_dim=128, linear_value_heads=64, linear_value_dim=128)
+    >>> linear_params(qwen, hidden=4096, linear_conv=4)
     118014208.0
     """
     keys, values = linear_key_heads * linear_key_dim, linear_value_heads * linear_value_dim
