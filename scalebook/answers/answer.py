@@ -158,7 +158,7 @@ def answer_of(run: Row) -> Answer | None:
 
 @checked
 def row_as_dict(row: Row) -> dict[str, Any]:
-    """Return a result as a dict for JSON, as `answers/schema.json` describes it: its quantities, and the answer or None.
+    """Return a result as a dict for JSON, as `answers/schema.json` describes it: its letters, and the answer or None.
 
     >>> from scalebook import accelerators, decoding, models
     >>> row = decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16)

@@ -289,24 +289,18 @@ class Accelerators(Table):
         return _table("accelerators")._rows.completed(device)
 
 
-_TABLES = {
-    "accelerators": dict(row=Device, words=["vendor", "fabric"], finish=_device),
-    "links": dict(words=["kind"]),
-    "models": dict(words=["attention", "norm", "windows", "family", "blocks"], finish=_model),
-    "precisions": dict(words=["kind", "peak"]),
-    "efficiencies": dict(words=["device", "precision"]),
-    "engines": dict(row=Engine, words=["exchange"]),
-    "frameworks": dict(
-        row=Framework,
-        words=["libraries", "sharding", "recompute", "attention", "sequence_parallel", "blocks", "engine", "placement"],
-    ),
-    "libraries": dict(words=["library", "devices", "precisions"]),
-    "clusters": dict(),
-    "runs": dict(words=["model", "device"]),
-    "ranges": dict(),
-    "tiers": dict(),
-    "drafts": dict(),
-}
+_WORDS = {  # entries that are text, by table
+    "accelerators": "vendor fabric", "links": "kind", "models": "attention norm windows family blocks",
+    "precisions": "kind peak", "efficiencies": "device precision", "engines": "exchange",
+    "frameworks": "libraries sharding recompute attention sequence_parallel blocks engine placement",
+    "libraries": "library devices precisions", "clusters": "", "runs": "model device", "ranges": "", "tiers": "",
+    "drafts": "",
+}  # fmt: skip
+_TABLES = {name: {"words": words.split()} for name, words in _WORDS.items()}
+_TABLES["accelerators"] |= dict(row=Device, finish=_device)
+_TABLES["models"] |= dict(finish=_model)
+_TABLES["engines"] |= dict(row=Engine)
+_TABLES["frameworks"] |= dict(row=Framework)
 
 
 @cache
