@@ -144,10 +144,8 @@ class Answer:
         from scalebook import _shown_by
 
         lines = ([label, Markup(f'<td class="sb-said">{html.escape(text)}</td>')] for label, text in self.lines())
-        return styled(
-            page_table(["", "answer"], lines, self.title),
-            folded(_shown_by("row_page")(self.run), "letters, all of them"),
-        )
+        letters = folded(_shown_by("row_page")(self.run), "letters, all of them")
+        return styled(page_table(["", "answer"], lines, self.title), letters)
 
 
 @checked

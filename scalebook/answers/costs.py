@@ -65,9 +65,8 @@ class Bill(NamedTuple):
         row = self.row
         energy = f", {show(row.run_energy, 'MWh')}" if "run_energy" in row else ""
         lost = self.note or f"failures and checkpoints are {100 - 100 * row.goodput:.1f} % of it"
-        return (
-            f"{show(row.train_tokens, 'token')}s on {row.devices:,.0f} devices: {self.days:,.1f} days{energy}; {lost}"
-        )
+        run = f"{show(row.train_tokens, 'token')}s on {row.devices:,.0f} devices"
+        return f"{run}: {self.days:,.1f} days{energy}; {lost}"
 
     def __repr__(self):
         lines = [[x.kind, show(x.price_hour, "$/h"), show(x.cost, "$")] for x in self.prices]

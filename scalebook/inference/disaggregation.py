@@ -106,13 +106,11 @@ def cache_rate(prompt_rate, kv_cache_per_token):
     return prompt_rate * kv_cache_per_token
 
 
-_CARRIES = {
-    "a link that carries caches as fast as prompts are read": (
-        lambda prompt, kv_cache_per_token, link_bandwidth, prompt_time: (
-            prompt * kv_cache_per_token <= link_bandwidth * prompt_time
-        )
-    )
-}
+def _carries(prompt, kv_cache_per_token, link_bandwidth, prompt_time):
+    return prompt * kv_cache_per_token <= link_bandwidth * prompt_time
+
+
+_CARRIES = {"a link that carries caches as fast as prompts are read": _carries}
 
 
 @formula("handover_time", "patel2023", given=[kv_cache_per_token], domain=_CARRIES)

@@ -187,13 +187,9 @@ class ExplainedLayouts(Layouts):
                 return (
                     f"{name}={show(target, 's')} is met by no layout of {said} or fewer{beside}: the fastest is {near}"
                 )
-        if "cache_room has a value" in rejected and not _best(
-            self, cases, one, targets=(), has_rate=False, minimize="tpot"
-        ):
-            return (
-                f"the weights fit on no layout of {said} or fewer: more devices, or fewer weight_bits, may let them in"
-            )
-        return ""
+        if "cache_room has a value" not in rejected or _best(self, cases, one, False, targets=(), minimize="tpot"):
+            return ""
+        return f"the weights fit on no layout of {said} or fewer: more devices, or fewer weight_bits, may let them in"
 
 
 def _best(layouts: Layouts, cases: list[tuple], letters: Mapping, has_rate: bool, targets=None, **aim):

@@ -110,11 +110,11 @@ def best_tp_tree(latency_floor, doubling_time):
     return latency_floor * log(2) / doubling_time
 
 
-_DEEP = {
-    "steps that more than one device can shorten": (
-        lambda latency_floor, doubling_time: latency_floor * log(2) > doubling_time
-    )
-}
+def _can_shorten(latency_floor, doubling_time):
+    return latency_floor * log(2) > doubling_time
+
+
+_DEEP = {"steps that more than one device can shorten": _can_shorten}
 
 
 @formula("least_token_time", "thakur2005", "erdil2025", given=[latency_floor, doubling_time_tree], domain=_DEEP)

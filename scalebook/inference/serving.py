@@ -192,14 +192,9 @@ def serve_sheet(
     `Work`). With `drafts`, decoding sequences check drafted tokens.
     """
     rooms = serving_memory.memory_formulas(dense, moe)
-    formulas = [
-        *map(_of_service, step_formulas(dense, moe, Work("decode", exchange, overlap, drafts))),
-        *mixed_formulas(dense, moe, exchange, overlap, drafts),
-        *_SERVING,
-        *(speculation.DRAFTS if drafts else ()),
-        *rooms,
-        *more,
-    ]
+    step = map(_of_service, step_formulas(dense, moe, Work("decode", exchange, overlap, drafts)))
+    mixed, drafting = mixed_formulas(dense, moe, exchange, overlap, drafts), speculation.DRAFTS if drafts else ()
+    formulas = [*step, *mixed, *_SERVING, *drafting, *rooms, *more]
     formulas = [*{f.letter: f for f in formulas}.values()]  # the time of a token with drafts replaces that without
     wanted = {f.letter for f in (*_SERVING, *rooms)} | {*PARTS, "engine_time", "messages_time", "pass_time"}
     used = wanted | {i for f in formulas for i in f.inputs}

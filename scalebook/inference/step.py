@@ -123,10 +123,8 @@ def tokens_of(work: Work) -> Formula:
 @cache
 def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[Formula, ...]:
     """Return the formulas of a serving step, its parts first. Only some models use the last ones."""
-    parts = (
-        Formula(f"{part}_of_step", part, time, _SOURCES)
-        for part, time in halves.parts_of_step(dense, moe, work).items()
-    )
+    times = halves.parts_of_step(dense, moe, work)
+    parts = (Formula(f"{part}_of_step", part, time, _SOURCES) for part, time in times.items())
     indices = (dense or moe).indices
     kinds = {f.letter: f for index, own in part_kernels.DEFAULTS.items() if index in indices for f in own}
     kinds |= {f.letter: f for f in (assumptions.LATENT if "kv_rank" in indices else assumptions.GROUPED)}
@@ -145,9 +143,8 @@ def step_sheet(dense: Block | None, moe: Block | None, work: Work, *more: Formul
     formulas = [*step_formulas(dense, moe, work), *more]
     outputs = {*PARTS, "engine_time", "messages_time", "pass_time"}
     used = outputs | {i for f in formulas for i in f.inputs}
-    return Sheet(
-        f"{work.phase} step", *(f for f in formulas if f.letter in used), doc="A step of serving, part by part."
-    )
+    kept = (f for f in formulas if f.letter in used)
+    return Sheet(f"{work.phase} step", *kept, doc="A step of serving, part by part.")
 
 
 def _searched(known: Mapping) -> dict[str, tuple]:

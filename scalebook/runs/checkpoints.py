@@ -58,11 +58,11 @@ def checkpoint_interval_young(checkpoint_time, mtbf):
     return sqrt(2 * checkpoint_time * mtbf)
 
 
-_SHORT = {
-    "checkpoints that take less than twice the time between failures": (
-        lambda checkpoint_time, mtbf: checkpoint_time < 2 * mtbf
-    )
-}
+def _is_short(checkpoint_time, mtbf):
+    return checkpoint_time < 2 * mtbf
+
+
+_SHORT = {"checkpoints that take less than twice the time between failures": _is_short}
 
 
 @formula("checkpoint_interval", "daly2006 §4", domain=_SHORT)

@@ -60,11 +60,11 @@ def sites_lost_waiting(site_exchange, local_steps, step_time):
     return site_exchange / (site_exchange + local_steps * step_time)
 
 
-_ENOUGH = {
-    "steps that take longer than the way round the ring": (
-        lambda local_steps, step_time, sites, site_latency: local_steps * step_time > 2 * (sites - 1) * site_latency
-    )
-}
+def _is_enough(local_steps, step_time, sites, site_latency):
+    return local_steps * step_time > 2 * (sites - 1) * site_latency
+
+
+_ENOUGH = {"steps that take longer than the way round the ring": _is_enough}
 
 
 @formula("half_site_bandwidth", _RING, "douillard2023", domain=_ENOUGH)

@@ -233,9 +233,8 @@ def _irregular(config, stanza, shapes, letters) -> dict[str, str]:
         kinds += [(True, x) for x in has["also"]]
         differ = f" ({differ.strip()})" if differ else ""
         parts.update(name + differ for there, name in kinds if there)
-    parts.update(
-        {x: n for x, rule in stanza.get("once", {}).items() if (n := int(value_of(rule, config, {}, "") or 0))}
-    )
+    once = {x: int(value_of(rule, config, {}, "") or 0) for x, rule in stanza.get("once", {}).items()}
+    parts.update({x: n for x, n in once.items() if n})
     return {"blocks": " + ".join(f"{n} {x}" for x, n in parts.items())}
 
 
@@ -247,9 +246,8 @@ def _scaled(config: Mapping) -> dict[str, int]:
     found = {}
     scales = typed(config, "quantization_config", dict, {})
     if sizes := typed(scales, "weight_block_size", list, None):
-        found["scale_block"] = value_of(
-            "weight_block_size", config | {"weight_block_size": sizes[-1]}, {}, "scale_block"
-        )
+        sized = config | {"weight_block_size": sizes[-1]}
+        found["scale_block"] = value_of("weight_block_size", sized, {}, "scale_block")
     if typed(config, "use_qk_norm", bool, False) and config.get("qk_norm_type") == "per_layer":
         found["norm_sums"] = 1
     return found
