@@ -115,7 +115,6 @@ def _recomputed(run: Row) -> Iterator[Candidate]:
 
 
 def _to_fit(run: Row) -> Iterator[Candidate]:
-    """Yield further changes that lower the memory."""
     yield from _each(TRIED["to_fit"])
     if "devices" not in run.call.letters:
         yield from _each({n: run[n] * x} for n in ("tp", "pp", "dp") for x in (2, 4, 8) if n in run)

@@ -42,7 +42,6 @@ def eager_traffic(batch, heads, seq, head_dim, score_passes, operand_passes, act
 
 
 def _product(columns, inner):
-    """Return the time of one product for each head and sequence."""
     copies, rows = symbol("batch") * symbol("heads"), symbol("seq")
     moved = copies * (rows * inner + inner * columns + rows * columns) * symbol("activation_bits") / 8
     return kernels.matmul_time_split.of(rows=rows, columns=columns, inner=inner, copies=copies, traffic=moved)

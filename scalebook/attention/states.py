@@ -68,7 +68,6 @@ def chunk_steps(seq, delta_chunk):
 
 
 def _ends(batch, seq, key_heads, value_heads, key_dim, value_dim, gates, bits):
-    """Return the bytes of queries, keys, gates, values and results."""
     keys, values = (2 * key_heads + gates * value_heads) * key_dim, 2 * value_heads * value_dim
     return batch * seq * (keys + values) * bits / 8
 

@@ -227,7 +227,6 @@ def write(strategy, framework: str = "megatron", layers: int | None = None, **le
 
 
 def _wanted(strategy) -> dict[str, Any]:
-    """Return the letters and words of a strategy, in whatever form it was given."""
     if isinstance(strategy, Strategy):
         return strategy.words
     if isinstance(strategy, Row):

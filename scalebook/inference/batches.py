@@ -163,7 +163,6 @@ _GIVEN = (
 
 @cache
 def _offline_sheet(sheet: Sheet) -> Sheet:
-    """Return the sheet of an offline service, with memory as a fully loaded engine uses it."""
     doc = "Requests that are all there at once, in generations."
     whole = Sheet("offline", *{**sheet.formulas, **{f.letter: f for f in _OFFLINE}}.values(), doc=doc)
     return whole.only(*_GIVEN)

@@ -110,7 +110,6 @@ _READ = {x("batch"): x("prompts"), x("seq"): x("read_chunk"), x("context"): x("p
 
 
 def _on(tokens: Mapping, cost: Expr) -> Expr:
-    """Return a cost of the listing for these tokens."""
     return whole_heads(replaced(cost, tokens))
 
 

@@ -253,7 +253,6 @@ def _pairs(read: Mapping, write: Mapping, asked: Mapping, known: Mapping) -> tup
 
 
 def _result(layouts, read, write, best, asked) -> Apart:
-    """Return the two pools with what users get and pay."""
     i, j, copies = best
     prefill, decode = _pool(layouts, read, i, copies), _pool(layouts, write, j, write["copies"][j])
     one, two = layouts[read["of"][i]].known, layouts[write["of"][j]].known

@@ -29,7 +29,6 @@ class Rule(rules.Rule):
 
 
 def _stated() -> tuple[Rule, ...]:
-    """Return the rules of `rules.toml`."""
     found = tomllib.loads((files(__package__) / "rules.toml").read_text("utf-8"))
     made = []
     for name, x in found.items():

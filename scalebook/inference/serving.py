@@ -292,7 +292,6 @@ def _engines() -> list[Engine]:
 
 @cache
 def _unpriced(sheet: Sheet) -> Sheet:
-    """Return the sheet without costs, for a device without a price."""
     return Sheet(sheet.name, *(f for f in sheet.formulas.values() if not f.letter.startswith("million_cost")))
 
 

@@ -329,7 +329,6 @@ def _by_blocks(row):
 
 
 def _engine(engine) -> Row:
-    """Return an engine's row, given as a row or by name."""
     if not isinstance(engine, str | Row) or (isinstance(engine, Row) and "chunk_tokens" not in engine):
         said = getattr(engine, "name", None) if isinstance(engine, Row) else quoted(engine)
         raise TypeError(f"engine is {either(map(repr, ENGINES))}, or a row of tables.engines, not {said}")
@@ -364,7 +363,6 @@ def _has_scales(rows, known) -> bool:
 
 
 def _precision(rows) -> str:
-    """Return the device's precision as a word."""
     return next((row.words["precision"] for row in rows if "precision" in getattr(row, "words", {})), "bf16")
 
 

@@ -23,7 +23,6 @@ _INSIDE = {"no more devices near each other than take part": lambda near_ways, w
 
 @cache
 def _one_if_any(count):
-    """Return 1 for a count of at least one, 0 for none."""
     return Min(1, count, evaluate=False)
 
 

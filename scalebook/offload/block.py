@@ -153,9 +153,9 @@ def block_forward_piped(
 ):  # fmt: skip
     """Time of a block's forward pass if each collective is sent in `tp` pieces. The first piece is not hidden.
 
-    >>> at = dict(block_flops="1 TFLOP", peak_flops="1 PFLOP/s", flops_efficiency=0.8, link_achieved="100 GB/s")
-    >>> at |= dict(block_params=1.8e9, heads=96, head_dim=128, ffn=49152)
-    >>> round(block_forward_piped(at, batch=1, seq=2048, hidden=12288, activation_bits=16, tp=8) * 1e3, 3)
+    >>> at = dict(block_flops=1e12, peak_flops=1e15, flops_efficiency=0.8, link_achieved=1e11, activation_bits=16)
+    >>> shape = dict(block_params=1.8e9, hidden=12288, heads=96, head_dim=128, ffn=49152)
+    >>> round(block_forward_piped(at, shape, batch=1, seq=2048, tp=8) * 1e3, 3)
     2.016
     """
     return block_forward_ring.rhs + _sent(batch, seq, hidden, activation_bits, tp, link_achieved) / tp

@@ -161,7 +161,6 @@ def _stanza(config: Mapping, like: str | None) -> tuple[dict, str]:
 
 
 def _blocks(config: Mapping, stanza: Mapping) -> list[tuple[dict, dict]]:
-    """Return each block's conditions and parts, and its letters."""
     layers = value_of(stanza["layers"], config, {}, "layers", needed=True)
     if layers > MOST_BLOCKS:
         raise ValueError(f"the blocks of a configuration are read up to {MOST_BLOCKS:,}; it has {quoted(layers)}")
