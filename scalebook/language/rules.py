@@ -6,15 +6,18 @@
 """
 
 import inspect
+import sys
+import tomllib
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .notation import either
 
-__all__ = ["Rule", "not_whole"]
+__all__ = ["Rule", "condition", "not_whole", "stated_rules"]
 
 
 class Rule:
@@ -42,6 +45,26 @@ class Rule:
 
     def __repr__(self):
         return f"{self.name}: {', '.join(self.needs)}"
+
+
+def condition(text: str, **functions: Callable) -> Callable:
+    """Return a condition that is written as text as a function of its letters. It may call `functions`.
+
+    >>> condition("heads % tp == 0")(64, 8)
+    True
+    """
+    text = " ".join(text.split())
+    letters = [x for x in compile(text, "a condition", "eval").co_names if x not in functions]
+    return eval(f"lambda {', '.join(letters)}: {text}", functions)
+
+
+def stated_rules(module: str, kind: type[Rule] = Rule, **functions: Callable) -> tuple[Rule, ...]:
+    """Return the rules that the TOML file next to a module states, whose conditions may call `functions`."""
+    said = tomllib.loads(Path(sys.modules[module].__file__).with_suffix(".toml").read_text("utf-8"))
+    return tuple(
+        kind(name, x["letter"], condition(x["holds"], **functions), " ".join(x["says"].split()), "advice" in x)
+        for name, x in said.items()
+    )
 
 
 def not_whole(letter: str, value: float) -> str | None:
