@@ -6,10 +6,8 @@ blocks differ in width or lack a part, the row's word `blocks` lists the parts: 
 
 import itertools
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from math import isfinite, prod
 
 from sympy import lambdify
@@ -19,10 +17,11 @@ from scalebook.block.operations import DERIVED, size
 from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest, quoted, symbol
 from scalebook.language.row import Cell, Row, one_number
+from scalebook.language.stanzas import tables_of
 
 __all__ = ["counts", "parts_of", "reaching"]
 
-LISTINGS = tomllib.loads((files(__package__) / "listings.toml").read_text("utf-8"))
+LISTINGS = tables_of(__package__, "listings.toml")
 GPT = parse(LISTINGS["GPT"])
 _KNOWN = {**LISTINGS["attention"], **LISTINGS["feed_forward"], **LISTINGS["once"]}
 _LETTER = r"[a-z_]+=\d+(?:\.\d+)?"

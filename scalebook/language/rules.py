@@ -6,16 +6,14 @@
 """
 
 import inspect
-import sys
-import tomllib
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .notation import either
+from .stanzas import tables_of
 
 __all__ = ["Rule", "condition", "not_whole", "stated_rules"]
 
@@ -60,10 +58,10 @@ def condition(text: str, **functions: Callable) -> Callable:
 
 def stated_rules(module: str, kind: type[Rule] = Rule, **functions: Callable) -> tuple[Rule, ...]:
     """Return the rules that the TOML file next to a module states, whose conditions may call `functions`."""
-    said = tomllib.loads(Path(sys.modules[module].__file__).with_suffix(".toml").read_text("utf-8"))
+    package, _, name = module.rpartition(".")
     return tuple(
         kind(name, x["letter"], condition(x["holds"], **functions), " ".join(x["says"].split()), "advice" in x)
-        for name, x in said.items()
+        for name, x in tables_of(package, f"{name}.toml").items()
     )
 
 
