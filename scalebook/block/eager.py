@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from scalebook.block.listing import Block
 from scalebook.block.models import GPT, LLAMA  # noqa: F401  (for the examples)
-from scalebook.block.operations import Op, Tensor, base
+from scalebook.block.operations import FUNCTIONS, Op, Tensor, base
 
 __all__ = ["FAMILIES", "Family", "eager", "undropped"]
 
@@ -33,17 +33,7 @@ class Family:
     one_product: bool = False
 
 
-FAMILIES = {
-    x.name: x
-    for x in (
-        Family("llama"),
-        Family("gpt2", narrow_softmax=True, written_gelu=True, one_product=True),
-        Family("qwen3", head_norm=True),
-        Family("olmo2", norms="after", head_norm=True, wide_gain=True),
-        Family("gemma2", norms="around", wide_gain=True, capped=True),
-        Family("gemma3", norms="around", head_norm=True, wide_gain=True),
-    )
-}
+FAMILIES = {name: Family(name, **x) for name, x in FUNCTIONS["families"].items()}
 
 
 def eager(block: Block, family: Family = FAMILIES["llama"], *, unfused: bool = False, autocast: bool = False) -> Block:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from sympy import Add, Expr, Integer, Min, Mul, S
 
 from scalebook.language.notation import symbol
+from scalebook.language.stanzas import tables_of
 
 __all__ = ["Kernel", "Op", "Tensor"]
 
@@ -57,44 +58,8 @@ class Product(NamedTuple):
     copies: Expr
 
 
-# FLOPs per element of layernorm, softmax, drop, gelu and add are Calculon's (Isaev et al. 2023, its source code); the
-# others are counted by hand, with an exponential or a division as one FLOP.
-RULES = {
-    "layernorm": Rule("inputs", 9, 21, whole=True),
-    "rmsnorm": Rule("inputs", 4, 9, whole=True),
-    "softmax": Rule("outputs", 5, 8, whole=True),
-    "drop": Rule("mask", 1, 1),
-    "gelu": Rule("inputs", 8, 13),
-    "swiglu": Rule("inputs", 5, 10),
-    "geglu": Rule("inputs", 9, 15),
-    "rope": Rule("", 3, 3),
-    "add": Rule("", 1, 0),
-    "sum": Rule("", 1, 0),
-    "topk": Rule("inputs", 5, 8, whole=True),
-    "dispatch": Rule("", 0, 0),
-    "combine": Rule("inputs", 2, 3),
-    "collect": Rule("", 2, 3),  # combine, if the router's weights were multiplied in before the last product
-    "cross_entropy": Rule("inputs", 5, 3),
-    "append": Rule("", 0, 0),
-    "compress": Rule("inputs", 5, 10),  # the mean of a few tokens, weighted by a softmax
-    "relu": Rule("inputs", 1, 1),
-    "gate": Rule("inputs", 5, 9),
-    "pick": Rule("", 0, 0),
-    "conv": Rule("inputs", 13, 25),  # four tokens, each a multiply and an add, then the activation
-    "delta": Rule("inputs", 9, 18),
-    # Steps of unfused blocks, which PyTorch runs one by one (`scalebook.block.eager`).
-    "cast": Rule("", 0, 0),
-    "constant": Rule("", 1, 1),  # times or plus something without a gradient: rotary angles, a mask, a number
-    "repeat": Rule("", 0, 0),
-    "mean_square": Rule("inputs", 2, 2, whole=True),
-    "scale": Rule("inputs", 1, 3),
-    "times": Rule("inputs", 1, 2),
-    "power": Rule("inputs", 2, 3),
-    "tanh": Rule("outputs", 1, 3),
-    "silu": Rule("inputs", 4, 8),
-    "route": Rule("outputs", 5, 8, whole=True),
-    **{kind: Rule("", 0, 0) for kind in COLLECTIVES},
-}
+FUNCTIONS = tables_of(__package__, "functions.toml")
+RULES = {name: Rule(**x) for name, x in FUNCTIONS["functions"].items()} | dict.fromkeys(COLLECTIVES, Rule("", 0, 0))
 
 
 @cache
