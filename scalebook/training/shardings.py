@@ -11,6 +11,7 @@ from typing import NamedTuple
 from sympy import Expr, S
 
 from scalebook.language import symbol
+from scalebook.language.stanzas import tables_of
 from scalebook.language.words import Named
 
 __all__ = ["SHARDINGS", "Exchange", "Sharding"]
@@ -80,37 +81,8 @@ class Sharding(Named):
         return any(x.among != "all" for x in self.exchanges)
 
 
+for _name, _said in tables_of(__package__, "shardings.toml").items():
+    _kept = {what: tuple(among) for what, among in _said["keeps"].items()}
+    _sent = [x | {"times": x["times"] * EACH} if "times" in x else x for x in _said["exchanges"]]
+    Sharding(_name, _said["source"], _kept, tuple(Exchange(**x) for x in _sent))
 SHARDINGS = Sharding.known  # by name, the default first
-
-
-_REDUCE, _GATHER = ("dp_reduce", "reduce_scatter"), ("dp_gather", "all_gather")
-_ALL = ("all",)
-_STATE = ("weight", "gradient", "optimizer")
-
-Sharding("zero1", "zero2020 §5.1", dict(optimizer=_ALL), (Exchange(*_REDUCE, "all"), Exchange(*_GATHER, "all")))
-Sharding("replicated", "narayanan2021 §2.2", {}, (Exchange("dp_reduce", "all_reduce", "all"),))
-Sharding(
-    "zero2", "zero2020 §5.2", dict(gradient=_ALL, optimizer=_ALL),
-    (Exchange(*_REDUCE, "all", EACH), Exchange(*_GATHER, "all")),
-)  # fmt: skip
-Sharding(
-    "zero3", "zero2020 §5.3", dict.fromkeys(_STATE, _ALL),
-    (Exchange(*_REDUCE, "all", EACH, by_block=True), Exchange(*_GATHER, "all", 2 * EACH, by_block=True)),
-)  # fmt: skip
-Sharding(
-    "hybrid", "zhao2023 §3.2", dict.fromkeys(_STATE, ("group",)),
-    (
-        Exchange(*_REDUCE, "group", EACH, by_block=True),
-        Exchange(*_GATHER, "group", 2 * EACH, by_block=True),
-        Exchange("dp_reduce", "all_reduce", "groups", by_block=True),
-    ),
-)  # fmt: skip
-# ZeRO++: ZeRO 3, and a second copy of the weights within a group. The backward pass gathers from that copy.
-Sharding(
-    "zero3_hpz", "wang2023 §3.2", dict.fromkeys(_STATE, _ALL) | dict(weight=("all", "group")),
-    (
-        Exchange(*_REDUCE, "all", EACH, by_block=True),
-        Exchange(*_GATHER, "all", EACH, by_block=True),
-        Exchange(*_GATHER, "group", EACH, by_block=True),
-    ),
-)  # fmt: skip

@@ -22,6 +22,7 @@ from scalebook.language.guide import Guided
 from scalebook.language.notation import nearest, quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.row import Call, Cell, gather, one_number, quantity
+from scalebook.language.stanzas import tables_of
 from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels, systolic
 from scalebook.machine.collectives import collective
@@ -46,16 +47,7 @@ __all__ = [
 
 __getattr__ = renamed(__name__)
 
-# Default value of each letter.
-DEFAULT_LETTERS = {
-    "batch": 1, "cp": 1, "ep": 1, "tp": 1, "pp": 1, "chunks": 1,
-    "weight_bits": 16, "gradient_bits": 32, "optimizer_bits": 96, "moment_bits": 32, "activation_bits": 16,
-    "mask_bits": 8, "fp32_bits": 32, "logit_bits": 48,
-    "cp_overlap": 0, "ep_overlap": 0, "dp_overlap": 0,
-    "weight_offload": 0, "activation_offload": 0, "optimizer_offload": 0, "near_blocks": 3, "shard_group": 8,
-    "lora_rank": 16, "unread_rerun": 1, "newton_steps": 5,
-} | host.DEFAULT_LETTERS  # fmt: skip
-
+DEFAULT_LETTERS = tables_of(__package__, "defaults.toml")["step"] | host.DEFAULT_LETTERS
 OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
 
 _IN_TRAINING = {"matmul_efficiency": "training_efficiency", "matmul_bf16": "training_bf16"}
