@@ -17,9 +17,7 @@ from scalebook.language.code import broadcast
 from scalebook.language.notation import either
 from scalebook.language.row import quantity, refuse_parts
 from scalebook.language.rules import not_whole
-from scalebook.pipeline.schedules import SCHEDULES
-from scalebook.training.shardings import SHARDINGS
-from scalebook.training.strategy import CHOICES
+from scalebook.training.strategy import CHOICES, PROPERTIES
 
 __all__ = ["COUNTS", "RULES", "Rule", "check", "derived", "reason"]
 
@@ -59,15 +57,7 @@ _FOLLOWING = {
     "stage_blocks": _fullest,
     "etp": lambda values: values["tp"],  # experts' widths are split like the rest
 }
-RULES = rules.stated_rules(
-    __name__,
-    Rule,
-    divides=lambda ways, whole: whole % ways == 0,
-    stage_of=_stage,
-    chunks_of=lambda schedule: SCHEDULES[schedule].chunks or 1,
-    is_interleaved=lambda schedule: SCHEDULES[schedule].chunks is None,
-    has_groups=lambda sharding: SHARDINGS[sharding].has_groups,
-)
+RULES = rules.stated_rules(__name__, Rule, divides=lambda ways, whole: whole % ways == 0, stage_of=_stage, **PROPERTIES)
 
 
 ADVICE = tuple(x.name for x in RULES if x.advice)

@@ -15,14 +15,19 @@ from scalebook.training.trained_weights import TRAINED, Trained
 __all__ = ["CHOICES", "WORDS", "Strategy"]
 
 
-def are_shared(dp, cp, schedule):
-    """Return True if several devices hold the same weights. With two pipeline stages per device they always do."""
-    return (dp * cp > 1) | (SCHEDULES[schedule].copies > 1)
-
-
+# Functions that conditions of words, rules and searches may call.
+PROPERTIES = {
+    # several devices hold the same weights: with two pipeline stages per device they always do
+    "are_shared": lambda dp, cp, schedule: (dp * cp > 1) | (SCHEDULES[schedule].copies > 1),
+    "is_interleaved": lambda schedule: SCHEDULES[schedule].chunks is None,
+    "chunks_of": lambda schedule: SCHEDULES[schedule].chunks or 1,
+    "has_groups": lambda sharding: SHARDINGS[sharding].has_groups,
+    "moments_of": lambda optimizer: OPTIMIZERS[optimizer].moments,
+    "mode_of": lambda optimizer: OPTIMIZERS[optimizer].mode,
+}
 _OBJECTS = dict(sharding=SHARDINGS, schedule=SCHEDULES, family=FAMILIES, trained=TRAINED, optimizer=OPTIMIZERS)
 for _name, _said in tables_of(__package__, "strategy.toml").items():
-    _matters = condition(_said["matters"], are_shared=are_shared) if "matters" in _said else None
+    _matters = condition(_said["matters"], **PROPERTIES) if "matters" in _said else None
     _parts = transformations.MODULES if _name == "recompute" else ()
     word(_name, _said.get("values") or _OBJECTS[_name], _said["meaning"], _matters, _parts)
 
