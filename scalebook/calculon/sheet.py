@@ -14,7 +14,7 @@ from scalebook.language.notation import nearest, quoted, symbol
 from .block import block_formulas, of_block
 from .cases import by, pick, plain
 from .checks import refuse, refuse_memory
-from .documents import Choices, Execution, application, execution
+from .documents import STATED, Choices, Execution, application, execution
 from .equations import capacity, gradients, stages, totals
 from .quirks import QUIRKS
 from .systems import System, Tables, reached, system
@@ -101,7 +101,7 @@ def _rest(choices, tables, mended) -> list[Formula]:
     """Return all formulas except those of the block. If a letter has several formulas, the last one counts."""
     found = [*_shared(), *_sends(choices, mended), *_memory(choices, tables)]
     found += _training(choices, tables, mended) if choices.training else _inference()
-    left_out = () if choices.training else _TRAINED
+    left_out = () if choices.training else STATED["forward_only"]["left_out"]
     return [f for n, f in {f.letter: f for f in found}.items() if n not in left_out]
 
 
@@ -264,20 +264,9 @@ def _hidden_gradients(choices, network, kinds):
     ]
 
 
-# Letters of training that a step of forward passes does not have, and letters that are zero there.
-_TRAINED = (
-    "step_backward", "optimizer_time", "gradient_memory", "optimizer_memory", "backward_hiding_time",
-    "optimizer_shards",
-)  # fmt: skip
-_UNUSED = (
-    "step_again", "again_link_time", "again_exposed_time", "backward_wait_time", "dp_link_time", "dp_exposed",
-    "block_reduce_bytes", "dp_bandwidth_needed", "dp_tail_needed", "optimizer_move_needed",
-    "activation_gradient_memory", "near_activation_gradients", "near_gradients", "near_optimizer",
-)  # fmt: skip
-
-
 def _inference():
     """Return the formulas of a step of forward passes only."""
     moved = symbol("forward_move_bytes") / symbol("forward_hiding_time")
     own = [totals.calculon_pass_time, totals.forward_flops, totals.busy_share_forward]
-    return [*_nothing(*_UNUSED), *own, plain("move_needed", moved, "What is offloaded, hidden forward.")]
+    needed = plain("move_needed", moved, "What is offloaded, hidden forward.")
+    return [*_nothing(*STATED["forward_only"]["zero"]), *own, needed]

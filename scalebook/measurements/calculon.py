@@ -15,8 +15,8 @@ import numpy as np
 
 from scalebook.calculon import QUIRKS, Choices, calculon_step, execution, library
 from scalebook.calculon import priced as price
-from scalebook.calculon.outputs import OUTPUTS
 from scalebook.language.notation import quoted
+from scalebook.language.stanzas import tables_of
 
 from .confrontation import Confrontation, Priced, Result
 from .rows import Measurement, read_rows
@@ -24,6 +24,7 @@ from .sets import stanzas
 
 __all__ = ["CONFRONTATIONS", "Outputs", "calculon_execution", "priced"]
 
+OUTPUTS = tables_of("scalebook.calculon", "outputs.toml")  # Calculon's name for each of its outputs, by our letter
 _LETTERS = [letter for letters in OUTPUTS.values() for letter in letters]
 _COLUMNS = {column for letters in OUTPUTS.values() for column in letters.values()}
 _FLAGS = {"True": True, "False": False}
