@@ -7,32 +7,26 @@ activation_bits*batch*head_dim*heads*seq/(8*tp)
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import NamedTuple
 
-from sympy import Add, Expr, Integer, Min, Mul, S
+from sympy import Add, Expr, Min, Mul, S, sympify
 
 from scalebook.language.notation import symbol
+from scalebook.language.rules import condition
 from scalebook.language.stanzas import tables_of
 
 __all__ = ["Kernel", "Op", "Tensor"]
 
-# Sizes of dependent indices, in other letters.
-DERIVED = {
-    "group_size": symbol("heads") / symbol("kv_heads"),
-    "expert_tokens": symbol("batch") * symbol("seq") * symbol("top_k") / symbol("experts"),  # routing is balanced
-    "linear_group": symbol("linear_value_heads") / symbol("linear_key_heads"),
-    "picked": Min(symbol("context"), symbol("index_tokens"), evaluate=False),
-    "entries": symbol("context") / symbol("entry_tokens"),  # of a compressed cache
-    "group_width": symbol("heads") * symbol("head_dim") / symbol("output_groups"),
-    "channels": symbol("hidden"),  # of a matrix that is as wide as high
-    "whole_channels": symbol("hidden"),  # the same, without a split by tensor parallelism
-    "router_channels": symbol("router_width"),
-    "other_streams": symbol("streams") - 1,
-    "mixings": symbol("streams") * (symbol("streams") + 2),  # numbers of a token: a matrix and two gates a stream
-    "stream_gates": 2 * symbol("streams"),
-    "two": Integer(2),
-}
+FUNCTIONS = tables_of(__package__, "functions.toml")
+
+
+def _length(text: str) -> Expr:
+    function = condition(text, Min=partial(Min, evaluate=False))
+    return sympify(function(*map(symbol, function.__code__.co_varnames)))
+
+
+DERIVED = {index: _length(text) for index, text in FUNCTIONS["sizes"].items()}  # lengths that follow from others
 TOKENS = ("seq", "context", "expert_tokens")  # indices that count tokens
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 
@@ -58,7 +52,6 @@ class Product(NamedTuple):
     copies: Expr
 
 
-FUNCTIONS = tables_of(__package__, "functions.toml")
 RULES = {name: Rule(**x) for name, x in FUNCTIONS["functions"].items()} | dict.fromkeys(COLLECTIVES, Rule("", 0, 0))
 
 

@@ -46,7 +46,9 @@ class Rule:
 
 
 def condition(text: str, **functions: Callable) -> Callable:
-    """Return a condition that is written as text as a function of its letters. It may call `functions`.
+    """Return an expression that is written as text, such as a condition, as a function of its letters.
+
+    It may call `functions`.
 
     >>> condition("heads % tp == 0")(64, 8)
     True
