@@ -32,7 +32,7 @@ from sympy.printing.str import StrPrinter
 
 from scalebook import _shown_by
 
-from .stanzas import Stanzas
+from .stanzas import Stanzas, tables_of
 from .tabular import aligned, folded, page_table, styled
 
 __all__ = [
@@ -94,17 +94,7 @@ def no_attribute(sentence: str) -> AttributeError:
     return AttributeError(sentence, name="", obj=None)
 
 
-# Other common names of a letter that no spelling check would find.
-OTHERS = {
-    other: name
-    for name, others in {
-        "devices": "gpus n_gpus num_gpus world_size", "seq": "seq_len sequence_length", "users": "concurrency",
-        "rate": "qps rps", "tp": "tensor_parallel tensor_parallel_size", "batch": "batch_size micro_batch_size",
-        "pp": "pipeline_parallel pipeline_parallel_size", "dp": "data_parallel data_parallel_size",
-        "prompt": "isl input_len input_tokens", "output": "osl output_len output_tokens", "layers": "num_layers",
-    }.items()
-    for other in others.split()
-}  # fmt: skip
+OTHERS = {other: name for name, others in tables_of(__package__, "names.toml").items() for other in others.split()}
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
