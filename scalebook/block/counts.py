@@ -59,7 +59,6 @@ def _length(index: str):
 
 
 def _product(indices, letters) -> float:
-    """Return the product of the lengths of dimensions."""
     return prod(letters[x] if x in letters else _length(x)(letters) for x in indices)
 
 
@@ -212,7 +211,6 @@ def reaching(row: Row) -> Row:
 
 
 def _add(total: dict, number: float, run: dict, kept: dict, letters: dict, slides: bool) -> None:
-    """Add the costs of `number` equal parts to the totals."""
     seq, share = letters["seq"], number / letters["layers"]
     for indices, is_routed in run["weights"]:
         held = number * _product(indices, letters)

@@ -64,8 +64,6 @@ def undropped(block: Block) -> Block:
 
 
 class _Eager:
-    """The state of one rewriting: the lines so far, and the present name of each tensor of the block."""
-
     def __init__(self, block: Block, family: Family, unfused: bool, autocast: bool):
         self.block, self.family, self.unfused, self.autocast = block, family, unfused, autocast
         self.ops: list[Op] = []
@@ -125,7 +123,6 @@ class _Eager:
         self.made(op, out)
 
     def repeated(self, tensor: Tensor) -> Tensor:
-        """Copy keys or values for each query head that shares them."""
         found = self.read(tensor)
         if "kv_heads" not in found.indices:
             return found

@@ -207,7 +207,6 @@ class Op:
 
     @cached_property
     def _multiplied(self) -> list[Expr]:
-        """Multiplications of each contraction."""
         return [Mul(*map(size, {i for t in term for i in t.indices})) for term in self.terms if len(term) > 1]
 
     @cached_property

@@ -76,7 +76,6 @@ class _Sums:
         return Max(compute, memory, evaluate=False)
 
     def processing(self, cost: Cost, name: str) -> Expr:
-        """Time of an operation, together with its exchange if the two overlap."""
         if cost.exchange and cost.engine == "matrix" and name != "update":
             return self.tiled(self.costs.index(cost), name)[0]
         return self.joined(self.arithmetic(cost, name), self.memory(self.traffic(cost, name)))
@@ -181,7 +180,6 @@ class _Sums:
         return [(x, cost) for x, cost in times if x]
 
     def holds(self) -> dict[str, Expr]:
-        """Bytes that a block holds, by kind."""
         choices, costs = self.choices, self.costs
         weights = sum(c.weights for c in costs)
         whole = symbol("activation_bits") * symbol("batch") * symbol("seq") * symbol("hidden") / 8

@@ -40,7 +40,6 @@ def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable
     run = priced(model, strategy, machine, *formulas, mended=mended)
 
     def lighter():
-        """Yield choices with more recomputation, and the memory they take."""
         words = ["none", "attn_only", "full"]
         for word in words[words.index(strategy.choices.recompute) + 1 :] if strategy.choices.training else ():
             gathers = strategy.choices.gather_again and word != "full"
@@ -189,7 +188,6 @@ def _memory(choices, tables):
 
 
 def _moves(choices, tables):
-    """Return the bytes of a block that move between the tiers, and how long that takes."""
     moved = symbol("block_checkpoint" if choices.recompute == "full" else "block_stored")
     forward = [pick(choices.weight_offload, symbol("block_weights"), S.Zero)]
     forward.append(pick(choices.activation_offload, moved, S.Zero))
@@ -208,7 +206,6 @@ def _moves(choices, tables):
 
 
 def _training(choices, tables, mended):
-    """Return the formulas of training alone."""
     shards = [] if choices.sharded else [plain("optimizer_shards", S.One, "Every device holds all of it.")]
     return [totals.calculon_step_time, totals.training_flops, totals.busy_share, capacity.move_needed,
             *_gradients(choices, tables, mended), *shards]  # fmt: skip
@@ -265,7 +262,6 @@ def _hidden_gradients(choices, network, kinds):
 
 
 def _inference():
-    """Return the formulas of a step of forward passes only."""
     moved = symbol("forward_move_bytes") / symbol("forward_hiding_time")
     own = [totals.calculon_pass_time, totals.forward_flops, totals.busy_share_forward]
     needed = plain("move_needed", moved, "What is offloaded, hidden forward.")

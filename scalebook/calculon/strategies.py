@@ -68,7 +68,6 @@ class Strategies:
         )  # fmt: skip
 
     def _usual(self, known: Mapping) -> dict[str, tuple]:
-        """Return the default choices: Calculon's own search space."""
         if "global_batch" not in known:
             raise TypeError("Calculon's strategies are searched at one global_batch: search each and compare")
         ways = divisors(known["devices"])
@@ -108,7 +107,6 @@ class Strategies:
         return tuple(rules)
 
     def _reason(self, values: Mapping, sheet: Sheet | None, lifted: Iterable[str]) -> str | None:
-        """Say why a strategy cannot run; None if it can."""
         try:
             strategy = self._execution(values)
             holds = [rule.of(values) for rule in self._rules if rule.name not in lifted] + [
@@ -153,7 +151,6 @@ class Strategies:
 
 
 def _on(tier, ways, tiers):
-    """Return the number of devices on a network: the product of the parallel dimensions that run on it."""
     return np.prod([np.where(np.equal(t, tier), x, 1) for x, t in zip(ways, tiers, strict=True)], axis=0)
 
 

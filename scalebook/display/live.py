@@ -59,7 +59,6 @@ class Calculator(anywidget.AnyWidget):
         return f"Calculator({', '.join(f'{x}={text!r}' for x, text in self.texts.items())})"
 
     def _repr_mimebundle_(self, **kwargs):
-        """Return the widget, its answers in words, and the choice that makes it again."""
         return stored(self, super()._repr_mimebundle_(**kwargs), {"calculator": self.choice})
 
     @traitlets.validate("state")
@@ -118,7 +117,6 @@ class Calculator(anywidget.AnyWidget):
             self._message = message or self._warned()
 
     def _outside(self, lacking):
-        """Return the unmet conditions of the first formula without a value."""
         own = self.sheet.formulas[lacking].domain if lacking else ()
         letters = sorted({x for condition in own for x in condition.letters})
         if not own or any(math.isnan(self.values[x]) for x in letters):

@@ -152,7 +152,6 @@ class Formula:
         return Quantity(fitting(self.letter, result, partial(_at, values)), self.unit)
 
     def _check(self, values, result=None):
-        """Raise OutsideDomain if it does not hold at these values."""
         if self.domain:
             if result is None:
                 with np.errstate(all="ignore"):
@@ -321,7 +320,6 @@ class Formula:
         return Formula, (self.name, self.letter, self.rhs, self.sources, self.__doc__, self.given, self.domain)
 
     def _repr_html_(self):
-        """The equation, with its letters explained below it."""
         return on_page(self)
 
     def __repr__(self):

@@ -223,7 +223,6 @@ class _Part(NamedTuple):
 
 
 def _part(letter: str, top: Cell, ends_of: Callable[[str, Cell], Ends | None]) -> _Part:
-    """Walk from a cell to the cells it was computed from.  Cells that depend on nothing uncertain count as known."""
     found: dict[str, bool] = {}
     formulas, ends, cells, order = {}, {}, {}, []
 
@@ -327,7 +326,6 @@ def _with_steps(row: Row, ends_of: Callable[[str, Cell], Ends | None]) -> Callab
 
 
 def _drawn(letter, part: _Part, groups, typical, level: float):
-    """Return the ends between which a share `level` of the draws lie."""
     if not groups:
         return typical, typical
     steps = {names: _draws(f"{min(names)} {part.cells[names[0]].origin}") for names in groups}

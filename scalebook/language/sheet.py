@@ -293,7 +293,6 @@ def computed_at(compiled: tuple, values: dict[str, float]) -> dict[str, float]:
 
 
 def _meant(letters):
-    """List letters by name.  If there are few, add their meanings."""
     return ", ".join(f"{x} ({NOTATION[x].meaning})" if len(letters) < 4 else x for x in letters)
 
 

@@ -307,7 +307,6 @@ def _is_available(torch, kind) -> bool:
 
 
 def _allowed() -> int:
-    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -106,7 +106,6 @@ class Measured:
 
 
 def _line(row: Measurement) -> list[str]:
-    """Return a kernel's line of the table."""
     rate, shape = row.rate(row.sample.median), show(row.traffic, "B") if row.traffic else ""
     if row.rows:
         shape = f"{row.rows} x {row.columns} x {row.inner}"

@@ -53,7 +53,6 @@ class Own(Result):
 
 
 def _why(row: Row, letter: str) -> str:
-    """Return the largest parts of a letter, or of the nearest letter it follows from."""
     nearest_one = nearest_parts(row, letter)
     if not nearest_one:
         return ""
@@ -137,12 +136,10 @@ def _opened(csv) -> tuple[list[Measurement], str]:
 
 
 def _name(column: str) -> str:
-    """Return a column's name without blanks and without a spreadsheet's byte-order mark."""
     return column.strip().removeprefix("\ufeff")
 
 
 def _check_columns(thing, where, rows, measured):
-    """Raise ValueError if a column means nothing, or if no column has the measured letter."""
     known = {*NOTATION, *words(thing), *_ROWS, *_IDS}
     if measured not in rows[0]:
         raise ValueError(f"{where} lacks the column {measured}, which is what was measured; measured= names another")
@@ -154,7 +151,6 @@ def _check_columns(thing, where, rows, measured):
 
 
 def _cells(thing, where, row, measured) -> tuple[tuple[Row, ...], dict, float | None]:
-    """Return the table rows, the letters and the measured value of a row; raises ValueError for a bad cell."""
     given = {n: x for n, x in row.items() if x and n not in _IDS}
     stems = {n: given.pop(n) for n in _ROWS if n in given}
     try:
@@ -169,7 +165,6 @@ def _cells(thing, where, row, measured) -> tuple[tuple[Row, ...], dict, float | 
 
 
 def _predicted(row: Row, letter: str) -> float:
-    """Return a predicted letter. Raises KeyError or ValueError if the row does not predict it."""
     value = row[letter]
     if row.cells[letter].formula is None:
         raise ValueError(f"{letter} is given there ({row.cells[letter].origin}), not predicted")

@@ -122,7 +122,6 @@ class Run:
 
 
 def _needs(x: Operation, last: int) -> Operation | None:
-    """Return the operation whose result this one waits for."""
     if x.kind == "F":
         return Operation("F", x.stage - 1, x.microbatch) if x.stage else None
     if x.kind == "B":

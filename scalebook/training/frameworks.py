@@ -62,7 +62,6 @@ def settled(knowns: tuple, letters: Mapping) -> tuple[tuple, dict]:
 
 
 def _without(device: Row, cells: Mapping) -> Row:
-    """Return a device without the cells that `cells` override."""
     if device is None or cells.keys().isdisjoint(device.cells):
         return device
     kept = {n: c for n, c in device.cells.items() if n not in cells}
@@ -70,7 +69,6 @@ def _without(device: Row, cells: Mapping) -> Row:
 
 
 def _with_further_tokens(model: Mapping, letters: Mapping) -> Mapping:
-    """Return a model with its multi-token prediction blocks, which are present in training."""
     more = letters.get("mtp_blocks", model.get("mtp_blocks", 0))
     if not isinstance(model, Row) or not np.any(np.asarray(more)):
         return model
@@ -110,7 +108,6 @@ class AnyFramework(Between):
 
 
 def _changed(middle: Framework, end: Framework, names: list[str]) -> Framework:
-    """Return the middle row with these letters taken from one of the ends."""
     cells = {n: c for n, c in middle.cells.items() if n not in names}
     cells |= {n: end.cells[n] for n in names if n in end.cells}
     libraries = (end if "libraries" in names else middle).words.get("libraries", "")

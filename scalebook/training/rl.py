@@ -80,8 +80,6 @@ class Lengths:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a call of `rl_step` says, read and checked."""
-
     rows: tuple
     program: Framework
     devices: float
@@ -134,7 +132,6 @@ class _Asked:
         return float((any_left * step).sum() * width)
 
     def learning(self, devices: float) -> dict:
-        """Return the letters of learning on `devices`."""
         said = {"recompute": "full"} | dict(self.training)
         ways = np.prod([one_number(x, said.get(x, 1)) for x in ("tp", "pp", "cp")])
         if devices < ways or devices % ways:
@@ -152,7 +149,6 @@ class _Asked:
         return dict(train_devices=devices, learning_time=step.step_time * self.optimizer_steps * micro / whole)
 
     def update(self, first: float, last: float) -> Row:
-        """Return the update in which `first` devices write answers and `last` learn."""
         found = self.writing(first) | self.learning(last)
         found |= dict(
             devices=self.devices, responses=self.responses, prompt=self.prompt, age=self.age,
@@ -278,7 +274,6 @@ class RLStep:
 
 
 def _layout(name: str, given) -> dict:
-    """Return a layout that is given as a dict or as text, such as "tp=4 pp=2"."""
     if isinstance(given, str):
         given = dict(x.partition("=")[::2] for x in given.split())
     if not isinstance(given, Mapping) or not all(isinstance(x, str) and x for x in given):
@@ -295,8 +290,6 @@ def _said(x) -> str:
 
 
 class _Layouts:
-    """Updates by the text of their layout, for a search."""
-
     name = "rl_step"
     finds = ("update_time",)
 

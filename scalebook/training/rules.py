@@ -102,7 +102,6 @@ def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
 
 
 def _own(values, sheet):
-    """Return the letters and words that the rules use, as numbers and words."""
     names = _NAMES | {n for _, x in (sheet.conditions if sheet else ()) for n in x.letters}
     own = {
         n: x if isinstance(x, (str, bool)) and n in CHOICES else quantity(n, x) for n, x in values.items() if n in names
@@ -119,7 +118,6 @@ def reason(values: Mapping[str, Any], sheet: Sheet | None = None, lifted: Iterab
 
 
 def _reason(values, known, sheet, lifted):
-    """Do the same for prepared numbers and words and the letters derived from them."""
     for letter in COUNTS:
         if (letter in values or letter == "dp") and letter in known and (known[letter] % 1 or known[letter] < 1):
             return _no_multiple(known) if letter not in values else not_whole(letter, known[letter])
@@ -189,7 +187,6 @@ def _number(x):
 
 
 def _would_do(letter, known, rules):
-    """Return the values of a letter that break none of these rules, up to a limit."""
     most = 4096 + 2 * min(known.get(letter, 1), 100_000)
     tried = np.arange(1.0, min(most, 100_000))
     fine = np.ones(tried.shape, bool)
@@ -212,7 +209,6 @@ def _listed(letter, values, near):
 
 
 def _no_multiple(known):
-    """Return the sentence for a number of devices that is not a whole number of replicas."""
     ways = ", ".join(f"{x}={_number(known[x])}" for x in ("tp", "cp", "pp"))
     product = known["tp"] * known["cp"] * known["pp"]
     devices = product * np.arange(1, 2 + known["devices"] // product)

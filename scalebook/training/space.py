@@ -42,7 +42,6 @@ def usual_choices(known: Mapping[str, Any]) -> dict[str, tuple]:
 
 
 def _longest(known: Mapping) -> dict:
-    """Return the default sequence length, the same as `training_step`'s."""
     return {"seq": known["max_context"]} if "seq" not in known and "max_context" in known else {}
 
 
@@ -68,7 +67,6 @@ def fewer_chunks(problem: "Problem", new: Mapping, changed: Mapping) -> dict:
 
 
 def _settle(problem: "Problem", new: Mapping, changed: Mapping) -> dict:
-    """Change schedule and chunks together."""
     more = fewer_chunks(problem, new, changed)
     changed, new = {**changed, **more}, {**new, **more}
     schedules, schedule = problem.words.get("schedule", ()), new.get("schedule", WORDS["schedule"].usual)

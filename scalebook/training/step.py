@@ -77,7 +77,6 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
 @cache
 @uncollected()
 def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_tiled: bool) -> list[Formula]:
-    """Return a step's formulas, without the device's and the framework's."""
     schedule, sharding = strategy.schedule, strategy.sharding
     x = symbol
     sent = x("batch") * x("seq") * x("hidden") / (x("tp") * x("cp")) * x("activation_bits") / 8
@@ -145,7 +144,6 @@ def _offloads(letters: Mapping) -> list[str]:
 
 
 def _attended(model: Mapping, letters: Mapping, is_tiled: bool) -> Formula:
-    """Return the formula for the computed share of query-key pairs, by the model's windows and device's tiles."""
     sliding = "window" in {*model, *letters} and letters.get("window_layers", model.get("window_layers", 0))
     words = getattr(model, "words", model)
     if "blocks" in words or not np.any(np.asarray(sliding)):  # kinds say their windows
@@ -186,7 +184,6 @@ def _product_bits(device: Mapping) -> float:
 
 @cache
 def _format_bits(peak: str) -> float:
-    """Return the bits of the narrowest format whose products run at this peak."""
     return min((x.activation_bits for x in precisions.values() if x.kind == "format" and x.peak == peak), default=16)
 
 
@@ -258,7 +255,6 @@ class Training(Guided):
 
     @cached_property
     def _shown(self) -> Sheet:
-        """The sheet of a step with experts, whose letters are shown."""
         return self.sheet((models.mixtral_8x7b, accelerators.h100), dict(devices=8, global_batch=8))[0]
 
     @property
