@@ -62,15 +62,11 @@ def _product(indices, letters) -> float:
     return prod(letters[x] if x in letters else _length(x)(letters) for x in indices)
 
 
-def plain_of(row) -> str:
-    """Return the name of a model's attention without an indexer and gates."""
-    return ("latent" if row["q_rank"] else "latent, plain queries") if "kv_rank" in row else "grouped"
-
-
 def attention_of(row) -> str:
     """Return the name of a model's attention that keeps a cache, with its indexer or output gate."""
-    kind = "latent, indexed" if row.get("index_heads") else "grouped, gated" if row.get("output_gate") else ""
-    return kind or plain_of(row)
+    if row.get("index_heads") or row.get("output_gate"):
+        return "latent, indexed" if row.get("index_heads") else "grouped, gated"
+    return ("latent" if row["q_rank"] else "latent, plain queries") if "kv_rank" in row else "grouped"
 
 
 def feed_forward_of(row, is_routed: bool) -> str:

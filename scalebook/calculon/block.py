@@ -233,9 +233,5 @@ def _formulas(choices, tables, mended) -> tuple[Formula, ...]:
             rhs[f"{kind}_{name}_link"] = _sum(*(sums.linked(c, name, kind) for c in there))
             rhs[f"{kind}_{name}_exposed"] = _sum(*(sums.exposed(c, name, kind) for c in there))
     rhs |= sums.holds() | {"tp_bandwidth_needed": sums.needed()}
-    return tuple(plain(n, x, f"{_meaning(n)}.") for n, x in rhs.items())
-
-
-def _meaning(letter: str) -> str:
-    meaning = NOTATION[letter].meaning
-    return meaning[0].upper() + meaning[1:]
+    said = {n: NOTATION[n].meaning for n in rhs}
+    return tuple(plain(n, x, f"{said[n][0].upper()}{said[n][1:]}.") for n, x in rhs.items())

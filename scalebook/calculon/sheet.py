@@ -99,9 +99,14 @@ def _concerned(choices: Choices, mended: Iterable[str]) -> frozenset[str]:
 def _rest(choices, tables, mended) -> list[Formula]:
     """Return all formulas except those of the block. If a letter has several formulas, the last one counts."""
     found = [*_shared(), *_sends(choices, mended), *_memory(choices, tables)]
-    found += _training(choices, tables, mended) if choices.training else _inference()
-    left_out = () if choices.training else STATED["forward_only"]["left_out"]
-    return [f for n, f in {f.letter: f for f in found}.items() if n not in left_out]
+    if not choices.training:
+        found += _inference()
+        left_out = STATED["forward_only"]["left_out"]
+        return [f for n, f in {f.letter: f for f in found}.items() if n not in left_out]
+    found += [totals.calculon_step_time, totals.training_flops, totals.busy_share, capacity.move_needed]
+    found += _gradients(choices, tables, mended)
+    found += [] if choices.sharded else [plain("optimizer_shards", S.One, "Every device holds all of it.")]
+    return list({f.letter: f for f in found}.values())
 
 
 @cache
@@ -203,12 +208,6 @@ def _moves(choices, tables):
         time = size / (symbol("host_bandwidth") * reached(tables.far, size))
         found.append(plain(f"{way}_move_time", time, "At the step that the size reaches."))
     return found
-
-
-def _training(choices, tables, mended):
-    shards = [] if choices.sharded else [plain("optimizer_shards", S.One, "Every device holds all of it.")]
-    return [totals.calculon_step_time, totals.training_flops, totals.busy_share, capacity.move_needed,
-            *_gradients(choices, tables, mended), *shards]  # fmt: skip
 
 
 def _gradients(choices, tables, mended):

@@ -207,11 +207,8 @@ class Described:
     def _limits(self):
         found = {left: right for left, right, _ in self.choice["warn"] if self.letter(left).unit == "B"}
         held = [x for x in (self.choice["answer"], *self.choice["also"]) if x in HELD and x not in found]
-        return found | {x: "hbm_capacity" for x in held if self._has_capacity}
-
-    @property
-    def _has_capacity(self):
-        return any("hbm_capacity" in row["letters"] for rows in self._rows.values() for row in rows.values())
+        has_capacity = any("hbm_capacity" in row["letters"] for rows in self._rows.values() for row in rows.values())
+        return found | dict.fromkeys(held if has_capacity else (), "hbm_capacity")
 
     def _beside(self):
         return list(dict.fromkeys([*self._warned(), *self._limits().values()]))

@@ -66,16 +66,7 @@ class Calculator(anywidget.AnyWidget):
         return self.made.checked(proposal["value"])
 
     def choose(self, **choices) -> None:
-        """Set some controls: a table's row by key, a precision by name, a slider by a number or a text with a unit.
-
-        >>> from scalebook.display import calculator
-        >>> from scalebook.machine.roofline import ridge_intensity
-        >>> from scalebook.tables import accelerators
-        >>> calc = calculator(ridge_intensity, device=accelerators, precision=["bf16", "fp8"], start={"device": "h100"})
-        >>> calc.choose(device="h200", precision="fp8")
-        >>> calc
-        Calculator(ridge_intensity='412.3 FLOP/B')
-        """
+        """Set some controls: a table's row by key, a precision by name, a slider by a number or a text with a unit."""
         self.state = {**self.state, **choices}
 
     @property

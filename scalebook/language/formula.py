@@ -4,12 +4,9 @@
 ... def ridge(peak_flops, hbm_bandwidth):
 ...     '''Arithmetic and memory take equally long.'''
 ...     return peak_flops / hbm_bandwidth
->>> ridge, ridge(peak_flops="989 TFLOP/s", hbm_bandwidth="3.35 TB/s")
-(ridge_intensity = peak_flops/hbm_bandwidth, 295.2238805970149)
-
-Values may be arrays.  If some inputs are missing, the result is a formula, which can be solved for any of them.
-
->>> ridge(peak_flops=1e15).solve("hbm_bandwidth")
+>>> ridge(peak_flops="989 TFLOP/s", hbm_bandwidth="3.35 TB/s")  # values may be arrays
+295.2238805970149
+>>> ridge(peak_flops=1e15).solve("hbm_bandwidth")  # without all inputs, a formula that can be solved for any
 hbm_bandwidth = 1000000000000000/ridge_intensity
 """
 
@@ -339,15 +336,13 @@ def formula(
     `domain` maps words to a function of inputs that returns a SymPy relation: where the formula holds.  Raises
     LookupError for a parameter that the notation does not have.
 
-    >>> @formula("bubble", "huang2019 §2.3", domain={"at least pp micro-batches": lambda microbatches,
-    ...                                              pp: microbatches >= pp})
+    >>> @formula("bubble", "huang2019 §2.3", domain={"two stages or more": lambda pp: pp >= 2})
     ... def few(pp, microbatches):
-    ...     '''Idle over busy.'''
     ...     return (pp - 1) / microbatches
-    >>> few(pp=8, microbatches=4)
+    >>> few(pp=1, microbatches=4)
     Traceback (most recent call last):
         ...
-    scalebook.language.domain.OutsideDomain: few holds for at least pp micro-batches, not at microbatches=4, pp=8
+    scalebook.language.domain.OutsideDomain: few holds for two stages or more, not at pp=1
     """
     NOTATION[word(letter)]
 

@@ -1,15 +1,10 @@
 r"""The notation: quantities of the book, which code calls letters, each with a unit, a meaning and a printed form.
 
 The name of a quantity, such as `hbm_bandwidth`, is the same everywhere: function parameter, keyword, TOML key, slider,
-JavaScript argument, column.  Its symbol is a plain SymPy symbol (a subclass loses its attributes in SymPy's cache), so
-its meaning is looked up here.
+JavaScript argument, column.  Its symbol is a plain SymPy symbol, so its meaning is looked up here.
 
 >>> NOTATION["hbm_bandwidth"], symbol("hidden")
 (hbm_bandwidth (B/s): memory bandwidth of one device, hidden)
->>> symbol("hiden")
-Traceback (most recent call last):
-    ...
-LookupError: no letter is called 'hiden'; did you mean 'hidden'?
 """
 
 import keyword

@@ -6,10 +6,6 @@
 >>> row = Sheet("kernel", arithmetic, traffic)(flops=1e12, peak_flops=1e15, traffic="1 GB", hbm_bandwidth="2 TB/s")
 >>> row.memory_time
 0.0005
->>> row.why("compute_time")
-compute_time = flops/peak_flops = (1 TFLOP)/(1 PFLOP/s) = 1 ms  [williams2009]
-    flops = 1 TFLOP  [given]
-    peak_flops = 1 PFLOP/s  [given]
 """
 
 import math

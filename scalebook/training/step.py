@@ -206,10 +206,6 @@ def default_letters_at(bits: float) -> dict[str, Cell]:
     return usual
 
 
-def _is_quantized(device: Mapping) -> bool:
-    return _product_bits(device) <= 8
-
-
 def _is_usual(letter: str, value) -> bool:
     return letter in DEFAULT_LETTERS and bool(np.all(quantity(letter, value) == DEFAULT_LETTERS[letter]))
 
@@ -299,7 +295,7 @@ class Training(Guided):
         if model is None:
             raise TypeError(f"{self.name} needs a model's row, such as models.llama3_70b, for the kind of its blocks")
         words.setdefault("offload", bool(_offloads(letters)))
-        words.setdefault("quantized", any(map(_is_quantized, rows)))
+        words.setdefault("quantized", any(_product_bits(x) <= 8 for x in rows))
         if words.get("blocks", "fused") != "fused":
             words.setdefault("family", getattr(model, "words", {}).get("family", "llama"))
         if "schedule" not in words and np.any(np.asarray(letters.get("chunks", 1)) != 1):
