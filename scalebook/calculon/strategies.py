@@ -54,7 +54,6 @@ class Strategies:
 
     @cached_property
     def space(self) -> Space:
-        """The description of these strategies that `search` needs."""
         far = ("offload_memory <= host_capacity",) if self.machine.far.capacity else ()
         return Space(
             words=_WORDS, usual=self._usual, idle=_IDLE, rules=self._rules, reason=self._reason,
@@ -132,7 +131,6 @@ class Strategies:
         return made, (*knowns, Row(self.machine.name, row)), letters
 
     def __call__(self, model: Mapping, *formulas: Formula, **strategy) -> Row:
-        """Compute Calculon's results for a strategy."""
         return calculon_step(model, self._execution(strategy), self.machine, *formulas)
 
     def _execution(self, given: Mapping) -> Execution:

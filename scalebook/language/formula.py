@@ -61,7 +61,6 @@ class Formula:
 
     @cached_property
     def domain(self) -> tuple[Condition, ...]:
-        """The conditions under which the formula holds."""
         stated = self._domain() if callable(self._domain) else self._domain
         return tuple(Condition(x.words, in_letters(x.relation)) for x in stated)
 

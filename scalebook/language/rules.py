@@ -29,7 +29,6 @@ class Rule:
 
     @cached_property
     def needs(self) -> tuple[str, ...]:
-        """The names of the inputs that the rule depends on."""
         return tuple(inspect.signature(self.holds).parameters)
 
     def known(self, values: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -77,12 +77,10 @@ class Sheet(Guided):
 
     @property
     def takes(self) -> dict[str, None]:
-        """The inputs of a call, each with its default (None, since a sheet has no defaults)."""
         return dict.fromkeys(self.inputs)
 
     @property
     def gives(self) -> tuple[str, ...]:
-        """The names of the quantities that a call computes."""
         return tuple(self.formulas)
 
     @cached_property

@@ -104,7 +104,6 @@ class Backend:
 
     @property
     def memory(self) -> int:
-        """Memory of the device, in bytes."""
         if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
             return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         if find_spec("psutil"):

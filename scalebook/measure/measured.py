@@ -80,7 +80,6 @@ class Measured:
         return f"{often}: other programs were at work; measure again without them"
 
     def confront(self) -> Confronted:
-        """Compare the timed steps with the predictions of `training_step` and `decode_step`."""
         return confronted(self.device, self.times, self.disturbed)
 
     def save(self, path) -> None:

@@ -142,7 +142,6 @@ class Sum:
 
     @property
     def text(self) -> str:
-        """The line of Python that a reader types for this number."""
         texts = [x.text for x in self.terms]
         said = {n: shown(x) for n, x in self.columns.items()} | dict(zip(TERMS, texts, strict=False))
         return written(self.figure, said | {"total": " + ".join(texts)})

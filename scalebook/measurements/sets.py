@@ -123,7 +123,6 @@ class Stanza:
             return True
 
     def group(self, row: Measurement) -> str:
-        """Return the kind of a row; errors are reported for each kind."""
         said = self._whole(row)
         keys = {x: self._key(x, row, said) for x in ("device", "framework", "model") if "{" in said.get(x, "")}
         keys["at"] = self._key("precision", row, said)

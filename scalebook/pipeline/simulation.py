@@ -51,7 +51,6 @@ class Run:
 
     @cached_property
     def slots(self) -> list[Slot]:
-        """The slots: which device ran which operations, and when."""
         return [x._replace(start=Fraction(x.start, self.ticks), end=Fraction(x.end, self.ticks)) for x in self.counted]
 
     @cached_property
@@ -63,7 +62,6 @@ class Run:
 
     @property
     def busy(self) -> list[Fraction]:
-        """Busy time of each device."""
         return [Fraction(sum(x.end - x.start for x in slots), self.ticks) for slots in self._by_device]
 
     @property

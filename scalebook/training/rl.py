@@ -65,7 +65,6 @@ class Lengths:
 
     @cached_property
     def square(self) -> float:
-        """The mean square of the lengths."""
         return mean_of_largest(lambda z: self.law(z) ** 2, 1)
 
     def longest(self, responses: float) -> float:
@@ -204,7 +203,6 @@ class RLStep:
 
     @cached_property
     def letters(self) -> frozenset[str]:
-        """The names of all inputs and results."""
         own = {*update_sheet(True).letters, *update_sheet(False).letters, *inspect.signature(self._asked).parameters}
         return frozenset({x for x in own if x in NOTATION} | {"step_overhead", "packed_share"})
 

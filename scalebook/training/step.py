@@ -255,12 +255,10 @@ class Training(Guided):
 
     @property
     def takes(self) -> dict[str, float | None]:
-        """The inputs of a training step by name, with defaults."""
         return dict.fromkeys(["microbatches", "train_tokens", *self._shown.inputs]) | DEFAULT_LETTERS
 
     @property
     def gives(self) -> tuple[str, ...]:
-        """The names of the quantities that a training step computes."""
         return tuple(self._shown.formulas)
 
     @cached_property
