@@ -134,7 +134,7 @@ def _phases(forward: Block, back: Block, strategy: Strategy) -> tuple[dict[str, 
 
 
 def _exchanges(forward: Block, back: Block, strategy: Strategy) -> dict[str, Expr]:
-    """Return the seconds of a block's collectives, those that kernels hide, and how long both keep ports busy."""
+    """Return the seconds of a block's collectives, exposed and overlapped, and how long they keep ports busy."""
     is_hidden = partial(_is_hidden, is_all_again=strategy.recompute == "full")
     costs = {}
     for way in ("tp", "cp", "ep"):
