@@ -117,10 +117,8 @@ def measure(quick: bool = False, on: str | Backend | None = None, progress: bool
 
     `quick` takes a second or two and says less, because its sizes fit in caches. `on` is "numpy", "torch", "jax" or a
     backend; the default is a framework that sees an accelerator, or NumPy. `progress` shows or hides a progress bar; by
-    default it is shown on a terminal. If you interrupt it after the first measurement, it returns the measurements so
-    far, and `note` says what is missing.
-
-    Raises LookupError for an unknown framework, or one that is not installed.
+    default it is shown on a terminal. If you interrupt it, it returns the measurements so far, and `note` says what is
+    missing. Raises LookupError for an unknown framework, or one that is not installed.
     """
     from tqdm.auto import tqdm
 

@@ -66,12 +66,9 @@ def confront_own(thing, csv, measured: str = "step_time") -> Own:
     `csv` is the path of the file, or a file open for reading text. A column is an input of the thing (such as tp or
     recompute), a table row by its kind (`model`, `device`, `link`), the device's `precision`, or `id`. `measured` names
     the column to compare, a quantity that the thing computes. Cells are written as everywhere: "2.5 s", or plain
-    numbers in base units; an empty cell means the default. All other columns are inputs, so leave out other measured
-    results.
-
-    Raises LookupError for an unknown quantity and TypeError for something that cannot be called. Raises ValueError,
-    naming file, row and column, if the file cannot be read, if a column or a cell means nothing, or if no row has a
-    prediction. A single row without a prediction or a measurement is left out, and `unpriced` says why.
+    numbers in base units; an empty cell means the default. Leave out other measured results. A row without a
+    prediction or a measurement is left out, and `unpriced` says why. Raises LookupError for an unknown quantity,
+    TypeError for something that cannot be called, and ValueError, naming file, row and column, for a bad file.
 
     >>> from io import StringIO
     >>> from scalebook import training_step

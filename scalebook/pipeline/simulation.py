@@ -136,10 +136,8 @@ def simulate(
 
     Times are for one micro-batch on one device, for all its chunks together, in any one unit; text such as "18.5 ms" is
     in seconds. `transfer_time` passes between the end of an operation and the start of one on another device that needs
-    its result. `scale` gives the relative time of each stage along the model (`pp` times `chunks` numbers).
-
-    Raises LookupError for an unknown schedule, and ValueError for numbers that a schedule cannot run or for more passes
-    than can be executed in some seconds.
+    its result. `scale` gives the relative time of each stage along the model (`pp` times `chunks` numbers). Raises
+    LookupError for an unknown schedule, and ValueError for numbers that a schedule cannot run or for too many passes.
 
     >>> simulate("1f1b", pp=4, microbatches=8, scale=[1, 1, 1, 2]).bubble  # a slow last stage
     Fraction(9, 10)

@@ -22,8 +22,7 @@ EACH = symbol("microbatches")  # times per step: once per micro-batch
 class Exchange(NamedTuple):
     """A data-parallel collective: it sums gradients (`dp_reduce`) or gathers weights (`dp_gather`).
 
-    `among` is "all" devices that hold the same weights, a "group" of `shard_group` of them, or "groups": one device of
-    each group, for its shard. With `by_block` each block moves by itself, otherwise everything at once.
+    `among` is "all" devices that hold the same weights, a "group" of `shard_group` of them, or "groups": one of each.
     """
 
     letter: str
@@ -45,11 +44,7 @@ class Exchange(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sharding(Named):
-    """A way for data-parallel devices to divide state and exchange it. Creating one enters it in `SHARDINGS`.
-
-    `keeps` maps "weight", "gradient" and "optimizer" to the devices that share each copy: "all" devices with different
-    tokens, or a "group" of them. State that it does not name is whole on every device ("one").
-    """
+    """A way for data-parallel devices to divide state and exchange it, as a stanza of `shardings.toml` describes."""
 
     name: str
     source: str
