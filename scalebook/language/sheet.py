@@ -164,7 +164,6 @@ class Sheet(Guided):
         return f"; no {either(tried)} alone would do"
 
     def _plan(self, known):
-        """Return what can be computed from these letters, and the compiled code, cached."""
         if (plan := self._plans.get(known)) is None:
             have, outputs, needs = set(known), [], {}
             for name, f in self.formulas.items():

@@ -93,7 +93,6 @@ class _Asked:
     letters: dict = field(default_factory=dict)
 
     def own(self, name: str) -> float:
-        """Return a letter of the call, else the program's."""
         return one_number(name, self.letters[name]) if name in self.letters else self.program[name]
 
     def writing(self, devices: float) -> dict:
