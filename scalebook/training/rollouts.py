@@ -16,8 +16,8 @@ from scalebook.language import Sheet, constant, formula
 __all__ = [
     "expert_gathers_none", "forward_passes_two", "idle_share", "in_flight_of_age", "learning_work", "logprob_time",
     "longest_response_capped", "rollout_share_best", "rollout_tail", "rollout_time_begun", "rollout_time_refilled",
-    "rollout_wall", "rollout_work", "rollout_work_refilled", "staleness_in_flight", "sync_time", "update_apart", "update_cost",
-    "update_rate", "update_time_apart", "update_time_together", "update_together",
+    "rollout_wall", "rollout_work", "rollout_work_refilled", "staleness_in_flight", "sync_time", "update_apart",
+    "update_cost", "update_rate", "update_time_apart", "update_time_together", "update_together",
 ]  # fmt: skip
 
 _HERE = "verl-async"
