@@ -1,9 +1,8 @@
 """The book to read away from a screen: print the built site into dist/scalebook.pdf and dist/scalebook.epub.
 
-`make book` builds the site first.  Reference pages that are tables to look things up in stay on the site alone.
+Reference pages that are tables to look things up in stay on the site alone.
 """
 
-import contextlib
 import io
 import json
 import shutil
@@ -15,8 +14,8 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 from playwright.sync_api import sync_playwright
+from scalebook.book.pages import away
 
-from book._ext import away
 from tools import epub
 
 ROOT = Path(__file__).parents[1]
@@ -49,23 +48,16 @@ def chapters() -> list[Chapter]:
     found = [Chapter("", toc["root"] + ".html")]
     for part in toc["parts"]:
         files = [x["file"] for x in part["chapters"]]
-        found += [
-            Chapter(part["caption"], f"{x}.html") for x in files if "reference/" not in x or x.endswith(KEPT)
-        ]
+        found += [Chapter(part["caption"], f"{x}.html") for x in files if "reference/" not in x or x.endswith(KEPT)]
     return [x for x in found if not x.name.endswith("design.html")]
 
 
-@contextlib.contextmanager
-def opened():
-    """Yield a page of a headless Chromium, as wide as the column and in the style of paper."""
-    with sync_playwright() as play:
-        own = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
-        chromium = play.chromium.launch(executable_path=own, args=["--no-sandbox", "--disable-gpu"])
-        page = chromium.new_page(viewport={"width": WIDTH, "height": 1000}, device_scale_factor=2)
-        page.set_default_timeout(600_000)
-        page.emulate_media(media="print", color_scheme="light")
-        yield page
-        chromium.close()
+def sheet(chromium):
+    """Open a page that is as wide as the column and styled as paper."""
+    page = chromium.new_page(viewport={"width": WIDTH, "height": 1000}, device_scale_factor=2)
+    page.set_default_timeout(600_000)
+    page.emulate_media(media="print", color_scheme="light")
+    return page
 
 
 def read(page, chapter: Chapter, local: dict, first: int) -> int:
@@ -160,7 +152,9 @@ def main(names: list[str]) -> None:
     local = {x.name: epub.file_of(x.name) for x in found}
     firsts, folder = [1], ROOT / "dist"
     folder.mkdir(exist_ok=True)
-    with opened() as page:
+    with sync_playwright() as play:
+        own = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
+        page = sheet(play.chromium.launch(executable_path=own, args=["--no-sandbox", "--disable-gpu"]))
         for chapter in found:
             firsts.append(firsts[-1] + read(page, chapter, local, firsts[-1]))
             print(f"{firsts[-2]:>5}  {chapter.title}", *(f"\n       cut: {x}" for x in chapter.cut), flush=True)

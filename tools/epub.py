@@ -61,7 +61,7 @@ def listing(chapters, images, title: str, about: str) -> str:
 
 
 def write(chapters, path: Path, title: str, about: str, style: str) -> None:
-    """Write an EPUB of chapters, each with its `part`, `name`, `title`, `text` (XHTML) and `pictures` (bytes by name)."""
+    """Write an EPUB of chapters: each has a `part`, `name`, `title`, `text` (XHTML) and `pictures` (bytes by name)."""
     images = {name: data for x in chapters for name, data in x.pictures.items()}
     files = {"META-INF/container.xml": _CONTAINER, "book/book.opf": listing(chapters, images, title, about)}
     files |= {"book/nav.xhtml": contents(chapters), "book/ebook.css": style}

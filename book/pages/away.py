@@ -1,4 +1,4 @@
-"""Offer the book as PDF and EPUB on the landing page, where `make book` has left them in dist."""
+"""Offers the book as PDF and EPUB on the landing page, where `make book` has left them in dist."""
 
 import shutil
 from pathlib import Path
@@ -9,7 +9,7 @@ PLACE = '<p class="sb-away" hidden>'  # of book/index.md
 
 
 def offer(site: Path, dist: Path = DIST) -> None:
-    """Copy the files into the built site and fill in the line that links to them.  Without them it stays hidden."""
+    """Copy the files into the built site, and fill in the line that links to them: without them it stays hidden."""
     made = [x for x in FILES if (dist / x).exists()]
     for name in made:
         shutil.copy(dist / name, site / name)
@@ -18,8 +18,3 @@ def offer(site: Path, dist: Path = DIST) -> None:
     if links:
         said = f'<p class="sb-away">To read away from a screen, the book as {" or ".join(links)}.'
         page.write_text(page.read_text("utf-8").replace(PLACE, said), "utf-8")
-
-
-def setup(app):
-    app.connect("build-finished", lambda app, error: error or offer(Path(app.outdir)))
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
