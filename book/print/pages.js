@@ -1,7 +1,7 @@
 // What tools/book.py runs in a page of the built site: it leaves the article alone, as paper or an e-book shows it.
 (() => {
   const all = (selector, at = document) => [...at.querySelectorAll(selector)];
-  const DROPPED = ".tag_hide-input details.above-input, p.expanded, .headerlink, .sb-filter, .toctree-wrapper, script, noscript, button, dialog, [hidden], .sb-letter-tip, .pl-layout, .pl-grid";
+  const DROPPED = ".tag_hide-input details.above-input, p.expanded, .headerlink, .sb-filter, .toctree-wrapper, script, noscript, button, dialog, [hidden], .sb-letter-tip, .pl-layout, .pl-grid, .sb-away";
   const BOXES = ".sb-display, .math, .sb-table, .pst-scrollable-table-container, .sb-sections, pre, .cell_output, .output, figure.sb-figure > div";
 
   // Leave the article, with its folds open, its code folds gone, menus as text, and under each calculator where it is live.
@@ -18,6 +18,7 @@
       box.after(said);
     }
     all(DROPPED).filter((x) => !x.closest(".sb-calculator")).forEach((x) => x.remove());
+    if (location.pathname.includes("/reference/")) all("details:has(pre)").forEach((x) => x.remove()); // pages of calls to type
     for (const menu of all("select").filter((x) => !x.closest(".sb-calculator")))
       menu.replaceWith(Object.assign(document.createElement("b"), { textContent: menu.selectedOptions[0]?.textContent ?? "" }));
     all("details").forEach((x) => { x.open = true; });
