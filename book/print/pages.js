@@ -21,6 +21,7 @@
     if (location.pathname.includes("/reference/")) all("details:has(pre)").forEach((x) => x.remove()); // pages of calls to type
     for (const menu of all("select").filter((x) => !x.closest(".sb-calculator")))
       menu.replaceWith(Object.assign(document.createElement("b"), { textContent: menu.selectedOptions[0]?.textContent ?? "" }));
+    for (const x of all('a[href*="planner.html#"]')) x.href = new URL(x.getAttribute("href"), live).href; // a run that the planner opens
     all("details").forEach((x) => { x.open = true; });
     for (const x of all("[data-more], [data-sticks]")) ["data-more", "data-sticks"].forEach((name) => x.removeAttribute(name));
     return document.querySelector("h1")?.firstChild.textContent.trim() ?? document.title;
@@ -54,9 +55,11 @@
       }
       all("style", drawing).forEach((x) => x.remove());
     }
-    all(".sb-calculator").filter((x) => !x.parentElement.closest(".sb-calculator")).forEach((x, i) =>
-      x.replaceWith(Object.assign(document.createElement("img"), { alt: "a calculator", className: "sb-picture" })) ?? 0);
-    all("img.sb-picture").forEach((x, i) => x.setAttribute("src", pictures[i]));
+    all(".sb-calculator").filter((x) => !x.parentElement.closest(".sb-calculator")).forEach((x, i) => {
+      const picture = Object.assign(document.createElement("img"), { alt: "a calculator", className: "sb-picture" });
+      picture.setAttribute("src", pictures[i]);
+      x.replaceWith(picture);
+    });
     for (const x of all(".katex")) x.replaceWith(x.querySelector("math"));
     all("annotation, style, input, .sb-key").forEach((x) => x.remove());
     for (const x of all("article *")) {
