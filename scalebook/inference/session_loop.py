@@ -5,6 +5,7 @@ the highest rate whose caches fit. All shares from 1 to 0 give a curve of sessio
 folds back, one number of sessions has several working points: the service keeps its caches, or it loses all of them.
 """
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -28,12 +29,15 @@ _NEAR = 1e-6  # how close to a limit counts as there
 _SMALLEST = 0.01  # spread of pauses that are called constant
 
 
+_KEPT = ("found_turns", "pause_kept")
+
+
 @cache
-def _compiled(pauses: str) -> tuple:
-    """Return the compiled sheet of a point of the loop, and the names of its inputs."""
-    part = laws.session_sheet(pauses).only(*_FOUND, given=("found_turns", "pause_kept"))
+def _compiled(pauses: str, wanted: tuple[str, ...]) -> tuple:
+    """Return the compiled part of the sheet that gives some letters, and the names of its inputs."""
+    part = laws.session_sheet(pauses).only(*wanted, given=() if wanted == _KEPT else _KEPT)
     statements = [(n, f.rhs) for n, f in part.formulas.items()]
-    return code.vector(part.inputs, statements, _FOUND), part.inputs
+    return code.vector(part.inputs, statements, wanted), part.inputs
 
 
 @dataclass
@@ -57,10 +61,8 @@ class Loop:
 
     def _pauses_kept(self, kept_pause: np.ndarray) -> tuple:
         """Return, for longest pauses that a cache outlives, the share of turns found and the mean pause kept."""
-        part = laws.session_sheet(self.pauses).only("found_turns", "pause_kept")
-        values = {n: kept_pause if n == "kept_pause" else self.known[n] for n in part.inputs}
-        row = part(**values)
-        return row.found_turns, row.pause_kept
+        function, names = _compiled(self.pauses, _KEPT)
+        return function(*({**self.known, "kept_pause": kept_pause}[n] for n in names))
 
     def _usual_pauses(self) -> np.ndarray:
         """Return a grid of pauses from one that nearly none outlives to one longer than all."""
@@ -79,7 +81,7 @@ class Loop:
 
     def _at(self, rate, found, kept, kept_pause, fetch=0.0) -> dict:
         """Return the sheet's values at turn rates."""
-        function, names = _compiled(self.pauses)
+        function, names = _compiled(self.pauses, _FOUND)
         values = self.known | {"turn_rate": rate, "found_turns": found, "pause_kept": kept, "kept_pause": kept_pause}
         values["fetch_time"] = fetch
         with np.errstate(all="ignore"):
@@ -102,14 +104,13 @@ class Loop:
             time, load, above = time + share * (each + wait), np.maximum(load, busy), np.maximum(up_to, above)
         return time, load
 
-    def _branch(self, kept_pause: np.ndarray) -> dict:
+    def _branch(self, kept_pause: np.ndarray, pieces: int = 17) -> dict:
         """Return the working points of the loop for longest pauses that a cache outlives, as arrays by letter."""
         x, total = self.known, sum(self.rooms)
         found, kept = self._pauses_kept(kept_pause)
-        low, high = (
-            np.zeros_like(found),
-            np.full_like(found, 1 / (x["found_time"] + (x["output"] - 1) * x["added_time"])),
-        )
+        most = (total - x["prefix"]) * x["turns"] / (self._kept[0] * kept + self._kept[1] * kept_pause)
+        high = np.minimum(1 / (x["found_time"] + (x["output"] - 1) * x["added_time"]), most)
+        low = np.zeros_like(high)
 
         def point(rate):
             row = self._at(rate, found, kept, kept_pause)
@@ -122,9 +123,9 @@ class Loop:
             runs &= (held <= self.rooms[0]) & (load < 0.98)
             return row, fetch, runs, row["room_tokens"] <= total
 
-        for _ in range(7):  # each divides the range by 17
-            width = (high - low) / 17
-            *_, runs, fits = point(low + np.arange(1, 17)[:, None] * width)
+        for _ in range(5 if pieces == 17 else 4):
+            width = (high - low) / pieces
+            *_, runs, fits = point(low + np.arange(1, pieces)[:, None] * width)
             low = low + np.cumprod(runs & fits, 0).sum(0) * width
             high = low + width
         row, fetch, *_ = point(low)
@@ -160,11 +161,12 @@ class Loop:
                 place = len(here) - int(np.argmax(~here[::-1])) if not here.all() else 0
             else:
                 place = int(np.argmax(here)) if here.any() else len(here)
-            if place >= len(here):
+            if place >= len(here) and again:
                 return self._overfull(number)
+            place = min(place, len(here) - 1)
             ends = curve["kept_pause"][[max(place - 1, 0), place]]
             if again:
-                curve = self._branch(np.geomspace(*ends, 25))
+                curve = self._branch(np.geomspace(*ends, 25), 100)
         near, far = curve["sessions"][[max(place - 1, 0), place]]
         share = 0.0 if near == far else float(np.clip((number - near) / (far - near), 0, 1))
         return {n: float(y[max(place - 1, 0)] * (1 - share) + y[place] * share) for n, y in curve.items()}
@@ -229,8 +231,8 @@ def sessions(
     >>> [round(serve.sessions(*known, tp=8, engine="vllm", sessions=x, **codex).hit_share, 2) for x in (120, 200)]
     [0.96, 0.24]
     """
-    session = dict(turns=turns, prefix=prefix, appended=appended, output=output, pause=pause)
-    loop = sessions_on(serve, *knowns, **session, pause_spread=pause_spread, pauses=pauses, tiers=tiers, **letters)
+    session = dict(turns=turns, prefix=prefix, appended=appended, output=output, pause=pause, pause_spread=pause_spread)
+    loop = _loop_of(serve, knowns, session | letters | dict(pauses=pauses, tiers=tiers))
     sessions, sheet = one_number("sessions", sessions), laws.session_sheet(pauses)
     edge = {} if loop.lost_from is None else {"sessions_lost": loop.lost_from}
     most = sheet.only("sessions_most")(**edge, **_of(loop, "replicas", "attention_dp")).get("sessions_most", np.inf)
@@ -248,6 +250,24 @@ def sessions(
 
 def _of(loop, *names) -> dict:
     return {n: loop.known[n] for n in names}
+
+
+_LOOPS: OrderedDict = OrderedDict()  # of the last services, because another number of sessions changes none of it
+
+
+def _loop_of(serve, knowns: tuple, letters: dict) -> Loop:
+    """Return the loop of a service, the one of an earlier call with the same rows and letters if it is still kept."""
+    values = [(n, type(x), tuple(x) if isinstance(x, list) else x) for n, x in sorted(letters.items())]
+    key = id(serve), *map(id, knowns), *values
+    try:
+        loop, _ = _LOOPS.pop(key, (None, None))
+    except TypeError:  # rows among the letters
+        return sessions_on(serve, *knowns, **letters)
+    loop = sessions_on(serve, *knowns, **letters) if loop is None else loop
+    _LOOPS[key] = loop, knowns  # which keeps the rows, and so their ids
+    if len(_LOOPS) > 32:
+        _LOOPS.popitem(last=False)
+    return loop
 
 
 @checked
