@@ -14,6 +14,7 @@ __all__ = []
 
 _TARGETS = ("tpot", "ttft", "ttft_p95")  # letters whose value in a search is the most that may be
 _SHOWN = ("session_cost", "tp", "replicas", "devices", "tpot", "ttft", "hit_share", "sessions_most")
+STACKS = ([], ["host_memory"], ["nvme_gen4"], ["pool"])  # tiers that a search tries if a call names none
 _MOST = 1000  # services that a search tries
 
 
@@ -43,7 +44,7 @@ def _said(name, value) -> str:
 def _lists(cases, letters: dict) -> tuple[list, list, list, list]:
     """Return the engines, ways, and tiers to try: what the call lists, or the usual choices."""
     engines = letters.pop("engine", "vllm")
-    ways, tiers = letters.pop("tp", [1, 2, 4, 8]), letters.pop("tiers", [[], ["host_memory"], ["nvme_gen4"]])
+    ways, tiers = letters.pop("tp", [1, 2, 4, 8]), letters.pop("tiers", STACKS)
     tiers = list(tiers)
     stacks = tiers if tiers and all(isinstance(x, list | tuple) for x in tiers) else [tiers]
     named = any(isinstance(x, Engine) for rows, _ in cases for x in rows)

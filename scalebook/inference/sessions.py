@@ -26,7 +26,7 @@ from scalebook.language import Sheet, constant, formula
 __all__ = [
     "bunch_time_half", "bunched_share_of_pauses", "bunched_time_of_loop", "cached_room_turns",
     "decoding_time_turns", "edge_of_cliff", "half_deviation", "hit_share_alone", "hit_share_session", "met_time",
-    "own_tokens", "prompt_load_turns", "queue_time_turns", "read_tokens_turn", "reading_time_turn",
+    "own_tokens", "pool_ratio_turns", "prompt_load_turns", "queue_time_turns", "read_tokens_turn", "reading_time_turn",
     "request_rate_turns", "reserved_sessions", "room_for_share", "session_inputs", "session_sheet",
     "sessions_in_loop", "tpot_turns", "ttft_turns",
 ]  # fmt: skip
@@ -261,6 +261,16 @@ def request_rate_turns(turn_rate, replicas, attention_dp):
     return replicas * attention_dp * turn_rate
 
 
+@formula("pool_ratio", "zhong2024", given=[prompt_load_turns])
+def pool_ratio_turns(prompt_load):
+    """Devices that would read turns for each device that decodes, if the two were pools of their own.
+
+    >>> pool_ratio_turns(prompt_load=0.4).__round__(2)
+    0.67
+    """
+    return prompt_load / (1 - prompt_load)
+
+
 # Room
 
 
@@ -326,7 +336,7 @@ _COMMON = (
     tpot_turns, decoding_time_turns, bunched_share_of_pauses, bunched_time_of_loop, bunch_time_half, met_time,
     queue_time_turns, kept_time_of_pause, request_rate_turns, ttft_turns, reserved_sessions, sessions_in_loop,
     cached_room_turns, edge_of_cliff, half_deviation, session_cost, read_cost, written_cost, found_cost_rented,
-    break_even_of_lost, keep_pause_memory,
+    break_even_of_lost, keep_pause_memory, pool_ratio_turns,
 )  # fmt: skip
 _LAWS = {
     "lognormal": (pause_mean_lognormal, pause_deviation_lognormal, found_turns_lognormal, pause_kept_lognormal),
