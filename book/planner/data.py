@@ -71,7 +71,8 @@ DEFAULT_PLANS = {
 # What the page's scripts read of a row by name, and of a device by its precision.
 READ = (
     "gating", "heads", "hbm_capacity", "host_capacity", "index_heads", "kv_rank", "kv_width", "layers", "linear_layers",
-    "max_context", "moe_layers", "tier_bandwidth", "tier_capacity", "tier_latency", "drafted", "acceptance", "output_gate", "price_hour", "q_rank", "scale_block", "shared_experts",
+    "max_context", "moe_layers", "output_gate", "price_hour", "q_rank", "scale_block", "shared_experts",
+    "tier_bandwidth", "tier_capacity", "tier_latency", "drafted", "acceptance",
 )  # fmt: skip
 # Where a device's own kernels that read a kind of cache stand in its row.
 READS = {kind: {f.letter: cell for cell, f in own.items()} for kind, own in READ_CELLS.items()}

@@ -180,7 +180,7 @@ function planSessions(cases) {
     } catch (error) { return { why: error.message }; }
   }
   const each = (plan) => {
-    const { fixed } = plan, drafts = fixed.drafts ? [fixed.drafts] : ["none", ...(plan.model.letters.mtp_blocks ? Object.keys(data.drafts) : [])];
+    const { fixed } = plan, drafts = fixed.drafts ? [fixed.drafts] : ["none", ...Object.keys(data.drafts).filter((x) => plan.model.key?.startsWith(x.split("_")[1]))]; // a row of drafts is named for its model
     const stacks = fixed.tiers ? [fixed.tiers] : data.space.tiers.map((x) => x.join(" ") || "none");
     return drafts.flatMap((draft) => (fixed.tp ? [fixed.tp] : [1, 2, 4, 8]).flatMap((tp) => stacks.map((tiers) => ({ letters: { tp }, words: { tiers, drafts: draft } }))));
   };

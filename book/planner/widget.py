@@ -23,8 +23,9 @@ from .data import DEFAULT_PLANS, planner_json
 __all__ = ["Planner", "planner", "planner_parts", "planner_script", "planner_style"]
 
 _HERE = Path(__file__).parent
-_PARTS = ("engine", "cases", "pools", "sessions", "search", "likely", "assumed", "changes", "market", "words", "rows", "draw",
-          "state", "answer", "agents", "form", "evidence", "side", "costs", "apart", "worker", "page")  # fmt: skip
+_PARTS = ("engine", "cases", "pools", "sessions", "search", "likely", "assumed", "changes", "market", "words",
+          "rows", "draw", "state", "answer", "agents", "form", "evidence", "side", "costs", "apart", "worker",
+          "page")  # fmt: skip
 BASE = "https://scalebook.github.io/scalebook/"
 
 

@@ -17,6 +17,7 @@ from scalebook.inference.batches import offline, static
 from scalebook.inference.capacity import LONG, capacity
 from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.layouts import TARGETS, posed, refuse_no_rate, users_for
+from scalebook.inference.lengths import PERCENTILES, with_lengths
 from scalebook.inference.pools import apart
 from scalebook.inference.rules import reason
 from scalebook.inference.session_loop import sessions
@@ -215,13 +216,14 @@ class Serve(Step):
     shell and the planner, and the result's name says so. With a `rate` instead of `users`, the users are those who
     wait for an answer at that rate, and the bill is for that rate. Next to each answer is a range that holds eight of
     ten public measurements (`tpot_low`, `tpot_high`). With `drafted` and `acceptance`, or a row of `tables.drafts`,
-    each step checks drafted tokens. Raises ValueError, saying what would do, if the weights or the
+    each step checks drafted tokens. With `prompt_spread` or `answer_spread`, lengths are lognormal, and the row has the
+    50th, 95th and 99th percentiles of its times (`ttft_p95`). Raises ValueError, saying what would do, if the weights or the
     users' caches do not fit, and whatever a step raises.
     """
 
     usual = Step.usual | {"replicas": 1, "generations": 10}
     engine = "ideal"
-    finds = ("tpot", "ttft", "end_to_end")  # measured figures of a service, never inputs
+    finds = ("tpot", "ttft", "end_to_end", *PERCENTILES)  # measured figures of a service, never inputs
 
     def __init__(self):
         super().__init__("decode", "A model on devices, and what its users get: times per token, room, price.")
@@ -245,9 +247,11 @@ class Serve(Step):
         sheet, rows, left = super().plan(knowns, letters, may_be_one)
         if "step_tokens" in sheet.formulas and not any("acceptance" in x for x in (*rows, left)):
             raise TypeError("drafted needs acceptance, the share of drafted tokens that are right, such as 0.8")
+        if {"prompt_spread", "answer_spread"} & letters.keys():
+            sheet = with_lengths(sheet)
         return (_at_rate(sheet) if "rate" in left else sheet), rows, left
 
-    targets = TARGETS  # letters whose value in a search is the most that may be
+    targets = (*TARGETS, *PERCENTILES)  # letters whose value in a search is the most that may be
 
     # functions of other modules that take a service first
     posed, apart, offline, static, capacity, sessions = posed, apart, offline, static, capacity, sessions

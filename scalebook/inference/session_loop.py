@@ -12,6 +12,7 @@ from functools import cache, cached_property
 import numpy as np
 
 from scalebook.inference import sessions as laws
+from scalebook.inference.lengths import percentile
 from scalebook.inference.session_engine import engine_of
 from scalebook.inference.tiers import tier_rows
 from scalebook.language import Row, code, show
@@ -178,8 +179,8 @@ class Loop:
         last["queue_time"] += (number - last["sessions"]) / (groups * last["turn_rate"])
         return last | {"sessions": number}
 
-    def _quantile(self, row: Row, share: float) -> float:
-        """Return the time to first token that a share of the turns keeps to, for the working point of a row.
+    def _quantiles(self, row: Row, shares: tuple[float, ...]) -> list[float]:
+        """Return the times to first token that shares of the turns keep to, for the working point of a row.
 
         The wait for other turns has the distribution of a queue with one server, whose service times are the turns'
         reading times (found or lost). Half a step, the turn's own reading and the fixed times are added.
@@ -194,13 +195,33 @@ class Loop:
         rest = (1 - np.cumsum(own)) * width / mean
         step = np.maximum(0, np.minimum(1, row.tpot / width - np.arange(cells))) * width / row.tpot
         shift = row.first_overhead + row.fetch_time + row.queue_time - row.met_time / 2 + row.tpot * (1 - load)
-        bunch = row.bunch_time * (2 * share - 1)  # a turn of a bunch waits for none to all of the others
         longer = max(1.0, (row.ttft - shift - mean - row.tpot / 2) / wait)  # turns of one step end together
         queue = np.cumsum(np.fft.irfft((1 - load) / (1 - load * np.fft.rfft(rest / rest.sum())), cells))
         queue = np.diff(np.interp(np.arange(cells) / longer, np.arange(cells), queue), prepend=0)
         parts = (np.fft.rfft(x) for x in (queue, own, step / step.sum()))
         chances = np.cumsum(np.fft.irfft(np.prod([*parts], 0), cells))
-        return float(shift + bunch + (np.searchsorted(chances, share) + 0.5) * width)
+        bunches = [row.bunch_time * (2 * x - 1) for x in shares]  # a turn of a bunch waits for none to all of the others
+        return [float(shift + y + (np.searchsorted(chances, x) + 0.5) * width) for x, y in zip(shares, bunches, strict=True)]
+
+    def percentiles(self, row: Row) -> dict[str, float]:
+        """Return the 50th, 95th and 99th percentiles of a turn's times, by letter.
+
+        Turns that are read meanwhile make the time per token vary, and so does the number of others that decode.
+        """
+        x, steps = self.known, self.known["output"] - 1
+        lost = (1 - row.found_turns) * (x["turns"] - 1) / x["turns"]
+        square = (1 - lost) * x["found_time"] ** 2 + lost * x["lost_spread"] * x["lost_time"] ** 2
+        others = x["added_time"] ** 2 * row.reserved_sessions / (1 - row.prompt_load) ** 2
+        decoding = (row.turn_rate * square * steps * row.tpot + steps**2 * others) ** 0.5
+        first = self._quantiles(row, (0.5, 0.95, 0.99))
+        late = (first[1] - row.ttft) / 1.645
+        found = {}
+        for place, share in enumerate(("50", "95", "99")):
+            found[f"ttft_p{share}"] = first[place]
+            found[f"tpot_p{share}"] = float(percentile(share, 0, row.tpot, decoding / steps))
+            whole = row.ttft + steps * row.tpot
+            found[f"end_to_end_p{share}"] = float(percentile(share, 0, whole, (decoding**2 + late**2) ** 0.5))
+        return found
 
 
 # A service
@@ -241,8 +262,9 @@ def sessions(
     found = {n: point[n] for n in ("kept_pause", "turn_rate", "fetch_time", "queue_time")}
     row = sheet(**{n: x for n, x in {**loop.known, **found, **edge}.items() if n in sheet.letters})
     kept = "kept" if sessions <= most else "lost" if row.found_turns < 0.5 else "kept now and then"
-    late = Cell(loop._quantile(row, 0.95), "waits by the Pollaczek-Khinchine transform", "kleinrock1975")
-    row = Row("sessions", row.cells | {"ttft_p95": late}, missing=row.missing | none)
+    said = "waits by the Pollaczek-Khinchine transform, other times lognormal", "kleinrock1975"
+    late = {n: Cell(x, *said) for n, x in loop.percentiles(row).items()}
+    row = Row("sessions", row.cells | late, missing=row.missing | none)
     row.words = {"pauses": pauses, "caches": kept}
     row.name = f"sessions on {row.words['caches']} caches"
     return row
