@@ -54,13 +54,18 @@ def test_the_closed_form_is_near_a_simulated_engine(case):
         first = row.ttft_p95 - row.first_overhead, np.quantile(run.ttft, 0.95)
         assert row.found_turns == pytest.approx(run.found_turns, abs=0.02)
         assert row.hit_share == pytest.approx(run.hit_share, abs=0.015)
-        if loop.known["pause_mean"] > 60:  # caches of very different sessions meet
-            continue
         assert row.tpot == pytest.approx(run.tpot.mean(), rel=0.1)
         assert row.ttft - row.first_overhead == pytest.approx(run.ttft.mean(), rel=0.25)
-        errors.append([row.turn_rate / run.turn_rate - 1, first[0] / first[1] - 1])
-    rate, late = np.median(np.abs(errors or [[0, 0]]), axis=0)
-    assert rate < 0.03 and late < 0.15
+        late = []
+        for name, added in (("ttft", row.first_overhead), ("tpot", 0), ("end_to_end", row.first_overhead)):
+            for n in (50, 95, 99):
+                late.append((row[f"{name}_p{n}"] - added) / np.quantile(getattr(run, name), n / 100) - 1)
+        errors.append([row.turn_rate / run.turn_rate - 1, first[0] / first[1] - 1, *late])
+    rate, first, *late = np.median(np.abs(errors), axis=0)
+    print([f"{x:+.0%}" for x in np.mean(errors, axis=0)])
+    assert rate < 0.03 and first < 0.15
+    if loop.known["pause_deviation"] > 1:  # with constant pauses a turn that waits long decodes with few others
+        assert max(late) < 0.25 and np.median(late) < 0.12
 
 
 def test_the_cliff_is_where_simulated_services_lose_half_of_their_turns(case):

@@ -209,10 +209,8 @@ class Loop:
         Turns that are read meanwhile make the time per token vary, and so does the number of others that decode.
         """
         x, steps = self.known, self.known["output"] - 1
-        lost = (1 - row.found_turns) * (x["turns"] - 1) / x["turns"]
-        square = (1 - lost) * x["found_time"] ** 2 + lost * x["lost_spread"] * x["lost_time"] ** 2
         others = x["added_time"] ** 2 * row.reserved_sessions / (1 - row.prompt_load) ** 2
-        decoding = (row.turn_rate * square * steps * row.tpot + steps**2 * others) ** 0.5
+        decoding = (row.turn_rate * row.reading_rms**2 * steps * row.tpot + steps**2 * others) ** 0.5
         first = self._quantiles(row, (0.5, 0.95, 0.99))
         late = (first[1] - row.ttft) / 1.645
         found = {}
@@ -242,8 +240,10 @@ def sessions(
 
     Returns a row with `found_turns`, `hit_share`, `kept_time`, `turn_rate`, `tpot`, `ttft`, `session_cost` and the
     edge of the cliff `sessions_most`, if there is one. Beyond the edge the row describes the service after it has lost
-    its caches. Raises ValueError if weights or one session do not fit, and whatever `serve` raises. With very long
-    pauses the simulated `tpot` is up to a third longer.
+    its caches. Raises ValueError if weights or one session do not fit, and whatever `serve` raises. The row has the
+    50th, 95th and 99th percentiles of `ttft`, `tpot` and `end_to_end`. Those of a simulated engine differ by 3 to 6 % in
+    the median. With constant pauses the last are up to a third too long, because a turn that waits long decodes with
+    few others.
 
     >>> from scalebook.inference import serve
     >>> from scalebook.tables import accelerators, models
