@@ -50,7 +50,7 @@ def test_the_closed_form_is_near_a_simulated_engine(case):
     errors = []
     for share in (0.3, 0.6, 0.8):
         row = row_of(round(share * loop.lost_from))
-        run = simulate_sessions(loop, round(row.sessions), seconds=2400.0)
+        run = simulate_sessions(loop, round(row.sessions), 2400.0 if loop.known["pause_mean"] < 60 else 6000.0)
         first = row.ttft_p95 - row.first_overhead, np.quantile(run.ttft, 0.95)
         assert row.found_turns == pytest.approx(run.found_turns, abs=0.02)
         assert row.hit_share == pytest.approx(run.hit_share, abs=0.015)
@@ -244,8 +244,8 @@ def test_drafts_serve_more_sessions_for_the_same_price():
 def test_a_service_without_a_cliff_says_so():
     rows, letters = called("Llama 70B", "lognormal", pause="600 s")
     row = serve.sessions(*rows, **letters, sessions=100)
-    with pytest.raises(AttributeError, match="is not limited: no number of sessions makes it lose its caches"):
-        _ = row.sessions_most
+    assert row.sessions_most == "not limited: no number of sessions makes it lose its caches"
+    assert "sessions_most" not in row.cells
 
 
 def test_a_search_finds_the_cheapest_service_that_keeps_all_caches():

@@ -106,7 +106,7 @@ function planSessions(cases) {
       });
     }
     const curve = branch(pauses, 17), rates = curve.map((y) => y.turn_rate), top = rates.indexOf(Math.max(...rates)), fallen = curve.slice(top).filter((y) => y.turn_rate < rates[top] / 2);
-    return { x, turnsRead, branch, curve, lostFrom: fallen.length ? Math.min(...fallen.map((y) => y.sessions)) : null };
+    return { x, turnsRead, branch, curve, few: rooms.length === 1 && (rooms[0] - prefix) / x.own_tokens < 12, lostFrom: fallen.length ? Math.min(...fallen.map((y) => y.sessions)) : null };
   }
   // The working point of a number of sessions on so many copies; of several, `isLost` takes the last.
   function pointOf(loop, number, copies, isLost) {
@@ -160,7 +160,8 @@ function planSessions(cases) {
     if (loop.lostFrom !== null) given.sessions_lost = copies * loop.lostFrom;
     const edge = loop.lostFrom === null ? Infinity : priced(sheet, given, [], ["sessions_most"]).values().sessions_most, { sessions: _, ...point } = pointOf(loop, number, copies, number > edge);
     const letters = cases.used(sheet, { ...given, ...point }), { values } = engine.evaluate(sheet, letters);
-    return { values, given: letters, caches: number <= edge ? "kept" : values.found_turns < 0.5 ? "lost" : "kept now and then" };
+    const few = loop.few && loop.lostFrom !== null ? (copies * loop.lostFrom * 2) / 3 : Infinity;
+    return { values, given: letters, caches: number <= Math.min(edge, few) ? "kept" : number > edge && values.found_turns < 0.5 ? "lost" : "kept now and then" };
   }
   // The fewest copies that keep all caches within the limits, or why none do.
   function fewest(plan, tp, tiers, draft) {

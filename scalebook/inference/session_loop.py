@@ -27,6 +27,7 @@ _FOUND = (
     "tpot", "prompt_load", "read_tokens", "queue_time", "ttft", "reserved_sessions", "sessions", "room_tokens",
 )  # fmt: skip
 _NEAR = 1e-6  # how close to a limit counts as there
+_FEW = 12  # sessions of mean length in device memory, below which predictions fail near the edge of the cliff
 _SMALLEST = 0.01  # spread of pauses that are called constant
 
 
@@ -153,6 +154,12 @@ class Loop:
         is_low = rate[top:] < rate[top] / 2
         return float(number[top:][is_low].min()) if is_low.any() else None
 
+    @property
+    def surely(self) -> float:
+        """Most sessions whose caches are kept although few fit: the contexts of a dozen vary too much for a mean."""
+        few = (self.rooms[0] - self.known["prefix"]) / self.known["own_tokens"] < _FEW and len(self.rooms) == 1
+        return self.lost_from * 2 / 3 if few and self.lost_from is not None else np.inf
+
     def point(self, number: float, is_lost: bool) -> dict:
         """Return the working point of a number of sessions. If there are several, `is_lost` selects the last."""
         curve, number = self.curve, one_number("sessions", number)
@@ -239,7 +246,9 @@ def sessions(
     cache that is evicted from one tier moves to the next.
 
     Returns a row with `found_turns`, `hit_share`, `kept_time`, `turn_rate`, `tpot`, `ttft`, `session_cost` and the
-    edge of the cliff `sessions_most`, if there is one. Beyond the edge the row describes the service after it has lost
+    edge of the cliff `sessions_most`, or a sentence if there is none. Where device memory holds fewer than a dozen
+    sessions, more than two thirds of those that lose their caches keep them only now and then (`caches`), and first
+    tokens may come twice as late as predicted. Beyond the edge the row describes the service after it has lost
     its caches. Raises ValueError if weights or one session do not fit, and whatever `serve` raises. The row has the
     50th, 95th and 99th percentiles of `ttft`, `tpot` and `end_to_end`. Those of a simulated engine differ by 3 to 6 % in
     the median. With constant pauses the last are up to a third too long, because a turn that waits long decodes with
@@ -257,15 +266,16 @@ def sessions(
     sessions, sheet = one_number("sessions", sessions), laws.session_sheet(pauses)
     edge = {} if loop.lost_from is None else {"sessions_lost": loop.lost_from}
     most = sheet.only("sessions_most")(**edge, **_of(loop, "replicas", "attention_dp")).get("sessions_most", np.inf)
-    none = {} if edge else {"sessions_most": "is not limited: no number of sessions makes it lose its caches"}
     point = loop.point(sessions, sessions > most)
     found = {n: point[n] for n in ("kept_pause", "turn_rate", "fetch_time", "queue_time")}
     row = sheet(**{n: x for n, x in {**loop.known, **found, **edge}.items() if n in sheet.letters})
-    kept = "kept" if sessions <= most else "lost" if row.found_turns < 0.5 else "kept now and then"
+    kept = "kept" if sessions <= min(most, loop.surely) else "kept now and then" if sessions <= most else "lost" if row.found_turns < 0.5 else "kept now and then"
     said = "waits by the Pollaczek-Khinchine transform, other times lognormal", "kleinrock1975"
     late = {n: Cell(x, *said) for n, x in loop.percentiles(row).items()}
-    row = Row("sessions", row.cells | late, missing=row.missing | none)
+    row = Row("sessions", row.cells | late, missing=row.missing)
     row.words = {"pauses": pauses, "caches": kept}
+    if not edge:
+        row.words["sessions_most"] = "not limited: no number of sessions makes it lose its caches"
     row.name = f"sessions on {row.words['caches']} caches"
     return row
 
