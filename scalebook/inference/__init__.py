@@ -16,6 +16,7 @@ from .engine_terms import *
 from .expert_layer import *
 from .experts import *
 from .generations import *
+from .lengths import *
 from .operators import *
 from .pools import *
 from .prefix import *
@@ -44,7 +45,7 @@ from .two_batch_overlap import *
 
 _ROOM = (
     assumptions, batches, bill, disaggregation, engine_terms, expert_layer, experts, generations,
-    operators, pools, prefix, prompts, queues, results, scaling, serving,
+    lengths, operators, pools, prefix, prompts, queues, results, scaling, serving,
     serving_memory, session_bill, session_loop, session_pauses, session_search, session_simulation,
     sessions, shared, simulation,
     speculation, state_operators, step, tail, tiers, tokens, traces, two_batch_overlap,

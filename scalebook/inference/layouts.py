@@ -287,7 +287,9 @@ def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
     It is a `Layouts` if the call gives a rate, targets or a limit on devices; otherwise `serve` itself.
     """
     is_open = not any(isinstance(x, list | tuple | range | np.ndarray) for x in letters.values())
-    if not letters.keys() & {"rate", "devices", "pools", *TARGETS, *PERCENTILES} and not ("users" in letters and is_open):
+    if not letters.keys() & {"rate", "devices", "pools", *TARGETS, *PERCENTILES} and not (
+        "users" in letters and is_open
+    ):
         return serve, letters
     letters = dict(letters)
     if "end_to_end" in letters:

@@ -217,8 +217,8 @@ class Serve(Step):
     wait for an answer at that rate, and the bill is for that rate. Next to each answer is a range that holds eight of
     ten public measurements (`tpot_low`, `tpot_high`). With `drafted` and `acceptance`, or a row of `tables.drafts`,
     each step checks drafted tokens. With `prompt_spread` or `answer_spread`, lengths are lognormal, and the row has the
-    50th, 95th and 99th percentiles of its times (`ttft_p95`). Raises ValueError, saying what would do, if the weights or the
-    users' caches do not fit, and whatever a step raises.
+    50th, 95th and 99th percentiles of its times (`ttft_p95`). Raises ValueError, saying what would do, if the weights
+    or the users' caches do not fit, and whatever a step raises.
     """
 
     usual = Step.usual | {"replicas": 1, "generations": 10}

@@ -207,8 +207,12 @@ class Loop:
         queue = np.diff(np.interp(np.arange(cells) / longer, np.arange(cells), queue), prepend=0)
         parts = (np.fft.rfft(x) for x in (queue, own, step / step.sum()))
         chances = np.cumsum(np.fft.irfft(np.prod([*parts], 0), cells))
-        bunches = [row.bunch_time * (2 * x - 1) for x in shares]  # a turn of a bunch waits for none to all of the others
-        return [float(shift + y + (np.searchsorted(chances, x) + 0.5) * width) for x, y in zip(shares, bunches, strict=True)]
+        bunches = [
+            row.bunch_time * (2 * x - 1) for x in shares
+        ]  # a turn of a bunch waits for none to all of the others
+        return [
+            float(shift + y + (np.searchsorted(chances, x) + 0.5) * width) for x, y in zip(shares, bunches, strict=True)
+        ]
 
     def percentiles(self, row: Row) -> dict[str, float]:
         """Return the 50th, 95th and 99th percentiles of a turn's times, by letter.
@@ -250,9 +254,9 @@ def sessions(
     sessions, more than two thirds of those that lose their caches keep them only now and then (`caches`), and first
     tokens may come twice as late as predicted. Beyond the edge the row describes the service after it has lost
     its caches. Raises ValueError if weights or one session do not fit, and whatever `serve` raises. The row has the
-    50th, 95th and 99th percentiles of `ttft`, `tpot` and `end_to_end`. Those of a simulated engine differ by 3 to 6 % in
-    the median. With constant pauses the last are up to a third too long, because a turn that waits long decodes with
-    few others.
+    50th, 95th and 99th percentiles of `ttft`, `tpot` and `end_to_end`. Those of a simulated engine differ by 3 to 6 %
+    in the median. With constant pauses the last are up to a third too long, because a turn that waits long decodes
+    with few others.
 
     >>> from scalebook.inference import serve
     >>> from scalebook.tables import accelerators, models
@@ -269,7 +273,15 @@ def sessions(
     point = loop.point(sessions, sessions > most)
     found = {n: point[n] for n in ("kept_pause", "turn_rate", "fetch_time", "queue_time")}
     row = sheet(**{n: x for n, x in {**loop.known, **found, **edge}.items() if n in sheet.letters})
-    kept = "kept" if sessions <= min(most, loop.surely) else "kept now and then" if sessions <= most else "lost" if row.found_turns < 0.5 else "kept now and then"
+    kept = (
+        "kept"
+        if sessions <= min(most, loop.surely)
+        else "kept now and then"
+        if sessions <= most
+        else "lost"
+        if row.found_turns < 0.5
+        else "kept now and then"
+    )
     said = "waits by the Pollaczek-Khinchine transform, other times lognormal", "kleinrock1975"
     late = {n: Cell(x, *said) for n, x in loop.percentiles(row).items()}
     row = Row("sessions", row.cells | late, missing=row.missing)

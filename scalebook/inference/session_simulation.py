@@ -78,7 +78,12 @@ class _Run:
         heapify(self.asleep)
         self.waiting, self.fetching, self.ready, self.reading, self.running = deque(), [], deque(), None, []
         self.asked, self.first, self.links = [0.0] * sessions, [0.0] * sessions, [0.0] * len(loop.rooms)
-        self.counted, self.ttft, self.tpot, self.whole = np.zeros(5), [], [], []  # turns, later turns, found, tokens, tokens found
+        self.counted, self.ttft, self.tpot, self.whole = (
+            np.zeros(5),
+            [],
+            [],
+            [],
+        )  # turns, later turns, found, tokens, tokens found
         for i, turn in enumerate(self.turn):
             if turn:
                 self.tiers.put(i, turn * self.each)

@@ -27,8 +27,8 @@ __all__ = [
     "bunch_time_half", "bunched_share_of_pauses", "bunched_time_of_loop", "cached_room_turns",
     "decoding_time_turns", "edge_of_cliff", "half_deviation", "hit_share_alone", "hit_share_session", "met_time",
     "own_tokens", "pool_ratio_turns", "prompt_load_turns", "queue_time_turns", "read_tokens_turn", "reading_time_turn",
-    "request_rate_turns", "reserved_sessions", "room_for_share", "session_inputs", "session_sheet",
-    "sessions_in_loop", "root_mean_square_reading", "tpot_turns", "ttft_turns",
+    "request_rate_turns", "reserved_sessions", "room_for_share", "root_mean_square_reading", "session_inputs",
+    "session_sheet", "sessions_in_loop", "tpot_turns", "ttft_turns",
 ]  # fmt: skip
 
 _READS = {"turns that are read in less than all of the time": lambda prompt_load: prompt_load < 1}
@@ -125,14 +125,17 @@ def prompt_load_turns(turn_rate, reading_time_turn):
 def root_mean_square_reading(found_turns, found_time, lost_time, lost_spread, turns):
     """Root mean square of the time to read a turn: lost turns count for most of it.
 
-    >>> round(root_mean_square_reading(found_turns=0.95, found_time="0.1 s", lost_time=1.9, lost_spread=1.3, turns=33), 2)
+    >>> known = dict(found_time="0.1 s", lost_time="1.9 s", lost_spread=1.3, turns=33)
+    >>> round(root_mean_square_reading(known, found_turns=0.95), 2)
     0.49
     """
     lost = (1 - found_turns) * (turns - 1) / turns
     return sqrt((1 - lost) * found_time**2 + lost * lost_spread * lost_time**2)
 
 
-@formula("decoding_time", "kleinrock1975", "little1961", given=[prompt_load_turns, root_mean_square_reading], domain=_SPARE)
+@formula(
+    "decoding_time", "kleinrock1975", "little1961", given=[prompt_load_turns, root_mean_square_reading], domain=_SPARE
+)
 def decoding_time_turns(base_time, added_time, turn_rate, output, prompt_load, pause_mean, reading_rms):
     """Mean time that a turn's answer takes after its first token, if turns come at random.
 
