@@ -64,7 +64,8 @@ def test_the_closed_form_is_near_a_simulated_engine(case):
     rate, first, *late = np.median(np.abs(errors), axis=0)
     print([f"{x:+.0%}" for x in np.mean(errors, axis=0)])
     assert rate < 0.03 and first < 0.15
-    if loop.known["pause_deviation"] > 1:  # with constant pauses a turn that waits long decodes with few others
+    # With constant pauses a turn that waits long decodes with few others; with long ones lost turns come in bursts.
+    if loop.known["pause_deviation"] > 1 and loop.known["pause_mean"] < 60:
         assert max(late) < 0.25 and np.median(late) < 0.12
 
 

@@ -5,13 +5,23 @@ in a mixed step together with the decoding sequences, which it delays.
 """
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from sympy import Max, Min
 
 from scalebook.block import Block
-from scalebook.inference import assumptions, bill, experts, prompts, queues, serving_memory, speculation, trust
+from scalebook.inference import (
+    assumptions,
+    bill,
+    experts,
+    prompts,
+    queues,
+    serving_memory,
+    session_search,
+    speculation,
+    trust,
+)
 from scalebook.inference.assumptions import fullest_as_said
 from scalebook.inference.batches import offline, static
 from scalebook.inference.capacity import LONG, capacity
@@ -21,7 +31,6 @@ from scalebook.inference.lengths import PERCENTILES, with_lengths
 from scalebook.inference.pools import apart
 from scalebook.inference.rules import reason
 from scalebook.inference.session_loop import sessions
-from scalebook.inference.session_search import cheapest_sessions
 from scalebook.inference.step import ENGINES, Step, step_formulas, tokens_of
 from scalebook.inference.two_batch_overlap import parts_of_step
 from scalebook.language import Formula, Row, Sheet, formula, show, symbol
@@ -352,5 +361,5 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
         )
 
 
-sessions.searched = cheapest_sessions
 serve = Serve()
+sessions.posed, sessions.targets = partial(session_search.cheapest_sessions, serve), session_search.TARGETS

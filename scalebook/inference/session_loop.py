@@ -256,7 +256,8 @@ def sessions(
     its caches. Raises ValueError if weights or one session do not fit, and whatever `serve` raises. The row has the
     50th, 95th and 99th percentiles of `ttft`, `tpot` and `end_to_end`. Those of a simulated engine differ by 3 to 6 %
     in the median. With constant pauses the last are up to a third too long, because a turn that waits long decodes
-    with few others.
+    with few others. With pauses of minutes, lost turns come in bursts, and the 99th percentiles are up to a third too
+    short.
 
     >>> from scalebook.inference import serve
     >>> from scalebook.tables import accelerators, models
