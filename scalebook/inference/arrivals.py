@@ -61,10 +61,9 @@ def lognormal(mean: int, spread: float, draw: Iterator[float]) -> int:
 def drawn(
     number: int, prompt: int, output: int, shortest: float, rate: float | None, seed: int, spreads: tuple = (0, 0)
 ):  # fmt: skip
-    """Draw `number` random requests. Return their prompt lengths, output lengths and arrival times.
+    """Draw `number` random requests. Return their prompt lengths, output lengths and, for a `rate`, arrival times.
 
     Lengths are uniform from `shortest` on, or lognormal where their spread is above 0.
-    Arrivals are a Poisson process with `rate` requests per second; without a rate, the list of arrivals is empty.
 
     >>> drawn(3, 1000, 100, shortest=0.8, rate=None, seed=0)
     ([853, 844, 893], [80, 83, 91], [])
