@@ -49,7 +49,7 @@ def cached_tokens_spread(context, layers, window, window_layers):
 
 def _ends(batch, output, pp) -> Expr:
     """Return the mean number of other answers that end, and of prompts that are then read, in a step."""
-    return (batch - 1) / (pp * Max(1, output - 1, evaluate=False))
+    return Max(0, batch - 1, evaluate=False) / (pp * Max(1, output - 1, evaluate=False))
 
 
 @formula("ttft_deviation", "kleinrock1975")

@@ -107,13 +107,7 @@ def _run(arrivals, unread, outputs, sizes, step, chunk, most, room):
         if budget == chunk and not batch:
             now = arrivals[len(starts)]
             continue
-        count, seconds = 1, step(batch, chunk - budget)
-        if not is_number(seconds):
-            raise TypeError(f"step is a function of batch and tokens read that says seconds, not {quoted(seconds)}")
-        seconds = float(seconds)
-        if not now < now + seconds < LATEST:
-            said = f"a step of {seconds:g} s does not move a clock at {now:g} s"
-            raise ValueError(f"{said}: one of longer times would, up to {LATEST:g} s in all")
+        count, seconds = 1, _seconds(step(batch, chunk - budget), now)
         if budget == chunk:  # steps are equal until a sequence ends, or until a request arrives and fits
             count, new = running[0][0] - done, len(starts)
             if batch < most and new < len(arrivals) and arrivals[new] > now:
@@ -129,6 +123,16 @@ def _run(arrivals, unread, outputs, sizes, step, chunk, most, room):
             if len(arrivals) < number:  # its user sends the next request
                 arrivals.append(now)
     return arrivals, starts, firsts, ends, steps
+
+
+def _seconds(said, now: float) -> float:
+    """Return the time of a step that begins at `now`, if it is one."""
+    if not is_number(said):
+        raise TypeError(f"step is a function of batch and tokens read that says seconds, not {quoted(said)}")
+    if not now < now + said < LATEST:
+        moved = f"a step of {said:g} s does not move a clock at {now:g} s"
+        raise ValueError(f"{moved}: one of longer times would, up to {LATEST:g} s in all")
+    return float(said)
 
 
 def _linear(prompt, base_time, added_time, prompt_time):
