@@ -278,7 +278,7 @@ def test_a_part_that_fails_here_costs_no_other(monkeypatch, halves):
 
 def dies(problem, combinations, rows):
     """Prices, but for one part that takes its process with it."""
-    if rows.start > 0:
+    if rows[0][1].start > 0:
         os.kill(os.getpid(), signal.SIGKILL)
     return pricing.price(problem, combinations, rows)
 
