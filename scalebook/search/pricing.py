@@ -1,5 +1,6 @@
 """Price strategies.  One task of a search, which may run in another process, returns its best ones and counts."""
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -156,7 +157,7 @@ class _Task:
     def _fitting(self, pricing, block, rows, allowed, sizes, places):
         """Return where the strategies of a block are within all limits; count those of `rows`, at `places` in it."""
         fits, count, out = pricing.fitting(block)
-        of = pricing.sheet.problems
+        of, allowed = pricing.sheet.problems, allowed * pricing.sheet.weights
         for name, numbers in out.items():
             self._reject(sizes, name, of, rows, numbers[:, places] * allowed)
         _add(self.counts, of, sizes[rows], count[:, places] * allowed)
@@ -230,7 +231,7 @@ def each_sheet(planned: Planned, problem: Problem, slab: Slab, reject: Callable,
     """
     evaluated = Evaluated(planned.plan, slab.columns, len(slab.places))
     said, known = {}, {}
-    early = {i: None for x in first for i, y in enumerate(planned.sheets) if any(x == c.place for c in y.cases)}
+    early = {i: None for x in first for i, y in enumerate(planned.sheets) if any(x in c.places for c in y.cases)}
     for place, sheet in [*((None, planned.sheets[i]) for i in early), *enumerate(planned.sheets)]:
         if place not in early:
             key = problem.judged_by(sheet.words)
@@ -265,7 +266,7 @@ class Pricing:
         def keep(name, holds):
             nonlocal allowed
             if (lost := allowed & ~holds).any():
-                reject(name, of, rows, lost * numbers)
+                reject(name, of, rows, lost * numbers * self.sheet.weights)
                 allowed = allowed & holds
 
         # if offloading is searched, the limits decide where there is room for it
@@ -313,8 +314,11 @@ class Pricing:
         index = np.unravel_index(flat, values.shape)
         second = np.broadcast_to(second, values.shape)[index]
         axis = flat // values.shape[-1] % math.prod(self.plan.shape)  # rows are the last dimension, but precede axes
-        words = np.array([x.place for x in self.sheet.cases])[index[0] + case]
-        return np.stack([values[index], second, words, self.slab.places[block.rows[index[-1] + row]], axis], axis=1)
+        places = [self.sheet.cases[x + case].places for x in index[0]]
+        often = np.fromiter(map(len, places), int)
+        found = [values[index], second, self.slab.places[block.rows[index[-1] + row]], axis]
+        first, second, rows, axis = (np.repeat(x, often) for x in found)
+        return np.stack([first, second, np.fromiter(itertools.chain(*places), float), rows, axis], axis=1)
 
     def solved(self, block):
         """Solve for the letter that follows from each choice.  Only the letters that the solver needs are evaluated."""
