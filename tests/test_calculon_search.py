@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import math
 import random
-from collections import Counter
 from functools import cache
 
 import pytest

@@ -8,8 +8,8 @@ from typing import Any
 
 from scalebook.language.notation import quoted
 
-from .pricing import EMPTY, joined, price
 from .problem import Problem
+from .task import EMPTY, joined, price
 
 __all__ = ["check_executor", "gathered", "run", "tasks"]
 

@@ -23,9 +23,9 @@ from scalebook.language.units import show
 
 from .arguments import problem_of, refuse_unused
 from .parts import check_executor, gathered
-from .pricing import Priced, price
 from .problem import Problem, layouts, word_combinations
 from .results import Search
+from .task import Priced, price
 
 __all__ = ["Sweep", "sweep"]
 
