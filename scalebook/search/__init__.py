@@ -132,7 +132,7 @@ def search(
 
 
 def _searched(sizes: list[list[Problem]], most: float, executor: Executor | None, progress: bool | None, devices: list):
-    """Search problems that one plan can price: at each size those of some devices.
+    """Search the problems of some devices at some sizes, which one plan can price.
 
     Return a `Search` for each, or the TypeError of a missing letter, in lists by size.
     """

@@ -84,7 +84,7 @@ class Problem:
 
     @property
     def like(self) -> tuple:
-        """What problems have in common if one plan can price them: they differ in devices and in rules of rows."""
+        """A key that two problems share if one plan can price both.  They differ in devices and in rules of rows."""
         space, within = self.space, self.space.within(self)
         read = {n for f in (*within, *space.idle.values(), *space.follows.values()) for n in needs(f)}
         read = read.union(space.offloads) - {"devices", *self.letters, *space.layout}
