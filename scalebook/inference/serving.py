@@ -15,6 +15,7 @@ from scalebook.inference import assumptions, bill, experts, prompts, queues, ser
 from scalebook.inference.assumptions import fullest_as_said
 from scalebook.inference.batches import offline, static
 from scalebook.inference.capacity import LONG, capacity
+from scalebook.inference.encoder import encoder_time, with_encoder
 from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.layouts import TARGETS, posed, refuse_no_rate, users_for
 from scalebook.inference.pools import apart
@@ -174,6 +175,9 @@ _FOLLOWS = {
 }  # fmt: skip
 
 
+_ENCODER = [x for x in encoder_time.inputs if x.startswith("encoder_")]
+
+
 class ServeSheet(Sheet):
     """A sheet in which formulas for the fullest device's load also have a version for mixed steps."""
 
@@ -215,7 +219,8 @@ class Serve(Step):
     shell and the planner, and the result's name says so. With a `rate` instead of `users`, the users are those who
     wait for an answer at that rate, and the bill is for that rate. Next to each answer is a range that holds eight of
     ten public measurements (`tpot_low`, `tpot_high`). With `drafted` and `acceptance`, or a row of `tables.drafts`,
-    each step checks drafted tokens. Raises ValueError, saying what would do, if the weights or the
+    each step checks drafted tokens. `encoder_tokens` are added to each prompt by the encoder of a model that was read
+    from a config.json. Raises ValueError, saying what would do, if the weights or the
     users' caches do not fit, and whatever a step raises.
     """
 
@@ -232,7 +237,7 @@ class Serve(Step):
 
     @property
     def takes(self) -> dict[str, float | None]:
-        return super().takes | {"rate": None}
+        return super().takes | {"rate": None} | dict.fromkeys(_ENCODER)
 
     @property
     def gives(self) -> tuple[str, ...]:
@@ -245,6 +250,11 @@ class Serve(Step):
         sheet, rows, left = super().plan(knowns, letters, may_be_one)
         if "step_tokens" in sheet.formulas and not any("acceptance" in x for x in (*rows, left)):
             raise TypeError("drafted needs acceptance, the share of drafted tokens that are right, such as 0.8")
+        if "encoder_tokens" in (said := {n for x in (*rows, left) if isinstance(x, Mapping) for n in x}):
+            if lacking := [x for x in _ENCODER if x not in said]:
+                wrapper = "models.read finds them in the config.json of a model with a vision or audio encoder"
+                raise TypeError(f"encoder_tokens needs {', '.join(lacking)} of an encoder: {wrapper}")
+            sheet = with_encoder(sheet)
         return (_at_rate(sheet) if "rate" in left else sheet), rows, left
 
     targets = TARGETS  # letters whose value in a search is the most that may be
