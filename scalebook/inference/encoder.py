@@ -28,8 +28,8 @@ def encoder_time(
 ):  # fmt: skip
     """Time of a prompt's encoder on one device, in seconds: its products or its weights' reading, and its attention.
 
-    Each token stands for `encoder_merge` patches. All patches of a prompt attend to one another, as those of one image
-    do. The projection to the model's width, a few per cent of the encoder, is left out. Without tokens there is none.
+    Each token stands for `encoder_merge` patches. Every patch attends to every other patch, so the tokens are taken as
+    one image's. The projection to the model's width, a few per cent of the encoder, is left out.
     A device that runs an encoder's kernel, as `h100.running("encoder_flash_3")`, has that kernel's times.
 
     >>> vision = dict(encoder_params=411e6, encoder_layers=27, encoder_heads=16, encoder_head_dim=72, encoder_merge=4)
