@@ -33,6 +33,7 @@ from .browser import open_page, script
 from .browser import serve as web
 from .support import ROOT, cases
 from .test_answers import SCHEMA
+from .test_configurations import ROWS
 from .test_huggingface import CONFIGS
 
 NEAR = 1e-9
@@ -121,6 +122,45 @@ def test_a_model_with_a_list_of_parts_is_the_same_in_the_page(whole_page, model)
     ]
     call = lambda *x, **y: serve(*x, **y, engine="vllm", exchange="all_reduce")  # noqa: E731
     assert held(whole_page, "serve", model, "h200", "fp8", several, call, engine="vllm", exchange="all_reduce") == 4
+
+
+PASTED = {
+    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": dict(
+        num_hidden_layers=8, hybrid_override_pattern="MEM*EMEM", mamba_num_heads=32, n_routed_experts=64),
+    "nvidia/Gemma-4-31B-IT-NVFP4": dict(global_head_dim=256, sliding_window=512),
+    "zai-org/GLM-5.2": dict(index_topk=1024),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PASTED)
+def test_a_list_of_parts_of_the_menu_with_other_numbers_can_be_pasted(whole_page, name):
+    """Its letters and its prices are those of Python, also from a link, which says the list."""
+    config = ROWS[name]["config"]
+    inner = config.get("text_config", config)
+    inner = {x: y for x, y in inner.items() if x in PASTED[name]} and inner | PASTED[name]
+    config = config | {"text_config": inner} if "text_config" in config else inner
+    row, own = models.read(config), whole_page("config", json.dumps(config))["is"]
+    assert (own["words"]["blocks"], own["letters"]) == (row.words["blocks"], pytest.approx(without_counts(row)))
+    plan = dict(layout=dict(letters={}, words={}), model=own, device="h200", precision="fp8")
+    said = dict(devices=16, global_batch=64, seq=4096, tp=2)
+    words = dict(schedule="1f1b", sharding="zero1", recompute="full")
+    steps = whole_page("answer", plan | dict(job="train", letters=said, words=words))["values"]
+    step = training_step(row, accelerators.h200.at("fp8"), **said, **words)
+    assert all(near(steps[x], step[x]) for x in ("step_time", "memory", "mfu"))
+    said = dict(tp=2, users=16, prompt=3000, output=500, hbm_capacity=1e13)
+    words = dict(exchange="all_reduce")
+    served = whole_page("answer", plan | dict(job="serve", engine="vllm", letters=said, words=words))["values"]
+    service = serve(row, accelerators.h200.at("fp8"), **said, **words, engine="vllm")
+    assert all(near(served[x], service[x]) for x in ("tpot", "ttft", "filled"))
+    link = f"#plan={quote(json.dumps(planner().plan | dict(model={x: own[x] for x in ('name', 'letters', 'words')})))}"
+    read = whole_page("link", link)["is"]["model"]
+    assert (read["words"], read["letters"]) == (own["words"], own["letters"])
+
+
+def test_a_list_of_parts_that_the_menu_lacks_is_left_to_python(page, whole_page):
+    jamba, nano = (json.dumps(ROWS[x]["config"]) for x in ("jamba", "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"))
+    assert "28 mamba + 16 feed" in (said := whole_page("config", jamba)["error"]) and "models.read" in said
+    assert page("config", nano)["is"]["elsewhere"] and page("config", jamba)["is"]["elsewhere"]  # the second file says
 
 
 FRAMED = [*cases("frameworks of the planner", globals()).values()]

@@ -23,13 +23,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import sympy
+from sympy import S
 
 from scalebook.attention import assumptions as attended
-from scalebook.block import blocks_of, served_blocks
+from scalebook.block import Block, Hybrid, Kind, blocks_of, parts_of, served_blocks
+from scalebook.block.counts import paired, totals
+from scalebook.block.operations import DERIVED
 from scalebook.inference import queues
 from scalebook.inference.disaggregation import two_pools
 from scalebook.inference.serving import serve_sheet
-from scalebook.language import FORMULAS, Formula, Sheet, symbol
+from scalebook.language import FORMULAS, NOTATION, Formula, Sheet, symbol
+from scalebook.language.notation import letter
 from scalebook.machine import systolic
 from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
@@ -190,7 +194,7 @@ def kind_of(row: Mapping) -> str:
     """Return the kind of a model's blocks as text, such as "grouped gate dense". Rows of one kind share their sheets.
 
     A model whose blocks all have experts is "some" too: its number of dense blocks is then zero. The kind of a model
-    with a list of parts begins with that list and the number of its layers.
+    with a list of parts begins with the parts of its blocks and the letters that differ in them, without numbers.
     """
     attention = ("latent" if row["q_rank"] else "plain latent") if "kv_rank" in row else "grouped"
     if row.get("index_heads"):
@@ -202,8 +206,9 @@ def kind_of(row: Mapping) -> str:
     is_gpt = getattr(row, "words", row).get("norm") == "layernorm" and not row["gating"] and attention == "grouped"
     words = [attention, "gpt" if is_gpt else "gate" if row["gating"] else "plain", experts]
     words += ["shared"] if routed and row.get("shared_experts", 0) else []
-    parts = getattr(row, "words", row).get("blocks")
-    words = [*([f"{parts}, {row['layers']:g} layers,"] if parts else []), *words]
+    if "blocks" in getattr(row, "words", row):
+        kinds = [" ".join([*names, *sorted(own)]) for _, names, own in paired(parts_of(row), row["layers"])]
+        words = [f"{' + '.join(kinds)},", *words]
     return " ".join([*words, *(["linear"] if row.get("linear_layers") else [])])
 
 
@@ -231,6 +236,43 @@ def _with_dense(row: Mapping) -> Mapping:
     return {**row, **getattr(row, "words", {}), "moe_layers": row["layers"] / 2}
 
 
+# The numbers of one model's list of parts are letters in the page's formulas, which then hold for other numbers too.
+
+
+def _own(name: str, number: int) -> sympy.Symbol:
+    """Return the letter of a kind of block's own value: `window_1` is the window in the first kind of block."""
+    x, which = NOTATION[name], f"{name}_{number}"
+    return letter(which, x.unit, f"{x.meaning}, in kind {number} of the blocks", f"{{{x.tex}}}_{{({number})}}", x.sign)
+
+
+def lettered(blocks: Hybrid | Block | None) -> Hybrid | Block | None:
+    """Return a model's blocks with letters instead of the numbers of blocks of each kind and of their own values.
+
+    >>> kinds = lettered(blocks_of(models.nemotron_h_8b)[0]).kinds
+    >>> [x.share for x in kinds]
+    [layers_1/layers, layers_2/layers, layers_3/layers]
+    """
+    if not isinstance(blocks, Hybrid):
+        return blocks
+    kinds = []
+    for number, kind in enumerate(blocks.kinds, 1):
+        own = ((x, y if x.name == "window_layers" else _own(x.name, number)) for x, y in kind.letters)
+        kinds.append(Kind(kind.block, _own("layers", number) / symbol("layers"), tuple(own)))
+    return Hybrid(tuple(kinds))
+
+
+def _counted(row: Mapping) -> list[Formula]:
+    """Return what `counts` counts part by part, as formulas of the letters of a model's kinds of block."""
+    parts = []
+    for number, (_, names, own) in enumerate(paired(parts_of(row), row["layers"]), 1):
+        parts += [(_own("layers", number), x, {y: _own(y, number) for y in own}) for x in names]
+    total = totals(row, parts, {x: symbol(x) for x in NOTATION if x not in DERIVED} | dict.fromkeys(("batch", "seq", "context", "picked"), 1))
+    widths = total["window_layers"] * symbol("layers") / total["kv_width"] if total["kv_width"] else S.Zero
+    found = {x: total[x] for x in ("kv_width", "attention_width", "linear_state")} | {"window_layers": widths}
+    said = {x: f"{NOTATION[x].meaning}, counted part by part." for x in found}
+    return [Formula(f"{x}_of_parts", x, sympy.sympify(y), ("scalebook",), said[x]) for x, y in found.items()]
+
+
 def families(kind: str) -> list[str]:
     """Return the model families whose published code eager blocks of a kind may follow; "llama" is always one."""
     rows = (x for x in listed_models().values() if kind_of(x) == kind)
@@ -246,7 +288,9 @@ _NO_DENSE = Formula(
 def _block(row: Mapping, **words) -> list[Formula]:
     """Return the formulas of the costs of a model's blocks, with the letters of a framework's row."""
     own = Strategy(**words).of_block
-    return [host.as_run(own.trained.of(f, False)) for f in block_formulas(*blocks_of(row), own)]
+    blocks = blocks_of(row)
+    blocks = map(lettered, blocks) if "blocks" in getattr(row, "words", row) else blocks
+    return [host.as_run(own.trained.of(f, False)) for f in block_formulas(*blocks, own)]
 
 
 def training(graph: Graph, parts: bool = False) -> dict:
@@ -335,6 +379,8 @@ def serving(graph: Graph, parts: bool = False) -> dict:
     sheets = {}
     for kind, row in _shapes(parts).items():
         dense, moe = served_blocks(row)
+        if "blocks" in getattr(row, "words", row):
+            dense, moe = map(lettered, (dense, moe))
         for exchange in EXCHANGES:
             sheets[f"{kind}|{exchange}"] = graph.numbers(serve_sheet(dense, moe, exchange).formulas.values())
     swaps = {
@@ -342,4 +388,6 @@ def serving(graph: Graph, parts: bool = False) -> dict:
         "index": {"fp8": graph.number(attended.index_peak_fp8), "same": graph.number(attended.index_peak_same)},
         "rate": graph.number(queues.device_rate_served),
     }
-    return dict(sheets=sheets, swaps=swaps, pools=graph.numbers(two_pools.formulas.values()))
+    listed = {kind: row for kind, row in _shapes(parts).items() if "blocks" in getattr(row, "words", row)}
+    counted = {kind: graph.numbers(_counted(row)) for kind, row in listed.items()}
+    return dict(sheets=sheets, counted=counted, swaps=swaps, pools=graph.numbers(two_pools.formulas.values()))
