@@ -84,7 +84,7 @@ function planRows(engine, words) {
       const nested = typed(config, inner, "object", {});
       if (Object.keys(nested).length && !Object.hasOwn(REFUSED, String(outer))) {
         if (inner === "thinker_config") return model(JSON.stringify(nested), name);
-        config = { ...config, ...nested, model_type: nested.model_type ?? outer };
+        config = { ...config, ...nested, ...("tie_word_embeddings" in config ? { tie_word_embeddings: config.tie_word_embeddings } : {}), model_type: nested.model_type ?? outer };
         break;
       }
     }

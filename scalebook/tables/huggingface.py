@@ -132,7 +132,8 @@ def _language_model(config: Mapping) -> tuple[dict, str]:
     left = [x for x in left if x not in (inner, *_OF_TEXT)]
     whole = brief(outer) if isinstance(outer, str) else "model"
     said = f"only the text part of this {whole} is read, without its {', '.join(left)}" if left else ""
-    config = {**config, **nested, "model_type": nested.get("model_type", outer)}
+    own = {x: config[x] for x in ("tie_word_embeddings",) if inner and x in config}  # the whole model ties them
+    config = {**config, **nested, **own, "model_type": nested.get("model_type", outer)}
     if inner == "thinker_config":
         return _language_model(nested)[0], said
     return config, said
