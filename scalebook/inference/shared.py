@@ -5,21 +5,24 @@ Communication between devices is left out, so times are lower bounds.
 
 from sympy import Max, Min, floor
 
+from scalebook.attention.assumptions import linear_bits_wide
 from scalebook.inference.tokens import CHANGES, decode_flops, decode_rate, read_params, token_time
 from scalebook.language import Sheet, formula
 from scalebook.memory.serving import (
     full_attention,
     kv_cache,
     kv_cache_per_token,
-    max_batch,
+    kv_cache_states,
+    linear_memory,
     sliding_window,
     weight_memory,
 )
 from scalebook.tables.shapes import cache_heads_grouped, used_params
 
 __all__ = [
-    "cache_batch", "cache_ways", "compute_time_shared", "device_memory", "full_read_time", "latency_floor_shared",
-    "max_batch_shared", "memory_time_shared", "sharing", "token_time_shared",
+    "cache_batch", "cache_ways", "compute_time_shared", "device_memory", "device_memory_states", "full_read_time",
+    "latency_floor_shared", "max_batch_shared", "max_batch_states_shared", "memory_time_shared", "memory_time_states",
+    "sharing", "token_time_shared",
 ]  # fmt: skip
 
 _PER_TOKEN = [kv_cache_per_token, sliding_window, full_attention]
@@ -57,7 +60,37 @@ def max_batch_shared(hbm_capacity, weight_memory, tp, cache_ways, cached, kv_cac
     return Max(0, floor(room * cache_ways / (cached * kv_cache_per_token)), evaluate=False)
 
 
-max_batch_shared.instead = max_batch.instead  # with states, for one device
+@formula(
+    "max_batch", "memory-bottlenecks", "yang2024 §3",
+    given=[weight_memory, cache_ways, *_PER_TOKEN, linear_memory, linear_bits_wide],
+)  # fmt: skip
+def max_batch_states_shared(hbm_capacity, weight_memory, tp, cache_ways, cached, kv_cache_per_token, linear_memory):
+    """Sequences whose caches and states fit next to the weights on all devices. A state is split over all of them.
+
+    >>> max_batch_states_shared(hbm_capacity="80 GB", weight_memory="160 GB", tp=8, cache_ways=2, cached=10000,
+    ...                         kv_cache_per_token="20 kB", linear_memory="200 MB")
+    480.0
+    """
+    each = cached * kv_cache_per_token / cache_ways + linear_memory / tp
+    return Max(0, floor((hbm_capacity - weight_memory / tp) / each), evaluate=False)
+
+
+@formula(
+    "device_memory", "pope2022 §3.3", "yang2024 §3",
+    given=[weight_memory, kv_cache_states, cache_ways, linear_memory, linear_bits_wide],
+)  # fmt: skip
+def device_memory_states(weight_memory, tp, kv_cache, cache_ways, batch, linear_memory):
+    """Bytes on a device: its part of the weights, of the caches, and of the states, which all devices split.
+
+    >>> device_memory_states(weight_memory="160 GB", tp=8, kv_cache="40 GB", cache_ways=2, batch=100,
+    ...                      linear_memory="200 MB")
+    32500000000.0
+    """
+    return weight_memory / tp + _held(kv_cache, cache_ways, batch, linear_memory, tp)
+
+
+def _held(kv_cache, cache_ways, batch, linear_memory, tp):
+    return (kv_cache - batch * linear_memory) / cache_ways + batch * linear_memory / tp
 
 
 @formula("cache_batch", "pope2022 §2.1", given=[used_params, cache_ways, *_PER_TOKEN])
@@ -102,6 +135,21 @@ def memory_time_shared(read_params, weight_bits, tp, kv_cache, cache_ways, hbm_b
     return (read_params * weight_bits / 8 / tp + kv_cache / cache_ways) / hbm_bandwidth
 
 
+@formula(
+    "memory_time", "pope2022 §3.3", "yang2024 §3",
+    given=[read_params, kv_cache_states, cache_ways, linear_memory, linear_bits_wide],
+)  # fmt: skip
+def memory_time_states(read_params, weight_bits, tp, kv_cache, cache_ways, batch, linear_memory, hbm_bandwidth):
+    """Time of a step for memory if some blocks keep a state: each device reads its part of the states too.
+
+    >>> memory_time_states(read_params=70e9, weight_bits=16, tp=8, kv_cache="40 GB", cache_ways=2, batch=100,
+    ...                    linear_memory="200 MB", hbm_bandwidth="3 TB/s")
+    0.01
+    """
+    held = _held(kv_cache, cache_ways, batch, linear_memory, tp)
+    return (read_params * weight_bits / 8 / tp + held) / hbm_bandwidth
+
+
 @formula("compute_time", "pope2022 §3.2", given=[decode_flops])
 def compute_time_shared(flops, tp, peak_flops):
     """Time of a step for arithmetic, divided over the devices.
@@ -115,7 +163,10 @@ def compute_time_shared(flops, tp, peak_flops):
 _FITS = {"weights and caches that fit": lambda device_memory, hbm_capacity: device_memory <= hbm_capacity}
 
 
-@formula("token_time", "pope2022 §3.3", given=[compute_time_shared, memory_time_shared, device_memory], domain=_FITS)
+_MEMORY = [memory_time_states, memory_time_shared, device_memory_states, device_memory]
+
+
+@formula("token_time", "pope2022 §3.3", given=[compute_time_shared, *_MEMORY], domain=_FITS)
 def token_time_shared(compute_time, memory_time):
     """Time of a step: the longer of arithmetic and memory. It has no value if memory does not suffice.
 
@@ -124,6 +175,13 @@ def token_time_shared(compute_time, memory_time):
     """
     return token_time.of(compute_time=compute_time, memory_time=memory_time)
 
+
+_OF_STATES = {
+    max_batch_states_shared: max_batch_shared, device_memory_states: device_memory,
+    memory_time_states: memory_time_shared,
+}  # fmt: skip
+for _own, _usual in _OF_STATES.items():  # of a model whose blocks keep a state
+    _usual.instead = ((lambda known: "linear_state" in known, (_own, linear_memory, linear_bits_wide)),)
 
 sharing = Sheet(
     "sharing", weight_memory, kv_cache_per_token, sliding_window, kv_cache, cache_ways, device_memory,
