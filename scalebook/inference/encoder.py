@@ -18,7 +18,7 @@ from scalebook.inference.state_operators import encoder_defaults
 from scalebook.language import Formula, Sheet, formula, symbol
 from scalebook.language.notation import replaced
 
-__all__ = ["encoder_time", "with_encoder"]
+__all__ = ["encoder_time"]
 
 @formula("encoder_time", "sglang-encoder", "aiconfigurator-2026", given=encoder_defaults)
 def encoder_time(

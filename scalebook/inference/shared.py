@@ -7,25 +7,11 @@ from sympy import Max, Min, floor
 
 from scalebook.attention.assumptions import linear_bits_wide
 from scalebook.inference.tokens import CHANGES, decode_flops, decode_rate, read_params, token_time
-from scalebook.language import Sheet, formula
-from scalebook.memory.serving import (
-    full_attention,
-    kv_cache,
-    kv_cache_per_token,
-    kv_cache_states,
-    linear_memory,
-    sliding_window,
-    weight_memory,
-)
+from scalebook.language import Sheet, formula, formulas_of
+from scalebook.memory import serving as held
 from scalebook.tables.shapes import cache_heads_grouped, used_params
 
-__all__ = [
-    "cache_batch", "cache_ways", "compute_time_shared", "device_memory", "device_memory_states", "full_read_time",
-    "latency_floor_shared", "max_batch_shared", "max_batch_states_shared", "memory_time_shared", "memory_time_states",
-    "sharing", "token_time_shared",
-]  # fmt: skip
-
-_PER_TOKEN = [kv_cache_per_token, sliding_window, full_attention]
+_PER_TOKEN = [held.kv_cache_per_token, held.sliding_window, held.full_attention]
 
 
 @formula("cache_ways", "pope2022 §3.3", given=[cache_heads_grouped])
@@ -38,7 +24,7 @@ def cache_ways(tp, cache_heads):
     return Min(tp, cache_heads, evaluate=False)
 
 
-@formula("device_memory", "pope2022 §3.3", given=[weight_memory, kv_cache, cache_ways])
+@formula("device_memory", "pope2022 §3.3", given=[held.weight_memory, held.kv_cache, cache_ways])
 def device_memory(weight_memory, tp, kv_cache, cache_ways):
     """Bytes on a device: its part of the weights and of the caches.
 
@@ -48,7 +34,7 @@ def device_memory(weight_memory, tp, kv_cache, cache_ways):
     return weight_memory / tp + kv_cache / cache_ways
 
 
-@formula("max_batch", "memory-bottlenecks", given=[weight_memory, cache_ways, *_PER_TOKEN])
+@formula("max_batch", "memory-bottlenecks", given=[held.weight_memory, cache_ways, *_PER_TOKEN])
 def max_batch_shared(hbm_capacity, weight_memory, tp, cache_ways, cached, kv_cache_per_token):
     """Sequences whose caches fit next to the weights on all devices; 0 if the weights alone do not fit.
 
@@ -62,7 +48,7 @@ def max_batch_shared(hbm_capacity, weight_memory, tp, cache_ways, cached, kv_cac
 
 @formula(
     "max_batch", "memory-bottlenecks", "yang2024 §3",
-    given=[weight_memory, cache_ways, *_PER_TOKEN, linear_memory, linear_bits_wide],
+    given=[held.weight_memory, cache_ways, *_PER_TOKEN, held.linear_memory, linear_bits_wide],
 )  # fmt: skip
 def max_batch_states_shared(hbm_capacity, weight_memory, tp, cache_ways, cached, kv_cache_per_token, linear_memory):
     """Sequences whose caches and states fit next to the weights on all devices. A state is split over all of them.
@@ -77,7 +63,7 @@ def max_batch_states_shared(hbm_capacity, weight_memory, tp, cache_ways, cached,
 
 @formula(
     "device_memory", "pope2022 §3.3", "yang2024 §3",
-    given=[weight_memory, kv_cache_states, cache_ways, linear_memory, linear_bits_wide],
+    given=[held.weight_memory, held.kv_cache_states, cache_ways, held.linear_memory, linear_bits_wide],
 )  # fmt: skip
 def device_memory_states(weight_memory, tp, kv_cache, cache_ways, batch, linear_memory):
     """Bytes on a device: its part of the weights, of the caches, and of the states, which all devices split.
@@ -86,10 +72,10 @@ def device_memory_states(weight_memory, tp, kv_cache, cache_ways, batch, linear_
     ...                      linear_memory="200 MB")
     32500000000.0
     """
-    return weight_memory / tp + _held(kv_cache, cache_ways, batch, linear_memory, tp)
+    return weight_memory / tp + _kept(kv_cache, cache_ways, batch, linear_memory, tp)
 
 
-def _held(kv_cache, cache_ways, batch, linear_memory, tp):
+def _kept(kv_cache, cache_ways, batch, linear_memory, tp):
     return (kv_cache - batch * linear_memory) / cache_ways + batch * linear_memory / tp
 
 
@@ -124,12 +110,11 @@ def latency_floor_shared(used_params, weight_bits, tp, hbm_bandwidth):
     return used_params * weight_bits / 8 / (tp * hbm_bandwidth)
 
 
-@formula("memory_time", "pope2022 §3.3", given=[read_params, kv_cache, cache_ways])
+@formula("memory_time", "pope2022 §3.3", given=[read_params, held.kv_cache, cache_ways])
 def memory_time_shared(read_params, weight_bits, tp, kv_cache, cache_ways, hbm_bandwidth):
     """Time of a step for memory: each device reads its part of the weights in use and of the caches.
 
-    >>> memory_time_shared(read_params=70e9, weight_bits=16, tp=8, kv_cache="28 GB", cache_ways=8,
-    ...                    hbm_bandwidth="3.5 TB/s")
+    >>> memory_time_shared(read_params=70e9, weight_bits=16, tp=8, kv_cache=28e9, cache_ways=8, hbm_bandwidth=3.5e12)
     0.006
     """
     return (read_params * weight_bits / 8 / tp + kv_cache / cache_ways) / hbm_bandwidth
@@ -137,7 +122,7 @@ def memory_time_shared(read_params, weight_bits, tp, kv_cache, cache_ways, hbm_b
 
 @formula(
     "memory_time", "pope2022 §3.3", "yang2024 §3",
-    given=[read_params, kv_cache_states, cache_ways, linear_memory, linear_bits_wide],
+    given=[read_params, held.kv_cache_states, cache_ways, held.linear_memory, linear_bits_wide],
 )  # fmt: skip
 def memory_time_states(read_params, weight_bits, tp, kv_cache, cache_ways, batch, linear_memory, hbm_bandwidth):
     """Time of a step for memory if some blocks keep a state: each device reads its part of the states too.
@@ -146,8 +131,8 @@ def memory_time_states(read_params, weight_bits, tp, kv_cache, cache_ways, batch
     ...                    linear_memory="200 MB", hbm_bandwidth="3 TB/s")
     0.01
     """
-    held = _held(kv_cache, cache_ways, batch, linear_memory, tp)
-    return (read_params * weight_bits / 8 / tp + held) / hbm_bandwidth
+    kept = _kept(kv_cache, cache_ways, batch, linear_memory, tp)
+    return (read_params * weight_bits / 8 / tp + kept) / hbm_bandwidth
 
 
 @formula("compute_time", "pope2022 §3.2", given=[decode_flops])
@@ -181,12 +166,14 @@ _OF_STATES = {
     memory_time_states: memory_time_shared,
 }  # fmt: skip
 for _own, _usual in _OF_STATES.items():  # of a model whose blocks keep a state
-    _usual.instead = ((lambda known: "linear_state" in known, (_own, linear_memory, linear_bits_wide)),)
+    _usual.instead = ((lambda known: "linear_state" in known, (_own, held.linear_memory, linear_bits_wide)),)
 
 sharing = Sheet(
-    "sharing", weight_memory, kv_cache_per_token, sliding_window, kv_cache, cache_ways, device_memory,
-    max_batch_shared, used_params, read_params, decode_flops, compute_time_shared, memory_time_shared,
+    "sharing", held.weight_memory, held.kv_cache_per_token, held.sliding_window, held.kv_cache, cache_ways,
+    device_memory, max_batch_shared, used_params, read_params, decode_flops, compute_time_shared, memory_time_shared,
     token_time_shared, decode_rate, cache_batch, full_read_time, latency_floor_shared,
     doc="A decode step on tensor-parallel devices: what each holds and reads, and a lower bound of its time.",
     changes={"tp": [2**x for x in range(11)], **CHANGES},
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "sharing"]
