@@ -139,7 +139,7 @@ def test_an_encoder_adds_its_tokens_and_its_arithmetic_to_a_prompt():
     longer = serve(row, H200, engine="vllm", users=16, prompt=2024, output=200)
     assert seen[3].mixed_time == pytest.approx(longer.mixed_time + seen[3].encoder_time)
     for wrong in (models.llama3_8b, models.read(ROWS["gemma3"]["config"])):
-        with pytest.raises(TypeError, match="encoder_tokens needs encoder_head_dim, .* of an encoder: models.read"):
+        with pytest.raises(TypeError, match=r"encoder_tokens needs encoder_head_dim, .* of an encoder: models\.read"):
             serve(wrong, H200, users=1, prompt=1000, output=200, encoder_tokens=256)
     for other in (serve.offline, serve.static):
         with pytest.raises(TypeError, match="does not use encoder_tokens"):

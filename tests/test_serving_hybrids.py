@@ -191,7 +191,7 @@ def test_a_service_of_half_batches_has_the_step_of_its_sequences():
 
 @pytest.mark.parametrize("key", [x for x in models if "linear_state" in models[x]])
 def test_devices_that_share_a_model_with_states_hold_as_many_sequences_as_fit(key):
-    """One device as `decoding` has it; more hold more, and each its part of every state, of caches at most one a head."""
+    """One device holds as many as `decoding` says. More hold more: each a part of every state, and of some caches."""
     known = dict(context=8192, weight_bits=8, kv_bits=8, hbm_capacity=1e13)
     one = inference.decoding(models[key], H200, **known, batch=64)
     alone, shared = (inference.sharing(models[key], H200, **known, batch=64, tp=x) for x in (1, 8))

@@ -266,7 +266,8 @@ def _counted(row: Mapping) -> list[Formula]:
     parts = []
     for number, (_, names, own) in enumerate(paired(parts_of(row), row["layers"]), 1):
         parts += [(_own("layers", number), x, {y: _own(y, number) for y in own}) for x in names]
-    total = totals(row, parts, {x: symbol(x) for x in NOTATION if x not in DERIVED} | dict.fromkeys(("batch", "seq", "context", "picked"), 1))
+    letters = {x: symbol(x) for x in NOTATION if x not in DERIVED}
+    total = totals(row, parts, letters | dict.fromkeys(("batch", "seq", "context", "picked"), 1))
     widths = total["window_layers"] * symbol("layers") / total["kv_width"] if total["kv_width"] else S.Zero
     found = {x: total[x] for x in ("kv_width", "attention_width", "linear_state")} | {"window_layers": widths}
     said = {x: f"{NOTATION[x].meaning}, counted part by part." for x in found}

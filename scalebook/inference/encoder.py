@@ -20,6 +20,7 @@ from scalebook.language.notation import replaced
 
 __all__ = ["encoder_time"]
 
+
 @formula("encoder_time", "sglang-encoder", "aiconfigurator-2026", given=encoder_defaults)
 def encoder_time(
     encoder_tokens, encoder_merge, encoder_params, encoder_layers, encoder_heads, encoder_head_dim, result_bits,
@@ -34,7 +35,8 @@ def encoder_time(
 
     >>> vision = dict(encoder_params=411e6, encoder_layers=27, encoder_heads=16, encoder_head_dim=72, encoder_merge=4)
     >>> h100 = dict(cores=132, hbm_bandwidth="3.35 TB/s", stream_efficiency=0.9, attention_peak="989.4 TFLOP/s")
-    >>> [round(1e3 * encoder_time(vision, h100, matmul_bf16=0.7, result_bits=16, encoder_tokens=x), 2) for x in (0, 256)]
+    >>> bits = dict(matmul_bf16=0.7, result_bits=16)
+    >>> [round(1e3 * encoder_time(vision, h100, bits, encoder_tokens=x), 2) for x in (0, 256)]
     [0.0, 1.87]
     """
     patches = encoder_tokens * encoder_merge

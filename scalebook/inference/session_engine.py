@@ -10,7 +10,9 @@ from scalebook.language.row import quantity
 
 __all__: list[str] = []
 
-_OF_PROMPTS = ("prompts_together", "prompts_beside", "prompts_ahead", "prompts_met", "chunks_of_prompt", "batch", "encoder_tokens")
+_OF_PROMPTS = (
+    "prompts_together", "prompts_beside", "prompts_ahead", "prompts_met", "chunks_of_prompt", "batch", "encoder_tokens",
+)  # fmt: skip
 
 
 @cache
