@@ -23,17 +23,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import sympy
-from sympy import S
 
 from scalebook.attention import assumptions as attended
-from scalebook.block import Block, Hybrid, Kind, blocks_of, parts_of, served_blocks
-from scalebook.block.counts import paired, totals
-from scalebook.block.operations import DERIVED
+from scalebook.block import blocks_of, parts_of, served_blocks
+from scalebook.block.counts import paired
 from scalebook.inference import queues
 from scalebook.inference.disaggregation import two_pools
 from scalebook.inference.serving import serve_sheet
-from scalebook.language import FORMULAS, NOTATION, Formula, Sheet, symbol
-from scalebook.language.notation import letter
+from scalebook.language import FORMULAS, Formula, Sheet, symbol
 from scalebook.machine import systolic
 from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
@@ -47,6 +44,8 @@ from scalebook.training.step import training_sheet
 from scalebook.training.strategy import Strategy
 from scalebook.training.totals import microbatches_of_batch, ways_left
 from scalebook.training.trained_weights import TRAINED
+
+from .parts import counted_parts, lettered
 
 __all__ = ["EXCHANGES", "KEPT", "MODULES", "Graph", "kind_of", "runs", "serving", "training"]
 
@@ -236,44 +235,6 @@ def _with_dense(row: Mapping) -> Mapping:
     return {**row, **getattr(row, "words", {}), "moe_layers": row["layers"] / 2}
 
 
-# The numbers of one model's list of parts are letters in the page's formulas, which then hold for other numbers too.
-
-
-def _own(name: str, number: int) -> sympy.Symbol:
-    """Return the letter of a kind of block's own value: `window_1` is the window in the first kind of block."""
-    x, which = NOTATION[name], f"{name}_{number}"
-    return letter(which, x.unit, f"{x.meaning}, in kind {number} of the blocks", f"{{{x.tex}}}_{{({number})}}", x.sign)
-
-
-def lettered(blocks: Hybrid | Block | None) -> Hybrid | Block | None:
-    """Return a model's blocks with letters instead of the numbers of blocks of each kind and of their own values.
-
-    >>> kinds = lettered(blocks_of(models.nemotron_h_8b)[0]).kinds
-    >>> [x.share for x in kinds]
-    [layers_1/layers, layers_2/layers, layers_3/layers]
-    """
-    if not isinstance(blocks, Hybrid):
-        return blocks
-    kinds = []
-    for number, kind in enumerate(blocks.kinds, 1):
-        own = ((x, y if x.name == "window_layers" else _own(x.name, number)) for x, y in kind.letters)
-        kinds.append(Kind(kind.block, _own("layers", number) / symbol("layers"), tuple(own)))
-    return Hybrid(tuple(kinds))
-
-
-def _counted(row: Mapping) -> list[Formula]:
-    """Return what `counts` counts part by part, as formulas of the letters of a model's kinds of block."""
-    parts = []
-    for number, (_, names, own) in enumerate(paired(parts_of(row), row["layers"]), 1):
-        parts += [(_own("layers", number), x, {y: _own(y, number) for y in own}) for x in names]
-    letters = {x: symbol(x) for x in NOTATION if x not in DERIVED}
-    total = totals(row, parts, letters | dict.fromkeys(("batch", "seq", "context", "picked"), 1))
-    widths = total["window_layers"] * symbol("layers") / total["kv_width"] if total["kv_width"] else S.Zero
-    found = {x: total[x] for x in ("kv_width", "attention_width", "linear_state")} | {"window_layers": widths}
-    said = {x: f"{NOTATION[x].meaning}, counted part by part." for x in found}
-    return [Formula(f"{x}_of_parts", x, sympy.sympify(y), ("scalebook",), said[x]) for x, y in found.items()]
-
-
 def families(kind: str) -> list[str]:
     """Return the model families whose published code eager blocks of a kind may follow; "llama" is always one."""
     rows = (x for x in listed_models().values() if kind_of(x) == kind)
@@ -390,5 +351,5 @@ def serving(graph: Graph, parts: bool = False) -> dict:
         "rate": graph.number(queues.device_rate_served),
     }
     listed = {kind: row for kind, row in _shapes(parts).items() if "blocks" in getattr(row, "words", row)}
-    counted = {kind: graph.numbers(_counted(row)) for kind, row in listed.items()}
+    counted = {kind: graph.numbers(counted_parts(row)) for kind, row in listed.items()}
     return dict(sheets=sheets, counted=counted, swaps=swaps, pools=graph.numbers(two_pools.formulas.values()))
