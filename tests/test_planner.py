@@ -745,6 +745,19 @@ def test_a_model_with_a_list_of_parts_is_in_the_menu_and_in_links(chromium, fold
         assert page.errors == []
 
 
+def test_a_list_of_parts_is_pasted_before_its_formulas_are_there(chromium, folder):
+    """The page loads its second file, and shows the pasted model from the link that it wrote."""
+    with open_page(chromium, viewport={"width": 1300, "height": 900}) as page:
+        page.goto(f"{folder}/index.html")
+        page.wait_for_function(READY)
+        page.click("button[aria-label^='model:']")
+        page.fill(".pl-own textarea", json.dumps(ROWS["nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"]["config"]))
+        page.click("text=use this config.json")
+        page.wait_for_selector("button[aria-label='model: nemotron_h']")
+        page.wait_for_function(READY)
+        assert page.errors == []
+
+
 def test_choices_have_names_and_any_device_is_one(chromium, folder):
     """On a phone, in the dark: each choice changes the answer, and what is copied says it."""
     with open_page(chromium, viewport={"width": 390, "height": 844}, color_scheme="dark") as page:
