@@ -34,6 +34,7 @@ from .browser import open_page, script
 from .browser import serve as web
 from .support import ROOT, cases
 from .test_answers import SCHEMA
+from .test_configurations import ROWS
 from .test_huggingface import CONFIGS
 
 NEAR = 1e-9
@@ -122,6 +123,43 @@ def test_a_model_with_a_list_of_parts_is_the_same_in_the_page(whole_page, model)
     ]
     call = lambda *x, **y: serve(*x, **y, engine="vllm", exchange="all_reduce")  # noqa: E731
     assert held(whole_page, "serve", model, "h200", "fp8", several, call, engine="vllm", exchange="all_reduce") == 4
+
+
+PASTED = {
+    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": dict(
+        num_hidden_layers=8, hybrid_override_pattern="MEM*EMEM", mamba_num_heads=32, n_routed_experts=64),
+    "nvidia/Gemma-4-31B-IT-NVFP4": dict(global_head_dim=384, sliding_window=512),
+    "zai-org/GLM-5.2": dict(index_topk=1024),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PASTED)
+def test_a_list_of_parts_of_the_menu_with_other_numbers_can_be_pasted(whole_page, name):
+    """Its letters and its prices are those of Python, also from a link, which says the list."""
+    config = ROWS[name]["config"]
+    config = config.get("text_config", config) | PASTED[name]
+    row, own = models.read(config), whole_page("config", json.dumps(config))["is"]
+    assert (own["words"]["blocks"], own["letters"]) == (row.words["blocks"], pytest.approx(without_counts(row)))
+    plan = dict(layout=dict(letters={}, words={}), model=own, device="h200", precision="fp8")
+    said = dict(devices=16, global_batch=64, seq=4096, tp=2)
+    words = dict(schedule="1f1b", sharding="zero1", recompute="full")
+    steps = whole_page("answer", plan | dict(job="train", letters=said, words=words))["values"]
+    step = training_step(row, accelerators.h200.at("fp8"), **said, **words)
+    assert all(near(steps[x], step[x]) for x in ("step_time", "memory", "mfu"))
+    said = dict(tp=2, users=16, prompt=3000, output=500, hbm_capacity=1e13)
+    words = dict(exchange="all_reduce")
+    served = whole_page("answer", plan | dict(job="serve", engine="vllm", letters=said, words=words))["values"]
+    service = serve(row, accelerators.h200.at("fp8"), **said, **words, engine="vllm")
+    assert all(near(served[x], service[x]) for x in ("tpot", "ttft", "filled"))
+    link = f"#plan={quote(json.dumps(planner().plan | dict(model={x: own[x] for x in ('name', 'letters', 'words')})))}"
+    read = whole_page("link", link)["is"]["model"]
+    assert (read["words"], read["letters"]) == (own["words"], own["letters"])
+
+
+def test_a_list_of_parts_that_the_menu_lacks_is_left_to_python(page, whole_page):
+    jamba, nano = (json.dumps(ROWS[x]["config"]) for x in ("jamba", "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"))
+    assert "28 mamba + 16 feed" in (said := whole_page("config", jamba)["error"]) and "models.read" in said
+    assert page("config", nano)["is"]["elsewhere"] and page("config", jamba)["is"]["elsewhere"]  # the second file says
 
 
 FRAMED = [*cases("frameworks of the planner", globals()).values()]
@@ -460,7 +498,8 @@ def test_any_device_is_the_best_of_each(page, plan):
 
 
 def without_counts(row):
-    return {x: y for x, y in row.items() if x not in ("params", "active_params")}  # the page counts none
+    """The letters that the page reads: it counts no parameters, and has no encoders."""
+    return {x: y for x, y in row.items() if x not in ("params", "active_params") and not x.startswith("encoder_")}
 
 
 @pytest.mark.parametrize("key", CONFIGS)
@@ -736,6 +775,19 @@ def test_a_model_with_a_list_of_parts_is_in_the_menu_and_in_links(chromium, fold
             page.wait_for_selector("button[aria-label='model: Kimi Linear 48B-A3B']")
             page.wait_for_function(READY)
             page.reload()
+        assert page.errors == []
+
+
+def test_a_list_of_parts_is_pasted_before_its_formulas_are_there(chromium, folder):
+    """The page loads its second file, and shows the pasted model from the link that it wrote."""
+    with open_page(chromium, viewport={"width": 1300, "height": 900}) as page:
+        page.goto(f"{folder}/index.html")
+        page.wait_for_function(READY)
+        page.click("button[aria-label^='model:']")
+        page.fill(".pl-own textarea", json.dumps(ROWS["nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"]["config"]))
+        page.click("text=use this config.json")
+        page.wait_for_selector("button[aria-label='model: nemotron_h']")
+        page.wait_for_function(READY)
         assert page.errors == []
 
 

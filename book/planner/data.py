@@ -43,7 +43,7 @@ from scalebook.training.strategy import CHOICES
 
 from .flags import flag_texts
 from .rules import configurations, rules
-from .sheets import MODULES, SIGNS, Graph, listed_models, serving, training
+from .sheets import MODULES, SIGNS, Graph, kind_of, listed_models, serving, training
 from .trust import measured, trained, trust
 
 __all__ = ["DEFAULT_PLANS", "planner_data", "planner_json"]
@@ -126,7 +126,7 @@ def planner_data(parts: bool = False) -> dict:
     bits = {k: {x: row[x] for x in BITS} for k, row in precisions.items() if row.words["kind"] == "format"}
     said |= dict(formats=formats, precisions=bits)
     said["reads"] = READS
-    by_parts = {x.words["blocks"]: kinds_of_attention(*blocks_of(x)) for x in listed.values() if "blocks" in x.words}
+    by_parts = {kind_of(x): kinds_of_attention(*blocks_of(x)) for x in listed.values() if "blocks" in x.words}
     said["kinds"] = {"": ["indexed", "delta"]} | by_parts  # of attention, by a model's list of parts
     said["kernels"] = engine_kernels(served, usual, dict.fromkeys(chain.from_iterable(said["kinds"].values())))
     wide = {n: x.value / 32 for n, x in default_letters_at(32).items() if x.note}

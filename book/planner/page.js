@@ -26,7 +26,7 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
   root.replaceChildren(h("div", { class: "pl" }, at.ask, at.pick, at.said, at.verdict, at.layout, h("div", { class: "pl-grid" }, at.main, at.aside), at.why, at.out));
 
   // The sentence
-  const { field, menu, pill, pick, layout, options } = planForm({ states, cases, words, view, rows, engine, data, at, current: () => state, taken: (kind, x) => { if (kind === "model" && data.others[x]) { history.replaceState(null, "", states.write({ ...state, model: x, fixed: {} })); elsewhere(x); return; } if (kind === "device") delete state.any; if (x === "any") state.any = true; else state[kind] = x; settle(); sentence(); update(); }, update: () => update(), say: (x) => say(x) });
+  const { field, menu, pill, pick, layout, options } = planForm({ states, cases, words, view, rows, engine, data, at, current: () => state, taken: (kind, x) => { if (kind === "model" && (data.others[x] || x.elsewhere)) { history.replaceState(null, "", states.write({ ...state, model: x, fixed: {} })); elsewhere(data.others[x] ?? x.name); return; } if (kind === "device") delete state.any; if (x === "any") state.any = true; else state[kind] = x; settle(); sentence(); update(); }, update: () => update(), say: (x) => say(x) });
   function sentence() {
     const { job } = state, named = (x, table) => (typeof x === "string" ? table[x].name : x.name), precision = menu(states.precisions(state).map((x) => [x, x]), state.precision, "precision", (x) => { state.precision = x; update(); });
     const verb = menu([["train", "Train"], ["serve", "Serve"], ["agents", "Run agents with"]], job, "train or serve", (x) => { state = states.copy(states.START[x]); sentence(); update(); });
@@ -41,9 +41,9 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
   }
 
   // A model whose formulas are in the page's second file.
-  function elsewhere(model) {
-    say(`The formulas of ${data.others[model]} are being loaded.`);
-    whole().catch(() => say(`The formulas of ${data.others[model]} could not be loaded: ask training_step or serve in Python.`));
+  function elsewhere(name) {
+    say(`The formulas of ${name} are being loaded.`);
+    whole().catch(() => say(`The formulas of ${name} could not be loaded: ask training_step or serve in Python.`));
   }
 
   // From users to the rate that they ask for, and back.
@@ -273,7 +273,7 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
   // Begin: with a link, with what a notebook asks, or with the usual.
   let wrong = "";
   if (given) { try { state = states.checked(given, (why) => { throw new Error(`This plan cannot be shown (${why}).`); }); } catch (error) { wrong = error.message; } }
-  const follow = () => { const other = states.modelOf(location.hash); if (whole && data.others[other]) { elsewhere(other); return; } try { const dropped = [], found = states.read(location.hash, dropped); if (found) state = found; if (dropped.length) wrong = `This link is shown but for one thing: ${dropped.join("; ")}.`.replace("one thing", dropped.length > 1 ? "some things" : "one thing"); if (found?.curve) curveOf = { x: found.curve[0], y: found.curve[1] }; } catch (error) { wrong = error.message; state = states.copy(states.START.train); } };
+  const follow = () => { const other = states.modelOf(location.hash), there = data.others[other] ?? (other?.words?.blocks && "this model"); if (whole && there) { elsewhere(there); return; } try { const dropped = [], found = states.read(location.hash, dropped); if (found) state = found; if (dropped.length) wrong = `This link is shown but for one thing: ${dropped.join("; ")}.`.replace("one thing", dropped.length > 1 ? "some things" : "one thing"); if (found?.curve) curveOf = { x: found.curve[0], y: found.curve[1] }; } catch (error) { wrong = error.message; state = states.copy(states.START.train); } };
   if (linked) { follow(); addEventListener("hashchange", () => { if (isClosed) return; wrong = ""; follow(); changed = false; sentence(); update(); say(wrong); }); }
   sentence();
   update();

@@ -25,7 +25,8 @@ from collections.abc import Iterable, Mapping
 import sympy
 
 from scalebook.attention import assumptions as attended
-from scalebook.block import blocks_of, served_blocks
+from scalebook.block import blocks_of, parts_of, served_blocks
+from scalebook.block.counts import paired
 from scalebook.inference import queues
 from scalebook.inference.disaggregation import two_pools
 from scalebook.inference.serving import serve_sheet
@@ -44,6 +45,8 @@ from scalebook.training.step import training_sheet
 from scalebook.training.strategy import Strategy
 from scalebook.training.totals import microbatches_of_batch, ways_left
 from scalebook.training.trained_weights import TRAINED
+
+from .parts import counted_parts, lettered
 
 __all__ = ["EXCHANGES", "KEPT", "MODULES", "Graph", "kind_of", "runs", "serving", "training"]
 
@@ -191,7 +194,7 @@ def kind_of(row: Mapping) -> str:
     """Return the kind of a model's blocks as text, such as "grouped gate dense". Rows of one kind share their sheets.
 
     A model whose blocks all have experts is "some" too: its number of dense blocks is then zero. The kind of a model
-    with a list of parts begins with that list and the number of its layers.
+    with a list of parts begins with the parts of its blocks and the letters that differ in them, without numbers.
     """
     attention = ("latent" if row["q_rank"] else "plain latent") if "kv_rank" in row else "grouped"
     if row.get("index_heads"):
@@ -203,8 +206,9 @@ def kind_of(row: Mapping) -> str:
     is_gpt = getattr(row, "words", row).get("norm") == "layernorm" and not row["gating"] and attention == "grouped"
     words = [attention, "gpt" if is_gpt else "gate" if row["gating"] else "plain", experts]
     words += ["shared"] if routed and row.get("shared_experts", 0) else []
-    parts = getattr(row, "words", row).get("blocks")
-    words = [*([f"{parts}, {row['layers']:g} layers,"] if parts else []), *words]
+    if "blocks" in getattr(row, "words", row):
+        kinds = [" ".join([*names, *sorted(own)]) for _, names, own in paired(parts_of(row), row["layers"])]
+        words = [f"{' + '.join(kinds)},", *words]
     return " ".join([*words, *(["linear"] if row.get("linear_layers") else [])])
 
 
@@ -247,7 +251,9 @@ _NO_DENSE = Formula(
 def _block(row: Mapping, **words) -> list[Formula]:
     """Return the formulas of the costs of a model's blocks, with the letters of a framework's row."""
     own = Strategy(**words).of_block
-    return [host.as_run(own.trained.of(f, False)) for f in block_formulas(*blocks_of(row), own)]
+    blocks = blocks_of(row)
+    blocks = map(lettered, blocks) if "blocks" in getattr(row, "words", row) else blocks
+    return [host.as_run(own.trained.of(f, False)) for f in block_formulas(*blocks, own)]
 
 
 def training(graph: Graph, parts: bool = False) -> dict:
@@ -336,6 +342,8 @@ def serving(graph: Graph, parts: bool = False) -> dict:
     sheets, drafted = {}, {}
     for kind, row in _shapes(parts).items():
         dense, moe = served_blocks(row)
+        if "blocks" in getattr(row, "words", row):
+            dense, moe = map(lettered, (dense, moe))
         for exchange in EXCHANGES:
             plain, more = (
                 set(map(graph.number, serve_sheet(dense, moe, exchange, drafts=x).formulas.values()))
@@ -347,6 +355,8 @@ def serving(graph: Graph, parts: bool = False) -> dict:
         "index": {"fp8": graph.number(attended.index_peak_fp8), "same": graph.number(attended.index_peak_same)},
         "rate": graph.number(queues.device_rate_served),
     }
+    listed = {kind: row for kind, row in _shapes(parts).items() if "blocks" in getattr(row, "words", row)}
+    counted = {kind: graph.numbers(counted_parts(row)) for kind, row in listed.items()}
     sessions = graph.numbers(session_sheet().formulas.values())
     pools = graph.numbers(two_pools.formulas.values())
-    return dict(sheets=sheets, drafted=drafted, swaps=swaps, pools=pools, sessions=sessions)
+    return dict(sheets=sheets, counted=counted, drafted=drafted, swaps=swaps, pools=pools, sessions=sessions)

@@ -62,6 +62,11 @@ function planState({ engine, cases, words, rows }) {
         }));
         made.origin = rows.clean(x.origin) || made.name;
       }
+      if (what === "model" && x.words?.blocks !== undefined) {
+        made.words.blocks = rows.listed(x.words.blocks);
+        if (!(made.letters.layers >= 1)) refuse("its model lacks layers");
+        rows.finished(made);
+      }
       const needed = what === "model" ? ["layers", "hidden", "heads", "vocab", "gating", "embeddings"] : ["hbm_capacity", "hbm_bandwidth"];
       for (const n of needed) if (!(n in made.letters)) refuse(`its ${what} lacks ${n}`);
       if (what === "model" && made.letters.layers > 1e5) refuse("its model is too deep");

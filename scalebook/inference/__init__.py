@@ -12,6 +12,7 @@ from .batches import *
 from .bill import *
 from .capacity import Capacity as Capacity
 from .disaggregation import *
+from .encoder import *
 from .engine_terms import *
 from .expert_layer import *
 from .experts import *

@@ -24,6 +24,7 @@ from scalebook.inference import (
 from scalebook.inference.assumptions import fullest_as_said
 from scalebook.inference.batches import offline, static
 from scalebook.inference.capacity import LONG, capacity
+from scalebook.inference.encoder import encoder_time, with_encoder
 from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.layouts import TARGETS, posed, refuse_no_rate, users_for
 from scalebook.inference.lengths import PERCENTILES, with_lengths
@@ -183,6 +184,9 @@ _FOLLOWS = {
 }  # fmt: skip
 
 
+_ENCODER = [x for x in encoder_time.inputs if x.startswith("encoder_")]
+
+
 class ServeSheet(Sheet):
     """A sheet in which formulas for the fullest device's load also have a version for mixed steps."""
 
@@ -219,8 +223,9 @@ class Serve(Step):
     an answer at that rate. The default engine is "ideal". Next to each answer is a range that holds eight of ten public
     measurements (`tpot_low`, `tpot_high`). With `drafted` and `acceptance`, or a row of `tables.drafts`, each step
     checks drafted tokens. With `prompt_spread` or `answer_spread`, lengths are lognormal, and the row has the 50th,
-    95th and 99th percentiles of its times (`ttft_p95`). Raises ValueError if weights or caches do not fit, and whatever
-    a step raises.
+    95th and 99th percentiles of its times (`ttft_p95`). `encoder_tokens` are added to each prompt by the encoder of a
+    model that was read from a config.json. Raises ValueError if weights or caches do not fit, and whatever a step
+    raises.
     """
 
     usual = Step.usual | {"replicas": 1, "generations": 10}
@@ -236,7 +241,7 @@ class Serve(Step):
 
     @property
     def takes(self) -> dict[str, float | None]:
-        return super().takes | {"rate": None}
+        return super().takes | {"rate": None} | dict.fromkeys(_ENCODER)
 
     @property
     def gives(self) -> tuple[str, ...]:
@@ -251,6 +256,11 @@ class Serve(Step):
             raise TypeError("drafted needs acceptance, the share of drafted tokens that are right, such as 0.8")
         if {"prompt_spread", "answer_spread"} & letters.keys():
             sheet = with_lengths(sheet)
+        if "encoder_tokens" in (said := {n for x in (*rows, left) if isinstance(x, Mapping) for n in x}):
+            if lacking := [x for x in _ENCODER if x not in said]:
+                wrapper = "models.read finds them in the config.json of a model with a vision or audio encoder"
+                raise TypeError(f"encoder_tokens needs {', '.join(lacking)} of an encoder: {wrapper}")
+            sheet = with_encoder(sheet)
         return (_at_rate(sheet) if "rate" in left else sheet), rows, left
 
     targets = (*TARGETS, *PERCENTILES)  # letters whose value in a search is the most that may be

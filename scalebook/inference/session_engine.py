@@ -7,7 +7,9 @@ from scalebook.language.row import quantity
 
 __all__: list[str] = []
 
-_OF_PROMPTS = ("prompts_together", "prompts_beside", "prompts_ahead", "prompts_met", "chunks_of_prompt", "batch")
+_OF_PROMPTS = (
+    "prompts_together", "prompts_beside", "prompts_ahead", "prompts_met", "chunks_of_prompt", "batch", "encoder_tokens",
+)  # fmt: skip
 
 
 def engine_of(serve, knowns: tuple, letters: dict, session: dict) -> dict:

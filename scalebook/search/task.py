@@ -146,7 +146,7 @@ class _Task:
                 self._bounded(pricing, rows, allowed, sizes)
 
     def _fitting(self, pricing, block, rows, allowed, sizes, places):
-        """Return which strategies of a block are within all limits.  Count them for `rows`, which are at `places` in it."""
+        """Return which strategies of a block are within all limits, and count them for `rows`, at `places` in it."""
         fits, count, out = pricing.fitting(block)
         of, allowed = pricing.sheet.problems, allowed * pricing.sheet.weights
         for name, numbers in out.items():
