@@ -23,6 +23,7 @@ from scalebook.language.notation import either, quoted
 
 from .arguments import each, problem_of, refuse_unused, sizes_of, within
 from .devices import Devices
+from .frames import Frame
 from .parts import check_executor, run, tasks
 from .planning import planned_for
 from .problem import Problem, about, layouts, word_combinations
@@ -79,13 +80,13 @@ def search(
     if not is_number(most) or not most > 0:
         raise TypeError(f"most is a number of strategies, such as most=1e10, not {quoted(most)}")
     cases, letters = each(knowns, letters)
-    if hasattr(sheet, "searched"):  # it has a search of its own, such as serve.sessions
-        if minimize or maximize or against or subject_to or lift:
-            raise TypeError("this search finds the cheapest session: limits are given as tpot=, ttft= or ttft_p95=")
-        return sheet.searched(sheet.__self__, cases, letters, best)
     letters, subject_to = within(sheet, letters, subject_to)
     if hasattr(sheet, "posed"):
+        if not hasattr(sheet, "space") and (minimize or maximize or against or subject_to or lift):
+            raise TypeError("this search finds the cheapest session: limits are given as tpot=, ttft= or ttft_p95=")
         sheet, letters = sheet.posed([x for x, _ in cases], letters)
+        if isinstance(sheet, Frame):  # a result: each choice was priced by itself
+            return sheet.first(best)
     lacking: dict[str, TypeError] = {}  # devices whose rows lack a cell
     own_sheet = getattr(sheet, "sized", lambda rows, letters: sheet)
     questions = [(own_sheet(x, letters), x, device, own) for x, device in cases for own in sizes_of(sheet, letters)]
