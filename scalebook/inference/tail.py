@@ -4,6 +4,7 @@ Delays are independent draws from one distribution. The formulas give the mean o
 """
 
 from collections.abc import Callable
+from functools import cache
 from math import erfc
 
 import numpy as np
@@ -128,10 +129,16 @@ def mean_of_largest(law: Callable[[np.ndarray], np.ndarray], ways: float) -> flo
         raise TypeError(f"law is a function of a standard normal deviate, not {quoted(law)}")
     if np.any((ways := quantity("ways", ways)) < 1):
         raise ValueError(f"the largest is of one draw or more, not of {ways:g}")
-    z, step = np.linspace(-10, 14, 4801, retstep=True)
-    below = np.array([erfc(-x / 2**0.5) / 2 for x in z])
+    z, step, below = _deviates()
     weight = ways * np.exp((ways - 1) * np.log(below) - z**2 / 2) / (2 * np.pi) ** 0.5
     return float((law(z) * weight).sum() * step)
+
+
+@cache
+def _deviates() -> tuple[np.ndarray, float, np.ndarray]:
+    """Standard normal deviates, the step between them, and the share of draws below each."""
+    z, step = np.linspace(-10, 14, 4801, retstep=True)
+    return z, step, np.array([erfc(-x / 2**0.5) / 2 for x in z])
 
 
 # Time that a step waits
