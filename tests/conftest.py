@@ -84,10 +84,10 @@ def plan(parts=False):
 
 def build():
     """Build the site if it is not there, while those that ask for it too wait; the process that ran, if one did."""
-    for parts in (False, True):  # in one process, for what the first derives the second takes up
-        plan(parts)
     with alone():
         if not (SITE / "scalebook.zip").exists():  # which is packed last
+            for parts in (False, True):  # in one process, for what the first derives the second takes up
+                plan(parts)
             return subprocess.run(["make", "site"], cwd=ROOT, capture_output=True, text=True)
     return None
 
