@@ -25,10 +25,10 @@ from scalebook.calculon import (
 from scalebook.calculon.block import block_formulas
 from scalebook.calculon.equations import capacity, gradients, stages, totals
 from scalebook.calculon.operations import operations
-from scalebook.calculon.outputs import OUTPUTS
 from scalebook.language import Formula, symbol
 from scalebook.language.units import check
 from scalebook.measurements import calculon, confront
+from scalebook.measurements.calculon import OUTPUTS
 
 from .every import every
 from .support import cases

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scalebook.book.drawings.flags import SUBJECTS
+from scalebook.book.drawings.flags import subject as of_subject
 
 from scalebook import accelerators, flags, models, search, tables
 from scalebook.flags.table import first_formulas, frameworks
@@ -31,7 +33,7 @@ def test_a_line_of_the_table(flag):
         for name, value in means.items():
             assert name in NOTATION or WORDS[name].value(value) is not None
     assert flag.source.partition(" ")[0] in SOURCES
-    assert flag.subject in (*flags.SUBJECTS, "shape")
+    assert flag.subject in (*SUBJECTS, "shape")
     assert all(x in frameworks()[flag.framework] for x in flag.needs)
     assert not flag.usual or flag.usual in flag.means or (not flag.means and flag.usual.isdigit())
     assert all(name in FORMULAS for name in flag.formulas())
@@ -43,9 +45,9 @@ def test_the_formula_of_a_letter(letter, name):
     assert letter in {x for f in (formula, *formula.given) for x in f.inputs}
 
 
-@pytest.mark.parametrize("subject", flags.SUBJECTS)
+@pytest.mark.parametrize("subject", SUBJECTS)
 def test_the_table_of_a_subject(subject):
-    table = flags.subject(subject)
+    table = of_subject(subject)
     page = table._repr_html_()
     assert len(table.flags) >= 8 and page.count("<tr>") == len(table.flags) + 1 and "nan" not in repr(table)
     assert all(flag.shown in repr(table) for flag in table.flags)

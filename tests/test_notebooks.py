@@ -47,13 +47,15 @@ def figures_of(cell):
 
 
 def first_that_draws(cells):
-    """Where the first figure or calculator is."""
-    return next(
-        i
-        for i, x in enumerate(cells)
-        if x.cell_type == "code" and (figures_of(x) or any(STORED in o.get("data", {}) for o in x.outputs))
+    """Where the first figure or calculator is; the end, if there is none."""
+    draws = (
+        x.cell_type == "code" and (figures_of(x) or any(STORED in o.get("data", {}) for o in x.outputs)) for x in cells
     )
+    return next((i for i, x in enumerate(draws) if x), len(cells))
 
+
+# An appendix continues a chapter, which has the calculator and the drawing.
+CHAPTERS = [x for x in notebooks() if x.parent.name != "appendix"]
 
 # Title, the installation (which no page shows), the folded imports, the answers, the calculator: with more cells before
 # it, a reader would have to scroll to what can be moved.
@@ -91,13 +93,13 @@ def test_an_equation_stands_without_the_code_that_calls_for_it(path):
             assert not all(isinstance(x, ast.Expr) and calls_only(x.value) for x in code), f"fold it: {cell.source}"
 
 
-@pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
 def test_a_calculator_is_on_the_first_screen(path):
     live = [i for i, x in enumerate(cells_of(path)) if any(STORED in o.get("data", {}) for o in x.get("outputs", []))]
     assert live and live[0] <= BEFORE_THE_CALCULATOR, f"the first calculator is cell {live[:1]}"
 
 
-@pytest.mark.parametrize("path", [x for x in notebooks() if x.stem != "start"], ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", [x for x in CHAPTERS if x.stem != "start"], ids=lambda p: p.stem)
 def test_a_mechanism_is_drawn(path):
     shown = (o.get("data", {}).get("text/html", "") for x in cells_of(path) for o in x.get("outputs", []))
     assert any("sb-drawing" in x for x in shown), "draw what a reader must picture (scalebook.book.drawings.schematic)"
@@ -238,5 +240,6 @@ def test_the_start_notebook_is_an_index_of_all_chapters(contents):
     [index] = [x for x in said if x.startswith(tools_contents.HEADING)]
     assert index == tools_contents.index(), "run `python -m tools.contents`"
     links = re.findall(r"\]\(([^)]+\.ipynb)\)", index)
-    assert [f"notebooks/{x.removesuffix('.ipynb')}" for x in links] == [x for x in contents if x != "notebooks/start"]
+    chapters = [x for x in contents if x != "notebooks/start" and "/appendix/" not in x]
+    assert [f"notebooks/{x.removesuffix('.ipynb')}" for x in links] == chapters
     assert all((ROOT / "notebooks" / x).is_file() for x in links)

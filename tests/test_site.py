@@ -124,7 +124,7 @@ ENDED = "document.getAnimations().forEach((x) => x.effect.getComputedTiming().en
 FAINT = script("faint")
 
 
-CHAPTERS = [p for p in pages() if p.startswith("notebooks/")]
+CHAPTERS = [p for p in pages() if p.startswith("notebooks/") and "/appendix/" not in p]
 FORMULAS = [p for p in pages() if p.startswith("book/reference/formulas/")]
 PLACE = script("place")
 

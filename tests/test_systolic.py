@@ -4,10 +4,11 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scalebook.book.drawings.systolic import execute
 
 from scalebook import accelerators, models, training_step
 from scalebook.machine import systolic as arrays
-from scalebook.machine.systolic import array_cycles, array_efficiency, execute
+from scalebook.machine.systolic import array_cycles, array_efficiency
 from scalebook.training.assumptions import attended_tiles, attended_tiles_chunks, attended_tiles_windows
 
 from .every import every

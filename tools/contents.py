@@ -87,7 +87,7 @@ def index() -> str:
     lines = [HEADING, ""]
     for part in yaml.safe_load((ROOT / "book" / "_toc.yml").read_text("utf-8"))["parts"]:
         files = [ROOT / f"{x['file']}.ipynb" for x in part["chapters"] if x["file"].startswith("notebooks/")]
-        chapters = [x for x in files if x != START]
+        chapters = [x for x in files if x != START and x.parent.name != "appendix"]
         if not chapters:
             continue
         lines += [f"### {part['caption']}", "", "| Chapter | What it finds | min |", "| :-- | :-- | --: |"]

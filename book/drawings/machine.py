@@ -9,13 +9,13 @@ from math import ceil
 
 import numpy as np
 from scalebook.book.drawings.schematic import Scene
+from scalebook.book.drawings.systolic import execute
 
 from scalebook.attention.kernels import flash_traffic, query_tile, unfused_traffic
 from scalebook.display import Grid
 from scalebook.language import Row, show
 from scalebook.machine.datasheet import printed_flops, printed_links
 from scalebook.machine.roofline import ridge_intensity
-from scalebook.machine.systolic import execute
 from scalebook.machine.topologies import fat_tree_devices, switch_hops
 from scalebook.memory.state import least_devices
 

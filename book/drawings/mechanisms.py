@@ -117,7 +117,8 @@ def ring(devices: int = 4) -> Scene:
     scene = Scene(
         f"A ring all-reduce of {devices} devices",
         "A number says how many devices' gradients a piece already holds. In each step every device sends one piece to "
-        "its neighbour: first sums grow, until each device has one whole; then the whole ones go round.",
+        "its neighbour: first sums grow, until each device has one whole; then the whole ones go round. "
+        "Point at it, and the pieces move.",
     )
     held = [[1] * devices for _ in range(devices)]
     half = devices - 1
@@ -151,7 +152,7 @@ def _round(scene, centre, held, sent):
         a, b = boxes[d], boxes[(d + 1) % n]
         down = b.y - a.y
         ends = (a.point(0.5, down > 0), b.point(0.5, down < 0)) if abs(down) > 20 else (a, b)
-        scene.arrow(*ends)
+        scene.arrow(*ends, moving=True)
 
 
 def tiers(device: Row, link: Row, blocks: int = 7) -> Scene:

@@ -38,6 +38,15 @@ def _style():
     )
 
 
+# A piece travels along its arrow while a reader points at the drawing, and not where less motion is asked for.
+MOVING = (
+    ".sb-drawing .sb-piece{fill:var(--sb-hue);stroke:none;opacity:0}"
+    "@media (prefers-reduced-motion:no-preference){"
+    "svg:hover>.sb-drawing .sb-piece{opacity:1;animation:sb-travel 1.6s ease-in-out infinite}}"
+    "@keyframes sb-travel{from{offset-distance:0}to{offset-distance:100%}}"
+)
+
+
 class Box(NamedTuple):
     """Something drawn: its upper left corner, its size and its name."""
 
@@ -133,8 +142,13 @@ class Scene:
         for x, y in (start, end):
             self._rect(Box(x - 3, y - 3, 6, 6), kind, fill=1, line=1, corner=1)
 
-    def arrow(self, a, b, text: str = "", kind: str = "network", beside: tuple[float, float] = (0, -5)) -> None:
-        """Draw a message from a box or a point to another; `beside` offsets its text from the middle."""
+    def arrow(
+        self, a, b, text: str = "", kind: str = "network", beside: tuple[float, float] = (0, -5), moving: bool = False
+    ) -> None:
+        """Draw a message from a box or a point to another; `beside` offsets its text from the middle.
+
+        With `moving`, a piece travels along the arrow while a reader points at the drawing.
+        """
         start, end = _between(a, b)
         length = hypot(end[0] - start[0], end[1] - start[1]) or 1
         ux, uy = (end[0] - start[0]) / length, (end[1] - start[1]) / length
@@ -143,6 +157,9 @@ class Scene:
         tips = [end, (neck[0] - 4 * uy, neck[1] + 4 * ux), (neck[0] + 4 * uy, neck[1] - 4 * ux)]
         points = " ".join(f"{_n(x)},{_n(y)}" for x, y in tips)
         self._marks.append(f'<polygon class="sb-head sb-{kind}" points="{points}"/>')
+        if moving:
+            way = f"M{_n(start[0])} {_n(start[1])}L{_n(end[0])} {_n(end[1])}"
+            self._marks.append(f'<circle class="sb-piece sb-{kind}" r="5" style="offset-path:path(\'{way}\')"/>')
         names = [x.name for x in (a, b) if isinstance(x, Box) and x.name]
         way = f"from {names[0]} to {names[1]}" if len(names) == 2 else ""
         self._say(": ".join(filter(None, (way, text))))
@@ -215,11 +232,12 @@ class Scene:
     def svg(self) -> str:
         """Return the drawing as SVG, to write to a file."""
         body = "".join(self._marks)
+        moving = MOVING if "sb-piece" in body else ""
         key = sha256((self.title + body).encode()).hexdigest()[:8]
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_n(self.width)} {_n(self.height)}" role="img" '
             f'aria-labelledby="t{key} d{key}"><title id="t{key}">{escape(self.title)}</title>'
-            f'<desc id="d{key}">{escape(self.description)}</desc><style>{_style()}</style>'
+            f'<desc id="d{key}">{escape(self.description)}</desc><style>{_style()}{moving}</style>'
             f'<g class="sb-drawing">{body}</g></svg>'
         )
 

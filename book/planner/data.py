@@ -160,8 +160,7 @@ def _assumed() -> dict:
 
 def _changes() -> dict:
     """What is tried as a next change, and the least gain that is worth one."""
-    lists = ("WAYS", "FACTORS", "OVERLAPS", "NARROWER", "CACHE", "FRAMEWORKS", "ENGINES", "TO_FIT", "HARDWARE")
-    return {x.lower(): getattr(changes, x) for x in ("LEAST", *lists)} | dict(recompute=CHOICES["recompute"])
+    return changes.TRIED | dict(least=changes.LEAST, recompute=CHOICES["recompute"])
 
 
 def _space() -> dict:

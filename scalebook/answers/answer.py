@@ -8,9 +8,7 @@ does not fit  89.44 GB of 80 GB on each device; dp=4, pp=2 fits: 62.19 GB, 7.23 
 step_time     6.938 s, in eight of ten cases between 6.468 s and 7.614 s; MFU 57.46 %; 75,570 token/s, ...
 bound by      time of backward kernels 60.4 %, time of forward kernels 29.0 %, exposed time of ...
 assumed       tp_pieces 100 %, share of tensor-parallel collectives overlapped in pieces (...): 8.098 s at 0 %
-assumed       dp_overlap 100 %, overlapped share of the data-parallel collectives (...): 7.632 s at 0 %
-assumed       training_efficiency 83.7 %, share of the peak that products reach in training (NVIDIA H100 SXM): ...
-more          run.listing has every letter, run.answer.changes all that was tried
+...
 """
 
 import html
@@ -146,10 +144,8 @@ class Answer:
         from scalebook import _shown_by
 
         lines = ([label, Markup(f'<td class="sb-said">{html.escape(text)}</td>')] for label, text in self.lines())
-        return styled(
-            page_table(["", "answer"], lines, self.title),
-            folded(_shown_by("row_page")(self.run), "letters, all of them"),
-        )
+        letters = folded(_shown_by("row_page")(self.run), "letters, all of them")
+        return styled(page_table(["", "answer"], lines, self.title), letters)
 
 
 @checked
@@ -160,9 +156,7 @@ def answer_of(run: Row) -> Answer | None:
 
 @checked
 def row_as_dict(row: Row) -> dict[str, Any]:
-    """Return a result as a dict for JSON: each quantity's value, unit, range and source, and the answer if it has one.
-
-    The file `scalebook/answers/schema.json` describes the dict.
+    """Return a result as a dict for JSON, as `answers/schema.json` describes it: its letters, and the answer or None.
 
     >>> from scalebook import accelerators, decoding, models
     >>> row = decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16)

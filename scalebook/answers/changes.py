@@ -1,7 +1,9 @@
 """What to change next: single changes to a call and the gain of each. Changes without other hardware come first."""
 
 import itertools
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 from scalebook.language import NOTATION, Row
@@ -16,19 +18,7 @@ __all__ = ["Change", "all_changes", "fits", "nearest_fit", "quick_changes"]
 
 LEAST = 0.01  # a smaller gain is not worth a change
 _LIMITS = (("memory", "hbm_capacity"), ("offload_memory", "host_capacity"))
-# What is tried.  The planner's page reads these lists too.
-WAYS = {"step_time": ("tp", "cp", "pp", "dp"), "tpot": ("tp", "pp", "replicas")}
-FACTORS = {"batch": (2, 0.5), "ep": (2, 0.5), "users": (2,)}
-OVERLAPS = ("dp_overlap", "ep_overlap", "cp_overlap", "tp_pieces", "tp_beside")
-NARROWER = ("fp8", "int8", "fp4")  # precisions to try, the widest first
-CACHE = {"kv_bits": 8.0}
-# Frameworks and engines of today, by a device's vendor.
-FRAMEWORKS = {"NVIDIA": ("nemo", "megatron", "torchtitan"), "AMD": ("primus", "torchtitan"), "Google": ("maxtext",)}
-ENGINES = {"NVIDIA": ("vllm", "sglang", "trtllm"), "AMD": ("vllm", "sglang")}
-TO_FIT = (
-    {"sharding": "zero2"}, {"sharding": "zero3"}, {"optimizer_offload": 1.0}, {"recompute": "full", "sharding": "zero3"}
-)  # fmt: skip
-HARDWARE = ("hbm_bandwidth", "scaleup_bandwidth", "scaleout_bandwidth", "hbm_capacity")
+TRIED = tomllib.loads((files(__package__) / "changes.toml").read_text("utf-8"))
 Candidate = tuple[tuple[Row, ...], dict[str, Any], str]  # rows, letters, and words for them, or "" for the letters'
 
 
@@ -87,15 +77,16 @@ def _each(dicts: Iterable[dict]) -> Iterator[Candidate]:
 
 def _numbers(run: Row) -> Iterator[Candidate]:
     """Yield changes of letters, which are quick to price because they need no new sheet: batch, overlap, layout."""
-    letter, given = answer_letter(run), run.call.letters
+    letter, given, factors = answer_letter(run), run.call.letters, TRIED["factors"]
     keep = {"microbatches": None, "global_batch": run.global_batch} if "microbatches" in given else {}
     if letter == "tpot":
-        yield from _each([*({"users": run.users * x} for x in FACTORS["users"] if "rate" not in given), CACHE])
+        yield from _each([*({"users": run.users * x} for x in factors["users"] if "rate" not in given), TRIED["cache"]])
     else:
-        yield from _each(keep | {"batch": run.batch * x} for x in FACTORS["batch"])
-        yield from _each({n: 1.0} for n in OVERLAPS if run.get(n, 1) < 1 and run.get(n.partition("_")[0], 2) > 1)
-        yield from _each(keep | {"ep": run.ep * x} for x in FACTORS["ep"] if run.get("ep", 1) > 1)
-    for down, up in itertools.permutations(WAYS[letter], 2):
+        yield from _each(keep | {"batch": run.batch * x} for x in factors["batch"])
+        hidden = (n for n in TRIED["overlaps"] if run.get(n, 1) < 1 and run.get(n.partition("_")[0], 2) > 1)
+        yield from _each({n: 1.0} for n in hidden)
+        yield from _each(keep | {"ep": run.ep * x} for x in factors["ep"] if run.get("ep", 1) > 1)
+    for down, up in itertools.permutations(TRIED["ways"][letter], 2):
         if down in run and up in run and run[down] % 2 == 0:
             changed = {down: run[down] / 2, up: run[up] * 2}
             yield (), keep | {n: x for n, x in changed.items() if not (n == "dp" and "devices" in given)}, ""
@@ -107,14 +98,14 @@ def _words(run: Row) -> Iterator[Candidate]:
     vendor = device.words.get("vendor", "") if device else ""
     if device:
         now = device.get(f"peak_{device.words.get('precision', 'bf16')}", device.get("peak_flops", 0))
-        narrower = [x for x in NARROWER if device.get(f"peak_{x}", 0) > now]
+        narrower = [x for x in TRIED["narrower"] if device.get(f"peak_{x}", 0) > now]
         yield from (((device.at(x),), {}, f"precision {x}") for x in narrower[:1])
     if answer_letter(run) == "tpot":
-        yield from _each([*({"engine": x} for x in ENGINES.get(vendor, ())), {"overlap": "half_batches"}])
+        yield from _each([*({"engine": x} for x in TRIED["engines"].get(vendor, ())), {"overlap": "half_batches"}])
         return
     yield from _recomputed(run)
     yield from _each({"chunks": x} for x in (2.0, 4.0) if run.pp > 1 and "schedule" not in run.call.letters)
-    yield from (((frameworks[x],), {"framework": None}, f"framework {x}") for x in FRAMEWORKS.get(vendor, ()))
+    yield from (((frameworks[x],), {"framework": None}, f"framework {x}") for x in TRIED["frameworks"].get(vendor, ()))
 
 
 def _recomputed(run: Row) -> Iterator[Candidate]:
@@ -124,15 +115,14 @@ def _recomputed(run: Row) -> Iterator[Candidate]:
 
 
 def _to_fit(run: Row) -> Iterator[Candidate]:
-    """Yield further changes that lower the memory."""
-    yield from _each(TO_FIT)
+    yield from _each(TRIED["to_fit"])
     if "devices" not in run.call.letters:
         yield from _each({n: run[n] * x} for n in ("tp", "pp", "dp") for x in (2, 4, 8) if n in run)
 
 
 def _hardware(run: Row) -> Iterator[Candidate]:
     yield (), {n: 2 * run[n] for n in run if n.startswith("peak_") and run.cells[n].formula is None}, "twice the peaks"
-    yield from (((), {n: 2 * run[n]}, f"twice the {NOTATION[n].meaning}") for n in HARDWARE if n in run)
+    yield from (((), {n: 2 * run[n]}, f"twice the {NOTATION[n].meaning}") for n in TRIED["hardware"] if n in run)
 
 
 @checked

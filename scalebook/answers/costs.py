@@ -49,8 +49,7 @@ class Price(NamedTuple):
 class Bill(NamedTuple):
     """What training takes: time and energy (`row`), dollars for each way to pay (`prices`), and the share of time lost.
 
-    `row.run_time` is the time of the run. The step's own `train_time` is without failures and checkpoints, and
-    `row.goodput` is the ratio of the two.
+    `row.run_time` includes failures and checkpoints, the step's own `train_time` does not.
     """
 
     row: Row
@@ -66,9 +65,8 @@ class Bill(NamedTuple):
         row = self.row
         energy = f", {show(row.run_energy, 'MWh')}" if "run_energy" in row else ""
         lost = self.note or f"failures and checkpoints are {100 - 100 * row.goodput:.1f} % of it"
-        return (
-            f"{show(row.train_tokens, 'token')}s on {row.devices:,.0f} devices: {self.days:,.1f} days{energy}; {lost}"
-        )
+        run = f"{show(row.train_tokens, 'token')}s on {row.devices:,.0f} devices"
+        return f"{run}: {self.days:,.1f} days{energy}; {lost}"
 
     def __repr__(self):
         lines = [[x.kind, show(x.price_hour, "$/h"), show(x.cost, "$")] for x in self.prices]
@@ -79,9 +77,8 @@ class Bill(NamedTuple):
 def bill(run: Row, **letters) -> Bill | None:
     """Return days, energy and dollars for training on a run's `train_tokens`, or None if the run has no `train_tokens`.
 
-    `letters` adds inputs that the run lacks: `device_mtbf`, `storage_bandwidth` and `restart_time`, or the
-    `device_price` and `service_life` of a bought device.  The cost of renting needs `price_hour`; the cost of owning
-    needs `device_price`.
+    `letters` adds inputs that the run lacks, such as `device_mtbf`. The cost of renting needs `price_hour`, the cost of
+    owning `device_price`.
     """
     if "train_tokens" not in run or "train_rate" not in run:
         return None

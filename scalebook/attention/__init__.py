@@ -1,6 +1,7 @@
 """Attention: its arithmetic, its memory traffic, and the time of its kernels."""
 
-from . import arithmetic, assumptions, eager, encoders, hyper_connections, kernels, linear, sparse, states
+from scalebook.language import exports
+
 from .arithmetic import *
 from .assumptions import *
 from .eager import *
@@ -11,7 +12,4 @@ from .linear import *
 from .sparse import *
 from .states import *
 
-__all__ = [
-    *arithmetic.__all__, *assumptions.__all__, *eager.__all__, *encoders.__all__, *hyper_connections.__all__,
-    *kernels.__all__, *linear.__all__, *sparse.__all__, *states.__all__,
-]  # fmt: skip
+__all__ = exports(__name__)

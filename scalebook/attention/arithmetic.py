@@ -8,15 +8,7 @@
 from sympy import Min, floor
 
 from scalebook.attention.assumptions import prefill_context
-from scalebook.language import Sheet, formula
-
-__all__ = [
-    "attention_flops", "attention_share", "causal_pairs", "chunk_pairs", "doubling_growth", "ffn_flops", "full_pairs",
-    "layer_crossover", "layer_flops", "layer_work", "linear_attention_flops", "pair_width_absorbed",
-    "pair_width_grouped", "pair_width_latent", "projection_crossover", "projection_flops",
-    "taylor_attention_flops", "taylor_features", "window_pairs",
-]  # fmt: skip
-
+from scalebook.language import Sheet, formula, formulas_of
 
 # Query-key pairs
 
@@ -218,3 +210,5 @@ layer_work = Sheet(
     layer_flops, attention_share, doubling_growth,
     doc="The arithmetic of one block over a whole causal sequence, part by part.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "layer_work"]

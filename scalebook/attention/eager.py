@@ -13,8 +13,7 @@ _STEPS = ("flash-attention-benchmark", "pytorch-softmax")
 def eager_score_passes(masked, backward):
     """Number of times each score crosses the memory bus between the products, in PyTorch's kernels.
 
-    The softmax reads its row three times, one of them from a cache, and writes it once. A mask is a tensor that is
-    added.
+    The softmax reads its row three times, one of them from a cache, and writes it once.
 
     >>> eager_score_passes(masked=0, backward=0), eager_score_passes(masked=1, backward=1)
     (3.0, 13.0)
@@ -43,7 +42,6 @@ def eager_traffic(batch, heads, seq, head_dim, score_passes, operand_passes, act
 
 
 def _product(columns, inner):
-    """Return the time of one product for each head and sequence."""
     copies, rows = symbol("batch") * symbol("heads"), symbol("seq")
     moved = copies * (rows * inner + inner * columns + rows * columns) * symbol("activation_bits") / 8
     return kernels.matmul_time_split.of(rows=rows, columns=columns, inner=inner, copies=copies, traffic=moved)

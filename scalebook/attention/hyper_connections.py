@@ -1,9 +1,8 @@
 """Manifold hyper-connections: several copies of the residual stream, mixed before and after each part of a block.
 
-Before attention or a feed-forward, one product of all streams gives a token's mixing numbers, and Sinkhorn's iterations
-make the matrix among streams doubly stochastic. The part sees a weighted sum of the streams, and its result is added to
-all of them afterwards. Both kernels are bound by memory traffic, because each moves all streams for little
-arithmetic.
+Before a part, one product of all streams gives a token's mixing numbers, which Sinkhorn's iterations make doubly
+stochastic. The part sees a weighted sum of the streams, and its result is added to all of them. Both kernels are bound
+by memory traffic.
 """
 
 from sympy import Max

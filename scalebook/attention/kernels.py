@@ -4,22 +4,8 @@ from sympy import Max, ceiling
 
 from scalebook.attention.arithmetic import attention_flops, causal_pairs, full_pairs, pair_width_grouped
 from scalebook.attention.assumptions import prefill_context
-from scalebook.language import Sheet, formula
-from scalebook.machine.roofline import (
-    compute_time,
-    idle_fraction,
-    intensity,
-    memory_time,
-    ridge_intensity,
-    roofline_time,
-)
-
-__all__ = [
-    "absorbed_traffic", "append_traffic", "balanced_tile", "busy_pairs", "decode_kernel_time", "flash_intensity",
-    "flash_traffic", "fused_attention", "kernel_flops", "latent_append_traffic", "least_traffic", "prefill_kernel_time",
-    "query_tile", "sharing_cores", "tile_memory", "tiled_pairs", "unfused_traffic",
-]  # fmt: skip
-
+from scalebook.language import Sheet, formula, formulas_of
+from scalebook.machine import roofline
 
 # Traffic
 
@@ -69,8 +55,8 @@ def flash_traffic(batch, heads, head_dim, seq, pairs, query_tile, activation_bit
 def least_traffic(batch, heads, kv_heads, head_dim, seq, context, query_bits, kv_bits, activation_bits):
     """Least bytes moved by fused attention: queries, results, keys and values once each, for all tiles and heads.
 
-    >>> least_traffic(batch=1, heads=32, kv_heads=8, head_dim=128, seq=1, context=8192, query_bits=16, kv_bits=16,
-    ...               activation_bits=16)
+    >>> shape = dict(batch=1, heads=32, kv_heads=8, head_dim=128, seq=1, context=8192)
+    >>> least_traffic(shape, query_bits=16, kv_bits=16, activation_bits=16)
     33570816.0
     """
     ends = seq * heads * (query_bits + activation_bits)
@@ -122,7 +108,7 @@ def flash_intensity(query_tile, activation_bits):
     return 16 * query_tile / activation_bits
 
 
-@formula("balanced_tile", "dao2022 §3.2", given=[ridge_intensity])
+@formula("balanced_tile", "dao2022 §3.2", given=[roofline.ridge_intensity])
 def balanced_tile(ridge_intensity, activation_bits):
     """Tile of queries beyond which fused attention is bound by arithmetic, whatever the head width.
 
@@ -132,7 +118,7 @@ def balanced_tile(ridge_intensity, activation_bits):
     return ridge_intensity * activation_bits / 16
 
 
-@formula("sharing_cores", "dao2022 §3.2", given=[balanced_tile, query_tile, ridge_intensity])
+@formula("sharing_cores", "dao2022 §3.2", given=[balanced_tile, query_tile, roofline.ridge_intensity])
 def sharing_cores(balanced_tile, query_tile):
     """Cores that must share reads of the same keys through the cache to make arithmetic the limit.
 
@@ -211,7 +197,9 @@ def kernel_flops(attention_flops):
 
 fused_attention = Sheet(
     "fused_attention", prefill_context, causal_pairs, pair_width_grouped, attention_flops, kernel_flops, flash_traffic,
-    intensity, ridge_intensity, balanced_tile, sharing_cores, tile_memory, compute_time, memory_time, roofline_time,
-    idle_fraction,
+    roofline.intensity, roofline.ridge_intensity, balanced_tile, sharing_cores, tile_memory, roofline.compute_time,
+    roofline.memory_time, roofline.roofline_time, roofline.idle_fraction,
     doc="Fused attention of one layer over a causal sequence; every tile of queries reads its keys by itself.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "fused_attention"]

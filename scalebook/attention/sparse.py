@@ -2,24 +2,10 @@
 
 from sympy import Max, Min, Piecewise, Rational, ceiling
 
-from scalebook.attention import assumptions
-from scalebook.attention.arithmetic import (
-    attention_flops,
-    causal_pairs,
-    pair_width_absorbed,
-    pair_width_grouped,
-    window_pairs,
-)
+from scalebook.attention import arithmetic, assumptions
 from scalebook.attention.kernels import kernel_flops
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 from scalebook.machine.kernels import one_core, typical_stream_efficiency
-
-__all__ = [
-    "compressed_pairs", "compressed_picked_pairs", "index_busy_pairs", "index_scoring", "index_tile_time",
-    "index_traffic", "pair_bits_grouped", "pair_bits_latent", "pair_bits_shared", "picked_grouped_attention",
-    "picked_latent_attention", "picked_pairs", "picked_shared_attention", "picked_traffic", "sparse_efficiency",
-    "sparse_kernel_time", "tiled_heads", "topk_time",
-]  # fmt: skip
 
 _HERE = "deepseek2025-v32 §2.1"
 _MEASURED = "aiconfigurator-2026"
@@ -42,7 +28,7 @@ def picked_pairs(seq, context, index_tokens):
     >>> picked_pairs(seq=1, context=8192, index_tokens=2048), picked_pairs(seq=512, context=512, index_tokens=2048)
     (2048.0, 131328.0)
     """
-    whole, past = (window_pairs.of(seq=n, window=index_tokens) for n in (context, context - seq))
+    whole, past = (arithmetic.window_pairs.of(seq=n, window=index_tokens) for n in (context, context - seq))
     return whole - past
 
 
@@ -119,8 +105,6 @@ def topk_time(
 ):  # fmt: skip
     """Time to pick the best of every token's scores: a core reads one token's scores as a stream and ranks them.
 
-    A token with no more cached keys than are picked needs only a list of them, which takes `item_time`.
-
     >>> rates = dict(kernel_launch="4 us", cores=148, item_time="1 us", pick_time="5 us", core_bandwidth="10.5 GB/s")
     >>> rates["fp32_bits"] = 32
     >>> [1e6 * topk_time(rates, batch=8, seq=37, context=n, index_tokens=2048) for n in (2048, 65536)]
@@ -140,7 +124,7 @@ def compressed_pairs(seq, context, window, entry_tokens):
     7940.5
     """
     near = picked_pairs.of(seq=seq, context=context, index_tokens=window)
-    return near + causal_pairs.of(seq=seq, context=context) / entry_tokens
+    return near + arithmetic.causal_pairs.of(seq=seq, context=context) / entry_tokens
 
 
 @formula("pairs", "transformers modeling_deepseek_v4.py")
@@ -196,23 +180,29 @@ def picked_traffic(batch, pairs, pair_bits, heads, head_tile):
 
 
 _PICKED = (
-    assumptions.head_tile_hopper, picked_traffic, attention_flops, kernel_flops, sparse_efficiency, sparse_kernel_time,
+    assumptions.head_tile_hopper, picked_traffic, arithmetic.attention_flops, kernel_flops, sparse_efficiency,
+    sparse_kernel_time,
 )  # fmt: skip
 index_scoring = Sheet(
-    "index_scoring", causal_pairs, one_core, typical_stream_efficiency, assumptions.index_bits_block,
+    "index_scoring", arithmetic.causal_pairs, one_core, typical_stream_efficiency, assumptions.index_bits_block,
     assumptions.index_peak_fp8, assumptions.index_rows_deepgemm, assumptions.index_columns_deepgemm, index_busy_pairs,
     index_traffic, index_tile_time,
     doc="The indexer's kernels by themselves: scores of all cached keys. In decoding give busy_pairs: all pairs.",
 )  # fmt: skip
 picked_latent_attention = Sheet(
-    "picked_latent_attention", picked_pairs, pair_bits_latent, pair_width_absorbed, *_PICKED,
+    "picked_latent_attention", picked_pairs, pair_bits_latent, arithmetic.pair_width_absorbed, *_PICKED,
     doc="Attention to picked latents by itself. Give heads in whole tiles.",
 )  # fmt: skip
 picked_shared_attention = Sheet(
-    "picked_shared_attention", compressed_picked_pairs, pair_bits_shared, pair_width_grouped, *_PICKED,
+    "picked_shared_attention", compressed_picked_pairs, pair_bits_shared, arithmetic.pair_width_grouped, *_PICKED,
     doc="Compressed sparse attention (DeepSeek-V4) by itself, with one key for all heads that is also the value.",
 )  # fmt: skip
 picked_grouped_attention = Sheet(
-    "picked_grouped_attention", picked_pairs, pair_bits_grouped, pair_width_grouped, *_PICKED,
+    "picked_grouped_attention", picked_pairs, pair_bits_grouped, arithmetic.pair_width_grouped, *_PICKED,
     doc="Attention of grouped heads to picked blocks of keys (MiniMax-M3) by itself.",
 )  # fmt: skip
+
+__all__ = [
+    *formulas_of(__name__),
+    "index_scoring", "picked_grouped_attention", "picked_latent_attention", "picked_shared_attention",
+]  # fmt: skip

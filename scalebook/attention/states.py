@@ -1,22 +1,12 @@
 """Kernels with a state (Gated DeltaNet, Kimi's delta attention, Mamba-2): their work, traffic and time.
 
-A prompt is read in chunks. Chunks of all sequences and heads are shared out among cores, but a sequence's chunks wait
-for one another. Each new token of a decoding sequence reads and writes the whole state. A short
-convolution comes first.
-
->>> sizes = dict(linear_key_heads=16, linear_value_heads=32, linear_key_dim=128, linear_value_dim=128, linear_bits=32)
->>> recurrent_traffic(sizes, batch=1, seq=1, key_gates=0, activation_bits=16) / 1e6
-4.218880...
+A prompt is read in chunks, which cores share but which wait for one another within a sequence. Each new token of a
+decoding sequence reads and writes the whole state. A short convolution comes first.
 """
 
 from sympy import Max, ceiling
 
-from scalebook.language import formula
-
-__all__ = [
-    "chunk_items", "chunk_steps", "conv_items", "conv_traffic", "conv_width", "recurrent_items", "recurrent_traffic",
-    "ssd_flops", "ssd_traffic", "state_kernel_time", "state_prompt_traffic",
-]  # fmt: skip
+from scalebook.language import formula, formulas_of
 
 _DELTA, _KDA, _MAMBA, _MEASURED = "yang2024 §3.3", "kimi2025-linear §3", "dao2024 §6", "aiconfigurator-2026"
 
@@ -78,7 +68,6 @@ def chunk_steps(seq, delta_chunk):
 
 
 def _ends(batch, seq, key_heads, value_heads, key_dim, value_dim, gates, bits):
-    """Return the bytes of queries, keys, gates, values and results."""
     keys, values = (2 * key_heads + gates * value_heads) * key_dim, 2 * value_heads * value_dim
     return batch * seq * (keys + values) * bits / 8
 
@@ -89,8 +78,6 @@ def state_prompt_traffic(
     activation_bits,
 ):  # fmt: skip
     """Least bytes moved over a prompt: queries, keys, gates, values and results once, and the state read and written.
-
-    A kernel that fuses all its products moves no more.
 
     >>> kimi = dict(linear_key_heads=96, linear_value_heads=96, linear_key_dim=128, linear_value_dim=128)
     >>> state_prompt_traffic(kimi, batch=1, seq=4096, linear_bits=32, key_gates=1, activation_bits=16) / 1e6
@@ -172,8 +159,6 @@ def state_kernel_time(
 ):  # fmt: skip
     """Time of a kernel with a state: launch, then the longest of cores' work, steps in sequence, and traffic.
 
-    It is also the time of its short convolution. What a benchmark finds in the cache comes at the cache's rate.
-
     >>> rates = dict(cores=132, hbm_bandwidth="3.35 TB/s", bandwidth_efficiency=0.78, l2_bandwidth="8 TB/s")
     >>> known = dict(rates, launch_time="20 us", core_time="23 us", chunk_step="2.5 us", resident_share=0)
     >>> 1e6 * state_kernel_time(known, kernel_items=4096, kernel_steps=64, traffic="100 MB")
@@ -183,3 +168,6 @@ def state_kernel_time(
     read = (1 - resident_share) * traffic / (bandwidth_efficiency * hbm_bandwidth)
     moved = read + resident_share * traffic / l2_bandwidth
     return launch_time + Max(worked, kernel_steps * chunk_step, moved, evaluate=False)
+
+
+__all__ = [*formulas_of(__name__)]

@@ -139,7 +139,6 @@ class _Pass:
         return {maker.over} | self.gathers(maker.args[0])
 
     def at_hand(self, tensor: Tensor, kernel: str) -> Tensor:
-        """Return a forward tensor as the backward pass reads it: saved, or recomputed first."""
         block = self.block
         if tensor.is_weight or not block.is_rebuilt(tensor):
             return tensor

@@ -6,10 +6,8 @@ blocks differ in width or lack a part, the row's word `blocks` lists the parts: 
 
 import itertools
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from math import isfinite, prod
 
 from sympy import lambdify
@@ -19,10 +17,11 @@ from scalebook.block.operations import DERIVED, size
 from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest, quoted, symbol
 from scalebook.language.row import Cell, Row, one_number
+from scalebook.language.stanzas import tables_of
 
 __all__ = ["counts", "parts_of", "reaching"]
 
-LISTINGS = tomllib.loads((files(__package__) / "listings.toml").read_text("utf-8"))
+LISTINGS = tables_of(__package__, "listings.toml")
 GPT = parse(LISTINGS["GPT"])
 _KNOWN = {**LISTINGS["attention"], **LISTINGS["feed_forward"], **LISTINGS["once"]}
 _LETTER = r"[a-z_]+=\d+(?:\.\d+)?"
@@ -60,19 +59,14 @@ def _length(index: str):
 
 
 def _product(indices, letters) -> float:
-    """Return the product of the lengths of dimensions."""
     return prod(letters[x] if x in letters else _length(x)(letters) for x in indices)
-
-
-def plain_of(row) -> str:
-    """Return the name of a model's attention without an indexer and gates."""
-    return ("latent" if row["q_rank"] else "latent, plain queries") if "kv_rank" in row else "grouped"
 
 
 def attention_of(row) -> str:
     """Return the name of a model's attention that keeps a cache, with its indexer or output gate."""
-    kind = "latent, indexed" if row.get("index_heads") else "grouped, gated" if row.get("output_gate") else ""
-    return kind or plain_of(row)
+    if row.get("index_heads") or row.get("output_gate"):
+        return "latent, indexed" if row.get("index_heads") else "grouped, gated"
+    return ("latent" if row["q_rank"] else "latent, plain queries") if "kv_rank" in row else "grouped"
 
 
 def feed_forward_of(row, is_routed: bool) -> str:
@@ -213,7 +207,6 @@ def reaching(row: Row) -> Row:
 
 
 def _add(total: dict, number: float, run: dict, kept: dict, letters: dict, slides: bool) -> None:
-    """Add the costs of `number` equal parts to the totals."""
     seq, share = letters["seq"], number / letters["layers"]
     for indices, is_routed in run["weights"]:
         held = number * _product(indices, letters)

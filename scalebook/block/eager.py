@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from scalebook.block.listing import Block
 from scalebook.block.models import GPT, LLAMA  # noqa: F401  (for the examples)
-from scalebook.block.operations import Op, Tensor, base
+from scalebook.block.operations import FUNCTIONS, Op, Tensor, base
 
 __all__ = ["FAMILIES", "Family", "eager", "undropped"]
 
@@ -33,17 +33,7 @@ class Family:
     one_product: bool = False
 
 
-FAMILIES = {
-    x.name: x
-    for x in (
-        Family("llama"),
-        Family("gpt2", narrow_softmax=True, written_gelu=True, one_product=True),
-        Family("qwen3", head_norm=True),
-        Family("olmo2", norms="after", head_norm=True, wide_gain=True),
-        Family("gemma2", norms="around", wide_gain=True, capped=True),
-        Family("gemma3", norms="around", head_norm=True, wide_gain=True),
-    )
-}
+FAMILIES = {name: Family(name, **x) for name, x in FUNCTIONS["families"].items()}
 
 
 def eager(block: Block, family: Family = FAMILIES["llama"], *, unfused: bool = False, autocast: bool = False) -> Block:
@@ -74,8 +64,6 @@ def undropped(block: Block) -> Block:
 
 
 class _Eager:
-    """The state of one rewriting: the lines so far, and the present name of each tensor of the block."""
-
     def __init__(self, block: Block, family: Family, unfused: bool, autocast: bool):
         self.block, self.family, self.unfused, self.autocast = block, family, unfused, autocast
         self.ops: list[Op] = []
@@ -135,7 +123,6 @@ class _Eager:
         self.made(op, out)
 
     def repeated(self, tensor: Tensor) -> Tensor:
-        """Copy keys or values for each query head that shares them."""
         found = self.read(tensor)
         if "kv_heads" not in found.indices:
             return found

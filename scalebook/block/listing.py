@@ -1,19 +1,13 @@
-"""A transformer block as a listing of tensor operations. Every cost is a sum over the listing.
-
-A listing has one operation a line. Indices are names of dimensions, and weights are capitalised:
+"""A transformer block as a listing of tensor operations, one a line. Every cost is a sum over the listing.
 
     h[batch seq hidden] = rmsnorm(x[batch seq hidden], Gain[hidden])             a function
-    q[batch seq heads head_dim] = h[batch seq hidden] Wq[hidden heads head_dim]  a contraction
+    q[batch seq heads head_dim] = h[batch seq hidden] Wq[hidden heads head_dim]  a contraction with a weight
     u[batch seq ffn] = h[batch seq hidden] Wu[hidden ffn] + Bu[ffn]              a sum of them, a bias
     y[batch seq hidden] = all_reduce(z[batch seq hidden]) over tp                a collective
 
-`kv_heads/tp` is an index split over tp devices, and `expert_tokens*ep` is one gathered from ep devices: the listing
-always shows what one device holds. A tensor's name sets the width of its elements (`Tensor.kind`). `seq` counts the new
-tokens and `context` the tokens attended to; in training they are equal.
-
-FLOPs count contractions only, scores above the diagonal included; element-wise work is in `vector_flops`. Traffic is
-the operands read and the results written, once per kernel; collectives add none. Means and variances of norms and
-routing tables are left out because they are small.
+`kv_heads/tp` is an index split over tp devices, and `expert_tokens*ep` is one gathered from ep devices. `seq` counts
+the new tokens and `context` the tokens attended to. Means and variances of norms, and routing tables, are left out
+because they are small.
 """
 
 import re
@@ -177,6 +171,7 @@ class Block:
 
     @cached_property
     def flops(self) -> Expr:
+        """FLOPs of contractions, scores above the diagonal included."""
         return factored(op.flops for op in self.ops)
 
     @cached_property

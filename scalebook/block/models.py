@@ -126,9 +126,7 @@ def blocks_of(row: Mapping) -> tuple[Block | Hybrid | None, Block | Hybrid | Non
 
 @checked
 def served_blocks(row: Mapping) -> tuple[Block | Hybrid | None, Block | Hybrid | None]:
-    """Return a model's two kinds of block for serving, dense and mixture of experts; None for a kind that it lacks.
-
-    Sparse attention reads the absorbed latents of the keys that its indexer picks.
+    """Return a model's two kinds of block for serving, as `blocks_of` does for training.
 
     >>> served_blocks({"layers": 32, "gating": 1}) == (LLAMA, None)
     True

@@ -7,31 +7,26 @@ activation_bits*batch*head_dim*heads*seq/(8*tp)
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import NamedTuple
 
-from sympy import Add, Expr, Integer, Min, Mul, S
+from sympy import Add, Expr, Min, Mul, S, sympify
 
 from scalebook.language.notation import symbol
+from scalebook.language.rules import condition
+from scalebook.language.stanzas import tables_of
 
 __all__ = ["Kernel", "Op", "Tensor"]
 
-# Sizes of dependent indices, in other letters.
-DERIVED = {
-    "group_size": symbol("heads") / symbol("kv_heads"),
-    "expert_tokens": symbol("batch") * symbol("seq") * symbol("top_k") / symbol("experts"),  # routing is balanced
-    "linear_group": symbol("linear_value_heads") / symbol("linear_key_heads"),
-    "picked": Min(symbol("context"), symbol("index_tokens"), evaluate=False),
-    "entries": symbol("context") / symbol("entry_tokens"),  # of a compressed cache
-    "group_width": symbol("heads") * symbol("head_dim") / symbol("output_groups"),
-    "channels": symbol("hidden"),  # of a matrix that is as wide as high
-    "whole_channels": symbol("hidden"),  # the same, without a split by tensor parallelism
-    "router_channels": symbol("router_width"),
-    "other_streams": symbol("streams") - 1,
-    "mixings": symbol("streams") * (symbol("streams") + 2),  # numbers of a token: a matrix and two gates a stream
-    "stream_gates": 2 * symbol("streams"),
-    "two": Integer(2),
-}
+FUNCTIONS = tables_of(__package__, "functions.toml")
+
+
+def _length(text: str) -> Expr:
+    function = condition(text, Min=partial(Min, evaluate=False))
+    return sympify(function(*map(symbol, function.__code__.co_varnames)))
+
+
+DERIVED = {index: _length(text) for index, text in FUNCTIONS["sizes"].items()}  # lengths that follow from others
 TOKENS = ("seq", "context", "expert_tokens")  # indices that count tokens
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 
@@ -57,44 +52,7 @@ class Product(NamedTuple):
     copies: Expr
 
 
-# FLOPs per element of layernorm, softmax, drop, gelu and add are Calculon's (Isaev et al. 2023, its source code); the
-# others are counted by hand, with an exponential or a division as one FLOP.
-RULES = {
-    "layernorm": Rule("inputs", 9, 21, whole=True),
-    "rmsnorm": Rule("inputs", 4, 9, whole=True),
-    "softmax": Rule("outputs", 5, 8, whole=True),
-    "drop": Rule("mask", 1, 1),
-    "gelu": Rule("inputs", 8, 13),
-    "swiglu": Rule("inputs", 5, 10),
-    "geglu": Rule("inputs", 9, 15),
-    "rope": Rule("", 3, 3),
-    "add": Rule("", 1, 0),
-    "sum": Rule("", 1, 0),
-    "topk": Rule("inputs", 5, 8, whole=True),
-    "dispatch": Rule("", 0, 0),
-    "combine": Rule("inputs", 2, 3),
-    "collect": Rule("", 2, 3),  # combine, if the router's weights were multiplied in before the last product
-    "cross_entropy": Rule("inputs", 5, 3),
-    "append": Rule("", 0, 0),
-    "compress": Rule("inputs", 5, 10),  # the mean of a few tokens, weighted by a softmax
-    "relu": Rule("inputs", 1, 1),
-    "gate": Rule("inputs", 5, 9),
-    "pick": Rule("", 0, 0),
-    "conv": Rule("inputs", 13, 25),  # four tokens, each a multiply and an add, then the activation
-    "delta": Rule("inputs", 9, 18),
-    # Steps of unfused blocks, which PyTorch runs one by one (`scalebook.block.eager`).
-    "cast": Rule("", 0, 0),
-    "constant": Rule("", 1, 1),  # times or plus something without a gradient: rotary angles, a mask, a number
-    "repeat": Rule("", 0, 0),
-    "mean_square": Rule("inputs", 2, 2, whole=True),
-    "scale": Rule("inputs", 1, 3),
-    "times": Rule("inputs", 1, 2),
-    "power": Rule("inputs", 2, 3),
-    "tanh": Rule("outputs", 1, 3),
-    "silu": Rule("inputs", 4, 8),
-    "route": Rule("outputs", 5, 8, whole=True),
-    **{kind: Rule("", 0, 0) for kind in COLLECTIVES},
-}
+RULES = {name: Rule(**x) for name, x in FUNCTIONS["functions"].items()} | dict.fromkeys(COLLECTIVES, Rule("", 0, 0))
 
 
 @cache
@@ -249,7 +207,6 @@ class Op:
 
     @cached_property
     def _multiplied(self) -> list[Expr]:
-        """Multiplications of each contraction."""
         return [Mul(*map(size, {i for t in term for i in t.indices})) for term in self.terms if len(term) > 1]
 
     @cached_property

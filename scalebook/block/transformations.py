@@ -43,7 +43,6 @@ def cached(block: Block) -> Block:
 
 
 def _named(block: Block, names: tuple[str, ...]) -> set[str]:
-    """Return the first results of the lines that make these tensors."""
     if not names:
         raise ValueError("name the lines of the group, each by a tensor it makes")
     return {block[name].name for name in names}

@@ -117,7 +117,8 @@ def _works(group: list[Kernel], phase: str, quantized: bool, indices: frozenset[
         return [Work(name, phase, "attention", flops, traffic, Max(arithmetic, stream(traffic), evaluate=False), rate)]
     size, wide = Product(*(trained(x, tensors) for x in joined(ops, phase))), quantized and _is_wide(tensors)
     rate = symbol("attention_peak" if wide else "peak_flops")
-    time = product_time(size, traffic, phase, wide, _is_grouped(tensors))
+    grouped = any(base(i) == "expert_tokens" for t in tensors for i in t.indices)
+    time = product_time(size, traffic, phase, wide, grouped)
     made = [Work(name, phase, "product", flops, traffic, time, rate)]
     if quantized and not wide and phase != "weight_gradient":
         moved = size.rows * size.inner * size.copies * (symbol("activation_bits") + 2 * symbol("quantized_bits")) / 8
@@ -132,10 +133,6 @@ def tensors_of(ops: Iterable[Op]) -> list[Tensor]:
 def _is_wide(tensors: list[Tensor]) -> bool:
     """Return True if a product stays in 16 bits when others are quantized: no weights (attention), or fp32 logits."""
     return any(t.is_fp32 for t in tensors) or not any(t.kind in ("weight", "weight gradient") for t in tensors)
-
-
-def _is_grouped(tensors: list[Tensor]) -> bool:
-    return any(base(i) == "expert_tokens" for t in tensors for i in t.indices)
 
 
 def trained(cost: Expr, tensors: Iterable[Tensor] = ()) -> Expr:

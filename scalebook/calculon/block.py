@@ -76,7 +76,6 @@ class _Sums:
         return Max(compute, memory, evaluate=False)
 
     def processing(self, cost: Cost, name: str) -> Expr:
-        """Time of an operation, together with its exchange if the two overlap."""
         if cost.exchange and cost.engine == "matrix" and name != "update":
             return self.tiled(self.costs.index(cost), name)[0]
         return self.joined(self.arithmetic(cost, name), self.memory(self.traffic(cost, name)))
@@ -181,7 +180,6 @@ class _Sums:
         return [(x, cost) for x, cost in times if x]
 
     def holds(self) -> dict[str, Expr]:
-        """Bytes that a block holds, by kind."""
         choices, costs = self.choices, self.costs
         weights = sum(c.weights for c in costs)
         whole = symbol("activation_bits") * symbol("batch") * symbol("seq") * symbol("hidden") / 8
@@ -235,9 +233,5 @@ def _formulas(choices, tables, mended) -> tuple[Formula, ...]:
             rhs[f"{kind}_{name}_link"] = _sum(*(sums.linked(c, name, kind) for c in there))
             rhs[f"{kind}_{name}_exposed"] = _sum(*(sums.exposed(c, name, kind) for c in there))
     rhs |= sums.holds() | {"tp_bandwidth_needed": sums.needed()}
-    return tuple(plain(n, x, f"{_meaning(n)}.") for n, x in rhs.items())
-
-
-def _meaning(letter: str) -> str:
-    meaning = NOTATION[letter].meaning
-    return meaning[0].upper() + meaning[1:]
+    said = {n: NOTATION[n].meaning for n in rhs}
+    return tuple(plain(n, x, f"{said[n][0].upper()}{said[n][1:]}.") for n, x in rhs.items())

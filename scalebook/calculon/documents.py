@@ -13,32 +13,19 @@ from scalebook.language import Row
 from scalebook.language.arguments import checked
 from scalebook.language.notation import brief, either, nearest, quoted
 from scalebook.language.row import Cell
+from scalebook.language.rules import condition
+from scalebook.language.stanzas import tables_of
+from scalebook.search.space import called_with
 
 __all__ = ["SOURCE", "Choices", "Execution", "application", "execution", "fields"]
 
 SOURCE = "calculon-runs"
 MOST = 10**12  # largest count allowed in an application or an execution
-BITS = {"float8": 8, "float16": 16, "bfloat16": 16, "float32": 32}
-_SHAPE = {"hidden": "hidden", "feedforward": "ffn", "seq_size": "seq", "attn_heads": "heads", "attn_size": "head_dim",
-          "num_blocks": "layers"}  # fmt: skip
-NUMBERS = {"num_procs": "devices", "tensor_par": "tp", "pipeline_par": "pp", "data_par": "dp",
-           "batch_size": "global_batch", "microbatch_size": "batch", "pipeline_interleaving": "chunks"}  # fmt: skip
-WAYS = {"tensor_par_net": "tp", "pipeline_par_net": "pp", "data_par_net": "dp"}
+STATED = tables_of(__package__, "documents.toml")
+_SHAPE, BITS, NUMBERS, WAYS, CHOICES = (STATED[x] for x in ("shape", "bits", "numbers", "ways", "choices"))
 TIERS = {field: f"{way}_tier" for field, way in WAYS.items()}
-WORDS = {
-    "datatype": tuple(BITS),
-    "attention_type": ("multihead", "multiquery"),
-    "activation_recompute": ("none", "attn_only", "full"),
-    "tensor_par_comm_type": ("ar", "p2p_rs_ag", "rs_ag"),
-    "tensor_par_overlap": ("none", "ring", "pipe"),
-}
-# The choices by Calculon's names: words first, then flags.
-CHOICES = {
-    "activation_recompute": "recompute", "tensor_par_comm_type": "exchange", "tensor_par_overlap": "overlap",
-    "attention_type": "attention", "fused_activation": "fused", "seq_par_ag_redo": "gather_again",
-    "optimizer_sharding": "sharded", "data_par_overlap": "dp_overlap", "weight_offload": "weight_offload",
-    "activations_offload": "activation_offload", "optimizer_offload": "optimizer_offload", "training": "training",
-}  # fmt: skip
+WORDS = {"datatype": tuple(BITS)} | {field: tuple(words) for field, words in STATED["words"].items()}
+_CONTRADICTIONS = [(x["says"], condition(x["if"])) for x in STATED["contradictions"]]
 _FLAGS = tuple(x for x in CHOICES if x not in WORDS)
 
 
@@ -163,7 +150,7 @@ def widths(datatype: str) -> dict[str, float]:
 
 def _refuse(given):
     """Raise ValueError for a strategy that contradicts itself, whatever the model and the machine."""
-    t, p, d, v = (given[x] for x in ("tensor_par", "pipeline_par", "data_par", "pipeline_interleaving"))
+    t, p, d = (given[x] for x in ("tensor_par", "pipeline_par", "data_par"))
     whole, part = given["batch_size"], given["microbatch_size"]
     if t * p * d != given["num_procs"]:
         raise ValueError(
@@ -177,26 +164,8 @@ def _refuse(given):
             f"batch={part} does not divide the {whole // d} sequences of one of {d} data-parallel "
             f"devices: batch may be {divisors(whole // d)}"
         )
-    recompute, exchange = given["activation_recompute"], given["tensor_par_comm_type"]
-    hidden, training, gathers = given["data_par_overlap"], given["training"], given["seq_par_ag_redo"]
-    rules = {
-        f"chunks={v} need a pipeline, and pp is 1: chunks=1, or pp of 2 or more, would do": p == 1 and v > 1,
-        "optimizer_sharding shares state out over dp=1: dp of 2 or more would do":
-            given["optimizer_sharding"] and d == 1,
-        "data_par_overlap hides what dp=1 does not send: dp of 2 or more would do": hidden and d == 1,
-        "tensor_par_overlap hides what tp=1 does not send: tp of 2 or more, or 'none', would do":
-            given["tensor_par_overlap"] != "none" and t == 1,
-        f"seq_par_ag_redo gathers again what tensor_par_comm_type={exchange!r} does not gather: 'rs_ag' would do":
-            gathers and exchange != "rs_ag",
-        "seq_par_ag_redo is part of activation_recompute='full' already: 'none' or 'attn_only' would do":
-            gathers and recompute == "full",
-        f"activation_recompute={recompute!r} needs a backward pass: training=true, or 'none', would do":
-            not training and recompute != "none",
-        "data_par_overlap and optimizer_offload need an update of the weights: training=true would do":
-            not training and (hidden or given["optimizer_offload"]),
-    }  # fmt: skip
-    if said := next((words for words, is_broken in rules.items() if is_broken), None):
-        raise ValueError(said)
+    if said := next((says for says, is_broken in _CONTRADICTIONS if called_with(is_broken, given)), None):
+        raise ValueError(said.format_map(given))
 
 
 def divisors(*numbers: int, most: int = 12) -> str:

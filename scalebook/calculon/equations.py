@@ -21,7 +21,6 @@ _TEXT = _FILE.read_text("utf-8")
 
 
 def _formulas(name: str, entry: dict) -> dict[str, Formula]:
-    """Return the formulas of an entry by name: one, or one for each of its words."""
     line = _TEXT[: re.search(rf'^\[\w+\."?{name}"?\]', _TEXT, re.MULTILINE).start()].count("\n")
     made = {}
     for word in entry.get("each", [""]):

@@ -90,8 +90,6 @@ def listing(choices: Choices) -> Block:
 
 
 def _one_key_head(op: Op) -> Op:
-    """Replace keys and values by a single head's, which every device computes in full."""
-
     def one(t: Tensor) -> Tensor:
         return replace(t, indices=tuple(i for i in t.indices if not i.startswith("kv_heads"))) if t.name in _KEYS else t
 
@@ -127,8 +125,6 @@ def _elements(tensor: Tensor) -> Expr:
 
 
 class _Account:
-    """The operations so far, and the tensors already forked or exchanged."""
-
     def __init__(self, choices: Choices, mended: frozenset[str]):
         self.choices, self.mended, self.block = choices, mended, listing(choices)
         self.tiled = choices.overlap != "none"
@@ -155,15 +151,12 @@ class _Account:
         self.costs.append(Cost(*given, **more))
 
     def enters(self, op: Op) -> bool:
-        """Return True for the product at the start of tensor parallelism: whole input, split output."""
         return not op.function and "/tp" in str(op.outs[0]) and "/tp" not in str(op.args[0])
 
     def leaves(self, op: Op) -> bool:
-        """Return True for the product at the end of tensor parallelism."""
         return op.name.endswith("_partial")
 
     def gathers_again(self, tensor: Tensor) -> bool:
-        """Return True if a tensor gathered for tensor parallelism is gathered again in the backward pass."""
         again = ("full", "attn_only") if tensor.name.startswith("h1") else ("full",)
         return self.choices.recompute in again or self.choices.gather_again
 
@@ -232,7 +225,6 @@ class _Account:
         self.add(op.name, "vector", flops, traffic, weights, held, shared, stored, gradient, bool(op.again))
 
     def repeated(self, tensor: Tensor) -> bool:
-        """Return True if a recomputed line makes the tensor, so that the tensor is not stored."""
         maker = self.block.makers.get(tensor.name)
         return maker is not None and bool(maker.again)
 

@@ -14,7 +14,7 @@ from scalebook.language.notation import nearest, quoted, symbol
 from .block import block_formulas, of_block
 from .cases import by, pick, plain
 from .checks import refuse, refuse_memory
-from .documents import Choices, Execution, application, execution
+from .documents import STATED, Choices, Execution, application, execution
 from .equations import capacity, gradients, stages, totals
 from .quirks import QUIRKS
 from .systems import System, Tables, reached, system
@@ -40,7 +40,6 @@ def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable
     run = priced(model, strategy, machine, *formulas, mended=mended)
 
     def lighter():
-        """Yield choices with more recomputation, and the memory they take."""
         words = ["none", "attn_only", "full"]
         for word in words[words.index(strategy.choices.recompute) + 1 :] if strategy.choices.training else ():
             gathers = strategy.choices.gather_again and word != "full"
@@ -100,9 +99,14 @@ def _concerned(choices: Choices, mended: Iterable[str]) -> frozenset[str]:
 def _rest(choices, tables, mended) -> list[Formula]:
     """Return all formulas except those of the block. If a letter has several formulas, the last one counts."""
     found = [*_shared(), *_sends(choices, mended), *_memory(choices, tables)]
-    found += _training(choices, tables, mended) if choices.training else _inference()
-    left_out = () if choices.training else _TRAINED
-    return [f for n, f in {f.letter: f for f in found}.items() if n not in left_out]
+    if not choices.training:
+        found += _inference()
+        left_out = STATED["forward_only"]["left_out"]
+        return [f for n, f in {f.letter: f for f in found}.items() if n not in left_out]
+    found += [totals.calculon_step_time, totals.training_flops, totals.busy_share, capacity.move_needed]
+    found += _gradients(choices, tables, mended)
+    found += [] if choices.sharded else [plain("optimizer_shards", S.One, "Every device holds all of it.")]
+    return list({f.letter: f for f in found}.values())
 
 
 @cache
@@ -189,7 +193,6 @@ def _memory(choices, tables):
 
 
 def _moves(choices, tables):
-    """Return the bytes of a block that move between the tiers, and how long that takes."""
     moved = symbol("block_checkpoint" if choices.recompute == "full" else "block_stored")
     forward = [pick(choices.weight_offload, symbol("block_weights"), S.Zero)]
     forward.append(pick(choices.activation_offload, moved, S.Zero))
@@ -205,13 +208,6 @@ def _moves(choices, tables):
         time = size / (symbol("host_bandwidth") * reached(tables.far, size))
         found.append(plain(f"{way}_move_time", time, "At the step that the size reaches."))
     return found
-
-
-def _training(choices, tables, mended):
-    """Return the formulas of training alone."""
-    shards = [] if choices.sharded else [plain("optimizer_shards", S.One, "Every device holds all of it.")]
-    return [totals.calculon_step_time, totals.training_flops, totals.busy_share, capacity.move_needed,
-            *_gradients(choices, tables, mended), *shards]  # fmt: skip
 
 
 def _gradients(choices, tables, mended):
@@ -264,20 +260,8 @@ def _hidden_gradients(choices, network, kinds):
     ]
 
 
-# Letters of training that a step of forward passes does not have, and letters that are zero there.
-_TRAINED = (
-    "step_backward", "optimizer_time", "gradient_memory", "optimizer_memory", "backward_hiding_time",
-    "optimizer_shards",
-)  # fmt: skip
-_UNUSED = (
-    "step_again", "again_link_time", "again_exposed_time", "backward_wait_time", "dp_link_time", "dp_exposed",
-    "block_reduce_bytes", "dp_bandwidth_needed", "dp_tail_needed", "optimizer_move_needed",
-    "activation_gradient_memory", "near_activation_gradients", "near_gradients", "near_optimizer",
-)  # fmt: skip
-
-
 def _inference():
-    """Return the formulas of a step of forward passes only."""
     moved = symbol("forward_move_bytes") / symbol("forward_hiding_time")
     own = [totals.calculon_pass_time, totals.forward_flops, totals.busy_share_forward]
-    return [*_nothing(*_UNUSED), *own, plain("move_needed", moved, "What is offloaded, hidden forward.")]
+    needed = plain("move_needed", moved, "What is offloaded, hidden forward.")
+    return [*_nothing(*STATED["forward_only"]["zero"]), *own, needed]

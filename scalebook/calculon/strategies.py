@@ -10,7 +10,7 @@ from sympy import Gt, Max
 from scalebook.language import Formula, Row, Sheet
 from scalebook.language.notation import symbol
 from scalebook.language.row import Cell
-from scalebook.language.rules import not_whole
+from scalebook.language.rules import condition, not_whole
 from scalebook.search.space import Space, called_with, divisors
 from scalebook.training.rules import COUNTS, Rule
 from scalebook.training.space import fewer_chunks
@@ -19,29 +19,16 @@ from scalebook.training.step import OFFLOADS
 from .block import block_formulas, of_block
 from .cases import by, by_tier, plain
 from .checks import refuse
-from .documents import CHOICES, NUMBERS, SOURCE, TIERS, WAYS, WORDS, Choices, Execution, execution, widths
+from .documents import CHOICES, NUMBERS, SOURCE, STATED, TIERS, WORDS, Choices, Execution, execution, widths
 from .sheet import calculon_step, second_half
 from .systems import System, Tables
 
 __all__ = ["Strategies"]
 
-_TIERS = tuple(TIERS.values())
-_WORDS = {
-    "recompute": ("none", "attn_only", "full"), "exchange": ("ar", "p2p_rs_ag", "rs_ag"), "overlap": ("none", "ring",
-    "pipe"), "gather_again": (False, True), "fused": (True, False), "sharded": (False, True),
-}  # fmt: skip
-# Choices that make no difference if a parallel dimension has one device, or under full recomputation.
-_IDLE = {
-    "overlap": lambda tp: tp > 1, "sharded": lambda dp: dp > 1, "dp_overlap": lambda dp: dp > 1,
-    "gather_again": lambda exchange, recompute: exchange == "rs_ag" and recompute != "full",
-    "activation_offload": lambda recompute: recompute != "full", "chunks": lambda pp: pp > 1,
-    "tp_tier": lambda tp: tp > 1, "pp_tier": lambda pp: pp > 1, "dp_tier": lambda dp: dp > 1,
-}  # fmt: skip
-_WITHIN = (
-    lambda global_batch: global_batch > 0,
-    lambda layers, pp, chunks: -(-layers // pp) % chunks == 0,
-    lambda global_batch, dp, batch: global_batch % (dp * batch) == 0,
-    lambda batch, seq, tp: batch * seq % tp == 0,
+_TIERS, _SEARCH = tuple(TIERS.values()), STATED["search"]
+_WORDS = {name: tuple(values) for name, values in _SEARCH["words"].items()}
+_IDLE, _WITHIN, _FOLLOWS = (
+    {name: condition(text) for name, text in _SEARCH[x].items()} for x in ("matters", "within", "follows")
 )
 
 
@@ -67,7 +54,6 @@ class Strategies:
 
     @cached_property
     def space(self) -> Space:
-        """The description of these strategies that `search` needs."""
         far = ("offload_memory <= host_capacity",) if self.machine.far.capacity else ()
         return Space(
             words=_WORDS, usual=self._usual, idle=_IDLE, rules=self._rules, reason=self._reason,
@@ -81,7 +67,6 @@ class Strategies:
         )  # fmt: skip
 
     def _usual(self, known: Mapping) -> dict[str, tuple]:
-        """Return the default choices: Calculon's own search space."""
         if "global_batch" not in known:
             raise TypeError("Calculon's strategies are searched at one global_batch: search each and compare")
         ways = divisors(known["devices"])
@@ -106,7 +91,7 @@ class Strategies:
                     why = " without a second tier" * (name in OFFLOADS and not has_far)
                     values = " or ".join(map(str, range(most + 1)))
                     raise ValueError(f"{name} is {x:g}; on {self.machine.name}{why} it is {values}")
-        return _WITHIN
+        return tuple(_WITHIN.values())
 
     @cached_property
     def _rules(self) -> tuple[Rule, ...]:
@@ -121,11 +106,10 @@ class Strategies:
         return tuple(rules)
 
     def _reason(self, values: Mapping, sheet: Sheet | None, lifted: Iterable[str]) -> str | None:
-        """Say why a strategy cannot run; None if it can."""
         try:
             strategy = self._execution(values)
             holds = [rule.of(values) for rule in self._rules if rule.name not in lifted] + [
-                called_with(x, values) for x in _WITHIN
+                called_with(x, values) for x in _WITHIN.values()
             ]
             if not all(holds):
                 shape = ("hidden", "ffn", "heads", "layers", "seq")
@@ -147,7 +131,6 @@ class Strategies:
         return made, (*knowns, Row(self.machine.name, row)), letters
 
     def __call__(self, model: Mapping, *formulas: Formula, **strategy) -> Row:
-        """Compute Calculon's results for a strategy."""
         return calculon_step(model, self._execution(strategy), self.machine, *formulas)
 
     def _execution(self, given: Mapping) -> Execution:
@@ -165,15 +148,7 @@ class Strategies:
         return execution(document | {"datatype": self.datatype})
 
 
-# The largest multiple of dp up to the batch, and its micro-batches.
-_FOLLOWS = {
-    "global_batch": lambda global_batch, dp: global_batch // dp * dp,
-    "microbatches": lambda global_batch, dp, batch: global_batch / (dp * batch),
-}  # fmt: skip
-
-
 def _on(tier, ways, tiers):
-    """Return the number of devices on a network: the product of the parallel dimensions that run on it."""
     return np.prod([np.where(np.equal(t, tier), x, 1) for x, t in zip(ways, tiers, strict=True)], axis=0)
 
 
@@ -213,7 +188,7 @@ def _sheet(words: tuple[tuple, ...], tables: Tables, networks: tuple, has_far: b
 def _of_networks(networks: tuple) -> list[Formula]:
     return [
         plain(f"{way}_{letter}", by_tier(way, values), "Of the network that it runs on.")
-        for way in WAYS.values()
+        for way in STATED["ways"].values()
         for letter, values in zip(("bandwidth", "latency", "usage"), zip(*networks, strict=True), strict=True)
     ]
 

@@ -98,7 +98,6 @@ def _warning(said):
 
 
 def _controls(choices, precision):
-    """Return the controls as they are stored, menus first, and the fixed letters."""
     controls, sliders, fixed = [], [], {}
     for name, choice in choices.items():
         if isinstance(choice, Table):

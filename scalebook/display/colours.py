@@ -6,8 +6,12 @@
 '#00865d'
 """
 
-__all__ = ["DARK", "LIGHT", "away", "contrast", "in_oklab", "linear", "of_linear", "of_oklab"]
+from scalebook.language.stanzas import tables_of
 
+__all__ = ["DARK", "LIGHT", "STATED", "away", "contrast", "in_oklab", "linear", "of_linear", "of_oklab"]
+
+STATED = tables_of(__package__, "colours.toml")
+_OKLAB = STATED["oklab"]
 LIGHT, DARK = "#FFFFFF", "#14181C"  # the pages that letters stand on
 
 
@@ -32,12 +36,12 @@ def contrast(a: str, b: str) -> float:
 
 def in_oklab(colour: str) -> list[float]:
     """Return a colour's coordinates in the Oklab colour space: lightness, green to red, blue to yellow."""
-    return _product(_FROM_CONES, [x ** (1 / 3) for x in _product(_TO_CONES, linear(colour))])
+    return _product(_OKLAB["from_cones"], [x ** (1 / 3) for x in _product(_OKLAB["to_cones"], linear(colour))])
 
 
 def of_oklab(lightness: float, a: float, b: float) -> str:
     """Return the colour nearest to a point of the Oklab colour space."""
-    return of_linear(_product(_TO_RED, [x**3 for x in _product(_TO_ROOTS, (lightness, a, b))]))
+    return of_linear(_product(_OKLAB["to_red"], [x**3 for x in _product(_OKLAB["to_roots"], (lightness, a, b))]))
 
 
 def away(colour: str, page: str, needed: float) -> str:
@@ -53,26 +57,3 @@ def away(colour: str, page: str, needed: float) -> str:
 def _product(matrix, vector):
     vector = list(vector)
     return [sum(m * x for m, x in zip(row, vector, strict=True)) for row in matrix]
-
-
-# Oklab, by B. Ottosson, 2020: https://bottosson.github.io/posts/oklab
-_TO_CONES = (
-    (0.4122214708, 0.5363325363, 0.0514459929),
-    (0.2119034982, 0.6806995451, 0.1073969566),
-    (0.0883024619, 0.2817188376, 0.6299787005),
-)
-_FROM_CONES = (
-    (0.2104542553, 0.7936177850, -0.0040720468),
-    (1.9779984951, -2.4285922050, 0.4505937099),
-    (0.0259040371, 0.7827717662, -0.8086757660),
-)
-_TO_ROOTS = (
-    (1.0, 0.3963377774, 0.2158037573),
-    (1.0, -0.1055613458, -0.0638541728),
-    (1.0, -0.0894841775, -1.2914855480),
-)
-_TO_RED = (
-    (4.0767416621, -3.3077115913, 0.2309699292),
-    (-1.2684380046, 2.6097574011, -0.3413193965),
-    (-0.0041960863, -0.7034186147, 1.7076147010),
-)

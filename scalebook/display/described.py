@@ -184,7 +184,6 @@ class Described:
         return control | dict(table=c["table"], letters=[*letters, *read.values()])
 
     def _listed(self, c):
-        """Return the options of a slider or of the precision menu."""
         if "precisions" in c:
             return [dict(label=p, letters={}, peak=p, key=p) for p in c["precisions"]]
         values = c["values"] if "values" in c else steps(*c["range"])
@@ -206,17 +205,12 @@ class Described:
         return several if len(several) < 5 else several[:3]
 
     def _limits(self):
-        """Map each letter that has an upper limit to that limit, such as memory to capacity."""
         found = {left: right for left, right, _ in self.choice["warn"] if self.letter(left).unit == "B"}
         held = [x for x in (self.choice["answer"], *self.choice["also"]) if x in HELD and x not in found]
-        return found | {x: "hbm_capacity" for x in held if self._has_capacity}
-
-    @property
-    def _has_capacity(self):
-        return any("hbm_capacity" in row["letters"] for rows in self._rows.values() for row in rows.values())
+        has_capacity = any("hbm_capacity" in row["letters"] for rows in self._rows.values() for row in rows.values())
+        return found | dict.fromkeys(held if has_capacity else (), "hbm_capacity")
 
     def _beside(self):
-        """Return letters that warnings or bars need although no formula does."""
         return list(dict.fromkeys([*self._warned(), *self._limits().values()]))
 
     def _warned(self):
@@ -331,7 +325,6 @@ def _begin(c, options):
 
 
 def _wrapped(typeset, most=5):
-    """Break a long sum into lines of `most` addends."""
     places, depth = [], 0
     for found in re.finditer(r"\\left|\\right|\\[{}]|[{}]| [+-] ", typeset):
         mark = found.group()

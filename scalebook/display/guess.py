@@ -25,7 +25,6 @@ class Guess(anywidget.AnyWidget):
         return f"Guess({show(self.asked['answer'], self.asked['unit'])!r})"
 
     def _repr_mimebundle_(self, **kwargs):
-        """Return the widget, with the question and its answer, which make it again."""
         return stored(self, super()._repr_mimebundle_(**kwargs), {"guess": self.asked})
 
 

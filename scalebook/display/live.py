@@ -59,7 +59,6 @@ class Calculator(anywidget.AnyWidget):
         return f"Calculator({', '.join(f'{x}={text!r}' for x, text in self.texts.items())})"
 
     def _repr_mimebundle_(self, **kwargs):
-        """Return the widget, its answers in words, and the choice that makes it again."""
         return stored(self, super()._repr_mimebundle_(**kwargs), {"calculator": self.choice})
 
     @traitlets.validate("state")
@@ -67,16 +66,7 @@ class Calculator(anywidget.AnyWidget):
         return self.made.checked(proposal["value"])
 
     def choose(self, **choices) -> None:
-        """Set some controls: a table's row by key, a precision by name, a slider by a number or a text with a unit.
-
-        >>> from scalebook.display import calculator
-        >>> from scalebook.machine.roofline import ridge_intensity
-        >>> from scalebook.tables import accelerators
-        >>> calc = calculator(ridge_intensity, device=accelerators, precision=["bf16", "fp8"], start={"device": "h100"})
-        >>> calc.choose(device="h200", precision="fp8")
-        >>> calc
-        Calculator(ridge_intensity='412.3 FLOP/B')
-        """
+        """Set some controls: a table's row by key, a precision by name, a slider by a number or a text with a unit."""
         self.state = {**self.state, **choices}
 
     @property
@@ -118,7 +108,6 @@ class Calculator(anywidget.AnyWidget):
             self._message = message or self._warned()
 
     def _outside(self, lacking):
-        """Return the unmet conditions of the first formula without a value."""
         own = self.sheet.formulas[lacking].domain if lacking else ()
         letters = sorted({x for condition in own for x in condition.letters})
         if not own or any(math.isnan(self.values[x]) for x in letters):

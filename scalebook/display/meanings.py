@@ -6,26 +6,19 @@ Bars, figures and equations take their colours from here.  A part's kind sets th
 (Part(word='cache', kind='memory', shade=1), None)
 """
 
-import tomllib
 from collections.abc import Iterable
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import NamedTuple
 
 import sympy
 
-from .colours import LIGHT, away
+from scalebook.language.stanzas import tables_of
+
+from .colours import LIGHT, STATED, away
 
 __all__ = ["PARTS", "SHADES", "Part", "coloured_terms", "ink_of", "meaning"]
 
-# What bars fill and curves draw on a light page: 3.2 from it, so that no part needs an outline to be seen.  Found by a
-# search for shades that stay apart in one bar, also for the colour-blind (tests/test_meanings.py says how far).
-SHADES = {
-    "arithmetic": ("#0072B2", "#398FFB", "#7A81CF", "#014171", "#1F8BAB", "#2C469E"),
-    "memory": ("#009E73", "#426D28", "#4B9042", "#0D4E23", "#195F02", "#597A63"),
-    "network": ("#D55E00", "#AC5700", "#AB7C52", "#523808", "#7C5325", "#916F55"),
-    "waiting": ("#7A7F87", "#514F59", "#353A41"),
-}
+SHADES = {kind: tuple(own) for kind, own in STATED["shades"].items()}
 
 
 @cache
@@ -50,7 +43,7 @@ class Part(NamedTuple):
         return ink_of(self.fill)
 
 
-_FILE = tomllib.loads((files(__package__) / "meanings.toml").read_text("utf-8"))
+_FILE = tables_of(__package__, "meanings.toml")
 PARTS = {name: Part(word, kind, shade) for kind, own in _FILE.items() for name, (shade, word) in own.items()}
 # Rates decide the kind of a term: bytes over a link bandwidth are a network time.
 _RATES = ("peak_flops", "index_peak", "hbm_bandwidth", "link_bandwidth", "link_achieved")

@@ -48,7 +48,6 @@ def _rows(name, formulas, letter):
 
 
 def _ordered(pieces, letter):
-    """Return the pieces grouped by kind: arithmetic, memory, network, waiting."""
     kinds = [*SHADES, "other"]
     found = [_piece(x, i, letter) for i, x in enumerate(pieces)]
     return sorted(found, key=lambda x: (kinds.index(x["kind"]), x["shade"]))
@@ -68,7 +67,6 @@ def _called(js, letter, place=0) -> Part:
 
 
 def _short(expressions):
-    """Return the expressions if all are short enough to be named, else []."""
     return expressions if all(len(x) <= LONGEST for x in expressions) else []
 
 
@@ -103,7 +101,6 @@ def _bare(js):
 
 
 def _split(js, at):
-    """Split an expression at separators outside brackets."""
     parts, depth, begin, i = [], 0, 0, 0
     while i < len(js):
         depth += (js[i] in "([") - (js[i] in ")]")
@@ -116,7 +113,6 @@ def _split(js, at):
 
 
 def _closed(js, opened):
-    """Return the index of the bracket that closes the one at `opened`."""
     depth = 0
     for i in range(opened, len(js)):
         depth += (js[i] in "([") - (js[i] in ")]")

@@ -53,8 +53,6 @@ def _answers(row: Row) -> Markup:
 
 
 def _parts(row: Row, letter: str) -> Markup:
-    """Return a table of the parts of a time or a memory, each with a bar for its share."""
-
     def bar(share: str) -> Markup:
         wide = float(share.split()[0]) / 10
         return table_cell(
@@ -68,8 +66,6 @@ def _parts(row: Row, letter: str) -> Markup:
 
 
 def _all(row: Row, names: Iterable[str]) -> Markup:
-    """Return a table with one line per letter: value, meaning and origin."""
-
     def line(name):
         seen = set(row.cells) if len(row.cells) > SHORT else row.cells.keys() - {name}
         origin = Markup(Why(name, row.cells[name]).page(seen))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from scalebook.display.colours import DARK, LIGHT, away, contrast, in_oklab, of_oklab
+from scalebook.display.colours import DARK, LIGHT, STATED, away, contrast, in_oklab, of_oklab
 from scalebook.display.meanings import PARTS, SHADES, ink_of
 
 __all__ = [
@@ -15,38 +15,15 @@ SIZE = 10.5  # smallest letters of a figure, in points
 LINE = 1.2 * SIZE  # height of a line of them
 
 # Meanings of colours in all drawings, with the colour on a light page and on a dark one.
-COLOURS = {
-    "arithmetic": ("#0072B2", "#56B4E9"),
-    "memory": ("#009E73", "#2BD4A4"),
-    "network": ("#D55E00", "#F0A030"),
-    "waiting": ("#7A7F87", "#9DA7B3"),
-}
-
-WHOLE = ("#57606A",)  # a whole next to its parts
-UNKNOWN = ("#9C71B6", "#C56995", "#693C81", "#8E2B52")  # parts that the book does not know
-_OTHERS = ("#0072B2", "#D55E00", "#009E73", "#B8649A", "#BE7C00", "#3798CC", "#000000")
-
+COLOURS = {kind: tuple(pair) for kind, pair in STATED["drawings"].items()}
+WHOLE, UNKNOWN, _OTHERS = (tuple(STATED["further"][x]) for x in ("whole", "unknown", "others"))
 # Colour, dash and mark of each device, by a word of its name.
 DEVICES = {
-    "V100": ("#462100", (0, (3, 1, 1, 1)), "v"),
-    "A100": ("#12467C", (0, (8, 2)), "p"),
-    "H100": ("#0072B2", "-", "o"),
-    "H200": ("#7289EE", (0, (5, 1, 1, 1, 1, 1)), "s"),
-    "B200": ("#9B5862", (0, (5, 2)), "P"),
-    "GB200": ("#E45B28", "--", "^"),
-    "MI300X": ("#75430B", "-.", "D"),
-    "MI325X": ("#B6809A", (0, (1, 1)), "X"),
+    word: (colour, dash if isinstance(dash, str) else (0, tuple(dash)), mark)
+    for word, (colour, dash, mark) in STATED["devices"].items()
 }
-_KINDS = {
-    "arithmetic": "steps work decoding prompt_read",
-    "memory": "reading state",
-    "network": "prefetch",
-    "waiting": "waiting",
-}
-_KIND_OF = {word.replace("_", " "): kind for kind, words in _KINDS.items() for word in words.split()}
 _SHADE_OF = {x: part.fill for name, part in PARTS.items() for x in (name, part.word)}
-_SAME = {"caches": "cache", "exchange": "messages", "compute": "arithmetic", "computing": "arithmetic"}
-_SHADE_OF |= {other: _SHADE_OF[word] for other, word in _SAME.items()}
+_SHADE_OF |= {other: _SHADE_OF[word] for other, word in STATED["same"].items()}
 
 
 def hues(names: Iterable[str]) -> dict[str, str]:
@@ -59,7 +36,7 @@ def hues(names: Iterable[str]) -> dict[str, str]:
     found = {x: _SHADE_OF[x] for x in names if x in _SHADE_OF}
     for name in names:
         if name not in found:
-            several = SHADES.get(_KIND_OF.get(name, ""), (*UNKNOWN, *_OTHERS))
+            several = SHADES.get(STATED["words"].get(name, ""), (*UNKNOWN, *_OTHERS))
             found[name] = next((x for x in several if x not in found.values()), several[0])
     return {x: found[x] for x in names}
 
@@ -70,16 +47,7 @@ def device_look(row) -> dict:
     return dict(zip(("color", "linestyle", "marker"), looks[0], strict=True)) if looks else {}
 
 
-# The style's other colours on a dark page, with the same contrast to page and text as on a light one.
-_DARK = {light.lower(): dark for light, dark in COLOURS.values()} | {
-    "#3798cc": "#2E86C1",
-    "#b8649a": "#B8649A",
-    "#be7c00": "#AE9200",
-    "#f0e442": "#7D7600",
-    "#000000": "#E6EAEE",
-    "#ffffff": "#14181C",
-}
-
+_DARK = {light.lower(): dark for light, dark in COLOURS.values()} | STATED["dark"]
 INKS = {kind: tuple(map(ink_of, own)) for kind, own in SHADES.items()}
 _FILLS = {x.upper() for own in (*SHADES.values(), UNKNOWN, WHOLE, [x for x, *_ in DEVICES.values()]) for x in own}
 _SHADE_OF_INK = {ink_of(x): x for own in SHADES.values() for x in own if ink_of(x) != x}

@@ -23,17 +23,15 @@ from scalebook.language.arguments import checked
 from scalebook.language.notation import either, nearest, quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.row import one_number
-from scalebook.language.sources import cite
-from scalebook.language.tabular import Markup, aligned, page_table, styled
+from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.training.host import DEFAULT_LETTERS as HOST
 from scalebook.training.step import DEFAULT_LETTERS
 from scalebook.training.strategy import WORDS, Strategy
 
-__all__ = ["SUBJECTS", "Setup", "Subject", "read", "subject", "write"]
+__all__ = ["Setup", "read", "write"]
 
 __getattr__ = renamed(__name__)
 
-SUBJECTS = ("splitting", "batch", "sharding", "schedule", "recomputation", "offload", "overlap", "precision", "network")
 _READ = ("megatron", "deepspeed", "torchtitan")
 # The letters of a strategy.
 _LETTERS = ({*DEFAULT_LETTERS} - {*HOST}) | {
@@ -42,7 +40,6 @@ _LETTERS = ({*DEFAULT_LETTERS} - {*HOST}) | {
 }  # fmt: skip
 _WAYS = ("tp", "cp", "ep", "pp", "chunks")  # default 1 in every framework
 _FOLLOWING = ("offload", "quantized", "kernels", "blocks", "family", "dropout")  # words that no flag sets
-_PAGE = "../../book/reference/formulas.html"  # base of links to chapters
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,11 +69,11 @@ class Setup:
     def _lines(self) -> list[list[str]]:
         """Return each flag and what it sets, then what follows from several flags or from none."""
         known = frameworks()[self.framework]
-        lines = [[known[x].shown, _listed(y)] for x, y in self.said.items()]
+        lines = [[known[x].shown, listed(y)] for x, y in self.said.items()]
         stated = {x: y for said in self.said.values() for x, y in said.items()}
         rest = {x: y for x, y in self.knowns.items() if stated.get(x) != y}
         rest |= {"precision": self.precision} if self.precision else {}
-        return [*lines, *([["together, or where nothing is said", _listed(rest)]] if rest else [])]
+        return [*lines, *([["together, or where nothing is said", listed(rest)]] if rest else [])]
 
     def _rest(self) -> list[str]:
         nothing = ["nothing priced depends on " + ", ".join(self.without)] if self.without else []
@@ -90,7 +87,7 @@ class Setup:
         return styled(body, *(f"<p>{html.escape(x)}</p>" for x in self._rest()))
 
 
-def _listed(letters: Mapping) -> str:
+def listed(letters: Mapping) -> str:
     return ", ".join(f"{x} = {y:.4g}" if isinstance(y, float) else f"{x} = {y}" for x, y in letters.items())
 
 
@@ -230,7 +227,6 @@ def write(strategy, framework: str = "megatron", layers: int | None = None, **le
 
 
 def _wanted(strategy) -> dict[str, Any]:
-    """Return the letters and words of a strategy, in whatever form it was given."""
     if isinstance(strategy, Strategy):
         return strategy.words
     if isinstance(strategy, Row):
@@ -293,53 +289,3 @@ def _matters(name: str, wanted: Mapping) -> bool:
     says = WORDS[name].says
     needs = inspect.signature(says).parameters if says else ()
     return not needs or not all(x in wanted for x in needs) or bool(says(**{x: wanted[x] for x in needs}))
-
-
-def _what(entry: Flag) -> str:
-    """Return the letters and words of a flag, with the flag's value for each if it has several."""
-    values = {x: y for x, y in entry.means.items() if y}
-    if not values or entry.letter:
-        return entry.letter or ", ".join(entry.about) or "–"
-    if set(values) == {"true"}:
-        return _listed(values["true"])
-    if len(names := {tuple(y) for y in values.values()}) == 1 and len(next(iter(names))) == 1:
-        return f"{entry.names[0]}: " + ", ".join(f"{next(iter(y.values()))} ({x})" for x, y in values.items())
-    return "; ".join(f"{_listed(y)} ({x})" for x, y in values.items())
-
-
-class Subject:
-    """A table of all frameworks' flags on one subject, such as "schedule". In a notebook, formulas are links."""
-
-    def __init__(self, name: str):
-        if name not in SUBJECTS:
-            raise ValueError(f"a subject is {either(SUBJECTS)}, not {quoted(name)}")
-        self.name = name
-        self.flags = [y for x in frameworks().values() for y in x.values() if y.subject == name]
-
-    def _lines(self, formulas) -> list[list[str]]:
-        return [[x.shown, frameworks()[x.framework].name, _what(x), formulas(x), x.note] for x in self.flags]
-
-    def __repr__(self):
-        lines = self._lines(lambda entry: ", ".join(entry.formulas()))
-        return aligned([["flag", "of", "letter or word", "formula", "note"], *lines], gap="  ")
-
-    def _repr_html_(self):
-        def linked(entry):
-            made = [f'<a href="{_PAGE}#formula-{x.replace("_", "-")}">{x}</a>' for x in entry.formulas()]
-            return Markup(f"<td>{', '.join(made)}</td>")
-
-        sources = dict.fromkeys(cite(x.source) for x in self.flags)
-        heads = ["flag", "of", "letter or word", "formula", "note"]
-        return styled(page_table(heads, self._lines(linked), caption="; ".join(sources), kind="sb-row"))
-
-
-@checked
-def subject(name: str) -> Subject:
-    """Return a table of all frameworks' flags on a subject: "splitting", "batch", "sharding", "schedule", ...
-
-    `SUBJECTS` lists them. Raises ValueError for another name.
-
-    >>> subject("schedule").flags[0].shown
-    '--num-virtual-stages-per-pipeline-rank'
-    """
-    return Subject(name)

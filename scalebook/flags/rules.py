@@ -1,8 +1,4 @@
-"""Rules for flags that act together, by framework.
-
-A reading rule takes the flags, what was found so far and what the caller knows, and returns what follows. A writing
-rule takes the wanted values and the flags found so far, and adds others.
-"""
+"""Rules for flags that act together, by framework: what follows from several that are read, or must be written."""
 
 import math
 from collections.abc import Mapping
@@ -246,107 +242,96 @@ def _torchtitan_batch(given, pp, out) -> None:
         out["microbatches"] = _whole(own / out["batch"], f"{local} {own} is no multiple of {split} {out['batch']}")
 
 
+def _add(flags, *rows) -> None:
+    """Add to `flags` the flag and value of each row (condition, flag, value) whose condition holds."""
+    flags |= {flag: value for holds, flag, value in rows if holds}
+
+
 def _to_megatron(wanted, flags, layers) -> None:
     flags.pop("data-parallel-sharding-strategy", None)
-    sharding, tp, cp = wanted.get("sharding"), wanted.get("tp", 1), wanted.get("cp", 1)
-    if sharding == "zero1":
-        flags["use-distributed-optimizer"] = True
-    elif sharding in ("zero2", "zero3"):
-        flags["use-megatron-fsdp"] = True
-        flags["data-parallel-sharding-strategy"] = "optim_grads" if sharding == "zero2" else "optim_grads_params"
-    optimizer = OPTIMIZERS[wanted.get("optimizer", "adam")]
-    if optimizer.moments == 1:
-        flags["optimizer"] = "muon" if optimizer.mode else optimizer.name
-    if optimizer.name not in ("muon", "sgd", "adam"):
-        flags["muon-tp-mode"] = optimizer.mode
+    sharding, tp, cp, said = wanted.get("sharding"), wanted.get("tp", 1), wanted.get("cp", 1), wanted.get
+    optimizer, hides, precision = OPTIMIZERS[said("optimizer", "adam")], said("dp_overlap") == 1, said("precision")
+    exchanges, offloads = said("context_exchange") == "all_to_all", said("optimizer_offload")
+    _add(
+        flags,
+        (sharding == "zero1", "use-distributed-optimizer", True),
+        (sharding in ("zero2", "zero3"), "use-megatron-fsdp", True),
+        (sharding == "zero2", "data-parallel-sharding-strategy", "optim_grads"),
+        (sharding == "zero3", "data-parallel-sharding-strategy", "optim_grads_params"),
+        (optimizer.moments == 1, "optimizer", "muon" if optimizer.mode else optimizer.name),
+        (optimizer.name not in ("muon", "sgd", "adam"), "muon-tp-mode", optimizer.mode),
+        (hides, "overlap-grad-reduce", True),
+        (hides and "sharding" in wanted and SHARDINGS[sharding].gathers, "overlap-param-gather", True),
+        (said("tp_overlap") and said("tp_overlap") == _pieces(tp), "tp-comm-overlap", True),
+        (said("chunks", 1) > 1 and said("pp_overlap") == 0, "no-overlap-p2p-communication", True),
+        (cp > 1 and exchanges, "cp-comm-type", "a2a"),
+        (cp > 1 and not exchanges and said("cp_overlap") == 0, "cp-comm-type", "allgather"),
+        (offloads, "optimizer-cpu-offload", True),
+        (offloads and offloads != 1, "optimizer-offload-fraction", offloads),
+        (precision == "fp8", "bf16", True),
+        (precision == "fp8", "fp8-format", "hybrid"),
+        ("precision" in wanted and precision != "fp8", precision, True),
+        (precision == "fp16" and said("gradient_bits", 32) == 32, "accumulate-allreduce-grads-in-fp32", True),
+        (said("optimizer_bits") == 64, "exp-avg-dtype", "bf16"),
+        (said("optimizer_bits") == 64, "exp-avg-sq-dtype", "bf16"),
+    )
     if not optimizer.mode:
         flags.pop("muon-num-ns-steps", None)
-    if wanted.get("dp_overlap") == 1:
-        flags["overlap-grad-reduce"] = True
-        if "sharding" in wanted and SHARDINGS[sharding].gathers:
-            flags["overlap-param-gather"] = True
-    if wanted.get("tp_overlap") and wanted["tp_overlap"] == _pieces(tp):
-        flags["tp-comm-overlap"] = True
-    if wanted.get("chunks", 1) > 1 and wanted.get("pp_overlap") == 0:
-        flags["no-overlap-p2p-communication"] = True
-    if wanted.get("context_exchange") == "all_to_all" and cp > 1:
-        flags["cp-comm-type"] = "a2a"
-    elif cp > 1 and wanted.get("cp_overlap") == 0:
-        flags["cp-comm-type"] = "allgather"
-    if wanted.get("optimizer_offload"):
-        flags["optimizer-cpu-offload"] = True
-        if wanted["optimizer_offload"] != 1:
-            flags["optimizer-offload-fraction"] = wanted["optimizer_offload"]
-    if wanted.get("activation_offload") and layers:
-        flags["cpu-offloading-num-layers"] = round(wanted["activation_offload"] * layers / wanted.get("pp", 1))
-    if wanted.get("precision") == "fp8":
-        flags |= {"bf16": True, "fp8-format": "hybrid"}
-    elif "precision" in wanted:
-        flags[wanted["precision"]] = True
-        if wanted["precision"] == "fp16" and wanted.get("gradient_bits", 32) == 32:
-            flags["accumulate-allreduce-grads-in-fp32"] = True
-    if wanted.get("precision") == "fp16":
+    if precision == "fp16":
         flags.pop("grad-reduce-in-bf16", None)
-    if wanted.get("optimizer_bits") == 64:
-        flags |= {"exp-avg-dtype": "bf16", "exp-avg-sq-dtype": "bf16"}
+    if said("activation_offload") and layers:
+        flags["cpu-offloading-num-layers"] = round(wanted["activation_offload"] * layers / said("pp", 1))
     if "global_batch" not in wanted and {"microbatches", "dp"} <= wanted.keys():
-        flags["global-batch-size"] = wanted["microbatches"] * wanted["dp"] * wanted.get("batch", 1)
+        flags["global-batch-size"] = wanted["microbatches"] * wanted["dp"] * said("batch", 1)
 
 
 def _to_deepspeed(wanted, flags, layers) -> None:
-    zero = "zero_optimization."
+    zero, said = "zero_optimization.", wanted.get
     if zero + "stage" in flags:
         flags[zero + "stage"] = int(flags[zero + "stage"])
     for word, flag in (("zero3_hpz", "zero_hpz_partition_size"), ("hybrid", "mics_shard_size")):
-        if wanted.get("sharding") == word:
-            flags |= {zero + "stage": 3, zero + flag: wanted.get("shard_group", DEFAULT_LETTERS["shard_group"])}
-    if wanted.get("optimizer") in ("sgd", "muon"):
-        flags["optimizer.type"] = wanted["optimizer"]
-    if "dp_overlap" in wanted:
-        flags[zero + "overlap_comm"] = wanted["dp_overlap"] == 1
-    if wanted.get("optimizer_offload"):
-        flags |= {zero + "offload_optimizer.device": "cpu"}
-        if wanted["optimizer_offload"] != 1:
-            flags[zero + "offload_optimizer.ratio"] = wanted["optimizer_offload"]
-    if wanted.get("precision") in ("bf16", "fp16"):
-        flags[f"{wanted['precision']}.enabled"] = True
+        if said("sharding") == word:
+            flags |= {zero + "stage": 3, zero + flag: said("shard_group", DEFAULT_LETTERS["shard_group"])}
+    offloads = said("optimizer_offload")
+    _add(
+        flags,
+        (said("optimizer") in ("sgd", "muon"), "optimizer.type", said("optimizer")),
+        ("dp_overlap" in wanted, zero + "overlap_comm", said("dp_overlap") == 1),
+        (offloads, zero + "offload_optimizer.device", "cpu"),
+        (offloads and offloads != 1, zero + "offload_optimizer.ratio", offloads),
+        (said("precision") in ("bf16", "fp16"), f"{said('precision')}.enabled", True),
+    )
 
 
 def _to_torchtitan(wanted, flags, layers) -> None:
-    of = "parallelism."
-    sharding, pp, dp = wanted.get("sharding"), wanted.get("pp", 1), wanted.get("dp")
-    if wanted.get("optimizer") == "muon":
-        flags["optimizer.name"] = "Muon"
-    if sharding in ("zero2", "zero3"):
-        flags[of + "fsdp_reshard_after_forward"] = "always" if sharding == "zero3" else "never"
-        if dp:
-            flags[of + "data_parallel_shard_degree"] = dp
-    if sharding == "replicated" and dp:
-        flags |= {of + "data_parallel_replicate_degree": dp, of + "data_parallel_shard_degree": 1}
+    of, said = "parallelism.", wanted.get
+    sharding, pp, dp, chunks, batch = said("sharding"), said("pp", 1), said("dp"), said("chunks", 1), said("batch", 1)
+    copies, shards = of + "data_parallel_replicate_degree", of + "data_parallel_shard_degree"
+    is_whole, tp_overlap, several = sharding in ("zero2", "zero3"), said("tp_overlap"), said("microbatches", 1)
+    _add(
+        flags,
+        (said("optimizer") == "muon", "optimizer.name", "Muon"),
+        (is_whole, of + "fsdp_reshard_after_forward", "always" if sharding == "zero3" else "never"),
+        (is_whole and dp, shards, dp),
+        (sharding == "replicated" and dp, copies, dp),
+        (sharding == "replicated" and dp, shards, 1),
+        (tp_overlap and tp_overlap == _hidden_async(said("tp", 1)), of + "enable_async_tensor_parallel", True),
+        (chunks > 1, of + "pipeline_parallel_schedule", "Interleaved1F1B"),
+        ("batch" in wanted and pp > 1, of + "pipeline_parallel_microbatch_size", batch),
+        ("batch" in wanted, "training.local_batch_size", batch * several if pp > 1 else batch),
+        (said("precision") == "fp8", "model.converters", ["float8"]),
+    )
     if sharding == "hybrid" and dp:
-        own = wanted.get("shard_group", DEFAULT_LETTERS["shard_group"]) // wanted.get("cp", 1)
-        if own and dp % own == 0:
-            flags |= {of + "data_parallel_replicate_degree": dp // own, of + "data_parallel_shard_degree": own}
-    if wanted.get("tp_overlap") and wanted["tp_overlap"] == _hidden_async(wanted.get("tp", 1)):
-        flags[of + "enable_async_tensor_parallel"] = True
-    chunks = wanted.get("chunks", 1)
-    if chunks > 1:
-        flags[of + "pipeline_parallel_schedule"] = "Interleaved1F1B"
-        if layers and layers % (pp * chunks) == 0:  # equal parts; neither end counts as extra layers
-            flags[of + "pipeline_parallel_layers_per_stage"] = layers // (pp * chunks)
-            flags |= {f"{of}pipeline_parallel_{x}_stage_less_layers": 0 for x in ("first", "last")}
-    if "batch" in wanted:
-        if pp > 1:
-            flags[of + "pipeline_parallel_microbatch_size"] = wanted["batch"]
-            flags["training.local_batch_size"] = wanted["batch"] * wanted.get("microbatches", 1)
-        else:
-            flags["training.local_batch_size"] = wanted["batch"]
+        group = said("shard_group", DEFAULT_LETTERS["shard_group"]) // said("cp", 1)
+        if group and dp % group == 0:
+            flags |= {copies: dp // group, shards: group}
+    if chunks > 1 and layers and layers % (pp * chunks) == 0:  # equal parts; neither end counts as extra layers
+        flags[of + "pipeline_parallel_layers_per_stage"] = layers // (pp * chunks)
+        flags |= {f"{of}pipeline_parallel_{x}_stage_less_layers": 0 for x in ("first", "last")}
     if "global_batch" in wanted:
         flags["training.global_batch_size"] = wanted["global_batch"]
-    elif pp == 1 and wanted.get("microbatches", 1) > 1 and dp:
-        flags["training.global_batch_size"] = wanted["microbatches"] * dp * wanted.get("batch", 1)
-    if wanted.get("precision") == "fp8":
-        flags["model.converters"] = ["float8"]
+    elif pp == 1 and several > 1 and dp:
+        flags["training.global_batch_size"] = several * dp * batch
 
 
 _FOLLOW = {"megatron": _megatron, "deepspeed": _deepspeed, "torchtitan": _torchtitan}

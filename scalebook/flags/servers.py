@@ -1,6 +1,5 @@
 """Write the command that starts a vLLM or SGLang server with a given layout, from the table `servers.toml`.
 
-vLLM's tensor parallelism counts the devices of one attention group; SGLang's counts the devices of all groups together.
 An argument that is not given gets no flag, so the server uses its own default.
 """
 

@@ -1,7 +1,6 @@
 """Read the text of a configuration (an argument list, YAML, JSON or TOML) into flags with values, and write it.
 
-From YAML only `key: value` is read, at any depth, and the keys are then flags. In a shell script, comments, continued
-lines and plain assignments are understood. Nothing is executed.
+Of YAML, `key: value` is read at any depth; of a shell script, plain assignments and options. Nothing is executed.
 """
 
 import json

@@ -1,16 +1,16 @@
 """Inference: what a token costs while decoding, what a serving step takes kernel by kernel, and what users get.
 
-The sheets go from simple to complete: lower bounds (`decoding`, `sharing`); one step (`decode_step`, `prefill_step`,
-`mixed_step`); a whole service (`serve`, with queues, disaggregated pools, speculative decoding, prefix caching, tail
-latency, scaling and cost); and a simulation in which requests arrive and wait.
+From simple to complete: lower bounds (`decoding`, `sharing`), one step (`decode_step`, `prefill_step`, `mixed_step`), a
+whole service (`serve`), sessions of agents, and simulations in which requests arrive and wait.
 """
 
+from scalebook.language import exports
 from scalebook.language.renamed import renamed
 
 from .assumptions import *
 from .batches import *
 from .bill import *
-from .capacity import Capacity
+from .capacity import Capacity as Capacity
 from .disaggregation import *
 from .engine_terms import *
 from .expert_layer import *
@@ -42,13 +42,6 @@ from .tokens import *
 from .traces import *
 from .two_batch_overlap import *
 
-_ROOM = (
-    assumptions, batches, bill, disaggregation, engine_terms, expert_layer, experts, generations,
-    operators, pools, prefix, prompts, queues, results, scaling, serving,
-    serving_memory, session_bill, session_loop, session_pauses, session_search, session_simulation,
-    sessions, shared, simulation,
-    speculation, state_operators, step, tail, tiers, tokens, traces, two_batch_overlap,
-)  # fmt: skip
-__all__ = ["Capacity", *(name for module in _ROOM for name in module.__all__)]
+__all__ = exports(__name__)
 
 __getattr__ = renamed(__name__)

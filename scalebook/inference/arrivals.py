@@ -52,9 +52,7 @@ def length(nominal: int, shortest: float, draw: Iterator[float]) -> int:
 
 
 def drawn(number: int, prompt: int, output: int, shortest: float, rate: float | None, seed: int):
-    """Draw `number` random requests. Return their prompt lengths, output lengths and arrival times.
-
-    Arrivals are a Poisson process with `rate` requests per second; without a rate, the list of arrivals is empty.
+    """Draw `number` random requests. Return their prompt lengths, output lengths and, for a `rate`, arrival times.
 
     >>> drawn(3, 1000, 100, shortest=0.8, rate=None, seed=0)
     ([853, 844, 893], [80, 83, 91], [])

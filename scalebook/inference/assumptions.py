@@ -83,8 +83,6 @@ ASSUMED = (
 def read_by(kind: str, *rows: Mapping) -> Row:
     """Return a row with what table rows say about reading this kind of cache, under the names that a step uses.
 
-    The row is empty if none of `rows` says anything. Later rows replace earlier ones.
-
     >>> from scalebook.tables import accelerators
     >>> read_by("grouped", accelerators.b200).read_efficiency, len(read_by("grouped", accelerators.h100))
     (0.85, 0)

@@ -1,8 +1,4 @@
-"""Offline and static batching: all requests are present at the start.
-
-Offline, an engine fills its memory with sequences, one generation after another. In a static batch, one batch starts
-and ends together.
-"""
+"""Offline and static batching: all requests are present at the start, and run in generations or as one batch."""
 
 from functools import cache
 
@@ -12,17 +8,11 @@ from sympy import Min, Rational, ceiling, floor
 from scalebook.inference import assumptions, queues
 from scalebook.inference.engine_terms import TERMS
 from scalebook.inference.step import decode_step, prefill_step
-from scalebook.language import Row, Sheet, formula, show
+from scalebook.language import Row, Sheet, formula, formulas_of, show
 from scalebook.language.arguments import checked
 from scalebook.language.notation import unused
 from scalebook.language.row import quantity
 from scalebook.memory.serving import sliding_window
-
-__all__ = [
-    "cache_room_of_free", "cached_tokens_kept", "device_rate_of_batch", "device_rate_offline", "full_batch",
-    "hbm_reported_in_gib", "last_batch", "makespan_of_generations", "seconds_between_tokens", "static_batch",
-    "tpot_within_tail", "whole_generations",
-]  # fmt: skip
 
 _ENDLESS = 10**6  # default number of requests: so many that neither the start nor the end counts
 
@@ -104,9 +94,8 @@ def makespan_of_generations(
 ):  # fmt: skip
     """Time until all requests of one length are answered, in seconds: all prompts plus all decode steps.
 
-    >>> makespan_of_generations(requests=1500, replicas=1, attention_dp=1, prompt_time="10 ms", output=100,
-    ...                         whole_generations=1, full_batch=1000, full_time="50 ms", last_batch=500,
-    ...                         last_time="30 ms", sequence_overhead=0, kernel_share=1)
+    >>> full = dict(prompt_time="10 ms", output=100, whole_generations=1, full_batch=1000, full_time="50 ms")
+    >>> makespan_of_generations(full, requests=1500, replicas=1, attention_dp=1, last_batch=500, last_time="30 ms")
     23.0
     """
     full = full_time + sequence_overhead * full_batch
@@ -119,8 +108,7 @@ def makespan_of_generations(
 def seconds_between_tokens(full_time, full_batch, output, prompt_time, sequence_overhead, kernel_share):
     """Mean time per output token while a group is full: a step, and the prompts read as answers end.
 
-    >>> seconds_between_tokens(full_time="50 ms", full_batch=100, output=200, prompt_time="10 ms", sequence_overhead=0,
-    ...                        kernel_share=1)
+    >>> seconds_between_tokens(full_time="50 ms", full_batch=100, output=200, prompt_time="10 ms")
     0.055
     """
     return (full_time + sequence_overhead * full_batch + full_batch / output * prompt_time) / kernel_share
@@ -175,7 +163,6 @@ _GIVEN = (
 
 @cache
 def _offline_sheet(sheet: Sheet) -> Sheet:
-    """Return the sheet of an offline service, with memory as a fully loaded engine uses it."""
     doc = "Requests that are all there at once, in generations."
     whole = Sheet("offline", *{**sheet.formulas, **{f.letter: f for f in _OFFLINE}}.values(), doc=doc)
     return whole.only(*_GIVEN)
@@ -226,10 +213,9 @@ class _Call:
 def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters) -> Row:
     """Serve requests of one length that are all present at the start, as in an offline benchmark.
 
-    As many sequences run together as memory, the engine and the targets allow: `tpot` limits the mean time per output
-    token, `tpot_p99` its 99th percentile. By default the supply of `requests` never ends. Returns a row with
-    `device_rate`, `makespan`, `tpot` and `full_batch`. Raises ValueError if not even one sequence fits or keeps to the
-    target, and whatever `serve` raises.
+    As many sequences run together as memory, the engine and the targets allow (`tpot` for the mean, `tpot_p99`). By
+    default `requests` never end. Returns a row with `device_rate`, `makespan`, `tpot` and `full_batch`. Raises
+    ValueError if not even one sequence fits or keeps to the target.
 
     >>> from scalebook.inference.serving import serve
     >>> from scalebook.tables import accelerators, models
@@ -285,3 +271,6 @@ def _by_step(knowns, letters) -> list[dict]:
     if stray := next((n for n in letters if n in TERMS and not any(n in x for x in used)), None):
         raise TypeError(unused("serve.static", stray, used[0] | used[1]))
     return [{n: x for n, x in letters.items() if n not in TERMS or n in own} for own in used]
+
+
+__all__ = [*formulas_of(__name__), "static_batch"]

@@ -1,16 +1,7 @@
-"""Cost of output tokens in money and energy, and the price of speed.
-
-A token costs the price of a step divided by its batch, and a faster token needs a smaller batch. Eliminating the batch
-gives a hyperbola: a token that takes twice `base_time` costs twice `least_million_cost`.
-"""
+"""Cost of output tokens in money and energy, and the price of speed: a faster token needs a smaller batch."""
 
 from scalebook.inference.queues import half_speed_batch, user_rate
-from scalebook.language import Sheet, formula
-
-__all__ = [
-    "device_rate_served_at", "fleet_cost", "least_million_cost_served", "million_cost", "million_cost_of_fleet",
-    "million_cost_served", "speed_cost", "token_energy",
-]  # fmt: skip
+from scalebook.language import Sheet, formula, formulas_of
 
 _ABOVE_BASE = {"a time per token above that of a step without sequences": lambda tpot, base_time: tpot > base_time}
 
@@ -45,8 +36,7 @@ def token_energy(tdp, device_rate):
 def device_rate_served_at(base_time, added_time, prompt_time, output, tpot, devices):
     """Output tokens per second and device at a given time per output token, for devices that also read the prompts.
 
-    >>> device_rate_served_at(base_time="10 ms", added_time="50 us", prompt_time="30 ms", output=200, tpot="20 ms",
-    ...                       devices=8)
+    >>> device_rate_served_at(base_time=0.01, added_time=5e-5, prompt_time=0.03, output=200, tpot=0.02, devices=8)
     312.5
     """
     return (1 - base_time / tpot) / ((added_time + prompt_time / output) * devices)
@@ -56,8 +46,10 @@ def device_rate_served_at(base_time, added_time, prompt_time, output, tpot, devi
 def million_cost_served(price_hour, devices, base_time, added_time, prompt_time, output, tpot):
     """Cost of a million tokens at a given time per output token, for devices that also read the prompts: a hyperbola.
 
-    >>> round(million_cost_served(price_hour="2 $/h", devices=8, base_time="10 ms", added_time="50 us",
-    ...                           prompt_time="30 ms", output=200, tpot="20 ms"), 3)
+    A token that takes twice `base_time` costs twice `least_million_cost`.
+
+    >>> known = dict(devices=8, base_time="10 ms", added_time="50 us", prompt_time="30 ms", output=200)
+    >>> round(million_cost_served(known, price_hour="2 $/h", tpot="20 ms"), 3)
     1.778
     """
     added = added_time + prompt_time / output
@@ -68,8 +60,7 @@ def million_cost_served(price_hour, devices, base_time, added_time, prompt_time,
 def least_million_cost_served(price_hour, devices, added_time, prompt_time, output):
     """Lowest cost of a million output tokens if devices also read prompts: only the time that a request adds is paid.
 
-    >>> round(least_million_cost_served(price_hour="2 $/h", devices=8, added_time="50 us", prompt_time="30 ms",
-    ...                                 output=200), 3)
+    >>> round(least_million_cost_served(price_hour=2, devices=8, added_time=5e-5, prompt_time=0.03, output=200), 3)
     0.889
     """
     return price_hour / 3600 * devices * (added_time + prompt_time / output) * 1_000_000
@@ -104,3 +95,6 @@ def million_cost_of_fleet(fleet_cost, fleet_tokens):
     0.52
     """
     return fleet_cost / fleet_tokens * 1_000_000
+
+
+__all__ = [*formulas_of(__name__), "speed_cost"]

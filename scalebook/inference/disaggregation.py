@@ -1,21 +1,9 @@
-"""Disaggregated serving: one pool of devices reads prompts (prefill), another writes answers (decode).
-
-If one pool does both, prompts delay tokens, and a target for `tpot` leaves devices half empty. Two pools can each be
-full, but every prompt's cache has to be sent between them.
-"""
+"""Disaggregated serving: one pool of devices reads prompts and sends their caches to another, which writes answers."""
 
 from scalebook.inference.assumptions import tpot_alone
 from scalebook.inference.queues import TARGET_ABOVE_BASE, end_to_end, token_time_linear
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 from scalebook.memory.serving import kv_cache_per_token
-
-__all__ = [
-    "batch_under_target", "cache_rate", "capacity_disaggregated", "decode_devices", "devices_apart", "disaggregating",
-    "disaggregation_bound", "disaggregation_gain", "handover_by_layers", "handover_whole", "million_cost_apart",
-    "pool_ratio", "prefill_devices", "prompt_rate_of_one", "queue_time_pool", "ttft_apart",
-    "ttft_handed_over", "two_pools",
-]  # fmt: skip
-
 
 # Two pools
 
@@ -64,8 +52,7 @@ def pool_ratio(prompt_time, batch, output, token_time):
 def capacity_disaggregated(base_time, added_time, prompt_time, output, tpot_target):
     """Requests per second and device, counting both pools, if every answer is written within the target.
 
-    >>> capacity_disaggregated(base_time="10 ms", added_time="50 us", prompt_time="30 ms", output=200,
-    ...                        tpot_target="20 ms")
+    >>> capacity_disaggregated(base_time=0.01, added_time=5e-5, prompt_time=0.03, output=200, tpot_target=0.02)
     20.0
     """
     decoding = output * added_time / (1 - base_time / tpot_target)
@@ -119,13 +106,11 @@ def cache_rate(prompt_rate, kv_cache_per_token):
     return prompt_rate * kv_cache_per_token
 
 
-_CARRIES = {
-    "a link that carries caches as fast as prompts are read": (
-        lambda prompt, kv_cache_per_token, link_bandwidth, prompt_time: (
-            prompt * kv_cache_per_token <= link_bandwidth * prompt_time
-        )
-    )
-}
+def _carries(prompt, kv_cache_per_token, link_bandwidth, prompt_time):
+    return prompt * kv_cache_per_token <= link_bandwidth * prompt_time
+
+
+_CARRIES = {"a link that carries caches as fast as prompts are read": _carries}
 
 
 @formula("handover_time", "patel2023", given=[kv_cache_per_token], domain=_CARRIES)
@@ -195,8 +180,8 @@ def million_cost_apart(prefill_devices, prefill_price, decode_devices, decode_pr
 def ttft_apart(first_overhead, queue_time, prompt_time, handover_time, first_tokens, token_time):
     """Time to first token that a user of two pools sees; an engine may gather `first_tokens` before it sends any.
 
-    >>> ttft_apart(first_overhead=0, queue_time="60 ms", prompt_time="30 ms", handover_time="10 ms", first_tokens=1,
-    ...            token_time="20 ms")
+    >>> parts = dict(queue_time="60 ms", prompt_time="30 ms", handover_time="10 ms", token_time="20 ms")
+    >>> ttft_apart(parts, first_overhead=0, first_tokens=1)
     0.1
     """
     return first_overhead + queue_time + prompt_time + handover_time + (first_tokens - 1) * token_time
@@ -214,3 +199,5 @@ two_pools = Sheet(
     devices_apart, million_cost_apart,
     doc="What users of two pools get, from the time of a prompt in the prefill pool and of a step in the decode pool.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "disaggregating", "two_pools"]

@@ -15,8 +15,8 @@ __all__ = ["TERMS", "engine_time_reading", "heads_time_alone", "own_sum_time", "
 def heads_time_alone(device_batch, context, layers, heads, head_dim, tp, pp, head_efficiency, peak_vector):
     """Time of attention if each query head reads the cache by itself, on the vector units.
 
-    >>> heads_time_alone(device_batch=64, context=1024, layers=32, heads=32, head_dim=128, tp=1, pp=1,
-    ...                  head_efficiency=0.11, peak_vector="66.9 TFLOP/s").__round__(4)
+    >>> llama = dict(context=1024, layers=32, heads=32, head_dim=128, tp=1, pp=1, head_efficiency=0.11)
+    >>> heads_time_alone(llama, device_batch=64, peak_vector="66.9 TFLOP/s").__round__(4)
     0.0047
     """
     pairs = 4 * device_batch * context * layers / pp * heads / tp * head_dim

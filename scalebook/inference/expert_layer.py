@@ -5,18 +5,11 @@ Efficiencies come from the device's row, or from a library's row for experts (`t
 
 from sympy import Max, Min, Piecewise, ceiling, floor
 
-from scalebook.language import Sheet, formula, symbol
+from scalebook.language import Sheet, formula, formulas_of, symbol
 from scalebook.machine import kernels
 
 from . import assumptions
 from .experts import devices_touched
-
-__all__ = [
-    "assigned_tokens_spread", "assigned_tokens_whole", "block_rows_deepgemm", "block_rows_xpu", "exchange_by_cores",
-    "expert_blocks_even", "expert_blocks_spread", "expert_layer_time", "expert_rows_expected", "experts_layer",
-    "experts_layer_deepgemm", "experts_layer_fused", "fused_layer_time", "grouped_product", "grouped_time",
-    "local_experts_even", "local_experts_spread", "token_exchange",
-]  # fmt: skip
 
 _EXPERTS = "aiconfigurator-moe"
 x = symbol
@@ -38,8 +31,6 @@ def block_rows_deepgemm(expert_rows):
 @formula("block_rows", "vllm-xpu-kernels")
 def block_rows_xpu(expert_rows, weight_bits):
     """Block height that vLLM's kernels for Intel's cards choose from the expected rows of an expert.
-
-    Few rows get blocks of 8, 16 or 32. More get 256 if weights have 16 bits, otherwise 128.
 
     >>> [block_rows_xpu(expert_rows=n, weight_bits=4) for n in (4, 8, 128, 129)]
     [8.0, 16.0, 32.0, 128.0]
@@ -140,16 +131,10 @@ def _grouped(columns, inner, **known):
     """Return the time of one grouped product: whole blocks of rows, and the weights of experts with tokens."""
     operands = x("assigned_tokens") * (inner * x("activation_bits") + columns * x("result_bits"))
     moved = (operands + x("local_experts") * inner * columns * x("weight_bits")) / 8
-    return kernels.matmul_time.of(
-        rows=x("tile_rows"),
-        columns=columns,
-        inner=inner,
-        copies=x("expert_blocks") * x("block_rows") / x("tile_rows"),
-        traffic=moved,
-        inner_half=kernels.inner_half.of(activation_bits=x("result_bits")),
-        stream_efficiency=x("expert_stream_efficiency"),
-        **known,
-    )
+    copies = x("expert_blocks") * x("block_rows") / x("tile_rows")
+    known |= dict(rows=x("tile_rows"), columns=columns, inner=inner, copies=copies, traffic=moved)
+    half = kernels.inner_half.of(activation_bits=x("result_bits"))
+    return kernels.matmul_time.of(**known, inner_half=half, stream_efficiency=x("expert_stream_efficiency"))
 
 
 @formula("matmul_time", "nvidia-matmul-guide §3.1", "deepgemm")
@@ -177,14 +162,12 @@ def expert_layer_time(
 ):  # fmt: skip
     """Time of an expert layer: sorting by expert, both products, and the memory passes around them.
 
-    The passes move tokens, their copies, activations and scales. If the products run in low precision, a kernel first
-    quantizes the tokens. If each group of 128 inputs has a scale, a kernel before each product quantizes the copies
-    instead, and a core takes `scale_time` for each number.
+    If the products run in low precision, a kernel first quantizes the tokens. If each group of 128 inputs has a scale,
+    a kernel before each product quantizes the copies, and a core takes `scale_time` for each number.
 
     >>> from scalebook.tables import accelerators
-    >>> shape = dict(hidden=4096, expert_ffn=1536, experts=128, top_k=8, ep=8, etp=1, layer_tokens=4096)
-    >>> h100 = accelerators.h100.at("bf16")
-    >>> round(1e6 * experts_layer(h100, shape, activation_bits=16, weight_bits=16).expert_layer_time)
+    >>> shape = dict(hidden=4096, expert_ffn=1536, experts=128, top_k=8, ep=8, activation_bits=16, weight_bits=16)
+    >>> round(1e6 * experts_layer(accelerators.h100.at("bf16"), shape, etp=1, layer_tokens=4096).expert_layer_time)
     429
     """
     width, stream = expert_ffn / etp, stream_efficiency * hbm_bandwidth
@@ -205,14 +188,12 @@ def fused_layer_time(
 ):  # fmt: skip
     """Time of an expert layer in one kernel: launch, then the longer of both products and the exchanges behind them.
 
-    The fullest device sets the pace. Its token copies arrive in the width of the activations and leave in the width of
-    the results, one for each device that a token visits.
+    Token copies arrive in the width of activations and leave in that of results, one for each device a token visits.
 
     >>> from scalebook.tables import accelerators
     >>> shape = dict(hidden=7168, expert_ffn=3072, experts=384, top_k=6, ep=8, etp=1, activation_bits=8, weight_bits=4)
-    >>> gb300 = accelerators.gb300.at("fp8")
-    >>> [round(1e6 * experts_layer_fused(gb300, shape, layer_tokens=n).expert_layer_time) for n in (512, 65536)]
-    [287, 2025]
+    >>> round(1e6 * experts_layer_fused(accelerators.gb300.at("fp8"), shape, layer_tokens=65536).expert_layer_time)
+    2025
     """
     width = expert_ffn / etp
     worked = _grouped(2 * width, hidden, kernel_launch=0) + _grouped(hidden, width, kernel_launch=0)
@@ -283,3 +264,8 @@ token_exchange = Sheet(
     "token_exchange", devices_touched, exchange_by_cores,
     doc="Tokens of a device sent to their experts, or their results back, by kernels that occupy cores.",
 )  # fmt: skip
+
+__all__ = [
+    *formulas_of(__name__),
+    "experts_layer", "experts_layer_deepgemm", "experts_layer_fused", "grouped_product", "token_exchange",
+]  # fmt: skip

@@ -8,13 +8,8 @@ from collections.abc import Iterable
 import numpy as np
 from sympy import Max, Min, log, sqrt
 
-from scalebook.language import formula
+from scalebook.language import formula, formulas_of
 from scalebook.language.row import one_number
-
-__all__ = [
-    "assigned_tokens", "devices_touched", "expert_rows", "experts_touched", "fullest_group", "fullest_share",
-    "layer_tokens", "local_experts", "nodes_touched", "visited_by_shares",
-]  # fmt: skip
 
 _ROUTED = "shazeer2017 §2.1"
 
@@ -103,7 +98,7 @@ def devices_touched(experts, top_k, ep):
 def nodes_touched(experts, top_k, ep, scaleup_size):
     """Expected number of scale-up domains to which a token is sent, for kernels that send once per domain.
 
-    Kernels for prompts do. Pass this formula to a step to use it: `prefill_step(model, device, nodes_touched, ...)`.
+    Pass this formula to a step to use it: `prefill_step(model, device, nodes_touched, ...)`.
 
     >>> round(nodes_touched(experts=256, top_k=8, ep=32, scaleup_size=8), 2)
     3.61
@@ -133,3 +128,6 @@ def fullest_share(ep, assigned_tokens):
     1.12
     """
     return 1 + sqrt(2 * log(ep) / assigned_tokens)
+
+
+__all__ = [*formulas_of(__name__), "visited_by_shares"]

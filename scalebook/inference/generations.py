@@ -1,8 +1,4 @@
-"""Speed-up of a step on a new generation of devices, by Amdahl's law.
-
-Higher bandwidth speeds up one part of a step, more FLOP/s another; launches and the latency of messages stay. So
-neither ratio of the two data sheets is the speed-up of a step.
-"""
+"""Speed-up of a step on a new generation of devices, by Amdahl's law: launches and latencies stay as they are."""
 
 from scalebook.language import Sheet, formula
 
@@ -59,8 +55,7 @@ def computing_share(products_time, pass_time):
 def generation_gain(reading_share, computing_share, bandwidth_ratio, flops_ratio):
     """Speed-up of a step on the new device: memory time shrinks with bandwidth, arithmetic with FLOP/s.
 
-    The rest is assumed to last as long as before. Reading that is hidden behind arithmetic counts as reading, so with
-    many users the gain is slightly too large.
+    The rest is assumed to last as long as before. With many users the gain is slightly too large.
 
     >>> generation_gain(reading_share=0.5, computing_share=0, bandwidth_ratio=2, flops_ratio=3)
     1.3333333333333333

@@ -1,7 +1,6 @@
-"""The kernels of a serving step, priced part by part from the operators of a block.
+"""The kernels of a serving step, priced part by part from the block's listing, as training's are.
 
-Products, norms and activations treat all tokens of a step equally. Attention does not: decoded sequences read a cache,
-while prompts attend to themselves and to their earlier chunks.
+Attention is priced apart: decoded sequences read a cache, prompts attend to themselves and to their earlier chunks.
 """
 
 from collections import defaultdict
@@ -111,7 +110,6 @@ _READ = {x("batch"): x("prompts"), x("seq"): x("read_chunk"), x("context"): x("p
 
 
 def _on(tokens: Mapping, cost: Expr) -> Expr:
-    """Return a cost of the listing for these tokens."""
     return whole_heads(replaced(cost, tokens))
 
 
@@ -302,15 +300,11 @@ def _decoded(block: Block, latent: bool, within: Expr | None) -> Expr:
     ops = [block[name] for name in attention_core(block)]
     context = x("context") if within is None else Min(x("context"), within, evaluate=False)
     tokens = {x("batch"): x("device_batch"), x("seq"): S.One, x("context"): context}
-    return fused.decode_kernel_time.of(
-        launch_time=x("read_launch"),
-        batch=x("device_batch"),
-        kv_heads=S.One if latent else Max(1, x("kv_heads") / x("tp"), evaluate=False),
-        traffic=_moved(ops, tokens),
-        bandwidth_efficiency=x("read_efficiency"),
-        flops=_on(tokens, sum(op.flops for op in ops)),
-        peak_flops=x("attention_peak"),
-    )
+    heads = S.One if latent else Max(1, x("kv_heads") / x("tp"), evaluate=False)
+    rates = dict(bandwidth_efficiency=x("read_efficiency"), peak_flops=x("attention_peak"))
+    work = dict(traffic=_moved(ops, tokens), flops=_on(tokens, sum(op.flops for op in ops)))
+    known = dict(launch_time=x("read_launch"), batch=x("device_batch"), kv_heads=heads)
+    return fused.decode_kernel_time.of(**known, **rates, **work)
 
 
 def _pairs(within: Expr | None) -> Expr:
@@ -321,15 +315,10 @@ def _pairs(within: Expr | None) -> Expr:
 
 
 def _prompt(head_dim: Expr, append: Expr, traffic: Expr, within: Expr | None) -> Expr:
-    return fused.prefill_kernel_time.of(
-        launch_time=x("prompt_launch"),
-        append_traffic=append,
-        traffic=traffic,
-        bandwidth_efficiency=x("prompt_efficiency"),
-        busy_pairs=x("prompts") * x("heads") / x("tp") * _pairs(within),
-        head_dim=head_dim,
-        peak_flops=x("attention_peak"),
-    )
+    known = dict(launch_time=x("prompt_launch"), bandwidth_efficiency=x("prompt_efficiency"), head_dim=head_dim)
+    busy = x("prompts") * x("heads") / x("tp") * _pairs(within)
+    moved = dict(append_traffic=append, traffic=traffic)
+    return fused.prefill_kernel_time.of(**known, **moved, busy_pairs=busy, peak_flops=x("attention_peak"))
 
 
 def _grouped_prompt(block: Block, within: Expr | None) -> Expr:

@@ -1,7 +1,6 @@
-"""Layouts of a service: ways to split a model over devices that serve a rate within targets, and their cost.
+"""Search for layouts of a service: devices of a copy of the model, how they split it, and the number of copies.
 
-A layout says how many devices share a copy of the model, how they split it, and how many copies there are. The number
-of users follows from the request rate by Little's law, or without a rate is the most that the targets allow.
+The number of users follows from the request rate by Little's law. Without a rate it is the most within the targets.
 """
 
 from collections.abc import Callable, Mapping
@@ -188,13 +187,9 @@ class ExplainedLayouts(Layouts):
                 return (
                     f"{name}={show(target, 's')} is met by no layout of {said} or fewer{beside}: the fastest is {near}"
                 )
-        if "cache_room has a value" in rejected and not _best(
-            self, cases, one, targets=(), has_rate=False, minimize="tpot"
-        ):
-            return (
-                f"the weights fit on no layout of {said} or fewer: more devices, or fewer weight_bits, may let them in"
-            )
-        return ""
+        if "cache_room has a value" not in rejected or _best(self, cases, one, False, targets=(), minimize="tpot"):
+            return ""
+        return f"the weights fit on no layout of {said} or fewer: more devices, or fewer weight_bits, may let them in"
 
 
 def _best(layouts: Layouts, cases: list[tuple], letters: Mapping, has_rate: bool, targets=None, **aim):

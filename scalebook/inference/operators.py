@@ -13,17 +13,8 @@ from scalebook.attention import assumptions as attended
 from scalebook.attention import kernels as fused
 from scalebook.inference import assumptions
 from scalebook.inference.assumptions import one_new_token, queries_as_they_come
-from scalebook.language import Formula, Sheet, constant, formula
+from scalebook.language import Formula, Sheet, constant, formula, formulas_of
 from scalebook.machine.kernels import one_core
-
-__all__ = [
-    "decode_attention", "decode_attention_by_cores", "decode_attention_issued", "decode_time_by_cores",
-    "flash_attention", "flash_kernel_time", "grouped_decode_time", "grouped_item", "grouped_prompt_time",
-    "grouped_read_launch", "grouped_read_share", "kernel_issued", "latent_append_quantized", "latent_decode_attention",
-    "latent_decode_time", "latent_item", "latent_prompt_attention", "latent_prompt_time", "latent_prompt_traffic",
-    "latent_read_launch", "latent_read_share", "prompt_attention", "prompt_attention_issued", "resident_when_repeated",
-    "score_flops_widened",
-]  # fmt: skip
 
 _HERE = "aiconfigurator"
 
@@ -54,9 +45,9 @@ def grouped_prompt_time(
 ):  # fmt: skip
     """Time of an engine's prompt attention: `prefill_kernel_time` with its own launch time and bandwidth share.
 
-    >>> 1e3 * grouped_prompt_time(prompt_launch="15 us", append_traffic="1 kB", traffic="1 kB",
-    ...     hbm_bandwidth="3.35 TB/s", prompt_efficiency=0.6, busy_pairs=1e9, head_dim=128,
-    ...     peak_flops="989.4 TFLOP/s", score_flops=26, peak_vector="66.9 TFLOP/s")
+    >>> rates = dict(hbm_bandwidth=3.35e12, prompt_efficiency=0.6, peak_flops=989.4e12, peak_vector=66.9e12)
+    >>> sizes = dict(append_traffic=1e3, traffic=1e3, busy_pairs=1e9, head_dim=128, score_flops=26)
+    >>> 1e3 * grouped_prompt_time(rates, sizes, prompt_launch="15 us")
     0.92112...
     """
     return fused.prefill_kernel_time.of(launch_time=prompt_launch, bandwidth_efficiency=prompt_efficiency)
@@ -69,22 +60,20 @@ def grouped_decode_time(
 ):  # fmt: skip
     """Time of an engine's decode attention: `decode_kernel_time` with its own launch time and bandwidth share.
 
-    >>> 1e6 * grouped_decode_time(read_launch_grouped="8 us", batch=64, kv_heads=8, cores=132,
-    ...     item_time_grouped="1.4 us", traffic="1 GB", hbm_bandwidth="3.35 TB/s", read_efficiency_grouped=0.8,
-    ...     flops="8 GFLOP", peak_flops="989.4 TFLOP/s")
+    >>> rates = dict(hbm_bandwidth=3.35e12, read_efficiency_grouped=0.8, peak_flops=989.4e12, cores=132)
+    >>> sizes = dict(read_launch_grouped=8e-6, batch=64, kv_heads=8, item_time_grouped=1.4e-6)
+    >>> 1e6 * grouped_decode_time(rates, sizes, traffic="1 GB", flops="8 GFLOP")
     381.134328...
     """
-    return fused.decode_kernel_time.of(
-        launch_time=read_launch_grouped, item_time=item_time_grouped, bandwidth_efficiency=read_efficiency_grouped
-    )
+    own = dict(launch_time=read_launch_grouped, item_time=item_time_grouped)
+    return fused.decode_kernel_time.of(**own, bandwidth_efficiency=read_efficiency_grouped)
 
 
 @formula("resident_share", "trtllm-dispatch", given=[fused.least_traffic])
 def resident_when_repeated(traffic, l2_capacity):
     """Share of keys and values still in the L2 cache if the same call is repeated, as in benchmarks.
 
-    All are if they fit in the cache, and none if they are a quarter larger than it. In a service other kernels run in
-    between: give `resident_share=0`.
+    All are if they fit, none if they are a quarter larger. In a service other kernels run between: give 0.
 
     >>> [resident_when_repeated(traffic=x, l2_capacity="96 MiB") for x in ("30 MB", "1 GB")]
     [1.0, 0.0]
@@ -196,10 +185,8 @@ def latent_prompt_time(
     ...     peak_flops="989.4 TFLOP/s", score_flops=26, peak_vector="66.9 TFLOP/s")
     1.05049...
     """
-    width = (nope_dim + rope_dim + v_dim) / 2
-    return fused.prefill_kernel_time.of(
-        launch_time=prompt_launch, bandwidth_efficiency=prompt_efficiency, head_dim=width
-    )
+    own = dict(launch_time=prompt_launch, bandwidth_efficiency=prompt_efficiency)
+    return fused.prefill_kernel_time.of(**own, head_dim=(nope_dim + rope_dim + v_dim) / 2)
 
 
 @formula("kernel_time", "deepseek2024-v2 §2.1", _HERE, given=[fused.absorbed_traffic])
@@ -214,12 +201,8 @@ def latent_decode_time(
     ...     peak_flops="989.4 TFLOP/s")
     386.134328...
     """
-    return fused.decode_kernel_time.of(
-        launch_time=read_launch_latent,
-        kv_heads=1,
-        item_time=item_time_latent,
-        bandwidth_efficiency=read_efficiency_latent,
-    )
+    own = dict(launch_time=read_launch_latent, item_time=item_time_latent, bandwidth_efficiency=read_efficiency_latent)
+    return fused.decode_kernel_time.of(**own, kv_heads=1)
 
 
 _PROMPT = (
@@ -263,3 +246,9 @@ flash_attention = Sheet(
     queries_as_they_come, *_READ, assumptions.score_arithmetic, flash_kernel_time,
     doc="A fused causal attention kernel by itself. Without a mask, give pairs: the square of the length.",
 )  # fmt: skip
+
+__all__ = [
+    *formulas_of(__name__),
+    "decode_attention", "decode_attention_by_cores", "decode_attention_issued", "flash_attention",
+    "latent_decode_attention", "latent_prompt_attention", "prompt_attention", "prompt_attention_issued",
+]  # fmt: skip

@@ -1,7 +1,6 @@
 """Search for two pools: one layout reads prompts, another decodes, on devices of one kind or of two.
 
-The prefill pool has to meet only the target for the first token, the decode pool only the target for the tokens after
-it. All pairs of layouts are compared, since the cache transfer depends on both.
+All pairs of layouts are compared, since the cache transfer depends on both.
 """
 
 from collections.abc import Iterator, Mapping
@@ -143,12 +142,8 @@ class _Layouts:
         users = np.minimum(first_whole(above, copies * most), copies * most)
         users = np.maximum(users, self.each * self.columns["attention_dp"] * copies)
         time = self.at("token_time", users, None, copies)
-        return {
-            "time": time,
-            "copies": copies,
-            "fits": fits & (time <= (tpot or np.inf)),
-            "least": self.at("token_time", 1.0),
-        }
+        fits &= time <= (tpot or np.inf)
+        return {"time": time, "copies": copies, "fits": fits, "least": self.at("token_time", 1.0)}
 
 
 def _lists(letters: Mapping, known: Mapping, devices: float) -> Iterator:
@@ -169,10 +164,9 @@ def _lists(letters: Mapping, known: Mapping, devices: float) -> Iterator:
 def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **letters) -> Apart:
     """Find the cheapest two pools (one reads prompts, one decodes) that serve a rate within targets.
 
-    They have at most `devices` devices in all. Each device of a list is tried for each pool; without prices, the fewest
-    devices win. Each group of prefill devices is a queue of its own (M/D/1), with the highest load that `ttft` allows,
-    or with `load`. Caches are sent whole over the network of the narrower group, or over `link_bandwidth`. Raises
-    ValueError, with the nearest targets that can be met, if no two pools do.
+    They have at most `devices` devices. Each device of a list is tried for each pool; without prices the fewest win.
+    Each group of prefill devices is a queue (M/D/1), with the highest load that `ttft` allows, or with `load`. Caches
+    are sent whole, over `link_bandwidth` if given. Raises ValueError, with the nearest targets that can be met.
     """
     asked = {"devices": devices, "rate": rate, "ttft": ttft, "tpot": tpot, "load": load}
     if "link_bandwidth" in letters:
@@ -189,11 +183,8 @@ def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **lette
     if asked["devices"] < 1 or asked["devices"] > MOST_DEVICES:
         raise ValueError(f"devices={asked['devices']:g} is no number of devices from 1 to {MOST_DEVICES:,}")
     cases = each(knowns, {})[0]
-    layouts = [
-        _Layouts(serve, rows, letters, asked["devices"], x)
-        for rows, _ in cases
-        for x in _exchanges(cases[0][0], letters)
-    ]
+    exchanges = _exchanges(cases[0][0], letters)
+    layouts = (_Layouts(serve, rows, letters, asked["devices"], x) for rows, _ in cases for x in exchanges)
     if not (layouts := [x for x in layouts if x.size]):
         raise ValueError(
             f"the weights fit on no layout of {devices:g} devices or fewer: more devices, or fewer weight_bits, "
@@ -262,22 +253,17 @@ def _pairs(read: Mapping, write: Mapping, asked: Mapping, known: Mapping) -> tup
 
 
 def _result(layouts, read, write, best, asked) -> Apart:
-    """Return the two pools with what users get and pay."""
     i, j, copies = best
     prefill, decode = _pool(layouts, read, i, copies), _pool(layouts, write, j, write["copies"][j])
     one, two = layouts[read["of"][i]].known, layouts[write["of"][j]].known
-    letters = {
-        "prompt_time": read["time"][i],
-        "token_time": write["time"][j],
-        "load": asked["rate"] * read["time"][i] / (copies * read["groups"][i]),
-        "link_bandwidth": min(read["link"][i], write["link"][j]),
-        "rate": asked["rate"],
-        "prefill_devices": prefill.devices,
-        "decode_devices": decode.devices,
-    }
-    letters |= {
-        n: one[n] for n in ("prompt", "output", "layers", "kv_width", "kv_bits", "first_overhead", "first_tokens")
-    }
+    letters = dict(
+        prompt_time=read["time"][i], token_time=write["time"][j],
+        load=asked["rate"] * read["time"][i] / (copies * read["groups"][i]),
+        link_bandwidth=min(read["link"][i], write["link"][j]),
+        rate=asked["rate"], prefill_devices=prefill.devices, decode_devices=decode.devices,
+    )  # fmt: skip
+    shared = ("prompt", "output", "layers", "kv_width", "kv_bits", "first_overhead", "first_tokens")
+    letters |= {n: one[n] for n in shared}
     if "price_hour" in one and "price_hour" in two:
         letters |= {"prefill_price": one["price_hour"], "decode_price": two["price_hour"]}
     return Apart(prefill, decode, two_pools(**letters))

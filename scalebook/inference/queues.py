@@ -1,22 +1,14 @@
 """Queueing formulas of serving: latency and load of one server that reads prompts and writes answers.
 
-A step with `batch` sequences takes `base_time + batch * added_time` and gives each of them a token. A prompt is read
-between two steps in `prompt_time`, which gives its request the first token. In an open loop requests arrive at their
-own times, `rate` per second; in a closed loop each of `users` users sends the next request when the last is answered.
-Memory is assumed to hold every sequence.
+A step takes `base_time + batch * added_time` and gives each sequence a token. A prompt is read between two steps in
+`prompt_time`, which gives its first token. In an open loop `rate` requests arrive per second; in a closed loop each of
+`users` users sends the next request when the last is answered. Memory is assumed to hold every sequence.
 """
 
 from sympy import Max, S
 
 from scalebook.inference.assumptions import batch_closed
-from scalebook.language import Sheet, formula
-
-__all__ = [
-    "batch_open", "capacity_open", "closed_loop", "device_rate_served", "end_to_end",
-    "end_to_end_closed", "half_speed_batch", "headroom", "littles_law", "load_open", "open_loop", "prompt_load",
-    "queue_time_closed", "queue_time_open", "queue_time_prompts", "rate_closed", "token_time_linear", "tpot_from_ends",
-    "tpot_open", "tpot_open_beside", "ttft", "ttft_beside", "user_rate",
-]  # fmt: skip
+from scalebook.language import Sheet, formula, formulas_of
 
 # Conditions that several formulas share
 SPARE_TIME = {"a load below 1": lambda load: load < 1}
@@ -118,8 +110,7 @@ def device_rate_served(rate, output, devices):
 def load_open(rate, output, added_time, prompt_time):
     """Load of an open loop: the work per second that requests add, their prompts and their share of the steps.
 
-    The fixed part of a step does not count, since more sequences share it if the server gets busier. The first token is
-    counted as a step although the prompt gives it, which overstates the load by one token in `output`.
+    The fixed part of a step does not count, since more sequences share it if the server gets busier.
 
     >>> load_open(rate=8, output=200, added_time="50 us", prompt_time="30 ms")
     0.32
@@ -131,8 +122,7 @@ def load_open(rate, output, added_time, prompt_time):
 def tpot_open(base_time, load):
     """Mean time per output token in an open loop: the fixed time of a step over the share of time left for it.
 
-    It uses the mean batch: simulated answers of 200 tokens are within 4 % of it up to a load of 0.8 with prompts of 30
-    ms. With long prompts, answers begin just after long steps: with 300 ms it is 18 % too short at a load of 0.7.
+    Simulated answers of 200 tokens are within 4 % up to a load of 0.8 with prompts of 30 ms; with 300 ms 18 % longer.
 
     >>> server = dict(base_time="10 ms", added_time="50 us", output=200, prompt_time="30 ms")
     >>> [round(tpot_open(server, rate=x) * 1e3, 2) for x in (2, 8, 16)]
@@ -226,8 +216,7 @@ def queue_time_prompts(prompt_time, prompt_load):
 def queue_time_open(prompt_time, prompt_load, token_time):
     """Mean waiting time of prompts on a server that runs decode steps when no prompt waits.
 
-    It is the M/D/1 queue plus half a step, exactly so if steps are equally long. If prompts are read together with a
-    step, as in `simulate_serving`, the first token comes at least that step later.
+    It is the M/D/1 queue plus half a step, exactly so if steps are equally long.
 
     >>> round(queue_time_open(rate=8, prompt_time="30 ms", token_time="11.2 ms") * 1e3, 2)
     10.34
@@ -269,8 +258,6 @@ def rate_closed(users, end_to_end):
 def queue_time_closed(users, output, prompt_time):
     """Mean waiting time of a prompt in a closed loop with users out of step.
 
-    Half of the prompts that arrive with the same step are read first. Single-token answers end with every step.
-
     >>> round(queue_time_closed(users=32, output=200, prompt_time="30 ms") * 1e3, 2)
     2.34
     """
@@ -282,3 +269,5 @@ closed_loop = Sheet(
     rate_closed, user_rate, device_rate_served, half_speed_batch,
     doc="Users who each send the next request when the last is answered: latency and throughput.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "closed_loop", "open_loop"]

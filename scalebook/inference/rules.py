@@ -1,6 +1,8 @@
 """Rules on serving layouts: which can run. Each has a sentence for the error message."""
 
+import tomllib
 from collections.abc import Iterable, Mapping
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -26,65 +28,16 @@ class Rule(rules.Rule):
         return _derived(values)
 
 
-RULES = (
-    Rule("tp divides heads", "tp", lambda tp, heads: heads % tp == 0, "tp={tp} does not divide the {heads} heads"),
-    Rule("tp fits kv_heads", "tp", lambda tp, kv_heads: (kv_heads % tp == 0) | (tp % kv_heads == 0),
-         "tp={tp} neither divides the {kv_heads} kv_heads nor is a multiple of them"),
-    Rule("tp divides ffn", "tp", lambda tp, ffn: ffn % tp == 0, "tp={tp} does not divide the ffn of {ffn}"),
-    Rule("tp divides linear_key_heads", "tp", lambda tp, linear_key_heads: linear_key_heads % tp == 0,
-         "tp={tp} does not divide the {linear_key_heads} linear_key_heads"),
-    Rule("pp within layers", "pp", lambda pp, layers: pp <= layers, "pp={pp} is more than the {layers} layers"),
-    Rule("ep has experts", "ep", lambda ep, experts: (ep == 1) | (experts > 0),
-         "ep={ep} spreads experts, and the model has none"),
-    # If `ep` does not divide the experts, some experts have copies; the average device is priced.
-    Rule("ep within experts", "ep", lambda ep, experts: (experts == 0) | (ep <= experts),
-         "ep={ep} is more than the {experts} experts"),
-    Rule("ep divides the devices", "ep", lambda ep, tp, attention_dp, experts: (experts == 0)
-         | (tp * attention_dp % ep == 0),
-         "ep={ep} does not divide the {group} devices (tp attention_dp) that share a layer's experts"),
-    Rule("etp has experts", "etp", lambda etp, experts: (etp == 1) | (experts > 0),
-         "etp={etp} splits the widths of experts, and the model has none"),
-    Rule("ep and etp are the devices", "etp", lambda ep, etp, tp, attention_dp, experts: (experts == 0)
-         | (ep * etp == tp * attention_dp),
-         "ep={ep} times etp={etp} is not the {group} devices (tp attention_dp) that share a layer's experts"),
-    Rule("etp divides expert_ffn", "ep", lambda etp, ep, tp, attention_dp, expert_ffn: expert_ffn % etp == 0,
-         "etp={etp} (tp attention_dp/ep) does not divide the expert_ffn of {expert_ffn}"),
-    Rule("groups exchange tokens", "attention_dp", lambda attention_dp, experts, exchange: (attention_dp == 1)
-         | (experts == 0) | (exchange != "all_reduce"),
-         "exchange='all_reduce' leaves tokens within a group, and attention_dp={attention_dp} groups share the "
-         "experts: exchange='all_to_all' would do"),
-    Rule("sent to other devices", "ep", lambda tp, attention_dp, ep, experts, exchange: (tp * attention_dp == 1)
-         | (experts == 0) | (exchange != "all_to_all") | (ep > 1),
-         "exchange='all_to_all' sends tokens to the devices of their experts, and with ep=1 all have every expert: "
-         "exchange='gather' would do"),
-    Rule("messages to hide", "tp", lambda overlap, tp, attention_dp, experts: (overlap != "half_batches") | (tp > 1)
-         | (attention_dp > 1) & (experts > 0),
-         "overlap='half_batches' hides messages between devices, and here none are sent: overlap='none' would do"),
-    Rule("half batches", "batch", lambda overlap, batch, pp: (overlap != "half_batches") | (batch >= 2 * pp),
-         "overlap='half_batches' deals the sequences of a group of devices out in two, {batch} are too few for its "
-         "pp={pp} stages: overlap='none' would do"),
-    Rule("fullest over mean", "fullest_share", lambda fullest_share: fullest_share >= 1,
-         "fullest_share={fullest_share} is the fullest device's load over the mean, which is no less: fullest_share=1, "
-         "where all are as full, would do"),
-    Rule("fullest of several", "fullest_share", lambda fullest_share, ep, experts: (experts == 0) | (ep > 1)
-         | (fullest_share == 1),
-         "fullest_share={fullest_share} compares devices with different experts, and with ep=1 all have the same: "
-         "fullest_share=1 would do"),
-    Rule("fullest group over mean", "fullest_group", lambda fullest_group: fullest_group >= 1,
-         "fullest_group={fullest_group} is the fullest group's sequences over the mean, which is no less: "
-         "fullest_group=1, where all have as many, would do"),
-    Rule("fullest of several groups", "fullest_group", lambda fullest_group, attention_dp: (attention_dp > 1)
-         | (fullest_group == 1),
-         "fullest_group={fullest_group} compares groups that attend apart, and with attention_dp=1 there is one: "
-         "fullest_group=1 would do"),
-    Rule("moe_layers within layers", "moe_layers", lambda moe_layers, layers: moe_layers <= layers,
-         "moe_layers={moe_layers} is more than the {layers} layers"),
-    Rule(BEYOND, "tp", lambda tp, pp, attention_dp, reach: tp * pp * attention_dp <= reach,
-         "tp={tp}, pp={pp} and attention_dp={attention_dp} share the model over more devices than the {reach} that "
-         "known networks join"),
-    Rule("top_k within experts", "top_k", lambda top_k, experts: (experts == 0) | (top_k <= experts),
-         "top_k={top_k} is more than the {experts} experts"),
-)  # fmt: skip
+def _stated() -> tuple[Rule, ...]:
+    found = tomllib.loads((files(__package__) / "rules.toml").read_text("utf-8"))
+    made = []
+    for name, x in found.items():
+        needs = dict.fromkeys((*compile(x["holds"], name, "eval").co_names, *x.get("also", ())))
+        made.append(Rule(name, x["letter"], eval(f"lambda {', '.join(needs)}: {x['holds']}"), x["says"]))
+    return tuple(made)
+
+
+RULES = _stated()
 _ABOUT = {x for rule in RULES for x in rule.needs}
 
 

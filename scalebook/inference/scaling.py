@@ -1,22 +1,15 @@
 """More devices per token, or more copies of the model: gains and losses of tensor parallelism.
 
-Over `tp` devices, each reads its part of the model in less time, but each further device makes every all-reduce slower.
-The step is shortest where both effects balance; there, half of what the devices could do is lost. Further copies of the
-model share the requests instead, and lose only load balance.
+Each further device shortens the reading of weights and lengthens every all-reduce. The step is shortest where both
+balance. Copies of the model share the requests instead, and lose only load balance.
 """
 
 from sympy import log, sqrt
 
 from scalebook.inference.tail import normal_largest
 from scalebook.inference.tokens import latency_floor
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 from scalebook.tables.shapes import used_params
-
-__all__ = [
-    "best_replicas", "best_tp_ring", "best_tp_tree", "doubling_time_tree", "idle_tp_ring", "least_token_time_ring",
-    "least_token_time_tree", "replica_imbalance", "scaling_efficiency", "scaling_up", "token_time_replicas",
-    "token_time_ring", "token_time_tree", "way_time_ring",
-]  # fmt: skip
 
 _SMALL = {"steps that more than one device can shorten": lambda latency_floor, way_time: latency_floor > way_time}
 
@@ -117,11 +110,11 @@ def best_tp_tree(latency_floor, doubling_time):
     return latency_floor * log(2) / doubling_time
 
 
-_DEEP = {
-    "steps that more than one device can shorten": (
-        lambda latency_floor, doubling_time: latency_floor * log(2) > doubling_time
-    )
-}
+def _can_shorten(latency_floor, doubling_time):
+    return latency_floor * log(2) > doubling_time
+
+
+_DEEP = {"steps that more than one device can shorten": _can_shorten}
 
 
 @formula("least_token_time", "thakur2005", "erdil2025", given=[latency_floor, doubling_time_tree], domain=_DEEP)
@@ -179,3 +172,5 @@ scaling_up = Sheet(
     idle_tp_ring, scaling_efficiency,
     doc="A step on tensor-parallel devices with ring all-reduces: the number of devices where more stop helping.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "scaling_up"]

@@ -1,7 +1,6 @@
 """Serving: latency and throughput of a model on devices, from the kernels of a step to the price of a token.
 
-Each user sends the next request when the last is answered. Sequences decode together. A prompt is read in chunks, each
-in a mixed step together with the decoding sequences, which it delays.
+A prompt is read in chunks, each in a mixed step together with the decoding sequences, which it delays.
 """
 
 from collections.abc import Mapping
@@ -193,14 +192,9 @@ def serve_sheet(
     `Work`). With `drafts`, decoding sequences check drafted tokens.
     """
     rooms = serving_memory.memory_formulas(dense, moe)
-    formulas = [
-        *map(_of_service, step_formulas(dense, moe, Work("decode", exchange, overlap, drafts))),
-        *mixed_formulas(dense, moe, exchange, overlap, drafts),
-        *_SERVING,
-        *(speculation.DRAFTS if drafts else ()),
-        *rooms,
-        *more,
-    ]
+    step = map(_of_service, step_formulas(dense, moe, Work("decode", exchange, overlap, drafts)))
+    mixed, drafting = mixed_formulas(dense, moe, exchange, overlap, drafts), speculation.DRAFTS if drafts else ()
+    formulas = [*step, *mixed, *_SERVING, *drafting, *rooms, *more]
     formulas = [*{f.letter: f for f in formulas}.values()]  # the time of a token with drafts replaces that without
     wanted = {f.letter for f in (*_SERVING, *rooms)} | {*PARTS, "engine_time", "messages_time", "pass_time"}
     used = wanted | {i for f in formulas for i in f.inputs}
@@ -211,12 +205,10 @@ def serve_sheet(
 class Serve(Step):
     """Predict a service: `serve(model, device, tp=8, users=64, prompt=1024, output=1024, engine="vllm")` returns a Row.
 
-    Each of `users` sends the next request when the last is answered. The default engine is "ideal", in Python, the
-    shell and the planner, and the result's name says so. With a `rate` instead of `users`, the users are those who
-    wait for an answer at that rate, and the bill is for that rate. Next to each answer is a range that holds eight of
-    ten public measurements (`tpot_low`, `tpot_high`). With `drafted` and `acceptance`, or a row of `tables.drafts`,
-    each step checks drafted tokens. Raises ValueError, saying what would do, if the weights or the
-    users' caches do not fit, and whatever a step raises.
+    Each of `users` sends the next request when the last is answered; with a `rate` instead, they are those who wait for
+    an answer at that rate. The default engine is "ideal". Next to each answer is a range that holds eight of ten public
+    measurements (`tpot_low`, `tpot_high`). With `drafted` and `acceptance`, or a row of `tables.drafts`, each step
+    checks drafted tokens. Raises ValueError if weights or caches do not fit, and whatever a step raises.
     """
 
     usual = Step.usual | {"replicas": 1, "generations": 10}
@@ -300,7 +292,6 @@ def _engines() -> list[Engine]:
 
 @cache
 def _unpriced(sheet: Sheet) -> Sheet:
-    """Return the sheet without costs, for a device without a price."""
     return Sheet(sheet.name, *(f for f in sheet.formulas.values() if not f.letter.startswith("million_cost")))
 
 

@@ -7,14 +7,8 @@ from sympy import Max, Rational, S, floor
 from scalebook.block import LLAMA, Block, Hybrid, cached, core_kernels, kinds_of  # noqa: F401  (the first in examples)
 from scalebook.inference.assumptions import cache_share_usual
 from scalebook.inference.kernels import counted, on_device, whole_heads
-from scalebook.language import Formula, formula, symbol
+from scalebook.language import Formula, formula, formulas_of, symbol
 from scalebook.memory.serving import linear_memory, sliding_window
-
-__all__ = [
-    "cache_room", "cache_room_in_gib", "cached_tokens", "cached_tokens_windows", "filled_serving", "filled_states",
-    "held_weights", "max_users", "max_users_states", "memory_formulas", "sequence_state", "token_cache_grouped",
-    "token_cache_hybrid", "token_cache_indexed", "token_cache_latent", "token_cache_mixed",
-]  # fmt: skip
 
 
 @cache
@@ -134,8 +128,8 @@ def max_users(cache_room, cached_tokens, token_cache, attention_dp, replicas):
 def max_users_states(cache_room, cached_tokens, token_cache, sequence_state, attention_dp, replicas):
     """Users whose sequences fit in memory if each also has a state of fixed size.
 
-    >>> max_users_states(cache_room="10 GB", cached_tokens=1000, token_cache="75 kB", sequence_state="25 MB",
-    ...                  attention_dp=1, replicas=1)
+    >>> caches = dict(cache_room="10 GB", cached_tokens=1000, token_cache="75 kB", sequence_state="25 MB")
+    >>> max_users_states(caches, attention_dp=1, replicas=1)
     100.0
     """
     each = cached_tokens * token_cache + sequence_state
@@ -146,8 +140,8 @@ def max_users_states(cache_room, cached_tokens, token_cache, sequence_state, att
 def filled_serving(batch, held_weights, workspace, cached_tokens, token_cache, hbm_capacity, cache_share):
     """Share of the engine's memory in use: weights, workspace and the caches of all users.
 
-    >>> filled_serving(batch=10, held_weights="50 GB", workspace="2 GB", cached_tokens=1000, token_cache="1 MB",
-    ...                hbm_capacity="80 GB", cache_share=0.9).__round__(3)
+    >>> held = dict(held_weights="50 GB", workspace="2 GB", cached_tokens=1000, token_cache="1 MB")
+    >>> filled_serving(held, batch=10, hbm_capacity="80 GB", cache_share=0.9).__round__(3)
     0.861
     """
     return (held_weights + workspace + batch * cached_tokens * token_cache) / (hbm_capacity * cache_share)
@@ -159,8 +153,8 @@ def filled_states(
 ):
     """Share of the engine's memory in use if each sequence also has a state of fixed size.
 
-    >>> filled_states(batch=10, held_weights="50 GB", workspace="2 GB", cached_tokens=1000, token_cache="0.5 MB",
-    ...               sequence_state="500 MB", hbm_capacity="80 GB", cache_share=0.9).__round__(3)
+    >>> held = dict(held_weights=5e10, workspace=2e9, cached_tokens=1000, token_cache=5e5, sequence_state=5e8)
+    >>> filled_states(held, batch=10, hbm_capacity="80 GB", cache_share=0.9).__round__(3)
     0.861
     """
     caches = batch * (cached_tokens * token_cache + sequence_state)
@@ -203,3 +197,6 @@ def memory_formulas(dense: Block | Hybrid | None, moe: Block | Hybrid | None) ->
         return max_users_states, filled_states, held, each, sequence_state, linear_memory
     each = token_cache_latent if "kv_rank" in indices else token_cache_grouped
     return max_users, filled_serving, held, token_cache_indexed if "index_heads" in indices else each
+
+
+__all__ = [*formulas_of(__name__), "held_weights", "memory_formulas", "token_cache_mixed"]

@@ -6,23 +6,11 @@ Communication between devices is left out, so times are lower bounds.
 from sympy import Max, Min, floor
 
 from scalebook.inference.tokens import CHANGES, decode_flops, decode_rate, read_params, token_time
-from scalebook.language import Sheet, formula
-from scalebook.memory.serving import (
-    full_attention,
-    kv_cache,
-    kv_cache_per_token,
-    max_batch,
-    sliding_window,
-    weight_memory,
-)
+from scalebook.language import Sheet, formula, formulas_of
+from scalebook.memory import serving as held
 from scalebook.tables.shapes import cache_heads_grouped, used_params
 
-__all__ = [
-    "cache_batch", "cache_ways", "compute_time_shared", "device_memory", "full_read_time", "latency_floor_shared",
-    "max_batch_shared", "memory_time_shared", "sharing", "token_time_shared",
-]  # fmt: skip
-
-_PER_TOKEN = [kv_cache_per_token, sliding_window, full_attention]
+_PER_TOKEN = [held.kv_cache_per_token, held.sliding_window, held.full_attention]
 
 
 @formula("cache_ways", "pope2022 §3.3", given=[cache_heads_grouped])
@@ -35,7 +23,7 @@ def cache_ways(tp, cache_heads):
     return Min(tp, cache_heads, evaluate=False)
 
 
-@formula("device_memory", "pope2022 §3.3", given=[weight_memory, kv_cache, cache_ways])
+@formula("device_memory", "pope2022 §3.3", given=[held.weight_memory, held.kv_cache, cache_ways])
 def device_memory(weight_memory, tp, kv_cache, cache_ways):
     """Bytes on a device: its part of the weights and of the caches.
 
@@ -45,7 +33,7 @@ def device_memory(weight_memory, tp, kv_cache, cache_ways):
     return weight_memory / tp + kv_cache / cache_ways
 
 
-@formula("max_batch", "memory-bottlenecks", given=[weight_memory, cache_ways, *_PER_TOKEN])
+@formula("max_batch", "memory-bottlenecks", given=[held.weight_memory, cache_ways, *_PER_TOKEN])
 def max_batch_shared(hbm_capacity, weight_memory, tp, cache_ways, cached, kv_cache_per_token):
     """Sequences whose caches fit next to the weights on all devices; 0 if the weights alone do not fit.
 
@@ -57,7 +45,7 @@ def max_batch_shared(hbm_capacity, weight_memory, tp, cache_ways, cached, kv_cac
     return Max(0, floor(room * cache_ways / (cached * kv_cache_per_token)), evaluate=False)
 
 
-max_batch_shared.instead = max_batch.instead  # with states, for one device
+max_batch_shared.instead = held.max_batch.instead  # with states, for one device
 
 
 @formula("cache_batch", "pope2022 §2.1", given=[used_params, cache_ways, *_PER_TOKEN])
@@ -91,12 +79,11 @@ def latency_floor_shared(used_params, weight_bits, tp, hbm_bandwidth):
     return used_params * weight_bits / 8 / (tp * hbm_bandwidth)
 
 
-@formula("memory_time", "pope2022 §3.3", given=[read_params, kv_cache, cache_ways])
+@formula("memory_time", "pope2022 §3.3", given=[read_params, held.kv_cache, cache_ways])
 def memory_time_shared(read_params, weight_bits, tp, kv_cache, cache_ways, hbm_bandwidth):
     """Time of a step for memory: each device reads its part of the weights in use and of the caches.
 
-    >>> memory_time_shared(read_params=70e9, weight_bits=16, tp=8, kv_cache="28 GB", cache_ways=8,
-    ...                    hbm_bandwidth="3.5 TB/s")
+    >>> memory_time_shared(read_params=70e9, weight_bits=16, tp=8, kv_cache=28e9, cache_ways=8, hbm_bandwidth=3.5e12)
     0.006
     """
     return (read_params * weight_bits / 8 / tp + kv_cache / cache_ways) / hbm_bandwidth
@@ -126,9 +113,11 @@ def token_time_shared(compute_time, memory_time):
 
 
 sharing = Sheet(
-    "sharing", weight_memory, kv_cache_per_token, sliding_window, kv_cache, cache_ways, device_memory,
-    max_batch_shared, used_params, read_params, decode_flops, compute_time_shared, memory_time_shared,
+    "sharing", held.weight_memory, held.kv_cache_per_token, held.sliding_window, held.kv_cache, cache_ways,
+    device_memory, max_batch_shared, used_params, read_params, decode_flops, compute_time_shared, memory_time_shared,
     token_time_shared, decode_rate, cache_batch, full_read_time, latency_floor_shared,
     doc="A decode step on tensor-parallel devices: what each holds and reads, and a lower bound of its time.",
     changes={"tp": [2**x for x in range(11)], **CHANGES},
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "sharing"]

@@ -4,17 +4,16 @@ A call that names no library gets typical values of the H100. `tables.libraries`
 
 >>> from scalebook.tables import accelerators
 >>> kimi = dict(linear_key_heads=96, linear_value_heads=96, linear_key_dim=128, linear_value_dim=128, key_gates=1)
->>> device = accelerators.h100.at("bf16")
->>> prompt, step = state_prompt(device, kimi, batch=1, seq=4096), state_decode(device, kimi, batch=64, seq=1)
->>> [round(1e6 * row.kernel_time) for row in (prompt, step)]
-[1142, 316]
+>>> round(1e6 * state_prompt(accelerators.h100.at("bf16"), kimi, batch=1, seq=4096).kernel_time)
+1142
 """
 
 from sympy import Max, Min
 
 from scalebook.attention import arithmetic, encoders, hyper_connections, linear, states
 from scalebook.attention import assumptions as attended
-from scalebook.language import Formula, Sheet, constant, formula
+from scalebook.language import Sheet, formula
+from scalebook.language.defaults import stated
 from scalebook.machine.kernels import one_core
 
 from . import assumptions
@@ -27,45 +26,20 @@ __all__ = [
 ]  # fmt: skip
 
 _HERE = "aiconfigurator-2026"
+_DEFAULTS = stated(__name__)  # those of state_operators.toml
 
 
-def _usual(kind: str, words: str, **values: str) -> tuple[Formula, ...]:
-    """Return default formulas of one kind of kernel, named by the kind and the letter."""
-    said = {"launch_time": "launch time", "core_time": "time of a core per work item", "chunk_step": "time per step",
-            "bandwidth_efficiency": "share of the bandwidth", "kernel_efficiency": "share of the peak"}  # fmt: skip
-    return tuple(
-        constant(f"{kind}_{letter}", letter, value, _HERE, f"Default {said[letter]} of {words}, about as on the H100.")
-        for letter, value in values.items()
-    )
-
-
-convolution_defaults = _usual(
-    "convolution", "a short convolution", launch_time="3.5e-06", core_time="4e-07", chunk_step="0",
-    bandwidth_efficiency="0.68",
-)  # fmt: skip
-prompt_defaults = _usual(
-    "state_prompt", "prompts in chunks", launch_time="2.5e-05", core_time="2.4e-05", chunk_step="2.5e-06",
-    bandwidth_efficiency="0.25",
-)  # fmt: skip
-decode_defaults = _usual(
-    "state_decode", "decoding with a state", launch_time="5e-06", core_time="0", chunk_step="0",
-    bandwidth_efficiency="0.78",
-)  # fmt: skip
-hyper_defaults = _usual(
-    "hyper", "hyper-connections", launch_time="3.5e-06", kernel_efficiency="0.5", bandwidth_efficiency="0.87"
+convolution_defaults, prompt_defaults, decode_defaults, hyper_defaults, encoder_defaults = (
+    tuple(f for name, f in _DEFAULTS.items() if name.startswith(kind))
+    for kind in ("convolution", "state_prompt", "state_decode", "hyper", "encoder")
 )
-encoder_defaults = _usual(
-    "encoder", "an encoder's attention", launch_time="1e-05", core_time="3e-06", kernel_efficiency="0.5",
-    bandwidth_efficiency="0.7",
-)  # fmt: skip
 
 
 @formula("resident_share", _HERE)
 def resident_in_place(traffic, l2_capacity):
     """Share of traffic from the L2 cache if a benchmark repeats a kernel that writes where it reads.
 
-    All of it if the data fill three quarters of the cache, none if they fill the cache. In a service other kernels run
-    in between: give `resident_share=0`.
+    All of it if the data fill three quarters of the cache, none if they fill it. In a service, give 0.
 
     >>> [resident_in_place(traffic=x, l2_capacity="100 MB") for x in ("100 MB", "180 MB", "300 MB")]
     [1.0, 0.4, 0.0]

@@ -123,10 +123,8 @@ def tokens_of(work: Work) -> Formula:
 @cache
 def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[Formula, ...]:
     """Return the formulas of a serving step, its parts first. Only some models use the last ones."""
-    parts = (
-        Formula(f"{part}_of_step", part, time, _SOURCES)
-        for part, time in halves.parts_of_step(dense, moe, work).items()
-    )
+    times = halves.parts_of_step(dense, moe, work)
+    parts = (Formula(f"{part}_of_step", part, time, _SOURCES) for part, time in times.items())
     indices = (dense or moe).indices
     kinds = {f.letter: f for index, own in part_kernels.DEFAULTS.items() if index in indices for f in own}
     kinds |= {f.letter: f for f in (assumptions.LATENT if "kv_rank" in indices else assumptions.GROUPED)}
@@ -145,9 +143,8 @@ def step_sheet(dense: Block | None, moe: Block | None, work: Work, *more: Formul
     formulas = [*step_formulas(dense, moe, work), *more]
     outputs = {*PARTS, "engine_time", "messages_time", "pass_time"}
     used = outputs | {i for f in formulas for i in f.inputs}
-    return Sheet(
-        f"{work.phase} step", *(f for f in formulas if f.letter in used), doc="A step of serving, part by part."
-    )
+    kept = (f for f in formulas if f.letter in used)
+    return Sheet(f"{work.phase} step", *kept, doc="A step of serving, part by part.")
 
 
 def _searched(known: Mapping) -> dict[str, tuple]:
@@ -170,12 +167,10 @@ SERVING = Space(
 class Step(Guided):
     """Price one step: `decode_step(model, device, tp=8, batch=64, context=4096)` returns a Row with its `pass_time`.
 
-    The model's row decides the blocks. The device's precision sets the widths of weights, caches, activations and
-    experts unless they are given. `exchange` says how tokens reach experts: "all_reduce" if every device of a group has
-    all tokens, "all_to_all" if tokens are sent (the default with attention_dp), or "gather". `overlap` says whether
-    messages are hidden: "none", or "half_batches" for two-batch overlap. `engine` is a row of `tables.engines`, or its
-    name. Raises ValueError with one sentence for a layout that cannot run (`scalebook.inference.rules`), and TypeError
-    if something is missing.
+    The device's precision sets the widths of weights, caches, activations and experts unless they are given. `exchange`
+    says how tokens reach experts: "all_reduce" if every device of a group has all tokens, "all_to_all" (the default
+    with attention_dp), or "gather". `overlap` is "none", or "half_batches" for two-batch overlap. `engine` is a row of
+    `tables.engines`, or its name. Raises ValueError for a layout that cannot run, and TypeError for a missing input.
     """
 
     usual = DEFAULT_LETTERS
@@ -334,7 +329,6 @@ def _by_blocks(row):
 
 
 def _engine(engine) -> Row:
-    """Return an engine's row, given as a row or by name."""
     if not isinstance(engine, str | Row) or (isinstance(engine, Row) and "chunk_tokens" not in engine):
         said = getattr(engine, "name", None) if isinstance(engine, Row) else quoted(engine)
         raise TypeError(f"engine is {either(map(repr, ENGINES))}, or a row of tables.engines, not {said}")
@@ -369,7 +363,6 @@ def _has_scales(rows, known) -> bool:
 
 
 def _precision(rows) -> str:
-    """Return the device's precision as a word."""
     return next((row.words["precision"] for row in rows if "precision" in getattr(row, "words", {})), "bf16")
 
 

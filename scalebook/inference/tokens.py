@@ -4,38 +4,15 @@ from functools import cache
 
 from sympy import Max, Min
 
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 from scalebook.machine.roofline import compute_time, idle_fraction, intensity, memory_time, ridge_intensity
-from scalebook.memory.serving import (
-    decode_memory,
-    full_attention,
-    kv_cache,
-    kv_cache_per_token,
-    kv_cache_states,
-    max_batch,
-    sliding_window,
-    weight_memory,
-)
-from scalebook.tables.shapes import (
-    attention_width_grouped,
-    attention_width_latent,
-    kv_width_grouped,
-    kv_width_latent,
-    used_params,
-)
-
-__all__ = [
-    "CHANGES", "decode_flops", "decode_flops_picked", "decode_intensity", "decode_intensity_gqa",
-    "decode_intensity_mha", "decode_intensity_mla", "decode_rate", "decode_traffic", "decoding", "latency_floor",
-    "read_params", "ridge_batch", "ridge_context", "token_time", "token_time_engine", "token_time_fitting",
-    "token_time_loads", "token_time_overhead", "token_time_sums",
-]  # fmt: skip
-
+from scalebook.memory import serving as held
+from scalebook.tables import shapes
 
 # Bytes read and FLOPs of a step
 
 
-@formula("read_params", "memory-bottlenecks", given=[used_params])
+@formula("read_params", "memory-bottlenecks", given=[shapes.used_params])
 def read_params(used_params, params, active_params, routed_share, batch):
     """Parameters that a step reads; the more sequences in the batch, the more experts they visit.
 
@@ -45,7 +22,7 @@ def read_params(used_params, params, active_params, routed_share, batch):
     return used_params + (params - active_params) * (1 - (1 - routed_share) ** (batch - 1))
 
 
-@formula("traffic", "pope2022 §2.1", given=[read_params, kv_cache_states, kv_cache])
+@formula("traffic", "pope2022 §2.1", given=[read_params, held.kv_cache_states, held.kv_cache])
 def decode_traffic(read_params, weight_bits, kv_cache):
     """Bytes that a step reads: every weight in use once, and the whole cache.
 
@@ -55,7 +32,7 @@ def decode_traffic(read_params, weight_bits, kv_cache):
     return read_params * weight_bits / 8 + kv_cache
 
 
-@formula("flops", "memory-bottlenecks", given=[used_params, sliding_window, full_attention])
+@formula("flops", "memory-bottlenecks", given=[shapes.used_params, held.sliding_window, held.full_attention])
 def decode_flops(batch, used_params, layers, attention_width, cached):
     """FLOPs of a step: a multiply and an add per weight in use, and per pair of the new token and a cached one.
 
@@ -65,14 +42,12 @@ def decode_flops(batch, used_params, layers, attention_width, cached):
     return 2 * batch * (used_params + layers * attention_width * cached)
 
 
-@formula("flops", "deepseek2025-v32 §2.1", given=[used_params, sliding_window, full_attention])
+@formula("flops", "deepseek2025-v32 §2.1", given=[shapes.used_params, held.sliding_window, held.full_attention])
 def decode_flops_picked(batch, used_params, layers, attention_width, cached, index_tokens, index_heads, index_dim):
     """FLOPs of a step of sparse attention: an indexer scores all cached tokens, and attention reads those it picks.
 
-    It counts an indexer in every layer.
-
-    >>> decode_flops_picked(batch=1, used_params=37e9, layers=61, attention_width=139264, cached=8192,
-    ...                     index_tokens=2048, index_heads=64, index_dim=128) / 1e9
+    >>> known = dict(used_params=37e9, layers=61, attention_width=139264, index_tokens=2048, index_heads=64)
+    >>> decode_flops_picked(known, batch=1, cached=8192, index_dim=128) / 1e9
     116.983227392
     """
     picked = attention_width * Min(cached, index_tokens, evaluate=False)
@@ -86,11 +61,11 @@ def _picks(known) -> bool:
 decode_flops.instead = ((_picks, (decode_flops_picked,)),)
 
 
-@formula(
-    "decode_intensity",
-    "recasens2025 §IV",
-    given=[kv_width_grouped, kv_width_latent, attention_width_grouped, attention_width_latent],
-)
+_GROUPED = [shapes.attention_width_grouped, shapes.kv_width_grouped]
+_LATENT = [shapes.attention_width_latent, shapes.kv_width_latent]
+
+
+@formula("decode_intensity", "recasens2025 §IV", given=[*_GROUPED, *_LATENT])
 def decode_intensity(attention_width, kv_width, kv_bits):
     """FLOPs per byte of attention in decoding, whatever the batch and the context.
 
@@ -103,7 +78,7 @@ def decode_intensity(attention_width, kv_width, kv_bits):
 
 @cache
 def _grouped():
-    return decode_intensity.compose(attention_width_grouped, kv_width_grouped)
+    return decode_intensity.compose(*_GROUPED)
 
 
 @formula("decode_intensity", "vaswani2017 §3.2", "recasens2025 §IV")
@@ -133,7 +108,7 @@ def decode_intensity_mla(heads, kv_rank, rope_dim, kv_bits):
     >>> round(decode_intensity_mla(heads=128, kv_rank=512, rope_dim=64, kv_bits=16), 1)
     241.8
     """
-    return decode_intensity.compose(attention_width_latent, kv_width_latent).rhs
+    return decode_intensity.compose(*_LATENT).rhs
 
 
 # Time
@@ -160,7 +135,7 @@ CHANGES = {
 }
 
 
-@formula("token_time", "pope2022 §2.1", given=[compute_time, memory_time, decode_memory], domain=_FITS)
+@formula("token_time", "pope2022 §2.1", given=[compute_time, memory_time, held.decode_memory], domain=_FITS)
 def token_time_fitting(compute_time, memory_time):
     """Time of a step: the longer of arithmetic and memory. It has no value if weights and caches do not fit.
 
@@ -184,8 +159,7 @@ def token_time_overhead(memory_time, bandwidth_efficiency, layers, block_overhea
 def token_time_engine(memory_time, bandwidth_efficiency, readers, layers, block_overhead, handovers, turn_time):
     """Time of a memory-bound step of an engine: achieved bandwidth, an overhead per block, and turns of devices.
 
-    Either `readers` devices read at once, each its part of every matrix; or each device has layers of its own, and a
-    token passes from one to the next in `handovers` turns.
+    `readers` devices read at once, each its part of every matrix, or devices with own layers take `handovers` turns.
 
     >>> from scalebook.tables import engines, models
     >>> one = dict(batch=1, context=64, weight_bits=4.54, kv_bits=16, readers=1, handovers=0)
@@ -203,8 +177,8 @@ def token_time_loads(
 
     >>> from scalebook.tables import accelerators, engines, models
     >>> one = dict(batch=1, context=64, weight_bits=4.54, kv_bits=16, readers=1, handovers=0)
-    >>> device = accelerators.a100.running("llama_cpp")
-    >>> round(token_time_loads(models.llama2_7b, device, engines.llama_cpp_2025, one) * 1e3, 2)
+    >>> known = models.llama2_7b, accelerators.a100.running("llama_cpp"), engines.llama_cpp_2025
+    >>> round(token_time_loads(*known, one) * 1e3, 2)
     4.75
     """
     reached = Min(bandwidth_efficiency, load_rate / hbm_bandwidth, evaluate=False)
@@ -236,7 +210,7 @@ def decode_rate(batch, token_time):
     return batch / token_time
 
 
-@formula("latency_floor", "pope2022 §2.1", given=[used_params])
+@formula("latency_floor", "pope2022 §2.1", given=[shapes.used_params])
 def latency_floor(used_params, weight_bits, hbm_bandwidth):
     """Lower bound of the time per token: the weights that one token uses, at full bandwidth.
 
@@ -256,7 +230,7 @@ def ridge_batch(ridge_intensity, weight_bits):
     return ridge_intensity * weight_bits / 16
 
 
-@formula("ridge_context", "memory-bottlenecks", given=[used_params, ridge_intensity, kv_cache_per_token])
+@formula("ridge_context", "memory-bottlenecks", given=[shapes.used_params, ridge_intensity, held.kv_cache_per_token])
 def ridge_context(used_params, ridge_intensity, kv_cache_per_token, layers, attention_width):
     """Context beyond which reading the caches takes longer than all arithmetic, however large the batch.
 
@@ -268,9 +242,12 @@ def ridge_context(used_params, ridge_intensity, kv_cache_per_token, layers, atte
 
 
 decoding = Sheet(
-    "decoding", weight_memory, kv_cache_per_token, sliding_window, kv_cache, decode_memory, max_batch, used_params,
-    read_params, decode_traffic, decode_flops, intensity, ridge_intensity, compute_time, memory_time,
-    token_time_fitting, decode_rate, idle_fraction, latency_floor, decode_intensity, ridge_batch, ridge_context,
+    "decoding", held.weight_memory, held.kv_cache_per_token, held.sliding_window, held.kv_cache, held.decode_memory,
+    held.max_batch, shapes.used_params, read_params, decode_traffic, decode_flops, intensity, ridge_intensity,
+    compute_time, memory_time, token_time_fitting, decode_rate, idle_fraction, latency_floor, decode_intensity,
+    ridge_batch, ridge_context,
     doc="One step of decoding on one device: what it holds, reads and computes, and how long it takes.",
     changes=CHANGES,
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "CHANGES", "decoding"]

@@ -6,13 +6,8 @@ from sympy import Expr, Max, Min, S
 
 from scalebook.block import LLAMA, Block, Hybrid  # noqa: F401  (the first stands in an example)
 from scalebook.inference.kernels import Work, beside_blocks, counted, step_parts, stretches
-from scalebook.language import Formula, formula, symbol
+from scalebook.language import Formula, formula, formulas_of, symbol
 from scalebook.language.notation import replaced
-
-__all__ = [
-    "alternating_end", "alternating_time", "device_batch_half", "exposed_messages",
-    "messages_of", "mixed_tokens_half", "parts_of_step", "read_tokens_half", "slowing_by_cores",
-]  # fmt: skip
 
 _HERE = "deepseek2025-inference"
 
@@ -51,12 +46,10 @@ def mixed_tokens_half(device_batch, prompts, read_chunk):
 def exposed_messages(attention_stretch, attention_messages, experts_stretch, experts_messages):
     """Time in a block during which a message is not hidden by the other half's computation.
 
-    The messages after attention and those after the experts each meet the other half's attention once and its experts
-    once.
+    Both messages, after attention and after the experts, each meet the other half's attention and its experts once.
 
-    >>> exposed_messages(attention_stretch="3 ms", attention_messages="1 ms", experts_stretch="1 ms",
-    ...                  experts_messages="2 ms")
-    0.001
+    >>> exposed_messages(attention_stretch=3, attention_messages=1, experts_stretch=1, experts_messages=2)
+    1.0
     """
     stretches = attention_stretch, experts_stretch
     pairs = ((sent, beside) for sent in (attention_messages, experts_messages) for beside in stretches)
@@ -137,3 +130,6 @@ def messages_of(dense: Block | Hybrid | None, moe: Block | Hybrid | None, work: 
     """Return the formula for the time of all messages of a serving step, hidden or not."""
     sent = work.passes * _half(step_parts(dense, moe, Work(work.phase, work.exchange))["exchange_time"])
     return Formula("messages_of_step", "messages_time", sent, (_HERE,))
+
+
+__all__ = [*formulas_of(__name__), "messages_of", "parts_of_step"]

@@ -1,6 +1,8 @@
 """The core of the package: quantities with names and units, formulas, sheets of formulas, and rows of values."""
 
 from .defaults import constant, same
+from .defaults import exports as exports  # this and the next for modules of this package
+from .defaults import formulas_of as formulas_of
 from .domain import OutsideDomain
 from .formula import FORMULAS, Formula, formula
 from .notation import NOTATION, letter, symbol, tex

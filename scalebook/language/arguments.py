@@ -90,7 +90,6 @@ def as_list(given) -> list | None:
 
 
 def _misfit(function: Callable, args: tuple, letters: dict) -> str:
-    """Say which argument a function does not take, or lacks."""
     own, name = [*inspect.signature(function).parameters.values()], function.__name__
     if own[0].name == "serve":  # a method of the service
         own, args, name = own[1:], args[1:], f"serve.{name}"

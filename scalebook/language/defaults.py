@@ -6,10 +6,10 @@ from pathlib import Path
 
 import sympy
 
-from .formula import Formula, entered
+from .formula import FORMULAS, Formula, entered
 from .notation import NOTATION, expression, quoted, word
 
-__all__ = ["constant", "same", "stated"]
+__all__ = ["constant", "exports", "formulas_of", "same", "stated"]
 
 
 def constant(
@@ -67,3 +67,15 @@ def stated(module: str) -> dict[str, Formula]:
         sources = x["source"] if isinstance(x["source"], str) else tuple(x["source"])
         found[name] = make(name, x["letter"], value, sources, x["says"], at)
     return found
+
+
+def formulas_of(module: str) -> list[str]:
+    """Return the names of the formulas that a module has defined so far. Its `__all__` begins with them."""
+    return [name for name, x in FORMULAS.items() if x.__module__ == module]
+
+
+def exports(room: str) -> list[str]:
+    """Return the public names of a room: those in the `__all__` of its modules that the room has imported."""
+    modules = [x for name, x in sys.modules.items() if name.startswith(f"{room}.")]
+    listed = {(name, id(vars(x)[name])) for x in modules for name in getattr(x, "__all__", ())}
+    return [name for name, x in vars(sys.modules[room]).items() if (name, id(x)) in listed]

@@ -4,12 +4,9 @@
 ... def ridge(peak_flops, hbm_bandwidth):
 ...     '''Arithmetic and memory take equally long.'''
 ...     return peak_flops / hbm_bandwidth
->>> ridge, ridge(peak_flops="989 TFLOP/s", hbm_bandwidth="3.35 TB/s")
-(ridge_intensity = peak_flops/hbm_bandwidth, 295.2238805970149)
-
-Values may be arrays.  If some inputs are missing, the result is a formula, which can be solved for any of them.
-
->>> ridge(peak_flops=1e15).solve("hbm_bandwidth")
+>>> ridge(peak_flops="989 TFLOP/s", hbm_bandwidth="3.35 TB/s")  # values may be arrays
+295.2238805970149
+>>> ridge(peak_flops=1e15).solve("hbm_bandwidth")  # without all inputs, a formula that can be solved for any
 hbm_bandwidth = 1000000000000000/ridge_intensity
 """
 
@@ -64,7 +61,6 @@ class Formula:
 
     @cached_property
     def domain(self) -> tuple[Condition, ...]:
-        """The conditions under which the formula holds."""
         stated = self._domain() if callable(self._domain) else self._domain
         return tuple(Condition(x.words, in_letters(x.relation)) for x in stated)
 
@@ -152,7 +148,6 @@ class Formula:
         return Quantity(fitting(self.letter, result, partial(_at, values)), self.unit)
 
     def _check(self, values, result=None):
-        """Raise OutsideDomain if it does not hold at these values."""
         if self.domain:
             if result is None:
                 with np.errstate(all="ignore"):
@@ -321,7 +316,6 @@ class Formula:
         return Formula, (self.name, self.letter, self.rhs, self.sources, self.__doc__, self.given, self.domain)
 
     def _repr_html_(self):
-        """The equation, with its letters explained below it."""
         return on_page(self)
 
     def __repr__(self):
@@ -341,15 +335,13 @@ def formula(
     `domain` maps words to a function of inputs that returns a SymPy relation: where the formula holds.  Raises
     LookupError for a parameter that the notation does not have.
 
-    >>> @formula("bubble", "huang2019 §2.3", domain={"at least pp micro-batches": lambda microbatches,
-    ...                                              pp: microbatches >= pp})
+    >>> @formula("bubble", "huang2019 §2.3", domain={"two stages or more": lambda pp: pp >= 2})
     ... def few(pp, microbatches):
-    ...     '''Idle over busy.'''
     ...     return (pp - 1) / microbatches
-    >>> few(pp=8, microbatches=4)
+    >>> few(pp=1, microbatches=4)
     Traceback (most recent call last):
         ...
-    scalebook.language.domain.OutsideDomain: few holds for at least pp micro-batches, not at microbatches=4, pp=8
+    scalebook.language.domain.OutsideDomain: few holds for two stages or more, not at pp=1
     """
     NOTATION[word(letter)]
 

@@ -82,7 +82,6 @@ def in_lines(letter: str, expr: sympy.Basic, inks_of: Callable) -> str | None:
 
 
 def _in_rows(expr, names, inks):
-    """Return TeX of an expression; a sum of many letters continues in further lines."""
     if not expr.is_Add or width(expr) <= MOST:
         return tex(expr, names, inks)
     text, filled = "", 0

@@ -1,15 +1,10 @@
 r"""The notation: quantities of the book, which code calls letters, each with a unit, a meaning and a printed form.
 
 The name of a quantity, such as `hbm_bandwidth`, is the same everywhere: function parameter, keyword, TOML key, slider,
-JavaScript argument, column.  Its symbol is a plain SymPy symbol (a subclass loses its attributes in SymPy's cache), so
-its meaning is looked up here.
+JavaScript argument, column.  Its symbol is a plain SymPy symbol, so its meaning is looked up here.
 
 >>> NOTATION["hbm_bandwidth"], symbol("hidden")
 (hbm_bandwidth (B/s): memory bandwidth of one device, hidden)
->>> symbol("hiden")
-Traceback (most recent call last):
-    ...
-LookupError: no letter is called 'hiden'; did you mean 'hidden'?
 """
 
 import keyword
@@ -32,7 +27,7 @@ from sympy.printing.str import StrPrinter
 
 from scalebook import _shown_by
 
-from .stanzas import Stanzas
+from .stanzas import Stanzas, tables_of
 from .tabular import aligned, folded, page_table, styled
 
 __all__ = [
@@ -94,17 +89,7 @@ def no_attribute(sentence: str) -> AttributeError:
     return AttributeError(sentence, name="", obj=None)
 
 
-# Other common names of a letter that no spelling check would find.
-OTHERS = {
-    other: name
-    for name, others in {
-        "devices": "gpus n_gpus num_gpus world_size", "seq": "seq_len sequence_length", "users": "concurrency",
-        "rate": "qps rps", "tp": "tensor_parallel tensor_parallel_size", "batch": "batch_size micro_batch_size",
-        "pp": "pipeline_parallel pipeline_parallel_size", "dp": "data_parallel data_parallel_size",
-        "prompt": "isl input_len input_tokens", "output": "osl output_len output_tokens", "layers": "num_layers",
-    }.items()
-    for other in others.split()
-}  # fmt: skip
+OTHERS = {other: name for name, others in tables_of(__package__, "names.toml").items() for other in others.split()}
 
 
 def nearest(word: str, words: Iterable[str]) -> str:

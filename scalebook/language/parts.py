@@ -40,7 +40,6 @@ def breakdowns(row: Row) -> list[str]:
 
 
 def _below(row, letter) -> list[str]:
-    """Return the letters that a letter was computed from, the nearest first."""
     found, todo = {}, [letter]
     while todo:
         new = [n for x in todo for n in row.cells[x].inputs if n not in found and n in row]

@@ -1,14 +1,14 @@
 """Let old public names work for one release, with a warning.  `renamed.toml` lists them."""
 
 import sys
-import tomllib
 import warnings
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.resources import files
+
+from .stanzas import tables_of
 
 __all__ = ["old_names", "renamed", "resolved"]
 
@@ -16,7 +16,7 @@ __all__ = ["old_names", "renamed", "resolved"]
 @cache
 def old_names() -> tuple[dict[str, str], dict[str, str]]:
     """Return two dicts from old to new dotted names: of renamed modules, and of renamed names in modules."""
-    said = tomllib.loads((files(__package__) / "renamed.toml").read_text("utf-8"))
+    said = tables_of(__package__, "renamed.toml")
     pairs = [(f"{x['from']}.{name}", f"{x['to']}.{name}") for x in said["moved"] for name in x["names"].split()]
     kinds = said["modules"], said["names"] | dict(pairs)
     return tuple({f"scalebook.{old}": f"scalebook.{new}" for old, new in x.items()} for x in kinds)

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from .notation import either
+from .stanzas import tables_of
 
-__all__ = ["Rule", "not_whole"]
+__all__ = ["Rule", "condition", "not_whole", "stated_rules"]
 
 
 class Rule:
@@ -28,7 +29,6 @@ class Rule:
 
     @cached_property
     def needs(self) -> tuple[str, ...]:
-        """The names of the inputs that the rule depends on."""
         return tuple(inspect.signature(self.holds).parameters)
 
     def known(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -42,6 +42,28 @@ class Rule:
 
     def __repr__(self):
         return f"{self.name}: {', '.join(self.needs)}"
+
+
+def condition(text: str, **functions: Callable) -> Callable:
+    """Return an expression that is written as text, such as a condition, as a function of its letters.
+
+    It may call `functions`.
+
+    >>> condition("heads % tp == 0")(64, 8)
+    True
+    """
+    text = " ".join(text.split())
+    letters = [x for x in compile(text, "a condition", "eval").co_names if x not in functions]
+    return eval(f"lambda {', '.join(letters)}: {text}", functions)
+
+
+def stated_rules(module: str, kind: type[Rule] = Rule, **functions: Callable) -> tuple[Rule, ...]:
+    """Return the rules that the TOML file next to a module states, whose conditions may call `functions`."""
+    package, _, name = module.rpartition(".")
+    return tuple(
+        kind(name, x["letter"], condition(x["holds"], **functions), " ".join(x["says"].split()), "advice" in x)
+        for name, x in tables_of(package, f"{name}.toml").items()
+    )
 
 
 def not_whole(letter: str, value: float) -> str | None:

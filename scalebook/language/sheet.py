@@ -6,10 +6,6 @@
 >>> row = Sheet("kernel", arithmetic, traffic)(flops=1e12, peak_flops=1e15, traffic="1 GB", hbm_bandwidth="2 TB/s")
 >>> row.memory_time
 0.0005
->>> row.why("compute_time")
-compute_time = flops/peak_flops = (1 TFLOP)/(1 PFLOP/s) = 1 ms  [williams2009]
-    flops = 1 TFLOP  [given]
-    peak_flops = 1 PFLOP/s  [given]
 """
 
 import math
@@ -81,12 +77,10 @@ class Sheet(Guided):
 
     @property
     def takes(self) -> dict[str, None]:
-        """The inputs of a call, each with its default (None, since a sheet has no defaults)."""
         return dict.fromkeys(self.inputs)
 
     @property
     def gives(self) -> tuple[str, ...]:
-        """The names of the quantities that a call computes."""
         return tuple(self.formulas)
 
     @cached_property
@@ -293,7 +287,6 @@ def computed_at(compiled: tuple, values: dict[str, float]) -> dict[str, float]:
 
 
 def _meant(letters):
-    """List letters by name.  If there are few, add their meanings."""
     return ", ".join(f"{x} ({NOTATION[x].meaning})" if len(letters) < 4 else x for x in letters)
 
 

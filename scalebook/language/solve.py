@@ -145,7 +145,6 @@ class Numeric(Formula):
         return found
 
     def _work(self, values):
-        """Work out the original equation with the value found for the unknown."""
         return self.formula._work({n: values[n] if n in values else self._value(values) for n in self.formula.inputs})
 
     def _find(self, values):

@@ -8,8 +8,9 @@
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from importlib.resources import files
 
-__all__ = ["Stanzas"]
+__all__ = ["Stanzas", "tables_of"]
 
 _HEAD = re.compile(r'^\["?(.+?)"?\]$', re.M)
 
@@ -39,3 +40,8 @@ class Stanzas(Mapping):
     def mentioning(self, *texts: str) -> list[str]:
         """Return the keys of the tables whose text contains one of these texts, without parsing any."""
         return [key for key, own in self._texts.items() if any(x in own for x in texts)]
+
+
+def tables_of(package: str, name: str) -> dict:
+    """Return all tables of a TOML file that lies in a package."""
+    return tomllib.loads((files(package) / name).read_text("utf-8"))

@@ -49,7 +49,6 @@ def _says(cells: Sequence[str]) -> bool:
 
 
 def _body(text: str, is_said: bool) -> Markup:
-    """Make a table cell: words left-aligned; a number right-aligned and not split from its unit."""
     if is_said or (len(text) >= 9 and not _is_number(text)):
         return table_cell(text, class_="sb-said")
     return table_cell(text.replace(" ", "\xa0") if len(text) < 24 else text)

@@ -12,43 +12,22 @@ from functools import cache
 import numpy as np
 
 from .notation import NOTATION, Letter, quoted, word
+from .stanzas import tables_of
 
 __all__ = ["BASE", "Quantity", "check", "dimension", "parse", "show", "show_tex"]
 
 BASE = ("B", "s", "J", "$")
-# Each unit: its size in base units and the powers of the base units.
-_UNITS = {
-    "": (1, {}), "%": (1, {}), "FLOP": (1, {}), "token": (1, {}), "request": (1, {}), "year": (1, {}),
-    "B": (1, {"B": 1}), "bit": (1, {"B": 1}), "s": (1, {"s": 1}), "h": (1, {"s": 1}),
-    "J": (1, {"J": 1}), "W": (1, {"J": 1, "s": -1}), "MWh": (1, {"J": 1}), "$": (1, {"$": 1}), "t": (1, {}),
-}  # fmt: skip
+_STATED = tables_of(__package__, "units.toml")
 _UP = ["", "k", "M", "G", "T", "P", "E"]
 _DOWN = ["", "m", "µ", "n", "p"]
 _COUNTS = ["million", "billion", "trillion", "quadrillion"]
 _COUNTED = (  # units that take no prefix
     "", "%", "token", "token/s", "request/s", "bit", "$", "$/h", "FLOP/B", "h", "MWh", "$/MWh", "t", "t/MWh",
 )  # fmt: skip
-_EXAMPLES = {
-    "%": "90 %", "bit": "16 bit", "B": "80 GB", "B/s": "3.35 TB/s", "FLOP/s": "989 TFLOP/s", "s": "2.5 us",
-    "year": "2022-03",
-}  # fmt: skip
 _LONG = [(86400.0, "days"), (3600.0, "h"), (60.0, "min")]
 _PREFIXES = {p: 1e3**i for i, p in enumerate(_UP)} | {"m": 1e-3, "u": 1e-6, "µ": 1e-6, "n": 1e-9, "p": 1e-12}
 _PREFIXES |= {f"{p}i": 1024.0**i for i, p in enumerate("KMGT", 1)}
-# Words and letters behind a number that is counted, in any case, and spans of time in seconds.
-_TIMES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "billion": 1e9, "b": 1e9, "bn": 1e9}
-_TIMES |= {"trillion": 1e12, "t": 1e12, "quadrillion": 1e15}
-_SPANS = {"min": 60, "minute": 60, "h": 3600, "hour": 3600, "day": 86400, "week": 604800}
 _BARE = ("", "token", "request")  # pure counts, whose unit may be left out
-# Other ways to write a unit, and how this module writes it.
-_SPELLED = [
-    (r"(?<=\d),(?=\d{3}(?!\d))", ""),  # 1,024
-    (r"FLOPS$", "FLOP/s"),
-    (r"(FLOP|token|request|bit)s\b(?=$|/)", r"\1"),
-    (r" ?(/| per ) ?(hour|hr)$", "/h"),
-    (r" ?(/| per ) ?(second|sec)$", "/s"),
-    (r"^\$ ?([\d.]+(?: ?[A-Za-z]+)?)", r"\1 $"),  # $2/h
-]  # fmt: skip
 _DIGITS = Context(prec=4, rounding=ROUND_HALF_UP)
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -66,10 +45,10 @@ def dimension(unit: str) -> tuple[int, ...]:
 def _dimension(unit):
     powers = dict.fromkeys(BASE, 0)
     for sign, part in zip((1, -1), unit.split("/"), strict=False):
-        if part not in _UNITS or unit.count("/") > 1:
-            known = ", ".join(sorted(filter(None, _UNITS)))
+        if part not in _STATED["powers"] or unit.count("/") > 1:
+            known = ", ".join(sorted(filter(None, _STATED["powers"])))
             raise ValueError(f"{quoted(unit)} is not a unit; there are: {known}, and one over another (B/s)")
-        for base, power in _UNITS[part][1].items():
+        for base, power in _STATED["powers"][part].items():
             powers[base] += sign * power
     return tuple(powers.values())
 
@@ -88,7 +67,7 @@ def parse(quantity: str, unit: str) -> float:
     """
     dimension(unit)  # refuses what is no unit
     text = quantity.strip() if isinstance(quantity, str) else ""
-    for other, ours in _SPELLED if unit != "year" else ():
+    for other, ours in _STATED["spelled"].items() if unit != "year" else ():
         text = re.sub(other, ours, text)
     number, rest = re.match(r"([-+.\d]*(?:[eE][-+]?\d{1,4})?) ?(.*)", text).groups()
     try:
@@ -113,18 +92,19 @@ def parse(quantity: str, unit: str) -> float:
             raise ValueError
         return value
     except (ValueError, ArithmeticError):
-        hint = f"such as {_EXAMPLES.get(unit, '3 ' + unit)!r}"
+        hint = f"such as {_STATED['examples'].get(unit, '3 ' + unit)!r}"
         wanted = f"a number with the unit {unit} ({hint})" if unit else "a plain number, which this letter needs"
         raise ValueError(f"{quoted(quantity)} is not {wanted}") from None
 
 
 def _times(rest: str, unit: str) -> tuple[float, str]:
     """Return what a word behind a number multiplies it by, such as "trillion" or "days", and the unit behind it."""
+    times, spans = _STATED["times"], _STATED["spans"]
     first, _, others = rest.partition(" ")
-    if unit in ("s", "h") and (span := _SPANS.get(rest) or _SPANS.get(rest.removesuffix("s"))):
-        return span / _SPANS.get(unit, 1), unit
-    if unit in _COUNTED and unit != "%" and first != unit and first.lower() in _TIMES:
-        return _TIMES[first.lower()], others
+    if unit in ("s", "h") and (span := spans.get(rest) or spans.get(rest.removesuffix("s"))):
+        return span / spans.get(unit, 1), unit
+    if unit in _COUNTED and unit != "%" and first != unit and first.lower() in times:
+        return times[first.lower()], others
     return 1, rest
 
 

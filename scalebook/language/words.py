@@ -36,7 +36,6 @@ class Word:
 
     @property
     def usual(self):
-        """The default value."""
         return next(iter(self.values))
 
     def value(self, name):

@@ -29,7 +29,6 @@ class _Python:
         self._shared, self._written = shared or {}, {}
 
     def text(self, expr: sympy.Basic, least: int = _SUM) -> str:
-        """Return the expression as text, in parentheses if its precedence is below `least`."""
         text, holds = self._found(expr)
         return text if holds >= least else f"({text})"
 

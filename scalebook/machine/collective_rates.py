@@ -2,27 +2,15 @@
 
 from sympy import Max, Min, log, sqrt
 
-from scalebook.language import constant, formula
+from scalebook.language import formula, formulas_of
+from scalebook.language.defaults import stated
 
-__all__ = [
-    "FABRIC", "bus_bandwidth", "bus_bandwidth_reduce", "chunked_message", "group_share", "issued_by_host",
-    "message_chunks", "no_mesh", "no_torus", "shared_ports", "timed_by_host",
-]  # fmt: skip
-
+_DEFAULTS = stated(__name__)  # those of collective_rates.toml
+globals().update(_DEFAULTS)
 _HERE = "interconnects-and-memory-tiers"
 
-no_mesh = constant(
-    "no_mesh", "mesh_peers", 1, _HERE,
-    "Default number of mesh peers: one, as if every link led to every peer (a switch, or unknown links).",
-)  # fmt: skip
-
-no_torus = constant(
-    "no_torus", "torus_neighbours", 1, _HERE,
-    "Default number of torus neighbours: one, as if every link led to every peer (a switch, or unknown links).",
-)  # fmt: skip
-
 # Defaults for the links of a group, if a device's row does not give them.
-FABRIC = (no_mesh, no_torus)
+FABRIC = tuple(_DEFAULTS.values())
 
 
 def doublings(devices):
@@ -34,9 +22,8 @@ def doublings(devices):
 def group_share(near_ways, mesh_peers, torus_neighbours):
     """Share of a device's bandwidth that a group can use: links of a full mesh or a torus lead to some peers only.
 
-    A mesh has one link to each peer. In a torus a group is a box: a pair has one neighbour, and each doubling gives one
-    more, until there are as many as links; longer sides without a wrap-around link are assumed to be as good. Behind a
-    switch `mesh_peers` and `torus_neighbours` are one, and a group has the whole bandwidth.
+    A mesh has one link to each peer. In a torus each doubling of a group gives one more neighbour, up to the number of
+    links. Behind a switch `mesh_peers` and `torus_neighbours` are one, and a group has the whole bandwidth.
 
     >>> from scalebook.tables import accelerators
     >>> [round(group_share(device, near_ways=2), 2) for device in accelerators[["h100", "mi300x", "tpu_v5p"]].values()]
@@ -115,3 +102,6 @@ def bus_bandwidth_reduce(collective_bytes, ways, collective_time):
     350000000000.0
     """
     return 2 * (ways - 1) * collective_bytes / (ways * collective_time)
+
+
+__all__ = [*formulas_of(__name__), "FABRIC"]

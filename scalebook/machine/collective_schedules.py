@@ -6,13 +6,7 @@ Every device has one port that sends and receives at `link_bandwidth` at the sam
 
 from sympy import Max, ceiling, log, sqrt
 
-from scalebook.language import formula
-
-__all__ = [
-    "best_chunks", "direct_all_to_all", "halving_all_reduce", "one_shot_all_reduce",
-    "ring_all_gather", "ring_all_reduce", "ring_reduce_scatter", "switch_all_reduce", "tree_all_reduce",
-    "two_shot_all_reduce",
-]  # fmt: skip
+from scalebook.language import formula, formulas_of
 
 _RING = "patarasuk2009"
 
@@ -119,3 +113,6 @@ def direct_all_to_all(collective_bytes, ways, link_bandwidth, link_latency):
     7.1e-05
     """
     return link_latency + (ways - 1) * collective_bytes / (ways * link_bandwidth)
+
+
+__all__ = [*formulas_of(__name__)]

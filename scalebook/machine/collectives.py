@@ -1,24 +1,18 @@
 """Time of collectives over two tiers of network: scale-up domains ("near") and the network between them ("far").
 
 A collective costs a launch, its hops, its bytes at the achieved rate, and the chunking of its bytes. Rings pass all
-near devices and cross to the next domain once for each of them, so that every device uses its own scale-out port. Both
-tiers work at once, and the slower one sets the pace. `ways=1` costs nothing. In a mesh or a torus a group uses the
-links between its own members (`group_share`). The part that a device keeps needs no link.
+near devices and cross to the next domain once for each, so that every device uses its own scale-out port. Both tiers
+work at once, and the slower one sets the pace. In a mesh or a torus a group uses its members' links (`group_share`).
 """
 
-from functools import cache
+from functools import cache, partial
 
 from sympy import Expr, Integer, Max, Min, Mul, Rational, floor, sqrt
 from sympy.utilities.iterables import sift
 
-from scalebook.language import formula, symbol
+from scalebook.language import formula, formulas_of, symbol
 from scalebook.language.notation import nearest, quoted
 from scalebook.machine.collective_rates import FABRIC, doublings, group_share
-
-__all__ = [
-    "KINDS", "OWN_PART", "all_gather", "all_reduce", "all_reduce_hierarchical", "all_reduce_in_network",
-    "all_reduce_ring", "all_to_all", "any_slow", "collective", "near_of", "port_times", "reduce_scatter", "send",
-]  # fmt: skip
 
 # A device copies its own part within its memory, which was measured to take half the time of sending a part.
 OWN_PART = Rational(1, 2)
@@ -29,7 +23,6 @@ _INSIDE = {"no more devices near each other than take part": lambda near_ways, w
 
 @cache
 def _one_if_any(count):
-    """Return 1 for a count of at least one, 0 for none."""
     return Min(1, count, evaluate=False)
 
 
@@ -65,14 +58,12 @@ def _share(near_ways, mesh_peers, torus_neighbours):
     return group_share.of(near_ways=near_ways, mesh_peers=mesh_peers, torus_neighbours=torus_neighbours)
 
 
-def _ring_ports(ways, near_ways, share, near_rate, far_rate):
-    near = _one_if_any(near_ways - 1) * ((ways - 1) / share + OWN_PART) / near_rate
-    return near, _one_if_any(ways - near_ways) * (ways - 1) / (near_ways * far_rate)
+def _ring_ports(ways, near_ways, share, near_rate, far_rate, passes=1):
+    near = _one_if_any(near_ways - 1) * (passes * (ways - 1) / share + OWN_PART) / near_rate
+    return near, _one_if_any(ways - near_ways) * passes * (ways - 1) / (near_ways * far_rate)
 
 
-def _reduce_ports(ways, near_ways, share, near_rate, far_rate):
-    near = _one_if_any(near_ways - 1) * ((2 * ways - 2) / share + OWN_PART) / near_rate
-    return near, _one_if_any(ways - near_ways) * 2 * (ways - 1) / (near_ways * far_rate)
+_reduce_ports = partial(_ring_ports, passes=2)
 
 
 def _exchange_ports(ways, near_ways, share, near_rate, far_rate):
@@ -212,12 +203,10 @@ def send(
 # Other all-reduce algorithms
 
 
-@formula(
-    "collective_time",
-    "klenk2020",
-    "nccl-tests §PERFORMANCE",
-    domain=_INSIDE | {"switches that sum": lambda switch_efficiency: switch_efficiency > 0},
-)
+_SUMMED = _INSIDE | {"switches that sum": lambda switch_efficiency: switch_efficiency > 0}
+
+
+@formula("collective_time", "klenk2020", "nccl-tests §PERFORMANCE", domain=_SUMMED)
 def all_reduce_in_network(
     collective_bytes, ways, near_ways, scaleup_bandwidth, switch_efficiency, near_latency, scaleout_bandwidth,
     far_efficiency, far_latency, collective_launch, chunk_time,
@@ -260,8 +249,7 @@ def all_reduce_hierarchical(
 KINDS = {f.name: f for f in (all_reduce, reduce_scatter, all_gather, all_to_all, send)}
 _PORTS = {
     "all_reduce": _reduce_ports, "reduce_scatter": _ring_ports, "all_gather": _ring_ports,
-    "all_to_all": _exchange_ports,
-    "send": _send_ports,
+    "all_to_all": _exchange_ports, "send": _send_ports,
 }  # fmt: skip
 
 
@@ -316,3 +304,6 @@ def any_slow(slow_share, ways):
     0.474
     """
     return 1 - (1 - slow_share) ** ways
+
+
+__all__ = [*formulas_of(__name__), "KINDS", "OWN_PART", "collective", "near_of", "port_times"]

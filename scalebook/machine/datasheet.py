@@ -6,7 +6,7 @@
 (1.44, 129.6, 4.55, 0.23)
 """
 
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 from scalebook.language.defaults import stated
 
 from .collective_rates import FABRIC, group_share
@@ -15,12 +15,6 @@ from .roofline import ridge_intensity
 
 _DEFAULTS = stated(__name__)  # those of datasheet.toml
 globals().update(_DEFAULTS)
-
-__all__ = [
-    "bargain_growth", "best_bandwidth", "bytes_per_dollar", "data_sheet", "fleet_growth", "flops_per_dollar",
-    "flops_per_joule", "pair_bandwidth", "peak_growth", "printed_flops", "printed_links", "streamed_link",
-    "striped_drives", "usable_bandwidth", "usable_flops", "usable_links", "usable_ridge", "usable_share", *_DEFAULTS,
-]  # fmt: skip
 
 
 @formula("printed_flops", "nvidia-h100-datasheet", "nvidia-gb200")
@@ -204,3 +198,6 @@ def bargain_growth(compute_growth, cost_growth):
     1.875
     """
     return compute_growth / cost_growth
+
+
+__all__ = [*formulas_of(__name__), "data_sheet"]

@@ -1,25 +1,18 @@
 """Time of matrix products and memory streams, and the share of the peak they reach.
 
-A device computes the result of a matrix product tile by tile, one tile per core. Work beyond the matrix in partial
-tiles, and idle cores in the last wave of tiles, are wasted. A finished tile must be written, and the arithmetic of
-other tiles hides only part of that. Arithmetic and loads overlap well if one is much shorter, and only in part if they
-are nearly as long. Clocks and instruction overhead are covered by one measured share per device and precision.
+A device computes a product tile by tile, one tile per core. Partial tiles and idle cores in the last wave are wasted.
+Writing a finished tile is hidden only in part, and so are loads that take nearly as long as the arithmetic. One
+measured share per device and precision covers clocks and instruction overhead.
 """
 
 from sympy import Max, Min, Pow, Rational, ceiling, floor, sqrt
 
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 from scalebook.language.defaults import stated
 from scalebook.language.renamed import renamed
 
 _DEFAULTS = stated(__name__)  # those of kernels.toml
 globals().update(_DEFAULTS)
-
-__all__ = [
-    "DEFAULT_FORMULAS", "attention_peak_bf16", "inner_half", "matmul_share", "matmul_time", "matmul_time_grouped",
-    "matmul_time_ideal", "matmul_time_split", "matmul_time_waited", "matrix_product", "product_traffic", "stream_time",
-    "tiles", "waiting_product", "waves", *_DEFAULTS,
-]  # fmt: skip
 
 __getattr__ = renamed(__name__)
 
@@ -114,8 +107,6 @@ def matmul_time_split(
 ):  # fmt: skip
     """Time of a product whose inner size is split over idle cores if tiles are fewer than cores; else `matmul_time`.
 
-    There are as many splits as a tile has cores, or fewer if more would not save time.
-
     >>> shape = dict(rows=2, columns=256, inner=12288, copies=1, traffic=6.4e6, split_time=2e-6, split_step=50e-9)
     >>> device = dict(cores=108, peak_flops=312e12, matmul_efficiency=0.837, inner_half=38, kernel_launch=3.8e-6)
     >>> tiled = dict(tile_rows=64, tile_columns=64, hbm_bandwidth=2.04e12, stream_efficiency=0.737)
@@ -152,8 +143,7 @@ def matmul_time_waited(
 ):  # fmt: skip
     """Time of a product as `matmul_time_split`, if cores wait one memory latency for each load along the inner size.
 
-    Later tiles on a core load while others compute, so only the first wave waits. Few columns then take as long as
-    many:
+    Later tiles on a core load while others compute, so only the first wave waits.
 
     >>> from scalebook.tables import accelerators
     >>> known = dict(rows=16, inner=7168, copies=1, tile_rows=16, activation_bits=8, weight_bits=8, split_time=1)
@@ -175,8 +165,7 @@ def matmul_time_grouped(
 ):  # fmt: skip
     """Time of expert products that run one after another, so most reads and writes of an expert are exposed.
 
-    A share of the shorter of arithmetic and traffic is hidden under the longer. With few rows the rate is low,
-    because an expert's weights are read for little arithmetic.
+    A share (`grouped_hidden`) of the shorter of arithmetic and traffic is hidden under the longer.
 
     >>> shape = dict(rows=1024, columns=1024, inner=1024, copies=1, traffic="6 MB", tile_rows=64, tile_columns=64)
     >>> rates = dict(peak_flops=1e15, matmul_efficiency=0.8, hbm_bandwidth=2e12, stream_efficiency=0.8)
@@ -234,3 +223,5 @@ matrix_product = Sheet(
 
 # Products on AMD devices, whose kernels wait for their loads.
 waiting_product = matrix_product.using(matmul_time_waited)
+
+__all__ = [*formulas_of(__name__), "DEFAULT_FORMULAS", "matrix_product", "waiting_product"]

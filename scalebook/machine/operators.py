@@ -10,30 +10,15 @@ How long quantizing takes depends on the engine and the format more than on the 
 
 from sympy import Ge, Le, Max, Piecewise, ceiling
 
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 from scalebook.language.defaults import stated
 
+from . import kernels
 from .datasheet import best_found
-from .kernels import (
-    DEFAULT_FORMULAS,
-    matmul_share,
-    matmul_time_split,
-    matmul_time_waited,
-    tiles,
-    typical_stream_efficiency,
-    waves,
-)
 from .tiles import aligned_share
 
 _DEFAULTS = stated(__name__)  # those of operators.toml
 globals().update(_DEFAULTS)
-
-__all__ = [
-    "aiter_operator", "aiter_tile_rows", "aligned_operator", "best_operator", "best_time", "cached_share",
-    "cycled_operator", "cycled_traffic", "element_kernel", "element_time", "inner_half_results", "l2_bandwidth_usual",
-    "linear_operator", "matmul_time_aligned", "operator_time", "operator_time_issued", "operator_traffic",
-    "quantize_time", *_DEFAULTS,
-]  # fmt: skip
 
 _MEASURED = "aiconfigurator-gemm"
 _FEW = (16, 32, 64)  # rows of AITER's smaller tiles; its largest has 128
@@ -104,15 +89,12 @@ def operator_time_issued(matmul_time, quantize_time, launch_time):
 
 _PRODUCT = ("single_product", "wide_activations", "same_bits", "results_of_16_bits", "no_inner_wait")
 _LAYER = {f.letter: f for f in (
-    *DEFAULT_FORMULAS, *(_DEFAULTS[x] for x in _PRODUCT), inner_half_results, operator_traffic, tiles, waves,
-    matmul_time_waited, matmul_share, *(_DEFAULTS[f"quantize_{x}"] for x in ("start", "passes", "row")), quantize_time,
-    operator_time,
+    *kernels.DEFAULT_FORMULAS, *(_DEFAULTS[x] for x in _PRODUCT), inner_half_results, operator_traffic,
+    kernels.tiles, kernels.waves, kernels.matmul_time_waited, kernels.matmul_share,
+    *(_DEFAULTS[f"quantize_{x}"] for x in ("start", "passes", "row")), quantize_time, operator_time,
 )}  # fmt: skip
-linear_operator = Sheet(
-    "linear operator",
-    *_LAYER.values(),
-    doc="A linear layer as an engine runs it: quantize the input, then multiply.",
-)
+_LINEAR = "A linear layer as an engine runs it: quantize the input, then multiply."
+linear_operator = Sheet("linear operator", *_LAYER.values(), doc=_LINEAR)
 
 
 # Benchmarks that read their weights from a cache
@@ -132,8 +114,7 @@ def l2_bandwidth_usual(hbm_bandwidth):
 def cached_share(rows, columns, inner, copies, activation_bits, weight_bits, result_bits, l2_capacity):
     """Share of weight reads that hit the last-level cache in a benchmark that cycles through copies of a weight.
 
-    Such a benchmark uses as many copies as fill the cache. If they exceed it by a tenth, a third of the reads are hits,
-    because the cache evicts first what is needed next. In a service no weight is in the cache.
+    It uses as many copies as fill the cache. If they exceed it by a tenth, a third of the reads are hits.
 
     >>> shape = dict(rows=1, columns=4096, inner=4096, copies=1, activation_bits=16, weight_bits=16, result_bits=16)
     >>> round(cached_share(shape, l2_capacity="96 MiB"), 2)
@@ -203,7 +184,7 @@ def matmul_time_aligned(
     >>> [round(1e3 * aligned_operator(device, sizes, columns=n).matmul_time, 1) for n in (50304, 50257)]
     [26.1, 90.0]
     """
-    return matmul_time_split.of(peak_flops=aligned_share * peak_flops)
+    return kernels.matmul_time_split.of(peak_flops=aligned_share * peak_flops)
 
 
 aligned_operator = Sheet(
@@ -225,13 +206,8 @@ def best_time(matmul_time, best_found):
     return best_found * matmul_time
 
 
-best_operator = Sheet(
-    "best operator",
-    *_LAYER.values(),
-    best_found,
-    best_time,
-    doc="A product on a device by the fastest kernel that a search finds.",
-)
+_BEST = "A product on a device by the fastest kernel that a search finds."
+best_operator = Sheet("best operator", *_LAYER.values(), best_found, best_time, doc=_BEST)
 
 
 # Element-wise kernels
@@ -249,6 +225,12 @@ def element_time(traffic, element_passes, hbm_bandwidth, stream_efficiency, kern
 
 
 element_kernel = Sheet(
-    "element-wise kernel", _DEFAULTS["one_pass"], _DEFAULTS["no_host_wait"], typical_stream_efficiency, element_time,
+    "element-wise kernel", _DEFAULTS["one_pass"], _DEFAULTS["no_host_wait"], kernels.typical_stream_efficiency,
+    element_time,
     doc="A norm, an activation or a sum on a device, as a library's kernels run it: launch and memory passes.",
 )  # fmt: skip
+
+__all__ = [
+    *formulas_of(__name__),
+    "aiter_operator", "aligned_operator", "best_operator", "cycled_operator", "element_kernel", "linear_operator",
+]  # fmt: skip

@@ -7,12 +7,7 @@
 
 from sympy import Max, Min
 
-from scalebook.language import Sheet, formula
-
-__all__ = [
-    "attainable_flops", "compute_time", "idle_fraction", "intensity", "memory_time", "ridge_intensity", "roofline",
-    "roofline_time",
-]  # fmt: skip
+from scalebook.language import Sheet, formula, formulas_of
 
 
 @formula("ridge_intensity", "williams2009 §3")
@@ -89,3 +84,5 @@ roofline = Sheet(
     "roofline", ridge_intensity, intensity, attainable_flops, compute_time, memory_time, roofline_time, idle_fraction,
     doc="A kernel with given operations and bytes on a device.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "roofline"]

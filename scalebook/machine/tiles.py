@@ -8,14 +8,9 @@
 
 from sympy import Eq, Min, Mod, Piecewise, Rational, ceiling
 
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 
 from .kernels import one_core, tiles, waves
-
-__all__ = [
-    "aligned_share", "fill", "least_wave_efficiency", "padded_vocab", "shapes", "sharded_columns", "tile_efficiency",
-    "wave_efficiency", "whole_waves_columns",
-]  # fmt: skip
 
 _WHOLE = {"columns that each device has as many of": lambda weight_columns, tp: Eq(Mod(weight_columns, tp), 0)}
 
@@ -90,9 +85,8 @@ def _loaded(size):
 def aligned_share(columns, inner):
     """Share of the rate that a product reaches if its rows of 16-bit numbers are not aligned to 16 bytes.
 
-    Aligned rows load 16 bytes at a time, others 8 or 4, and odd sizes go through registers. The values are for the
-    A100, fitted on the even rows of the products in `gemm_eleuther` with such sizes. Even sizes reach 0.54 to 0.73
-    depending on shape. The V100 reaches 0.7 with even sizes, and the MI250X has no such loss.
+    The values are for the A100, fitted on the even rows of the products in `gemm_eleuther` with such sizes. The V100
+    reaches 0.7 with even sizes, and the MI250X has no such loss.
 
     >>> aligned_share(columns=50304, inner=768), aligned_share(columns=50257, inner=768)
     (1.0, 0.29)
@@ -114,3 +108,5 @@ shapes = Sheet(
     "shape of a product", sharded_columns, one_core, tiles, waves, tile_efficiency, wave_efficiency, fill,
     doc="Efficiency of a device's cores with whole tiles and whole waves, for a weight split by columns.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "shapes"]

@@ -104,7 +104,6 @@ class Backend:
 
     @property
     def memory(self) -> int:
-        """Memory of the device, in bytes."""
         if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
             return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         if find_spec("psutil"):
@@ -307,7 +306,6 @@ def _is_available(torch, kind) -> bool:
 
 
 def _allowed() -> int:
-    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -92,7 +92,6 @@ def _products(rows, precision):
 
 
 def _tile(products, cells):
-    """Return the tile rows that predict all product times best."""
     first = [x for x in products if x.precision == products[0].precision]
     letters = {x: np.array([getattr(row, x) for row in first], float) for x in ("rows", "columns", "inner", "copies")}
     letters["traffic"] = np.array([row.traffic for row in first])
@@ -126,7 +125,6 @@ def _attention(rows, cells):
 
 
 def _links(rows, cells, devices):
-    """Return cells of links to the host, to other devices and to a disk."""
     found = {}
     if host := [x for x in rows if x.kind == "host"]:
         best = max(_rates(x).max() for x in host)
@@ -184,6 +182,5 @@ def _text(letter, value):
 
 
 def _quoted(text):
-    """Return a text as a TOML string on one line."""
     plain = re.sub(r"[\x00-\x1f\x7f]", " ", text).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{plain}"'

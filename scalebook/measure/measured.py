@@ -80,7 +80,6 @@ class Measured:
         return f"{often}: other programs were at work; measure again without them"
 
     def confront(self) -> Confronted:
-        """Compare the timed steps with the predictions of `training_step` and `decode_step`."""
         return confronted(self.device, self.times, self.disturbed)
 
     def save(self, path) -> None:
@@ -106,7 +105,6 @@ class Measured:
 
 
 def _line(row: Measurement) -> list[str]:
-    """Return a kernel's line of the table."""
     rate, shape = row.rate(row.sample.median), show(row.traffic, "B") if row.traffic else ""
     if row.rows:
         shape = f"{row.rows} x {row.columns} x {row.inner}"
@@ -119,10 +117,8 @@ def measure(quick: bool = False, on: str | Backend | None = None, progress: bool
 
     `quick` takes a second or two and says less, because its sizes fit in caches. `on` is "numpy", "torch", "jax" or a
     backend; the default is a framework that sees an accelerator, or NumPy. `progress` shows or hides a progress bar; by
-    default it is shown on a terminal. If you interrupt it after the first measurement, it returns the measurements so
-    far, and `note` says what is missing.
-
-    Raises LookupError for an unknown framework, or one that is not installed.
+    default it is shown on a terminal. If you interrupt it, it returns the measurements so far, and `note` says what is
+    missing. Raises LookupError for an unknown framework, or one that is not installed.
     """
     from tqdm.auto import tqdm
 

@@ -114,7 +114,6 @@ def _launches(on, quick, times=_TIMES):
 
 
 def _attention(on, quick, times=_TIMES):
-    """Time causal attention with heads of 64, as in small models."""
     heads, tokens, width = (2, 128, 64) if quick else (8, 512, 64) if on.is_cpu else (32, 4096, 128)
     precision = on.precisions[0]
     made = [on.tensor((1, heads, tokens, width), precision) for _ in range(3)]

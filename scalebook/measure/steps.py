@@ -77,8 +77,6 @@ class _Clocked:
 
 
 class _Laps:
-    """Times of the forward and of the backward pass of all blocks, in seconds."""
-
     def __init__(self, wait):
         self.wait, self.seconds, self.running, self.since = wait, {"forward": 0.0, "backward": 0.0}, "", 0.0
 

@@ -64,7 +64,6 @@ def _turned(xp, x, cos, sin):
 
 
 def _norm(xp, x, gain):
-    """Return the root-mean-square norm and its scale."""
     scale = 1 / xp.sqrt((x * x).mean(-1)[..., None] + TINY)
     return x * scale * gain, scale
 
@@ -94,7 +93,6 @@ def attend(xp, q, k, v):
 
 
 def _heads(xp, qkv, batch, heads):
-    """Return queries, keys and values of [batch, heads, seq, head_dim] from the rows of the joint product."""
     rows, width = qkv.shape
     parts = qkv.reshape(batch, rows // batch, 3, heads, width // (3 * heads))
     return (xp.swapaxes(parts[:, :, i], 1, 2) for i in range(3))
@@ -116,14 +114,12 @@ def forward(xp, x, w, i, batch, heads, turn):
 
 
 def _asked(xp, x, w, i, batch, heads, turn):
-    """Return a block's queries, keys and values, with the normed input and its scale."""
     h, scale = _norm(xp, x, w[f"gain1{i}"])
     q, k, v = _heads(xp, xp.matmul(h, w[f"qkv{i}"]), batch, heads)
     return (_turned(xp, q, *turn), _turned(xp, k, *turn), v), h, scale
 
 
 def _fed(xp, x, w, i):
-    """Return the result of a block's feed-forward layer, and the tensors its backward pass needs."""
     h, scale = _norm(xp, x, w[f"gain2{i}"])
     both = xp.matmul(h, w[f"up_gate{i}"])
     up, gate = both[:, : both.shape[1] // 2], both[:, both.shape[1] // 2 :]

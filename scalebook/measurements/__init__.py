@@ -36,9 +36,7 @@ def confront(of, csv=None, measured: str | None = None) -> Result:
     With a name, such as "batch1_decode", this runs that measured set, on the package's own file or on another CSV file
     with the same columns. With a sheet, a formula or training_step, it compares your own CSV file with its predictions;
     `confront_own` describes the file. `measured` then names the quantity that you measured (by default step_time).
-
-    Raises LookupError for an unknown name, TypeError for something that cannot be called, and ValueError for a file
-    that it cannot use.
+    Raises LookupError for an unknown name, TypeError for what cannot be called, and ValueError for an unusable file.
 
     >>> confront("batch1_floor").summary["rows"]
     120

@@ -60,7 +60,6 @@ def main(arguments: list[str] | None = None) -> str:
 
 
 def _result(name, given):
-    """Return the result for a confrontation's name, or for the name of a callable with the reader's own file."""
     if name in CONFRONTATIONS:
         return confront(name, given.csv)
     if name not in things():

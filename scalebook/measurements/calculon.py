@@ -15,8 +15,8 @@ import numpy as np
 
 from scalebook.calculon import QUIRKS, Choices, calculon_step, execution, library
 from scalebook.calculon import priced as price
-from scalebook.calculon.outputs import OUTPUTS
 from scalebook.language.notation import quoted
+from scalebook.language.stanzas import tables_of
 
 from .confrontation import Confrontation, Priced, Result
 from .rows import Measurement, read_rows
@@ -24,13 +24,13 @@ from .sets import stanzas
 
 __all__ = ["CONFRONTATIONS", "Outputs", "calculon_execution", "priced"]
 
+OUTPUTS = tables_of("scalebook.calculon", "outputs.toml")  # Calculon's name for each of its outputs, by our letter
 _LETTERS = [letter for letters in OUTPUTS.values() for letter in letters]
 _COLUMNS = {column for letters in OUTPUTS.values() for column in letters.values()}
 _FLAGS = {"True": True, "False": False}
 
 
 def _strategy(row: Measurement) -> dict:
-    """Return the execution of a run as Calculon's document."""
     found = {}
     for name, value in library.example.items():
         found[name] = text = row[name].strip()
@@ -74,14 +74,12 @@ def _left_out(row):
 
 
 def _step_times(rows, mended="") -> Priced:
-    """Return step times, and the times of the useful arithmetic alone at the peak."""
     runs = [priced(row, mended) for row in rows]
     times = np.array([run["step_time"] for run in runs])
     return Priced(times, times * np.array([run["useful_share"] for run in runs]))
 
 
 def _call(row, thing="calculon_step", more="") -> str:
-    """Return the line of Python that gives a run's step time."""
     model, machine = (f"calculon.library.{x}s[{row[x]!r}]" for x in ("model", "system"))
     return f"calculon.{thing}({model}, {_strategy(row)!r}, {machine}{more}).step_time"
 
@@ -101,7 +99,6 @@ _TIMED = ("running_totals", "pipe_tile", "again_exposed", "fused_traffic", "send
 
 
 def _met(row):
-    """Return the quirks that affect a run's step time."""
     choices = _choices(row)
     met = [x for x in _TIMED if QUIRKS[x].concerns(choices) and (choices.dp_overlap or x != "running_totals")]
     return ", ".join(met) or "no quirk"
@@ -161,8 +158,6 @@ class Outputs(Result):
 
 
 class _Runs(Confrontation):
-    """The confrontation of step times, which also compares all other outputs."""
-
     def __call__(self, path=None) -> Outputs:
         result = super().__call__(path)
         rows, _ = read_rows(files("scalebook.measurements") / self.file if path is None else Path(path))

@@ -53,7 +53,6 @@ def imports(line: str) -> list[str]:
 
 @lru_cache(4096)
 def _run(thing: str, rows: tuple, letters: tuple) -> Row:
-    """Return the result of a call, cached because rows of a set often repeat one."""
     plain = _plain if thing in FUNCTIONS else lambda x: x
     return called(thing)(*map(row_of, rows), **{n: plain(x) for n, x in letters})
 
@@ -143,7 +142,6 @@ class Sum:
 
     @property
     def text(self) -> str:
-        """The line of Python that a reader types for this number."""
         texts = [x.text for x in self.terms]
         said = {n: shown(x) for n, x in self.columns.items()} | dict(zip(TERMS, texts, strict=False))
         return written(self.figure, said | {"total": " + ".join(texts)})
@@ -181,7 +179,6 @@ def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given)
 
 
 def _grouped(calls: list[Call], answers: list[list[str]]) -> dict[tuple, list[int]]:
-    """Return the places of calls that can be one call with arrays, by what they share."""
     groups: dict[tuple, list[int]] = {}
     for place, call in enumerate(calls):
         words = tuple((n, x) for n, x in call.letters.items() if isinstance(x, str | bool))
@@ -262,7 +259,6 @@ def shown(x) -> str:
 
 
 def _plain(x):
-    """Return a whole number as an int."""
     return int(x) if isinstance(x, float) and x.is_integer() and abs(x) < 2**53 else x
 
 

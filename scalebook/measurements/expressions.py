@@ -103,8 +103,6 @@ def names(text: str) -> tuple[str, ...]:
 
 
 class _Short(float):
-    """A number that is written as briefly as possible: 1e12."""
-
     def __repr__(self):
         return min(repr(float(self)), f"{self:g}".replace("e+", "e"), key=lambda x: (float(x) != self, len(x)))
 
@@ -120,7 +118,6 @@ class _Written(ast.NodeTransformer):
         return _parsed(self.said[node.id]) if node.id in self.said else node
 
     def visit_BoolOp(self, node):
-        """Return the first of several choices whose names are all known."""
         for x in node.values:
             if all(n.id in self.said for n in ast.walk(x) if isinstance(n, ast.Name) and n.id not in _FUNCTIONS):
                 return self.visit(x)

@@ -53,7 +53,6 @@ class Own(Result):
 
 
 def _why(row: Row, letter: str) -> str:
-    """Return the largest parts of a letter, or of the nearest letter it follows from."""
     nearest_one = nearest_parts(row, letter)
     if not nearest_one:
         return ""
@@ -67,12 +66,9 @@ def confront_own(thing, csv, measured: str = "step_time") -> Own:
     `csv` is the path of the file, or a file open for reading text. A column is an input of the thing (such as tp or
     recompute), a table row by its kind (`model`, `device`, `link`), the device's `precision`, or `id`. `measured` names
     the column to compare, a quantity that the thing computes. Cells are written as everywhere: "2.5 s", or plain
-    numbers in base units; an empty cell means the default. All other columns are inputs, so leave out other measured
-    results.
-
-    Raises LookupError for an unknown quantity and TypeError for something that cannot be called. Raises ValueError,
-    naming file, row and column, if the file cannot be read, if a column or a cell means nothing, or if no row has a
-    prediction. A single row without a prediction or a measurement is left out, and `unpriced` says why.
+    numbers in base units; an empty cell means the default. Leave out other measured results. A row without a
+    prediction or a measurement is left out, and `unpriced` says why. Raises LookupError for an unknown quantity,
+    TypeError for something that cannot be called, and ValueError, naming file, row and column, for a bad file.
 
     >>> from io import StringIO
     >>> from scalebook import training_step
@@ -137,12 +133,10 @@ def _opened(csv) -> tuple[list[Measurement], str]:
 
 
 def _name(column: str) -> str:
-    """Return a column's name without blanks and without a spreadsheet's byte-order mark."""
     return column.strip().removeprefix("\ufeff")
 
 
 def _check_columns(thing, where, rows, measured):
-    """Raise ValueError if a column means nothing, or if no column has the measured letter."""
     known = {*NOTATION, *words(thing), *_ROWS, *_IDS}
     if measured not in rows[0]:
         raise ValueError(f"{where} lacks the column {measured}, which is what was measured; measured= names another")
@@ -154,7 +148,6 @@ def _check_columns(thing, where, rows, measured):
 
 
 def _cells(thing, where, row, measured) -> tuple[tuple[Row, ...], dict, float | None]:
-    """Return the table rows, the letters and the measured value of a row; raises ValueError for a bad cell."""
     given = {n: x for n, x in row.items() if x and n not in _IDS}
     stems = {n: given.pop(n) for n in _ROWS if n in given}
     try:
@@ -169,7 +162,6 @@ def _cells(thing, where, row, measured) -> tuple[tuple[Row, ...], dict, float | 
 
 
 def _predicted(row: Row, letter: str) -> float:
-    """Return a predicted letter. Raises KeyError or ValueError if the row does not predict it."""
     value = row[letter]
     if row.cells[letter].formula is None:
         raise ValueError(f"{letter} is given there ({row.cells[letter].origin}), not predicted")

@@ -123,7 +123,6 @@ class Stanza:
             return True
 
     def group(self, row: Measurement) -> str:
-        """Return the kind of a row; errors are reported for each kind."""
         said = self._whole(row)
         keys = {x: self._key(x, row, said) for x in ("device", "framework", "model") if "{" in said.get(x, "")}
         keys["at"] = self._key("precision", row, said)
@@ -281,7 +280,6 @@ class Stanza:
         return {}
 
     def _rows(self, row: Measurement, said: Mapping) -> tuple[tuple, ...]:
-        """Return the positional arguments of a call: table rows, and the formulas after them."""
         rows = [("shape", self._shape(said["shape"], row))] if "shape" in said else []
         if said.get("model") and "shape" not in said:
             rows.append(("models", self._key("model", row, said)))
@@ -318,7 +316,6 @@ class Stanza:
         return tuple(own.items())
 
     def _key(self, kind: str, row: Measurement, said: Mapping) -> str:
-        """Return the key of a row's model, device, precision, libraries or the like; "" if not given or unknown."""
         text = said.get(kind, "")
         if "{" not in text:
             return text
@@ -335,7 +332,6 @@ def _first(call: Call | Sum) -> Call:
 
 @cache
 def _cells(rows: tuple[tuple, ...]) -> dict:
-    """Return the cells of the table rows in a call."""
     found: dict = {}
     for x in rows:
         if x[0] != "formula":
@@ -358,7 +354,6 @@ def _other(thing: str, rows: tuple, letters: tuple, other: str) -> float:
 
 
 def _named(text: str) -> Callable:
-    """Return the function of this room that is named as `module:function`."""
     module, function = text.split(":")
     return getattr(import_module(f"scalebook.measurements.{module}"), function)
 

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from importlib.resources import files
 
 from scalebook.language.notation import nearest, quoted
+from scalebook.language.stanzas import tables_of
 
 __all__ = ["inherited", "joined", "written"]
 
-_KEYS = tuple(tomllib.loads((files(__package__) / "stanza_keys.toml").read_text("utf-8")))
+_KEYS = tuple(tables_of(__package__, "stanza_keys.toml"))
 _JOINED = ("letters", "words", "names", "extract", "shape", "labels")  # tables of keys that are joined
 
 

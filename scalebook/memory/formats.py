@@ -2,12 +2,7 @@
 
 from sympy import Integer, Rational, sqrt
 
-from scalebook.language import Sheet, formula
-
-__all__ = [
-    "exponent_bias_ieee", "largest_number_ieee", "least_number_subnormal", "loss_scale_least",
-    "number_range", "rounding_noise", "step_gain", "unit_roundoff_nearest", "weight_bits_pruned", "weight_bits_scaled",
-]  # fmt: skip
+from scalebook.language import Sheet, formula, formulas_of
 
 
 @formula("weight_bits", "ocp-mx §5.2", "lin2023")
@@ -111,3 +106,5 @@ number_range = Sheet(
     "number range", exponent_bias_ieee, largest_number_ieee, least_number_subnormal, unit_roundoff_nearest,
     doc="Range and precision of a format with given exponent and fraction bits.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "number_range"]

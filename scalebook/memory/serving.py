@@ -3,13 +3,8 @@
 from sympy import Max, Min, floor
 
 from scalebook.attention.assumptions import linear_bits_wide
-from scalebook.language import formula, same
+from scalebook.language import formula, formulas_of, same
 from scalebook.tables.shapes import kv_width_grouped, kv_width_latent
-
-__all__ = [
-    "decode_memory", "full_attention", "kv_cache", "kv_cache_per_token", "kv_cache_states", "linear_memory",
-    "max_batch", "max_batch_states", "sliding_window", "weight_memory",
-]  # fmt: skip
 
 
 @formula("weight_memory", "austin2025 ch. 4")
@@ -112,8 +107,8 @@ def max_batch(hbm_capacity, weight_memory, cached, kv_cache_per_token):
 def max_batch_states(hbm_capacity, weight_memory, cached, kv_cache_per_token, linear_memory):
     """Number of whole sequences whose caches and states fit next to the weights, or 0 if the weights do not fit.
 
-    >>> max_batch_states(hbm_capacity="80 GB", weight_memory="16 GB", cached=8192, kv_cache_per_token=131072,
-    ...                  linear_memory="200 MB")
+    >>> held = dict(weight_memory="16 GB", linear_memory="200 MB", kv_cache_per_token=131072)
+    >>> max_batch_states(held, hbm_capacity="80 GB", cached=8192)
     50.0
     """
     each = cached * kv_cache_per_token + linear_memory
@@ -124,3 +119,5 @@ def max_batch_states(hbm_capacity, weight_memory, cached, kv_cache_per_token, li
 kv_cache.instead = ((lambda known: "linear_state" in known, (kv_cache_states, linear_memory, linear_bits_wide)),)
 max_batch.instead = ((lambda known: "linear_state" in known, (max_batch_states, linear_memory, linear_bits_wide)),)
 sliding_window.instead = ((lambda known: "layers" in known and "window" not in known, (full_attention,)),)
+
+__all__ = [*formulas_of(__name__)]

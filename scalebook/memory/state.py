@@ -6,13 +6,7 @@ The total memory of a pipeline stage is in `scalebook.training.memory_sheet`.
 from sympy import sqrt
 
 from scalebook.block import LLAMA
-from scalebook.language import formula, symbol
-
-__all__ = [
-    "least_devices", "replicated", "wall_params", "wall_params_pipeline", "wall_params_replicated", "zero1", "zero2",
-    "zero3",
-]  # fmt: skip
-
+from scalebook.language import formula, formulas_of, symbol
 
 # State: weights, gradients, optimizer
 
@@ -85,8 +79,7 @@ def wall_params_replicated(tp, pp, dp, hbm_capacity, weight_bits, gradient_bits,
 def wall_params_pipeline(hbm_capacity, tp, batch, seq, kept_values, activation_bits, aspect):
     """Parameters of the largest model whose activations fit on the first 1F1B stage if its state took no memory.
 
-    The hidden size is `aspect` times the number of layers. Other sizes are in Llama 3's ratios: the feed-forward layer
-    is 3.5 times as wide, and 8 query heads use one key-value head. No two devices hold the same key-value head.
+    The hidden size is `aspect` times the number of layers. Other sizes are in Llama 3's ratios.
 
     >>> kept = dict(activation_bits=16, aspect=128, batch=1, seq=8192, tp=8)
     >>> round(wall_params_pipeline(hbm_capacity="80 GB", kept_values=16.75, **kept) / 1e9)
@@ -107,3 +100,6 @@ def least_devices(params, hbm_capacity, weight_bits, gradient_bits, optimizer_bi
     200.0
     """
     return params * replicated.rhs / 8 / hbm_capacity
+
+
+__all__ = [*formulas_of(__name__)]

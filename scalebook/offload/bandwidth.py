@@ -1,40 +1,12 @@
 """Offloading: tensors of idle blocks are kept in a second tier, and are transferred while other blocks compute.
 
-Forward, weights come in and activations go out. Backward, weights, activations and optimizer state come in. Transfers
-are hidden if they take no longer than the computation of the present block.
+Transfers are hidden if they take no longer than the computation of the present block.
 """
 
 from sympy import Max, Min
 
-from scalebook.language import Sheet, formula
-from scalebook.offload.block import (
-    block_active_params_mean,
-    block_active_params_shape,
-    block_backward,
-    block_backward_collectives,
-    block_flops,
-    block_forward,
-    block_forward_collectives,
-    block_params_mean,
-    block_params_shape,
-    block_states,
-    block_weights,
-    saved_activations_kept,
-)
-from scalebook.offload.tiers import (
-    held_interleaved_first,
-    least_optimizer_offload,
-    near_blocks_mix,
-    near_memory,
-    near_states_in_place,
-    offload_memory,
-)
-
-__all__ = [
-    "EVERYTHING", "MIXED", "backward_wait", "break_even", "break_even_tokens", "break_even_tokens_mix", "exposed_time",
-    "forward_wait", "offload_bandwidth", "offload_bandwidth_activations", "offload_bandwidth_weights",
-    "offload_efficiency", "offloading", "offloading_with_collectives",
-]  # fmt: skip
+from scalebook.language import Sheet, formula, formulas_of
+from scalebook.offload import block, tiers
 
 # Mixed precision with Adam: 16-bit weights, gradients and activations; fp32 weights and two moments as optimizer state.
 MIXED = {"weight_bits": 16, "gradient_bits": 16, "optimizer_bits": 96, "activation_bits": 16}
@@ -43,17 +15,15 @@ EVERYTHING = {"weight_offload": 1, "activation_offload": 1, "optimizer_offload":
 
 # The bandwidth that hides the transfers
 
-_BLOCK = [block_weights, saved_activations_kept, block_states, block_forward, block_backward]
 
-
-@formula("offload_bandwidth", "rajbhandari2021 §4", "isaev2023-calculon §2", given=_BLOCK)
+@formula("offload_bandwidth", "rajbhandari2021 §4", "isaev2023-calculon §2", given=block.DEFAULTS)
 def offload_bandwidth(
     weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
     block_forward, block_backward,
 ):  # fmt: skip
     """Bandwidth per direction that hides all transfers, in a block's forward pass and in its backward pass.
 
-    Forward, weights come in, activations go out. Backward, both and optimizer state come in; as much or less goes out.
+    Forward, weights come in and activations go out. Backward, both and the optimizer state come in.
 
     >>> at = dict(EVERYTHING, block_weights="0.45 GB", saved_activations="0.16 GB", block_states="0.2 GB")
     >>> offload_bandwidth(at, block_forward="6 ms", block_backward="12 ms") / 1e9
@@ -64,7 +34,7 @@ def offload_bandwidth(
     return Max(forward / block_forward, back / block_backward, evaluate=False)
 
 
-@formula("offload_bandwidth", "rajbhandari2021 §4", given=_BLOCK)
+@formula("offload_bandwidth", "rajbhandari2021 §4", given=block.DEFAULTS)
 def offload_bandwidth_weights(block_weights, block_forward):
     """Bandwidth that hides offloaded weights alone: a block's weights come in during another block's forward pass.
 
@@ -74,7 +44,7 @@ def offload_bandwidth_weights(block_weights, block_forward):
     return block_weights / block_forward
 
 
-@formula("offload_bandwidth", "rajbhandari2021 §4", given=_BLOCK)
+@formula("offload_bandwidth", "rajbhandari2021 §4", given=block.DEFAULTS)
 def offload_bandwidth_activations(saved_activations, block_forward):
     """Bandwidth that hides offloaded activations alone: they leave as fast as the forward pass makes them.
 
@@ -84,7 +54,7 @@ def offload_bandwidth_activations(saved_activations, block_forward):
     return saved_activations / block_forward
 
 
-@formula("break_even_tokens", "rajbhandari2021 §4", given=[block_params_mean, block_active_params_mean])
+@formula("break_even_tokens", "rajbhandari2021 §4", given=block.MEAN[:2])
 def break_even_tokens(
     block_params, block_active_params, weight_bits, seq, heads, head_dim, peak_flops, flops_efficiency, link_bandwidth
 ):
@@ -105,7 +75,7 @@ def _carries_activations(activation_offload, saved_activations, link_bandwidth, 
 _FAST = {"a link that is fast enough for the activations": _carries_activations}
 
 
-@formula("break_even_tokens", "rajbhandari2021 §4", given=_BLOCK, domain=_FAST)
+@formula("break_even_tokens", "rajbhandari2021 §4", given=block.DEFAULTS, domain=_FAST)
 def break_even_tokens_mix(
     batch, seq, weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
     block_forward, block_backward, link_bandwidth,
@@ -114,9 +84,8 @@ def break_even_tokens_mix(
 
     If the link is too slow for the activations, no number helps. If only activations are offloaded, the result is 0.
 
-    >>> at = dict(**EVERYTHING, block_weights="0.5 GB", saved_activations="0.2 GB", block_states="0.2 GB",
-    ...           block_forward="6 ms", block_backward="12 ms")
-    >>> round(break_even_tokens_mix(at, batch=1, seq=8192, link_bandwidth="64 GB/s"))
+    >>> at = dict(**EVERYTHING, block_weights=5e8, saved_activations=2e8, block_states=2e8, link_bandwidth="64 GB/s")
+    >>> round(break_even_tokens_mix(at, batch=1, seq=8192, block_forward="6 ms", block_backward="12 ms"))
     10667
     """
     forward = weight_offload * block_weights / (link_bandwidth * block_forward)
@@ -128,7 +97,7 @@ def break_even_tokens_mix(
 # What a slower link costs
 
 
-@formula("forward_wait", "isaev2023-calculon §2", given=_BLOCK)
+@formula("forward_wait", "isaev2023-calculon §2", given=block.DEFAULTS)
 def forward_wait(weight_offload, activation_offload, block_weights, saved_activations, block_forward, link_bandwidth):
     """Time that transfers add to a block's forward pass: weights come in while activations go out.
 
@@ -140,7 +109,7 @@ def forward_wait(weight_offload, activation_offload, block_weights, saved_activa
     return Max(0, moved / link_bandwidth - block_forward, evaluate=False)
 
 
-@formula("backward_wait", "isaev2023-calculon §2", given=_BLOCK)
+@formula("backward_wait", "isaev2023-calculon §2", given=block.DEFAULTS)
 def backward_wait(
     weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
     block_backward, link_bandwidth,
@@ -155,7 +124,7 @@ def backward_wait(
     return Max(0, moved / link_bandwidth - block_backward, evaluate=False)
 
 
-@formula("exposed_time", "isaev2023-calculon §2", given=[*_BLOCK, forward_wait, backward_wait])
+@formula("exposed_time", "isaev2023-calculon §2", given=[*block.DEFAULTS, forward_wait, backward_wait])
 def exposed_time(forward_wait, backward_wait):
     """Time that transfers add to a block, forward and backward.
 
@@ -165,7 +134,7 @@ def exposed_time(forward_wait, backward_wait):
     return forward_wait + backward_wait
 
 
-@formula("offload_efficiency", "isaev2023-calculon §2", given=[*_BLOCK, exposed_time])
+@formula("offload_efficiency", "isaev2023-calculon §2", given=[*block.DEFAULTS, exposed_time])
 def offload_efficiency(block_forward, block_backward, exposed_time):
     """Compute time of a block over its time including waits for transfers.
 
@@ -176,23 +145,23 @@ def offload_efficiency(block_forward, block_backward, exposed_time):
 
 
 offloading = Sheet(
-    "offloading", block_params_mean, block_active_params_mean, block_weights, block_states, saved_activations_kept,
-    block_flops, block_forward, block_backward, offload_bandwidth, forward_wait, backward_wait, exposed_time,
-    offload_efficiency, break_even_tokens,
-    held_interleaved_first, offload_memory, near_blocks_mix, near_states_in_place, near_memory,
+    "offloading", *block.MEAN, offload_bandwidth, forward_wait, backward_wait, exposed_time, offload_efficiency,
+    break_even_tokens, tiers.held_interleaved_first, tiers.offload_memory, tiers.near_blocks_mix,
+    tiers.near_states_in_place, tiers.near_memory,
     doc="A model whose blocks are kept in a second tier: the bandwidth and capacity it needs, and a slow link's cost.",
 )  # fmt: skip
 
 offloading_with_collectives = Sheet(
-    "offloading_with_collectives", block_params_shape, block_active_params_shape, block_weights, block_states,
-    saved_activations_kept, block_flops, block_forward_collectives, block_backward_collectives, offload_bandwidth,
-    held_interleaved_first, offload_memory,
+    "offloading_with_collectives", block.block_params_shape, block.block_active_params_shape, block.block_weights,
+    block.block_states, block.saved_activations_kept, block.block_flops, block.block_forward_collectives,
+    block.block_backward_collectives, offload_bandwidth, tiers.held_interleaved_first, tiers.offload_memory,
     doc="Blocks of a given shape in a second tier, with tensor-parallel collectives that overlap with nothing.",
 )  # fmt: skip
 
 break_even = Sheet(
-    "break_even", block_params_mean, block_active_params_mean, block_weights, block_states, saved_activations_kept,
-    block_flops, block_forward, block_backward, held_interleaved_first, least_optimizer_offload, offload_bandwidth,
-    break_even_tokens_mix, offload_memory, forward_wait, backward_wait, exposed_time, offload_efficiency,
+    "break_even", *block.MEAN, tiers.held_interleaved_first, tiers.least_optimizer_offload, offload_bandwidth,
+    break_even_tokens_mix, tiers.offload_memory, forward_wait, backward_wait, exposed_time, offload_efficiency,
     doc="Given device memory: what must be offloaded, and the capacity, bandwidth or tokens that this needs.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "EVERYTHING", "MIXED", "break_even", "offloading", "offloading_with_collectives"]

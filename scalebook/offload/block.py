@@ -2,15 +2,7 @@
 
 from sympy import Max
 
-from scalebook.language import formula
-
-__all__ = [
-    "block_active_params_mean", "block_active_params_shape", "block_backward", "block_backward_collectives",
-    "block_flops", "block_forward", "block_forward_collectives", "block_forward_piped", "block_forward_ring",
-    "block_params_mean", "block_params_shape", "block_states", "block_weights", "recomputed_attention",
-    "saved_activations_kept",
-]  # fmt: skip
-
+from scalebook.language import formula, formulas_of
 
 # What is transferred
 
@@ -128,21 +120,7 @@ def block_forward_collectives(
 
 
 def _sent(batch, seq, hidden, activation_bits, tp, link_achieved):
-    """Time of the two gathers and two reduce-scatters of a pass."""
     return 4 * batch * seq * hidden * activation_bits / 8 * (tp - 1) / tp / link_achieved
-
-
-def _overlapped(
-    block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved, block_params,
-    heads, head_dim, ffn,
-):  # fmt: skip
-    """Return the forward arithmetic time and the extra time of collectives that overlap with the adjacent product."""
-    arithmetic, width = block_flops / (peak_flops * flops_efficiency), heads * head_dim
-    each = _sent(batch, seq, hidden, activation_bits, tp, link_achieved) / 4
-    pace = arithmetic / (block_params + 2 * seq * width)
-    out, wide = pace * hidden * width, pace * hidden * ffn
-    into = pace * block_params - out - 2 * wide  # projections of queries, keys and values
-    return arithmetic, sum(Max(0, each - product, evaluate=False) for product in (into, out, wide, wide))
 
 
 _SHAPED = [block_active_params_shape, block_params_shape, block_flops]
@@ -160,10 +138,12 @@ def block_forward_ring(
     >>> round(block_forward_ring(at, batch=1, seq=2048, hidden=12288, activation_bits=16, tp=8) * 1e3, 3)
     1.796
     """
-    return sum(_overlapped(
-        block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved,
-        block_params, heads, head_dim, ffn,
-    ))  # fmt: skip
+    arithmetic, width = block_flops / (peak_flops * flops_efficiency), heads * head_dim
+    each = _sent(batch, seq, hidden, activation_bits, tp, link_achieved) / 4
+    pace = arithmetic / (block_params + 2 * seq * width)
+    out, wide = pace * hidden * width, pace * hidden * ffn
+    into = pace * block_params - out - 2 * wide  # projections of queries, keys and values
+    return arithmetic + sum(Max(0, each - product, evaluate=False) for product in (into, out, wide, wide))
 
 
 @formula("block_forward", "isaev2023-calculon §2", given=_SHAPED)
@@ -173,16 +153,12 @@ def block_forward_piped(
 ):  # fmt: skip
     """Time of a block's forward pass if each collective is sent in `tp` pieces. The first piece is not hidden.
 
-    >>> at = dict(block_flops="1 TFLOP", peak_flops="1 PFLOP/s", flops_efficiency=0.8, link_achieved="100 GB/s")
-    >>> at |= dict(block_params=1.8e9, heads=96, head_dim=128, ffn=49152)
-    >>> round(block_forward_piped(at, batch=1, seq=2048, hidden=12288, activation_bits=16, tp=8) * 1e3, 3)
+    >>> at = dict(block_flops=1e12, peak_flops=1e15, flops_efficiency=0.8, link_achieved=1e11, activation_bits=16)
+    >>> shape = dict(block_params=1.8e9, hidden=12288, heads=96, head_dim=128, ffn=49152)
+    >>> round(block_forward_piped(at, shape, batch=1, seq=2048, tp=8) * 1e3, 3)
     2.016
     """
-    shown = _overlapped(
-        block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved,
-        block_params, heads, head_dim, ffn,
-    )  # fmt: skip
-    return sum(shown) + _sent(batch, seq, hidden, activation_bits, tp, link_achieved) / tp
+    return block_forward_ring.rhs + _sent(batch, seq, hidden, activation_bits, tp, link_achieved) / tp
 
 
 @formula("block_backward", "narayanan2021 §3", given=[block_forward])
@@ -215,3 +191,13 @@ def recomputed_attention(block_params, seq, heads, head_dim):
     """
     core = 2 * seq * heads * head_dim
     return core / (block_params + core)
+
+
+# Defaults that most formulas of offloading need, and the formulas of a mean block of a model
+DEFAULTS = [block_weights, saved_activations_kept, block_states, block_forward, block_backward]
+MEAN = [
+    block_params_mean, block_active_params_mean, block_weights, block_states, saved_activations_kept, block_flops,
+    block_forward, block_backward,
+]  # fmt: skip
+
+__all__ = [*formulas_of(__name__)]

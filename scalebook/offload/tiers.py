@@ -5,14 +5,8 @@ Device memory, the near tier, has a place for each block in use, arriving or lea
 
 from sympy import Le, Max, Piecewise, ceiling
 
-from scalebook.language import constant, formula
-from scalebook.offload.block import block_backward, block_forward, block_states, block_weights, saved_activations_kept
-
-__all__ = [
-    "held_interleaved_first", "least_activation_offload", "least_optimizer_offload",
-    "near_blocks_mix", "near_blocks_weights", "near_memory", "near_states_in_place", "offload_memory",
-    "params_of_hosts", "typical_host_buffers",
-]  # fmt: skip
+from scalebook.language import constant, formula, formulas_of
+from scalebook.offload.block import DEFAULTS, block_forward, block_states, block_weights, saved_activations_kept
 
 # The number of near places. A block takes a place from the start of its transfer until it has been computed. One block
 # finishes per period, set by the slowest of transfers and arithmetic. Places = time taken / period (Little's law).
@@ -20,9 +14,6 @@ __all__ = [
 
 def _places(taken, *lanes):
     return ceiling(taken / Max(*lanes, evaluate=False), evaluate=False)
-
-
-_BLOCK = [block_weights, saved_activations_kept, block_states, block_forward, block_backward]
 
 
 @formula("near_blocks", "rajbhandari2021 §6.2", given=[block_weights, block_forward])
@@ -37,7 +28,7 @@ def near_blocks_weights(block_weights, block_forward, link_bandwidth, link_laten
     return _places(link_latency + move + block_forward, move, block_forward)
 
 
-@formula("near_blocks", "rajbhandari2021 §6.2", given=_BLOCK)
+@formula("near_blocks", "rajbhandari2021 §6.2", given=DEFAULTS)
 def near_blocks_mix(
     weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
     block_forward, block_backward, link_bandwidth, link_latency,
@@ -59,7 +50,7 @@ def near_blocks_mix(
     )
 
 
-@formula("near_states", "rajbhandari2021 §6.2", given=_BLOCK)
+@formula("near_states", "rajbhandari2021 §6.2", given=DEFAULTS)
 def near_states_in_place(
     weight_offload, activation_offload, optimizer_offload, block_weights, saved_activations, block_states,
     block_backward, link_bandwidth, link_latency,
@@ -163,8 +154,6 @@ def least_optimizer_offload(
 ):  # fmt: skip
     """Smallest offloaded share of gradients and optimizer state that lets the rest fit in device memory.
 
-    Raises ValueError if offloading all of it is not enough.
-
     >>> at = dict(weight_offload=1, activation_offload=1, block_weights=5, saved_activations=1, block_states=20)
     >>> at |= dict(layers=128, pp=8, held_microbatches=9, near_blocks=2, near_states=3)
     >>> least_optimizer_offload(at, near_memory=160)
@@ -194,3 +183,6 @@ def least_activation_offload(
     kept = held_microbatches * stage
     over = near + staying * stage + saved_activations * kept - near_memory
     return _least(over, saved_activations, kept, near_blocks)
+
+
+__all__ = [*formulas_of(__name__)]

@@ -1,6 +1,5 @@
 """Pipelines: schedules, their bubbles, what their stages keep and send, and a simulation that executes them."""
 
-from . import bubbles, dualpipe_v, eager, schedules, simulation, stages
 from .bubbles import *
 from .dualpipe_v import *
 from .eager import *

@@ -5,28 +5,16 @@ Some formulas refuse few micro-batches: then call `scalebook.pipeline.simulation
 
 from sympy import Eq, Max, Min, Mod, ceiling
 
-from scalebook.language import formula, same
+from scalebook.language import formula
+from scalebook.language.defaults import stated
+
+_EQUAL = stated(__name__)  # equal times of passes
+globals().update(_EQUAL)
 
 __all__ = [
     "bubble_1f1b", "bubble_1f1b_transfers", "bubble_dualpipe", "bubble_gpipe", "bubble_interleaved", "bubble_zb_h1",
-    "bubble_zb_h2", "bubble_zb_v", "enough_interleaved", "equal_input_gradient", "equal_weight_gradient",
-    "pipeline_idle",
+    "bubble_zb_h2", "bubble_zb_v", "enough_interleaved", "pipeline_idle", *_EQUAL,
 ]  # fmt: skip
-
-
-# Equal times: an explicit assumption
-
-
-equal_input_gradient = same(
-    "equal_input_gradient", "input_gradient_time", "forward_time", "kaplan2020 §2.1",
-    "Time of the input gradient if it equals the forward pass: a matrix product and this gradient take equal FLOPs.",
-)  # fmt: skip
-
-
-equal_weight_gradient = same(
-    "equal_weight_gradient", "weight_gradient_time", "forward_time", "kaplan2020 §2.1",
-    "Time of the weight gradient if it equals the forward pass: a matrix product and this gradient take equal FLOPs.",
-)  # fmt: skip
 
 
 # Limits of the schedules: the fewest micro-batches, or the size of their groups

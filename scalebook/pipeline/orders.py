@@ -46,7 +46,6 @@ class _Order(list):
             self.append(self.late.pop(0))
 
     def pair(self):
-        """Join the last two slots."""
         self[-2:] = [self[-2] + self[-1]]
 
 

@@ -51,7 +51,6 @@ class Run:
 
     @cached_property
     def slots(self) -> list[Slot]:
-        """The slots: which device ran which operations, and when."""
         return [x._replace(start=Fraction(x.start, self.ticks), end=Fraction(x.end, self.ticks)) for x in self.counted]
 
     @cached_property
@@ -63,7 +62,6 @@ class Run:
 
     @property
     def busy(self) -> list[Fraction]:
-        """Busy time of each device."""
         return [Fraction(sum(x.end - x.start for x in slots), self.ticks) for slots in self._by_device]
 
     @property
@@ -122,7 +120,6 @@ class Run:
 
 
 def _needs(x: Operation, last: int) -> Operation | None:
-    """Return the operation whose result this one waits for."""
     if x.kind == "F":
         return Operation("F", x.stage - 1, x.microbatch) if x.stage else None
     if x.kind == "B":
@@ -139,10 +136,8 @@ def simulate(
 
     Times are for one micro-batch on one device, for all its chunks together, in any one unit; text such as "18.5 ms" is
     in seconds. `transfer_time` passes between the end of an operation and the start of one on another device that needs
-    its result. `scale` gives the relative time of each stage along the model (`pp` times `chunks` numbers).
-
-    Raises LookupError for an unknown schedule, and ValueError for numbers that a schedule cannot run or for more passes
-    than can be executed in some seconds.
+    its result. `scale` gives the relative time of each stage along the model (`pp` times `chunks` numbers). Raises
+    LookupError for an unknown schedule, and ValueError for numbers that a schedule cannot run or for too many passes.
 
     >>> simulate("1f1b", pp=4, microbatches=8, scale=[1, 1, 1, 2]).bubble  # a slow last stage
     Fraction(9, 10)

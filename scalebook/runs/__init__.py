@@ -1,8 +1,9 @@
 """A whole training run: failures, slow and unequal devices, several sites, compression, costs, and its largest size."""
 
+from scalebook.language import exports
 from scalebook.language.renamed import renamed
 
-from . import checkpoints, compression, costs, local_sgd, stragglers, walls
+from .assumptions import *
 from .checkpoints import *
 from .compression import *
 from .costs import *
@@ -10,7 +11,6 @@ from .local_sgd import *
 from .stragglers import *
 from .walls import *
 
-_ROOM = (checkpoints, compression, costs, local_sgd, stragglers, walls)
-__all__ = [name for module in _ROOM for name in module.__all__]
+__all__ = exports(__name__)
 
 __getattr__ = renamed(__name__)

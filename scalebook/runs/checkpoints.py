@@ -5,14 +5,7 @@ Failures come at random, every `mtbf` on average. Each loses the work since the 
 
 from sympy import exp, sqrt
 
-from scalebook.language import Sheet, formula
-
-__all__ = [
-    "checkpoint_bytes", "checkpoint_interval_daly", "checkpoint_interval_far", "checkpoint_interval_young",
-    "checkpoint_time_stored", "checkpointing", "goodput", "lost_share", "lost_share_at_best", "lost_share_tiers",
-    "mtbf_of_devices", "mtbf_of_run", "near_checkpoint_interval",
-    "near_checkpoint_time_sent", "operating",
-]  # fmt: skip
+from scalebook.language import Sheet, formula, formulas_of
 
 
 @formula("mtbf", "llama3-2024 §3.3.4")
@@ -65,11 +58,11 @@ def checkpoint_interval_young(checkpoint_time, mtbf):
     return sqrt(2 * checkpoint_time * mtbf)
 
 
-_SHORT = {
-    "checkpoints that take less than twice the time between failures": (
-        lambda checkpoint_time, mtbf: checkpoint_time < 2 * mtbf
-    )
-}
+def _is_short(checkpoint_time, mtbf):
+    return checkpoint_time < 2 * mtbf
+
+
+_SHORT = {"checkpoints that take less than twice the time between failures": _is_short}
 
 
 @formula("checkpoint_interval", "daly2006 §4", domain=_SHORT)
@@ -169,3 +162,5 @@ operating = Sheet(
     "operating", mtbf_of_devices, checkpoint_bytes, checkpoint_time_stored, checkpoint_interval_daly, goodput,
     doc="A run on many devices with independent failures, and one store for checkpoints.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "checkpointing", "operating"]

@@ -2,14 +2,9 @@
 
 from sympy import pi, sin
 
-from scalebook.language import constant, formula
+from scalebook.language import formula, formulas_of
 from scalebook.language.renamed import renamed
-
-__all__ = [
-    "compression_rank", "compression_share_rank", "compression_time_passes", "compression_top",
-    "exchange_bits_compressed", "passes_of_rank", "paying_bandwidth_ring", "stable_rate_delayed", "staleness_workers",
-    "top_ways_gathered",
-]  # fmt: skip
+from scalebook.runs import assumptions
 
 _RANK, _TOP = "vogels2019", "lin2018-dgc"
 
@@ -59,13 +54,7 @@ def top_ways_gathered(compression):
     return 2 * compression
 
 
-passes_of_rank = constant(
-    "passes_of_rank", "compression_passes", 8, _RANK + " §3",
-    "Passes over memory to compress gradients to low rank: to add the residual, multiply twice, subtract and write.",
-)  # fmt: skip
-
-
-@formula("compression_time", "williams2009 §3", given=[passes_of_rank])
+@formula("compression_time", "williams2009 §3", given=[assumptions.passes_of_rank])
 def compression_time_passes(params, gradient_bits, compression_passes, hbm_bandwidth):
     """Time to compress gradients: passes over the gradients of a device's `params`, at memory bandwidth.
 
@@ -88,7 +77,7 @@ def compression_share_rank(gradient_rank, replica_tokens):
 _SEVERAL = {"several ways": lambda ways: ways > 1}
 
 
-@formula("paying_bandwidth", "patarasuk2009", _RANK, given=[passes_of_rank], domain=_SEVERAL)
+@formula("paying_bandwidth", "patarasuk2009", _RANK, given=[assumptions.passes_of_rank], domain=_SEVERAL)
 def paying_bandwidth_ring(ways, compression, compression_passes, hbm_bandwidth):
     """Bandwidth of each device below which compression pays in a ring all-reduce that nothing hides.
 
@@ -119,3 +108,6 @@ def stable_rate_delayed(staleness):
     (2.0, 0.209)
     """
     return 2 * sin(pi / (4 * staleness + 2))
+
+
+__all__ = [*formulas_of(__name__)]

@@ -1,16 +1,9 @@
 """The cost of a run: device hours, and from them dollars, electricity and carbon. Relative ranges multiply."""
 
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 
 from .checkpoints import operating
 from .walls import run_flops
-
-__all__ = [
-    "carbon_of_run", "device_hours_of_arithmetic", "device_hours_with_failures", "device_power_of_system",
-    "mfu_of_hours", "power_hour_of_device", "price_hour_owned", "run_bill", "run_cost_of_hours", "run_costs",
-    "run_energy_of_hours", "run_time_of_hours",
-]  # fmt: skip
-
 
 # Hours
 
@@ -133,3 +126,5 @@ run_bill = Sheet(
     device_power_of_system, run_energy_of_hours, power_hour_of_device,
     doc="What it takes to train on all tokens at a step's rate, failures and checkpoints included.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "run_bill", "run_costs"]

@@ -4,22 +4,13 @@ Each site trains the whole model on its own tokens. After `local_steps` steps (1
 exchange their parameter changes in a ring.
 """
 
-from scalebook.language import Sheet, constant, formula
-
-__all__ = [
-    "fibre_delay_usual", "half_site_bandwidth", "site_bytes_ring", "site_exchange_ring", "site_latency_fibre",
-    "sites_gain", "sites_lost_waiting", "step_time_apart", "training_apart",
-]  # fmt: skip
+from scalebook.language import Sheet, formula, formulas_of
+from scalebook.runs import assumptions
 
 _RING = "patarasuk2009"
 
-fibre_delay_usual = constant(
-    "fibre_delay_usual", "fibre_delay", "5e-06", "mapyourtech-fibre",
-    "Delay of light in glass: 200,000 km/s, from a refractive index of 1.5, slightly higher than a fibre's.",
-)  # fmt: skip
 
-
-@formula("site_latency", "mapyourtech-fibre", given=[fibre_delay_usual])
+@formula("site_latency", "mapyourtech-fibre", given=[assumptions.fibre_delay_usual])
 def site_latency_fibre(site_distance, fibre_delay):
     """Least latency between two sites. Real routes are longer and pass through network devices.
 
@@ -69,11 +60,11 @@ def sites_lost_waiting(site_exchange, local_steps, step_time):
     return site_exchange / (site_exchange + local_steps * step_time)
 
 
-_ENOUGH = {
-    "steps that take longer than the way round the ring": (
-        lambda local_steps, step_time, sites, site_latency: local_steps * step_time > 2 * (sites - 1) * site_latency
-    )
-}
+def _is_enough(local_steps, step_time, sites, site_latency):
+    return local_steps * step_time > 2 * (sites - 1) * site_latency
+
+
+_ENOUGH = {"steps that take longer than the way round the ring": _is_enough}
 
 
 @formula("half_site_bandwidth", _RING, "douillard2023", domain=_ENOUGH)
@@ -98,7 +89,9 @@ def sites_gain(sites, sites_lost):
 
 
 training_apart = Sheet(
-    "training_apart", step_time_apart, fibre_delay_usual, site_latency_fibre, site_bytes_ring, site_exchange_ring,
-    sites_lost_waiting, half_site_bandwidth, sites_gain,
+    "training_apart", step_time_apart, assumptions.fibre_delay_usual, site_latency_fibre, site_bytes_ring,
+    site_exchange_ring, sites_lost_waiting, half_site_bandwidth, sites_gain,
     doc="A model trained at several sites, which exchange updates over slow links and wait for each exchange.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "training_apart"]

@@ -2,12 +2,7 @@
 
 from sympy import floor
 
-from scalebook.language import formula
-
-__all__ = [
-    "interruptions_of_devices", "paced_by_slowest", "pool_gain_equal", "pool_gain_whole",
-    "pool_lost_equal", "pool_lost_whole",
-]  # fmt: skip
+from scalebook.language import formula, formulas_of
 
 
 @formula("paced_speed", "dean2013")
@@ -74,3 +69,6 @@ def pool_gain_whole(fast_devices, slow_devices, speed_ratio, fast_microbatches):
     """
     own = floor(speed_ratio * fast_microbatches)
     return 1 + slow_devices * own / (fast_devices * fast_microbatches)
+
+
+__all__ = [*formulas_of(__name__)]

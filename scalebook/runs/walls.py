@@ -1,22 +1,15 @@
 """How large a training run can be: limits set by message latency and by data movement in a given time.
 
-Latency wall: steps run one after another, and so do the all-reduces in every block, which take time even without bytes.
-Bandwidth wall: if too many devices share a step's tokens, data takes longer to move than to compute with. Both walls
-assume `tokens_per_param` tokens per parameter, and both grow with the batch.
+Steps and the all-reduces of every block run one after another, however small (latency wall). If too many devices share
+a step's tokens, data takes longer to move than to compute with (bandwidth wall). Both walls grow with the batch.
 """
 
 from sympy import Max, Min, Rational, log, sqrt
 
-from scalebook.language import Sheet, constant, formula, same
+from scalebook.language import Sheet, formula, formulas_of
 from scalebook.machine.collective_rates import FABRIC
+from scalebook.runs import assumptions
 from scalebook.training.overlap import group_rate
-
-__all__ = [
-    "bandwidth_wall", "bandwidth_wall_grown", "batch_of_run", "chinchilla_tokens", "domain_wall",
-    "groups_of_batch", "hidden_of_run", "largest_run", "latency_wall",
-    "latency_wall_grown", "message_of_group", "optimal_flops", "optimal_params", "ridge_tokens", "run_flops",
-    "tp_of_network", "two_microbatches", "whole_domain",
-]  # fmt: skip
 
 _HERE = "how-large-can-a-run-be"
 _BELOW = {"a power of the batch below 1/2": lambda batch_power: batch_power < Rational(1, 2)}
@@ -36,13 +29,7 @@ def run_flops(active_params, train_tokens):
     return 6 * active_params * train_tokens
 
 
-chinchilla_tokens = constant(
-    "chinchilla_tokens", "tokens_per_param", 20, "hoffmann2022",
-    "Compute-optimal training tokens per parameter: about twenty.",
-)  # fmt: skip
-
-
-@formula("run_flops", "hoffmann2022", "kaplan2020 §2.1", given=[chinchilla_tokens])
+@formula("run_flops", "hoffmann2022", "kaplan2020 §2.1", given=[assumptions.chinchilla_tokens])
 def optimal_flops(params, tokens_per_param):
     """FLOPs of a run that trains a dense model on `tokens_per_param` tokens per parameter.
 
@@ -52,7 +39,7 @@ def optimal_flops(params, tokens_per_param):
     return 6 * params**2 * tokens_per_param
 
 
-@formula("params", "hoffmann2022", "kaplan2020 §2.1", given=[chinchilla_tokens])
+@formula("params", "hoffmann2022", "kaplan2020 §2.1", given=[assumptions.chinchilla_tokens])
 def optimal_params(run_flops, tokens_per_param):
     """Parameters of the dense model that a run of these FLOPs trains.
 
@@ -100,11 +87,9 @@ def message_of_group(tp, scaleup_size, near_latency, far_latency, collective_lau
     return collective_launch + 2 * ((near - 1) * near_latency + far * far_latency)
 
 
-@formula("latency_wall", "erdil2024", "kaplan2020 §2.1", given=[chinchilla_tokens])
+@formula("latency_wall", "erdil2024", "kaplan2020 §2.1", given=[assumptions.chinchilla_tokens])
 def latency_wall(batch_tokens, run_time, layers, message_time, tokens_per_param):
     """FLOPs of the largest run in a given time if its steps and collectives took no time but their latency.
-
-    A block has four sums over a group, which limits the tokens D. The FLOPs are 6 D² over the tokens per parameter.
 
     >>> f"{latency_wall(batch_tokens='16e6 token', run_time='7.776 Ms', layers=126, message_time='10 us'):.1e}"
     '1.8e+32'
@@ -146,19 +131,8 @@ def tp_of_network(hidden, link_achieved, activation_bits, peak_flops):
     return 9 * hidden * link_achieved / (activation_bits / 8 * peak_flops)
 
 
-whole_domain = same(
-    "whole_domain", "near_ways", "scaleup_size", _HERE,
-    "Devices of a collective in each scale-up domain, if groups fill whole domains and use the ports of all devices.",
-)  # fmt: skip
-
-
-two_microbatches = constant(
-    "two_microbatches", "stage_microbatches", 2, "qi2024 §4",
-    "Micro-batches per stage: two. With a schedule that splits the backward pass, this leaves almost no bubble.",
-)  # fmt: skip
-
-_SPLIT = [ridge_tokens, two_microbatches]
-_NETWORK = [chinchilla_tokens, group_rate, whole_domain, *FABRIC]
+_SPLIT = [ridge_tokens, assumptions.two_microbatches]
+_NETWORK = [assumptions.chinchilla_tokens, group_rate, assumptions.whole_domain, *FABRIC]
 
 
 @formula("wall_groups", _HERE, given=_SPLIT)
@@ -209,3 +183,5 @@ largest_run = Sheet(
     groups_of_batch, *_SPLIT, *_NETWORK, message_of_group,
     doc="The largest training run in a given time, limited by bandwidth or latency, with a fixed or a growing batch.",
 )  # fmt: skip
+
+__all__ = [*formulas_of(__name__), "largest_run"]

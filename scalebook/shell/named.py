@@ -1,7 +1,6 @@
 """Look things up by name, as a command line or a CSV file gives them: functions, rows of tables, values of inputs.
 
->>> priced(find("decoding"), *read(find("decoding"), {"batch": "1", "weight_bits": "16"},
-...                                model="llama3_8b")).weight_memory
+>>> priced(find("decoding"), *read(find("decoding"), {"weight_bits": "16"}, model="llama3_8b")).weight_memory
 16060000000.0
 >>> find("decodin")
 Traceback (most recent call last):
@@ -12,7 +11,7 @@ LookupError: nothing to call is named 'decodin'; did you mean 'decoding'?
 import importlib
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -70,18 +69,14 @@ def home(name: str) -> str:
     return min(places, key=lambda x: (x.count("."), len(x)))
 
 
-def things_with(letter: str) -> Iterator[str]:
-    """Yield the names of what takes a quantity as input: training_step, serve, decoding, then sheets, then formulas.
+@cache
+def things_with(letter: str) -> tuple[str, ...]:
+    """Return the names of what takes a quantity as input: training_step, serve, decoding, then sheets, then formulas.
 
-    >>> [*things_with("hit_share")][:2]
-    ['computed_rate', 'found_cost_rented']
+    >>> things_with("hit_share")[:2]
+    ('computed_rate', 'found_cost_rented')
     """
 
-    yield from _with(letter)
-
-
-@cache
-def _with(letter: str) -> tuple[str, ...]:
     def takes(x):
         if not isinstance(x, Sheet | Formula):
             return letter in x.letters

@@ -5,6 +5,7 @@
 8000000000000.0
 """
 
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, reduce
@@ -43,19 +44,7 @@ FOLLOWS = [  # in this order; if a model lacks an input of a formula, it has the
     shapes.linear_state, shapes.routed_share, shapes.cache_heads_grouped,
 ]  # fmt: skip
 
-_UNMEASURED = "not measured on this device: about what others reach"
-_ALL_LINKS = "behind a switch, or the links are not known: a group is taken to use all of them"
-_COLLECTIVES = {  # defaults for a device without measured collectives, and without a mesh or torus
-    "near_efficiency": ("80 %", "aiconfigurator-nccl", _UNMEASURED),
-    "switch_efficiency": ("0 %", "aiconfigurator-nccl", "no sum in the switch was measured on this device"),
-    "far_efficiency": ("95 %", "bekman-network", "calibrated by us: all-reduce of 16 GiB on four nodes of 8 B200"),
-    "near_latency": ("1 us", "aiconfigurator-nccl", _UNMEASURED),
-    "far_latency": ("10 us", "aiconfigurator", "what its model assumes; the network decides, not the device"),
-    "collective_launch": ("7 us", "aiconfigurator-nccl", _UNMEASURED),
-    "mesh_peers": (1, "bekman-network", _ALL_LINKS),
-    "torus_neighbours": (1, "bekman-network", _ALL_LINKS),
-    "chunk_time": ("2.5 us", "aiconfigurator-nccl", "calibrated by us, one value for all devices"),
-}
+_DEVICE_DEFAULTS = tomllib.loads((files(__name__) / "device_defaults.toml").read_text("utf-8"))
 
 
 def _device(key, cells, words=None):
@@ -79,11 +68,8 @@ def _device(key, cells, words=None):
         cells.setdefault("training_fp16", cells["training_bf16"])
     if name and (reached := cells.get(name.replace("peak", "training"))):
         cells["training_efficiency"] = reached
-    if "kernel_launch" not in cells:
-        note = "not measured on this device: about what a kernel takes on those measured"
-        cells["kernel_launch"] = Cell(2.5e-6, origin, "aiconfigurator-gemm", note)
-    for letter, (value, source, note) in _COLLECTIVES.items():
-        cells.setdefault(letter, Cell(quantity(letter, value), origin, source, note))
+    for letter, x in _DEVICE_DEFAULTS.items():
+        cells.setdefault(letter, Cell(quantity(letter, x["value"]), origin, x["source"], x["note"]))
     _spread(key, cells)
 
 
@@ -212,10 +198,8 @@ class Models(Table):
         used instead. Raises what `huggingface.from_config` raises.
 
         >>> from scalebook.tables import models
-        >>> models.read({"model_type": "llama", "num_hidden_layers": 16, "hidden_size": 2048, "vocab_size": 128256,
-        ...              "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 8192,
-        ...              "max_position_embeddings": 131072}).kv_width
-        1024.0
+        >>> models.read(dict(model_type="gpt2", n_layer=2, n_embd=8, n_head=2, vocab_size=9, n_positions=16)).kv_width
+        16.0
         """
         from .huggingface import read_config
 
@@ -232,9 +216,8 @@ class Models(Table):
     ) -> Row:
         """Return a dense model with a shape of your own, such as `layers`, `hidden`, `heads` and `vocab`.
 
-        `family` names the published code that its blocks follow when a framework runs them step by step (default
-        Llama's). By default there are as many key-value heads as heads, the heads share the hidden width, the
-        feed-forward layer is four times as wide, and there are two embeddings and no learned positions.
+        `family` names the published code that its blocks follow when a framework runs them step by step. By default
+        there are as many key-value heads as heads, `ffn` is four times `hidden`, and there are two embeddings.
 
         >>> from scalebook.tables import models
         >>> models.shaped(layers=24, hidden=2304, heads=24, vocab=51200, gating=0, embeddings=1).ffn
@@ -306,24 +289,18 @@ class Accelerators(Table):
         return _table("accelerators")._rows.completed(device)
 
 
-_TABLES = {
-    "accelerators": dict(row=Device, words=["vendor", "fabric"], finish=_device),
-    "links": dict(words=["kind"]),
-    "models": dict(words=["attention", "norm", "windows", "family", "blocks"], finish=_model),
-    "precisions": dict(words=["kind", "peak"]),
-    "efficiencies": dict(words=["device", "precision"]),
-    "engines": dict(row=Engine, words=["exchange"]),
-    "frameworks": dict(
-        row=Framework,
-        words=["libraries", "sharding", "recompute", "attention", "sequence_parallel", "blocks", "engine", "placement"],
-    ),
-    "libraries": dict(words=["library", "devices", "precisions"]),
-    "clusters": dict(),
-    "runs": dict(words=["model", "device"]),
-    "ranges": dict(),
-    "tiers": dict(),
-    "drafts": dict(),
-}
+_WORDS = {  # entries that are text, by table
+    "accelerators": "vendor fabric", "links": "kind", "models": "attention norm windows family blocks",
+    "precisions": "kind peak", "efficiencies": "device precision", "engines": "exchange",
+    "frameworks": "libraries sharding recompute attention sequence_parallel blocks engine placement",
+    "libraries": "library devices precisions", "clusters": "", "runs": "model device", "ranges": "", "tiers": "",
+    "drafts": "",
+}  # fmt: skip
+_TABLES = {name: {"words": words.split()} for name, words in _WORDS.items()}
+_TABLES["accelerators"] |= dict(row=Device, finish=_device)
+_TABLES["models"] |= dict(finish=_model)
+_TABLES["engines"] |= dict(row=Engine)
+_TABLES["frameworks"] |= dict(row=Framework)
 
 
 @cache

@@ -47,13 +47,10 @@ del TYPES["usual"]
 def from_config(config: Mapping | str | PathLike, name: str | None = None, like: str | None = None) -> dict:
     """Read the shape of a model from a config.json as a dict: options (attention, norm) and numbers (layers, heads).
 
-    `config` is the path of the file or of its folder, or the parsed dict. If the language model is nested under
-    `text_config`, that part is read. `like` names the `model_type` whose rules are used instead of its own. Numbers
-    that do not apply are left out, as in models.toml, and so is `params`, which no configuration states. A model whose
-    blocks differ in more than the letters can say has a word `blocks`, which lists its parts.
-
-    Raises TypeError for anything but a path or a dict. Raises ValueError for a missing file, one that is not JSON, a
-    model that is not a decoder, a field that is missing or of the wrong type, and counts that do not fit together.
+    `config` is the path of the file or of its folder, or the parsed dict. `like` names the `model_type` whose rules are
+    used instead of its own. Numbers that do not apply are left out. A model whose blocks differ in more than the
+    letters can say has a word `blocks`, which lists its parts. Raises TypeError for anything but a path or a dict, and
+    ValueError for a file that cannot be read, a model that is not a decoder, and missing or contradictory fields.
 
     >>> gpt2 = dict(model_type="gpt2", n_layer=12, n_embd=768, n_head=12, vocab_size=50257, n_positions=1024)
     >>> from_config(gpt2)["ffn"]
@@ -164,7 +161,6 @@ def _stanza(config: Mapping, like: str | None) -> tuple[dict, str]:
 
 
 def _blocks(config: Mapping, stanza: Mapping) -> list[tuple[dict, dict]]:
-    """Return each block's conditions and parts, and its letters."""
     layers = value_of(stanza["layers"], config, {}, "layers", needed=True)
     if layers > MOST_BLOCKS:
         raise ValueError(f"the blocks of a configuration are read up to {MOST_BLOCKS:,}; it has {quoted(layers)}")
@@ -236,9 +232,8 @@ def _irregular(config, stanza, shapes, letters) -> dict[str, str]:
         kinds += [(True, x) for x in has["also"]]
         differ = f" ({differ.strip()})" if differ else ""
         parts.update(name + differ for there, name in kinds if there)
-    parts.update(
-        {x: n for x, rule in stanza.get("once", {}).items() if (n := int(value_of(rule, config, {}, "") or 0))}
-    )
+    once = {x: int(value_of(rule, config, {}, "") or 0) for x, rule in stanza.get("once", {}).items()}
+    parts.update({x: n for x, n in once.items() if n})
     return {"blocks": " + ".join(f"{n} {x}" for x, n in parts.items())}
 
 
@@ -250,9 +245,8 @@ def _scaled(config: Mapping) -> dict[str, int]:
     found = {}
     scales = typed(config, "quantization_config", dict, {})
     if sizes := typed(scales, "weight_block_size", list, None):
-        found["scale_block"] = value_of(
-            "weight_block_size", config | {"weight_block_size": sizes[-1]}, {}, "scale_block"
-        )
+        sized = config | {"weight_block_size": sizes[-1]}
+        found["scale_block"] = value_of("weight_block_size", sized, {}, "scale_block")
     if typed(config, "use_qk_norm", bool, False) and config.get("qk_norm_type") == "per_layer":
         found["norm_sums"] = 1
     return found

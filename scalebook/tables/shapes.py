@@ -1,12 +1,6 @@
 """Quantities that follow from a model's shape alone. Each row of `models` has them from the formula that fits it."""
 
-from scalebook.language import formula, same
-
-__all__ = [
-    "attention_width_grouped", "attention_width_hybrid", "attention_width_latent", "cache_heads_grouped",
-    "index_params", "kv_width_grouped", "kv_width_hybrid", "kv_width_indexed", "kv_width_latent", "linear_params",
-    "linear_state", "routed_share", "used_params",
-]  # fmt: skip
+from scalebook.language import formula, formulas_of, same
 
 
 @formula("kv_width", "ainslie2023 §2.2")
@@ -83,8 +77,8 @@ def attention_width_latent(heads, kv_rank, rope_dim):
 def linear_state(linear_layers, linear_key_heads, linear_key_dim, linear_value_heads, linear_value_dim, linear_conv):
     """Values in the state of Gated DeltaNet: a key by value matrix per value head, and the last convolution inputs.
 
-    >>> linear_state(linear_layers=45, linear_key_heads=16, linear_key_dim=128, linear_value_heads=64,
-    ...              linear_value_dim=128, linear_conv=4)
+    >>> qwen = dict(linear_key_heads=16, linear_key_dim=128, linear_value_heads=64, linear_value_dim=128)
+    >>> linear_state(qwen, linear_layers=45, linear_conv=4)
     48844800.0
     """
     keys, values = linear_key_heads * linear_key_dim, linear_value_heads * linear_value_dim
@@ -93,13 +87,10 @@ def linear_state(linear_layers, linear_key_heads, linear_key_dim, linear_value_h
 
 @formula("linear_params", "qwen3-next")
 def linear_params(hidden, linear_key_heads, linear_key_dim, linear_value_heads, linear_value_dim, linear_conv):
-    """Parameters of Gated DeltaNet as in Qwen3-Next.
+    """Parameters of Gated DeltaNet as in Qwen3-Next: projections, a convolution, decays with biases, and a gain.
 
-    Projections to queries, keys, values, a gate and the output; a convolution over queries, keys and values; a decay
-    and its bias per head; and one gain for all heads.
-
-    >>> linear_params(hidden=4096, linear_key_heads=16, linear_key_dim=128, linear_value_heads=64,
-    ...               linear_value_dim=128, linear_conv=4)
+    >>> qwen = dict(linear_key_heads=16, linear_key_dim=128, linear_value_heads=64, linear_value_dim=128)
+    >>> linear_params(qwen, hidden=4096, linear_conv=4)
     118014208.0
     """
     keys, values = linear_key_heads * linear_key_dim, linear_value_heads * linear_value_dim
@@ -141,3 +132,6 @@ def used_params(active_params, embeddings, vocab, hidden):
     7504663424.0
     """
     return active_params - (embeddings - 1) * vocab * hidden
+
+
+__all__ = [*formulas_of(__name__)]

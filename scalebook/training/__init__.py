@@ -2,18 +2,6 @@
 
 from scalebook.language.renamed import renamed
 
-from . import (
-    newton_schulz,
-    optimizers,
-    precision,
-    recomputation,
-    rl,
-    rollouts,
-    shardings,
-    step,
-    strategy,
-    totals,
-)
 from .newton_schulz import *
 from .optimizers import *
 from .precision import *

@@ -51,7 +51,6 @@ def attended_picked(seq, index_tokens):
 
 
 def _mean_share(pairs, seq, layers, window_layers):
-    """Mean share of query-key pairs over causal blocks and blocks that attend within a window."""
     whole = causal_pairs.of(seq=seq, context=seq)
     return ((layers - window_layers) * whole + window_layers * pairs) / (layers * seq**2)
 

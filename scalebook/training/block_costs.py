@@ -106,10 +106,8 @@ def _again_flops(back: Block) -> Expr:
     return Add(*(k.flops for k in back.kernels if phase_of(k) == "again"))
 
 
-@cache
-def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
-    forward = strategy.transformed(block)
-    back = backward(forward)
+def _phases(forward: Block, back: Block, strategy: Strategy) -> tuple[dict[str, Expr], dict[str, Expr]]:
+    """Return the seconds of a block's kernels by phase, and the parameters and FLOPs that adapters bring in."""
 
     @cache
     def time(block, phase=""):
@@ -132,13 +130,13 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
             "adapter_params": trained(adapters["params"], tensors_of(forward.ops)),
             "block_matrix_flops": trained(Add(*multiplied)),
         }
-    params, routed = (
-        Add(*(trained(t.elements, [t]) for t in forward.weights if t.is_routed is x)) for x in (False, True)
-    )
-    whole = forward if strategy.recompute == "none" else replace(strategy, recompute="none").transformed(block)
-    saved = replaced(_saved(forward, strategy), {symbol("activation_bits"): symbol("saved_bits")})
+    return {f"{phase}_compute": time for phase, time in times.items()}, frozen
+
+
+def _exchanges(forward: Block, back: Block, strategy: Strategy) -> dict[str, Expr]:
+    """Return the seconds of a block's collectives, exposed and overlapped, and how long they keep ports busy."""
     is_hidden = partial(_is_hidden, is_all_again=strategy.recompute == "full")
-    costs = {f"{phase}_compute": time for phase, time in times.items()}
+    costs = {}
     for way in ("tp", "cp", "ep"):
         costs[f"{way}_forward"] = _messages(forward, way)
         waited = partial(_messages, way=way, keep=lambda op, way=way: way != "tp" or not is_hidden(op))
@@ -146,7 +144,20 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
         costs[f"{way}_scaleup_time"], costs[f"{way}_scaleout_time"] = _port_times((forward, back), way)
     costs["tp_async"] = _messages(back, "tp", is_hidden)
     costs["tp_scaleup_beside"], costs["tp_scaleout_beside"] = _port_times((back,), "tp", is_hidden)
-    return costs | frozen | {
+    return costs
+
+
+@cache
+def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
+    forward = strategy.transformed(block)
+    back = backward(forward)
+    times, frozen = _phases(forward, back, strategy)
+    params, routed = (
+        Add(*(trained(t.elements, [t]) for t in forward.weights if t.is_routed is x)) for x in (False, True)
+    )
+    whole = forward if strategy.recompute == "none" else replace(strategy, recompute="none").transformed(block)
+    saved = replaced(_saved(forward, strategy), {symbol("activation_bits"): symbol("saved_bits")})
+    return times | _exchanges(forward, back, strategy) | frozen | {
         "block_params": params, "block_routed_params": routed, "saved_activations": saved,
         "working_activations": saved if whole is forward else _saved(whole, strategy),
         "block_flops": trained(forward.flops),  # for the whole model: what several devices hold is counted once

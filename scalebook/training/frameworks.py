@@ -9,6 +9,7 @@ from scalebook.language import Row
 from scalebook.language.interval import Between
 from scalebook.language.notation import either, quoted, word
 from scalebook.language.row import Call, as_rows, quantity
+from scalebook.language.stanzas import tables_of
 from scalebook.language.words import WORDS
 from scalebook.tables import Framework, cells_of_libraries, frameworks
 
@@ -61,7 +62,6 @@ def settled(knowns: tuple, letters: Mapping) -> tuple[tuple, dict]:
 
 
 def _without(device: Row, cells: Mapping) -> Row:
-    """Return a device without the cells that `cells` override."""
     if device is None or cells.keys().isdisjoint(device.cells):
         return device
     kept = {n: c for n, c in device.cells.items() if n not in cells}
@@ -69,7 +69,6 @@ def _without(device: Row, cells: Mapping) -> Row:
 
 
 def _with_further_tokens(model: Mapping, letters: Mapping) -> Mapping:
-    """Return a model with its multi-token prediction blocks, which are present in training."""
     more = letters.get("mtp_blocks", model.get("mtp_blocks", 0))
     if not isinstance(model, Row) or not np.any(np.asarray(more)):
         return model
@@ -101,27 +100,14 @@ class AnyFramework(Between):
         """Return (name, meaning, fast, slow) of each assumption: the values of `letter` with only it at either end."""
         found = []
         middle = frameworks[UNNAMED]
-        for names, meaning in _ASSUMED.items():
+        for names, meaning in tables_of(__package__, "defaults.toml")["unnamed"].items():
             rows = (_changed(middle, x, names.split()) for x in _ends())
             ends = (self.call.thing(*self.call.knowns, x, **self.call.letters).get(letter) for x in rows)
             found.append((names.split()[0], meaning, *ends))
         return found
 
 
-# The differences between the two ends: letters or "libraries", and the text for each.
-_ASSUMED = {
-    "dp_overlap": "no framework named: data-parallel collectives hidden, or not",
-    "tp_pieces tp_beside": "no framework named: tensor-parallel collectives in pieces, or waited for",
-    "ep_overlap": "no framework named: exchanges of experts hidden, or not",
-    "pp_overlap": "no framework named: transfers between stages hidden, or not",
-    "unread_rerun": "no framework named: blocks recomputed as far as gradients need, or whole",
-    "element_passes moe_element_passes": "no framework named: element-wise steps fused, or eager",
-    "library_rate libraries": "no framework named: libraries of today, or of 2023",
-}
-
-
 def _changed(middle: Framework, end: Framework, names: list[str]) -> Framework:
-    """Return the middle row with these letters taken from one of the ends."""
     cells = {n: c for n, c in middle.cells.items() if n not in names}
     cells |= {n: end.cells[n] for n in names if n in end.cells}
     libraries = (end if "libraries" in names else middle).words.get("libraries", "")

@@ -12,6 +12,7 @@ from sympy.core.relational import Relational
 from scalebook.language import Formula, formula, symbol
 from scalebook.language.notation import replaced
 from scalebook.language.renamed import renamed
+from scalebook.language.stanzas import tables_of
 from scalebook.machine.collectives import any_slow
 from scalebook.pipeline.schedules import Schedule
 from scalebook.training import assumptions
@@ -24,12 +25,7 @@ __all__ = [
 __getattr__ = renamed(__name__)
 
 
-# Defaults if no framework overrides them: kernels are fused, libraries current, and hosts cost nothing.
-DEFAULT_LETTERS = {
-    "tp_beside": 1, "tp_pieces": 0, "element_passes": 1, "library_rate": 1, "attention_narrow": 1, "block_wait": 0,
-    "block_launch": 0, "split_launch": 0, "stage_launch": 0, "domain_launch": 0, "stall_time": 0,
-    "stall_ways": 1024, "slow_share": 0, "expert_passes": 0, "clamped_experts": 0,
-}  # fmt: skip
+DEFAULT_LETTERS = tables_of(__package__, "defaults.toml")["framework"]
 
 
 # Kernels

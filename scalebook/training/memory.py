@@ -143,7 +143,6 @@ _OFFLOADED = {"weight": "weight", "gradient": "optimizer", "optimizer": "optimiz
 
 
 def _state(stage: Expr, sharding: Sharding, schedule: Schedule, is_frozen: bool, optimizer: Optimizer):
-    """Return the bytes of each kind of state on a device of a stage, in both tiers."""
     found = {}
     for what in _OFFLOADED:
         has_matrices = what == "weight" or not is_frozen
@@ -154,7 +153,6 @@ def _state(stage: Expr, sharding: Sharding, schedule: Schedule, is_frozen: bool,
 
 
 def _parts(stage: Expr, held: Expr, offload: bool, *strategy) -> dict[str, Expr]:
-    """Return the bytes in device memory, by kind, on a device of a stage."""
     sharding, schedule, _, optimizer = strategy
     x, (blocks, matrices, at_end) = symbol, _stage(stage, schedule)
 
@@ -211,7 +209,6 @@ def memory_formulas(
 
 
 def _away(stage: Expr, held: Expr, *strategy) -> dict[str, Expr]:
-    """Return the bytes in the second tier, by kind, on a device of a stage."""
     x, (blocks, _, _) = symbol, _stage(stage, strategy[1])
     state = _state(stage, *strategy)
     found = {f"{what}_away": x(f"{_OFFLOADED[what]}_offload") * total for what, total in state.items()}

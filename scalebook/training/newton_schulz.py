@@ -83,7 +83,6 @@ def matrices(block: Block, strategy: Strategy) -> tuple[Matrix, ...]:
 
 
 def _matrices_of(kind: Kind, strategy: Strategy) -> list[Matrix]:
-    """Return the matrices of a kind of block, with its own numbers."""
     return [Matrix(*(kind.of(x) if isinstance(x, Expr) else x for x in m)) for m in matrices(kind.block, strategy)]
 
 
@@ -104,8 +103,6 @@ def _iteration(short: Expr, long: Expr, copies: Expr) -> list[Work]:
 
 
 class _Cost(NamedTuple):
-    """What one matrix costs a device: FLOPs and seconds."""
-
     flops: Expr
     time: Expr
 
@@ -160,8 +157,6 @@ def _exchange(matrix: Matrix, strategy: Strategy) -> Expr:
 
 @dataclass(frozen=True)
 class _Stage:
-    """The matrices of a pipeline stage: of its dense blocks and of its blocks with experts."""
-
     dense: Block | Hybrid | None
     moe: Block | Hybrid | None
     strategy: Strategy
@@ -175,12 +170,10 @@ class _Stage:
         return total
 
     def all(self, cost: Callable[[Matrix], Expr]) -> Expr:
-        """Return the sum of a cost over all matrices of a device."""
         return symbol("stage_blocks") * self.strategy.schedule.copies * self.of_block(cost)
 
     @property
     def kinds(self) -> dict[Matrix, _Shared]:
-        """The different matrices, and how devices share each of them."""
         kinds = (*kinds_of(self.dense), *kinds_of(self.moe))
         return {m: _shared(m, self.strategy) for kind in kinds for m in _matrices_of(kind, self.strategy)}
 

@@ -145,14 +145,11 @@ def with_waits(f: Formula) -> Formula:
 
 
 def bubble_with_waits(f: Formula) -> Formula:
-    """Return a schedule's bubble formula with the time that blocks wait for offloaded data.
-
-    Backward, the waits fall on the weight gradients, which schedules defer, or evenly on both gradients, whichever
-    idles less.
-    """
+    """Return a schedule's bubble formula with the time that blocks wait for offloaded data, where it idles least."""
     if "weight_gradient_time" not in f.inputs:
         return f
     late, early = _waited(), symbol("input_gradient_time")
+    # backward, waits fall on the weight gradients, which schedules defer, or evenly on both gradients
     both = early + late["weight_gradient_time"]
     longer = Min(both - symbol("weight_gradient_time"), Max(early, both / 2, evaluate=False), evaluate=False)
     even = late | {"input_gradient_time": longer, "weight_gradient_time": both - longer}

@@ -65,7 +65,6 @@ class Lengths:
 
     @cached_property
     def square(self) -> float:
-        """The mean square of the lengths."""
         return mean_of_largest(lambda z: self.law(z) ** 2, 1)
 
     def longest(self, responses: float) -> float:
@@ -80,8 +79,6 @@ class Lengths:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a call of `rl_step` says, read and checked."""
-
     rows: tuple
     program: Framework
     devices: float
@@ -134,7 +131,6 @@ class _Asked:
         return float((any_left * step).sum() * width)
 
     def learning(self, devices: float) -> dict:
-        """Return the letters of learning on `devices`."""
         said = {"recompute": "full"} | dict(self.training)
         ways = np.prod([one_number(x, said.get(x, 1)) for x in ("tp", "pp", "cp")])
         if devices < ways or devices % ways:
@@ -152,7 +148,6 @@ class _Asked:
         return dict(train_devices=devices, learning_time=step.step_time * self.optimizer_steps * micro / whole)
 
     def update(self, first: float, last: float) -> Row:
-        """Return the update in which `first` devices write answers and `last` learn."""
         found = self.writing(first) | self.learning(last)
         found |= dict(
             devices=self.devices, responses=self.responses, prompt=self.prompt, age=self.age,
@@ -208,7 +203,6 @@ class RLStep:
 
     @cached_property
     def letters(self) -> frozenset[str]:
-        """The names of all inputs and results."""
         own = {*update_sheet(True).letters, *update_sheet(False).letters, *inspect.signature(self._asked).parameters}
         return frozenset({x for x in own if x in NOTATION} | {"step_overhead", "packed_share"})
 
@@ -278,7 +272,6 @@ class RLStep:
 
 
 def _layout(name: str, given) -> dict:
-    """Return a layout that is given as a dict or as text, such as "tp=4 pp=2"."""
     if isinstance(given, str):
         given = dict(x.partition("=")[::2] for x in given.split())
     if not isinstance(given, Mapping) or not all(isinstance(x, str) and x for x in given):
@@ -295,8 +288,6 @@ def _said(x) -> str:
 
 
 class _Layouts:
-    """Updates by the text of their layout, for a search."""
-
     name = "rl_step"
     finds = ("update_time",)
 

@@ -17,9 +17,7 @@ from scalebook.language.code import broadcast
 from scalebook.language.notation import either
 from scalebook.language.row import quantity, refuse_parts
 from scalebook.language.rules import not_whole
-from scalebook.pipeline.schedules import SCHEDULES
-from scalebook.training.shardings import SHARDINGS
-from scalebook.training.strategy import CHOICES
+from scalebook.training.strategy import CHOICES, PROPERTIES
 
 __all__ = ["COUNTS", "RULES", "Rule", "check", "derived", "reason"]
 
@@ -38,10 +36,6 @@ class Rule(rules.Rule):
             return self.holds(*[values[x] if x in values else _FOLLOWING[x](values) for x in self.needs])
         except KeyError:
             return None
-
-
-def _split(whole, ways):
-    return whole % ways == 0
 
 
 def _stage(layers, pp):
@@ -63,102 +57,7 @@ _FOLLOWING = {
     "stage_blocks": _fullest,
     "etp": lambda values: values["tp"],  # experts' widths are split like the rest
 }
-
-
-SHAPES = (  # holds of no model, whatever the strategy
-    Rule("kv_heads divide heads", "kv_heads", lambda kv_heads, heads: _split(heads, kv_heads),
-         "kv_heads={kv_heads} do not divide the {heads} heads"),
-    Rule("embeddings are one or two", "embeddings", lambda embeddings: (embeddings == 1) | (embeddings == 2),
-         "embeddings={embeddings} is neither one matrix for input and output nor one for each"),
-    Rule("a gate or none", "gating", lambda gating: (gating == 0) | (gating == 1),
-         "gating={gating} is neither with a gate nor without"),
-    Rule("moe_layers within layers", "moe_layers", lambda moe_layers, layers: moe_layers <= layers,
-         "moe_layers={moe_layers} is more than the {layers} layers"),
-    Rule("top_k within experts", "top_k", lambda top_k, experts: (experts == 0) | (top_k <= experts),
-         "top_k={top_k} is more than the {experts} experts"),
-)  # fmt: skip
-
-RULES = (
-    Rule("dimensions multiply to the devices", "dp", lambda devices, tp, cp, pp, dp: devices == tp * cp * pp * dp,
-         "tp={tp}, cp={cp}, pp={pp} and dp={dp} make {product} devices, not {devices}"),
-    Rule("tp divides heads", "tp", lambda tp, heads: _split(heads, tp), "tp={tp} does not divide the {heads} heads"),
-    Rule("tp fits kv_heads", "tp", lambda tp, kv_heads: _split(kv_heads, tp) | _split(tp, kv_heads),
-         "tp={tp} neither divides the {kv_heads} kv_heads nor is a multiple of them"),
-    Rule("tp divides ffn", "tp", lambda tp, ffn: _split(ffn, tp), "tp={tp} does not divide the ffn of {ffn}"),
-    Rule("etp divides expert_ffn", "etp", lambda etp, expert_ffn: _split(expert_ffn, etp),
-         "etp={etp} does not divide the expert_ffn of {expert_ffn}"),
-    Rule("etp divides tp", "etp", lambda etp, tp: _split(tp, etp), "etp={etp} does not divide tp={tp}"),
-    Rule("etp has tokens of its own", "etp", lambda etp, tp, sequence_parallel: (etp == tp) | (sequence_parallel != 0),
-         "etp={etp} spreads tokens that tp={tp} devices all have where sequence_parallel is False"),
-    Rule("tp within scaleup_size", "tp", lambda tp, scaleup_size: tp <= scaleup_size,
-         "tp={tp} leaves a scale-up domain of {scaleup_size} devices", advice=True),
-    Rule("cp halves divide seq", "cp", lambda cp, seq: (cp == 1) | _split(seq, 2 * cp),
-         "cp={cp} does not divide seq={seq} into 2 cp equal parts, "
-         "of which each device takes two to balance causal attention"),
-    Rule("tp divides the sequence", "tp",
-         lambda tp, cp, seq, sequence_parallel: (sequence_parallel == 0) | _split(seq, cp * tp),
-         "tp={tp} does not divide the {own_seq} tokens of a sequence that sequence parallelism splits"),
-    Rule("pp within layers", "pp", lambda pp, layers: pp <= layers, "pp={pp} is more than the {layers} layers"),
-    Rule("stages have blocks", "pp", lambda pp, layers: (pp == 1) | ((pp - 2) * _stage(layers, pp) < layers),
-         "pp={pp} stages of at most {stage_blocks} blocks leave more than one of them empty of the {layers} layers"),
-    Rule("interleaving alone has chunks", "chunks",
-         lambda chunks, schedule: (chunks == 1) | (SCHEDULES[schedule].chunks is None),
-         "chunks={chunks} asks for schedule='interleaved', not {schedule!r}"),
-    Rule("stages hold the layers", "stage_blocks",
-         lambda stage_blocks, layers, pp: (stage_blocks % 1 == 0) & (stage_blocks <= layers)
-         & (pp * stage_blocks >= layers),
-         "stage_blocks={stage_blocks} in the fullest of {pp} stages does not deal out the {layers} layers"),
-    Rule("the last stage holds the rest", "last_blocks",
-         lambda last_blocks, stage_blocks, layers, pp: (last_blocks % 1 == 0) & (last_blocks <= stage_blocks)
-         & ((pp - 1) * stage_blocks + last_blocks >= layers)
-         & ((stage_blocks == last_blocks) | (stage_blocks + last_blocks <= layers)),
-         "last_blocks={last_blocks} after {others} stages of at most {stage_blocks} does not deal out the {layers} "
-         "layers"),
-    Rule("chunks divide a stage", "chunks", lambda chunks, stage_blocks: _split(stage_blocks, chunks),
-         "chunks={chunks} does not divide the {stage_blocks} blocks of a stage"),
-    Rule("a schedule's chunks divide a stage", "pp",
-         lambda schedule, stage_blocks: _split(stage_blocks, SCHEDULES[schedule].chunks or 1),
-         "schedule={schedule!r} gives each device two equal parts of the model, and a stage has {stage_blocks} blocks"),
-    Rule("windows within layers", "window_layers", lambda window_layers, layers: window_layers <= layers,
-         "window_layers={window_layers} is more than the {layers} layers"),
-    Rule("ep has experts", "ep", lambda ep, experts: (ep == 1) | (experts > 0),
-         "ep={ep} spreads experts, and the model has none"),
-    Rule("ep divides experts", "ep", lambda ep, experts: (experts == 0) | _split(experts, ep),
-         "ep={ep} does not divide the {experts} experts"),
-    Rule("ep divides dp cp tp/etp", "ep", lambda ep, dp, cp, tp, etp: _split(dp * cp * tp / etp, ep),
-         "ep={ep} does not divide the {spread} devices (dp cp tp/etp) that experts are spread over"),
-    Rule("dp divides global_batch", "global_batch", lambda dp, global_batch: _split(global_batch, dp),
-         "dp={dp} does not divide global_batch={global_batch}"),
-    Rule("batch divides the rest", "batch", lambda batch, dp, global_batch: _split(global_batch, dp * batch),
-         "batch={batch} does not divide the {own_batch} sequences that fall to each of dp={dp}"),
-    Rule("trained weights have gradients", "gradient_bits",
-         lambda gradient_bits, trained: (gradient_bits > 0) | (trained != "all"),
-         "gradient_bits={gradient_bits} leaves no gradients to the weights that trained={trained!r} updates"),
-    Rule("a stage there is", "stage", lambda stage, pp: (stage % 1 == 0) & (stage >= 1) & (stage <= pp),
-         "stage={stage} is none of the {pp} stages"),
-    Rule("global_batch in micro-batches", "global_batch",
-         lambda global_batch, microbatches, dp, batch: global_batch == microbatches * dp * batch,
-         "global_batch={global_batch} is not microbatches={microbatches} times dp={dp} times batch={batch}"),
-    Rule("all_to_all deals out heads", "cp",
-         lambda context_exchange, tp, cp, heads, kv_heads: (context_exchange != "all_to_all") | (cp == 1)
-         | (_split(heads, tp * cp) & (_split(kv_heads, tp * cp) | _split(tp * cp, kv_heads))),
-         "context_exchange='all_to_all' deals the {heads} heads out to tp={tp} times cp={cp} devices, "
-         "which does not divide"),
-    Rule("shard_group in groups", "shard_group",
-         lambda sharding, shard_group, dp, cp: (not SHARDINGS[sharding].has_groups)
-         | _split(dp * cp, shard_group) | _split(shard_group, dp * cp),
-         "shard_group={shard_group} neither divides the {shards} devices (dp cp) that share weights nor is a multiple "
-         "of them"),
-    Rule("shard_group in groups of experts", "shard_group",
-         lambda sharding, shard_group, dp, cp, tp, ep, etp: (not SHARDINGS[sharding].has_groups) | (ep * etp == tp)
-         | _split(dp * cp * tp / (ep * etp), shard_group) | _split(shard_group, dp * cp * tp / (ep * etp)),
-         "shard_group={shard_group} neither divides the {routed_shards} devices (dp cp tp/(ep etp)) that share experts "
-         "nor is a multiple of them"),
-    Rule("offload has near_blocks", "pp",
-         lambda offload, stage_blocks, near_blocks: (offload == 0) | (stage_blocks >= near_blocks),
-         "offload keeps near_blocks={near_blocks} blocks near, and with pp={pp} a stage has {stage_blocks}"),
-    *SHAPES,
-)  # fmt: skip
+RULES = rules.stated_rules(__name__, Rule, divides=lambda ways, whole: whole % ways == 0, stage_of=_stage, **PROPERTIES)
 
 
 ADVICE = tuple(x.name for x in RULES if x.advice)
@@ -203,7 +102,6 @@ def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
 
 
 def _own(values, sheet):
-    """Return the letters and words that the rules use, as numbers and words."""
     names = _NAMES | {n for _, x in (sheet.conditions if sheet else ()) for n in x.letters}
     own = {
         n: x if isinstance(x, (str, bool)) and n in CHOICES else quantity(n, x) for n, x in values.items() if n in names
@@ -220,7 +118,6 @@ def reason(values: Mapping[str, Any], sheet: Sheet | None = None, lifted: Iterab
 
 
 def _reason(values, known, sheet, lifted):
-    """Do the same for prepared numbers and words and the letters derived from them."""
     for letter in COUNTS:
         if (letter in values or letter == "dp") and letter in known and (known[letter] % 1 or known[letter] < 1):
             return _no_multiple(known) if letter not in values else not_whole(letter, known[letter])
@@ -290,7 +187,6 @@ def _number(x):
 
 
 def _would_do(letter, known, rules):
-    """Return the values of a letter that break none of these rules, up to a limit."""
     most = 4096 + 2 * min(known.get(letter, 1), 100_000)
     tried = np.arange(1.0, min(most, 100_000))
     fine = np.ones(tried.shape, bool)
@@ -313,7 +209,6 @@ def _listed(letter, values, near):
 
 
 def _no_multiple(known):
-    """Return the sentence for a number of devices that is not a whole number of replicas."""
     ways = ", ".join(f"{x}={_number(known[x])}" for x in ("tp", "cp", "pp"))
     product = known["tp"] * known["cp"] * known["pp"]
     devices = product * np.arange(1, 2 + known["devices"] // product)

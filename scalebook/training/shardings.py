@@ -11,6 +11,7 @@ from typing import NamedTuple
 from sympy import Expr, S
 
 from scalebook.language import symbol
+from scalebook.language.stanzas import tables_of
 from scalebook.language.words import Named
 
 __all__ = ["SHARDINGS", "Exchange", "Sharding"]
@@ -21,8 +22,7 @@ EACH = symbol("microbatches")  # times per step: once per micro-batch
 class Exchange(NamedTuple):
     """A data-parallel collective: it sums gradients (`dp_reduce`) or gathers weights (`dp_gather`).
 
-    `among` is "all" devices that hold the same weights, a "group" of `shard_group` of them, or "groups": one device of
-    each group, for its shard. With `by_block` each block moves by itself, otherwise everything at once.
+    `among` is "all" devices that hold the same weights, a "group" of `shard_group` of them, or "groups": one of each.
     """
 
     letter: str
@@ -44,11 +44,7 @@ class Exchange(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sharding(Named):
-    """A way for data-parallel devices to divide state and exchange it. Creating one enters it in `SHARDINGS`.
-
-    `keeps` maps "weight", "gradient" and "optimizer" to the devices that share each copy: "all" devices with different
-    tokens, or a "group" of them. State that it does not name is whole on every device ("one").
-    """
+    """A way for data-parallel devices to divide state and exchange it, as a stanza of `shardings.toml` describes."""
 
     name: str
     source: str
@@ -80,37 +76,8 @@ class Sharding(Named):
         return any(x.among != "all" for x in self.exchanges)
 
 
+for _name, _said in tables_of(__package__, "shardings.toml").items():
+    _kept = {what: tuple(among) for what, among in _said["keeps"].items()}
+    _sent = [x | {"times": x["times"] * EACH} if "times" in x else x for x in _said["exchanges"]]
+    Sharding(_name, _said["source"], _kept, tuple(Exchange(**x) for x in _sent))
 SHARDINGS = Sharding.known  # by name, the default first
-
-
-_REDUCE, _GATHER = ("dp_reduce", "reduce_scatter"), ("dp_gather", "all_gather")
-_ALL = ("all",)
-_STATE = ("weight", "gradient", "optimizer")
-
-Sharding("zero1", "zero2020 §5.1", dict(optimizer=_ALL), (Exchange(*_REDUCE, "all"), Exchange(*_GATHER, "all")))
-Sharding("replicated", "narayanan2021 §2.2", {}, (Exchange("dp_reduce", "all_reduce", "all"),))
-Sharding(
-    "zero2", "zero2020 §5.2", dict(gradient=_ALL, optimizer=_ALL),
-    (Exchange(*_REDUCE, "all", EACH), Exchange(*_GATHER, "all")),
-)  # fmt: skip
-Sharding(
-    "zero3", "zero2020 §5.3", dict.fromkeys(_STATE, _ALL),
-    (Exchange(*_REDUCE, "all", EACH, by_block=True), Exchange(*_GATHER, "all", 2 * EACH, by_block=True)),
-)  # fmt: skip
-Sharding(
-    "hybrid", "zhao2023 §3.2", dict.fromkeys(_STATE, ("group",)),
-    (
-        Exchange(*_REDUCE, "group", EACH, by_block=True),
-        Exchange(*_GATHER, "group", 2 * EACH, by_block=True),
-        Exchange("dp_reduce", "all_reduce", "groups", by_block=True),
-    ),
-)  # fmt: skip
-# ZeRO++: ZeRO 3, and a second copy of the weights within a group. The backward pass gathers from that copy.
-Sharding(
-    "zero3_hpz", "wang2023 §3.2", dict.fromkeys(_STATE, _ALL) | dict(weight=("all", "group")),
-    (
-        Exchange(*_REDUCE, "all", EACH, by_block=True),
-        Exchange(*_GATHER, "all", EACH, by_block=True),
-        Exchange(*_GATHER, "group", EACH, by_block=True),
-    ),
-)  # fmt: skip

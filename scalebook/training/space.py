@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scalebook.language.rules import not_whole
+from scalebook.language.rules import condition, not_whole
+from scalebook.language.stanzas import tables_of
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.search.space import Space, divisors
 from scalebook.tables import Framework, frameworks
@@ -18,7 +19,7 @@ from scalebook.training.optimizers import OPTIMIZERS
 from scalebook.training.rules import COUNTS, RULES, reason
 from scalebook.training.shardings import SHARDINGS
 from scalebook.training.step import DEFAULT_LETTERS, OFFLOADS
-from scalebook.training.strategy import CHOICES, WORDS, are_shared
+from scalebook.training.strategy import CHOICES, PROPERTIES, WORDS
 
 if TYPE_CHECKING:
     from scalebook.search.problem import Problem
@@ -41,7 +42,6 @@ def usual_choices(known: Mapping[str, Any]) -> dict[str, tuple]:
 
 
 def _longest(known: Mapping) -> dict:
-    """Return the default sequence length, the same as `training_step`'s."""
     return {"seq": known["max_context"]} if "seq" not in known and "max_context" in known else {}
 
 
@@ -67,7 +67,6 @@ def fewer_chunks(problem: "Problem", new: Mapping, changed: Mapping) -> dict:
 
 
 def _settle(problem: "Problem", new: Mapping, changed: Mapping) -> dict:
-    """Change schedule and chunks together."""
     more = fewer_chunks(problem, new, changed)
     changed, new = {**changed, **more}, {**new, **more}
     schedules, schedule = problem.words.get("schedule", ()), new.get("schedule", WORDS["schedule"].usual)
@@ -118,22 +117,6 @@ TRAINING = Space(
     },  # the fewest first: a stage has at least one
     wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None,
     settle=_settle,
-    idle={
-        **{name: x.says for name, x in WORDS.items() if x.says},
-        "tp_overlap": lambda tp: tp > 1,
-        "cp_overlap": lambda cp: cp > 1,
-        "ep_overlap": lambda ep: ep > 1,
-        "lora_rank": lambda trained: trained != "all",
-        "moment_bits": lambda optimizer: OPTIMIZERS[optimizer].moments == 1,
-        "newton_steps": lambda optimizer: OPTIMIZERS[optimizer].mode != "",
-        "unread_rerun": lambda recompute: recompute == "full",
-        "etp": lambda experts, tp: (experts > 0) & (tp > 1),
-        **dict.fromkeys(("pp_overlap", "chunks"), lambda pp: pp > 1),
-        "dp_overlap": are_shared,
-        "shard_group": lambda dp, cp, schedule, sharding: are_shared(dp, cp, schedule) & SHARDINGS[sharding].has_groups,
-        **dict.fromkeys(OFFLOADS, lambda layers, pp, near_blocks: -(-layers // pp) >= near_blocks),
-        "near_blocks": lambda weight_offload, activation_offload, optimizer_offload: (
-            (weight_offload > 0) | (activation_offload > 0) | (optimizer_offload > 0)
-        ),
-    },
+    idle={name: x.says for name, x in WORDS.items() if x.says}
+    | {name: condition(text, **PROPERTIES) for name, text in tables_of(__package__, "space.toml").items()},
 )

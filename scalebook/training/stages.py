@@ -110,7 +110,6 @@ def _uneven(sheet: Sheet, schedule: Schedule, known: frozenset[str]) -> Sheet:
 
 
 def _memory(sheet: Sheet, schedule: Schedule) -> list[Formula]:
-    """Return the formulas of memory in which the first stage has `first_blocks`."""
     x = symbol
     by_stage = Piecewise((x("first_blocks"), Le(x("stage"), 1)), (x("stage_blocks"), True))
     found, formulas = [], sheet.formulas

@@ -22,6 +22,7 @@ from scalebook.language.guide import Guided
 from scalebook.language.notation import nearest, quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.row import Call, Cell, gather, one_number, quantity
+from scalebook.language.stanzas import tables_of
 from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels, systolic
 from scalebook.machine.collectives import collective
@@ -46,16 +47,7 @@ __all__ = [
 
 __getattr__ = renamed(__name__)
 
-# Default value of each letter.
-DEFAULT_LETTERS = {
-    "batch": 1, "cp": 1, "ep": 1, "tp": 1, "pp": 1, "chunks": 1,
-    "weight_bits": 16, "gradient_bits": 32, "optimizer_bits": 96, "moment_bits": 32, "activation_bits": 16,
-    "mask_bits": 8, "fp32_bits": 32, "logit_bits": 48,
-    "cp_overlap": 0, "ep_overlap": 0, "dp_overlap": 0,
-    "weight_offload": 0, "activation_offload": 0, "optimizer_offload": 0, "near_blocks": 3, "shard_group": 8,
-    "lora_rank": 16, "unread_rerun": 1, "newton_steps": 5,
-} | host.DEFAULT_LETTERS  # fmt: skip
-
+DEFAULT_LETTERS = tables_of(__package__, "defaults.toml")["step"] | host.DEFAULT_LETTERS
 OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
 
 _IN_TRAINING = {"matmul_efficiency": "training_efficiency", "matmul_bf16": "training_bf16"}
@@ -85,7 +77,6 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
 @cache
 @uncollected()
 def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_tiled: bool) -> list[Formula]:
-    """Return a step's formulas, without the device's and the framework's."""
     schedule, sharding = strategy.schedule, strategy.sharding
     x = symbol
     sent = x("batch") * x("seq") * x("hidden") / (x("tp") * x("cp")) * x("activation_bits") / 8
@@ -153,7 +144,6 @@ def _offloads(letters: Mapping) -> list[str]:
 
 
 def _attended(model: Mapping, letters: Mapping, is_tiled: bool) -> Formula:
-    """Return the formula for the computed share of query-key pairs, by the model's windows and device's tiles."""
     sliding = "window" in {*model, *letters} and letters.get("window_layers", model.get("window_layers", 0))
     words = getattr(model, "words", model)
     if "blocks" in words or not np.any(np.asarray(sliding)):  # kinds say their windows
@@ -194,7 +184,6 @@ def _product_bits(device: Mapping) -> float:
 
 @cache
 def _format_bits(peak: str) -> float:
-    """Return the bits of the narrowest format whose products run at this peak."""
     return min((x.activation_bits for x in precisions.values() if x.kind == "format" and x.peak == peak), default=16)
 
 
@@ -215,10 +204,6 @@ def default_letters_at(bits: float) -> dict[str, Cell]:
         note = f"products take {bits:g} bits"
         usual |= {n: Cell(x * bits, "usual", note=note) for n, x in wide.items()}
     return usual
-
-
-def _is_quantized(device: Mapping) -> bool:
-    return _product_bits(device) <= 8
 
 
 def _is_usual(letter: str, value) -> bool:
@@ -266,17 +251,14 @@ class Training(Guided):
 
     @cached_property
     def _shown(self) -> Sheet:
-        """The sheet of a step with experts, whose letters are shown."""
         return self.sheet((models.mixtral_8x7b, accelerators.h100), dict(devices=8, global_batch=8))[0]
 
     @property
     def takes(self) -> dict[str, float | None]:
-        """The inputs of a training step by name, with defaults."""
         return dict.fromkeys(["microbatches", "train_tokens", *self._shown.inputs]) | DEFAULT_LETTERS
 
     @property
     def gives(self) -> tuple[str, ...]:
-        """The names of the quantities that a training step computes."""
         return tuple(self._shown.formulas)
 
     @cached_property
@@ -311,7 +293,7 @@ class Training(Guided):
         if model is None:
             raise TypeError(f"{self.name} needs a model's row, such as models.llama3_70b, for the kind of its blocks")
         words.setdefault("offload", bool(_offloads(letters)))
-        words.setdefault("quantized", any(map(_is_quantized, rows)))
+        words.setdefault("quantized", any(_product_bits(x) <= 8 for x in rows))
         if words.get("blocks", "fused") != "fused":
             words.setdefault("family", getattr(model, "words", {}).get("family", "llama"))
         if "schedule" not in words and np.any(np.asarray(letters.get("chunks", 1)) != 1):

@@ -4,6 +4,8 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 
 from scalebook.block import FAMILIES, Block, Family, core_kernels, eager, sharding, transformations, undropped
+from scalebook.language.rules import condition
+from scalebook.language.stanzas import tables_of
 from scalebook.language.words import WORDS, word
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
 from scalebook.training.optimizers import OPTIMIZERS, Optimizer
@@ -13,55 +15,21 @@ from scalebook.training.trained_weights import TRAINED, Trained
 __all__ = ["CHOICES", "WORDS", "Strategy"]
 
 
-def are_shared(dp, cp, schedule):
-    """Return True if several devices hold the same weights. With two pipeline stages per device they always do."""
-    return (dp * cp > 1) | (SCHEDULES[schedule].copies > 1)
-
-
-word(
-    "recompute",
-    ("none", "selective", "full"),
-    "activations that the backward pass recomputes instead of keeping, or the modules that make them",
-    parts=transformations.MODULES,
-)
-word(
-    "sequence_parallel",
-    (True, False),
-    "whether tensor-parallel devices split norms and dropout along the sequence",
-    says=lambda tp: tp > 1,
-)
-word("attention", ("flash", "unfused"), "whether attention is one fused kernel or writes out its scores")
-word(
-    "context_exchange",
-    ("gather", "all_to_all"),
-    "how context-parallel devices exchange keys: all-gather, or all-to-all by heads",
-    says=lambda cp: cp > 1,
-)
-word("sharding", SHARDINGS, "training state that data-parallel devices shard", says=are_shared)
-word("schedule", SCHEDULES, "pipeline schedule: the order of forward and backward passes", says=lambda pp: pp > 1)
-word("offload", (False, True), "whether tensors are offloaded; follows from the offloaded shares")
-word("quantized", (False, True), "whether products have 8 bits or fewer; follows from the device's precision")
-word("kernels", ("measured", "ideal"), "whether kernel times use measured efficiencies or the ideal roofline")
-word(
-    "blocks",
-    ("fused", "eager", "autocast"),
-    "whether element-wise steps are fused or eager: with 16-bit weights, or with 32-bit weights under autocast",
-)
-word(
-    "family",
-    FAMILIES,
-    "model family whose published code eager blocks follow; follows from the model",
-    says=lambda blocks: blocks != "fused",
-)
-word("dropout", (True, False), "whether dropout is used in training, in blocks that have it")
-word(
-    "gathered",
-    ("again", "held"),
-    "whether the backward pass repeats tensor-parallel gathers or keeps their results",
-    says=lambda tp, sequence_parallel: (tp > 1) & sequence_parallel,
-)
-word("trained", TRAINED, "weights that are trained: all, or only low-rank adapters")
-word("optimizer", OPTIMIZERS, "optimizer: what it keeps for each weight, and how it updates it")
+# Functions that conditions of words, rules and searches may call.
+PROPERTIES = {
+    # several devices hold the same weights: with two pipeline stages per device they always do
+    "are_shared": lambda dp, cp, schedule: (dp * cp > 1) | (SCHEDULES[schedule].copies > 1),
+    "is_interleaved": lambda schedule: SCHEDULES[schedule].chunks is None,
+    "chunks_of": lambda schedule: SCHEDULES[schedule].chunks or 1,
+    "has_groups": lambda sharding: SHARDINGS[sharding].has_groups,
+    "moments_of": lambda optimizer: OPTIMIZERS[optimizer].moments,
+    "mode_of": lambda optimizer: OPTIMIZERS[optimizer].mode,
+}
+_OBJECTS = dict(sharding=SHARDINGS, schedule=SCHEDULES, family=FAMILIES, trained=TRAINED, optimizer=OPTIMIZERS)
+for _name, _said in tables_of(__package__, "strategy.toml").items():
+    _matters = condition(_said["matters"], **PROPERTIES) if "matters" in _said else None
+    _parts = transformations.MODULES if _name == "recompute" else ()
+    word(_name, _said.get("values") or _OBJECTS[_name], _said["meaning"], _matters, _parts)
 
 CHOICES = {name: tuple(x.values) for name, x in WORDS.items()}  # the default first
 

@@ -47,7 +47,6 @@ class Trained(Named):
 
     @property
     def is_frozen(self) -> bool:
-        """True if the model's own weights are frozen."""
         return bool(self.beside)
 
     def _adapted(self, block: Block) -> list:
