@@ -64,7 +64,7 @@ def mutated(rng, valid, names=(), depth=0):
 def test_every_entry_that_a_reader_calls_has_a_call_to_fuzz():
     """An entry without one is a part of the engine by its signature."""
     without = [n for n in public() if not calls(n) and not is_part(n)]
-    assert not without, f"give a call of {without} in a docstring, or in tests/entries.py"
+    assert not without, f"give a call of {without} in a docstring, or in tests/entries.txt"
 
 
 def entry(rng, name):

@@ -33,7 +33,7 @@ QUESTIONS = cases("questions in Python and in the shell", dict(globals(), roofli
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_question_has_one_answer_in_python_and_in_the_shell(question):
     sheet, rows, letters = QUESTIONS[question]
-    words = question.split()
+    words = shlex.split(question)
     if words[0] == "search":
         assert main(words) == repr(search(sheet, *rows, **letters))
         return
