@@ -24,8 +24,9 @@ from scalebook.flags import SERVERS, server_flags, write
 from scalebook.inference import serve
 from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import reason as serving_reason
+from scalebook.inference.session_search import STACKS
 from scalebook.language.interval import range_of
-from scalebook.tables import accelerators, frameworks, models, precisions
+from scalebook.tables import accelerators, drafts, frameworks, models, precisions
 from scalebook.training.frameworks import UNNAMED
 from scalebook.training.rules import reason
 
@@ -381,6 +382,38 @@ def test_two_pools_that_are_chosen_are_priced_as_those_that_are_found(page, plan
     for wrong in ({"prefill": {}}, [], {**pools, "decode": {**pools["decode"], "tp": 0.5}}):
         assert "two pools" in page("link", page("write", dict(planner("serve", rate=12.5).plan, pools=wrong)))["error"]
     assert "two pools" in page("link", page("write", dict(planner("serve").plan, pools=pools)))["error"]
+
+
+AGENTS = [("llama3_70b", "h200", "none"), ("deepseek_v3", "b200", "mtp_deepseek_v3")]
+
+
+@pytest.mark.parametrize(("model", "device", "draft"), AGENTS)
+def test_sessions_of_agents_are_those_of_python(page, model, device, draft):
+    plan = planner("agents", model=model, device=device, engine="vllm", sessions=300).plan
+    rows = models[model], accelerators[device].at("fp8")
+    letters = plan["letters"] | plan["targets"] | dict(engine="vllm")
+    drafted = {} if draft == "none" else dict(drafts[draft])
+    found = page("agents", plan | dict(fixed=dict(drafts=draft)))
+    python = search(serve.sessions, *rows, **letters, **drafted, tiers=[*STACKS], best=99)
+    fitting = [x for x in found["services"] if "why" not in x]
+    assert len(fitting) == len(python.best) > 3
+    for own, row, choice in zip(fitting, python.best, python.choices, strict=True):
+        assert own["words"]["tiers"] == choice["tiers"] and own["caches"] == row.caches
+        assert own["letters"] == dict(tp=choice.get("tp", own["letters"]["tp"]), replicas=row.replicas)
+        for letter in ("devices", "session_cost", "tpot", "ttft", "ttft_p95", "hit_share", "pool_ratio"):
+            assert own["values"][letter] == pytest.approx(row[letter], rel=1e-7)
+        assert own["values"]["sessions_most"] == pytest.approx(row.sessions_most, rel=1e-6)
+    assert found["engines"][0]["cost"] <= found["engines"][-1]["cost"]
+    own = fitting[0]
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(page("python", [plan, dict(letters=own["letters"], words=own["words"])]), {})
+    told = [own["values"][x] for x in ("sessions_most", "session_cost", "ttft", "ttft_p95", "tpot")]
+    assert [float(x) for x in said.getvalue().split()] == pytest.approx(told, rel=1e-6)
+    state = plan | dict(fixed=dict(tp=8, tiers="pool", drafts=draft))
+    assert page("link", page("write", state))["is"]["fixed"] == state["fixed"]
+    few = page("agents", plan | dict(letters=plan["letters"] | dict(devices=1)))["services"]
+    assert all("do not fit" in x["why"] or "does not fit" in x["why"] or "more than 1 dev" in x["why"] for x in few)
 
 
 @pytest.mark.parametrize("device", ["mi300a", "h100_pcie", "h100_nvl", "rtx_4090", "mi250x"])
@@ -880,6 +913,19 @@ def test_two_pools_are_put_beside_and_linked(chromium, folder):
         assert page.errors == []
 
 
+def test_agents_are_planned_in_a_browser(chromium, folder):
+    with open_page(chromium, viewport={"width": 390, "height": 900}) as page:
+        page.goto(f"{folder}/index.html")
+        page.wait_for_function(READY)
+        page.select_option("select[aria-label='train or serve']", "agents")
+        page.locator(".pl-num[data-letter=sessions_most]").wait_for()
+        page.wait_for_function(READY)
+        page.locator(".pl-table button", has_text="tp 8, Host memory").click()
+        page.locator(".pl-verdict b", has_text="tp 8, Host memory").wait_for()
+        assert "host_memory" in page.evaluate("location.hash")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390 and page.errors == []
+
+
 def test_a_notebook_has_the_same_planner(chromium, folder):
     """The widget's own module, given what JupyterLab gives it."""
     with open_page(chromium, viewport={"width": 900, "height": 900}) as page:
@@ -896,13 +942,13 @@ def test_what_the_page_loads_is_small(planned):
     """Formulas and sheets of training and serving together, and with them all tables, sources and measured runs.
 
     Rows of frameworks and libraries, a source for every cell, are 3 kB of it; the differences of eager blocks 3 kB,
-    adapters, modules that run again and the bill of a run 9 kB, memory with a first stage of its own size 3 kB, and the
-    rules that read 150 types of model 7 kB.
+    adapters, modules that run again and the bill of a run 9 kB, memory with a first stage of its own size 3 kB, the
+    rules that read 150 types of model 7 kB, and agents with their drafts and tiers 5 kB.
     """
     data = json.loads(planned)
     own = json.dumps({x: data[x] for x in ("formulas", "train", "serve", "rules", "letters")})
-    assert len(gzip.compress(own.encode())) < 78_000
-    assert len(gzip.compress(planned.encode())) < 136_000
+    assert len(gzip.compress(own.encode())) < 82_000
+    assert len(gzip.compress(planned.encode())) < 141_000
 
 
 def test_the_page_itself_is_small():
@@ -911,4 +957,4 @@ def test_the_page_itself_is_small():
     if not esbuild.exists():
         pytest.skip("no esbuild: npm ci --prefix book/js")
     small = lambda x: subprocess.run([esbuild, "--minify"], input=x, capture_output=True, text=True, check=True).stdout  # noqa: E731
-    assert len(gzip.compress(planner_script(small).encode())) < 196_000
+    assert len(gzip.compress(planner_script(small).encode())) < 209_000

@@ -288,7 +288,7 @@ function planCases(engine) {
       const numbers = sheets[`${key}|${exchange}`];
       if (!numbers) throw new Error(`blocks like those of ${plan.model.name} are not on this page: ask serve in Python`);
       const index = plan.model.letters.index_heads && !("index_peak" in given) ? [swaps.index["peak_fp8" in given ? "fp8" : "same"]] : [];
-      return sheet([...engine.listed(numbers), ...("attention_peak" in given ? [] : [swaps.peak["peak_bf16" in given ? "bf16" : "same"]]), ...index,
+      return sheet([...engine.listed(numbers), ...("drafted" in plan.letters ? engine.listed(data.serve.drafted[`${key}|${exchange}`]) : []), ...("attention_peak" in given ? [] : [swaps.peak["peak_bf16" in given ? "bf16" : "same"]]), ...index,
         ...(plan.letters.rate === undefined ? [] : [swaps.rate])]);
     },
     // All letters of a way to serve, and its sheet.

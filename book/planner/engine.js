@@ -59,7 +59,7 @@ function planEngine(data) {
   // Rows come as values of the table's letters, and what says where they are from as places among all notes: "+" is the
   // next of these.  "=" is the source of most of a row's cells.
   let note = 0;
-  for (const name of data.notes ? ["models", "devices", "engines", "frameworks", "libraries"] : []) {
+  for (const name of data.notes ? ["models", "devices", "engines", "frameworks", "libraries", "tiers", "drafts"] : []) {
     const { letters, rows } = data[name];
     for (const [key, row] of Object.entries(rows)) {
       row.key = key;
@@ -122,7 +122,7 @@ function planEngine(data) {
   }
 
   const INFIX = { "+": " + ", ">=": " >= ", ">": " > ", "<=": " <= ", "<": " < ", "==": " === ", "!=": " !== ", "&": " && ", "|": " || " };
-  const CALLS = { max: "Math.max", min: "Math.min", ceil: "Math.ceil", floor: "Math.floor", log: "Math.log", exp: "Math.exp", abs: "Math.abs" };
+  const CALLS = { max: "Math.max", min: "Math.min", ceil: "Math.ceil", floor: "Math.floor", log: "Math.log", exp: "Math.exp", tanh: "Math.tanh", abs: "Math.abs" };
   const pairs = (of) => of.flatMap((x, i) => (i % 2 ? [] : [[x, of[i + 1]]]));
 
   // A function of known letters that prices several sheets together: what is the same in two of them is computed once,

@@ -29,6 +29,7 @@ from scalebook.block import blocks_of, served_blocks
 from scalebook.inference import queues
 from scalebook.inference.disaggregation import two_pools
 from scalebook.inference.serving import serve_sheet
+from scalebook.inference.sessions import session_sheet
 from scalebook.language import FORMULAS, Formula, Sheet, symbol
 from scalebook.machine import systolic
 from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
@@ -58,7 +59,7 @@ _OPERATIONS = {
     sympy.Add: "+", sympy.Mul: "*", sympy.Pow: "^", sympy.Max: "max", sympy.Min: "min", sympy.ceiling: "ceil",
     sympy.floor: "floor", sympy.log: "log", sympy.exp: "exp", sympy.Abs: "abs", sympy.Mod: "%", sympy.Piecewise: "?",
     sympy.Ge: ">=", sympy.Gt: ">", sympy.Le: "<=", sympy.Lt: "<", sympy.Eq: "==", sympy.Ne: "!=", sympy.And: "&",
-    sympy.Or: "|", sympy.Not: "!",
+    sympy.Or: "|", sympy.Not: "!", sympy.tanh: "tanh",
 }  # fmt: skip
 
 
@@ -332,14 +333,20 @@ def _first_stage(sheet: Sheet, schedule: Schedule) -> list[Formula]:
 
 def serving(graph: Graph, parts: bool = False) -> dict:
     """Return the sheets of serving by kind of block and token exchange, and the formulas that a row may swap in."""
-    sheets = {}
+    sheets, drafted = {}, {}
     for kind, row in _shapes(parts).items():
         dense, moe = served_blocks(row)
         for exchange in EXCHANGES:
-            sheets[f"{kind}|{exchange}"] = graph.numbers(serve_sheet(dense, moe, exchange).formulas.values())
+            plain, more = (
+                set(map(graph.number, serve_sheet(dense, moe, exchange, drafts=x).formulas.values()))
+                for x in (False, True)
+            )
+            sheets[f"{kind}|{exchange}"], drafted[f"{kind}|{exchange}"] = runs(plain), runs(more - plain)
     swaps = {
         "peak": {"bf16": graph.number(attention_peak_bf16), "same": graph.number(attention_peak_same)},
         "index": {"fp8": graph.number(attended.index_peak_fp8), "same": graph.number(attended.index_peak_same)},
         "rate": graph.number(queues.device_rate_served),
     }
-    return dict(sheets=sheets, swaps=swaps, pools=graph.numbers(two_pools.formulas.values()))
+    sessions = graph.numbers(session_sheet().formulas.values())
+    pools = graph.numbers(two_pools.formulas.values())
+    return dict(sheets=sheets, drafted=drafted, swaps=swaps, pools=pools, sessions=sessions)

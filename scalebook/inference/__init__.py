@@ -16,6 +16,7 @@ from .engine_terms import *
 from .expert_layer import *
 from .experts import *
 from .generations import *
+from .lengths import *
 from .operators import *
 from .pools import *
 from .prefix import *
