@@ -14,7 +14,7 @@ import jsonschema
 import numpy as np
 import pytest
 from py_mini_racer import MiniRacer
-from scalebook.book.planner import planner, planner_json, planner_parts, planner_script, planner_style
+from scalebook.book.planner import planner, planner_parts, planner_script, planner_style
 from scalebook.book.planner import widget as made
 from scalebook.book.planner.sheets import kind_of, listed_models
 
@@ -32,6 +32,7 @@ from scalebook.training.rules import reason
 
 from .browser import open_page, script
 from .browser import serve as web
+from .conftest import plan as planned_text
 from .support import ROOT, cases
 from .test_answers import SCHEMA
 from .test_configurations import ROWS
@@ -54,7 +55,7 @@ def page(planned):
 def whole_page():
     """The page's functions with its second file, which has the models with a list of parts."""
     context = MiniRacer()
-    context.eval(f"{made._scripts()}\nconst data = {planner_json(parts=True)};\n{ASK}")
+    context.eval(f"{made._scripts()}\nconst data = {planned_text(parts=True)};\n{ASK}")
     return lambda name, said: json.loads(context.call("ask", name, json.dumps(said)))
 
 
