@@ -146,7 +146,7 @@ class _Task:
                 self._bounded(pricing, rows, allowed, sizes)
 
     def _fitting(self, pricing, block, rows, allowed, sizes, places):
-        """Return which strategies of a block are within all limits, and count them for `rows`, at `places` in it."""
+        """Return which strategies of a block are within all limits.  Count them for `rows`, at `places` in it."""
         fits, count, out = pricing.fitting(block)
         of, allowed = pricing.sheet.problems, allowed * pricing.sheet.weights
         for name, numbers in out.items():
@@ -174,11 +174,12 @@ class _Task:
     def _enter(self, pricing, block, fits, sizes):
         """Keep the strategies of a block that may be among the best or on a front."""
         values, second = pricing.valued(block, fits)
-        of, lowest = np.array(pricing.sheet.problems), values.min(tuple(range(1, values.ndim - 1)))
+        of, could = np.array(pricing.sheet.problems), np.ones(len(sizes), bool)
         for j in dict.fromkeys(pricing.sheet.problems):
             cases = slice(*np.searchsorted(of, [j, j + 1]))
-            low = lowest[cases].min(0)
-            could = np.isfinite(low) & (self.has_front | (low <= self.least[sizes, j]))
+            if not self.has_front:
+                low = values[cases].min(tuple(range(values.ndim - 1)))
+                could = np.isfinite(low) & (low <= self.least[sizes, j])
             for i in np.unique(sizes[could]):
                 self._join(pricing, block, values, second, (i, j), cases, slice(*np.searchsorted(sizes, [i, i + 1])))
 
