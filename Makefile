@@ -5,7 +5,7 @@ SITE := book/_build/html
 QUICK := scalebook/language scalebook/tables scalebook/block scalebook/search/results.py README.md \
   tests/test_language.py tests/test_sheets.py tests/test_tables.py tests/test_huggingface.py tests/test_validity.py tests/test_environment.py
 .DEFAULT_GOAL := help
-.PHONY: help lab test package interpreters setup site notebooks bench confront mutations lint constraints clean
+.PHONY: help lab test package interpreters setup site book notebooks bench confront mutations lint constraints clean
 export JUPYTER_PLATFORM_DIRS := 1
 # With SymPy's own cache of 1,000 expressions, much is worked out twice.
 export SYMPY_CACHE_SIZE := 20000
@@ -53,6 +53,13 @@ site: setup book/js/node_modules/ready ## build the site into book/_build/html
 	rm -rf $(SITE)
 	$(BIN)/jupyter-book build . --all --config book/_config.yml --toc book/_toc.yml --path-output book -W -n --keep-going -q
 	@echo "open $(SITE)/index.html"
+
+# It prints the site that is built, which takes minutes; the landing page then offers both files.
+book: setup $(SITE)/index.html ## print the built site into dist/scalebook.pdf and dist/scalebook.epub
+	$(BIN)/python -m tools.book
+
+$(SITE)/index.html:
+	$(MAKE) site
 
 notebooks: setup ## run what changed and store its outputs; NAME=memory-walls: these chapters only; ALL=1: unchanged too
 	@$(BIN)/python -m tools.contents # the index of the start notebook quotes the chapters

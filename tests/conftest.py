@@ -75,18 +75,19 @@ def planned():
     return plan()
 
 
-def plan():
+def plan(parts=False):
     from scalebook.book.planner.data import planner_json  # not before a test asks for it
 
     with alone("planning"):
-        return planner_json()
+        return planner_json(parts)
 
 
 def build():
     """Build the site if it is not there, while those that ask for it too wait; the process that ran, if one did."""
-    plan()
     with alone():
         if not (SITE / "scalebook.zip").exists():  # which is packed last
+            for parts in (False, True):  # in one process, for what the first derives the second takes up
+                plan(parts)
             return subprocess.run(["make", "site"], cwd=ROOT, capture_output=True, text=True)
     return None
 

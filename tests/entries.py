@@ -18,72 +18,7 @@ from .support import MODULES
 
 display_module = importlib.import_module("scalebook.display.calculator")
 # Calls of what has no example of its own.
-MORE = """
->>> import json
->>> import numpy as np
->>> from importlib.resources import files
->>> from scalebook import accelerators, calculator, confront, flags, models, search, training_step
->>> from scalebook.answers import *
->>> from scalebook.block import model_active_params
->>> from scalebook.calculon import *
->>> from scalebook.calculon.sheet import priced
->>> from scalebook.flags import first_formulas, number, text_of
->>> from scalebook.inference import *
->>> from scalebook.language import same
->>> from scalebook.machine.roofline import ridge_intensity
->>> from scalebook.measurements import find
->>> from scalebook.tables import cells_of_libraries, libraries_on
->>> from scalebook.training import useful_times
->>> from scalebook.display import guess
->>> llama, h100 = models.llama3_8b, accelerators.h100
->>> guess("How many bytes?", 140e9, "B"), guess("How many?", 2, within=0.1)
->>> served = dict(users=8, prompt=1000, output=200)
->>> row = serve(llama, h100, tp=1, engine="vllm", **served)
->>> prefill_step(llama, h100, read_chunk=512)
->>> sharing(llama, h100, tp=2, batch=1, context=4096, weight_bits=16, kv_bits=16)
->>> mixed_step(llama, h100, batch=8, context=4096, read_chunk=512)
->>> serve.apart(llama, h100, devices=8, rate=4, prompt=1000, output=200, scaleout_bandwidth="50 GB/s")
->>> run = training_step(llama, h100, devices=64, global_batch=128, seq=4096)
->>> answer_of(run), all_changes(run), fits(run), quick_changes(run)
->>> run.to_dict(), run.states("tp"), row.to_dict()
->>> run.answer.lines(), run.answer.text()
->>> found = search(training_step, llama, h100, devices=8, global_batch=16, seq=4096, tp=[1, 2], batch=[1], chunks=[1])
->>> found.records(), found.to_dict(), found.to_csv()
->>> found.neighbours(found.best[0])
->>> decoding.only("token_time"), decoding.using(decoding.formulas["token_time"]), decoding.formula("token_time")
->>> known = dict(prompt=1000, output=200)
->>> serve.capacity(llama, h100, tpot=0.1, **known), serve.offline(llama, h100, tpot=0.1, requests=100, **known)
->>> serve.priced(llama, h100, tp=1, **served)
->>> agents = dict(turns=8, prefix=500, appended=200, output=50, pause=2.0)
->>> serve.sessions(llama, h100, sessions=8, **agents)
->>> loop = sessions_on(serve, llama, h100, **agents)
->>> loop.point(8.0, False), simulate_sessions(loop, 8, 60.0)
->>> trace = Trace(np.array([0.0, 1.0, 2.0]), [[1, 2], [1], [1, 2]])
->>> trace.found(1024), trace.kept_time(1024), trace.found_in_closed_form(1024)
->>> read_trace("trace.jsonl")
->>> serve.static(llama, h100, batch=4, **known)
->>> accelerators.having("hbm_bandwidth")
->>> shown = confront("batch1_floor")
->>> find("batch1_floor"), shown.of(shown.fitted), shown.worst(3), shown.record()
->>> f = ridge_intensity
->>> f.of(peak_flops=1e15), f.compose(f), f.typeset(), f.template(), f.text()
->>> f.worked(peak_flops=1e15, hbm_bandwidth=1e12)
->>> same("usual_seq", "seq", "context", "narayanan2021", "Sequence length if only the context is known.")
->>> libraries_on(h100), cells_of_libraries(h100, ["cublas"]), model_active_params(llama)
->>> decode_step(llama, h100, batch=8, context=4096)
->>> useful_times(run), answer_letter(run), assumed(run, 3), nearest_fit(run)
->>> megatron = flags.frameworks()["megatron"]
->>> flag = megatron.find("tensor-model-parallel-size")
->>> megatron.find("tensor-model-parallel-size"), flag.formulas(), flag.says(8)
->>> first_formulas(), number("--micro-batch-size", 8), text_of(True)
->>> given, machine = execution(library.example), library.systems["a100_80g"]
->>> execution(library.example)
->>> system(json.loads(files("scalebook.calculon").joinpath("systems.json").read_text())["a100_80g"])
->>> shape("gpt3-175B"), priced(library.models["gpt3-175B"], library.example, machine)
->>> machine.tables(given), machine.all_tables("float16"), machine.letters("float16"), machine.row(given)
->>> chosen = calculator(ridge_intensity, device=accelerators)
->>> chosen.choose(device="h100")
-"""
+MORE = (Path(__file__).parent / "entries.txt").read_text("utf-8")
 _PARSE = doctest.DocTestParser().get_examples
 _DEFINED = ast.Assign, ast.Import, ast.ImportFrom, ast.FunctionDef, ast.With, ast.For
 

@@ -49,6 +49,8 @@ def draw(letters, number, seed=0, grouped=False):
         x: rng.uniform(0.05, 0.95, number) if NOTATION[x].sign == "share" else rng.uniform(1, 100, number)
         for x in letters
     }
+    for x in {"prompt_spread", "answer_spread"} & drawn.keys():  # of logarithms
+        drawn[x] = drawn[x] / 50
     if grouped and "pp" in drawn:
         drawn["pp"] = 2 * np.ceil(drawn["pp"] / 2)
     if grouped and {"pp", "microbatches"} <= drawn.keys():

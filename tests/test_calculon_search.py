@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import math
 import random
-from collections import Counter
 from functools import cache
 
 import pytest
@@ -16,7 +15,7 @@ from scalebook.calculon.cases import by, by_tier, pick, plain
 from scalebook.language.notation import symbol
 from scalebook.search import search
 from scalebook.search.arguments import problem_of
-from scalebook.search.problem import about, counts, distinct, layouts, slabs, word_combinations
+from scalebook.search.problem import about, layouts, looked_through, stand_for, word_combinations
 
 from .support import cases
 
@@ -34,13 +33,13 @@ def problem(model, machine, devices, batch, **more):
 
 def size(problem):
     """How many strategies a space has, none of them priced."""
-    left_out, words, whole = Counter(), word_combinations(problem), layouts(problem)
-    there = 0
-    for slab in slabs(problem, whole, range(len(whole) * problem.in_layout), words, left_out):
-        there += sum(counts(problem, distinct(problem, x, slab)).sum() for x in words)
+    words, whole, there, left_out = word_combinations(problem), layouts(problem), 0, 0
+    for slab, out in looked_through(problem, whole, range(len(whole) * problem.in_layout)):
+        there += stand_for(problem, slab, words).sum()
+        left_out += sum(stand_for(problem, x, words).sum() for x in out.values())
     told, is_exact = about(problem, whole, words)  # before it is priced
     assert told == there if is_exact else told == pytest.approx(there, rel=0.2)
-    return there + sum(left_out.values())
+    return there + left_out
 
 
 @pytest.mark.parametrize(

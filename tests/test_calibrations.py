@@ -45,30 +45,34 @@ def picked(name, where):
     return [rows[i] for i in places], measured[places]
 
 
-def error(line, found, **letters):
-    """The mean over the rows of all sets."""
-    beside = {n: eval(x, {}, KNOWN) for n, x in re.findall(r"(\w+) = ([^;]+)", line["beside"])}
+@cache
+def error(sets, where, beside, kind, *letters):
+    """The mean over the rows of all sets, with other values of letters."""
+    beside = {n: eval(x, {}, KNOWN) for n, x in re.findall(r"(\w+) = ([^;]+)", beside)}
     errors = []
-    for name, rows, measured in found:
-        over = predicted_with(name, rows, **beside, **letters) / measured
-        if line["error"] in ("log", "wide"):
-            weights = [3 if line["error"] == "wide" and float(x["m"]) >= 1024 else 1 for x in rows]
+    for name in sets.split():
+        rows, measured = picked(name, where)
+        if not rows:
+            continue
+        over = predicted_with(name, rows, **beside, **dict(letters)) / measured
+        if kind in ("log", "wide"):
+            weights = [3 if kind == "wide" and float(x["m"]) >= 1024 else 1 for x in rows]
             errors += np.repeat(np.abs(np.log(over)), weights).tolist()
-        elif line["error"] == "mean":
+        elif kind == "mean":
             errors += np.abs(over - 1).tolist()
         else:
             errors += ((over if confront(name).confrontation.unit in TIMES else 1 / over) - 1).tolist()
-    return np.mean(np.square(errors) if line["error"] == "square" else errors)
+    assert errors, "there are no such rows"
+    return np.mean(np.square(errors) if kind == "square" else errors)
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda x: f"{x['letters']} of {x['sets']}")
 def test_a_cell_is_best_for_the_rows_it_names(line):
-    found = [x for name in line["sets"].split() if (x := (name, *picked(name, line["rows"])))[1]]
-    assert found, "there are no such rows"
+    asked = line["sets"], line["rows"], line["beside"], line["error"]
     letters, value = line["letters"].split(), eval(line["value"], {}, KNOWN) if line["value"] else math.nan
-    own = error(line, found)
+    own = error(*asked)
     if line["value"]:
-        assert error(line, found, **dict.fromkeys(letters, value)) == pytest.approx(own, rel=0.02), "the cell differs"
+        assert error(*asked, *((x, value) for x in letters)) == pytest.approx(own, rel=0.02), "the cell differs"
     is_value, others = line["others"].startswith("="), map(float, line["others"].strip("= ").split())
     for other in [x if is_value else x * value for x in others]:
-        assert own < error(line, found, **dict.fromkeys(letters, other)), f"{letters[0]} = {other:g} is nearer"
+        assert own < error(*asked, *((x, other) for x in letters)), f"{letters[0]} = {other:g} is nearer"

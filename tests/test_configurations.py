@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import itertools
 import json
 import random
 from pathlib import Path
@@ -120,6 +121,29 @@ def test_what_is_unmet_is_a_row_with_a_reason():
 def test_a_wrapper_says_what_was_left_out():
     for name, part in {"gemma3": "vision_config", "moss_transcribe_diarize": "audio_config"}.items():
         assert part in models.read(ROWS[name]["config"]).cells["params"].note
+
+
+def test_an_encoder_adds_its_tokens_and_its_arithmetic_to_a_prompt():
+    """Fields of Qwen3-VL 8B. None leaves every digit; more make prompts longer to read and caches larger."""
+    vision = dict(depth=27, hidden_size=1152, intermediate_size=4304, num_heads=16, spatial_merge_size=2)
+    row = models.read(ROWS["Qwen/Qwen3-VL-8B-Instruct"]["config"] | {"vision_config": vision})
+    assert row.encoder_params == 27 * 1152 * (4 * 1152 + 2 * 4304) and row.encoder_merge == 4
+    assert "vision_config of 4.11e+08 parameters" in row.cells["params"].note
+
+    def served(**more):
+        return serve(row, H200, engine="vllm", users=16, prompt=1000, output=200, **more)
+
+    text, *seen = served(), *(served(encoder_tokens=x) for x in (0, 64, 256, 1024, 4096))
+    assert {x: seen[0][x] for x in text} == dict(text)
+    assert all(a.ttft < b.ttft and a.tpot < b.tpot and a.max_users > b.max_users for a, b in itertools.pairwise(seen))
+    longer = serve(row, H200, engine="vllm", users=16, prompt=2024, output=200)
+    assert seen[3].mixed_time == pytest.approx(longer.mixed_time + seen[3].encoder_time)
+    for wrong in (models.llama3_8b, models.read(ROWS["gemma3"]["config"])):
+        with pytest.raises(TypeError, match=r"encoder_tokens needs encoder_head_dim, .* of an encoder: models\.read"):
+            serve(wrong, H200, users=1, prompt=1000, output=200, encoder_tokens=256)
+    for other in (serve.offline, serve.static):
+        with pytest.raises(TypeError, match="does not use encoder_tokens"):
+            other(row, H200, prompt=1000, output=200, encoder_tokens=256)
 
 
 def test_an_unknown_type_is_read_by_its_keys_and_says_so():

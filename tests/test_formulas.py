@@ -15,6 +15,7 @@ from scalebook.language.narrow import in_parts
 from scalebook.language.units import check
 from scalebook.machine.roofline import ridge_intensity
 
+from .every import every
 from .support import COMPOSED, STATED, JavaScript, draw
 
 ENGINE = JavaScript()
@@ -25,9 +26,8 @@ def test_there_are_formulas_and_no_two_of_one_name():
     assert not [name for name, n in Counter((f.__module__, f.name) for f in STATED).items() if n > 1]
 
 
-@pytest.mark.parametrize("f", [*STATED, *COMPOSED], ids=lambda f: f.name)
+@every([*STATED, *COMPOSED], name=lambda f: f.name)
 def test_formula(f):
-    """One test of each, since pytest's own work on a test is more than most of these take."""
     if f in STATED:
         documented(f)
         cited(f)
@@ -57,23 +57,22 @@ def parameters_are_letters_and_the_body_uses_no_others(f):
 def python_numpy_sympy_and_javascript_agree(f):
     values = draw(f.inputs, 200)
     array = np.broadcast_to(f.numpy(*values.values()), 200)
-    fine = np.flatnonzero(np.isfinite(array))[:24]
-    assert len(fine) == 24, "too few random points have a value"
+    fine = np.flatnonzero(np.isfinite(array))[:8]
+    assert len(fine) == 8, "too few random points have a value"
     rows = [{n: float(x[i]) for n, x in values.items()} for i in fine]
     point = code.point(f.inputs, [(f.letter, f.rhs)], [f.letter])
     assert [point(**row)[0] for row in rows] == pytest.approx(array[fine], rel=1e-12)
     assert [x[f.letter] for x in ENGINE.each(f.js, [[row] for row in rows])] == pytest.approx(array[fine], rel=1e-12)
-    for row, expected in zip(rows[:6], array[fine], strict=False):
-        exact = f.rhs.xreplace({symbol(n): sympy.Float(x, 40) for n, x in row.items()}).evalf(
-            30
-        )  # all at once: subs is slow
+    for row, expected in zip(rows[:2], array[fine], strict=False):  # all letters at once: subs is slow
+        exact = f.rhs.xreplace({symbol(n): sympy.Float(x, 40) for n, x in row.items()}).evalf(30)
         assert float(exact) == pytest.approx(expected, rel=1e-12)
 
 
 def shows(f):
     assert f.letter in repr(f)
     assert f.latex.startswith(NOTATION[f.letter].tex)
-    assert all(f"⟦{n}⟧" in f.template() for n in f.inputs if symbol(n) in f.rhs.free_symbols)
+    template = f.template()
+    assert all(f"⟦{n}⟧" in template for n in f.inputs if symbol(n) in f.rhs.free_symbols)
     if f.narrow:
         means_the_same_in_parts(f)
 

@@ -90,7 +90,7 @@ def test_constants_of_first_tokens_are_those_of_least_error(engine):
         steps = ((own.first_tokens - 1) * found["pass_time"])[of]
         times = np.arange(0, 0.41, 0.01)
         best = least(lambda x, of=of, steps=steps: (kernels[of] + x + steps) / seconds[of] - 1, times)
-        assert best == pytest.approx(release.first_overhead, abs=0.011), release.name  # within a step of the grid
+        assert best == pytest.approx(release.first_overhead), release.name
 
 
 def test_first_tokens_wait_until_sglang_looks_for_requests():
@@ -131,7 +131,7 @@ def test_ranges_hold_what_they_say(name, low, high):
     result = confront(name)
     over = result.measured / result.predicted
     inside = (over >= low()) & (over <= high())
-    assert inside[result.fitted].mean() == pytest.approx(0.8, abs=0.025)
+    assert inside[result.fitted].mean() == pytest.approx(0.8, abs=0.02)
     assert 0.77 <= inside[~result.fitted].mean() <= 0.83
 
 

@@ -14,7 +14,7 @@ import jsonschema
 import numpy as np
 import pytest
 from py_mini_racer import MiniRacer
-from scalebook.book.planner import planner, planner_json, planner_parts, planner_script, planner_style
+from scalebook.book.planner import planner, planner_parts, planner_script, planner_style
 from scalebook.book.planner import widget as made
 from scalebook.book.planner.sheets import kind_of, listed_models
 
@@ -24,15 +24,18 @@ from scalebook.flags import SERVERS, server_flags, write
 from scalebook.inference import serve
 from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import reason as serving_reason
+from scalebook.inference.session_search import STACKS
 from scalebook.language.interval import range_of
-from scalebook.tables import accelerators, frameworks, models, precisions
+from scalebook.tables import accelerators, drafts, frameworks, models, precisions
 from scalebook.training.frameworks import UNNAMED
 from scalebook.training.rules import reason
 
 from .browser import open_page, script
 from .browser import serve as web
+from .conftest import plan as planned_text
 from .support import ROOT, cases
 from .test_answers import SCHEMA
+from .test_configurations import ROWS
 from .test_huggingface import CONFIGS
 
 NEAR = 1e-9
@@ -52,7 +55,7 @@ def page(planned):
 def whole_page():
     """The page's functions with its second file, which has the models with a list of parts."""
     context = MiniRacer()
-    context.eval(f"{made._scripts()}\nconst data = {planner_json(parts=True)};\n{ASK}")
+    context.eval(f"{made._scripts()}\nconst data = {planned_text(parts=True)};\n{ASK}")
     return lambda name, said: json.loads(context.call("ask", name, json.dumps(said)))
 
 
@@ -121,6 +124,43 @@ def test_a_model_with_a_list_of_parts_is_the_same_in_the_page(whole_page, model)
     ]
     call = lambda *x, **y: serve(*x, **y, engine="vllm", exchange="all_reduce")  # noqa: E731
     assert held(whole_page, "serve", model, "h200", "fp8", several, call, engine="vllm", exchange="all_reduce") == 4
+
+
+PASTED = {
+    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": dict(
+        num_hidden_layers=8, hybrid_override_pattern="MEM*EMEM", mamba_num_heads=32, n_routed_experts=64),
+    "nvidia/Gemma-4-31B-IT-NVFP4": dict(global_head_dim=384, sliding_window=512),
+    "zai-org/GLM-5.2": dict(index_topk=1024),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PASTED)
+def test_a_list_of_parts_of_the_menu_with_other_numbers_can_be_pasted(whole_page, name):
+    """Its letters and its prices are those of Python, also from a link, which says the list."""
+    config = ROWS[name]["config"]
+    config = config.get("text_config", config) | PASTED[name]
+    row, own = models.read(config), whole_page("config", json.dumps(config))["is"]
+    assert (own["words"]["blocks"], own["letters"]) == (row.words["blocks"], pytest.approx(without_counts(row)))
+    plan = dict(layout=dict(letters={}, words={}), model=own, device="h200", precision="fp8")
+    said = dict(devices=16, global_batch=64, seq=4096, tp=2)
+    words = dict(schedule="1f1b", sharding="zero1", recompute="full")
+    steps = whole_page("answer", plan | dict(job="train", letters=said, words=words))["values"]
+    step = training_step(row, accelerators.h200.at("fp8"), **said, **words)
+    assert all(near(steps[x], step[x]) for x in ("step_time", "memory", "mfu"))
+    said = dict(tp=2, users=16, prompt=3000, output=500, hbm_capacity=1e13)
+    words = dict(exchange="all_reduce")
+    served = whole_page("answer", plan | dict(job="serve", engine="vllm", letters=said, words=words))["values"]
+    service = serve(row, accelerators.h200.at("fp8"), **said, **words, engine="vllm")
+    assert all(near(served[x], service[x]) for x in ("tpot", "ttft", "filled"))
+    link = f"#plan={quote(json.dumps(planner().plan | dict(model={x: own[x] for x in ('name', 'letters', 'words')})))}"
+    read = whole_page("link", link)["is"]["model"]
+    assert (read["words"], read["letters"]) == (own["words"], own["letters"])
+
+
+def test_a_list_of_parts_that_the_menu_lacks_is_left_to_python(page, whole_page):
+    jamba, nano = (json.dumps(ROWS[x]["config"]) for x in ("jamba", "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"))
+    assert "28 mamba + 16 feed" in (said := whole_page("config", jamba)["error"]) and "models.read" in said
+    assert page("config", nano)["is"]["elsewhere"] and page("config", jamba)["is"]["elsewhere"]  # the second file says
 
 
 FRAMED = [*cases("frameworks of the planner", globals()).values()]
@@ -382,6 +422,38 @@ def test_two_pools_that_are_chosen_are_priced_as_those_that_are_found(page, plan
     assert "two pools" in page("link", page("write", dict(planner("serve").plan, pools=pools)))["error"]
 
 
+AGENTS = [("llama3_70b", "h200", "none"), ("deepseek_v3", "b200", "mtp_deepseek_v3")]
+
+
+@pytest.mark.parametrize(("model", "device", "draft"), AGENTS)
+def test_sessions_of_agents_are_those_of_python(page, model, device, draft):
+    plan = planner("agents", model=model, device=device, engine="vllm", sessions=300).plan
+    rows = models[model], accelerators[device].at("fp8")
+    letters = plan["letters"] | plan["targets"] | dict(engine="vllm")
+    drafted = {} if draft == "none" else dict(drafts[draft])
+    found = page("agents", plan | dict(fixed=dict(drafts=draft)))
+    python = search(serve.sessions, *rows, **letters, **drafted, tiers=[*STACKS], best=99)
+    fitting = [x for x in found["services"] if "why" not in x]
+    assert len(fitting) == len(python.best) > 3
+    for own, row, choice in zip(fitting, python.best, python.choices, strict=True):
+        assert own["words"]["tiers"] == choice["tiers"] and own["caches"] == row.caches
+        assert own["letters"] == dict(tp=choice.get("tp", own["letters"]["tp"]), replicas=row.replicas)
+        for letter in ("devices", "session_cost", "tpot", "ttft", "ttft_p95", "hit_share", "pool_ratio"):
+            assert own["values"][letter] == pytest.approx(row[letter], rel=1e-7)
+        assert own["values"]["sessions_most"] == pytest.approx(row.sessions_most, rel=1e-6)
+    assert found["engines"][0]["cost"] <= found["engines"][-1]["cost"]
+    own = fitting[0]
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(page("python", [plan, dict(letters=own["letters"], words=own["words"])]), {})
+    told = [own["values"][x] for x in ("sessions_most", "session_cost", "ttft", "ttft_p95", "tpot")]
+    assert [float(x) for x in said.getvalue().split()] == pytest.approx(told, rel=1e-6)
+    state = plan | dict(fixed=dict(tp=8, tiers="pool", drafts=draft))
+    assert page("link", page("write", state))["is"]["fixed"] == state["fixed"]
+    few = page("agents", plan | dict(letters=plan["letters"] | dict(devices=1)))["services"]
+    assert all("do not fit" in x["why"] or "does not fit" in x["why"] or "more than 1 dev" in x["why"] for x in few)
+
+
 @pytest.mark.parametrize("device", ["mi300a", "h100_pcie", "h100_nvl", "rtx_4090", "mi250x"])
 def test_a_network_that_is_not_known_is_not_lent(page, device):
     """Beyond its scale-up domain such a device prices no layout: `serve` refuses it."""
@@ -427,7 +499,8 @@ def test_any_device_is_the_best_of_each(page, plan):
 
 
 def without_counts(row):
-    return {x: y for x, y in row.items() if x not in ("params", "active_params")}  # the page counts none
+    """The letters that the page reads: it counts no parameters, and has no encoders."""
+    return {x: y for x, y in row.items() if x not in ("params", "active_params") and not x.startswith("encoder_")}
 
 
 @pytest.mark.parametrize("key", CONFIGS)
@@ -706,6 +779,19 @@ def test_a_model_with_a_list_of_parts_is_in_the_menu_and_in_links(chromium, fold
         assert page.errors == []
 
 
+def test_a_list_of_parts_is_pasted_before_its_formulas_are_there(chromium, folder):
+    """The page loads its second file, and shows the pasted model from the link that it wrote."""
+    with open_page(chromium, viewport={"width": 1300, "height": 900}) as page:
+        page.goto(f"{folder}/index.html")
+        page.wait_for_function(READY)
+        page.click("button[aria-label^='model:']")
+        page.fill(".pl-own textarea", json.dumps(ROWS["nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"]["config"]))
+        page.click("text=use this config.json")
+        page.wait_for_selector("button[aria-label='model: nemotron_h']")
+        page.wait_for_function(READY)
+        assert page.errors == []
+
+
 def test_choices_have_names_and_any_device_is_one(chromium, folder):
     """On a phone, in the dark: each choice changes the answer, and what is copied says it."""
     with open_page(chromium, viewport={"width": 390, "height": 844}, color_scheme="dark") as page:
@@ -879,6 +965,19 @@ def test_two_pools_are_put_beside_and_linked(chromium, folder):
         assert page.errors == []
 
 
+def test_agents_are_planned_in_a_browser(chromium, folder):
+    with open_page(chromium, viewport={"width": 390, "height": 900}) as page:
+        page.goto(f"{folder}/index.html")
+        page.wait_for_function(READY)
+        page.select_option("select[aria-label='train or serve']", "agents")
+        page.locator(".pl-num[data-letter=sessions_most]").wait_for()
+        page.wait_for_function(READY)
+        page.locator(".pl-table button", has_text="tp 8, Host memory").click()
+        page.locator(".pl-verdict b", has_text="tp 8, Host memory").wait_for()
+        assert "host_memory" in page.evaluate("location.hash")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390 and page.errors == []
+
+
 def test_a_notebook_has_the_same_planner(chromium, folder):
     """The widget's own module, given what JupyterLab gives it."""
     with open_page(chromium, viewport={"width": 900, "height": 900}) as page:
@@ -895,13 +994,13 @@ def test_what_the_page_loads_is_small(planned):
     """Formulas and sheets of training and serving together, and with them all tables, sources and measured runs.
 
     Rows of frameworks and libraries, a source for every cell, are 3 kB of it; the differences of eager blocks 3 kB,
-    adapters, modules that run again and the bill of a run 9 kB, memory with a first stage of its own size 3 kB, and the
-    rules that read 150 types of model 7 kB.
+    adapters, modules that run again and the bill of a run 9 kB, memory with a first stage of its own size 3 kB, the
+    rules that read 150 types of model 7 kB, and agents with their drafts and tiers 5 kB.
     """
     data = json.loads(planned)
     own = json.dumps({x: data[x] for x in ("formulas", "train", "serve", "rules", "letters")})
-    assert len(gzip.compress(own.encode())) < 78_000
-    assert len(gzip.compress(planned.encode())) < 136_000
+    assert len(gzip.compress(own.encode())) < 82_000
+    assert len(gzip.compress(planned.encode())) < 141_000
 
 
 def test_the_page_itself_is_small():
@@ -910,4 +1009,4 @@ def test_the_page_itself_is_small():
     if not esbuild.exists():
         pytest.skip("no esbuild: npm ci --prefix book/js")
     small = lambda x: subprocess.run([esbuild, "--minify"], input=x, capture_output=True, text=True, check=True).stdout  # noqa: E731
-    assert len(gzip.compress(planner_script(small).encode())) < 196_000
+    assert len(gzip.compress(planner_script(small).encode())) < 209_000

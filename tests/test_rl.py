@@ -9,7 +9,7 @@ from scalebook.search import search
 from scalebook.search.space import NothingFits
 from scalebook.tables import accelerators, frameworks, models
 from scalebook.training import rl_step, rollouts
-from scalebook.training.rl import Lengths
+from scalebook.training.rl import PROGRAMS, Lengths
 
 STEP = dict(pass_base=8e-3, pass_answer=3e-5, pass_token=4e-9, prompt=500)
 LAWS = [Lengths(2500, 0.8, 8192), Lengths(5500, 1.0, 32_768), Lengths(2500, 1.2, 16_384), Lengths(3300, 0.5, 8192)]
@@ -17,7 +17,6 @@ H100 = accelerators.h100
 SMALL = dict(
     devices=32, responses=2048, response=3256, response_most=3976, rollout=dict(tp=4), training=dict(tp=4, pp=4)
 )
-PROGRAMS = [x for x, row in frameworks.items() if "engine" in row.words]
 
 
 def drawn(lengths, number, rng):

@@ -15,7 +15,7 @@ from scalebook.inference.tokens import decoding, token_time_overhead
 from scalebook.language import Formula, Row, Sheet, symbol
 from scalebook.language.domain import Condition
 from scalebook.memory.serving import full_attention, kv_cache
-from scalebook.search import Searchable, Space, pricing, search
+from scalebook.search import Searchable, Space, search, task
 from scalebook.search.arguments import problem_of
 from scalebook.search.problem import about, layouts, word_combinations
 
@@ -263,7 +263,7 @@ def test_a_part_that_fails_costs_no_other(halves):
 
 
 def test_a_part_that_fails_here_costs_no_other(monkeypatch, halves):
-    price, calls = pricing.price, []
+    price, calls = task.price, []
 
     def second(*args):
         calls.append(args)
@@ -278,9 +278,9 @@ def test_a_part_that_fails_here_costs_no_other(monkeypatch, halves):
 
 def dies(problem, combinations, rows):
     """Prices, but for one part that takes its process with it."""
-    if rows.start > 0:
+    if rows[0][1].start > 0:
         os.kill(os.getpid(), signal.SIGKILL)
-    return pricing.price(problem, combinations, rows)
+    return task.price(problem, combinations, rows)
 
 
 def test_a_killed_worker_loses_nothing_that_was_priced(monkeypatch, halves):

@@ -187,3 +187,17 @@ def test_a_service_of_half_batches_has_the_step_of_its_sequences():
     step = decode_step(V3, H200, **asked, engine="ideal", batch=64, context=2250)  # engines scale by block
     assert row.pass_time == pytest.approx(step.pass_time)
     assert row.mixed_time > row.pass_time
+
+
+@pytest.mark.parametrize("key", [x for x in models if "linear_state" in models[x]])
+def test_devices_that_share_a_model_with_states_hold_as_many_sequences_as_fit(key):
+    """One device holds as many as `decoding` says. More hold more: each a part of every state, and of some caches."""
+    known = dict(context=8192, weight_bits=8, kv_bits=8, hbm_capacity=1e13)
+    one = inference.decoding(models[key], H200, **known, batch=64)
+    alone, shared = (inference.sharing(models[key], H200, **known, batch=64, tp=x) for x in (1, 8))
+    assert (alone.max_batch, alone.token_time) == (one.max_batch, one.token_time)
+    assert shared.max_batch > alone.max_batch and shared.token_time < alone.token_time
+    for batch, fits in ((shared.max_batch, True), (shared.max_batch + 1, False)):
+        held = inference.device_memory(models[key], H200, **{x: y for x, y in known.items() if x != "hbm_capacity"},
+                                       batch=batch, tp=8)  # fmt: skip
+        assert (held <= 1e13) == fits

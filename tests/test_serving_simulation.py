@@ -10,10 +10,12 @@ from scalebook.book.drawings.queues import queue_curve, request_timeline
 
 from scalebook.inference import decode_step, mixed_step, prefill_step, serve, simulate_serving
 from scalebook.inference.arrivals import drawn, exponential, uniform
+from scalebook.search import search
 from scalebook.tables import accelerators, models
 
 from .support import ROOT, JavaScript, cases
 
+H200 = accelerators.h200.at("fp8")
 PAGE = JavaScript((ROOT / "inference" / "simulation.js").read_text("utf-8").replace("export ", ""))
 ENGINE = dict(prompt=1000, output=200, base_time=10e-3, added_time=50e-6, prompt_time=30e-3)
 ONE = dict(prompt=100, output=5, base_time=10e-3, added_time=1e-3, prompt_time=20e-3, max_batch=1)
@@ -293,3 +295,47 @@ def test_a_service_is_what_its_simulation_finds(prompt, output, users, chunk):
     mean = {x: run.statistics(x)["mean"] for x in ("ttft", "tpot", "end_to_end")}
     assert 0.97 < row.end_to_end / mean["end_to_end"] < 1.08 and 0.97 < row.tpot / mean["tpot"] < 1.08
     assert 0.8 < row.ttft / mean["ttft"] < 1.15
+
+
+SPREAD = [(64, 1000, 500, 1, 1), (64, 4000, 300, 0.7, 0.7), (16, 4000, 300, 1, 1), (200, 1000, 200, 1, 0.7)]
+
+
+def test_percentiles_of_requests_of_different_lengths_are_near_simulated_ones():
+    errors = []
+    for users, prompt, output, prompts, answers in SPREAD:
+        spreads = dict(prompt_spread=prompts, answer_spread=answers)
+        known = dict(users=users, prompt=prompt, output=output, **spreads)
+        row = serve(models.llama3_70b, H200, tp=8, engine="vllm", generations=1e9, **known)
+        step = dict(base_time=row.pass_time, prompt_time=row.prompt_time)
+        run = simulate_serving(**known, **step, requests=max(60 * users, 6000), warmup=1500)
+        late = (
+            row.first_overhead + (row.first_tokens - 1 + row.wait_steps) * row.pass_time
+        )  # the engine's, not simulated
+        for name, added in (("ttft", late), ("tpot", 0), ("end_to_end", late)):
+            times = getattr(run, name)
+            errors += [(row[f"{name}_p{n}"] - added) / np.quantile(times, n / 100) - 1 for n in (50, 95, 99)]
+    print([f"{x:+.0%}" for x in errors])
+    assert np.median(np.abs(errors)) < 0.05 and np.abs(errors).max() < 0.19
+
+
+def test_equal_lengths_have_the_times_of_a_service_without_percentiles():
+    known = dict(tp=8, users=64, prompt=1000, output=500, engine="vllm")
+    plain, row = (serve(models.llama3_70b, H200, **known, **x) for x in ({}, dict(prompt_spread=0, answer_spread=0)))
+    assert all(row[x] == pytest.approx(plain[x], rel=1e-12) for x in plain)
+    longer = serve(models.llama3_70b, H200, **known, answer_spread=1)
+    assert longer.context > plain.context and longer.max_users < plain.max_users
+    assert longer.end_to_end_p50 < longer.end_to_end < longer.end_to_end_p95 < longer.end_to_end_p99
+
+
+def test_a_search_keeps_percentiles_within_limits():
+    asked = dict(devices=16, rate=2.0, prompt=4000, output=500, engine="vllm", prompt_spread=0.8)
+    loose, strict = (
+        search(serve, models.llama3_70b, H200, **asked, ttft_p95=x, progress=False).best[0] for x in ("<2 s", "<0.4 s")
+    )
+    assert (
+        loose.row.ttft_p95 <= 2
+        and strict.row.ttft_p95 <= 0.4
+        and strict.values["million_cost"] > loose.values["million_cost"]
+    )
+    most = search(serve, models.llama3_70b, H200, devices=8, prompt=4000, output=500, end_to_end_p99="< 30 s")
+    assert most.best[0].row.end_to_end_p99 <= 30 < most.best[0].row.users

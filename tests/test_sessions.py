@@ -50,17 +50,23 @@ def test_the_closed_form_is_near_a_simulated_engine(case):
     errors = []
     for share in (0.3, 0.6, 0.8):
         row = row_of(round(share * loop.lost_from))
-        run = simulate_sessions(loop, round(row.sessions), seconds=2400.0)
+        run = simulate_sessions(loop, round(row.sessions), 2400.0 if loop.known["pause_mean"] < 60 else 6000.0)
         first = row.ttft_p95 - row.first_overhead, np.quantile(run.ttft, 0.95)
         assert row.found_turns == pytest.approx(run.found_turns, abs=0.02)
         assert row.hit_share == pytest.approx(run.hit_share, abs=0.015)
-        if loop.known["pause_mean"] > 60:  # caches of very different sessions meet
-            continue
         assert row.tpot == pytest.approx(run.tpot.mean(), rel=0.1)
         assert row.ttft - row.first_overhead == pytest.approx(run.ttft.mean(), rel=0.25)
-        errors.append([row.turn_rate / run.turn_rate - 1, first[0] / first[1] - 1])
-    rate, late = np.median(np.abs(errors or [[0, 0]]), axis=0)
-    assert rate < 0.03 and late < 0.15
+        late = []
+        for name, added in (("ttft", row.first_overhead), ("tpot", 0), ("end_to_end", row.first_overhead)):
+            for n in (50, 95, 99):
+                late.append((row[f"{name}_p{n}"] - added) / np.quantile(getattr(run, name), n / 100) - 1)
+        errors.append([row.turn_rate / run.turn_rate - 1, first[0] / first[1] - 1, *late])
+    rate, first, *late = np.median(np.abs(errors), axis=0)
+    print([f"{x:+.0%}" for x in np.mean(errors, axis=0)])
+    assert rate < 0.03 and first < 0.15
+    # With constant pauses a turn that waits long decodes with few others; with long ones lost turns come in bursts.
+    if loop.known["pause_deviation"] > 1 and loop.known["pause_mean"] < 60:
+        assert max(late) < 0.25 and np.median(late) < 0.12
 
 
 def test_the_cliff_is_where_simulated_services_lose_half_of_their_turns(case):
@@ -239,8 +245,8 @@ def test_drafts_serve_more_sessions_for_the_same_price():
 def test_a_service_without_a_cliff_says_so():
     rows, letters = called("Llama 70B", "lognormal", pause="600 s")
     row = serve.sessions(*rows, **letters, sessions=100)
-    with pytest.raises(AttributeError, match="is not limited: no number of sessions makes it lose its caches"):
-        _ = row.sessions_most
+    assert row.sessions_most == "not limited: no number of sessions makes it lose its caches"
+    assert "sessions_most" not in row.cells
 
 
 def test_a_search_finds_the_cheapest_service_that_keeps_all_caches():

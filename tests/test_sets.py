@@ -5,18 +5,19 @@ import pytest
 
 import scalebook.measurements.sets as sets
 from scalebook.inference.step import SERVING
-from scalebook.language import NOTATION, Formula, Sheet
+from scalebook.language import NOTATION
 from scalebook.measurements import CONFRONTATIONS, confront, stanza_keys
 from scalebook.measurements.calls import called
 from scalebook.measurements.expressions import names
 from scalebook.training.strategy import WORDS
 
+from .every import every
+
 TABLES = ("accelerators", "clusters", "engines", "frameworks", "links", "models", "runs")
 KINDS = (*TABLES, "shape", "formula", "calculon")
 # Of simulate, rl_step and found_in_trace, which are neither sheet nor formula.
 FREE = ("schedule", "chunks", "transfer_time", "share", "rollout", "training", "trace")
-TYPED = 12  # rows of a set whose line is typed: each kind of call, and some more
-CALLED = 24  # rows of a set of sheets and formulas that are called one by one
+TYPED = 5  # rows of a set whose line is typed, and as many of different kinds of calls
 NEED_PYTHON = 10  # sets at most that are predicted by code, or by a stanza that asks for some; each says why
 
 
@@ -46,7 +47,7 @@ def spread(size, most):
     return np.unique(np.linspace(0, size - 1, min(most, size)).astype(int))
 
 
-@pytest.mark.parametrize("name", sets.stanzas())
+@every(sets.stanzas())
 def test_typing_the_call_of_a_row_gives_its_prediction(name):
     """All rows are priced at once, with arrays; one of each kind of call and some others are typed."""
     result, stanza = confront(name), sets.stanzas()[name]
@@ -56,15 +57,6 @@ def test_typing_the_call_of_a_row_gives_its_prediction(name):
         assert typed(said) == to_the_last_digit(result.predicted[i]), said
 
 
-@pytest.mark.parametrize("name", sets.stanzas())
-def test_a_row_alone_is_priced_as_it_is_among_all(name):
-    result, stanza = confront(name), sets.stanzas()[name]
-    for i in spread(len(result.rows), CALLED):
-        call = stanza.call(result.rows[i])
-        if all(isinstance(called(x.thing), Sheet | Formula) for x in terms_of(call)):
-            assert call.value == to_the_last_digit(result.predicted[i]), result.rows[i]["row_id"]
-
-
 @pytest.mark.parametrize("name", [x for x, c in CONFRONTATIONS.items() if c.call and x not in sets.stanzas()])
 def test_a_set_of_code_may_print_its_calls_too(name):
     result = confront(name)
@@ -72,7 +64,7 @@ def test_a_set_of_code_may_print_its_calls_too(name):
         assert typed(result.rows[i].call) == pytest.approx(result.predicted[i], rel=1e-12)
 
 
-@pytest.mark.parametrize("name", sets.stanzas())
+@every(sets.stanzas())
 def test_a_call_says_nothing_but_letters_words_and_rows(name):
     """Every keyword is a letter or a word, and what it says a column, a cell of a named row or arithmetic on these."""
     stanza, rows = sets.stanzas()[name], confront(name).rows

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import scalebook.__main__ as shell
-from scalebook import accelerators, decoding, models, search, training_step
+from scalebook import accelerators, decoding, models, training_step
 from scalebook.__main__ import main
 from scalebook.inference import decode_step, mixed_step, prefill_step, serve
 from scalebook.language import Formula, Sheet, show
@@ -88,11 +88,6 @@ def test_a_sheet_that_does_not_fit_says_so():
     assert "No value:\n  token_time " in told and "weight_bits=8 bit would do" in told
 
 
-def test_a_precision_is_the_word_of_the_table():
-    row = training_step(models.llama3_70b, accelerators.h100.at("fp8"), tp=8, pp=4, dp=8, global_batch=512, seq=8192)
-    assert main([*STEP, "precision=fp8", "--all"]).startswith(row.listing)
-
-
 def test_serving_and_its_steps():
     model, device = models.llama3_70b, accelerators.h200.at("fp8")
     asked = dict(tp=8, users=64, prompt=1024, output=1024)
@@ -106,35 +101,11 @@ def test_serving_and_its_steps():
         assert told.startswith(repr(step(model, device, **asked, exchange="gather")))
 
 
-def test_a_service_is_searched():
-    asked = ["precision=fp8", "engine=ideal,vllm", "tp=1,3,8", *SERVE[4:], "maximize=device_rate"]
-    found = search(
-        serve, models.llama3_70b, accelerators.h200.at("fp8"), engine=["ideal", "vllm"], tp=[1, 3, 8], users=64,
-        prompt=1024, output=1024, maximize="device_rate"
-    )  # fmt: skip
-    best = found.best[0]
-    assert main(["search", *SERVE[:3], *asked]) == repr(found) and found.rejected["tp divides heads"] == 2
-    assert best.device_rate == pytest.approx(best.row.device_rate, rel=1e-12)
-
-
 def test_a_formula():
     assert main(["ridge_intensity", "peak_flops=1e15", "hbm_bandwidth=4 TB/s"]).endswith("= 250 FLOP/B")
     told = main(["weight_memory"])
     said = "Memory of all the weights, including weights that a token does not use."
     assert told == f"weight_memory = params*weight_bits/8\n{said}"
-
-
-def test_a_search_is_that_of_the_package():
-    given = [
-        "devices=8", "global_batch=64", "seq=8192", "tp=1,2", "recompute=none,full", "batch=1..2", "best=3",
-        "minimize=memory",
-    ]  # fmt: skip
-    told = main(["search", "training_step", "llama3_8b", "h100", *given, "subject_to=mfu >= 30 %"])
-    asked = dict(devices=8, global_batch=64, seq=8192, tp=[1, 2], recompute=["none", "full"], batch=[1, 2], best=3)
-    found = search(
-        training_step, models.llama3_8b, accelerators.h100, minimize="memory", subject_to="mfu >= 30 %", **asked
-    )
-    assert told == repr(found)
 
 
 def test_a_table_is_listed():

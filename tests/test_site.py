@@ -136,13 +136,6 @@ def test_no_style_rests_on_what_another_place_holds():
         assert re.findall(r":has\((?:[^()]|\([^()]*\))*\)+\s*[^\s,{)]", sheet.read_text("utf-8")) == [], sheet
 
 
-def test_front_door_leads_to_the_book(chromium, address):
-    with open_page(chromium) as page:
-        page.goto(f"{address}/index.html")
-        page.wait_for_url("**/book/index.html")
-        check(page)
-
-
 def test_files_beside_the_pages(site):
     """The map names every page, the feed is read as XML, and a shared link has a picture and a description."""
     space = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"

@@ -13,7 +13,7 @@ from scalebook.calculon import Strategies, application, library
 from scalebook.search import search, sweep
 from scalebook.search.arguments import problem_of
 from scalebook.search.plan import Block, Evaluated
-from scalebook.search.pricing import Planned
+from scalebook.search.planning import Planned
 from scalebook.search.problem import layouts, looked_through, word_combinations
 
 from .support import cases

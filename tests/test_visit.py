@@ -1,6 +1,6 @@
 """One visit as a newcomer makes it, on the built site: the landing page, a plan of one's own, a claim and its formula.
 
-Each step is taken on a phone, and what it leads to is looked at there and wide, light and dark; no error, nothing from
+Each step is taken on a phone, and what it leads to is looked at there and wide; no error, nothing from
 outside.  `SCALEBOOK_SHOTS=folder` keeps a picture of each step, for eyes.
 """
 
@@ -14,12 +14,12 @@ from .test_huggingface import CONFIGS
 
 READY = "document.querySelector('.pl-num') && !document.querySelector('.pl[aria-busy], progress')"
 SHOTS = os.environ.get("SCALEBOOK_SHOTS")
-# Half of a visit's time is the planner's searches, which no width and no scheme changes.
-LOOKS = [(1300, "light"), (1300, "dark"), (390, "dark"), (390, "light")]
+# No scheme changes a width, and `test_page` has the contrast of both.
+LOOKS = [(1300, "light"), (390, "dark")]
 
 
 def seen(page, name):
-    """What is in view, at both widths and in both colour schemes: no wider than the window; a picture if asked for."""
+    """What is in view, wide and light, narrow and dark: no wider than the window; a picture if asked for."""
     for width, scheme in LOOKS:
         page.set_viewport_size({"width": width, "height": 844})
         page.emulate_media(color_scheme=scheme)

@@ -10,6 +10,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 import matplotlib.pyplot as plt
 from landing import live, waiting
 from linking import BOOK
+from scalebook.book.pages.away import offer
 
 from scalebook.display.figures import COLOURS
 
@@ -86,6 +87,7 @@ def write(app, error):
         (app.outdir / "sitemap.xml").write_text(sitemap(base, app.env.found_docs), "utf-8")
         (app.outdir / "changes.xml").write_text(feed(base, changes, day), "utf-8")
         archive(Path(app.outdir))
+        offer(Path(app.outdir))
 
 
 def link_feed(app, name, template, context, doctree):

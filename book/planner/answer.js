@@ -187,7 +187,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     if (letter in settled) { const row = data.frameworks[state.framework], at = [row, ...Object.values(data.libraries)].find((x) => x.letters[letter] === settled[letter] || x.letters[`moe_${letter}`] === settled[letter]) ?? row, [source, note] = at.sources[letter] ?? at.sources[`moe_${letter}`] ?? [at.source, ""]; return small(`${at.name}: `, words.cited(source), note ? `; ${note}` : ""); }
     if (state.job === "train" && letter in data.bill.known) { const [, origin_, source, note] = data.bill.known[letter]; return small(`${origin_}: `, source ? words.cited(source) : null, note ? `${source ? "; " : ""}${note}` : ""); }
     const own = data.engines[state.engine];
-    if (state.job === "serve" && own && letter in own.letters) { const [source, note] = own.sources[letter] ?? [own.source, ""]; return small(`${own.name}: `, words.cited(source), note ? `; ${note}` : ""); }
+    if (state.job !== "train" && own && letter in own.letters) { const [source, note] = own.sources[letter] ?? [own.source, ""]; return small(`${own.name}: `, words.cited(source), note ? `; ${note}` : ""); }
     return small("usual, where nothing else is said");
   }
 
@@ -198,5 +198,5 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     for (const f of list) { if (!f.inputs.length) names.add(f.letter); for (const x of f.inputs) if (x in answer.given) names.add(x); }
     return [...names].filter((x) => x in answer.values);
   }
-  return { strongest, searched, figures, bars, table, layout, spoken, assumed, named, CALLED, told, amount, why, origin, assumptions, nameOf, ranges, range, reason, upper };
+  return { strongest, searched, num, figures, bars, table, layout, spoken, assumed, named, CALLED, told, amount, why, origin, assumptions, nameOf, ranges, range, reason, upper };
 }

@@ -2,7 +2,7 @@
 // { job, model, device, precision, words, letters, layout }, its rows { name, letters, words }.
 
 function planCases(engine) {
-  const { data, sheet, evaluate } = engine;
+  const { data, sheet, evaluate, kind } = engine;
   const whole = (x) => x % 1 === 0 && x >= 1;
   const g = (x) => (typeof x === "string" || typeof x === "boolean" ? `${x}` : Math.abs(x) >= 1e6 && Math.abs(x) < 1e15
     ? Math.round(x).toLocaleString("en-US") : `${Number(x.toPrecision(6))}`);
@@ -19,17 +19,6 @@ function planCases(engine) {
   }
   const peaks = (device) => Object.keys(device.letters).filter((x) => x.startsWith("peak_") && x !== "peak_flops" && x !== "peak_vector")
     .map((x) => x.slice(5));
-
-  function kind({ letters, words }) {
-    let attention = "kv_rank" in letters ? (letters.q_rank ? "latent" : "plain latent") : "grouped";
-    if (letters.index_heads) attention = "indexed";
-    if (letters.output_gate) attention = "gated";
-    const routed = letters.experts && letters.moe_layers, experts = routed ? "some" : "dense";
-    const gpt = words.norm === "layernorm" && !letters.gating && attention === "grouped";
-    const parts = words.blocks ? [`${words.blocks}, ${letters.layers} layers,`] : []; // a list of the model's parts
-    return [...parts, attention, gpt ? "gpt" : letters.gating ? "gate" : "plain", experts, ...(routed && letters.shared_experts ? ["shared"] : []),
-      ...(letters.linear_layers ? ["linear"] : [])].join(" ");
-  }
 
   // Blocks that all have experts are counted as some, with no dense ones beside them: of these any width will do.
   const hasNoDense = ({ letters, words }) => !words.blocks && Boolean(letters.experts) && letters.moe_layers === letters.layers;
@@ -201,7 +190,7 @@ function planCases(engine) {
     known(plan) {
       const bits = data.formats[`peak_${plan.precision}`] ?? 16;
       const wide = bits > 16 ? Object.fromEntries(Object.entries(data.usual.wide).map(([n, x]) => [n, x * bits])) : {};
-      return { ...data.usual.train, ...bill(plan), ...wide, ...(bits < 5 ? { quantized_bits: 4 } : {}), ...plan.model.letters, ...at(plan.device, plan.precision), ...framework(plan), ...plan.letters };
+      return { ...data.usual.train, ...bill(plan), ...wide, ...(bits < 5 ? { quantized_bits: 4 } : {}), ...engine.shape(plan.model), ...at(plan.device, plan.precision), ...framework(plan), ...plan.letters };
     },
     offloads: (known) => ["weight_offload", "activation_offload", "optimizer_offload"].some((x) => known[x]),
     answer(plan, chosen = plan.layout) {
@@ -276,7 +265,7 @@ function planCases(engine) {
     job: "serve", rules: data.rules.serve, derived: derivedServing, reason: reasonServing,
     limits: [["ttft", "ttft_target", "ttft"], ["tpot", "tpot_target", "tpot"]], layout: [], ways: [], beside: [], words: {},
     known(plan) {
-      const bits = data.precisions[plan.precision] ?? data.precisions.bf16, given = { ...plan.model.letters, ...at(plan.device, plan.precision), ...plan.letters };
+      const bits = data.precisions[plan.precision] ?? data.precisions.bf16, given = { ...engine.shape(plan.model), ...at(plan.device, plan.precision), ...plan.letters };
       const own = { ...data.engines[plan.engine ?? data.usual.engine].letters };
       if (!hasScales(plan)) delete own.scale_kernels;
       else if ("matmul_fp8_block" in given && !("matmul_efficiency" in plan.letters)) given.matmul_efficiency = given.matmul_fp8_block;
@@ -288,7 +277,7 @@ function planCases(engine) {
       const numbers = sheets[`${key}|${exchange}`];
       if (!numbers) throw new Error(`blocks like those of ${plan.model.name} are not on this page: ask serve in Python`);
       const index = plan.model.letters.index_heads && !("index_peak" in given) ? [swaps.index["peak_fp8" in given ? "fp8" : "same"]] : [];
-      return sheet([...engine.listed(numbers), ...("attention_peak" in given ? [] : [swaps.peak["peak_bf16" in given ? "bf16" : "same"]]), ...index,
+      return sheet([...engine.listed(numbers), ...("drafted" in plan.letters ? engine.listed(data.serve.drafted[`${key}|${exchange}`]) : []), ...("attention_peak" in given ? [] : [swaps.peak["peak_bf16" in given ? "bf16" : "same"]]), ...index,
         ...(plan.letters.rate === undefined ? [] : [swaps.rate])]);
     },
     // All letters of a way to serve, and its sheet.
@@ -305,7 +294,7 @@ function planCases(engine) {
       for (const x of Object.keys(filled)) if (own.by.has(x) && x !== "scaleout_bandwidth") delete filled[x];
       for (const [x, cell] of Object.entries(engine.reads(plan.model))) if (cell in known) filled[x] = known[cell];
       const measured = data.kernels[plan.engine]?.[plan.device.key] ?? {};
-      for (const kind of data.kinds[plan.model.words.blocks ?? ""] ?? []) for (const [x, value] of Object.entries(measured[kind] ?? {})) if (own.by.has(x)) filled[x] = value;
+      for (const part of data.kinds[plan.model.words.blocks ? kind(plan.model) : ""] ?? []) for (const [x, value] of Object.entries(measured[part] ?? {})) if (own.by.has(x)) filled[x] = value;
       if (!("cores" in known)) Object.assign(filled, { item_time: 0, exchange_cores: 0 });
       return { own, known: { ...filled, ...known }, exchange };
     },

@@ -26,6 +26,7 @@ from scalebook.inference.part_kernels import kinds_of_attention, measured_kernel
 from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import RULES as SERVING_RULES
 from scalebook.inference.serving import Serve, serve
+from scalebook.inference.session_search import STACKS
 from scalebook.inference.step import EXCHANGES, OVERLAPS
 from scalebook.language import NOTATION, SOURCES, Row
 from scalebook.language.interval import SPREADS
@@ -42,7 +43,7 @@ from scalebook.training.strategy import CHOICES
 
 from .flags import flag_texts
 from .rules import configurations, rules
-from .sheets import MODULES, SIGNS, Graph, listed_models, serving, training
+from .sheets import MODULES, SIGNS, Graph, kind_of, listed_models, serving, training
 from .trust import measured, trained, trust
 
 __all__ = ["DEFAULT_PLANS", "planner_data", "planner_json"]
@@ -58,12 +59,20 @@ DEFAULT_PLANS = {
         job="serve", model="deepseek_v3", device="b200", precision="fp8", engine=Serve.engine, fixed={}, beside=[],
         letters=dict(devices=8, users=64, prompt=1024, output=1024), targets=dict(ttft=1, tpot=0.03),
     ),
+    "agents": dict(
+        job="agents", model="llama3_70b", device="h200", precision="fp8", engine="vllm", fixed={}, beside=[],
+        letters=dict(
+            devices=64, sessions=400, turns=33, prefix=12_000, appended=1891, output=351, pause=5.2, pause_spread=1.18
+        ),
+        targets=dict(ttft=2, tpot=0.06),
+    ),
 }  # fmt: skip
 
 # What the page's scripts read of a row by name, and of a device by its precision.
 READ = (
     "gating", "heads", "hbm_capacity", "host_capacity", "index_heads", "kv_rank", "kv_width", "layers", "linear_layers",
     "max_context", "moe_layers", "output_gate", "price_hour", "q_rank", "scale_block", "shared_experts",
+    "tier_bandwidth", "tier_capacity", "tier_latency", "drafted", "acceptance",
 )  # fmt: skip
 # Where a device's own kernels that read a kind of cache stand in its row.
 READS = {kind: {f.letter: cell for cell, f in own.items()} for kind, own in READ_CELLS.items()}
@@ -106,7 +115,7 @@ def planner_data(parts: bool = False) -> dict:
         k: x for k, x in engines.items() if len(x.kin) == 1 and "chunk_tokens" in x
     }  # no releases, none of one user
     tables_of = dict(models=listed, devices=usual, engines=served, frameworks=trainers)
-    tables_of["libraries"] = of_training
+    tables_of |= dict(libraries=of_training, tiers=tables.tiers, drafts=tables.drafts)
     said |= {name: _rows(table, notes, used) for name, table in tables_of.items()} | dict(notes=list(notes))
     said["others"] = {key: row.name for key, row in models.items() if key not in listed}
     said["configs"] = configurations()
@@ -117,7 +126,7 @@ def planner_data(parts: bool = False) -> dict:
     bits = {k: {x: row[x] for x in BITS} for k, row in precisions.items() if row.words["kind"] == "format"}
     said |= dict(formats=formats, precisions=bits)
     said["reads"] = READS
-    by_parts = {x.words["blocks"]: kinds_of_attention(*blocks_of(x)) for x in listed.values() if "blocks" in x.words}
+    by_parts = {kind_of(x): kinds_of_attention(*blocks_of(x)) for x in listed.values() if "blocks" in x.words}
     said["kinds"] = {"": ["indexed", "delta"]} | by_parts  # of attention, by a model's list of parts
     said["kernels"] = engine_kernels(served, usual, dict.fromkeys(chain.from_iterable(said["kinds"].values())))
     wide = {n: x.value / 32 for n, x in default_letters_at(32).items() if x.note}
@@ -184,7 +193,7 @@ def _space() -> dict:
             said = next(n for n, x in names.items() if x == [*values]) if is_letter else [*values]
             found.setdefault(name, [said, bool(experts)])
     steps = {n: x for n, x in usual_choices(dict(devices=1)).items() if n in ("batch", "chunks") or n in CHOICES}
-    return dict(serve=found, train=steps)
+    return dict(serve=found, train=steps, tiers=STACKS)
 
 
 def _formulas(graph) -> dict:
@@ -205,7 +214,7 @@ def _words(said, letters, listed) -> dict:
     """Return the letters and the sources that any part of the data names."""
     of_formulas = said["formulas"]["said"]
     letters = letters | {x[0] for x in of_formulas}
-    tables = [said[x] for x in ("models", "devices", "engines", "frameworks", "libraries")]
+    tables = [said[x] for x in ("models", "devices", "engines", "frameworks", "libraries", "tiers", "drafts")]
     letters |= {x for table in tables for x in table["letters"]}
     letters |= {x for table in (listed, accelerators) for row in table.values() for x in row}  # links say them
     letters |= {"memory_margin", "first_blocks", "last_blocks", *said["bill"]["known"]}

@@ -59,7 +59,7 @@ function planEngine(data) {
   // Rows come as values of the table's letters, and what says where they are from as places among all notes: "+" is the
   // next of these.  "=" is the source of most of a row's cells.
   let note = 0;
-  for (const name of data.notes ? ["models", "devices", "engines", "frameworks", "libraries"] : []) {
+  for (const name of data.notes ? ["models", "devices", "engines", "frameworks", "libraries", "tiers", "drafts"] : []) {
     const { letters, rows } = data[name];
     for (const [key, row] of Object.entries(rows)) {
       row.key = key;
@@ -122,7 +122,7 @@ function planEngine(data) {
   }
 
   const INFIX = { "+": " + ", ">=": " >= ", ">": " > ", "<=": " <= ", "<": " < ", "==": " === ", "!=": " !== ", "&": " && ", "|": " || " };
-  const CALLS = { max: "Math.max", min: "Math.min", ceil: "Math.ceil", floor: "Math.floor", log: "Math.log", exp: "Math.exp", abs: "Math.abs" };
+  const CALLS = { max: "Math.max", min: "Math.min", ceil: "Math.ceil", floor: "Math.floor", log: "Math.log", exp: "Math.exp", tanh: "Math.tanh", abs: "Math.abs" };
   const pairs = (of) => of.flatMap((x, i) => (i % 2 ? [] : [[x, of[i + 1]]]));
 
   // A function of known letters that prices several sheets together: what is the same in two of them is computed once,
@@ -269,5 +269,41 @@ function planEngine(data) {
 
   // Where a device's row says what its own kernels take to read a cache of the model's kind, by the letter they give.
   const reads = (model) => data.reads["kv_rank" in model.letters ? "latent" : "grouped"];
-  return { data, nodes, formula, notation, listed, sheet, needed, compile, evaluate, good, truth, pairs, reads };
+
+  // A list of parts as kinds of blocks, each with its number and its own letters, as scalebook.block.counts.paired has
+  // them; their name is without numbers, and `window_1` is the window in the first kind.
+  const parted = new Map();
+  function kinds(blocks, layers) {
+    const key = `${blocks}|${layers}`, { mixers, once } = data.configs.parts;
+    if (parted.has(key)) return parted.get(key);
+    const parts = blocks.split(" + ").map((x) => /^(\d+) ([^()]+?)(?: \((.*)\))?$/.exec(x)).map(([, number, name, own = ""]) => ({ number: Number(number), name, own }));
+    const named = (list, is) => parts.filter((x) => list.includes(x.name) === is && (is || !once.includes(x.name))).map((x) => ({ ...x }));
+    const found = named(once, true).map((x) => [x.number, [x.name], x.own]), attends = named(mixers, true), feeds = named(mixers, false);
+    let both = [...attends, ...feeds].reduce((x, y) => x + y.number, 0) - layers;
+    const letters_ = (own) => own.split(" ").filter(Boolean).map((x) => [x.split("=")[0], Number(x.split("=")[1])]).sort((a, b) => (a[0] < b[0] ? -1 : 1));
+    for (const mixer of attends) for (const feed of feeds) {
+      const number = Math.min(mixer.number, feed.number, both);
+      if (String(letters_(mixer.own)) !== String(letters_(feed.own)) || !(number > 0)) continue;
+      found.push([number, [mixer.name, feed.name], mixer.own]);
+      mixer.number -= number; feed.number -= number; both -= number;
+    }
+    for (const x of [...attends, ...feeds]) if (x.number) found.push([x.number, [x.name], x.own]);
+    const letters = {};
+    found.forEach(([number, , own], i) => { letters[`layers_${i + 1}`] = number; for (const [x, value] of letters_(own)) letters[`${x}_${i + 1}`] = value; });
+    parted.set(key, { name: found.map(([, names, own]) => [...names, ...letters_(own).map(([x]) => x)].join(" ")).join(" + "), letters });
+    return parted.get(key);
+  }
+  // What formulas a model's blocks have, as kind_of in sheets.py says it.
+  function kind({ letters, words }) {
+    let attention = "kv_rank" in letters ? (letters.q_rank ? "latent" : "plain latent") : "grouped";
+    if (letters.index_heads) attention = "indexed";
+    if (letters.output_gate) attention = "gated";
+    const routed = letters.experts && letters.moe_layers, experts = routed ? "some" : "dense";
+    const gpt = words.norm === "layernorm" && !letters.gating && attention === "grouped";
+    const parts = words.blocks ? [`${kinds(words.blocks, letters.layers).name},`] : []; // its list of parts without numbers
+    return [...parts, attention, gpt ? "gpt" : letters.gating ? "gate" : "plain", experts, ...(routed && letters.shared_experts ? ["shared"] : []),
+      ...(letters.linear_layers ? ["linear"] : [])].join(" ");
+  }
+  const shape = ({ letters, words }) => (words.blocks ? { ...letters, ...kinds(words.blocks, letters.layers).letters } : letters); // all of a model's letters
+  return { data, nodes, formula, notation, listed, sheet, needed, compile, evaluate, good, truth, pairs, reads, kind, shape };
 }

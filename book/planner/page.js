@@ -7,7 +7,7 @@ function planPages(root, text, options, file) {
 }
 
 function planPage(root, data, text, { base, linked, whole, state: given, typeset = (node) => globalThis.scalebook?.typeset?.(node) }) {
-  const worker = planWorker([planEngine, planCases, planPools, planSearch, planLikely, planAssumed, rateOf, planChanges, planMarket, planTasks], data, text);
+  const worker = planWorker([planEngine, planCases, planPools, planSessions, planSearch, planLikely, planAssumed, rateOf, planChanges, planMarket, planTasks], data, text);
   const engine = planEngine(data), cases = planCases(engine), words = planWords(engine), rows = planRows(engine, words), draw = planDraw(words);
   const { likely } = planLikely(engine, { spreadOf, cases }), states = planState({ engine, cases, words, rows }), view = planAnswer({ engine, cases, words, draw, base, likely, typeset }), searching = planSearch(cases);
   const { h, show, unit, meaning, brief } = words;
@@ -26,24 +26,24 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
   root.replaceChildren(h("div", { class: "pl" }, at.ask, at.pick, at.said, at.verdict, at.layout, h("div", { class: "pl-grid" }, at.main, at.aside), at.why, at.out));
 
   // The sentence
-  const { field, menu, pill, pick, layout, options } = planForm({ states, cases, words, view, rows, engine, data, at, current: () => state, taken: (kind, x) => { if (kind === "model" && data.others[x]) { history.replaceState(null, "", states.write({ ...state, model: x, fixed: {} })); elsewhere(x); return; } if (kind === "device") delete state.any; if (x === "any") state.any = true; else state[kind] = x; settle(); sentence(); update(); }, update: () => update(), say: (x) => say(x) });
+  const { field, menu, pill, pick, layout, options } = planForm({ states, cases, words, view, rows, engine, data, at, current: () => state, taken: (kind, x) => { if (kind === "model" && (data.others[x] || x.elsewhere)) { history.replaceState(null, "", states.write({ ...state, model: x, fixed: {} })); elsewhere(data.others[x] ?? x.name); return; } if (kind === "device") delete state.any; if (x === "any") state.any = true; else state[kind] = x; settle(); sentence(); update(); }, update: () => update(), say: (x) => say(x) });
   function sentence() {
     const { job } = state, named = (x, table) => (typeof x === "string" ? table[x].name : x.name), precision = menu(states.precisions(state).map((x) => [x, x]), state.precision, "precision", (x) => { state.precision = x; update(); });
-    const verb = menu([["train", "Train"], ["serve", "Serve"]], job, "train or serve", (x) => { state = states.copy(states.START[x]); sentence(); update(); });
+    const verb = menu([["train", "Train"], ["serve", "Serve"], ["agents", "Run agents with"]], job, "train or serve", (x) => { state = states.copy(states.START[x]); sentence(); update(); });
     const keep = (...x) => h("span", { class: "pl-keep" }, ...x), loop = job === "serve" && menu([["users", "users"], ["rate", "requests a second"]], "rate" in state.letters ? "rate" : "users", "users or requests a second", turned);
     const model = pill(named(state.model, data.models), "model", () => pick("model")), device = pill(state.any ? "any device" : named(state.device, data.devices), "device", () => pick("device"));
     const label = (x) => x.getAttribute("aria-label").split(":")[0], had = at.ask.contains(document.activeElement) && label(document.activeElement);
-    at.ask.replaceChildren(h("p", {}, ...(job === "train"
+    const served = [" in ", precision, " with ", keep(menu(Object.entries(data.engines).map(([k, x]) => [k, x.name]), state.engine, "engine", (x) => { state.engine = x; update(); }), ","), " first token within ", keep(field("ttft", state.targets, false), ","), " ", field("tpot", state.targets, false), " a token."];
+    at.ask.replaceChildren(h("p", {}, ...(job === "agents" ? [verb, " ", keep(model, ":"), " ", field("sessions"), " sessions of ", field("turns"), " turns, each of ", field("appended"), " new and ", field("output"), " written tokens after a shared prefix of ", keep(field("prefix"), ","), " with pauses of ", field("pause", state.letters, false), " (spread ", keep(field("pause_spread", state.letters, false), "),"), " on at most ", field("devices"), " × ", device, ...served] : job === "train"
       ? [verb, " ", model, " on ", field("devices"), " × ", keep(device, ","), " batch ", field("global_batch"), " × ", field("seq"), " tokens, in ", precision, " with ", keep(menu(Object.entries(data.frameworks).filter(([k]) => ![...data.ends, "plain"].includes(k)).map(([k, x]) => [k, k === "unnamed" ? "no framework named" : x.name]), state.framework, "framework", (x) => { state.framework = x; state.fixed = {}; update(); }), ","), " for ", field("train_tokens", state.letters, false), " tokens."]
-      : [verb, " ", model, ...("rate" in state.letters ? [" at ", field("rate", state.letters, false)] : [" to ", field("users")]), " ", loop, " of ", field("prompt"), " + ", field("output"), " tokens on at most ", field("devices"), " × ", device, " in ", precision, " with ", keep(menu(Object.entries(data.engines).map(([k, x]) => [k, x.name]), state.engine, "engine", (x) => { state.engine = x; update(); }), ","),
-        " first token within ", keep(field("ttft", state.targets, false), ","), " ", field("tpot", state.targets, false), " a token."])));
+      : [verb, " ", model, ...("rate" in state.letters ? [" at ", field("rate", state.letters, false)] : [" to ", field("users")]), " ", loop, " of ", field("prompt"), " + ", field("output"), " tokens on at most ", field("devices"), " × ", device, ...served])));
     if (had) [...at.ask.querySelectorAll("[aria-label]")].find((x) => label(x) === had)?.focus({ preventScroll: true });
   }
 
   // A model whose formulas are in the page's second file.
-  function elsewhere(model) {
-    say(`The formulas of ${data.others[model]} are being loaded.`);
-    whole().catch(() => say(`The formulas of ${data.others[model]} could not be loaded: ask training_step or serve in Python.`));
+  function elsewhere(name) {
+    say(`The formulas of ${name} are being loaded.`);
+    whole().catch(() => say(`The formulas of ${name} could not be loaded: ask training_step or serve in Python.`));
   }
 
   // From users to the rate that they ask for, and back.
@@ -80,12 +80,21 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
     const stop = () => { worker.stop(); if (last?.best.length) settleOn({ ...last, stopped: true }); else if (state.any) { delete state.any; settle_(); } };
     const settleOn = (found) => { clearTimeout(timer); if (now === turn) finish(here, found, now); };
     try {
+      if (state.job === "agents") { await sessions(only, (x) => { bar.value = x.share; count.textContent = `${x.services.length} services found so far`; }); clearTimeout(timer); root.firstChild.removeAttribute("aria-busy"); return; }
       if (states.question(state) !== asked) part.market.replaceChildren();
       if (state.any) await everywhere(only, () => now === turn, count, bar);
       const plan = states.plan(state);
       here = plan;
       settleOn(await worker.ask("search", { plan }, (x) => { last = x; bar.value = x.share; count.textContent = `${words.grouped(x.count)} strategies priced so far`; }).then(only));
     } catch (error) { clearTimeout(timer); root.firstChild.removeAttribute("aria-busy"); show_nothing(error.message); }
+  }
+  // Agents: services are asked for together, and shown when those of this device and engine are known.
+  async function sessions(only, told) {
+    const shown = (found, isDone) => { const of = agents.paint(found, isDone); if (of) ({ answer, chosen } = of); };
+    let isShown = false;
+    const found = await worker.ask("agents", { plan: states.plan(state) }, (x) => { told(x); if (x.services.length && !isShown) { isShown = true; Promise.resolve(only(x)).then((y) => shown(y, false)); } }).then(only);
+    if (state.any && found.devices[0].device && !found.devices[0].why) state.device = found.devices[0].device;
+    shown(found, true);
   }
   // Every device is asked; the best of them is then the one that is answered for.
   async function everywhere(only, isNow, count, bar) {
@@ -242,7 +251,7 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
   const more = { states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, brief, solve, pick, say, engine, data, base, searching,
     get: () => ({ state, answer, chosen, result, along, beside, curveOf, spread, rests, helped: () => ({ changes: (helped?.list ?? []).map(binds.asData), nearest: helped?.nearest ? binds.asData(helped.nearest) : null }) }), set: (x) => { if (x.along) along = x.along; if (x.curveOf) curveOf = x.curveOf; if (x.beside) beside = x.beside; }, update, sentence, typeset, replace: (x) => { state = x; settle_(); } };
   const settle_ = () => { sentence(); update(); };
-  const side = planSide({ ...more, linked, remember }), { points, compare, open } = side, { pools } = planApart({ ...more, ...side }), costs = planCosts({ ...more, open });
+  const side = planSide({ ...more, linked, remember }), agents = planAgents({ ...more, ...side, menu }), { points, compare, open } = side, { pools } = planApart({ ...more, ...side }), costs = planCosts({ ...more, open });
   const binds = planBinds({ ...more, take });
   const devices = planDevices({ ...more, choose: (x) => { state.device = x; delete state.any; settle(); sentence(); update(); if (bought) devices.paint(bought); } });
   function paint(plan) {
@@ -264,7 +273,7 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
   // Begin: with a link, with what a notebook asks, or with the usual.
   let wrong = "";
   if (given) { try { state = states.checked(given, (why) => { throw new Error(`This plan cannot be shown (${why}).`); }); } catch (error) { wrong = error.message; } }
-  const follow = () => { const other = states.modelOf(location.hash); if (whole && data.others[other]) { elsewhere(other); return; } try { const dropped = [], found = states.read(location.hash, dropped); if (found) state = found; if (dropped.length) wrong = `This link is shown but for one thing: ${dropped.join("; ")}.`.replace("one thing", dropped.length > 1 ? "some things" : "one thing"); if (found?.curve) curveOf = { x: found.curve[0], y: found.curve[1] }; } catch (error) { wrong = error.message; state = states.copy(states.START.train); } };
+  const follow = () => { const other = states.modelOf(location.hash), there = data.others[other] ?? (other?.words?.blocks && "this model"); if (whole && there) { elsewhere(there); return; } try { const dropped = [], found = states.read(location.hash, dropped); if (found) state = found; if (dropped.length) wrong = `This link is shown but for one thing: ${dropped.join("; ")}.`.replace("one thing", dropped.length > 1 ? "some things" : "one thing"); if (found?.curve) curveOf = { x: found.curve[0], y: found.curve[1] }; } catch (error) { wrong = error.message; state = states.copy(states.START.train); } };
   if (linked) { follow(); addEventListener("hashchange", () => { if (isClosed) return; wrong = ""; follow(); changed = false; sentence(); update(); say(wrong); }); }
   sentence();
   update();

@@ -77,14 +77,14 @@ function planRows(engine, words) {
   // The letters of a configuration, as scalebook.tables.models.read gives them.
   function model(text, name) {
     let config;
-    try { config = JSON.parse(text); } catch { fail("this is not JSON, as a Hugging Face config.json is"); }
+    try { config = JSON.parse(text.replace(/-?\b(Infinity|NaN)\b/g, "null")); } catch { fail("this is not JSON, as a Hugging Face config.json is"); }
     if (typeof config !== "object" || config === null || Array.isArray(config)) fail("a config.json holds an object of fields");
     const outer = config.model_type;
     for (const inner of ["text_config", "llm_config", "language_config", "thinker_config", "decoder_config"]) {
       const nested = typed(config, inner, "object", {});
       if (Object.keys(nested).length && !Object.hasOwn(REFUSED, String(outer))) {
         if (inner === "thinker_config") return model(JSON.stringify(nested), name);
-        config = { ...config, ...nested, model_type: nested.model_type ?? outer };
+        config = { ...config, ...nested, ...("tie_word_embeddings" in config ? { tie_word_embeddings: config.tie_word_embeddings } : {}), model_type: nested.model_type ?? outer };
         break;
       }
     }
@@ -101,28 +101,46 @@ function planRows(engine, words) {
       const own = { ...Object.fromEntries(lists.map(([x, y]) => [x, y[block]])), ...Object.entries(own_).find(([x]) => Number(x) === block)?.[1] }, view = { ...config, ...own };
       const place = { block, whole: config, layers, named }, has = Object.fromEntries(CONDITIONS.map((x) => [x, holds(kind[x] ?? x === "feeds", view, place)]));
       if (!("attends" in kind)) has.attends = !has.linear;
-      for (const x of PARTS) if (x in kind && (typeof kind[x] === "string" || Object.values(kind[x]).some((y) => holds(y, view, place)))) has.parted = true;
-      if (Object.values(kind.also ?? {}).some((y) => holds(y, view, place))) has.parted = true;
+      for (const x of PARTS) { const name = typeof kind[x] === "string" ? kind[x] : Object.entries(kind[x] ?? {}).find(([, y]) => holds(y, view, place))?.[0]; if (name) has[x] = name; }
+      has.also = Object.entries(kind.also ?? {}).filter(([, y]) => holds(y, view, place)).map(([x]) => x);
       const key = lists.length || Object.keys(own_).length ? JSON.stringify(own) : "";
       if (!shapes.has(key)) shapes.set(key, lettersOf(view, kind));
       blocks.push([has, shapes.get(key)]);
     }
-    const [, letters] = blocks[0], same = JSON.stringify(letters);
-    if ("once" in kind || blocks.some(([has, own]) => has.parted || has.attends === has.linear || !has.feeds || JSON.stringify(own) !== same)) fail(`the blocks of model_type '${type}' have parts that this page prices for the models of its menu alone; models.read in Python reads yours`);
+    const letters = {}; // of most blocks
+    for (const x of new Set(blocks.flatMap(([, own]) => Object.keys(own)))) {
+      const found = new Map();
+      for (const [, own] of blocks) if (x in own) found.set(own[x], (found.get(own[x]) ?? 0) + 1);
+      letters[x] = [...found].reduce((a, b) => (b[1] > a[1] ? b : a))[0];
+    }
     const many = (x) => blocks.filter(([has]) => has[x]).length, sliding = many("slides");
     if (sliding) { const window = value(kind.window ?? 0, config, {}, "window", true); if (window) Object.assign(letters, { window_layers: sliding, window }); }
     if ("linear" in kind) letters.linear_layers = many("linear");
-    letters.moe_layers = many("routes");
+    letters.moe_layers = blocks.filter(([has]) => has.routes || has.also.includes("experts")).length;
     letters.shared_experts ??= 0;
     const sizes = typed(typed(config, "quantization_config", "object", {}), "weight_block_size", "list", null);
     if (sizes?.length) letters.scale_block = value("weight_block_size", { model_type: type, weight_block_size: sizes[sizes.length - 1] }, {}, "scale_block", true);
     if (typed(config, "use_qk_norm", "boolean", false) && config.qk_norm_type === "per_layer") letters.norm_sums = 1;
     if (letters.moe_layers && letters.experts < letters.top_k) fail(`${letters.experts} experts of model_type '${type}' are fewer than a token visits`);
+    const list = irregular(config, kind, blocks, letters);
     const unused = [...(letters.moe_layers === blocks.length ? ["ffn"] : []), ...(letters.moe_layers ? [] : ["experts", "top_k", "expert_ffn", "shared_experts", "shared_ffn"]),
       ...(letters.shared_experts ? [] : ["shared_ffn"]), ...(letters.linear_layers ? [] : Object.keys(letters).filter((x) => x.startsWith("linear_")))];
     unused.forEach((x) => delete letters[x]);
-    const own = { norm: kind.norm, ...(kind.family ? { family: kind.family } : {}), ...(kind.windows && "window" in letters ? { windows: kind.windows } : {}) };
+    const own = { norm: kind.norm, ...(kind.family ? { family: kind.family } : {}), ...(kind.windows && "window" in letters ? { windows: kind.windows } : {}), ...list };
     return finished({ name: clean(name) || type, words: own, letters, source: "config.json", sources: {} });
+  }
+  // The list of parts of a model whose letters do not say which blocks have which parts.
+  function irregular(config, kind, blocks, letters) {
+    const same = JSON.stringify(blocks[0][1]), isNamed = "once" in kind || blocks.some(([has]) => has.also.length || PARTS.some((x) => x in has));
+    if (!isNamed && blocks.every(([has, own]) => has.attends !== has.linear && has.feeds && JSON.stringify(own) === same)) return {};
+    const parts = new Map(), add = (x, n = 1) => parts.set(x, (parts.get(x) ?? 0) + n);
+    for (const [has, own] of blocks) {
+      const differ = [...Object.entries(own).filter(([x, y]) => y !== letters[x]).map(([x, y]) => `${x}=${y}`), ...(has.slides && "window" in letters ? [`window=${letters.window}`] : [])];
+      const names = [[has.attends, has.attention ?? "attention"], [has.linear, has.state ?? "linear"], [has.feeds, has.routes ? has.routed ?? "experts" : has.feed ?? "feed"], ...has.also.map((x) => [true, x])];
+      for (const [there, name] of names) if (there) add(differ.length ? `${name} (${differ.join(" ")})` : name);
+    }
+    for (const [x, rule] of Object.entries(kind.once ?? {})) { const n = Math.trunc(value(rule, config, {}, "") ?? 0); if (n) parts.set(x, n); }
+    return { blocks: [...parts].map(([x, n]) => `${n} ${x}`).join(" + ") };
   }
   function lettersOf(config, kind) {
     const letters = {};
@@ -138,11 +156,26 @@ function planRows(engine, words) {
     }
     return letters;
   }
+  // A list of parts that a link says, if it is one.
+  function listed(text) {
+    const own = (x) => x.split(" ").every((y) => /^[a-z_]+=\d+(\.\d+)?$/.test(y) && Object.hasOwn(data.letters, y.split("=")[0]));
+    const parts = typeof text === "string" && text.length < 2000 ? text.split(" + ").map((x) => /^\d{1,6} [a-z0-9 ,-]+(?: \(([^()]+)\))?$/.exec(x)) : [null];
+    return parts.every((x) => x && (x[1] === undefined || own(x[1]))) ? text : fail("a list of parts is one as models.read gives it");
+  }
   const clean = (name) => String(name ?? "").replace(/[^\p{L}\p{N} .,_()+/-]/gu, "").slice(0, 60).trim();
 
   // What follows from the shape, as Models.read adds it.
   function finished(row) {
-    const { letters } = row;
+    const { letters, words: { blocks } } = row;
+    if (blocks) {
+      const counted = data.serve.counted[engine.kind(row)];
+      row.elsewhere = !counted && Object.keys(data.others).length > 0; // the page's second file may have its formulas
+      if (!counted && !row.elsewhere) fail(`the page has the formulas of the lists of parts in its menu, for any numbers, but not of ${blocks}. Python prices it: training_step(models.read("config.json"), accelerators.h100.at("bf16"), devices=64, global_batch=512)`);
+      for (const f of engine.listed(counted ?? "").map(engine.formula)) {
+        const value = engine.truth(f.root, engine.shape(row));
+        if (value) letters[f.letter] = value;
+      }
+    }
     if (letters.window_layers === undefined) { letters.window_layers = 0; if (letters.max_context) letters.window = letters.max_context; }
     letters.experts ??= 0;
     if (!letters.experts) letters.routed_share = 1;
@@ -190,5 +223,5 @@ function planRows(engine, words) {
     return { name, words: named, letters: all, source: base?.source ?? "", sources: { ...(base?.sources ?? {}), ...sources }, ends: { ...kept, ...ends }, origin: base?.origin ?? name };
   }
   const words_ = (key) => data.letters[key][2];
-  return { model, device, clean, finished };
+  return { model, device, clean, finished, listed };
 }

@@ -8,6 +8,7 @@
 import itertools
 from collections.abc import Iterable, Mapping
 
+from scalebook.block.counts import LISTINGS
 from scalebook.language import NOTATION
 from scalebook.tables.huggingface import BLOCK_WORDS, NOT_DECODERS, TYPES
 
@@ -80,4 +81,5 @@ def configurations() -> dict[str, dict]:
     'n_inner | 4 * =hidden'
     """
     zero = [x for x, letter in NOTATION.items() if letter.sign == "nonnegative"]
-    return {"types": TYPES, "refused": NOT_DECODERS, "words": sorted(BLOCK_WORDS), "zero": zero}
+    parts = {"mixers": ["attention", "linear", *LISTINGS["attention"]], "once": [*LISTINGS["once"]]}
+    return {"types": TYPES, "refused": NOT_DECODERS, "words": sorted(BLOCK_WORDS), "zero": zero, "parts": parts}

@@ -17,7 +17,7 @@ function planSearch(cases) {
   // What is searched where a plan does not fix it: letters and words with their values, the first the usual.
   function space(plan) {
     const fixed = plan.fixed ?? {}, pick = (values) => Object.fromEntries(Object.entries(values).map(([x, y]) => [x, x in fixed ? [fixed[x]].flat() : y]));
-    const known = plan.job === "serve" ? { ...plan.model.letters, ...plan.letters } : cases.training.known(plan), { devices } = known;
+    const known = plan.job === "serve" ? { ...cases.engine.shape(plan.model), ...plan.letters } : cases.training.known(plan), { devices } = known;
     if (plan.job === "serve") {
       const some = powers(devices), values = { powers: some, "powers up to experts": some.filter((x) => x <= known.experts), each: copies(devices) };
       const ours = Object.entries(data.space.serve).filter(([, [, isOfExperts]]) => !isOfExperts || known.experts), named = Object.fromEntries(ours.map(([x, [said]]) => [x, values[said] ?? said]));

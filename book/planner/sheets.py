@@ -25,10 +25,12 @@ from collections.abc import Iterable, Mapping
 import sympy
 
 from scalebook.attention import assumptions as attended
-from scalebook.block import blocks_of, served_blocks
+from scalebook.block import blocks_of, parts_of, served_blocks
+from scalebook.block.counts import paired
 from scalebook.inference import queues
 from scalebook.inference.disaggregation import two_pools
 from scalebook.inference.serving import serve_sheet
+from scalebook.inference.sessions import session_sheet
 from scalebook.language import FORMULAS, Formula, Sheet, symbol
 from scalebook.machine import systolic
 from scalebook.machine.kernels import attention_peak_bf16, attention_peak_same, wide_efficiency
@@ -44,6 +46,8 @@ from scalebook.training.strategy import Strategy
 from scalebook.training.totals import microbatches_of_batch, ways_left
 from scalebook.training.trained_weights import TRAINED
 
+from .parts import counted_parts, lettered
+
 __all__ = ["EXCHANGES", "KEPT", "MODULES", "Graph", "kind_of", "runs", "serving", "training"]
 
 EXCHANGES = ("all_reduce", "all_to_all", "gather", "none")
@@ -58,7 +62,7 @@ _OPERATIONS = {
     sympy.Add: "+", sympy.Mul: "*", sympy.Pow: "^", sympy.Max: "max", sympy.Min: "min", sympy.ceiling: "ceil",
     sympy.floor: "floor", sympy.log: "log", sympy.exp: "exp", sympy.Abs: "abs", sympy.Mod: "%", sympy.Piecewise: "?",
     sympy.Ge: ">=", sympy.Gt: ">", sympy.Le: "<=", sympy.Lt: "<", sympy.Eq: "==", sympy.Ne: "!=", sympy.And: "&",
-    sympy.Or: "|", sympy.Not: "!",
+    sympy.Or: "|", sympy.Not: "!", sympy.tanh: "tanh",
 }  # fmt: skip
 
 
@@ -190,7 +194,7 @@ def kind_of(row: Mapping) -> str:
     """Return the kind of a model's blocks as text, such as "grouped gate dense". Rows of one kind share their sheets.
 
     A model whose blocks all have experts is "some" too: its number of dense blocks is then zero. The kind of a model
-    with a list of parts begins with that list and the number of its layers.
+    with a list of parts begins with the parts of its blocks and the letters that differ in them, without numbers.
     """
     attention = ("latent" if row["q_rank"] else "plain latent") if "kv_rank" in row else "grouped"
     if row.get("index_heads"):
@@ -202,8 +206,9 @@ def kind_of(row: Mapping) -> str:
     is_gpt = getattr(row, "words", row).get("norm") == "layernorm" and not row["gating"] and attention == "grouped"
     words = [attention, "gpt" if is_gpt else "gate" if row["gating"] else "plain", experts]
     words += ["shared"] if routed and row.get("shared_experts", 0) else []
-    parts = getattr(row, "words", row).get("blocks")
-    words = [*([f"{parts}, {row['layers']:g} layers,"] if parts else []), *words]
+    if "blocks" in getattr(row, "words", row):
+        kinds = [" ".join([*names, *sorted(own)]) for _, names, own in paired(parts_of(row), row["layers"])]
+        words = [f"{' + '.join(kinds)},", *words]
     return " ".join([*words, *(["linear"] if row.get("linear_layers") else [])])
 
 
@@ -246,7 +251,9 @@ _NO_DENSE = Formula(
 def _block(row: Mapping, **words) -> list[Formula]:
     """Return the formulas of the costs of a model's blocks, with the letters of a framework's row."""
     own = Strategy(**words).of_block
-    return [host.as_run(own.trained.of(f, False)) for f in block_formulas(*blocks_of(row), own)]
+    blocks = blocks_of(row)
+    blocks = map(lettered, blocks) if "blocks" in getattr(row, "words", row) else blocks
+    return [host.as_run(own.trained.of(f, False)) for f in block_formulas(*blocks, own)]
 
 
 def training(graph: Graph, parts: bool = False) -> dict:
@@ -332,14 +339,24 @@ def _first_stage(sheet: Sheet, schedule: Schedule) -> list[Formula]:
 
 def serving(graph: Graph, parts: bool = False) -> dict:
     """Return the sheets of serving by kind of block and token exchange, and the formulas that a row may swap in."""
-    sheets = {}
+    sheets, drafted = {}, {}
     for kind, row in _shapes(parts).items():
         dense, moe = served_blocks(row)
+        if "blocks" in getattr(row, "words", row):
+            dense, moe = map(lettered, (dense, moe))
         for exchange in EXCHANGES:
-            sheets[f"{kind}|{exchange}"] = graph.numbers(serve_sheet(dense, moe, exchange).formulas.values())
+            plain, more = (
+                set(map(graph.number, serve_sheet(dense, moe, exchange, drafts=x).formulas.values()))
+                for x in (False, True)
+            )
+            sheets[f"{kind}|{exchange}"], drafted[f"{kind}|{exchange}"] = runs(plain), runs(more - plain)
     swaps = {
         "peak": {"bf16": graph.number(attention_peak_bf16), "same": graph.number(attention_peak_same)},
         "index": {"fp8": graph.number(attended.index_peak_fp8), "same": graph.number(attended.index_peak_same)},
         "rate": graph.number(queues.device_rate_served),
     }
-    return dict(sheets=sheets, swaps=swaps, pools=graph.numbers(two_pools.formulas.values()))
+    listed = {kind: row for kind, row in _shapes(parts).items() if "blocks" in getattr(row, "words", row)}
+    counted = {kind: graph.numbers(counted_parts(row)) for kind, row in listed.items()}
+    sessions = graph.numbers(session_sheet().formulas.values())
+    pools = graph.numbers(two_pools.formulas.values())
+    return dict(sheets=sheets, counted=counted, drafted=drafted, swaps=swaps, pools=pools, sessions=sessions)

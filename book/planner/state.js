@@ -5,12 +5,12 @@ function planState({ engine, cases, words, rows }) {
   const START = data.start;
   // The letters that a sentence says; a service is asked for users, or in their place for a rate.
   const usual = (job) => ({ ...START[job].letters, ...(job === "serve" ? { rate: 20 } : {}) }), copy = (x) => JSON.parse(JSON.stringify(x));
-  const WORDS = { recompute: ["none", "selective", data.modules, "full"], attention: ["flash", "unfused"], context_exchange: ["gather", "all_to_all"], sharding: Object.keys(data.shardings), schedule: Object.keys(data.schedules), exchange: ["all_reduce", "all_to_all", "gather"] };
-  const LAYOUT = { train: ["tp", "cp", "ep", "pp", "batch", "chunks"], serve: ["tp", "pp", "ep", "attention_dp", "replicas"] };
+  const WORDS = { recompute: ["none", "selective", data.modules, "full"], attention: ["flash", "unfused"], context_exchange: ["gather", "all_to_all"], sharding: Object.keys(data.shardings), schedule: Object.keys(data.schedules), exchange: ["all_reduce", "all_to_all", "gather"], tiers: data.space.tiers.map((x) => x.join(" ") || "none"), drafts: ["none", ...Object.keys(data.drafts)] };
+  const LAYOUT = { train: ["tp", "cp", "ep", "pp", "batch", "chunks"], serve: ["tp", "pp", "ep", "attention_dp", "replicas"], agents: ["tp"] };
   const model = (said) => (typeof said === "string" ? data.models[said] : said), device = (said) => (typeof said === "string" ? data.devices[said] : said);
   const plan = (state, more = {}) => ({
     job: state.job, model: model(state.model), device: device(state.device), precision: state.precision, engine: state.engine, framework: state.framework, trained: more.trained ?? state.trained,
-    letters: { ...state.letters, ...more.letters }, targets: { ...state.targets, ...more.targets }, fixed: more.fixed ?? state.fixed, words: {}, pools: state.pools,
+    letters: { ...state.letters, ...more.letters }, targets: { ...state.targets, ...more.targets }, fixed: more.fixed ?? state.fixed, words: {}, pools: state.pools, any: state.any,
   });
   const POOL = ["tp", "ep", "attention_dp"]; // what a pool's layout is; how many copies of it follows from the rate
   const ORDER = ["bf16", "fp16", "fp8", "int8", "fp4", "tf32", "fp32"];
@@ -33,7 +33,7 @@ function planState({ engine, cases, words, rows }) {
   const modelOf = (hash) => { try { return JSON.parse(decodeURIComponent(hash.slice(6))).model; } catch { return null; } }; // of a link
   function checked(said, refuse, dropped = [], depth = 0) {
     const isObject = (x) => typeof x === "object" && x !== null && !Array.isArray(x);
-    if (!isObject(said) || !has(START, said.job)) refuse("it says neither train nor serve");
+    if (!isObject(said) || !has(START, said.job)) refuse("it says neither train nor serve nor agents");
     const state = copy(START[said.job]), job = said.job;
     const numbers = (x, names, what) => {
       if (!isObject(x) || Object.keys(x).length > 200) refuse(`${what} are no numbers by name`);
@@ -62,6 +62,11 @@ function planState({ engine, cases, words, rows }) {
         }));
         made.origin = rows.clean(x.origin) || made.name;
       }
+      if (what === "model" && x.words?.blocks !== undefined) {
+        made.words.blocks = rows.listed(x.words.blocks);
+        if (!(made.letters.layers >= 1)) refuse("its model lacks layers");
+        rows.finished(made);
+      }
       const needed = what === "model" ? ["layers", "hidden", "heads", "vocab", "gating", "embeddings"] : ["hbm_capacity", "hbm_bandwidth"];
       for (const n of needed) if (!(n in made.letters)) refuse(`its ${what} lacks ${n}`);
       if (what === "model" && made.letters.layers > 1e5) refuse("its model is too deep");
@@ -75,14 +80,14 @@ function planState({ engine, cases, words, rows }) {
       if (state.device === said.device || !ORDER.includes(said.precision)) refuse("its precision is none of the device's");
       state.precision = nearest(state);
     }
-    if (job === "serve") state.engine = known(said.engine, data.engines, "engine");
+    if (job !== "train") state.engine = known(said.engine, data.engines, "engine");
     if (job === "train" && said.framework !== undefined) state.framework = known(said.framework, data.frameworks, "framework");
     if (said.trained !== undefined) { if (job !== "train" || !TRAINED.includes(said.trained)) refuse("what it trains is not known"); state.trained = said.trained; }
     state.letters = numbers(said.letters, null, "its numbers");
     for (const n of Object.keys(START[job].letters)) if (!(n in state.letters) && (n !== "users" || !("rate" in state.letters))) refuse(`it lacks ${n}`);
     if ("users" in state.letters && "rate" in state.letters) refuse("it says both users and a rate");
     if (state.letters.rate === 0) refuse("it asks for no requests");
-    if (["devices", "global_batch", "users", "rate"].some((n) => state.letters[n] > 1e6)) refuse("it asks for more than a million");
+    if (["devices", "global_batch", "users", "rate", "sessions", "turns"].some((n) => state.letters[n] > 1e6)) refuse("it asks for more than a million");
     state.targets = numbers(said.targets ?? {}, ["ttft", "tpot"], "its targets");
     const fixed = isObject(said.fixed ?? {}) ? said.fixed ?? {} : refuse("its layout is broken");
     for (const [n, v] of Object.entries(fixed)) {
@@ -141,11 +146,16 @@ function planState({ engine, cases, words, rows }) {
       const { sheet: own } = cases.training.answer(plan(state), chosen), names = Object.keys(cases.used(own, letters));
       for (const n of Object.keys(letters)) if (n === "memory_margin" || priced.includes(n) || (cases.overlaps.includes(n) && !names.includes(n))) delete letters[n];
     }
-    if (state.job === "serve") { delete letters.devices; if (!(own.letters.experts > 0)) delete letters.ep; if (state.engine !== data.usual.engine) args.push(`engine=${py(state.engine)}`); }
+    if (state.job === "agents") {
+      Object.assign(letters, letters.drafts === "none" ? {} : data.drafts[letters.drafts].letters);
+      args.push(`tiers=[${letters.tiers === "none" ? "" : letters.tiers.split(" ").map(py).join(", ")}]`);
+      delete letters.drafts; delete letters.tiers;
+    }
+    if (state.job !== "train") { delete letters.devices; if (!(own.letters.experts > 0)) delete letters.ep; if (state.engine !== data.usual.engine) args.push(`engine=${py(state.engine)}`); }
     if (state.job !== "train" || !cases.leavesSequence(state)) delete letters.sequence_parallel;
     args.push(...Object.entries(letters).map(([n, x]) => `${n}=${py(x)}`));
-    const said = state.job === "train" ? ["step_time", "mfu", "memory"] : ["ttft", "tpot", "device_rate"];
-    lines.push(`row = ${table}(`, ...args.map((x) => `    ${x},`), ")", `print(${said.map((x) => `row.${x}`).join(", ")})`);
+    const said = { train: ["step_time", "mfu", "memory"], serve: ["ttft", "tpot", "device_rate"], agents: ["sessions_most", "session_cost", "ttft", "ttft_p95", "tpot"] }[state.job];
+    lines.push(`row = ${table}${state.job === "agents" ? ".sessions" : ""}(`, ...args.map((x) => `    ${x},`), ")", `print(${said.map((x) => `row.${x}`).join(", ")})`);
     if (billed && state.job === "train") { lines.unshift("from scalebook.answers import bill"); lines.push(`print(bill(row${billed}))`); }
     return lines.join("\n");
   }

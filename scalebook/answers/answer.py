@@ -35,7 +35,7 @@ _UNPRICED = "the device has no price here; price_hour=... gives one"
 
 
 class Answer:
-    """The summary that `run.answer` holds for a `training_step` or `serve` result.  Print it, or read its attributes.
+    """The summary that a `training_step`, `serve` or `rl_step` result has as `run.answer`.  Print it, or read these.
 
     - `fits`: whether the run fits in device memory; `nearest`: the change that makes it fit, if it does not.
     - `interval`: low and high end, in seconds, of the range that holds the time in eight of ten cases.
@@ -129,6 +129,12 @@ class Answer:
         if self.letter == "tpot":
             cost = f"{self._shown('million_cost')} for a million output tokens" if "million_cost" in run else _UNPRICED
             return [("speed", f"{self._shown('device_rate')} on each device"), ("cost", cost)]
+        if self.letter == "update_time":
+            cost = f"{self._shown('update_cost')} for an update" if "update_cost" in run else _UNPRICED
+            return [
+                ("speed", f"{self._shown('update_rate')}; devices idle {self._shown('idle_share')}"),
+                ("cost", cost),
+            ]
         if not self.bill:
             return []
         prices = [
@@ -150,7 +156,7 @@ class Answer:
 
 @checked
 def answer_of(run: Row) -> Answer | None:
-    """Return what to show of a `training_step` or `serve` result (an Answer: time, fit, cost), or None for arrays."""
+    """Return what to show of a `training_step`, `serve` or `rl_step` result (an Answer), or None for arrays."""
     return None if any(np.ndim(x) for x in run.values()) else Answer(run)
 
 

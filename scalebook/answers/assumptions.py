@@ -63,11 +63,11 @@ def short_meaning(letter: str) -> str:
 def answer_letter(run: Row) -> str:
     """Return the name of the time that answers a call: "step_time" in training, "tpot" (per output token) in serving.
 
-    Raises TypeError for a row that neither `training_step` nor `serve` returned, such as a model's.
+    Reinforcement learning has "update_time". Raises TypeError for a row that none of the three calls returned.
     """
     if run.call is None:
-        raise TypeError(f"{run.name} is no result of training_step or serve, and only these have an answer")
-    return "tpot" if run.call.thing.name == "serve" else "step_time"
+        raise TypeError(f"{run.name} is no result of training_step, serve or rl_step, and only these have an answer")
+    return {"serve": "tpot", "rl_step": "update_time"}.get(run.call.thing.name, "step_time")
 
 
 @checked
@@ -81,7 +81,12 @@ def assumed(run: Row, most: int = MOST) -> tuple[Assumption, ...]:
         raise TypeError(f"most is how many assumptions to list, a whole number, not {quoted(most)}")
     if letter not in run:
         return ()
-    found = [x for x in (_assumption(run, letter, *y) for y in _candidates(run, letter)) if x and x.moved > LEAST]
+    if letter == "update_time":
+        unsaid = run.call.thing.unsaid(*run.call.knowns, **run.call.letters)
+        tried = (_moved(run, letter, (n,), *x) for n, x in unsaid.items())
+    else:
+        tried = (_assumption(run, letter, *x) for x in _candidates(run, letter))
+    found = [x for x in tried if x and x.moved > LEAST]
     return tuple(sorted(found, key=lambda x: -x.moved)[:most])
 
 
@@ -112,6 +117,10 @@ def _assumption(run: Row, letter: str, names: tuple[str, ...], values: list) -> 
     name = names[0]
     cell = run.cells.get(name)
     own = cell.value if cell else getattr(run.call.thing, name)
+    return _moved(run, letter, names, own, _source(cell), values)
+
+
+def _moved(run: Row, letter: str, names: tuple[str, ...], own, source: str, values) -> Assumption | None:
     ends = []
     for value in dict.fromkeys(x for x in values if x != own):
         letters = dict.fromkeys(names, value)
@@ -122,8 +131,8 @@ def _assumption(run: Row, letter: str, names: tuple[str, ...], values: list) -> 
     if not ends:
         return None
     moved = max(abs(x.answer / run[letter] - 1) for x in ends)
-    unit = NOTATION[name].unit if cell else ""
-    return Assumption(name, own, _source(cell), tuple(ends), unit, moved)
+    unit = "" if isinstance(own, str) else NOTATION[names[0]].unit
+    return Assumption(names[0], own, source, tuple(ends), unit, moved)
 
 
 def _source(cell) -> str:

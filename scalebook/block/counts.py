@@ -162,16 +162,16 @@ def counts(row: Mapping, seq: float = 1) -> dict[str, float]:
     >>> counts(models.llama3_8b)["kv_width"]
     2048.0
     """
-    total, parts = dict.fromkeys((*_TOTALS, *_REACHED), 0.0), [x for x in parts_of(row) if x[0]]
-    forms = [[_costs(listing(row, name, form)) for form in ("expanded", "absorbed")] for _, name, _ in parts]
+    parts = [x for x in parts_of(row) if x[0]]
+    forms = [_forms(row, name) for _, name, _ in parts]
     needed = {"embeddings", "vocab", "hidden"}.union(*(x["letters"] for both in forms for x in both))
     stated = set().union(*(own for *_, own in parts))
     known = {"batch": 1.0} | dict.fromkeys(("seq", "context"), one_number("seq", seq))
     names = (f"{x}?" if x in stated else x for x in needed - {*known})
     known |= known_of(row, "layers", "learned_positions?", *names)
     index_tokens = known_of(row, "index_tokens?").get("index_tokens", 0.0)
-    for (number, name, own), (run, kept) in zip(parts, forms, strict=True):
-        _add(total, number, run, kept, known | own, "window" in own)
+    total = dict.fromkeys(_REACHED, 0.0) | totals(row, parts, known)
+    for (number, name, own), (_, kept) in zip(parts, forms, strict=True):
         _reach(total, number, kept, known | own, "window" in own, (name in LISTINGS["picks"]) * index_tokens)
     total["window_layers"] *= known["layers"] / max(total["kv_width"], 1)
     ends = (known["embeddings"] * known["vocab"] + known.get("learned_positions", 0)) * known["hidden"]
@@ -204,6 +204,19 @@ def reaching(row: Row) -> Row:
     cells = {x: Cell(found[x], row.name, "scalebook", "counted from its parts") for x in _REACHED}
     cells["linear_state"] = row.cells.get("linear_state") or Cell(0.0, row.name, "scalebook", "no block keeps a state")
     return Row(row.name, row.cells | cells, row.words)
+
+
+def _forms(row: Mapping, name: str) -> list[dict]:
+    """Return the costs of a part as a pass over a prompt runs it, and as decoding does."""
+    return [_costs(listing(row, name, form)) for form in ("expanded", "absorbed")]
+
+
+def totals(row: Mapping, parts: list, letters: Mapping) -> dict:
+    """Return what the blocks of a model add up to. `letters`, and the numbers in `parts`, may be symbols."""
+    total = dict.fromkeys(_TOTALS, 0 * letters["layers"])
+    for number, name, own in parts:
+        _add(total, number, *_forms(row, name), letters | own, "window" in own)
+    return total
 
 
 def _add(total: dict, number: float, run: dict, kept: dict, letters: dict, slides: bool) -> None:

@@ -222,7 +222,6 @@ def factored(costs: Iterable[Expr]) -> Expr:
 
 
 def _shared(base, exponents):
-    """Return the highest power of a base that divides all of these powers."""
     is_shared = all(x > 0 for x in exponents) or all(x < 0 for x in exponents)
     return base ** min(exponents, key=abs) if is_shared else S.One
 

@@ -161,7 +161,6 @@ class _Account:
         return self.choices.recompute in again or self.choices.gather_again
 
     def keeps(self, tensor: Tensor) -> bool:
-        """Return True if the whole tensor that tensor parallelism needs is stored."""
         shard = self.choices.split and self.choices.sequence_parallel
         return not self.gathers_again(tensor) or ("dropped_input" in self.mended and not shard)
 

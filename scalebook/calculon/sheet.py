@@ -97,7 +97,7 @@ def _concerned(choices: Choices, mended: Iterable[str]) -> frozenset[str]:
 
 
 def _rest(choices, tables, mended) -> list[Formula]:
-    """Return all formulas except those of the block. If a letter has several formulas, the last one counts."""
+    """Return the formulas of a step without its blocks. If a letter has several formulas, the last one counts."""
     found = [*_shared(), *_sends(choices, mended), *_memory(choices, tables)]
     if not choices.training:
         found += _inference()
@@ -237,7 +237,6 @@ def _gradients(choices, tables, mended):
 
 
 def _hidden_gradients(choices, network, kinds):
-    """Return the formulas of a gradient exchange behind backward passes, on a network it may share."""
     g, (tp, pp, dp) = gradients, map(sympify, choices.tiers)
     scale = sum(network.scale(kind) for kind in kinds)
     excess = [g.sends_on_one_network, g.chunk_excess_one_network, g.dp_bandwidth_needed_one_network]

@@ -122,7 +122,6 @@ class Described:
         return self._letters.get(name) or NOTATION[name]
 
     def _formulas(self):
-        """Collect the formulas; constants become defaults for rows without the cell."""
         known = [(x, _stated(x) if isinstance(x, str) else x) for x in self.choice["formulas"]]
         stated, asked = {f["letter"] for _, f in known}, {x for _, f in known for x in f["inputs"]}
         for own in self._rows.values():
@@ -152,7 +151,6 @@ class Described:
         self.spec |= dict(by_precision=self._at, over=over)
 
     def _menu(self, c, left_out):
-        """Return a menu of the rows that have every letter the sheet needs; add the others to `left_out`."""
         rows = self._rows[c["name"]]
         if self._precisions and any("peaks" in row for row in rows.values()):
             has = {k: {p for p, _ in row["peaks"]} & set(self._precisions) for k, row in rows.items()}

@@ -77,7 +77,6 @@ def spread(ax: Axes) -> None:
 
 
 def _short(row):
-    """Return a device's name without its vendor and without brackets."""
     return row.name.removeprefix(row.words.get("vendor", "")).partition(" (")[0].strip()
 
 

@@ -124,7 +124,6 @@ class Calculator(anywidget.AnyWidget):
         return " ".join([*said, *self._too_much()])
 
     def _too_much(self):
-        """Return a sentence if memory exceeds capacity and the author has no warning for it."""
         values, units = self.values, self.spec["units"]
         for left, right in self.spec.get("limits", ()):
             if values[left] > values.get(right, math.inf):

@@ -71,7 +71,6 @@ def _short(expressions):
 
 
 def _word(js, letter):
-    """Return a letter's meaning, an expression's word if it has one, or the expression itself."""
     if re.fullmatch(r"\w+", js):
         return letter(js).meaning
     part = _called(js, letter)

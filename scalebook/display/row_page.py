@@ -37,7 +37,6 @@ def _value(row: Row, name: str) -> str:
 
 
 def _range(row: Row, name: str) -> str:
-    """Return the ends of an answer as text: the row's own ends, or else its prediction interval."""
     if f"{name}_low" not in row and (np.ndim(row[name]) or not row.cells[name].formula):
         return ""
     low, high = range_of(row, name)

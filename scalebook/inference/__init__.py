@@ -12,10 +12,12 @@ from .batches import *
 from .bill import *
 from .capacity import Capacity as Capacity
 from .disaggregation import *
+from .encoder import *
 from .engine_terms import *
 from .expert_layer import *
 from .experts import *
 from .generations import *
+from .lengths import *
 from .operators import *
 from .pools import *
 from .prefix import *

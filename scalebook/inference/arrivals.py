@@ -5,6 +5,7 @@ The generators use only 32-bit integers and comparisons, because logarithms roun
 
 from collections.abc import Iterator
 from itertools import count
+from math import exp
 
 import numpy as np
 
@@ -51,16 +52,26 @@ def length(nominal: int, shortest: float, draw: Iterator[float]) -> int:
     return low + int(next(draw) * (nominal - low + 1))
 
 
-def drawn(number: int, prompt: int, output: int, shortest: float, rate: float | None, seed: int):
+def lognormal(mean: int, spread: float, draw: Iterator[float]) -> int:
+    """Draw a lognormal length of at least 1; `spread` is the standard deviation of its logarithm."""
+    normal = sum(next(draw) for _ in range(12)) - 6  # of variance 1, and nearly normal
+    return max(1, round(mean * exp(spread * normal - spread**2 / 2)))
+
+
+def drawn(
+    number: int, prompt: int, output: int, shortest: float, rate: float | None, seed: int, spreads: tuple = (0, 0)
+):  # fmt: skip
     """Draw `number` random requests. Return their prompt lengths, output lengths and, for a `rate`, arrival times.
+
+    Lengths are uniform from `shortest` on, or lognormal where their spread is above 0.
 
     >>> drawn(3, 1000, 100, shortest=0.8, rate=None, seed=0)
     ([853, 844, 893], [80, 83, 91], [])
     """
     draw, now, prompts, outputs, arrivals = uniform(seed), 0.0, [], [], []
     for _ in range(number):
-        prompts.append(length(prompt, shortest, draw))
-        outputs.append(length(output, shortest, draw))
+        for lengths, mean, spread in ((prompts, prompt, spreads[0]), (outputs, output, spreads[1])):
+            lengths.append(lognormal(mean, spread, draw) if spread else length(mean, shortest, draw))
         if rate is not None:
             now += exponential(draw) / rate
             arrivals.append(now)

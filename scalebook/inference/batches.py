@@ -179,6 +179,8 @@ class _Call:
     def __init__(self, serve, knowns, letters):
         if "drafted" in letters:
             raise TypeError("serve.offline does not use drafted: its steps give one token per sequence")
+        if "encoder_tokens" in letters:
+            raise TypeError("serve.offline does not use encoder_tokens: its prompts are of text; serve uses them")
         sheet, self.rows, self.letters, known = serve.checked(knowns, {"requests": _ENDLESS} | letters)
         if several := [n for n, x in known.items() if np.ndim(x)]:
             raise TypeError(f"offline is of one batch: give {several[0]} one value, and ask for each in turn")

@@ -107,6 +107,7 @@ def whole_heads(cost: Expr) -> Expr:
 
 _PASSED = {x("batch"): x("pass_tokens"), x("seq"): S.One}  # the step's tokens, instead of sequences and lengths
 _READ = {x("batch"): x("prompts"), x("seq"): x("read_chunk"), x("context"): x("past") + x("read_chunk")}
+_TOKENS = {"of a step": _PASSED, "of prompts": _READ, "decoded": {x("batch"): x("device_batch"), x("seq"): S.One}}
 
 
 def _on(tokens: Mapping, cost: Expr) -> Expr:
@@ -132,9 +133,9 @@ def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr
             if not (total is first and kind and kind not in STATES):  # else among the attention's small kernels
                 _add_stream(total, ops[0])
         elif not (latent and names & {"k_nope", "v"}):
-            _add_product(total, ops, _PASSED)
+            _add_parts(total, _product(tuple(ops), "of a step"))
         elif work.reads:  # only prompts expand the latents
-            _add_product(total, ops, _READ)
+            _add_parts(total, _product(tuple(ops), "of prompts"))
     if kind in STATES:
         _add_parts(first, state_parts(kind, work.decodes, work.reads))
     elif kind:
@@ -181,34 +182,32 @@ def _add_stream(total, op: Op) -> None:
     total["launches_time"] += x("kernel_launch")
 
 
-def _add_product(total, ops: list[Op], tokens: Mapping) -> None:
-    """Add products of tokens and weights; products of the same tokens run as one, and experts' products are grouped."""
+@cache  # a step that decodes and one that reads prompts have the same products
+def _product(ops: tuple[Op, ...], which: str) -> dict[str, Expr]:
+    """Return the time by part of products of tokens and weights, as one; experts' products are grouped."""
+    tokens = _TOKENS[which]
     weights = [t for op in ops for t in op.args if t.is_weight]
     size = Product(*(_on(tokens, cost) for cost in joined(ops)))
     if weights[0].is_routed:  # the visited experts, with the rows that they have on the fullest device
         size = size._replace(rows=x("fullest_share") * x("expert_rows"), copies=x("local_experts"))
         read = size.copies * size.columns * size.inner * x("expert_bits") / 8
-        _price(total, size, read, ("expert_peak", "expert_efficiency"), "experts_time")
-        return
+        return _price(size, read, ("expert_peak", "expert_efficiency"), "experts_time")
     wide = any(t.name in _WIDE for t in weights)
     read = sum(_on(tokens, t.elements) for t in weights) * x("result_bits" if wide else "weight_bits") / 8
-    _price(total, size, read, _IN_16_BITS if wide else ("peak_flops", "matmul_efficiency"))
+    return _price(size, read, _IN_16_BITS if wide else ("peak_flops", "matmul_efficiency"))
 
 
-def _price(total, size: Product, read: Expr, rates: tuple[str, str], part: str = "products_time") -> None:
-    """Add a product's time: launch, reading weights at stream speed, and the rest under `part`."""
+def _price(size: Product, read: Expr, rates: tuple[str, str], part: str = "products_time") -> dict[str, Expr]:
+    """Return a product's time: launch, reading weights at stream speed, and the rest under `part`."""
     peak, reached = map(x, rates)
     operands = size.inner * x("activation_bits") + size.columns * x("result_bits")
     # grouped products do not share an inner size between cores
     kernel = kernels.matmul_time if part == "experts_time" else kernels.matmul_time_split
     half = kernels.inner_half.of(activation_bits=x("result_bits"), peak_flops=peak)
     known = dict(size._asdict(), traffic=size.copies * size.rows * operands / 8 + read, kernel_launch=S.Zero)
-    total[part] += kernel.of(**known, peak_flops=peak, matmul_efficiency=reached, inner_half=half)
-    total["launches_time"] += x("kernel_launch")
-    if part != "experts_time":
-        streamed = read / (x("stream_efficiency") * x("hbm_bandwidth"))
-        total["weights_time"] += streamed
-        total[part] -= streamed
+    time = kernel.of(**known, peak_flops=peak, matmul_efficiency=reached, inner_half=half)
+    streamed = read / (x("stream_efficiency") * x("hbm_bandwidth")) if part != "experts_time" else S.Zero
+    return {part: time - streamed, "launches_time": x("kernel_launch"), "weights_time": streamed}
 
 
 def _add_routing(total) -> None:
@@ -257,7 +256,7 @@ def _add_attention(total, block: Block, latent: bool, work: Work) -> None:
             total["launches_time"] += share * x("prompt_launch")
     if latent and work.decodes:  # queries are projected to the latent width, and results out of it
         for name in ("q_absorbed", "mix"):
-            _add_product(total, [split[name]], {x("batch"): x("device_batch"), x("seq"): S.One})
+            _add_parts(total, _product((split[name],), "decoded"))
 
 
 def _add_cores(total, block: Block, work: Work) -> None:
@@ -349,7 +348,8 @@ def beside_blocks(work: Work) -> dict[str, Expr]:
     drawn = (x("device_batch") if work.decodes else S.Zero) + (x("prompts") if work.reads else S.Zero)
     logits = split["fp32_logits"]
     weight = next(t for t in logits.args if t.is_weight)
-    _price(total, logits.products[0]._replace(rows=drawn), weight.elements * x("result_bits") / 8, _IN_16_BITS)
+    read = weight.elements * x("result_bits") / 8
+    _add_parts(total, _price(logits.products[0]._replace(rows=drawn), read, _IN_16_BITS))
     vocabulary = drawn * x("vocab") / x("tp")
     moved = 2 * _SENT + drawn * x("hidden") * x("result_bits") / 4 + 2 * vocabulary * x("fp32_bits") / 8
     total["streams_time"] += moved / (x("stream_efficiency") * x("hbm_bandwidth"))

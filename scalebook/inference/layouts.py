@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from scalebook.inference.capacity import LONG, valued
+from scalebook.inference.lengths import PERCENTILES
 from scalebook.language import Row, Sheet, show
 from scalebook.language.notation import quoted
 from scalebook.language.row import quantity
@@ -281,7 +282,9 @@ def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
     It is a `Layouts` if the call gives a rate, targets or a limit on devices; otherwise `serve` itself.
     """
     is_open = not any(isinstance(x, list | tuple | range | np.ndarray) for x in letters.values())
-    if not letters.keys() & {"rate", "devices", "pools", *TARGETS} and not ("users" in letters and is_open):
+    if not letters.keys() & {"rate", "devices", "pools", *TARGETS, *PERCENTILES} and not (
+        "users" in letters and is_open
+    ):
         return serve, letters
     letters = dict(letters)
     if "end_to_end" in letters:
@@ -289,7 +292,9 @@ def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
             "end_to_end is what serve finds, its targets are tpot and ttft: subject_to='end_to_end <= ...' bounds it"
         )
     devices = letters.pop("devices", None)
-    targets = tuple((n, quantity(n, letters.pop(n))) for n in TARGETS if letters.get(n) is not None)
+    if letters.keys() & {*PERCENTILES}:
+        letters.setdefault("prompt_spread", 0.0)
+    targets = tuple((n, quantity(n, letters.pop(n))) for n in (*TARGETS, *PERCENTILES) if letters.get(n) is not None)
     has_users = "users" in letters
     if "pools" in letters:
         raise TypeError(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
-from sympy import nsimplify
+from sympy import Rational
 
 from scalebook.block import Block, Hybrid, core_kernels, kinds_of
 from scalebook.inference.assumptions import INDEXED, LINEAR
@@ -28,7 +28,7 @@ STATES = ("delta", "kimi delta", "mamba")
 
 # By what a core's time on the H100 is scaled on a device without rows: the H100's rate per core over the device's.
 # Chunks of linear attention are products, and a convolution moves what it reads.
-_CORES, _PEAK, _BANDWIDTH = (nsimplify(accelerators.h100[n]) for n in ("cores", "peak_bf16", "hbm_bandwidth"))
+_CORES, _PEAK, _BANDWIDTH = (Rational(repr(accelerators.h100[n])) for n in ("cores", "peak_bf16", "hbm_bandwidth"))
 _H100 = {"peak": symbol("cores") / _CORES * _PEAK / symbol("attention_peak"),
          "bandwidth": symbol("cores") / _CORES * _BANDWIDTH / symbol("hbm_bandwidth")}  # fmt: skip
 SCALED = {"state_core_prompts": "peak", "conv_core_prompts": "bandwidth", "conv_core_steps": "bandwidth"}
@@ -38,7 +38,7 @@ def _defaults(kind: str):
     """Return the default formulas of letters: values of `parts.toml` for an engine without rows of its own."""
     made = []
     for letter, value in _TABLE["usual"][kind].items():
-        number = nsimplify(repr(quantity(letter, value)), rational=True)
+        number = Rational(repr(quantity(letter, value)))
         said = f"Default {NOTATION[letter].meaning}, about as on the H100."
         rhs = number * _H100[SCALED[letter]] if letter in SCALED else number
         made.append(Formula(f"{letter}_usual", letter, rhs, ("aiconfigurator-2026",), said))

@@ -82,7 +82,8 @@ class _Layouts:
                 f"{', '.join(f'{x}=...' for x in lacking)}"
             )
         sheet, rows, left = serve.plan(knowns, {**letters, **words, **dict.fromkeys([*_LETTERS, "users"], 1.0)})
-        if stray := [n for n in left if n not in sheet.letters and n not in (*_LETTERS, "link_bandwidth")]:
+        of_serve = {*sheet.letters, *_LETTERS, "link_bandwidth"} - {"encoder_tokens"}
+        if stray := [n for n in left if n not in of_serve]:
             raise TypeError(unused("serve.apart", stray[0], sheet.letters))
         cells = gather(rows, left)
         if symbols := [n for n, c in cells.items() if isinstance(c.value, sympy.Basic)]:

@@ -4,22 +4,33 @@ A prompt is read in chunks, each in a mixed step together with the decoding sequ
 """
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from sympy import Max, Min
 
 from scalebook.block import Block
-from scalebook.inference import assumptions, bill, experts, prompts, queues, serving_memory, speculation, trust
+from scalebook.inference import (
+    assumptions,
+    bill,
+    experts,
+    prompts,
+    queues,
+    serving_memory,
+    session_search,
+    speculation,
+    trust,
+)
 from scalebook.inference.assumptions import fullest_as_said
 from scalebook.inference.batches import offline, static
 from scalebook.inference.capacity import LONG, capacity
+from scalebook.inference.encoder import encoder_time, with_encoder
 from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.layouts import TARGETS, posed, refuse_no_rate, users_for
+from scalebook.inference.lengths import PERCENTILES, with_lengths
 from scalebook.inference.pools import apart
 from scalebook.inference.rules import reason
 from scalebook.inference.session_loop import sessions
-from scalebook.inference.session_search import cheapest_sessions
 from scalebook.inference.step import ENGINES, Step, step_formulas, tokens_of
 from scalebook.inference.two_batch_overlap import parts_of_step
 from scalebook.language import Formula, Row, Sheet, formula, show, symbol
@@ -173,6 +184,9 @@ _FOLLOWS = {
 }  # fmt: skip
 
 
+_ENCODER = [x for x in encoder_time.inputs if x.startswith("encoder_")]
+
+
 class ServeSheet(Sheet):
     """A sheet in which formulas for the fullest device's load also have a version for mixed steps."""
 
@@ -208,12 +222,15 @@ class Serve(Step):
     Each of `users` sends the next request when the last is answered; with a `rate` instead, they are those who wait for
     an answer at that rate. The default engine is "ideal". Next to each answer is a range that holds eight of ten public
     measurements (`tpot_low`, `tpot_high`). With `drafted` and `acceptance`, or a row of `tables.drafts`, each step
-    checks drafted tokens. Raises ValueError if weights or caches do not fit, and whatever a step raises.
+    checks drafted tokens. With `prompt_spread` or `answer_spread`, lengths are lognormal, and the row has the 50th,
+    95th and 99th percentiles of its times (`ttft_p95`). `encoder_tokens` are added to each prompt by the encoder of a
+    model that was read from a config.json. Raises ValueError if weights or caches do not fit, and whatever a step
+    raises.
     """
 
     usual = Step.usual | {"replicas": 1, "generations": 10}
     engine = "ideal"
-    finds = ("tpot", "ttft", "end_to_end")  # measured figures of a service, never inputs
+    finds = ("tpot", "ttft", "end_to_end", *PERCENTILES)  # measured figures of a service, never inputs
 
     def __init__(self):
         super().__init__("decode", "A model on devices, and what its users get: times per token, room, price.")
@@ -224,7 +241,7 @@ class Serve(Step):
 
     @property
     def takes(self) -> dict[str, float | None]:
-        return super().takes | {"rate": None}
+        return super().takes | {"rate": None} | dict.fromkeys(_ENCODER)
 
     @property
     def gives(self) -> tuple[str, ...]:
@@ -237,9 +254,16 @@ class Serve(Step):
         sheet, rows, left = super().plan(knowns, letters, may_be_one)
         if "step_tokens" in sheet.formulas and not any("acceptance" in x for x in (*rows, left)):
             raise TypeError("drafted needs acceptance, the share of drafted tokens that are right, such as 0.8")
+        if {"prompt_spread", "answer_spread"} & letters.keys():
+            sheet = with_lengths(sheet)
+        if "encoder_tokens" in (said := {n for x in (*rows, left) if isinstance(x, Mapping) for n in x}):
+            if lacking := [x for x in _ENCODER if x not in said]:
+                wrapper = "models.read finds them in the config.json of a model with a vision or audio encoder"
+                raise TypeError(f"encoder_tokens needs {', '.join(lacking)} of an encoder: {wrapper}")
+            sheet = with_encoder(sheet)
         return (_at_rate(sheet) if "rate" in left else sheet), rows, left
 
-    targets = TARGETS  # letters whose value in a search is the most that may be
+    targets = (*TARGETS, *PERCENTILES)  # letters whose value in a search is the most that may be
 
     # functions of other modules that take a service first
     posed, apart, offline, static, capacity, sessions = posed, apart, offline, static, capacity, sessions
@@ -339,5 +363,5 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
         )
 
 
-sessions.searched = cheapest_sessions
 serve = Serve()
+sessions.posed, sessions.targets = partial(session_search.cheapest_sessions, serve), session_search.TARGETS

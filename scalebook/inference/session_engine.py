@@ -1,21 +1,15 @@
 """The engine that sessions of agents share: a decode step linear in its batch, and the times to read turns."""
 
-from functools import cache
-
 import numpy as np
 
-from scalebook.language import Sheet
 from scalebook.language.notation import unused
 from scalebook.language.row import quantity
 
 __all__: list[str] = []
 
-_OF_PROMPTS = ("prompts_together", "prompts_beside", "prompts_ahead", "prompts_met", "chunks_of_prompt", "batch")
-
-
-@cache
-def _part(sheet: Sheet, *letters: str) -> Sheet:
-    return sheet.only(*letters)
+_OF_PROMPTS = (
+    "prompts_together", "prompts_beside", "prompts_ahead", "prompts_met", "chunks_of_prompt", "batch", "encoder_tokens",
+)  # fmt: skip
 
 
 def engine_of(serve, knowns: tuple, letters: dict, session: dict) -> dict:
@@ -35,7 +29,7 @@ def engine_of(serve, knowns: tuple, letters: dict, session: dict) -> dict:
         raise TypeError(f"sessions are of one way to serve: give {several[0]} one value, and ask for each in turn")
     if known.get("pp", 1) != 1:
         raise ValueError("sessions have no pipelines: leave pp out, more tp would hold more")
-    memory = _part(sheet, "cache_room", "token_cache", "cached_tokens", "devices")
+    memory = sheet.only("cache_room", "token_cache", "cached_tokens", "devices")
     row = memory(*rows, **{n: x for n, x in left.items() if n in memory.letters})
     context = mean + output / 2
     token = row.token_cache * row.cached_tokens / context
@@ -46,11 +40,11 @@ def engine_of(serve, knowns: tuple, letters: dict, session: dict) -> dict:
     batch = np.array([most / 8, most / 2, most / 4, most / 4, most / 4])
     more = dict(batch=batch, context=context, prompt=new + 2 * past, chunks_of_prompt=(new + 2 * past) / new)
     more |= dict(prompts_together=1.0, prompts_beside=1e12, prompts_ahead=0.0, prompts_met=0.0)
-    part = _part(sheet, "pass_time", "mixed_time")
+    part = sheet.only("pass_time", "mixed_time")
     step = part(*rows, **{n: x for n, x in (left | more).items() if n in part.letters})
     decode = step.pass_time
     if "step_tokens" in sheet.formulas:  # times are per token, of which a step with drafts gives several
-        drafts = _part(sheet, "step_tokens", "draft_cost")
+        drafts = sheet.only("step_tokens", "draft_cost")
         drafts = drafts(*rows, **{n: x for n, x in left.items() if n in drafts.letters})
         decode = step.pass_time * (1 + known["drafted"] * drafts.draft_cost) / drafts.step_tokens
     added = max(0.0, float(np.diff(decode[:2])[0] / np.diff(batch[:2])[0]))

@@ -12,8 +12,9 @@ from scalebook.tables import Engine
 
 __all__ = []
 
-_TARGETS = ("tpot", "ttft", "ttft_p95")  # letters whose value in a search is the most that may be
+TARGETS = ("tpot", "ttft", "ttft_p95")  # letters whose value in a search is the most that may be
 _SHOWN = ("session_cost", "tp", "replicas", "devices", "tpot", "ttft", "hit_share", "sessions_most")
+STACKS = ([], ["host_memory"], ["nvme_gen4"], ["pool"])  # tiers that a search tries if a call names none
 _MOST = 1000  # services that a search tries
 
 
@@ -26,6 +27,11 @@ class SessionSearch(Frame):
     def __init__(self, found: list[tuple], rejected: dict[str, int]):
         self.best, self.choices = [row for *_, row in found], [x for _, _, x, _ in found]
         self.rejected = rejected
+
+    def first(self, number: int) -> "SessionSearch":
+        """Return the result with this number of services at most."""
+        self.best, self.choices = self.best[:number], self.choices[:number]
+        return self
 
     def records(self) -> list[dict]:
         rows = zip(self.choices, self.best, strict=True)
@@ -43,10 +49,10 @@ def _said(name, value) -> str:
 def _lists(cases, letters: dict) -> tuple[list, list, list, list]:
     """Return the engines, ways, and tiers to try: what the call lists, or the usual choices."""
     engines = letters.pop("engine", "vllm")
-    ways, tiers = letters.pop("tp", [1, 2, 4, 8]), letters.pop("tiers", [[], ["host_memory"], ["nvme_gen4"]])
+    ways, tiers = letters.pop("tp", [1, 2, 4, 8]), letters.pop("tiers", STACKS)
     tiers = list(tiers)
     stacks = tiers if tiers and all(isinstance(x, list | tuple) for x in tiers) else [tiers]
-    named = any(isinstance(x, Engine) for rows, _ in cases for x in rows)
+    named = any(isinstance(x, Engine) for rows in cases for x in rows)
     engines = [None] if named else engines if isinstance(engines, list | tuple) else [engines]
     ways = ways if isinstance(ways, list | tuple | range) else [ways]
     found = list(product(cases, engines, ways, stacks))
@@ -55,8 +61,8 @@ def _lists(cases, letters: dict) -> tuple[list, list, list, list]:
     return found
 
 
-def cheapest_sessions(serve, cases: list[tuple], letters: dict, best: int) -> SessionSearch:
-    """Return the services for `sessions` sessions, the cheapest session first: `search(serve.sessions, ...)`.
+def cheapest_sessions(serve, cases: list[tuple], letters: dict) -> tuple[SessionSearch, dict]:
+    """Return the services for `sessions` sessions, the cheapest session first, for `search(serve.sessions, ...)`.
 
     Lists of devices, engines, `tp` and `tiers` (a list of lists) are searched; `devices` is the most that may be used,
     and `tpot`, `ttft` and `ttft_p95` are the most that may be. Each service has the fewest copies that keep all caches.
@@ -71,10 +77,10 @@ def cheapest_sessions(serve, cases: list[tuple], letters: dict, best: int) -> Se
     'nvme_gen4'
     """
     letters = dict(letters)
-    limits = {n: one_number(n, letters.pop(n)) for n in _TARGETS if n in letters}
+    limits = {n: one_number(n, letters.pop(n)) for n in TARGETS if n in letters}
     most, number = one_number("devices", letters.pop("devices", 1e4)), one_number("sessions", letters.pop("sessions"))
     found, rejected = [], {}
-    for (rows, device), engine, tp, tiers in _lists(cases, letters):
+    for rows, engine, tp, tiers in _lists(cases, letters):
         chosen = letters | dict(tp=tp, tiers=tiers, **({"engine": engine} if engine else {}))
         try:
             row = _fewest(serve, rows, chosen, number, limits, most / one_number("tp", tp))
@@ -82,13 +88,14 @@ def cheapest_sessions(serve, cases: list[tuple], letters: dict, best: int) -> Se
             rejected[str(error)] = rejected.get(str(error), 0) + 1
             continue
         bought = row.devices * row.tier_cost / row.tier_life * row.turns / row.request_rate
-        own = {"device": device} if device else {}
+        names = [x.name for x in rows if isinstance(x, Row) and "hbm_bandwidth" in x]
+        own = {"device": names[0]} if names and len(cases) > 1 else {}
         own |= {"engine": str(engine)} if engine else {}
         own["tiers"] = ", ".join(x if isinstance(x, str) else getattr(x, "name", "tier") for x in tiers) or "none"
         found.append((row.session_cost + bought, len(found), own, row))
     if not found:
         raise NothingFits("no service keeps the caches of all sessions: " + "; ".join(rejected))
-    return SessionSearch(sorted(found, key=lambda x: x[:2])[:best], rejected)
+    return SessionSearch(sorted(found, key=lambda x: x[:2]), rejected), {}
 
 
 def _fewest(serve, rows, letters, number, limits, most) -> Row:

@@ -28,6 +28,7 @@ class Simulated:
     hit_share: float
     ttft: np.ndarray = field(repr=False)
     tpot: np.ndarray = field(repr=False)
+    end_to_end: np.ndarray = field(repr=False)
 
 
 class _Tiers:
@@ -77,7 +78,12 @@ class _Run:
         heapify(self.asleep)
         self.waiting, self.fetching, self.ready, self.reading, self.running = deque(), [], deque(), None, []
         self.asked, self.first, self.links = [0.0] * sessions, [0.0] * sessions, [0.0] * len(loop.rooms)
-        self.counted, self.ttft, self.tpot = np.zeros(5), [], []  # turns, later turns, found, tokens, tokens found
+        self.counted, self.ttft, self.tpot, self.whole = (
+            np.zeros(5),
+            [],
+            [],
+            [],
+        )  # turns, later turns, found, tokens, tokens found
         for i, turn in enumerate(self.turn):
             if turn:
                 self.tiers.put(i, turn * self.each)
@@ -165,6 +171,7 @@ class _Run:
         self.reserved -= tokens
         self.counted[0] += 1
         self.tpot.append((self.now - self.first[i]) / (self.output - 1))
+        self.whole.append(self.now - self.asked[i])
         if self.turn[i] == self.x["turns"]:
             self.turn[i] = 0
             self.tiers.put((i, self.now), tokens)
@@ -196,9 +203,9 @@ def simulate_sessions(loop: Loop, sessions: int, seconds: float = 1800.0, seed: 
     run = _Run(loop, int(sessions), int(seed))
     while run.now < seconds / 3:
         run.step()
-    run.counted[:], run.ttft, run.tpot, start = 0, [], [], run.now
+    run.counted[:], run.ttft, run.tpot, run.whole, start = 0, [], [], [], run.now
     while run.now < seconds:
         run.step()
     turns, later, found, tokens, kept = run.counted
     shares = float(found / max(later, 1)), float(kept / max(tokens, 1))
-    return Simulated(float(turns / (run.now - start)), *shares, np.array(run.ttft), np.array(run.tpot))
+    return Simulated(float(turns / (run.now - start)), *shares, *map(np.array, (run.ttft, run.tpot, run.whole)))

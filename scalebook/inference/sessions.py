@@ -26,9 +26,9 @@ from scalebook.language import Sheet, constant, formula
 __all__ = [
     "bunch_time_half", "bunched_share_of_pauses", "bunched_time_of_loop", "cached_room_turns",
     "decoding_time_turns", "edge_of_cliff", "half_deviation", "hit_share_alone", "hit_share_session", "met_time",
-    "own_tokens", "prompt_load_turns", "queue_time_turns", "read_tokens_turn", "reading_time_turn",
-    "request_rate_turns", "reserved_sessions", "room_for_share", "session_inputs", "session_sheet",
-    "sessions_in_loop", "tpot_turns", "ttft_turns",
+    "own_tokens", "pool_ratio_turns", "prompt_load_turns", "queue_time_turns", "read_tokens_turn", "reading_time_turn",
+    "request_rate_turns", "reserved_sessions", "room_for_share", "root_mean_square_reading", "session_inputs",
+    "session_sheet", "sessions_in_loop", "tpot_turns", "ttft_turns",
 ]  # fmt: skip
 
 _READS = {"turns that are read in less than all of the time": lambda prompt_load: prompt_load < 1}
@@ -121,20 +121,36 @@ def prompt_load_turns(turn_rate, reading_time_turn):
     return turn_rate * reading_time_turn
 
 
-@formula("decoding_time", "kleinrock1975", "little1961", given=[prompt_load_turns], domain=_SPARE)
-def decoding_time_turns(base_time, added_time, turn_rate, output, prompt_load, pause_mean):
+@formula("reading_rms", "kleinrock1975")
+def root_mean_square_reading(found_turns, found_time, lost_time, lost_spread, turns):
+    """Root mean square of the time to read a turn: lost turns count for most of it.
+
+    >>> known = dict(found_time="0.1 s", lost_time="1.9 s", lost_spread=1.3, turns=33)
+    >>> round(root_mean_square_reading(known, found_turns=0.95), 2)
+    0.49
+    """
+    lost = (1 - found_turns) * (turns - 1) / turns
+    return sqrt((1 - lost) * found_time**2 + lost * lost_spread * lost_time**2)
+
+
+@formula(
+    "decoding_time", "kleinrock1975", "little1961", given=[prompt_load_turns, root_mean_square_reading], domain=_SPARE
+)
+def decoding_time_turns(base_time, added_time, turn_rate, output, prompt_load, pause_mean, reading_rms):
     """Mean time that a turn's answer takes after its first token, if turns come at random.
 
-    The fixed time of all steps is divided by the share of time that nothing else takes. A turn also meets itself in
-    each step, and on average so much less of the other sessions.
+    The fixed time of all steps, and the time to read the turns that wait when the answer begins, are divided by the
+    share of time that nothing else takes. A turn also meets itself in each step, and on average so much less of the
+    other sessions.
 
     >>> known = dict(base_time="8 ms", added_time="0.3 ms", turn_rate=4, output=351, prompt_load=0.4, pause_mean="10 s")
-    >>> round(decoding_time_turns(known), 2)
-    15.78
+    >>> [round(decoding_time_turns(known, reading_rms=x), 2) for x in (0.1, 0.3)]
+    [15.97, 17.44]
     """
     steps = output - 1
     spare = 1 - prompt_load - turn_rate * steps * added_time
-    alone = steps * base_time / spare
+    waiting = turn_rate * reading_rms**2 / 2 / (1 - prompt_load)
+    alone = (steps * base_time + waiting) / spare
     return alone + steps * added_time / spare * pause_mean / (pause_mean + alone)
 
 
@@ -186,8 +202,8 @@ def tpot_turns(decoding_time, bunched_share, bunched_time, pause_mean, output, p
     return ((1 - bunched_share) * decoding_time + bunched_share * bunched) / (output - 1)
 
 
-@formula("met_time", "kleinrock1975", given=[prompt_load_turns], domain=_READS)
-def met_time(tpot, turn_rate, found_turns, found_time, lost_time, lost_spread, turns, prompt_load):
+@formula("met_time", "kleinrock1975", given=[prompt_load_turns, root_mean_square_reading], domain=_READS)
+def met_time(tpot, turn_rate, reading_rms, prompt_load):
     """Mean length of the step that a new turn meets: long steps meet more turns than short ones.
 
     Turns that come during a step are read in the next one.
@@ -196,9 +212,7 @@ def met_time(tpot, turn_rate, found_turns, found_time, lost_time, lost_spread, t
     >>> round(met_time(known, lost_spread=1.3, prompt_load=0.4) * 1e3, 1)
     97.6
     """
-    lost = (1 - found_turns) * (turns - 1) / turns
-    square = (1 - lost) * found_time**2 + lost * lost_spread * lost_time**2
-    return tpot + turn_rate * square / (1 - prompt_load**2)
+    return tpot + turn_rate * reading_rms**2 / (1 - prompt_load**2)
 
 
 @formula("queue_time", "kleinrock1975")
@@ -259,6 +273,16 @@ def request_rate_turns(turn_rate, replicas, attention_dp):
     8.0
     """
     return replicas * attention_dp * turn_rate
+
+
+@formula("pool_ratio", "zhong2024", given=[prompt_load_turns])
+def pool_ratio_turns(prompt_load):
+    """Devices that would read turns for each device that decodes, if the two were pools of their own.
+
+    >>> pool_ratio_turns(prompt_load=0.4).__round__(2)
+    0.67
+    """
+    return prompt_load / (1 - prompt_load)
 
 
 # Room
@@ -324,9 +348,10 @@ def edge_of_cliff(sessions_lost, session_spread, replicas, attention_dp):
 _COMMON = (
     session_inputs, own_tokens, hit_share_session, read_tokens_turn, reading_time_turn, prompt_load_turns,
     tpot_turns, decoding_time_turns, bunched_share_of_pauses, bunched_time_of_loop, bunch_time_half, met_time,
+    root_mean_square_reading,
     queue_time_turns, kept_time_of_pause, request_rate_turns, ttft_turns, reserved_sessions, sessions_in_loop,
     cached_room_turns, edge_of_cliff, half_deviation, session_cost, read_cost, written_cost, found_cost_rented,
-    break_even_of_lost, keep_pause_memory,
+    break_even_of_lost, keep_pause_memory, pool_ratio_turns,
 )  # fmt: skip
 _LAWS = {
     "lognormal": (pause_mean_lognormal, pause_deviation_lognormal, found_turns_lognormal, pause_kept_lognormal),

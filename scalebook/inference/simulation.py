@@ -34,13 +34,14 @@ def simulate_serving(
     base_time: float | str | None = None, added_time: float | str = 0, prompt_time: float | str = 0,
     step: Callable[[int, int], float] | None = None, requests: int | None = None, chunk: int = 8192,
     max_batch: int | None = None, cache_limit: int | None = None, hits: float = 0, shortest: float = 1,
-    warmup: int = 0, seed: int = 0,
+    prompt_spread: float = 0, answer_spread: float = 0, warmup: int = 0, seed: int = 0,
 ) -> Served:  # fmt: skip
     """Simulate a server with requests that arrive at random at a `rate`, or with `users` in a closed loop.
 
     A step decodes all running sequences and reads up to `chunk` prompt tokens, first come, first served. It takes
     `base_time + batch * added_time + tokens read * prompt_time / prompt`, or what `step(batch, tokens read)` returns.
-    Lengths are `prompt` and `output`, or are drawn uniformly from `shortest` to 1 times these. A share `hits` of
+    Lengths are `prompt` and `output`, or are drawn uniformly from `shortest` to 1 times these. With a spread, the
+    standard deviation of their logarithm, they are lognormal with these means. A share `hits` of
     each prompt is in the prefix cache and not read, except its last token. At most `max_batch` requests run at once.
     Each reserves its prompt and its output in a cache of `cache_limit` tokens. A request that does not fit waits, and
     so do all after it; none is preempted.
@@ -74,9 +75,12 @@ def simulate_serving(
         raise TypeError(f"step is a function of batch and tokens read that says seconds, not {quoted(step)}")
     step = step or _linear(prompt, base_time, added_time, prompt_time)
     rate = None if rate is None else _number("rate", rate)
-    prompts, outputs, arrivals = drawn(number, prompt, output, shortest, rate, seed)
+    spreads = tuple(_number(n, x) for n, x in (("prompt_spread", prompt_spread), ("answer_spread", answer_spread)))
+    prompts, outputs, arrivals = drawn(number, prompt, output, shortest, rate, seed, spreads)
     unread = [max(1, x - int(hits * x)) for x in prompts]
     sizes = [a + b for a, b in zip(prompts, outputs, strict=True)]
+    if (longest := max(sizes)) > room:
+        raise ValueError(f"the longest request has {longest} tokens, and cache_limit={room} would never have them")
     *times, steps = _run(arrivals or [0.0] * users, unread, outputs, sizes, step, chunk, most, room)
     return Served(np.array(outputs), *map(np.array, times), steps, warmup)
 
@@ -103,13 +107,7 @@ def _run(arrivals, unread, outputs, sizes, step, chunk, most, room):
         if budget == chunk and not batch:
             now = arrivals[len(starts)]
             continue
-        count, seconds = 1, step(batch, chunk - budget)
-        if not is_number(seconds):
-            raise TypeError(f"step is a function of batch and tokens read that says seconds, not {quoted(seconds)}")
-        seconds = float(seconds)
-        if not now < now + seconds < LATEST:
-            said = f"a step of {seconds:g} s does not move a clock at {now:g} s"
-            raise ValueError(f"{said}: one of longer times would, up to {LATEST:g} s in all")
+        count, seconds = 1, _seconds(step(batch, chunk - budget), now)
         if budget == chunk:  # steps are equal until a sequence ends, or until a request arrives and fits
             count, new = running[0][0] - done, len(starts)
             if batch < most and new < len(arrivals) and arrivals[new] > now:
@@ -125,6 +123,16 @@ def _run(arrivals, unread, outputs, sizes, step, chunk, most, room):
             if len(arrivals) < number:  # its user sends the next request
                 arrivals.append(now)
     return arrivals, starts, firsts, ends, steps
+
+
+def _seconds(said, now: float) -> float:
+    """Return the time of a step that begins at `now`, if it is one."""
+    if not is_number(said):
+        raise TypeError(f"step is a function of batch and tokens read that says seconds, not {quoted(said)}")
+    if not now < now + said < LATEST:
+        moved = f"a step of {said:g} s does not move a clock at {now:g} s"
+        raise ValueError(f"{moved}: one of longer times would, up to {LATEST:g} s in all")
+    return float(said)
 
 
 def _linear(prompt, base_time, added_time, prompt_time):

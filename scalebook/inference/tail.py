@@ -4,6 +4,7 @@ Delays are independent draws from one distribution. The formulas give the mean o
 """
 
 from collections.abc import Callable
+from functools import cache
 from math import erfc
 
 import numpy as np
@@ -108,6 +109,13 @@ def slowest_pareto(least_delay, tail_exponent, ways):
     return least_delay * gamma_function(1 - inverse) * (ways + (1 - inverse) / 2) ** inverse
 
 
+@cache
+def _points() -> tuple[np.ndarray, np.ndarray, float]:
+    """Return deviates, the probabilities below them, and their distance."""
+    z, step = np.linspace(-10, 14, 4801, retstep=True)
+    return z, np.array([erfc(-x / 2**0.5) / 2 for x in z]), step
+
+
 def mean_of_largest(law: Callable[[np.ndarray], np.ndarray], ways: float) -> float:
     """Return the mean of the largest of `ways` draws from any distribution, by quadrature.
 
@@ -120,8 +128,7 @@ def mean_of_largest(law: Callable[[np.ndarray], np.ndarray], ways: float) -> flo
         raise TypeError(f"law is a function of a standard normal deviate, not {quoted(law)}")
     if np.any((ways := quantity("ways", ways)) < 1):
         raise ValueError(f"the largest is of one draw or more, not of {ways:g}")
-    z, step = np.linspace(-10, 14, 4801, retstep=True)
-    below = np.array([erfc(-x / 2**0.5) / 2 for x in z])
+    z, below, step = _points()
     weight = ways * np.exp((ways - 1) * np.log(below) - z**2 / 2) / (2 * np.pi) ** 0.5
     return float((law(z) * weight).sum() * step)
 

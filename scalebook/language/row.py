@@ -156,7 +156,6 @@ EDGE = 1e-9  # a share this little beyond 0 or 1 is a rounding error
 
 
 def _is_usual(name, value: float) -> bool:
-    """Check the common cases quickly: a positive number, or zero where zero makes sense."""
     if value == 0:
         return NOTATION[name].sign != "positive"
     return 0 < value < math.inf and (value <= 1 or NOTATION[name].sign != "share")

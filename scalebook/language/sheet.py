@@ -164,7 +164,6 @@ class Sheet(Guided):
         return f"; no {either(tried)} alone would do"
 
     def _plan(self, known):
-        """Return what can be computed from these letters, and the compiled code, cached."""
         if (plan := self._plans.get(known)) is None:
             have, outputs, needs = set(known), [], {}
             for name, f in self.formulas.items():
@@ -214,7 +213,9 @@ class Sheet(Guided):
     def only(self, *letters: str, given: Iterable[str] = ()) -> "Sheet":
         """Return a smaller sheet that computes only these quantities, given the inputs and those in `given`."""
         wanted, todo = {}, [word(x) for x in letters]
-        given = {word(x) for x in listed(given)}
+        given = frozenset(word(x) for x in listed(given))
+        if (key := ("only", *todo, given)) in self._plans:
+            return self._plans[key]
         while todo:
             name = todo.pop()
             if name in self.formulas and name not in wanted and name not in given:
@@ -222,7 +223,7 @@ class Sheet(Guided):
                 todo += wanted[name].inputs
             elif name not in self.formulas and name in letters:
                 raise ValueError(f"{self.name} has no formula for {quoted(name)}; {nearest(name, self.formulas)}")
-        return Sheet(self.name, *wanted.values(), doc=self.doc, changes=self.changes)
+        return self._plans.setdefault(key, Sheet(self.name, *wanted.values(), doc=self.doc, changes=self.changes))
 
     @checked
     def formula(self, letter: str, *, keep: tuple[str, ...] = ()) -> Formula:

@@ -67,7 +67,6 @@ def together(runs: Sequence[Callable], wait: Callable = lambda: None, times=9, l
 
 
 def _calls(run, wait, least) -> int:
-    """Return the number of runs to time in a row, after a warm-up."""
     _once(run, wait, 1)
     shortest = min(_once(run, wait, 1) for _ in range(3))
     return max(1, min(10_000, int(least / max(shortest, 1e-8))))

@@ -180,7 +180,6 @@ class Stanza:
 
     @staticmethod
     def _added(calls: list[Call | Sum], answers: np.ndarray) -> Priced:
-        """Combine the answers of all terms into the rows' predictions and, if given, roofline and peak."""
         found, at = np.full((len(answers), len(calls)), np.nan), 0
         for place, call in enumerate(calls):
             size = len(call.terms) if isinstance(call, Sum) else 1

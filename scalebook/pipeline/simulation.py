@@ -189,7 +189,6 @@ def _exact(name, value):
 
 
 def _execute(ordered, lasts, transfer, last):
-    """Return every slot with its device, start and end, in the order in which they were scheduled."""
     place = {x: device for device, order in enumerate(ordered) for slot in order for x in slot}
     needs = {x: _needs(x, last) for x in place}
     ends, free, at, slots = {}, [0] * len(ordered), [0] * len(ordered), []

@@ -23,6 +23,7 @@ from scalebook.language.notation import either, quoted
 
 from .arguments import each, problem_of, refuse_unused, sizes_of, within
 from .devices import Devices
+from .frames import Frame
 from .parts import check_executor, run, tasks
 from .planning import planned_for
 from .problem import Problem, about, layouts, word_combinations
@@ -79,35 +80,38 @@ def search(
     if not is_number(most) or not most > 0:
         raise TypeError(f"most is a number of strategies, such as most=1e10, not {quoted(most)}")
     cases, letters = each(knowns, letters)
-    if hasattr(sheet, "searched"):  # it has a search of its own, such as serve.sessions
-        if minimize or maximize or against or subject_to or lift:
-            raise TypeError("this search finds the cheapest session: limits are given as tpot=, ttft= or ttft_p95=")
-        return sheet.searched(sheet.__self__, cases, letters, best)
     letters, subject_to = within(sheet, letters, subject_to)
     if hasattr(sheet, "posed"):
+        if not hasattr(sheet, "space") and (minimize or maximize or against or subject_to or lift):
+            raise TypeError("this search finds the cheapest session: limits are given as tpot=, ttft= or ttft_p95=")
         sheet, letters = sheet.posed([x for x, _ in cases], letters)
+        if isinstance(sheet, Frame):  # a result: each choice was priced by itself
+            return sheet.first(best)
     lacking: dict[str, TypeError] = {}  # devices whose rows lack a cell
     own_sheet = getattr(sheet, "sized", lambda rows, letters: sheet)
     questions = [(own_sheet(x, letters), x, device, own) for x, device in cases for own in sizes_of(sheet, letters)]
-    together: dict = {}
+    together: dict = {}  # problems of all devices at a size that one plan can price
     for place, (thing, rows, device, own) in enumerate(questions):
         try:
             problem = problem_of(thing, rows, minimize, maximize, against, subject_to, lift, best, own)
             refuse_unused(problem, own)
-            key = problem.like if hasattr(problem.sheet, "kind") else place
-            together.setdefault(key, {})[place] = problem
+            alone = None if hasattr(problem.sheet, "kind") else device
+            together.setdefault((problem.like, alone, own.get("devices")), {})[place] = problem
         except TypeError as error:
             lacking.setdefault(device, error)
+    groups: dict = {}
+    for (*key, _), problems in together.items():
+        groups.setdefault((*key, *(questions[x][2] for x in problems)), []).append(problems)
     done: dict[int, Search] = {}
-    for problems in together.values():
-        devices = [questions[x][2] for x in problems]
-        answers = _searched(list(problems.values()), most, executor, progress, devices)
-        for place, device, answer in zip(problems, devices, answers, strict=True):
-            if isinstance(answer, Search):
-                done[place] = answer
-            else:
-                lacking.setdefault(device, answer)
-        if any(x.note for x in answers if isinstance(x, Search)):  # the search was interrupted, or its workers failed
+    for (_, _, *devices), sizes in groups.items():
+        sizes.sort(key=lambda x: next(iter(x.values())).values.get("devices", 0))
+        answers = _searched([[*x.values()] for x in sizes], most, executor, progress, devices)
+        for own, found in zip(sizes, answers, strict=True):
+            done |= {x: y for x, y in zip(own, found, strict=True) if isinstance(y, Search)}
+            for device, answer in zip(devices, found, strict=True):
+                if isinstance(answer, TypeError):
+                    lacking.setdefault(device, answer)
+        if any(x.note for x in done.values()):  # the search was interrupted, or its workers failed
             break
     found = [done[x] for x in sorted(done)]
     if not found:
@@ -128,35 +132,46 @@ def search(
     return Devices(found, without, [x for _, x in cases if x not in seen])
 
 
-def _searched(problems: list[Problem], most: float, executor: Executor | None, progress: bool | None, devices: list):
-    """Search problems that one plan can price.  Return a `Search` for each, or the TypeError of a missing letter."""
-    start, joined = time.perf_counter(), replace(problems[0], others=tuple(problems[1:]))
-    whole, combinations = layouts(joined), word_combinations(joined)
-    expected = cache(lambda i: about(problems[i], whole, combinations))
-    number, is_exact = expected(0)
-    is_exact = is_exact and len(problems) == 1  # of others about as many
-    if len(whole) * len(combinations) * math.prod(map(len, joined.letters.values())) > most:
-        number, is_exact = max(map(expected, range(len(problems))))
+def _searched(sizes: list[list[Problem]], most: float, executor: Executor | None, progress: bool | None, devices: list):
+    """Search the problems of some devices at some sizes, which one plan can price.
+
+    Return a `Search` for each, or the TypeError of a missing letter, in lists by size.
+    """
+    start, joint = time.perf_counter(), [replace(x[0], others=tuple(x[1:])) for x in sizes]
+    whole, combinations = [*map(layouts, joint)], word_combinations(joint[0])
+    expected = cache(lambda i, j: about(sizes[i][j], whole[i], combinations))
+    (number, is_exact), several = expected(0, 0), len(sizes) * len(devices)
+    is_exact = is_exact and several == 1  # of others about as many
+    for i, one in enumerate(joint):
+        if len(whole[i]) * len(combinations) * math.prod(map(len, one.letters.values())) > most:
+            number, is_exact = max([(number, is_exact), *(expected(i, j) for j in range(len(devices)))])
     said = f"{'' if is_exact else 'about '}{_rounded(number, is_exact):,} strategies"
     if number > most:
-        how = f"{_longest(joined)}, or say most={2 * number:.0e}"
+        how = f"{_longest(joint[0])}, or say most={2 * number:.0e}"
         raise ValueError(f"this search would price {said}, and most={most:g} allows fewer: {how}")
     numbered = list(enumerate(combinations))
-    lacking = planned_for(joined, numbered).lacking if len(whole) else {}
-    if able := [i for i in range(len(problems)) if i not in lacking] if lacking else []:
-        rest = iter(_searched([problems[i] for i in able], most, executor, progress, [devices[i] for i in able]))
-        return [lacking[i] if i in lacking else next(rest) for i in range(len(problems))]
+    lacking = planned_for(joint[0], numbered).lacking if any(map(len, whole)) else {}
     if lacking:
-        return list(lacking.values())
-    parts = tasks(joined, len(whole), len(combinations), executor is not None)
+        able = [j for j in range(len(devices)) if j not in lacking]
+        names = [devices[j] for j in able]
+        rest = (
+            _searched([[x[j] for j in able] for x in sizes], most, executor, progress, names)
+            if able
+            else [[]] * len(sizes)
+        )
+        return [[lacking[j] if j in lacking else x[able.index(j)] for j in range(len(devices))] for x in rest]
+    parts = tasks(joint, [*map(len, whole)], len(combinations), executor is not None)
     on = f" on {devices[0] if len(devices) == 1 else f'each of {len(devices)} devices'}" if devices[0] else ""
-    priced, left, why = run(joined, numbered, parts, executor, f"search of {said}{on}", progress)
-    seconds = (time.perf_counter() - start) / len(problems)
-    lost = [_rounded(expected(i)[0] * left / len(parts), False) if left else 0 for i in range(len(problems))]
-    says = f"the best so far, {why}: {left:,} of {len(parts):,} parts, about"
-    notes = [f"{says} {x:,} strategies, were not priced" if left else "" for x in lost]
-    found = zip(problems, priced, notes, devices, strict=True)
-    return [Search(x, whole, combinations, own, seconds, note, device) for x, own, note, device in found]
+    on += f" at each of {len(sizes)} sizes" if len(sizes) > 1 else ""
+    priced, left, why = run(joint, numbered, parts, executor, f"search of {said}{on}", progress)
+    seconds, says = (time.perf_counter() - start) / several, f"the best so far, {why}: {left:,} of {len(parts):,} parts"
+
+    def found(i, j):
+        lost = _rounded(expected(i, j)[0] * left / len(parts), False) if left else 0
+        note = f"{says}, about {lost:,} strategies, were not priced" if left else ""
+        return Search(sizes[i][j], whole[i], combinations, priced[i][j], seconds, note, devices[j])
+
+    return [[found(i, j) for j in range(len(devices))] for i in range(len(sizes))]
 
 
 def _rounded(number: float, is_exact: bool) -> int:

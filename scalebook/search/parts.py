@@ -8,8 +8,8 @@ from typing import Any
 
 from scalebook.language.notation import quoted
 
-from .pricing import EMPTY, joined, price
 from .problem import Problem
+from .task import EMPTY, joined, price
 
 __all__ = ["check_executor", "gathered", "run", "tasks"]
 
@@ -24,31 +24,43 @@ def check_executor(executor) -> None:
         raise TypeError(f"executor is of {kind}, not {quoted(executor)}")
 
 
-def tasks(problem: Problem, layouts: int, combinations: int, shared: bool = False) -> list[range]:
-    """Split a search into tasks: ranges of its rows, for the given numbers of layouts and of option combinations.
+def tasks(sizes: list[Problem], layouts: list[int], combinations: int, shared: bool = False) -> list[list]:
+    """Split a search into tasks.  Each is a list of pairs: the index of a size, and a range of its rows.
 
-    Each task has all combinations of options, because they share most work.  With `shared`, tasks are smaller, so that
-    several workers get some.
+    `layouts` is the number of layouts of each size, and `combinations` of all options; each task has all of these,
+    because they share most work.  With `shared`, tasks are smaller, so that several workers get some.
     """
-    number, on_axes = layouts * problem.in_layout, math.prod(len(problem.letters[x]) for x in problem.on_axes)
-    each = on_axes * max(combinations, 1)
-    step = max(1, PART // each)
-    if shared:
-        step = max(min(step, -(-number // WORKED)), PART // WORTH // each, 1)
-    if step > problem.in_layout:  # take whole layouts, because their rows share work
-        step -= step % problem.in_layout
-    return [range(first, min(first + step, number)) for first in range(0, number, step)]
+    found: list[list[tuple[int, range]]] = []
+    room = 0
+    for i, problem in enumerate(sizes):
+        number, on_axes = layouts[i] * problem.in_layout, math.prod(len(problem.letters[x]) for x in problem.on_axes)
+        each = on_axes * max(combinations, 1)
+        step = max(1, PART // each)
+        if shared:
+            step = max(min(step, -(-number // WORKED)), PART // WORTH // each, 1)
+        if step > problem.in_layout:  # take whole layouts, because their rows share work
+            step -= step % problem.in_layout
+        for first in range(0, number, step):
+            part = range(first, min(first + step, number))
+            if not found or shared or len(part) > room:
+                found.append([])
+                room = step
+            found[-1].append((i, part))
+            room -= len(part)
+    return found
 
 
-def run(problem: Problem, combinations: list, parts: list, executor, says: str, progress):
-    """Run all tasks of a search.
+def run(sizes: list[Problem], combinations: list, parts: list[list], executor, says: str, progress):
+    """Run all tasks of a search of problems at several sizes.
 
-    Return the joined result of each problem, the number of tasks that failed, and why ("" if none).
+    Return the joined result of each problem, by size; the number of tasks that failed; and why ("" if none).
     """
-    calls = [(price, problem, combinations, x) for x in parts]
-    done, why = gathered(calls, executor, says, progress, lambda x: sum(y.count for y in x))
-    own = zip([EMPTY] * len(problem.each), *done, strict=True)
-    return [reduce(lambda a, b: joined(a, b, problem.best), x) for x in own], len(parts) - len(done), why
+    calls = [(price, sizes, combinations, x) for x in parts]
+    done, why = gathered(calls, executor, says, progress, lambda x: sum(z.count for y in x for z in y))
+    empty = [[EMPTY] * len(x.each) for x in sizes]
+    own = [zip(*x, strict=True) for x in zip(empty, *done, strict=True)]
+    best = sizes[0].best
+    return [[reduce(lambda a, b: joined(a, b, best), y) for y in x] for x in own], len(parts) - len(done), why
 
 
 def gathered(calls: list[tuple], executor: Executor | None, says: str, progress: bool | None, counted: Callable):

@@ -284,6 +284,13 @@ class Columns:
         return self._maps[bits, more]
 
 
+def _result(operation: Callable, args: list, deep: int) -> np.ndarray:
+    """Return an operation's result.  If it has a dimension of cases, these are next to each other in memory."""
+    if not any(x.ndim > deep for x in args):
+        return operation(*args)
+    return operation(*args, order="F") if isinstance(operation, np.ufunc) else np.asfortranarray(operation(*args))
+
+
 def _spread(value: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return the values at places of the last dimension.  Fast if the first dimension is contiguous."""
     return value.T.take(places, 0).T if value.flags.f_contiguous else value.take(places, -1)
@@ -327,9 +334,7 @@ class Evaluated:
                     bits = plan.bits[y] & plan.in_columns
                     value = values[y]
                     args.append(_spread(value, columns.places(bits, own)) if bits and bits != own else value)
-                values[x] = plan.operations[x](*args)
-                if values[x].ndim > deep:
-                    values[x] = np.asfortranarray(values[x])
+                values[x] = _result(plan.operations[x], args, deep)
         return self._values[place]
 
     def forget(self, places: Iterable[int]) -> None:

@@ -95,10 +95,10 @@ def _idle(knowns, formulas, sheet) -> str:
 
 
 class Case(NamedTuple):
-    """A combination of options, by its number (`place`), of one of the problems priced together."""
+    """Combinations of options that make no difference, by their numbers (`places`), of one of the problems."""
 
     problem: int
-    place: int
+    places: tuple[int, ...]
     cells: Mapping[str, float]  # the known inputs
 
 
@@ -117,6 +117,11 @@ class PlannedSheet(NamedTuple):
         """The number of each case's problem."""
         return [x.problem for x in self.cases]
 
+    @property
+    def weights(self) -> np.ndarray:
+        """How many combinations of options each case stands for.  Shape [cases, 1]."""
+        return np.array([[len(x.places)] for x in self.cases])
+
 
 def _grouped(problem: Problem, combinations: list[tuple[int, dict]]) -> list[tuple[list[Case], FormulaSheet | None]]:
     """Group the cases that have the same formulas, and return each group with its sheet; None for a case alone."""
@@ -126,7 +131,7 @@ def _grouped(problem: Problem, combinations: list[tuple[int, dict]]) -> list[tup
         for place, words in combinations:
             judged = problem.judged_by(words)
             if not hasattr(x.sheet, "kind") or any(isinstance(y, Formula) for y in x.knowns):
-                found[judged, i, place] = [Case(i, place, {})], None
+                found[judged, i, place] = [Case(i, (place,), {})], None
                 continue
             free = tuple(y for n, y in words.items() if n not in problem.judged)
             told = _told(x, words, x.offloads(x.letters))
@@ -136,7 +141,7 @@ def _grouped(problem: Problem, combinations: list[tuple[int, dict]]) -> list[tup
             kind, cells = known[free]
             if (judged, kind) not in found:  # `known` may hold the sheet of other words that rules judge
                 found[judged, kind] = [], x.sheet.kind(x.knowns, told)[1]
-            found[judged, kind][0].append(Case(i, place, cells))
+            found[judged, kind][0].append(Case(i, (place,), cells))
     return list(found.values())
 
 
@@ -246,7 +251,7 @@ class Planned:
         """Return the formulas for one case. If its kind's sheet is given, keep its formulas for unknown letters."""
         problem = self.problem.each[case.problem]
         known = (sheet, problem.knowns, case.cells) if sheet else ()
-        return built(problem, self._words[case.place], problem.offloads(problem.letters), known)
+        return built(problem, self._words[case.places[0]], problem.offloads(problem.letters), known)
 
     def _alone(self, case: Case) -> None:
         try:
@@ -273,6 +278,7 @@ class Planned:
         return None
 
     def _sheet(self, cases, own) -> PlannedSheet:
+        cases, own = _merged(cases, own)
         letters = {n: self.plan.constant(x) for n, x in own.constants.items()} | self.plan.letters
         given, conditions = set(letters), []
         for name, f in own.formulas.items():
@@ -285,7 +291,20 @@ class Planned:
                 conditions.append((f"{name} has a value", name, {name: letters[name]}))
         aim = symbol(self.problem.axes[0])
         least = least_of(self.plan, aim, own.formulas, letters) if self.has_bounds else None
-        return PlannedSheet(cases, self._words[cases[0].place], letters, conditions, [], least)
+        return PlannedSheet(cases, self._words[cases[0].places[0]], letters, conditions, [], least)
+
+
+def _merged(cases: list[Case], own: "_Built") -> tuple[list[Case], "_Built"]:
+    """Join the cases of a problem that know the same numbers, such as two releases of a framework."""
+    if len(cases) == 1:
+        return cases, own
+    known = [np.broadcast_to(x, len(cases)) for x in own.constants.values()]
+    kept: dict[bytes, list[int]] = {}
+    for i, row in enumerate(np.column_stack([[x.problem for x in cases], *known])):
+        kept.setdefault(row.tobytes(), []).append(i)
+    first = [x[0] for x in kept.values()]
+    cases = [cases[x[0]]._replace(places=tuple(y for i in x for y in cases[i].places)) for x in kept.values()]
+    return cases, _Built(own.formulas, {n: x[first] for n, x in zip(own.constants, known, strict=True)})
 
 
 def _column(cases: list[Case], name: str) -> np.ndarray:

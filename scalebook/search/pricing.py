@@ -1,89 +1,34 @@
-"""Price strategies.  One task of a search, which may run in another process, returns its best ones and counts."""
+"""Price the strategies of one sheet on a batch of a search's rows."""
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
 from scalebook.language.row import strays
 
-from .plan import Block, Evaluated
-from .planning import Planned, PlannedSheet, planned_for
-from .problem import Problem, Slab, by_words, counts, distinct, layouts, nonempty, ruled, slabs
+from .plan import Block, Evaluated, numbered
+from .planning import Planned, PlannedSheet
+from .problem import Problem, Slab, counts, distinct, nonempty, ruled
 
-__all__ = ["EMPTY", "Priced", "Pricing", "each_sheet", "joined", "price"]
+__all__ = ["Pricing", "each_sheet", "same_limits"]
 
 BLOCK = 1 << 16  # strategies evaluated at a time, so that the arrays stay in a core's cache
-_NONE = np.empty((0, 5))
-_MOST = np.finfo(float).max  # values of strategies that do not fit are infinite
-
-
-class Priced(NamedTuple):
-    """The result of a task: the best strategies, the Pareto front, and counts of rejected and priced strategies.
-
-    A strategy is a row of five numbers: the two objectives, and its indices among the combinations of options, the rows
-    and the values on axes.
-    """
-
-    best: np.ndarray
-    front: np.ndarray
-    rejected: Counter
-    count: int
-
-
-def _best(found: np.ndarray, number: int) -> np.ndarray:
-    """Return the `number` strategies with the lowest values; ties keep the order words, rows, axes."""
-    return found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0]))][:number]
-
-
-def _front(found: np.ndarray) -> np.ndarray:
-    """Return the Pareto front, sorted by the second objective.  It keeps the first of equal strategies."""
-    found = found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0], found[:, 1]))]
-    least = np.minimum.accumulate(np.concatenate([[np.inf], found[:-1, 0]]))
-    return found[found[:, 0] < least]
-
-
-def joined(a: Priced, b: Priced, best: int) -> Priced:
-    """Join the results of two tasks, and keep the `best` best strategies.  The order of the two does not matter."""
-    lowest, front = (np.concatenate(x) for x in ([a.best, b.best], [a.front, b.front]))
-    return Priced(_best(lowest, best), _front(front), a.rejected + b.rejected, a.count + b.count)
-
-
-EMPTY = Priced(_NONE, _NONE, Counter(), 0)
-
-
-def price(problem: Problem, combinations: list[tuple[int, dict]], places: range) -> list[Priced]:
-    """Compute one task: each combination of options on each layout in `places`, for the problem and its `others`.
-
-    Returns the best strategies of each, and counts by rule.
-    """
-    found, rejected = [EMPTY for _ in problem.each], Counter()
-
-    def reject(name, cases, rows, numbers):
-        for case, number in zip(cases, numbers.sum(1).tolist(), strict=True):
-            rejected[case.problem, name] += number
-
-    planned, words = planned_for(problem, combinations), [x for _, x in combinations]
-    with np.errstate(all="ignore"):
-        for slab in slabs(problem, layouts(problem), places, words, rejected):
-            for part in by_words(problem, slab, words) if len(slab.places) else ():
-                for pricing, rows, allowed in each_sheet(planned, problem, part, reject):
-                    pricing.best(rows, allowed, found, reject)
-    own = [Counter({name: x for (j, name), x in rejected.items() if i == j and x}) for i in range(len(found))]
-    return [x._replace(rejected=y) for x, y in zip(found, own, strict=True)]
 
 
 def each_sheet(planned: Planned, problem: Problem, slab: Slab, reject: Callable, first: Iterable[int] = ()):
     """For each sheet, yield its `Pricing`, the rows that the rules allow for some case, and for which: [cases, rows].
 
-    The sheets of the combinations with the numbers `first` come first.  `reject(rule, cases, rows, numbers)` is called
-    with the rows that a rule forbids and the number of strategies that each stands for.
+    The sheets of the combinations with the numbers `first` come first.  `reject(rule, problems, rows, numbers)` is
+    called with the rows that a rule forbids and the number of strategies that each stands for.
     """
     evaluated = Evaluated(planned.plan, slab.columns, len(slab.places))
     said, known = {}, {}
-    early = {i: None for x in first for i, y in enumerate(planned.sheets) if any(x == c.place for c in y.cases)}
+    early = {i: None for x in first for i, y in enumerate(planned.sheets) if any(x in c.places for c in y.cases)}
     for place, sheet in [*((None, planned.sheets[i]) for i in early), *enumerate(planned.sheets)]:
         if place not in early:
             key = problem.judged_by(sheet.words)
@@ -118,7 +63,7 @@ class Pricing:
         def keep(name, holds):
             nonlocal allowed
             if (lost := allowed & ~holds).any():
-                reject(name, self.sheet.cases, rows, lost * numbers)
+                reject(name, of, rows, lost * numbers * self.sheet.weights)
                 allowed = allowed & holds
 
         # if offloading is searched, the limits decide where there is room for it
@@ -144,34 +89,6 @@ class Pricing:
         values = {n: block.value(x) for n, x in places.items()}
         return ~strays(condition, values[condition]) if isinstance(condition, str) else condition.holds(values)
 
-    def best(self, rows, allowed, found, reject):
-        """Price rows with all combinations of values on axes.  Join the best and the front to `found`, by problem."""
-        of = np.array(self.sheet.problems)
-        for part in self.slices(len(rows)):
-            block, own = Block(self.evaluated, rows[part]), allowed[:, part]
-            if self.problem.space.solve:
-                block = self._solved(block)
-            fits, count, out = self.fitting(block)
-            for name, numbers in out.items():
-                reject(name, self.sheet.cases, block.rows, numbers * own)
-            values, second = self.valued(block, fits & own.reshape(len(of), *(1,) * len(self.plan.shape), -1))
-            numbers = (count * own).sum(1)
-            for i in dict.fromkeys(self.sheet.problems):
-                first, last = np.searchsorted(of, [i, i + 1])
-                found[i] = self._joined(found[i], block, values, second, range(first, last), numbers[first:last].sum())
-
-    def _joined(self, found, block, values, second, cases, count):
-        """Return `found` of one problem joined with the best and the front of its cases."""
-        values, second = values[cases.start : cases.stop], second[cases.start : cases.stop]
-        lowest = _lowest(values, self.problem.best, found.best)
-        known = np.concatenate([[_MOST], found.front[:, 0]])
-        known = known[np.searchsorted(found.front[:, 1], second.ravel(), side="right")].reshape(second.shape)
-        ahead = np.flatnonzero(values <= known)
-        if not len(lowest) and not len(ahead):
-            return found._replace(count=found.count + int(count))
-        parts = (self.records(block, values, second, x, cases.start) for x in (lowest, ahead))
-        return joined(found, Priced(*parts, Counter(), int(count)), self.problem.best)
-
     def slices(self, number):
         """Split `number` rows into slices so short that all their strategies fit a core's cache."""
         step = max(1, BLOCK // math.prod(self.shape))
@@ -186,18 +103,21 @@ class Pricing:
         second = _as_deep(second, values.ndim)
         return values, np.broadcast_to(second, (len(values), *second.shape[1:-1], len(block.rows)))
 
-    def records(self, block, values, second, flat, first=0):
-        """Return the strategies at flat indices of a block as rows of five numbers (see `Priced`).
+    def records(self, block, values, second, flat, case, row):
+        """Return the strategies at flat indices of values as rows of five numbers (see `Priced`).
 
-        `first` is the case that the block's values begin with.
+        The values begin with the given case and with the given row of the block.
         """
         index = np.unravel_index(flat, values.shape)
         second = np.broadcast_to(second, values.shape)[index]
         axis = flat // values.shape[-1] % math.prod(self.plan.shape)  # rows are the last dimension, but precede axes
-        words = np.array([x.place for x in self.sheet.cases])[index[0] + first]
-        return np.stack([values[index], second, words, self.slab.places[block.rows[index[-1]]], axis], axis=1)
+        places = [self.sheet.cases[x + case].places for x in index[0]]
+        often = np.fromiter(map(len, places), int)
+        found = [values[index], second, self.slab.places[block.rows[index[-1] + row]], axis]
+        first, second, rows, axis = (np.repeat(x, often) for x in found)
+        return np.stack([first, second, np.fromiter(itertools.chain(*places), float), rows, axis], axis=1)
 
-    def _solved(self, block):
+    def solved(self, block):
         """Solve for the letter that follows from each choice.  Only the letters that the solver needs are evaluated."""
         name, _, solve = self.problem.space.solve
         place, parts = self.plan.letters[name], {}
@@ -255,10 +175,19 @@ def _as_deep(values: np.ndarray, axes: int) -> np.ndarray:
     return np.reshape(values, (1,) * (axes - np.ndim(values)) + np.shape(values))
 
 
-def _lowest(values: np.ndarray, number: int, best: np.ndarray) -> np.ndarray:
-    """Return the flat indices of the lowest values, enough to include all that could be among the best `number`."""
-    flat = np.flatnonzero(values <= (best[-1, 0] if len(best) >= number else _MOST))
-    if len(flat) <= number:
-        return flat
-    own = values[np.unravel_index(flat, values.shape)]
-    return flat[own <= np.partition(own, number - 1)[number - 1]]
+def same_limits(pricing, rows):
+    """Number the rows, giving one number to rows with equal inputs to the limits; return how many numbers there are."""
+    plan, letters = pricing.plan, pricing.sheet.letters
+    limits = [(x.letter, x.bound) for x in pricing.problem.limits if x.letter in letters]
+    used = [letters[x] for pair in limits for x in pair if x in letters]
+    for _, _, own in pricing.sheet.conditions:
+        used += own.values() if any(map(plan.is_wide, own.values())) else ()
+    bits = reduce(or_, (plan.bits[x] for x in used), 0)
+    first, inverse = pricing.evaluated.columns.key(bits & plan.in_columns)
+    places, span = inverse[rows], len(first)
+    for part in pricing.parts:
+        if part.strides[0] and part[0].size > 1:  # other parts are the same for all of these rows
+            for byte in np.packbits(part[rows].reshape(len(rows), -1), axis=1).T:
+                own, count = numbered(byte, 256)
+                places, span = numbered(places * count + own, span * count)
+    return numbered(places, span)

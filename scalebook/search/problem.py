@@ -14,7 +14,7 @@ from .space import Searchable, Space, called_with, needs
 
 __all__ = [
     "CASES", "Limit", "Problem", "Slab", "about", "by_words", "counts", "distinct", "layouts", "looked_through",
-    "nonempty", "parted", "ruled", "slabs", "stand_for", "together", "word_combinations",
+    "nonempty", "parted", "ruled", "stand_for", "together", "word_combinations",
 ]  # fmt: skip
 
 _AXES = 4096  # at most this many combinations of letters on axes; the other letters become columns
@@ -84,15 +84,16 @@ class Problem:
 
     @property
     def like(self) -> tuple:
-        """What two problems have in common if one plan can price both, and their rows differ only by rules."""
-        space = self.space
-        read = {n for f in (*space.within(self), *space.idle.values(), *space.follows.values()) for n in needs(f)}
-        own = (
-            self.fixed,
-            {n: x for n, x in self.values.items() if n in {"devices", *read, *space.layout, *space.offloads}},
-        )
-        more = self.words, self.letters, self.axes, self.limits, self.lifted, self.best, self.is_rising
-        return self.sheet, repr((own, more))
+        """A key that two problems share if one plan can price both.  They differ in devices and in rules of rows."""
+        space, within = self.space, self.space.within(self)
+        read = {n for f in (*within, *space.idle.values(), *space.follows.values()) for n in needs(f)}
+        read = read.union(space.offloads) - {"devices", *self.letters, *space.layout}
+        same = [(f.__code__, *(x.cell_contents for x in f.__closure__ or ())) for f in within]
+        own = {n: self.letters.get(n) for n in (*self.on_axes, *space.idle)}
+        fixed = {n: x for n, x in self.fixed.items() if n != "devices"}
+        known = {n: x for n, x in self.values.items() if n in read}
+        more = self.words, self.in_rows, self.axes, self.limits, self.lifted, self.best, self.is_rising
+        return self.sheet, repr((same, own, fixed, known, more))
 
     @property
     def columned(self) -> tuple[str, ...]:
@@ -275,29 +276,6 @@ def stand_for(problem: Problem, slab: "Slab", combinations: list[dict]) -> np.nd
     said: dict = {}
     kinds = _kinds(problem, combinations).values()
     return sum(number * counts(problem, distinct(problem, words, slab, said)) for words, number in kinds)
-
-
-def slabs(
-    problem: Problem, layouts: np.ndarray, places: range, combinations: list[dict], rejected: Counter
-) -> Iterator[Slab]:
-    """Yield the rows that all rules but those on options allow, in batches, for any of the problems.
-
-    The others are counted in `rejected`, by problem and rule.
-    """
-    waiting, size = [], SLAB * (8 if problem.space.solve else 1)  # solved letters are evaluated many times
-    if hasattr(problem.sheet, "kind"):  # a sheet then has several cases
-        cases = len(problem.each) * len(combinations) // max(len(_kinds(problem, combinations)), 1)
-        size = max(SLAB // max(min(cases, CASES), 1), min(SLAB, 1024))
-    for slab, out in looked_through(problem, layouts, places):
-        for name, x in out.items():
-            for i, number in enumerate(x.among @ stand_for(problem, x, combinations)):
-                rejected[i, name] += int(number)
-        waiting.append(slab)  # collect rows over several checks, because a slab has a fixed cost
-        if sum(len(x.places) for x in waiting) >= size:
-            yield from parted(together(waiting), size)
-            waiting = []
-    if waiting:
-        yield from parted(together(waiting), size)
 
 
 def parted(slab: "Slab", size: int) -> Iterator["Slab"]:

@@ -139,9 +139,9 @@ class Searchable(Protocol):
 
     It may have `letters`, the names of all inputs, and `targets`, quantities whose values are upper bounds.  It may
     have `posed(cases, letters)`, which interprets a call whose inputs are not its choices: it returns the thing to
-    search instead, and the remaining inputs.  That thing may have `sized(rows, letters)`, which returns the thing to
-    search for one device, and `unmet(cases, letters, rejected)`, the sentence to raise if nothing was found.  `cases`
-    are the positional rows, once per device.
+    search instead, and the remaining inputs, or a `Frame` with the result.  That thing may have `sized(rows, letters)`,
+    which returns the thing to search for one device, and `unmet(cases, letters, rejected)`, the sentence to raise if
+    nothing was found.  `cases` are the positional rows, once per device.
     """
 
     name: str

@@ -10,13 +10,9 @@
 """
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
-from functools import partial, reduce
-from operator import or_
-
-import numpy as np
+from functools import partial
 
 from scalebook.language import NOTATION
 from scalebook.language.arguments import as_list, checked
@@ -27,17 +23,13 @@ from scalebook.language.units import show
 
 from .arguments import problem_of, refuse_unused
 from .parts import check_executor, gathered
-from .plan import Block, firsts, numbered
-from .planning import planned_for
-from .pricing import Priced, each_sheet
-from .problem import Problem, layouts, looked_through, parted, stand_for, together, word_combinations
+from .problem import Problem, layouts, word_combinations
 from .results import Search
+from .task import Priced, price
 
 __all__ = ["Sweep", "sweep"]
 
-SIZES, SWEPT = 128, 1 << 15  # sizes of a task, and rows priced at a time
-FIRST = 8  # combinations of words that are priced first
-_ROUNDING = 1 - 1e-9  # allows for rounding: a bound adds up its terms in another order
+SIZES = 128  # of a task
 
 
 class Sweep(Mapping):
@@ -138,132 +130,11 @@ def priced_sizes(question: Callable, sizes: list[float]) -> list[tuple[float, Pr
     groups: dict = {}
     for n in sorted(sizes):
         problem = question(devices=n)
-        groups.setdefault(_alike(problem), []).append(problem)
-    return [x for alike, problems in groups.items() for x in _Swept(problems, (question, alike)).priced()]
-
-
-def _alike(problem: Problem) -> tuple:
-    """Return a key that two sizes share if the conditions on words, and the plan, are the same for both."""
-    space = problem.space
-    within = [(f.__code__, *(x.cell_contents for x in f.__closure__ or ())) for f in space.within(problem)]
-    own = {n: problem.letters.get(n) for n in (*problem.on_axes, *space.idle)}
-    fixed = {n: x for n, x in problem.fixed.items() if n != "devices"}
-    return (*map(repr, (within, own, fixed, problem.words)), problem.in_rows, problem.on_axes)
-
-
-class _Swept:
-    """Several sizes priced together, in increasing order.  The devices of a row say which size it belongs to."""
-
-    def __init__(self, problems: list[Problem], of: tuple):
-        self.problems, self.one = problems, problems[0]
-        self.devices = np.array([x.values["devices"] for x in problems])
-        self.combinations = word_combinations(self.one)
-        self.planned = planned_for(self.one, list(enumerate(self.combinations)), of)
-        self.counts = np.zeros(len(problems), np.int64)
-        self.rejected: dict[str, np.ndarray] = {}
-        self.least = np.full(len(problems), np.inf)  # the value that a strategy must beat, by size
-        self.best = np.empty((0, 6))
-        self._waiting: list[np.ndarray] = []
-
-    def priced(self) -> list[tuple[float, Priced]]:
-        """Price all rows.  Return each number of devices with what was found there."""
-        waiting, out = [], {}
-        for problem in self.problems:
-            whole = layouts(problem)
-            for slab, left in looked_through(problem, whole, range(len(whole) * problem.in_layout)):
-                waiting.append(slab)
-                for name, x in left.items():
-                    out.setdefault(name, []).append(x)
-            if waiting and (problem is self.problems[-1] or sum(len(x.places) for x in waiting) >= SWEPT):
-                with np.errstate(all="ignore"):
-                    self._slab(together(waiting), {name: together(x) for name, x in out.items()})
-                waiting, out = [], {}
-        self._join()
-        result = []
-        for i, n in enumerate(self.devices):
-            rejected = Counter({name: int(x[i]) for name, x in self.rejected.items() if x[i]})
-            best = self.best[self.best[:, 5] == i, :5]
-            result.append((int(n), Priced(best, best[:0], rejected, int(self.counts[i]))))
-        return result
-
-    def _sizes(self, slab):
-        return np.searchsorted(self.devices, slab.columns["devices"])
-
-    def _slab(self, slab, out):
-        """Price rows, and count the strategies of the rows that each rule leaves out."""
-        for name, rows in out.items():
-            self._reject(self._sizes(rows), name, None, slice(None), stand_for(self.one, rows, self.combinations)[None])
-        for part in parted(slab, SWEPT):
-            sizes = self._sizes(part)
-            # price the words of the best so far first: their values rule out most other strategies
-            words, often = np.unique(self.best[:, 2].astype(int), return_counts=True)
-            first = words[np.argsort(-often, kind="stable")][:FIRST].tolist()
-            for pricing, kept, own in each_sheet(self.planned, self.one, part, partial(self._reject, sizes), first):
-                if len(kept):
-                    self._price(pricing, kept, own, sizes)
-            self._join()
-
-    def _reject(self, sizes, name, cases, rows, numbers):
-        """Add numbers of rejected strategies, [cases, rows], to the counts of their sizes."""
-        own = self.rejected.setdefault(name, np.zeros(len(self.problems), np.int64))
-        own += np.bincount(sizes[rows], numbers.sum(0), len(own)).astype(np.int64)
-
-    def _price(self, pricing, rows, allowed, sizes):
-        """Check all strategies against the limits, then fully price strategies that could be among the best."""
-        places, count = _same_limits(pricing, rows)
-        fits, left, out = pricing.fitting(Block(pricing.evaluated, rows[firsts(places, count)]))
-        for name, numbers in out.items():
-            self._reject(sizes, name, pricing.sheet.cases, rows, numbers[:, places] * allowed)
-        number = (left[:, places] * allowed).sum(0)
-        self.counts += np.bincount(sizes[rows], number, len(self.counts)).astype(np.int64)
-        allowed = allowed.reshape(len(allowed), *(1,) * len(pricing.plan.shape), -1)
-        could = fits.any(tuple(range(fits.ndim - 1)))[places]
-        if not self.one.is_rising:
-            # the bound is NaN if a letter has no value; such rows are kept
-            least = np.atleast_1d(Block(pricing.evaluated, rows).value(pricing.sheet.least))
-            could &= (~(least * _ROUNDING > self.least[sizes[rows]])).any(tuple(range(least.ndim - 1)))
-        could = np.flatnonzero(could)
-        for part in pricing.slices(len(could)):
-            own = could[part]
-            fine = fits[..., places[own]] & allowed[..., own]
-            self._enter(pricing, Block(pricing.evaluated, rows[own]), fine, sizes[rows[own]])
-
-    def _enter(self, pricing, block, fits, sizes):
-        """Keep the strategies of a block that may be among the best."""
-        values, second = pricing.valued(block, fits)
-        if self.one.best == 1:
-            np.minimum.at(self.least, sizes, values.min(tuple(range(values.ndim - 1))))
-        flat = np.flatnonzero((values <= self.least[sizes]) & np.isfinite(values))
-        if len(flat):
-            records = pricing.records(block, values, second, flat)
-            self._waiting.append(np.column_stack([records, sizes[flat % len(sizes)]]))
-        if sum(map(len, self._waiting)) > (1 << 14):
-            self._join()
-
-    def _join(self):
-        """Merge the waiting strategies into the best of each size, in order."""
-        found = np.concatenate([self.best, *self._waiting])
-        found = found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0], found[:, 5]))]
-        size = found[:, 5].astype(int)
-        place = np.arange(len(size)) - np.searchsorted(size, size)
-        last = place == self.one.best - 1
-        self.least[size[last]] = found[last, 0]
-        self.best, self._waiting = found[place < self.one.best], []
-
-
-def _same_limits(pricing, rows):
-    """Number the rows, giving one number to rows with equal inputs to the limits; return how many numbers there are."""
-    plan, letters = pricing.plan, pricing.sheet.letters
-    limits = [(x.letter, x.bound) for x in pricing.problem.limits if x.letter in letters]
-    used = [letters[x] for pair in limits for x in pair if x in letters]
-    for _, _, own in pricing.sheet.conditions:
-        used += own.values() if any(map(plan.is_wide, own.values())) else ()
-    bits = reduce(or_, (plan.bits[x] for x in used), 0)
-    first, inverse = pricing.evaluated.columns.key(bits & plan.in_columns)
-    places, span = inverse[rows], len(first)
-    for part in pricing.parts:
-        if part.strides[0] and part[0].size > 1:  # other parts are the same for all of these rows
-            for byte in np.packbits(part[rows].reshape(len(rows), -1), axis=1).T:
-                own, count = numbered(byte, 256)
-                places, span = numbered(places * count + own, span * count)
-    return numbered(places, span)
+        groups.setdefault(problem.like, []).append(problem)
+    found = []
+    for like, problems in groups.items():
+        combinations = list(enumerate(word_combinations(problems[0])))
+        parts = [(i, range(len(layouts(x)) * x.in_layout)) for i, x in enumerate(problems)]
+        own = price(problems, combinations, parts, (question, like[1:]))
+        found += [(int(x.values["devices"]), y[0]) for x, y in zip(problems, own, strict=True)]
+    return found

@@ -39,6 +39,7 @@ def _whole(name: str) -> dict:
     return {key: rule for key, rule in whole.items() if key != "like" and rule != ""}
 
 
+_ENCODER = _STATED.pop("encoder")
 TYPES = {name: _whole(name) for name in _STATED}
 _UNKNOWN = TYPES.pop("unknown")
 del TYPES["usual"]
@@ -75,7 +76,8 @@ def read_config(config, name: str | None = None, like: str | None = None) -> tup
         x: Counter(own[x] for _, own in shapes if x in own).most_common(1)[0][0]
         for x in names  # parts say the rest
     }
-    letters |= _counted(config, stanza, [x for x, _ in shapes]) | _scaled(config)
+    letters |= _counted(config, stanza, [x for x, _ in shapes]) | _scaled(config) | (encoder := _encoder(whole))
+    said += f" of {encoder['encoder_params']:.3g} parameters in its blocks" if encoder else ""
     if letters["moe_layers"] and letters.get("experts", 0) < letters.get("top_k", 1):
         said = f"{letters.get('experts', 0)} experts of model_type {quoted(config['model_type'])}"
         raise ValueError(f"{said} are fewer than a token visits")
@@ -127,7 +129,8 @@ def _language_model(config: Mapping) -> tuple[dict, str]:
     left = [x for x in left if x not in (inner, *_OF_TEXT)]
     whole = brief(outer) if isinstance(outer, str) else "model"
     said = f"only the text part of this {whole} is read, without its {', '.join(left)}" if left else ""
-    config = {**config, **nested, "model_type": nested.get("model_type", outer)}
+    own = {x: config[x] for x in ("tie_word_embeddings",) if inner and x in config}  # the whole model ties them
+    config = {**config, **nested, **own, "model_type": nested.get("model_type", outer)}
     if inner == "thinker_config":
         return _language_model(nested)[0], said
     return config, said
@@ -237,7 +240,20 @@ def _irregular(config, stanza, shapes, letters) -> dict[str, str]:
     return {"blocks": " + ".join(f"{n} {x}" for x, n in parts.items())}
 
 
-# What the letters say together
+# What stands beside the blocks, and what the letters say together
+
+
+def _encoder(whole: Mapping) -> dict[str, int]:
+    """Return the letters of a wrapper's encoder of images, or else of speech; none if a field is missing."""
+    whole = whole | typed(whole, "thinker_config", dict, {})
+    part = next((x for name in ("vision_config", "audio_config") if (x := typed(whole, name, dict, {}))), {})
+    beside = {x: whole[x] for x in ("mm_tokens_per_image", "audio_merge_size", "spatial_merge_size") if x in whole}
+    config, letters = {"model_type": "encoder"} | beside | part, {}
+    for letter, rule in _ENCODER.items():
+        if (value := value_of(rule, config, letters, letter)) is None:
+            return {}
+        letters[letter] = value
+    return letters
 
 
 def _scaled(config: Mapping) -> dict[str, int]:

@@ -124,7 +124,6 @@ def _params(stage: Expr, schedule: Schedule, has_matrices: bool = True) -> tuple
 
 
 def _positions(stage: Expr) -> Expr:
-    """Return the parameters of learned positions, which each device of the first stage holds whole."""
     return _at_start(stage) * symbol("learned_positions") * symbol("hidden")
 
 

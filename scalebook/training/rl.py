@@ -11,7 +11,7 @@ import inspect
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from math import erfc, lcm, prod
 
 import numpy as np
@@ -22,15 +22,23 @@ from scalebook.inference.layouts import MOST_DEVICES
 from scalebook.inference.tail import mean_of_largest
 from scalebook.language import NOTATION, Row
 from scalebook.language.notation import quoted, unused
-from scalebook.language.row import Cell, as_rows, one_number
+from scalebook.language.row import Call, Cell, as_rows, one_number, quantity
 from scalebook.search.space import NothingFits, Space
 from scalebook.tables import Framework, frameworks
 from scalebook.training.frameworks import framework_of
-from scalebook.training.rollouts import update_sheet
+from scalebook.training.rollouts import forward_passes_two, update_sheet
 from scalebook.training.step import training_step
 
 __all__ = ["rl_step"]
 
+PROGRAMS = tuple(x for x, row in frameworks.items() if "engine" in row.words)
+SYNC = "sync_share", "expert_gathers", "update_overhead"  # letters of the program that are the update's own
+# Other likely values of what a call leaves to its defaults.
+_OTHERS = {
+    "framework": ("verl",), "devices": (64.0, 256.0), "responses": (4096.0, 16_384.0), "response": (2500.0, 10_000.0),
+    "response_spread": (0.5, 1.2), "response_most": (16_384.0, 65_536.0), "prompt": (1024.0,),
+    "optimizer_steps": (16.0,), "forward_passes": (1.0,), "rollout": ("tp=2", "tp=8"),
+}  # fmt: skip
 _POINTS = 160  # positions at which a decode step of a rollout is priced
 _LIMIT = 60  # layouts of a search
 
@@ -93,7 +101,6 @@ class _Asked:
     letters: dict = field(default_factory=dict)
 
     def own(self, name: str) -> float:
-        """Return a letter of the call, else the program's."""
         return one_number(name, self.letters[name]) if name in self.letters else self.program[name]
 
     def writing(self, devices: float) -> dict:
@@ -154,7 +161,7 @@ class _Asked:
             response=self.lengths.mean, response_square=self.lengths.square, response_most=self.lengths.most,
             response_spread=self.lengths.spread, response_typical=self.lengths.typical, weight_bits=16.0,
         )  # fmt: skip
-        found |= {n: self.own(n) for n in ("sync_share", "update_overhead")} | self.letters
+        found |= {n: x for n, x in self.program.items() if n in SYNC} | self.letters
         sheet = update_sheet(self.age > 0)
         row = sheet(*self.rows, **{n: x for n, x in found.items() if n in sheet.letters})
         if not self.age:
@@ -198,7 +205,11 @@ class RLStep:
     """
 
     name = "rl_step"
-    space = Space(axes=("update_time", "devices"))
+    space = Space(
+        axes=("update_time", "devices"),
+        words={"framework": PROGRAMS, "share": ("best",), "rollout": ("tp=4",), "training": ("tp=4 pp=4",)},
+        spelled={"share": partial(quantity, "rollout_share"), "rollout": str, "training": str},
+    )
     finds = ("update_time",)
 
     @cached_property
@@ -211,7 +222,7 @@ class RLStep:
 
     def _asked(
         self, *knowns, framework=None, devices=128, responses=8192, response=5000, response_spread=0.8,
-        response_most=28_672, prompt=120, age=None, share="best", rollout=None, training=None, optimizer_steps=1,
+        response_most=28_672, prompt=120, age=None, share="best", rollout="tp=4", training="", optimizer_steps=1,
         **letters,
     ) -> _Asked:  # fmt: skip
         if stray := next((x for x in letters if x not in self.letters), None):
@@ -220,8 +231,7 @@ class RLStep:
         knowns = tuple(x for x in knowns if not isinstance(x, str))
         program = framework_of(knowns, {"framework": named[-1] if named else None}) or frameworks.nemo_rl
         if "engine" not in program.words:
-            known = ", ".join(x for x, row in frameworks.items() if "engine" in row.words)
-            raise ValueError(f"{program.name} has no engine that writes answers; these have: {known}")
+            raise ValueError(f"{program.name} has no engine that writes answers; these have: {', '.join(PROGRAMS)}")
         rows = as_rows(tuple(x for x in knowns if not isinstance(x, Framework)))
         if stray := next((x for x in rows if not isinstance(x, Mapping)), None):
             raise TypeError(f"rl_step takes a model, a device and a framework by position, not {quoted(stray)}")
@@ -236,14 +246,29 @@ class RLStep:
             one_number(n, x)
             for n, x in dict(response=response, response_spread=response_spread, response_most=response_most).items()
         ]
-        layouts = [_layout(x, y) for x, y in (("rollout", rollout or {"tp": 4}), ("training", training or {}))]
+        layouts = [_layout(x, y) for x, y in (("rollout", rollout), ("training", training))]
         return _Asked(
             tuple(rows), program, lengths=Lengths(*own), share=share, rollout=layouts[0], training=layouts[1],
             letters=letters, **numbers,
         )  # fmt: skip
 
     def __call__(self, *knowns, **letters) -> Row:
-        return self._asked(*knowns, **letters).settled()
+        row = self._asked(*knowns, **letters).settled()
+        row.call = Call(self, tuple(frameworks[x] if isinstance(x, str) else x for x in knowns), letters)
+        return row
+
+    def unsaid(self, *knowns, **letters) -> dict[str, tuple]:
+        """Return what a call leaves to defaults or to its program: by letter, value, source and other values."""
+        asked = self._asked(*knowns, **letters)
+        program, own = asked.program, {n: x.default for n, x in inspect.signature(self._asked).parameters.items()}
+        own |= {"framework": "nemo_rl", "forward_passes": float(forward_passes_two.rhs)}
+        found = {n: (own[n], "the default", x) for n, x in _OTHERS.items()}
+        found["age"] = asked.age, program.name, (1 - min(asked.age, 1.0),)
+        for name, cell in program.cells.items():
+            if name in ("step_overhead", "packed_share", *SYNC) and cell.low is not None:
+                found[name] = cell.value, program.name, (cell.low, cell.high)
+        said = {*letters, *("framework" for x in knowns if isinstance(x, Framework))}
+        return {n: x for n, x in found.items() if n not in said}
 
     def sheet(self, knowns: tuple, letters: Mapping):
         """Return the sheet of an update, for what asks for its letters."""

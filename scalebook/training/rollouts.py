@@ -14,10 +14,10 @@ from scalebook.inference.tail import normal_largest
 from scalebook.language import Sheet, constant, formula
 
 __all__ = [
-    "forward_passes_two", "idle_share", "in_flight_of_age", "learning_work", "logprob_time", "longest_response_capped",
-    "rollout_share_best", "rollout_tail", "rollout_time_begun", "rollout_time_refilled", "rollout_wall",
-    "rollout_work", "rollout_work_refilled", "staleness_in_flight", "sync_time", "update_apart", "update_cost",
-    "update_rate", "update_time_apart", "update_time_together", "update_together",
+    "expert_gathers_none", "forward_passes_two", "idle_share", "in_flight_of_age", "learning_work", "logprob_time",
+    "longest_response_capped", "rollout_share_best", "rollout_tail", "rollout_time_begun", "rollout_time_refilled",
+    "rollout_wall", "rollout_work", "rollout_work_refilled", "staleness_in_flight", "sync_time", "update_apart",
+    "update_cost", "update_rate", "update_time_apart", "update_time_together", "update_together",
 ]  # fmt: skip
 
 _HERE = "verl-async"
@@ -137,14 +137,23 @@ def learning_work(learning_time, logprob_time, train_devices):
     return (learning_time + logprob_time) * train_devices
 
 
-@formula("sync_time", "verl-delta")
-def sync_time(params, weight_bits, scaleout_bandwidth, sync_share):
+expert_gathers_none = constant(
+    "expert_gathers_none", "expert_gathers", 0, "verl-delta", "The trainer gathers experts' weights as it does others'."
+)
+
+
+@formula("sync_time", "verl-delta", given=[expert_gathers_none])
+def sync_time(params, active_params, expert_gathers, weight_bits, scaleout_bandwidth, sync_share):
     """Time to bring new weights to the engines: each device gets them all through a share of one scale-out link.
 
-    >>> round(sync_time(params="30.5e9", weight_bits=16, scaleout_bandwidth="50 GB/s", sync_share=0.5), 2)
-    2.44
+    A trainer may gather the experts' weights once more. Experts are counted by the weights that one token does not use.
+
+    >>> known = dict(params="30.5e9", active_params="3.3e9", weight_bits=16, scaleout_bandwidth="50 GB/s")
+    >>> round(sync_time(known, sync_share=0.5), 2), round(sync_time(known, sync_share=0.5, expert_gathers=1), 2)
+    (2.44, 4.62)
     """
-    return params * weight_bits / 8 / (scaleout_bandwidth * sync_share)
+    gathered = params + expert_gathers * (params - active_params)
+    return gathered * weight_bits / 8 / (scaleout_bandwidth * sync_share)
 
 
 # An update
@@ -243,8 +252,8 @@ def update_cost(update_time, devices, price_hour):
 
 
 _BOTH = (
-    forward_passes_two, logprob_time, learning_work, sync_time, rollout_share_best, idle_share, update_rate,
-    update_cost,
+    forward_passes_two, logprob_time, learning_work, expert_gathers_none, sync_time, rollout_share_best, idle_share,
+    update_rate, update_cost,
 )  # fmt: skip
 update_together = Sheet(
     "update together", rollout_time_begun, longest_response_capped, rollout_tail, rollout_work, rollout_wall, *_BOTH,

@@ -131,7 +131,6 @@ def _reason(values, known, sheet, lifted):
 
 
 def _conditions(sheet, known):
-    """Return the conditions of a sheet's formulas that depend only on known letters, each with its formula."""
     for f, x in sheet.conditions if sheet else ():
         if all(n in known for n in x.letters):
             yield f, x

@@ -1,0 +1,222 @@
+"""Find the best strategies among ranges of a search's rows: one task of a search, which may run in another process."""
+
+from collections import Counter
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from . import problem
+from .plan import Block, firsts
+from .planning import planned_for
+from .pricing import each_sheet, same_limits
+from .problem import Problem, by_words, layouts, looked_through, parted, stand_for, together
+
+__all__ = ["EMPTY", "Priced", "joined", "price"]
+
+SWEPT = 1 << 15  # rows that are priced at a time if only the best strategies are sought
+FIRST = 8  # combinations of words that are priced first
+_ROUNDING = 1 - 1e-9  # allows for rounding: a bound adds up its terms in another order
+_NONE = np.empty((0, 5))
+_MOST = np.finfo(float).max  # values of strategies that do not fit are infinite
+
+
+class Priced(NamedTuple):
+    """The result of a task: the best strategies, the Pareto front, and counts of rejected and priced strategies.
+
+    A strategy is a row of five numbers: the two objectives, and its indices among the combinations of options, the rows
+    and the values on axes.
+    """
+
+    best: np.ndarray
+    front: np.ndarray
+    rejected: Counter
+    count: int
+
+
+def _best(found: np.ndarray, number: int) -> np.ndarray:
+    """Return the `number` strategies with the lowest values; ties keep the order words, rows, axes."""
+    return found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0]))][:number]
+
+
+def _front(found: np.ndarray) -> np.ndarray:
+    """Return the Pareto front, sorted by the second objective.  It keeps the first of equal strategies."""
+    found = found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0], found[:, 1]))]
+    least = np.minimum.accumulate(np.concatenate([[np.inf], found[:-1, 0]]))
+    return found[found[:, 0] < least]
+
+
+def joined(a: Priced, b: Priced, best: int) -> Priced:
+    """Join the results of two tasks, and keep the `best` best strategies.  The order of the two does not matter."""
+    lowest, front = (np.concatenate(x) for x in ([a.best, b.best], [a.front, b.front]))
+    return Priced(_best(lowest, best), _front(front), a.rejected + b.rejected, a.count + b.count)
+
+
+EMPTY = Priced(_NONE, _NONE, Counter(), 0)
+
+
+def price(sizes: list[Problem], combinations: list[tuple[int, dict]], parts: list, of=None) -> list[list[Priced]]:
+    """Compute one task: each combination of options on ranges of rows, for each of the problems.
+
+    `sizes` are problems that differ in `devices`, in increasing order, each with as many `others`.  `parts` are pairs
+    of the index of a size and a range of its rows.  If `of` is given, only the best strategies are found, and a
+    strategy is priced in full only if its lower bound lets it be among them; `of` is what the tasks share.  Returns
+    what was found for each size and each of its problems.
+    """
+    with np.errstate(all="ignore"):
+        return _Task(sizes, combinations, of).priced(parts)
+
+
+class _Task:
+    """What a task has found so far, for each size and each of the problems priced together."""
+
+    def __init__(self, sizes, combinations, of):
+        self.sizes, self.one, self.has_front = sizes, sizes[0], of is None
+        self.words, self.planned = [x for _, x in combinations], planned_for(self.one, combinations, of)
+        self.found = [[EMPTY for _ in self.one.each] for _ in sizes]
+        self.least = np.full((len(sizes), len(self.one.each)), np.inf)  # what a strategy must not exceed
+        self.counts = np.zeros(self.least.shape, np.int64)
+        self.rejected: dict[str, np.ndarray] = {}
+
+    def priced(self, parts):
+        for slab in self._slabs(parts):
+            for part in by_words(self.one, slab, self.words) if self.has_front else (slab,):
+                self._price(part)
+        return [[self._result(i, j) for j in range(len(own))] for i, own in enumerate(self.found)]
+
+    def _result(self, i, j):
+        rejected = Counter({n: int(x[i, j]) for n, x in self.rejected.items() if x[i, j]})
+        return self.found[i][j]._replace(rejected=rejected, count=int(self.counts[i, j]))
+
+    def _slabs(self, parts):
+        """Yield the rows that all rules but those on options allow, in batches.  Count the others."""
+        waiting, out, size = [], {}, SWEPT
+        if self.has_front:
+            size = problem.SLAB * (8 if self.one.space.solve else 1)  # solved letters are evaluated many times
+        if self.has_front and hasattr(self.one.sheet, "kind"):  # a sheet then has several cases
+            cases = len(self.one.each) * len(self.words) // max(len(set(map(self.one.judged_by, self.words))), 1)
+            size = max(problem.SLAB // max(min(cases, problem.CASES), 1), min(problem.SLAB, 1024))
+        for i, places in parts:
+            for slab, left in looked_through(self.sizes[i], layouts(self.sizes[i]), places):
+                waiting.append(slab)  # rows of several checks, because a slab has a fixed cost
+                for name, x in left.items():
+                    out.setdefault(name, []).append(x)
+                    if sum(len(y.places) for y in out[name]) >= problem.CANDIDATES:
+                        self._leave(name, out.pop(name))
+                if sum(len(x.places) for x in waiting) >= size:
+                    yield from parted(together(waiting), size)
+                    waiting = []
+        for name, x in out.items():
+            self._leave(name, x)
+        if waiting:
+            yield from parted(together(waiting), size)
+
+    def _leave(self, name, slabs):
+        """Count the strategies of rows that a rule leaves out."""
+        slab = together(slabs)
+        if len(slab.places):
+            numbers = slab.among * stand_for(self.one, slab, self.words)
+            self._reject(self._sizes(slab), name, np.arange(len(numbers)), slice(None), numbers)
+
+    def _sizes(self, slab):
+        if len(self.sizes) == 1:
+            return np.zeros(len(slab.places), int)
+        return np.searchsorted([x.values["devices"] for x in self.sizes], slab.columns["devices"])
+
+    def _reject(self, sizes, name, problems, rows, numbers):
+        own = self.rejected.setdefault(name, np.zeros(self.least.shape, np.int64))
+        _add(own, problems, sizes[rows], numbers)
+
+    def _price(self, slab):
+        sizes, first = self._sizes(slab), ()
+        if not self.has_front:  # first the words of the best so far: their values rule out most other strategies
+            best = [x.best[0, 2] for own in self.found for x in own if len(x.best)]
+            words, often = np.unique(best, return_counts=True)
+            first = words[np.argsort(-often, kind="stable")][:FIRST].astype(int).tolist()
+        for pricing, rows, allowed in each_sheet(self.planned, self.one, slab, partial(self._reject, sizes), first):
+            if not len(rows):
+                continue
+            if self.has_front:
+                for part in pricing.slices(len(rows)):
+                    block, own = Block(pricing.evaluated, rows[part]), allowed[:, part]
+                    block = pricing.solved(block) if self.one.space.solve else block
+                    fits = self._fitting(pricing, block, rows[part], own, sizes, np.arange(len(own[0])))
+                    self._enter(pricing, block, fits & _deep(own, fits), sizes[rows[part]])
+            else:
+                self._bounded(pricing, rows, allowed, sizes)
+
+    def _fitting(self, pricing, block, rows, allowed, sizes, places):
+        """Return which strategies of a block are within all limits.  Count them for `rows`, at `places` in it."""
+        fits, count, out = pricing.fitting(block)
+        of, allowed = pricing.sheet.problems, allowed * pricing.sheet.weights
+        for name, numbers in out.items():
+            self._reject(sizes, name, of, rows, numbers[:, places] * allowed)
+        _add(self.counts, of, sizes[rows], count[:, places] * allowed)
+        return fits
+
+    def _bounded(self, pricing, rows, allowed, sizes):
+        """Check all strategies against the limits, then fully price strategies that could be among the best."""
+        places, count = same_limits(pricing, rows)
+        block = Block(pricing.evaluated, rows[firsts(places, count)])
+        fits = self._fitting(pricing, block, rows, allowed, sizes, places)
+        could = fits.any(tuple(range(fits.ndim - 1)))[places]
+        if not self.one.is_rising:
+            # the bound is NaN if a letter has no value; such rows are kept
+            least = np.atleast_1d(Block(pricing.evaluated, rows).value(pricing.sheet.least))
+            most = _deep(self.least[sizes[rows]][:, pricing.sheet.problems].T, fits)
+            could &= (~(least * _ROUNDING > most)).any(tuple(range(fits.ndim - 1)))
+        could = np.flatnonzero(could)
+        for part in pricing.slices(len(could)):
+            own = could[part]
+            fine = fits[..., places[own]] & _deep(allowed[:, own], fits)
+            self._enter(pricing, Block(pricing.evaluated, rows[own]), fine, sizes[rows[own]])
+
+    def _enter(self, pricing, block, fits, sizes):
+        """Keep the strategies of a block that may be among the best or on a front."""
+        values, second = pricing.valued(block, fits)
+        of, could = np.array(pricing.sheet.problems), np.ones(len(sizes), bool)
+        for j in dict.fromkeys(pricing.sheet.problems):
+            cases = slice(*np.searchsorted(of, [j, j + 1]))
+            if not self.has_front:
+                low = values[cases].min(tuple(range(values.ndim - 1)))
+                could = np.isfinite(low) & (low <= self.least[sizes, j])
+            for i in np.unique(sizes[could]):
+                self._join(pricing, block, values, second, (i, j), cases, slice(*np.searchsorted(sizes, [i, i + 1])))
+
+    def _join(self, pricing, block, values, second, owner, cases, rows):
+        """Join a part of a block, cases of one problem and rows of one size, to what was found there."""
+        i, j = owner
+        found, values, second = self.found[i][j], values[cases, ..., rows], second[cases, ..., rows]
+        kept = [_lowest(values, self.one.best, found.best)]
+        if self.has_front:
+            known = np.concatenate([[_MOST], found.front[:, 0]])
+            known = known[np.searchsorted(found.front[:, 1], second.ravel(), side="right")].reshape(second.shape)
+            kept.append(np.flatnonzero(values <= known))
+        if any(map(len, kept)):
+            best, *front = (pricing.records(block, values, second, x, cases.start, rows.start) for x in kept)
+            more = Priced(best, *(front or [_NONE]), Counter(), 0)
+            self.found[i][j] = joined(found, more, self.one.best)
+            if len(best := self.found[i][j].best) == self.one.best:
+                self.least[i, j] = best[-1, 0]
+
+
+def _deep(values: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """Return values of cases and rows with the dimensions of axes between."""
+    return values.reshape(len(values), *(1,) * (like.ndim - 2), -1)
+
+
+def _add(total: np.ndarray, problems, sizes: np.ndarray, numbers: np.ndarray) -> None:
+    """Add up numbers of cases and rows by size and problem.  Both are in order."""
+    numbers = np.broadcast_to(numbers, (len(problems), len(sizes)))
+    of, cases = np.unique(problems, return_index=True)
+    own, rows = np.unique(sizes, return_index=True)
+    total[np.ix_(own, of)] += np.add.reduceat(np.add.reduceat(numbers, cases, 0), rows, 1).T
+
+
+def _lowest(values: np.ndarray, number: int, best: np.ndarray) -> np.ndarray:
+    """Return the flat indices of the lowest values, enough to include all that could be among the best `number`."""
+    flat = np.flatnonzero(values <= (best[-1, 0] if len(best) >= number else _MOST))
+    if len(flat) <= number:
+        return flat
+    own = values[np.unravel_index(flat, values.shape)]
+    return flat[own <= np.partition(own, number - 1)[number - 1]]
