@@ -82,7 +82,6 @@ class Loop:
         return (self._kept[0] * kept + self._kept[1] * pauses)[::-1], found[::-1]
 
     def _at(self, rate, found, kept, kept_pause, fetch=0.0) -> dict:
-        """Return the sheet's values at turn rates."""
         function, names = _compiled(self.pauses, _FOUND)
         values = self.known | {"turn_rate": rate, "found_turns": found, "pause_kept": kept, "kept_pause": kept_pause}
         values["fetch_time"] = fetch
@@ -301,7 +300,6 @@ _LOOPS: OrderedDict = OrderedDict()  # of the last services, because another num
 
 
 def _loop_of(serve, knowns: tuple, letters: dict) -> Loop:
-    """Return the loop of a service, the one of an earlier call with the same rows and letters if it is still kept."""
     values = [(n, type(x), tuple(x) if isinstance(x, list) else x) for n, x in sorted(letters.items())]
     key = id(serve), *map(id, knowns), *values
     try:
