@@ -20,7 +20,7 @@ CHOSEN = {
     "reading-a-data-sheet": "Large products reach",
     "your-own-machine": "the formulas predict a training step",
     "memory-walls": "from 25 billion parameters on",
-    "custom-silicon": "In 16 bits memory limits",
+    "custom-silicon": "In 16-bit precision, memory is the limit",
     "the-network": "however many add up, no device sends",
     "how-large-can-a-run-be": "Moving data ends a run",
     "memory-of-a-sharded-model": "FSDP cannot train a model of any size",
