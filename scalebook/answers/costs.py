@@ -94,7 +94,11 @@ def bill(run: Row, **letters) -> Bill | None:
 
 
 def inputs_of(run: Row, letters: Mapping) -> dict[str, Cell]:
-    """Return what the bill needs: defaults, cells of the call's rows, the run's and the letters, the last first."""
+    """Return the inputs of a bill.
+
+    Letters of the caller win over the run's values, those over cells of the rows in its call, and those over the
+    defaults.
+    """
     known = {n: getattr(tables, x)[key].cells[n] for (x, key), names in _DEFAULTS.items() for n in names}
     known["utilization"] = Cell(1.0, "default", note="a device that is owned is always in use")
     wanted = {"price_hour"}.union(*(x.inputs for x in _sheets()))

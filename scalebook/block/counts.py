@@ -89,7 +89,10 @@ def _part(name: str) -> Block:
 
 
 def listing(row: Mapping, name: str, form: str) -> Block:
-    """Return the listing of a part in a form: latent attention is run "expanded", and is cached "absorbed"."""
+    """Return the listing of one part of a model's block.
+
+    `form` matters for latent attention only: "expanded" when it computes, "absorbed" when it reads from a cache.
+    """
     if is_gpt(row) and name in ("attention", "feed"):
         return Block(GPT.ops[:_SPLIT] if name == "attention" else GPT.ops[_SPLIT:])
     if name == "attention":

@@ -115,7 +115,7 @@ def _arguments(text: str) -> dict:
 
 
 def written(settings: Mapping, framework: str) -> str:
-    """Write flags and values as a configuration text: an argument list for "megatron", otherwise a JSON or a TOML.
+    """Write flags and values as configuration text: an argument list for "megatron", JSON or TOML for other frameworks.
 
     >>> written({"pipeline-model-parallel-size": 4, "bf16": True}, "megatron")
     '--pipeline-model-parallel-size 4 --bf16'

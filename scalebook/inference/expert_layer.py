@@ -54,7 +54,9 @@ def expert_rows_expected(layer_tokens, top_k, experts):
 
 @formula("assigned_tokens", "shazeer2017 §2.1")
 def assigned_tokens_whole(layer_tokens, top_k, ep):
-    """Token copies on the fullest device if routing is even: each token goes to `top_k` experts; at least one.
+    """Token copies on the fullest device if routing is even, and at least one.
+
+    Each token is copied to `top_k` experts, which are spread over `ep` devices.
 
     >>> assigned_tokens_whole(layer_tokens=1, top_k=8, ep=16)
     1.0

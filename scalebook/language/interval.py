@@ -181,7 +181,9 @@ class Between:
 
     @cached_property
     def ends(self) -> list[Row]:
-        """The results with each row that can do what is asked."""
+        """The results of the call, one for each row (framework or engine) that the call may have meant and that can run
+        it.
+        """
         found = []
         for row in self._named():
             with suppress(ValueError):  # the caches do not fit beside what this engine reserves

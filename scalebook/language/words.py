@@ -39,7 +39,10 @@ class Word:
         return next(iter(self.values))
 
     def value(self, name):
-        """Return the object that a value's name stands for.  Raises ValueError, with the names, for an unknown one."""
+        """Return the value of an option that a caller names, or the combined name if several parts may be chosen.
+
+        Raises ValueError, listing the values, for an unknown name.
+        """
         if isinstance(name, str | bool) and name in self.values:
             return self.values[name]
         if any(name is x for x in self.values.values()):

@@ -148,7 +148,9 @@ def all_reduce_ring(
     collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency,
     near_latency, scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
 ):  # fmt: skip
-    """Time of an all-reduce along rings, a reduce-scatter and an all-gather, even if the switch could sum.
+    """Time of an all-reduce as a ring reduce-scatter followed by a ring all-gather.
+
+    It leaves out sums in the switch, even if the fabric has them.
 
     >>> from scalebook.tables import accelerators
     >>> round(all_reduce_ring(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)

@@ -44,7 +44,10 @@ class Sample(NamedTuple):
 
 
 def taken(seconds: Iterable[float]) -> Sample:
-    """Return times rounded to four digits, more than a clock reproduces, so that a file stores them exactly."""
+    """Return times rounded to four digits.
+
+    A clock reproduces fewer, and rounded times can be stored in a file exactly.
+    """
     return Sample(tuple(float(f"{x:.4g}") for x in seconds))
 
 

@@ -24,7 +24,8 @@ __all__ = [
 
 
 def own_configuration(row: Measurement) -> Measurement:
-    """Return a row of a table of measurements, with layout and precision from the configuration file of its machine.
+    """Return the columns (layout and precision) that a row's own machine configuration file states, or {} if no single
+    file fits.
 
     Used if several files fit. Their names hold the layout, as in config_XE9680x8H200-SXM-141GB_1x8x2xtp1pp1cp2.sh.
     """

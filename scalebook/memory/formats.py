@@ -27,7 +27,9 @@ def weight_bits_pruned(element_bits, place_bits, kept_weights, group_weights):
 
 @formula("rounding_noise", "bennett1948")
 def rounding_noise(peak_ratio, levels):
-    """Standard deviation of rounding errors over values'; the largest is `levels` even steps, `peak_ratio` deviations.
+    """Standard deviation of rounding errors, relative to the standard deviation of the values.
+
+    The format has `levels` even steps up to the largest value, which is `peak_ratio` standard deviations.
 
     It assumes errors uniform within half a step, so it fails if all values round to zero, and for floating point.
 

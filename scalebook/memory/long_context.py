@@ -42,7 +42,9 @@ def token_flops(used_params, layers, state_width, context_flops):
 
 @formula("context_memory", _LATER, given=[linear_memory, linear_bits_wide])
 def context_memory(layers, context, whole_cache, window_cache, window, picked_cache, kv_bits, linear_memory):
-    """Memory that one sequence keeps: what it caches of the context, and its states. What is not picked is kept too.
+    """Memory that one sequence keeps: its caches, and its states.
+
+    Sparse attention keeps the entries that it does not read, too.
 
     >>> context_memory(layers=61, context=131072, whole_cache=128, window_cache=0, window=1, picked_cache=576,
     ...                kv_bits=16, linear_memory=0)

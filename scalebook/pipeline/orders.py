@@ -50,7 +50,10 @@ class _Order(list):
 
 
 def orders(fill: Callable, pp: int, microbatches: int, chunks: int) -> list[list[tuple[Operation, ...]]]:
-    """Return the order of every device, as a function of this module fills it. Raises ValueError if it cannot run."""
+    """Return the operations of every device, in their order.
+
+    `fill` is a schedule's function in this module, such as `one_f_one_b`. Raises ValueError if the schedule cannot run.
+    """
     found = []
     for device in range(pp):
         order = _Order()
@@ -81,12 +84,19 @@ def run_ahead(order, device, microbatches, ahead):
 
 
 def one_f_one_b(order, device, pp, microbatches, chunks):
-    """Append a device's passes to `order`: 1F1B; one forward pass ahead for this stage and each behind it."""
+    """Append a device's passes to `order`, for 1F1B.
+
+    A stage first runs one forward pass for itself and one for each stage behind it, then alternates backward and
+    forward passes.
+    """
     run_ahead(order, device, microbatches, pp - device)
 
 
 def interleaved(order, device, pp, microbatches, chunks):
-    """Append a device's passes to `order`: interleaved 1F1B; groups of `pp` micro-batches take chunks in turn."""
+    """Append a device's passes to `order`, for interleaved 1F1B.
+
+    Micro-batches pass in groups of `pp`; each group runs through all chunks in turn.
+    """
     if microbatches % pp:
         raise ValueError(
             f"interleaved runs groups of pp={pp} micro-batches: microbatches={microbatches} is no multiple"
@@ -188,7 +198,8 @@ def dualpipe(order, device, pp, microbatches, chunks):
 
 
 def from_both_ends(order, half, near, way, place):
-    """Append a device's passes to `order`: DualPipe, or DualPipeV, which is one half of it.
+    """Append a device's passes to `order`, for a schedule in which micro-batches enter from both ends: DualPipe, or
+    DualPipeV, which is one half of DualPipe.
 
     `near` devices, at most `half - 1`, lie between this one and the nearer end. `way` micro-batches enter from each
     side. `place(side, count)` returns the stage and the number of the next micro-batch from a side.

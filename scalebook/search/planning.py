@@ -335,7 +335,8 @@ _PLANS: dict[bytes, Planned] = {}
 
 
 def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None) -> Planned:
-    """Return the `Planned` of a task.  A second task with the same problem (or the same `of`, if given) reuses it.
+    """Return the `Planned` of a task, kept from the task before if that had the same problem (or the same `of`, if
+    given). Another number of devices is the same problem, because the number is a column of a layout.
 
     So does a task with another number of devices, because a layout has that number as a column.
     """

@@ -134,7 +134,8 @@ class Pricing:
         return block.solved({place: np.moveaxis(solve(at, (len(block.rows), *self.plan.shape)), 0, -1)})
 
     def fitting(self, block):
-        """Return where strategies fit: they repeat no other, have values, and are within all limits.
+        """Return a boolean array: True for strategies of the block that differ from all earlier ones, have values, and
+        keep every limit.
 
         Also return, for each case and row, how many strategies have values, and how many each condition leaves out.
         """

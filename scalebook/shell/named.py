@@ -71,7 +71,8 @@ def home(name: str) -> str:
 
 @cache
 def things_with(letter: str) -> tuple[str, ...]:
-    """Return the names of what takes a quantity as input: training_step, serve, decoding, then sheets, then formulas.
+    """Return the names of everything that takes a quantity as input: training_step, serve and decoding first, then
+    sheets, then formulas.
 
     >>> things_with("hit_share")[:2]
     ('computed_rate', 'found_cost_rented')

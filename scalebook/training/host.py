@@ -244,7 +244,10 @@ def overlap_of(schedule: Schedule) -> Formula:
 
 
 def of_framework(has_experts: bool, schedule: Schedule, used: set[str]) -> list[Formula]:
-    """Return formulas of what a framework reaches: efficiency, overlap, launches. `used`: other formulas' inputs."""
+    """Return the formulas for what a framework reaches: efficiency, overlap and launches.
+
+    `used` are the inputs of the other formulas of the step.
+    """
     return [
         *FRAMEWORK,
         overlap_of(schedule),

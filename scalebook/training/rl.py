@@ -275,7 +275,9 @@ class RLStep:
         return update_sheet(bool(letters.get("age", 0))), (), {}
 
     def posed(self, cases: list[tuple], letters: Mapping) -> tuple["_Layouts", dict]:
-        """Return what a search goes through: each combination of the lists among the arguments that runs."""
+        """Return the layouts of a search: every combination of the arguments given as lists, without those that cannot
+        run. Raises ValueError if none can.
+        """
         letters, [knowns, *more] = dict(letters), cases
         if more:
             raise TypeError("a search of rl_step is of one device: search each in turn")
