@@ -17,7 +17,7 @@ from scalebook.language import Formula, Sheet, constant, formula, symbol
 
 __all__ = [
     "PERCENTILES", "cached_tokens_spread", "context_spread", "deviation_of_answers", "deviation_of_first",
-    "deviation_of_tokens", "equal_answers", "equal_prompts", "percentile", "with_lengths",
+    "deviation_of_tokens", "equal_answers", "equal_prompts", "with_lengths",
 ]  # fmt: skip
 
 _NORMAL = {"50": 0, "95": 1.6448536269514722, "99": 2.3263478740408408}  # quantiles of the normal distribution

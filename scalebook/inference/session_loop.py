@@ -159,7 +159,7 @@ class Loop:
         few = (self.rooms[0] - self.known["prefix"]) / self.known["own_tokens"] < _FEW and len(self.rooms) == 1
         return self.lost_from * 2 / 3 if few and self.lost_from is not None else np.inf
 
-    def point(self, number: float, is_lost: bool) -> dict:
+    def _point(self, number: float, is_lost: bool) -> dict:
         """Return the working point of a number of sessions. If there are several, `is_lost` selects the last."""
         curve, number = self.curve, one_number("sessions", number)
         for again in (True, False):
@@ -206,14 +206,11 @@ class Loop:
         queue = np.diff(np.interp(np.arange(cells) / longer, np.arange(cells), queue), prepend=0)
         parts = (np.fft.rfft(x) for x in (queue, own, step / step.sum()))
         chances = np.cumsum(np.fft.irfft(np.prod([*parts], 0), cells))
-        bunches = [
-            row.bunch_time * (2 * x - 1) for x in shares
-        ]  # a turn of a bunch waits for none to all of the others
-        return [
-            float(shift + y + (np.searchsorted(chances, x) + 0.5) * width) for x, y in zip(shares, bunches, strict=True)
-        ]
+        found = shift + (np.searchsorted(chances, shares) + 0.5) * width
+        # A turn of a bunch waits for none to all of the others.
+        return [float(x) for x in found + row.bunch_time * (2 * np.array(shares) - 1)]
 
-    def percentiles(self, row: Row) -> dict[str, float]:
+    def _percentiles(self, row: Row) -> dict[str, float]:
         """Return the 50th, 95th and 99th percentiles of a turn's times, by letter.
 
         Turns that are read meanwhile make the time per token vary, and so does the number of others that decode.
@@ -270,7 +267,7 @@ def sessions(
     sessions, sheet = one_number("sessions", sessions), laws.session_sheet(pauses)
     edge = {} if loop.lost_from is None else {"sessions_lost": loop.lost_from}
     most = sheet.only("sessions_most")(**edge, **_of(loop, "replicas", "attention_dp")).get("sessions_most", np.inf)
-    point = loop.point(sessions, sessions > most)
+    point = loop._point(sessions, sessions > most)
     found = {n: point[n] for n in ("kept_pause", "turn_rate", "fetch_time", "queue_time")}
     row = sheet(**{n: x for n, x in {**loop.known, **found, **edge}.items() if n in sheet.letters})
     kept = (
@@ -283,7 +280,7 @@ def sessions(
         else "kept now and then"
     )
     said = "waits by the Pollaczek-Khinchine transform, other times lognormal", "kleinrock1975"
-    late = {n: Cell(x, *said) for n, x in loop.percentiles(row).items()}
+    late = {n: Cell(x, *said) for n, x in loop._percentiles(row).items()}
     row = Row("sessions", row.cells | late, missing=row.missing)
     row.words = {"pauses": pauses, "caches": kept}
     if not edge:
@@ -317,7 +314,7 @@ def _loop_of(serve, knowns: tuple, letters: dict) -> Loop:
 def sessions_on(
     serve, *knowns, turns, appended, output, pause, prefix=0, pause_spread=0, pauses="lognormal", tiers=(), **letters
 ) -> Loop:
-    """Return the loop of sessions on a service, whose `curve` holds the working points of all numbers of sessions.
+    """Return the loop of sessions on a service; its `curve` has the working points of all numbers of them.
 
     It takes the arguments of `serve.sessions` and refuses the same ones.
 
@@ -328,6 +325,8 @@ def sessions_on(
     >>> round(loop.rooms[0] / 1e6, 1)  # million tokens
     6.4
     """
+    if not hasattr(serve, "checked"):
+        raise TypeError(f"the first argument is serve, not {quoted(serve)}")
     given = dict(turns=turns, prefix=prefix, appended=appended, output=output, pause=pause, pause_spread=pause_spread)
     given = {n: one_number(n, x) for n, x in given.items()}
     if given["turns"] % 1 or not 1 <= given["turns"] <= 10_000:
@@ -335,9 +334,7 @@ def sessions_on(
     if not 1e-3 <= given["pause"] <= 1e7:
         raise ValueError(f"pause={quoted(pause)} is no pause of a session: from a millisecond to 100 days would do")
     if given["pause_spread"] > 5:
-        raise ValueError(
-            f"pause_spread={quoted(pause_spread)} is no spread of pauses: less than 5 would do, such as 1.2"
-        )
+        raise ValueError(f"pause_spread={quoted(pause_spread)} is more than a spread of pauses: below 5 would do")
     sheet, rows = laws.session_sheet(pauses), tier_rows(tiers)
     engine = engine_of(serve, knowns, letters, given)
     known = {n: x for n, x in {**engine, **given}.items() if n in sheet.letters}

@@ -76,10 +76,10 @@ class Trace:
         return found / sum(map(len, self.blocks))
 
     def kept_time(self, room: float) -> float:
-        """Return the seconds for which a cache of `room` tokens keeps a block that nobody asks for."""
+        """Return the seconds for which a cache of `room` tokens keeps a block that nobody asks for, or the trace's."""
         span, waits = self.times[-1] - self.times[0], np.concatenate([self.gaps[np.isfinite(self.gaps)], self._ages])
         if len(self._ages) * self.block <= _room(room):
-            return float("inf")
+            return float(span)
         low, high = 0.0, float(span)
         for _ in range(60):
             middle = (low + high) / 2
@@ -90,7 +90,7 @@ class Trace:
     def found_in_closed_form(self, room: float) -> float:
         """Return the share of blocks found by a cache of `room` tokens: the gaps shorter than `kept_time`."""
         finite = self.gaps[np.isfinite(self.gaps)]
-        return float(np.searchsorted(finite, self.kept_time(room))) / len(self.gaps)
+        return float(np.searchsorted(finite, self.kept_time(room), "right")) / len(self.gaps)
 
 
 def _room(room) -> float:
