@@ -207,7 +207,7 @@ class Loop:
         parts = (np.fft.rfft(x) for x in (queue, own, step / step.sum()))
         chances = np.cumsum(np.fft.irfft(np.prod([*parts], 0), cells))
         found = shift + (np.searchsorted(chances, shares) + 0.5) * width
-        # A turn of a bunch waits for none to all others.
+        # A turn of a bunch waits for 0 to all others.
         return [float(x) for x in found + row.bunch_time * (2 * np.array(shares) - 1)]
 
     def _percentiles(self, row: Row) -> dict[str, float]:
