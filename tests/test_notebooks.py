@@ -105,6 +105,19 @@ def test_a_mechanism_is_drawn(path):
     assert any("sb-drawing" in x for x in shown), "draw what a reader must picture (scalebook.book.drawings.schematic)"
 
 
+@pytest.mark.parametrize(
+    "path", [x for x in notebooks() if x.parent.name[:2] in ("1-", "2-", "3-", "4-")], ids=lambda p: p.stem
+)
+def test_a_chapter_is_short_and_ends_in_problems_of_three_kinds(path):
+    cells = cells_of(path)
+    text = "\n".join(x.source for x in cells if x.cell_type == "markdown")
+    said = re.sub(r"(?s)\$\$.*?\$\$", "", text).split()
+    assert sum(any(map(str.isalnum, word)) for word in said) <= 2500, "move a side derivation to notebooks/appendix"
+    kinds = "; ".join(re.findall(r"(?m)^\*\*\d+\.\*\* \(([^)]*)\)", text)).lower()
+    assert all(kind in kinds for kind in ("pencil", "backwards", "decision")), kinds
+    assert any("guess(" in x.source for x in cells if x.cell_type == "code"), "a box takes the reader's own answer"
+
+
 @pytest.mark.parametrize("chapter", sorted({x.chapter for x in claims.values() if x.chapter}))
 def test_verdicts_come_from_the_ledger(chapter):
     [path] = [p for p in notebooks() if p.stem == chapter]

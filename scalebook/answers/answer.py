@@ -117,6 +117,8 @@ class Answer:
             return self.letter, self.run.missing.get(self.letter, "is not known")
         low, high = (with_unit(x, "s") for x in self.interval)
         more = [f"{n.upper()} {self._shown(n)}" for n in ("mfu", "ttft") if n in self.run]
+        if "ttft_p95" in self.run:
+            more.append(f"P95 {self._shown('tpot_p95')} and {self._shown('ttft_p95')}")
         if "train_rate" in self.run:
             each = with_unit(self.run.train_rate / self.run.devices, "token/s")
             more.append(f"{self._shown('train_rate')}, {each} on each device")
