@@ -53,7 +53,11 @@ def test_a_question_has_the_same_answer_on_the_page(page, question):  # noqa: F8
     assert [n for n in sorted(shared) if not near(own["values"][n], row[n])] == []
 
 
-@pytest.mark.parametrize("question", [x for x in POSED if x.startswith("search")])
+# A page goes through its own values of what a search lists, and takes no limit but those of its boxes.
+SEARCHED = [x for x in POSED if x.startswith("search") and not any(isinstance(y, list) for y in POSED[x][2].values())]
+
+
+@pytest.mark.parametrize("question", SEARCHED)
 def test_a_searched_question_has_the_same_answer_on_the_page(page, question):  # noqa: F811
     """The same count of strategies too.
 
