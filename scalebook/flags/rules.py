@@ -103,6 +103,13 @@ def _megatron(given, found, known) -> dict:
     if _is_set(given, "optimizer-cpu-offload"):
         flag = "optimizer-offload-fraction"
         out["optimizer_offload"] = number(f"--{flag}", given.get(flag, 1))
+    _megatron_counts(given, found, known, out)
+    return out
+
+
+def _megatron_counts(given, found, known, out) -> None:
+    tp, pp, cp = (found.get(x, 1) for x in ("tp", "pp", "cp"))
+    layers = found.get("layers", known.get("layers"))
     if blocks := number("--cpu-offloading-num-layers", given.get("cpu-offloading-num-layers", 0)):
         if not layers:
             raise ValueError("--cpu-offloading-num-layers is a share of the model's layers: give these too")
@@ -114,7 +121,6 @@ def _megatron(given, found, known) -> dict:
         each = found["batch"] * devices / (tp * pp * cp)
         _whole(found["global_batch"] / each, f"--global-batch-size {found['global_batch']} is no multiple of the "
                f"{each:g} sequences that {devices:g} devices in replicas of {tp * pp * cp} take at once")  # fmt: skip
-    return out
 
 
 def _megatron_precision(given, out) -> None:

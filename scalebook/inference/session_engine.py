@@ -18,17 +18,7 @@ def engine_of(serve, knowns: tuple, letters: dict, session: dict) -> dict:
     turn = np.arange(1, turns + 1)
     inputs = session["prefix"] + appended * turn + output * (turn - 1)
     mean = float(inputs.mean())
-    given = {"replicas": 1.0, "attention_dp": 1.0} | letters
-    groups = float(quantity("replicas", given["replicas"]) * quantity("attention_dp", given["attention_dp"]))
-    sheet, rows, left, known = serve.checked(knowns, given | {"users": groups, "prompt": mean, "output": output})
-    own = {"users", "prompt", "rate", "generations", *_OF_PROMPTS}
-    if strange := next((x for x in letters if x in own or x not in (*sheet.letters, *serve.choices)), None):
-        raise TypeError(unused("serve.sessions", strange, {*sheet.letters, *serve.choices} - own))
-    serve.refuse(sheet, known)
-    if several := [n for n, x in known.items() if np.ndim(x)]:
-        raise TypeError(f"sessions are of one way to serve: give {several[0]} one value, and ask for each in turn")
-    if known.get("pp", 1) != 1:
-        raise ValueError("sessions have no pipelines: leave pp out, more tp would hold more")
+    sheet, rows, left, known = _of_one_service(serve, knowns, letters, prompt=mean, output=output)
     memory = sheet.only("cache_room", "token_cache", "cached_tokens", "devices")
     row = memory(*rows, **{n: x for n, x in left.items() if n in memory.letters})
     context = mean + output / 2
@@ -64,6 +54,22 @@ def engine_of(serve, knowns: tuple, letters: dict, session: dict) -> dict:
         "token_cache": token, "cache_room": row.cache_room, "context": context, "reading": (each, tokens, old),
         "turns_read": (found, np.append(found[0], lost)[: len(found)]),
     }  # fmt: skip
+
+
+def _of_one_service(serve, knowns, letters, **lengths) -> tuple:
+    """Return the sheet of a service with its rows and letters, all of one value. Raises TypeError or ValueError."""
+    given = {"replicas": 1.0, "attention_dp": 1.0} | letters
+    groups = float(quantity("replicas", given["replicas"]) * quantity("attention_dp", given["attention_dp"]))
+    sheet, rows, left, known = serve.checked(knowns, given | {"users": groups, **lengths})
+    own = {"users", "prompt", "rate", "generations", *_OF_PROMPTS}
+    if strange := next((x for x in letters if x in own or x not in (*sheet.letters, *serve.choices)), None):
+        raise TypeError(unused("serve.sessions", strange, {*sheet.letters, *serve.choices} - own))
+    serve.refuse(sheet, known)
+    if several := [n for n, x in known.items() if np.ndim(x)]:
+        raise TypeError(f"sessions are of one way to serve: give {several[0]} one value, and ask for each in turn")
+    if known.get("pp", 1) != 1:
+        raise ValueError("sessions have no pipelines: leave pp out, more tp would hold more")
+    return sheet, rows, left, known
 
 
 def _linear(seconds, new, past) -> np.ndarray:

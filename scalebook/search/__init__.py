@@ -90,10 +90,28 @@ def search(
     lacking: dict[str, TypeError] = {}  # devices whose rows lack a cell
     own_sheet = getattr(sheet, "sized", lambda rows, letters: sheet)
     questions = [(own_sheet(x, letters), x, device, own) for x, device in cases for own in sizes_of(sheet, letters)]
-    together: dict = {}  # problems of all devices at a size that one plan can price
+    aims = minimize, maximize, against, subject_to, lift, best
+    found = _found(_groups(questions, aims, lacking), lacking, most, executor, progress)
+    if not found:
+        device, error = next(iter(lacking.items()))
+        raise (TypeError(f"{device}: {error}") if device else error) from None
+    if not any(x.best or x.note for x in found):
+        able = [x for x, device in cases if device not in lacking]
+        raise NothingFits(_why_nothing(questions[-1][0], able, letters, found))
+    if len(questions) == 1:
+        return found[0]
+    without = {n: str(x).partition(": give")[0].removeprefix("this search ") for n, x in lacking.items()}
+    without |= {x.device or f"{x.problem.values['devices']:g}": _nothing(x) for x in found if not x.best and not x.note}
+    seen = {*lacking, *(x.device for x in found)}
+    return Devices(found, without, [x for _, x in cases if x not in seen])
+
+
+def _groups(questions, aims, lacking) -> dict:
+    """Return the problems of each group of devices, size by size: what one plan can price. Fill in `lacking`."""
+    together: dict = {}
     for place, (thing, rows, device, own) in enumerate(questions):
         try:
-            problem = problem_of(thing, rows, minimize, maximize, against, subject_to, lift, best, own)
+            problem = problem_of(thing, rows, *aims, own)
             refuse_unused(problem, own)
             alone = None if hasattr(problem.sheet, "kind") else device
             together.setdefault((problem.like, alone, own.get("devices")), {})[place] = problem
@@ -102,6 +120,11 @@ def search(
     groups: dict = {}
     for (*key, _), problems in together.items():
         groups.setdefault((*key, *(questions[x][2] for x in problems)), []).append(problems)
+    return groups
+
+
+def _found(groups, lacking, most, executor, progress) -> list[Search]:
+    """Return the results of all groups, in the order of their questions. Fill in `lacking`."""
     done: dict[int, Search] = {}
     for (_, _, *devices), sizes in groups.items():
         sizes.sort(key=lambda x: next(iter(x.values())).values.get("devices", 0))
@@ -113,23 +136,14 @@ def search(
                     lacking.setdefault(device, answer)
         if any(x.note for x in done.values()):  # the search was interrupted, or its workers failed
             break
-    found = [done[x] for x in sorted(done)]
-    if not found:
-        device, error = next(iter(lacking.items()))
-        raise (TypeError(f"{device}: {error}") if device else error) from None
-    if not any(x.best or x.note for x in found):
-        rejected = {n for x in found for n in x.rejected}
-        able = [x for x, device in cases if device not in lacking]
-        said = thing.unmet(able, letters, rejected) if hasattr(thing, "unmet") else ""
-        why = "; ".join(f"{x.device}: {_nothing(x)}" if x.device else _nothing(x) for x in found)
-        remarks = [x.remark for x in found if x.remark]
-        raise NothingFits("; ".join([said or f"no strategy can run; {why}", *remarks]))
-    if len(questions) == 1:
-        return found[0]
-    without = {n: str(x).partition(": give")[0].removeprefix("this search ") for n, x in lacking.items()}
-    without |= {x.device or f"{x.problem.values['devices']:g}": _nothing(x) for x in found if not x.best and not x.note}
-    seen = {*lacking, *(x.device for x in found)}
-    return Devices(found, without, [x for _, x in cases if x not in seen])
+    return [done[x] for x in sorted(done)]
+
+
+def _why_nothing(thing, able, letters, found) -> str:
+    """Return why no strategy can run, in the thing's own words if it has some."""
+    said = thing.unmet(able, letters, {n for x in found for n in x.rejected}) if hasattr(thing, "unmet") else ""
+    why = "; ".join(f"{x.device}: {_nothing(x)}" if x.device else _nothing(x) for x in found)
+    return "; ".join([said or f"no strategy can run; {why}", *(x.remark for x in found if x.remark)])
 
 
 def _searched(sizes: list[list[Problem]], most: float, executor: Executor | None, progress: bool | None, devices: list):
