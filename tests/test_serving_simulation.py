@@ -323,6 +323,7 @@ def test_equal_lengths_have_the_times_of_a_service_without_percentiles():
     plain, row = (serve(models.llama3_70b, H200, **known, **x) for x in ({}, dict(prompt_spread=0, answer_spread=0)))
     assert all(row[x] == pytest.approx(plain[x], rel=1e-12) for x in plain)
     longer = serve(models.llama3_70b, H200, **known, answer_spread=1)
+    assert serve(models.llama3_70b, H200, dict(answer_spread=1), **known).tpot_p95 == longer.tpot_p95  # in a row too
     assert longer.context > plain.context and longer.max_users < plain.max_users
     assert longer.end_to_end_p50 < longer.end_to_end < longer.end_to_end_p95 < longer.end_to_end_p99
 

@@ -1,14 +1,13 @@
 """What to change next: single changes to a call and the gain of each. Changes without other hardware come first."""
 
 import itertools
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from scalebook.language import NOTATION, Row
 from scalebook.language.arguments import checked
 from scalebook.language.row import with_unit
+from scalebook.language.stanzas import tables_of
 from scalebook.tables import Device, frameworks
 from scalebook.training.strategy import WORDS
 
@@ -18,7 +17,7 @@ __all__ = ["Change", "all_changes", "fits", "nearest_fit", "quick_changes"]
 
 LEAST = 0.01  # a smaller gain is not worth a change
 _LIMITS = (("memory", "hbm_capacity"), ("offload_memory", "host_capacity"))
-TRIED = tomllib.loads((files(__package__) / "changes.toml").read_text("utf-8"))
+TRIED = tables_of(__package__, "changes.toml")
 Candidate = tuple[tuple[Row, ...], dict[str, Any], str]  # rows, letters, and words for them, or "" for the letters'
 
 

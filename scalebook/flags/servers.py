@@ -4,8 +4,6 @@ An argument that is not given gets no flag, so the server uses its own default.
 """
 
 import math
-import tomllib
-from importlib.resources import files
 from typing import NamedTuple
 
 from scalebook.inference.step import SERVING
@@ -13,6 +11,7 @@ from scalebook.language.arguments import checked
 from scalebook.language.notation import either, quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.row import one_number
+from scalebook.language.stanzas import tables_of
 
 __all__ = ["SERVERS", "Server", "ServerFlag", "server_flags"]
 
@@ -38,7 +37,7 @@ class Server(NamedTuple):
     all_experts: bool = False
 
 
-_SAID = tomllib.loads((files(__package__) / "servers.toml").read_text("utf-8"))
+_SAID = tables_of(__package__, "servers.toml")
 SERVERS = {x: Server(**y | {"flags": tuple(ServerFlag(**flag) for flag in y["flags"])}) for x, y in _SAID.items()}
 
 

@@ -1,18 +1,17 @@
 """The table of training frameworks' flags (`flags.toml`), with an object for each flag."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from numpy.ma import masked
 
 from scalebook.language.notation import either, quoted
 from scalebook.language.renamed import renamed
+from scalebook.language.stanzas import tables_of
 from scalebook.language.words import WORDS
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.training.optimizers import OPTIMIZERS
@@ -155,7 +154,7 @@ class Flags(Mapping):
 
 @cache
 def _table() -> tuple[dict[str, str], dict[str, Flags]]:
-    stanzas = tomllib.loads((files(__package__) / "flags.toml").read_text("utf-8"))
+    stanzas = tables_of(__package__, "flags.toml")
     first = stanzas.pop("formulas")
     return first, {x: Flags(x, y) for x, y in stanzas.items()}
 

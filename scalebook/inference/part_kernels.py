@@ -6,11 +6,9 @@
 (8.4, 'kda_flash on NVIDIA H100 SXM at bf16')
 """
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
 
 from sympy import Rational
 
@@ -18,11 +16,12 @@ from scalebook.block import Block, Hybrid, core_kernels, kinds_of
 from scalebook.inference.assumptions import INDEXED, LINEAR
 from scalebook.language import NOTATION, Formula, Row, symbol
 from scalebook.language.row import quantity
+from scalebook.language.stanzas import tables_of
 from scalebook.tables import Device, accelerators, cells_of_libraries
 
 __all__ = ["DEFAULTS", "SCALED", "STATES", "kind_of_attention", "kinds_of_attention", "measured_kernels"]
 
-_TABLE = tomllib.loads((files("scalebook.tables") / "parts.toml").read_text("utf-8"))
+_TABLE = tables_of("scalebook.tables", "parts.toml")
 STATES = ("delta", "kimi delta", "mamba")
 
 

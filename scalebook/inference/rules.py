@@ -1,8 +1,6 @@
 """Rules on serving layouts: which can run. Each has a sentence for the error message."""
 
-import tomllib
 from collections.abc import Iterable, Mapping
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -28,16 +26,7 @@ class Rule(rules.Rule):
         return _derived(values)
 
 
-def _stated() -> tuple[Rule, ...]:
-    found = tomllib.loads((files(__package__) / "rules.toml").read_text("utf-8"))
-    made = []
-    for name, x in found.items():
-        needs = dict.fromkeys((*compile(x["holds"], name, "eval").co_names, *x.get("also", ())))
-        made.append(Rule(name, x["letter"], eval(f"lambda {', '.join(needs)}: {x['holds']}"), x["says"]))
-    return tuple(made)
-
-
-RULES = _stated()
+RULES = rules.stated_rules(__name__, Rule)
 _ABOUT = {x for rule in RULES for x in rule.needs}
 
 

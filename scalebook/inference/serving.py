@@ -185,6 +185,7 @@ _FOLLOWS = {
 
 
 _ENCODER = [x for x in encoder_time.inputs if x.startswith("encoder_")]
+_ADDED = ("acceptance", "prompt_spread", "answer_spread", *_ENCODER)  # letters that add formulas to a service
 
 
 class ServeSheet(Sheet):
@@ -252,11 +253,13 @@ class Serve(Step):
             if name in letters:
                 raise TypeError(f"serve does not use {name}, which follows from {others}: give these")
         sheet, rows, left = super().plan(knowns, letters, may_be_one)
-        if "step_tokens" in sheet.formulas and not any("acceptance" in x for x in (*rows, left)):
+        known = [x for x in (*rows, left) if isinstance(x, Mapping)]
+        said = {x for x in _ADDED if any(x in y for y in known)}
+        if "step_tokens" in sheet.formulas and "acceptance" not in said:
             raise TypeError("drafted needs acceptance, the share of drafted tokens that are right, such as 0.8")
-        if {"prompt_spread", "answer_spread"} & letters.keys():
+        if {"prompt_spread", "answer_spread"} & said:
             sheet = with_lengths(sheet)
-        if "encoder_tokens" in (said := {n for x in (*rows, left) if isinstance(x, Mapping) for n in x}):
+        if "encoder_tokens" in said:
             if lacking := [x for x in _ENCODER if x not in said]:
                 wrapper = "models.read finds them in the config.json of a model with a vision or audio encoder"
                 raise TypeError(f"encoder_tokens needs {', '.join(lacking)} of an encoder: {wrapper}")

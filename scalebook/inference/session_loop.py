@@ -245,15 +245,14 @@ def sessions(
     memory and in `tiers`, names or rows of `tables.tiers` from near to far, and evicted least recently used first. A
     cache that is evicted from one tier moves to the next.
 
-    Returns a row with `found_turns`, `hit_share`, `kept_time`, `turn_rate`, `tpot`, `ttft`, `session_cost` and the
-    edge of the cliff `sessions_most`, or a sentence if there is none. Where device memory holds fewer than a dozen
-    sessions, more than two thirds of those that lose their caches keep them only now and then (`caches`), and first
-    tokens may come twice as late as predicted. Beyond the edge the row describes the service after it has lost
-    its caches. Raises ValueError if weights or one session do not fit, and whatever `serve` raises. The row has the
-    50th, 95th and 99th percentiles of `ttft`, `tpot` and `end_to_end`. Those of a simulated engine differ by 3 to 6 %
-    in the median. With constant pauses the last are up to a third too long, because a turn that waits long decodes
-    with few others. With pauses of minutes, lost turns come in bursts, and the 99th percentiles are up to a third too
-    short.
+    Returns a row with `found_turns`, `hit_share`, `kept_time`, `turn_rate`, `tpot`, `ttft`, `session_cost` and the edge
+    of the cliff `sessions_most`, or a sentence if there is none. Where device memory holds fewer than a dozen sessions,
+    more than two thirds of those that lose their caches keep them only now and then (`caches`), and first tokens may
+    come twice as late as predicted. Beyond the edge the row says what users get once the caches are lost. Raises
+    ValueError if weights or one session do not fit, and whatever `serve` raises. The row has the 50th, 95th and 99th
+    percentiles of `ttft`, `tpot` and `end_to_end`. Those of a simulated engine differ by 3 to 6 % in the median. With
+    constant pauses the last are up to a third too long, because a turn that waits long decodes with few others. With
+    pauses of minutes, lost turns come in bursts, and the 99th percentiles are up to a third too short.
 
     >>> from scalebook.inference import serve
     >>> from scalebook.tables import accelerators, models

@@ -6,7 +6,7 @@
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -44,26 +44,28 @@ class Rule:
         return f"{self.name}: {', '.join(self.needs)}"
 
 
-def condition(text: str, **functions: Callable) -> Callable:
+def condition(text: str, also: Iterable[str] = (), **functions: Callable) -> Callable:
     """Return an expression that is written as text, such as a condition, as a function of its letters.
 
-    It may call `functions`.
+    It may call `functions`. The letters `also` are arguments as well, although the text lacks them.
 
     >>> condition("heads % tp == 0")(64, 8)
     True
     """
     text = " ".join(text.split())
-    letters = [x for x in compile(text, "a condition", "eval").co_names if x not in functions]
+    named = [x for x in compile(text, "a condition", "eval").co_names if x not in functions]
+    letters = dict.fromkeys([*named, *also])
     return eval(f"lambda {', '.join(letters)}: {text}", functions)
 
 
 def stated_rules(module: str, kind: type[Rule] = Rule, **functions: Callable) -> tuple[Rule, ...]:
     """Return the rules that the TOML file next to a module states, whose conditions may call `functions`."""
-    package, _, name = module.rpartition(".")
-    return tuple(
-        kind(name, x["letter"], condition(x["holds"], **functions), " ".join(x["says"].split()), "advice" in x)
-        for name, x in tables_of(package, f"{name}.toml").items()
-    )
+    package, _, file = module.rpartition(".")
+    made = []
+    for name, x in tables_of(package, f"{file}.toml").items():
+        holds = condition(x["holds"], x.get("also", ()), **functions)
+        made.append(kind(name, x["letter"], holds, " ".join(x["says"].split()), "advice" in x))
+    return tuple(made)
 
 
 def not_whole(letter: str, value: float) -> str | None:

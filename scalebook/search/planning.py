@@ -335,10 +335,9 @@ _PLANS: dict[bytes, Planned] = {}
 
 
 def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None) -> Planned:
-    """Return the `Planned` of a task, kept from the task before if that had the same problem (or the same `of`, if
-    given). Another number of devices is the same problem, because the number is a column of a layout.
+    """Return the `Planned` of a task, kept from the one before if both have the same problem, or the same `of`.
 
-    So does a task with another number of devices, because a layout has that number as a column.
+    Another number of devices is the same problem, because the number is a column of a layout.
     """
     letters = {n: x for n, x in problem.letters.items() if n not in problem.space.layout}
     fixed = {n: x for n, x in problem.fixed.items() if n not in problem.columned}

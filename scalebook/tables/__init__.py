@@ -5,7 +5,6 @@
 8000000000000.0
 """
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, reduce
@@ -22,7 +21,7 @@ from scalebook.language.interval import SPREADS
 from scalebook.language.notation import either, listed, quoted, word
 from scalebook.language.row import Cell, Row, one_number, quantity
 from scalebook.language.sources import SOURCES, cite
-from scalebook.language.stanzas import Stanzas
+from scalebook.language.stanzas import Stanzas, tables_of
 
 from . import assumed, shapes
 from .plausible import refuse_faster
@@ -44,7 +43,7 @@ FOLLOWS = [  # in this order; if a model lacks an input of a formula, it has the
     shapes.linear_state, shapes.routed_share, shapes.cache_heads_grouped,
 ]  # fmt: skip
 
-_DEVICE_DEFAULTS = tomllib.loads((files(__name__) / "device_defaults.toml").read_text("utf-8"))
+_DEVICE_DEFAULTS = tables_of(__name__, "device_defaults.toml")
 
 
 def _device(key, cells, words=None):

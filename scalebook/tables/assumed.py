@@ -3,15 +3,14 @@
 `assumed.toml` says for each quantity which devices are compared, and in proportion to what.
 """
 
-import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib.resources import files
 
 import numpy as np
 
 from scalebook.language.notation import NOTATION
 from scalebook.language.row import ASSUMED, Cell, Row
+from scalebook.language.stanzas import tables_of
 from scalebook.language.units import show
 
 __all__ = ["complete"]
@@ -22,7 +21,7 @@ _TAILS = (0.1, 0.5, 0.9)  # as in a measured cell, eight in ten devices lie betw
 
 @cache
 def _rules() -> dict[str, dict]:
-    return tomllib.loads((files(__package__) / "assumed.toml").read_text("utf-8"))
+    return tables_of(__package__, "assumed.toml")
 
 
 def complete(row: Row, everyone: Callable[[], list[Row]]) -> None:

@@ -7,14 +7,13 @@ which blocks have which parts. A missing field has the default of transformers 5
 import itertools
 import json
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Mapping
-from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 
 from scalebook.language.notation import NOTATION, brief, nearest, quoted
+from scalebook.language.stanzas import tables_of
 from scalebook.tables.model_rules import holds, part_of, typed, value_of
 
 __all__ = ["BLOCK_WORDS", "NOT_DECODERS", "TYPES", "from_config", "read_config"]
@@ -24,7 +23,7 @@ _EXPERT_LETTERS = ["experts", "top_k", "expert_ffn", "shared_experts", "shared_f
 _JSON = (str, int, float, list, tuple, Mapping, type(None))
 _OF_TEXT = ("quantization_config", "generation_config", "attn_config", "ffn_config", "compression_config")
 _WRAPPED = ("text_config", "llm_config", "language_config", "thinker_config", "decoder_config")
-_STATED = tomllib.loads((files(__package__) / "model_types.toml").read_text("utf-8"))
+_STATED = tables_of(__package__, "model_types.toml")
 NOT_DECODERS = {name: what for what, names in _STATED.pop("refused").items() for name in names.split()}
 BLOCK_WORDS = set(_STATED.pop("words")["of blocks"].split())
 _CONDITIONS = ("slides", "linear", "attends", "feeds", "routes")  # of a block

@@ -275,8 +275,9 @@ class RLStep:
         return update_sheet(bool(letters.get("age", 0))), (), {}
 
     def posed(self, cases: list[tuple], letters: Mapping) -> tuple["_Layouts", dict]:
-        """Return the layouts of a search: every combination of the arguments given as lists, without those that cannot
-        run. Raises ValueError if none can.
+        """Return the layouts of a search: all combinations of the values in the lists that can run.
+
+        Raises ValueError if none can.
         """
         letters, [knowns, *more] = dict(letters), cases
         if more:
