@@ -77,6 +77,13 @@ def test_code_is_of_three_kinds(path):
         assert not any(isinstance(x, ast.Import | ast.ImportFrom) for x in ast.parse(cell.source).body), cell.source
 
 
+@pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)
+def test_no_line_of_text_is_taken_for_a_comment(path):
+    """The page would leave out a line that begins with a percent sign, after a number at the end of the line before."""
+    text = [x for c in cells_of(path) if c.cell_type == "markdown" for x in c.source.splitlines()]
+    assert [x for x in text if x.lstrip().startswith("%")] == []
+
+
 def calls_only(node):
     """Whether code is names alone, or `display` of names: the equation under it says more."""
     if isinstance(node, ast.Attribute):
