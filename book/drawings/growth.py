@@ -28,7 +28,8 @@ def linear_and_quadratic(model: Row, seq: int) -> Scene:
     scene = Scene(
         f"A block of {model.name}: twice the tokens",
         f"Each pair of bars is for {seq:,} and for {2 * seq:,} tokens. Left, what every token brings once doubles; "
-        "right, what every pair of tokens brings grows fourfold, in arithmetic and, if the scores are kept, in memory.",
+        "right, what every pair of tokens brings grows fourfold, in arithmetic and, if the scores are kept, in memory. "
+        "All pairs count here: a causal mask halves the scores' arithmetic.",
     )
     for column, title in enumerate(("each token: twice", "each pair: four times")):
         scene.note((2 + 172 * column, 14), title, bold=True)
