@@ -425,13 +425,6 @@ def test_biases():
     assert expand(GPT.params - unbiased(GPT).params - (2 * h + symbol("ffn") + heads)) == 0
 
 
-def test_parameters_are_symbolic():
-    """12 h^2 a layer, and the familiar 13 h of biases and norms."""
-    count = blocks.parameters(GPT).subs({symbol("kv_heads"): a, symbol("ffn"): 4 * h}).subs(symbol("head_dim"), h / a)
-    rest = {symbol("embeddings"): 1, symbol("learned_positions"): s}
-    assert expand(count.subs(rest) - L * (12 * h**2 + 13 * h) - (V + s) * h - 2 * h) == 0
-
-
 # --- Properties over random sizes
 
 SIZED = """batch seq kv_heads head_dim ffn hidden tp cp q_rank kv_rank rope_dim nope_dim v_dim top_k expert_ffn

@@ -207,14 +207,6 @@ def test_words_that_say_nothing_are_left_out():
         assert x.row.step_time / 8 == pytest.approx(x.sequence_time, rel=1e-9)
 
 
-def test_an_assumption_is_swapped():
-    free = plain("dp_exposed", 0, "No exchange of gradients is waited for.")
-    plainly = search(Strategies(H100), MODEL, **SMALL, fused=True, overlap="ring", dp_overlap=0, dp=8)
-    swapped = search(Strategies(H100), MODEL, free, **SMALL, fused=True, overlap="ring", dp_overlap=0, dp=8)
-    assert swapped.best[0].sequence_time < plainly.best[0].sequence_time
-    assert swapped.best[0].row.step_time / 8 == pytest.approx(swapped.best[0].sequence_time, rel=1e-12)
-
-
 # Cases
 
 

@@ -187,8 +187,6 @@ def test_arrays():
     ):
         assert ridge_intensity(H100, hbm_bandwidth=given_as) == pytest.approx(989.4e12 / np.array(widths), rel=1e-6)
     assert ridge_intensity(peak_flops=[[1e15], [2e15]], hbm_bandwidth=widths).shape == (2, 3)
-    with pytest.raises(ValueError, match="hbm_bandwidth has no values: give at least one"):
-        ridge_intensity(peak_flops=1e15, hbm_bandwidth=[])
     large = np.full((3, 20_000), 1e12)
     assert (ridge_intensity(peak_flops=1e15, hbm_bandwidth=large) == 1000).all()
     assert weight_memory(params=np.array([10**18, 3 * 10**18]), weight_bits=np.array([64])) == pytest.approx(
@@ -502,8 +500,6 @@ def test_what_is_written_is_what_sympy_says(expr):
 
 
 def test_code():
-    with pytest.raises(NotImplementedError, match="Sum has no JavaScript"):
-        code.javascript(["batch"], [("flops", sympy.Sum(batch, (layers, 1, hidden)))], ["flops"])
     shared = [("flops", (batch + 1) ** 2 / layers), ("traffic", flops * (batch + 1) ** 2)]
     assert code.vector(["batch", "layers"], shared, ["traffic"])(np.array([1.0]), 2.0)[0] == [8]
     wide = Max(batch, hidden, layers, 3)

@@ -170,22 +170,6 @@ def test_it_is_shown_with_its_neighbours():
     assert all(value is None or value >= found.best[0].million_cost * (1 - 1e-9) for _, value, _ in steps)
 
 
-def test_a_training_step_is_searched_on_several_devices():
-    known = dict(devices=64, global_batch=64, seq=4096, progress=False)
-    small = dict(tp=[1, 2, 4, 8], schedule="1f1b", recompute=["none", "full"])
-    devices = [accelerators.a100.at("bf16"), H100.at("bf16"), H200.at("bf16")]
-    found = search(training_step, models.llama3_8b, devices, **known, **small)
-    apart = [search(training_step, models.llama3_8b, x, **known, **small) for x in devices]
-    assert found.count == sum(x.count for x in apart) and found.fitting == sum(x.fitting for x in apart)
-    everything = sorted(x.step_time for y in apart for x in y.best)
-    assert [x.step_time for x in found.best] == everything[:10]
-    best = found.best[0]
-    assert best.device.startswith("NVIDIA H") and best.row.step_time == pytest.approx(best.step_time, rel=1e-12)
-    assert {x.device for x in found.searches} == {x.name for x in devices}
-    times = [(x.step_time, x.memory) for x in found.pareto]
-    assert all(a > b and c < d for (a, c), (b, d) in itertools.pairwise(times))
-
-
 def test_a_device_that_holds_nothing_is_left_out_and_said():
     found = search(serve, DEEPSEEK, [H100.at("fp8"), B200.at("fp8")], devices=8, rate=1, tp=[8], **ASKED)
     assert "without NVIDIA H100 SXM at fp8 (what leaves out most: cache_room" in repr(found) and found.is_whole

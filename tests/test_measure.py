@@ -139,33 +139,6 @@ def test_a_step_on_the_readers_own_device(saved):
     assert "measured by scalebook.measure" in mine.sources["matmul_fp32"]
 
 
-def test_a_notebook_has_a_bar(monkeypatch):
-    shown = []
-    on = SimpleBackend()
-    monkeypatch.setattr("scalebook.measure.measured.shapes", lambda *_: (TINY, TINY, 8))
-    monkeypatch.setattr("tqdm.auto.tqdm", lambda **given: Bar(shown, **given))
-    measure(quick=True, on=on, progress=True)
-    assert shown[-1] == shown[0]["total"] and shown[0]["disable"] is False
-
-
-class Bar:
-    def __init__(self, shown, **given):
-        self.shown, self.done = shown, 0
-        shown.append(given)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.shown.append(self.done)
-
-    def set_description(self, text):
-        assert text
-
-    def update(self):
-        self.done += 1
-
-
 class SimpleBackend(NumPy):
     """One that does next to nothing, so that the plan alone is tested."""
 

@@ -148,8 +148,6 @@ class TestBreakEven:
         run = RUN | dict(weight_offload=0.0, activation_offload=1.0, link_bandwidth=1e11)
         row = break_even(models.llama3_8b, accelerators.h100, run, near_memory=80e9)
         assert row.optimizer_offload == 0 == row.offload_memory - row.saved_activations * row.held_microbatches * 4
-        with pytest.raises(AttributeError, match="optimizer_offload of break_even has no value here"):
-            _ = break_even(models.poster_11t, accelerators.h100, run, near_memory=80e9).optimizer_offload
 
 
 def test_memory_is_conserved():
@@ -210,7 +208,3 @@ class TestTimeline:
         assert [x.get_text() for x in ax.get_yticklabels()] == ["compute", "in"]
         assert sorted((p.get_x(), p.get_width()) for p in ax.patches) == [(0, 2), (1, 3)]
         assert ax.get_xlim() == (0, 4)
-
-    def test_no_bars(self):
-        with pytest.raises(ValueError, match="at least one bar"):
-            timeline([])

@@ -119,33 +119,3 @@ def test_the_command(tmp_path, capsys):
     told = main(["training_step", "--csv", str(tmp_path / "mine.csv"), "--measured", "step_time"])
     assert told.startswith("training_step: ") and told.count("tp=7") == 1 and told.count("worst rows") == 1
     assert main(["training_step", "--csv", str(tmp_path / "mine.csv")]) == told
-
-
-CELLS = ["", "x", "0", "-1", "nan", "inf", "1e999", "1e300", "1e-300", "0.5", "3", "true", "TRUE", "٣", "a,b", "\x00",
-         "80 GB", "1_0", '"',
-         "gb200", "mixtral_8x7b", "full", "zero3", "1f1b", "interleaved", "90 %", "5 s", "fp8"]  # fmt: skip
-NAMES = [
-    "schedule", "batch", "cp", "link", "layers", "step_time", "mfu", "offload", "x", "", "sequence_parallel",
-    "tp_overlap", "kv_heads",
-]  # fmt: skip
-
-
-def strange(rng, record):
-    head, *rows = [line.split(",") for line in (HEAD + ROWS).splitlines()]
-    rows = rng.sample(rows, rng.choice([1, 2]))
-    for _ in range(rng.choice([0, 1, 1, 2])):
-        rng.choice(rows)[rng.randrange(len(head))] = rng.choice(CELLS)
-    if rng.random() < 0.3:
-        head[rng.randrange(len(head))] = rng.choice(NAMES)
-    text = "\n".join(",".join(x) for x in [head, *rows])
-    csv = odd(rng) if rng.random() < 0.1 else StringIO(text)
-    thing = odd(rng) if rng.random() < 0.05 else rng.choice([training_step] * 15 + [decoding])
-    measured = odd(rng) if rng.random() < 0.05 else rng.choice(["step_time"] * 10 + ["memory", "token_time"])
-    record("confront", (text, measured), lambda: confront(thing, csv, measured))
-
-
-def test_no_file_gives_an_error_from_inside():
-    record = Record()
-    for seed in range(150):
-        strange(random.Random(seed), record)
-    record.check(150)

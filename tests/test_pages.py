@@ -128,12 +128,6 @@ def test_what_the_package_does_not_state_is_stored_whole():
     assert calculator(ridge_intensity, device=accelerators[["h100"]]).choice["controls"][0]["keys"] == ["h100"]
 
 
-def test_a_formula_that_is_gone_is_named():
-    choice = calculator(ridge_intensity, device=accelerators).choice
-    with pytest.raises(LookupError, match="the package states no formula 'gone'"):
-        type(calculator(ridge_intensity, device=accelerators))(choice | dict(formulas=["gone"]))
-
-
 OWN = """from scalebook.display import calculator
 from scalebook.language import formula
 from scalebook.tables import accelerators

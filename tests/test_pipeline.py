@@ -40,18 +40,6 @@ def test_dualpipe_is_as_published_where_the_times_are_as_its_report_has_them():
 # The domain of each formula: elsewhere it is refused, and nothing runs there or more is idle than it would say.
 
 
-def test_an_array_names_the_rows_that_do_not_hold():
-    knowns = dict(pp=8, forward_time=1, input_gradient_time=1, weight_gradient_time=1)
-    sheet = Sheet("split", pipeline.bubble_zb_h1, pipeline.pipeline_idle)
-    assert "in 2 of 4 rows" in sheet(microbatches=[8, 4, 7, 64], **knowns).missing["idle_fraction"]
-    [enough] = sheet.formulas["bubble"].domain
-    assert list(enough.holds(knowns | {"microbatches": [8, 4, 7, 64]})) == [True, False, False, True]
-
-
-def test_solving_for_micro_batches_stays_where_the_formula_holds():
-    assert pipeline.bubble_interleaved.solve("microbatches")(pp=8, chunks=4, bubble=0.05) == pytest.approx(35)
-
-
 @quick
 @given(STAGES, st.integers(1, 24), TIMES, st.fractions(0, 30, max_denominator=8))
 def test_transfers_of_1f1b(pp, microbatches, times, transfer_time):

@@ -115,18 +115,6 @@ def test_a_letter_that_an_entry_does_not_use_is_refused(entry, used):
     assert not ignored
 
 
-def test_a_refusal_names_what_uses_the_letter():
-    with pytest.raises(TypeError, match="serve does not use train_tokens, which is of training_step, run_bill and"):
-        search(serve, *LLAMA, **AT_RATE, train_tokens=1e12)
-    with pytest.raises(TypeError, match="serve does not use cached_tokens, which follows from prompt and output"):
-        serve(*LLAMA, **USERS, users=8, cached_tokens=500)
-    for call in (NOTATION.__getitem__, lambda x: search(serve, *LLAMA, **AT_RATE, **{x: 1})):
-        with pytest.raises(LookupError, match=r"the nearest are '\w+', '\w+' and '\w+'"):
-            call("qqqq")
-    with pytest.raises(LookupError, match="did you mean 'framework'"):
-        search(training_step, *LLAMA, **STEP, framewrok="nemo")
-
-
 @pytest.mark.parametrize("name", [n for n, x in things().items() if isinstance(x, Sheet)])
 def test_every_letter_of_a_sheet_is_used_and_shown(name):
     sheet = find(name)

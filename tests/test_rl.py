@@ -96,24 +96,6 @@ def test_a_search_finds_the_fastest_of_its_layouts():
         for x in lists["rollout"][:2] for y in lists["training"]
     ]  # fmt: skip
     assert found.update_time == pytest.approx(min(own))
-    with pytest.raises(NothingFits, match="no whole number of engines on 7"):
-        search(rl_step, models.qwen3_32b, H100, **{**SMALL, "rollout": [dict(tp=7)]})
-
-
-@pytest.mark.parametrize(
-    ("letters", "kind", "sentence"),
-    [
-        (dict(devices=30), ValueError, "30 devices that write answers hold no whole number of engines on 4"),
-        (dict(response=5000), ValueError, "at most their cap"),
-        (dict(users=3), TypeError, "rl_step does not use users"),
-        (dict(framework="nemo"), ValueError, "has no engine that writes answers; these have: nemo_rl"),
-        (dict(rollout=7), TypeError, "rollout is a layout"),
-        (dict(responses=[1, 2]), TypeError, "responses"),
-    ],
-)
-def test_what_cannot_run_is_refused_in_a_sentence(letters, kind, sentence):
-    with pytest.raises(kind, match=sentence):
-        rl_step(models.qwen3_32b, H100, **{**SMALL, **letters})
 
 
 def test_an_update_has_an_interval():

@@ -105,10 +105,6 @@ def test_a_capacity_of_half_batches_begins_with_two_sequences_a_group():
     assert "tpot=1 ms is met by no user: the fewest, 16, have " in said
 
 
-def test_a_prompt_may_be_cut_in_two():
-    assert prefill_step(DENSE, H200, tp=8, read_chunk=4096, overlap="half_batches").pass_time > 0
-
-
 def test_within_a_node_no_port_out_of_it_is_asked_for():
     asked, device = dict(batch=16, context=2000), accelerators.l40s.published
     whole = decode_step(models.llama3_8b, device, tp=8, **asked)

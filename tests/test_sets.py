@@ -98,11 +98,6 @@ def test_few_sets_need_python_and_say_why():
     assert not [x for x in (*by_code, *in_part) if not CONFRONTATIONS[x].why]
 
 
-def test_a_set_that_is_code_has_no_call():
-    with pytest.raises(AttributeError, match="predicted by code of its own"):
-        _ = confront("korthikanti_calculon").rows[0].call
-
-
 STANZA = dict(
     file="mine.csv", what="Mine.", sources=["scalebook"], measured="seconds", unit="s", answer="step_time",
     group="{model}", model="llama3_8b", device="{gpu}", precision="bf16", framework="nemo",

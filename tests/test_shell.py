@@ -88,19 +88,6 @@ def test_a_sheet_that_does_not_fit_says_so():
     assert "No value:\n  token_time " in told and "weight_bits=8 bit would do" in told
 
 
-def test_serving_and_its_steps():
-    model, device = models.llama3_70b, accelerators.h200.at("fp8")
-    asked = dict(tp=8, users=64, prompt=1024, output=1024)
-    row = serve(model, device, **asked, engine="vllm")
-    told = main([*SERVE, "precision=fp8", "engine=vllm", "--all"])
-    assert told.startswith(row.listing) and f"\npass_time {show(row.pass_time, 's'):>20}  is the sum of" in told
-    for step in (decode_step, prefill_step, mixed_step):
-        asked = STEPS[step]
-        said = [f"{n}={x}" for n, x in asked.items()]
-        told = main([step.name, "llama3_70b", "h200", "precision=fp8", "exchange=gather", *said])
-        assert told.startswith(repr(step(model, device, **asked, exchange="gather")))
-
-
 def test_a_formula():
     assert main(["ridge_intensity", "peak_flops=1e15", "hbm_bandwidth=4 TB/s"]).endswith("= 250 FLOP/B")
     told = main(["weight_memory"])

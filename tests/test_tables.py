@@ -62,10 +62,6 @@ def test_required_device(key):
             assert at.at("bf16" if "peak_bf16" in device else "fp16").peak_flops == device.peak_flops
 
 
-def test_a_precision_that_a_device_lacks():
-    assert accelerators.h100.at("fp8").at("bf16").name == "NVIDIA H100 SXM at bf16"
-
-
 @every(efficiencies)
 def test_what_is_typical_in_training_lies_between_low_and_high(key):
     row = efficiencies[key]

@@ -398,13 +398,6 @@ class TestUnevenStages:
         parts = [x for x in fewer.why("train_memory").cell.inputs if x.endswith("_memory")]
         assert sum(fewer[x] for x in parts) == pytest.approx(fewer.memory)
 
-    @pytest.mark.parametrize("letters", [dict(first_blocks=20), dict(first_blocks=7.5), dict(first_blocks=7, pp=1)])
-    def test_what_deals_out_no_model_is_refused(self, letters):
-        with pytest.raises(ValueError, match="first_blocks"):
-            self.of(**letters)
-        with pytest.raises(ValueError, match="'1f1b' or 'interleaved' would do"):
-            self.of(first_blocks=7, schedule="zb_v")
-
     def test_flags_and_searches_take_them(self):
         text = "--pipeline-model-parallel-size 16 --decoder-first-pipeline-num-layers 7"
         assert read(text).knowns["first_blocks"] == 7 and "first-pipeline-num-layers 7" in write(

@@ -131,8 +131,6 @@ def test_a_rank_alone_asks_for_adapters_and_frozen_weights_need_no_gradients():
     assert step(trained="all", lora_rank=16).memory == step().memory
     none = step(lora_rank=16, gradient_bits=0)
     assert none.gradient_memory == 0 and none.memory < step(lora_rank=16).memory
-    with pytest.raises(ValueError, match="gradient_bits=0 leaves no gradients to the weights that trained='all'"):
-        step(gradient_bits=0)
     found = search(
         training_step, models.llama3_8b, accelerators.h100, devices=8, lora_rank=8, global_batch=64, seq=4096,
         progress=False,
