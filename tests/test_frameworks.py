@@ -42,19 +42,6 @@ def test_a_cluster_stands_before_the_device():
     assert device.far_efficiency == clusters.hf_h100.far_efficiency and device.peak_flops == 989.4e12
 
 
-def test_a_stanza_adds_a_framework(tmp_path):
-    path = tmp_path / "frameworks.toml"
-    path.write_text('[base]\nname = "Base"\nsource = "scalebook"\ndp_overlap = "100 %"\n\n'
-                    '[mine]\nname = "Mine"\nlike = "base"\nblock_launch = "20 ms"\nsharding = "zero3"\n')  # fmt: skip
-    table = Table.load(path, row=Framework, words=["sharding"])
-    run = training_step(models.llama3_8b, H100, table.mine, dp=8, global_batch=64, seq=8192)
-    assert run.host_exposed > 0 and run.dp_overlap == 1
-    assert run.step_time == pytest.approx(20e-3 * run.launched_blocks + run.stall_exposed)
-    path.write_text('[mine]\nname = "Mine"\nlike = "bas"\n')
-    with pytest.raises(ValueError, match=r"\[mine\] is like 'bas', which is no stanza"):
-        Table.load(path, row=Framework)
-
-
 # A call without a framework
 
 

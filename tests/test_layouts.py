@@ -1,11 +1,12 @@
 """Layouts of a service: what a search by columns finds is what calls one by one find, and it keeps what it promises."""
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pytest
 
-from scalebook import accelerators, models, search, training_step
+from scalebook import accelerators, models, search
 from scalebook.inference import serve
 from scalebook.inference.layouts import first_whole
 from scalebook.inference.rules import BEYOND, reason
@@ -45,10 +46,16 @@ def one_by_one(model, devices, asked):
             yield row.million_cost, row.tpot, device.name, own, row
 
 
+@cache
+def laid_out(case):
+    model, devices, asked = CASES[case]
+    return search(serve, model, devices, **asked, **ASKED)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_it_finds_what_calls_one_by_one_find(case):
     model, devices, asked = CASES[case]
-    found = search(serve, model, devices, **asked, **ASKED)
+    found = laid_out(case)
     rows = sorted(one_by_one(model, devices, asked), key=lambda x: x[:2])
     assert found.fitting == len(rows) > 2
     best = found.best[0]
@@ -63,7 +70,7 @@ def test_it_finds_what_calls_one_by_one_find(case):
 @pytest.mark.parametrize("case", CASES)
 def test_a_layout_found_is_a_row_of_serve_within_what_was_asked(case):
     model, devices, asked = CASES[case]
-    found = search(serve, model, devices, **asked, **ASKED)
+    found = laid_out(case)
     limits = {n: float(asked[n].split()[0]) / 1e3 for n in ("tpot", "ttft") if n in asked}
     for one in found.best:
         device = next(x for x in devices if len(devices) == 1 or x.name == one.device)
@@ -160,8 +167,7 @@ def test_without_a_rate_devices_are_as_full_as_targets_let_them():
 
 
 def test_it_is_shown_with_its_neighbours():
-    model, devices, asked = CASES["dense"]
-    found = search(serve, model, devices, **asked, **ASKED)
+    found = laid_out("dense")
     heads = repr(found).split("\n\n")[1].splitlines()[0].split()
     assert heads == ["million_cost", "tpot", "device", "tp", "replicas", "devices", "users", "ttft"]
     assert "<table" in found._repr_html_() and found.best[0].device in repr(found.best[0])

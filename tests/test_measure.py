@@ -13,7 +13,7 @@ import pytest
 
 import scalebook.measure as package
 from scalebook import accelerators, models, training_step
-from scalebook.measure import OWN, NumPy, Sample, Shape, Torch, adam, cells_of, measure, plan, stored, train, turns
+from scalebook.measure import OWN, NumPy, Sample, Shape, Torch, adam, cells_of, plan, stored, train, turns
 from scalebook.measure.__main__ import main
 from scalebook.measure.clock import _calls
 from scalebook.shell.named import read

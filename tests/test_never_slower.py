@@ -53,7 +53,7 @@ def kinds():
 
 def strategies(rng, model, device, words, offload):
     """Strategies of one kind that can run, as columns of letters."""
-    found = []
+    found, sheet = [], None
     for _ in range(4000):
         x = {n: float(2 ** rng.integers(high)) for n, high in dict(tp=4, cp=3, pp=5, dp=6, batch=2).items()}
         x["ep"] = float(2 ** rng.integers(7)) if model.experts else 1.0
@@ -66,7 +66,7 @@ def strategies(rng, model, device, words, offload):
         x |= {n: float(rng.choice([0, 0.5, 1])) if offload else 0.0 for n in OFFLOADS}
         if words["sharding"] != "hybrid":
             del x["shard_group"]
-        sheet = training_step.plan((model, device), dict(x, **words, offload=offload)).sheet
+        sheet = sheet or training_step.plan((model, device), dict(x, **words, offload=offload)).sheet  # of all alike
         fills = "weight_gradient_time" in sheet.formulas["bubble"].inputs  # its bubble is stated of equal stages
         if fills and model.layers % x["pp"]:
             continue

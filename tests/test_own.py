@@ -2,7 +2,6 @@
 and each mistake in the file said in a sentence.
 """
 
-import random
 from io import StringIO
 
 import numpy as np
@@ -14,7 +13,6 @@ from scalebook.measurements import CONFRONTATIONS
 from scalebook.measurements.__main__ import main
 from scalebook.shell.named import find, things
 
-from .fuzz import Record, odd
 
 HEAD = "id,model,device,precision,tp,pp,dp,global_batch,seq,recompute,step_time\n"
 ROWS = (

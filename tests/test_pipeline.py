@@ -13,7 +13,7 @@ from scalebook.book.drawings.gantt import gantt
 from scalebook.book.drawings.live_gantt import SIZES, live_gantt
 
 from scalebook import confront, pipeline
-from scalebook.language import Sheet, symbol
+from scalebook.language import symbol
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.pipeline.simulation import PASSES, simulate
 

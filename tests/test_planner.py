@@ -81,12 +81,9 @@ def drawn(rng, model, words):
 
 def held(page, job, model, device, precision, several, call, **words):
     """Each plan by itself on the page, and all together in Python."""
-    engine = words.pop("engine", None)
-    plans = [
-        dict(job=job, model=model, device=device, precision=precision, letters=x, words=words, engine=engine,
-             layout=dict(letters={}, words={}))
-        for x in several
-    ]  # fmt: skip
+    named = {x: words.pop(x) for x in ("engine", "framework") if x in words}
+    rest = dict(words=words, layout=dict(letters={}, words={})) | named
+    plans = [dict(rest, job=job, model=model, device=device, precision=precision, letters=x) for x in several]
     said = [page("answer", x) for x in plans]
     fine = [i for i, x in enumerate(said) if x["why"] is None]
     columns = {n: np.array([several[i][n] for i in fine], float) for n in several[0]}
@@ -168,18 +165,10 @@ FRAMED = [*cases("frameworks of the planner", globals()).values()]
 
 @pytest.mark.parametrize(("model", "device", "precision", "framework"), FRAMED)
 def test_a_framework_s_step_is_the_same_in_the_page(page, model, device, precision, framework):
-    rng, row = random.Random(framework), frameworks[framework]
-    words = dict(schedule="1f1b", sharding="zero2", recompute="full")
-    for _ in range(15):
-        said = drawn(rng, model, words)
-        plan = dict(job="train", model=model, device=device, precision=precision, framework=framework, letters=said,
-                    words=words, layout=dict(letters={}, words={}))  # fmt: skip
-        found = page("answer", plan)
-        if found["why"] is None:
-            step = training_step(
-                models[model], accelerators[device].at(precision), row, **said, **words, sequence_parallel=True
-            )
-            assert all(near(found["values"][x], step[x]) for x in ("step_time", "memory", "mfu")), plan
+    rng, words = random.Random(framework), dict(schedule="1f1b", sharding="zero2", recompute="full")
+    several = [drawn(rng, model, words) for _ in range(15)]
+    call = lambda *x, **y: training_step(*x, frameworks[framework], **y, **words, sequence_parallel=True)  # noqa: E731
+    assert held(page, "train", model, device, precision, several, call, framework=framework, **words)
 
 
 @pytest.mark.parametrize(("change", "says"), cases("blocks that the planner lacks", globals()).values())

@@ -5,7 +5,6 @@ import pytest
 from scalebook.block import backward, blocks_of
 from scalebook.block.transformations import MODULES
 from scalebook.flags import read, write
-from scalebook.search import search
 from scalebook.shell.named import value
 from scalebook.tables import accelerators, frameworks, models
 from scalebook.training import Strategy, training_step

@@ -6,7 +6,6 @@ from scalebook.book.measured.rl_simulation import simulate_rollout, simulate_sta
 
 from scalebook.language.interval import SPREADS
 from scalebook.search import search
-from scalebook.search.space import NothingFits
 from scalebook.tables import accelerators, frameworks, models
 from scalebook.training import rl_step, rollouts
 from scalebook.training.rl import PROGRAMS, Lengths

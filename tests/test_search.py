@@ -12,7 +12,7 @@ import nbclient
 import nbformat
 import numpy as np
 import pytest
-import sympy
+import sympy  # noqa: F401  (of cases.csv)
 from dask.distributed import Client, LocalCluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from scalebook import search, training_step
 from scalebook.language import Formula, symbol
 from scalebook.language.interval import SPREADS
-from scalebook.search.plan import Block, Evaluated, Plan, program
+from scalebook.search.plan import Block, Evaluated, Plan
 from scalebook.search.space import divisors
 from scalebook.tables import accelerators, frameworks, models
 from scalebook.training.rules import reason

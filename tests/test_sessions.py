@@ -19,7 +19,6 @@ from scalebook.inference.session_pauses import normal_share
 from scalebook.inference.tiers import keep_pause_memory
 from scalebook.measurements import confront
 from scalebook.search import search
-from scalebook.search.space import NothingFits
 from scalebook.tables import accelerators, models, tiers
 from scalebook.tables import drafts as drafts_table
 

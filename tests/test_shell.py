@@ -11,14 +11,12 @@ import pytest
 import scalebook.__main__ as shell
 from scalebook import accelerators, decoding, models, training_step
 from scalebook.__main__ import main
-from scalebook.inference import decode_step, mixed_step, prefill_step, serve
 from scalebook.language import Formula, Sheet, show
 from scalebook.shell.named import find, things
 
 from .fuzz import Record
 from .support import ROOT, SHEETS, STATED, cases
 from .test_huggingface import CONFIGS
-from .test_serving_rules import STEPS
 
 DECODING = ["decoding", "llama3_8b", "h100", "batch=1", "context=8192", "weight_bits=16", "kv_bits=16"]
 SERVE = ["serve", "llama3_70b", "h200", "tp=8", "users=64", "prompt=1024", "output=1024"]
