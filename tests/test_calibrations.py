@@ -36,13 +36,14 @@ def number(text):
 
 @cache
 def picked(name, where):
-    """The rows that a set calibrates on and that an expression picks, and what was measured of them."""
+    """The rows that a set calibrates on and that an expression picks, and what was measured and is predicted of them."""
     rows, measured = fitted_rows(name)
+    predicted = confront(name).predicted[confront(name).fitted]
     names = dict(matches=lambda text, pattern: re.search(pattern, str(text)), min=min)
     call = stanzas()[name].call if "call" in where else None
     said = ({n: number(x) for n, x in row.items()} | ({"call": call(row).text} if call else {}) for row in rows)
     places = [i for i, row in enumerate(said) if not where or eval(where, {"__builtins__": {}}, names | row)]
-    return [rows[i] for i in places], measured[places]
+    return [rows[i] for i in places], measured[places], predicted[places]
 
 
 @cache
@@ -51,10 +52,11 @@ def error(sets, where, beside, kind, *letters):
     beside = {n: eval(x, {}, KNOWN) for n, x in re.findall(r"(\w+) = ([^;]+)", beside)}
     errors = []
     for name in sets.split():
-        rows, measured = picked(name, where)
+        rows, measured, predicted = picked(name, where)
         if not rows:
             continue
-        over = predicted_with(name, rows, **beside, **dict(letters)) / measured
+        moved = beside | dict(letters)
+        over = (predicted_with(name, rows, **moved) if moved else predicted) / measured
         if kind in ("log", "wide"):
             weights = [3 if kind == "wide" and float(x["m"]) >= 1024 else 1 for x in rows]
             errors += np.repeat(np.abs(np.log(over)), weights).tolist()

@@ -46,6 +46,7 @@ def width(expr: sympy.Basic) -> float:
     return sum(map(width, expr.args)) + gap * (len(expr.args) - 1) + closed
 
 
+@lru_cache(256)
 def in_parts(expr: sympy.Basic, most: float = MOST) -> tuple[sympy.Basic, list[tuple[sympy.Symbol, sympy.Basic]]]:
     """Return an expression no wider than `most`, and its parts: pairs of a name, A and on, and what the name means.
 

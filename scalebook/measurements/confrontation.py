@@ -249,12 +249,12 @@ class Result:
         figures |= {"single": told.mean()} if told.size else {}
         return {"rows": len(size)} | {k: float(x) for k, x in figures.items()}
 
-    @property
+    @cached_property
     def summary(self) -> dict[str, float]:
         """Error statistics over the rows on which nothing was calibrated: mean, median, 90th percentile, and others."""
         return self.of(~self.fitted)
 
-    @property
+    @cached_property
     def groups(self) -> dict[str, dict[str, float]]:
         """Error statistics by kind of row. Rows used for calibration, if any, are the kind "calibrated on"."""
         kinds = np.array([self.confrontation.group(row) for row in self.rows])
