@@ -79,6 +79,15 @@ def exactly(f, **letters):
     return Fraction(int(value.p), int(value.q))
 
 
+def written(folder, rows):
+    """The path of a CSV file of these rows, with the columns of the first."""
+    with (path := folder / "other.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
 class JavaScript:
     """An engine that has run `source`; call it with an expression."""
 

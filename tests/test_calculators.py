@@ -65,12 +65,6 @@ def test_the_menus_offer_every_row_that_serves():
         assert len(set(labels)) == len(labels)
 
 
-def test_menus_are_grouped_by_vendor_and_family():
-    device, model = (next(c for c in TOKEN.spec["controls"] if c["name"] == x)["groups"] for x in ("device", "model"))
-    assert device["h100"] == "NVIDIA" and device["mi325x"] == "AMD" and device["tpu_v5e"] == "Google"
-    assert model["llama3_8b"] == "Llama" and model["gpt3_175b"] == "GPT"
-
-
 def test_a_device_without_any_of_the_precisions_is_not_offered():
     calc = calculator(ridge_intensity, device=accelerators, precision=["bf16"])
     assert "v100" not in [o["key"] for o in calc.options["device"]]

@@ -31,7 +31,7 @@ from scalebook.measurements import calculon, confront
 from scalebook.measurements.calculon import OUTPUTS
 
 from .every import every
-from .support import cases
+from .support import cases, written
 
 with (Path(measurements.__file__).parent / "calculon.csv").open(newline="") as file:
     ROWS = {row["row_id"]: row for row in csv.DictReader(file)}
@@ -183,12 +183,7 @@ def test_the_original_columns_are_accepted(tmp_path):
     for row in rows:
         row["id"] = row.pop("row_id").removeprefix("calculon-")
         row |= {"seconds_silent_logger": "0.004", "seconds_own_search_logger": "0.03"}
-    file = tmp_path / "curated.csv"
-    with file.open("w", newline="") as out:
-        writer = csv.DictWriter(out, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    result = confront("calculon", file)
+    result = confront("calculon", written(tmp_path, rows))
     assert result.summary["rows"] == 9 and result.summary["worst"] < 1e-12
     assert all(x["worst"] < 1e-9 for x in result.outputs.values())
     assert result.left_out == {"refused by Calculon and us (tp)": 1}
@@ -197,9 +192,7 @@ def test_the_original_columns_are_accepted(tmp_path):
 
 def test_a_wrong_output_is_seen(tmp_path):
     row = dict(ROWS["calculon-010"], proc_mem_tier1_cap_req="1e9", recompute_time="0")
-    file = tmp_path / "one.csv"
-    file.write_text("\n".join([",".join(row), ",".join(row.values())]))
-    outputs = confront("calculon", file).outputs
+    outputs = confront("calculon", written(tmp_path, [row])).outputs
     assert outputs["memory of a device"]["worst"] > 1 and outputs["times of a step"]["worst"] == 1
     assert outputs["sizes of exchanges"]["worst"] == 0
 
@@ -211,9 +204,7 @@ def test_a_wrong_output_is_seen(tmp_path):
 ])  # fmt: skip
 def test_rows_left_out_say_why(changes, said, tmp_path):
     rows = [ROWS["calculon-010"], {**ROWS["calculon-011"], **changes}]
-    file = tmp_path / "two.csv"
-    file.write_text("\n".join([",".join(rows[0]), *(",".join(row.values()) for row in rows)]))
-    assert confront("calculon", file).left_out == {said: 1}
+    assert confront("calculon", written(tmp_path, rows)).left_out == {said: 1}
 
 
 # The documents

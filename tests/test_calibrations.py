@@ -36,7 +36,7 @@ def number(text):
 
 @cache
 def picked(name, where):
-    """The rows that a set calibrates on and that an expression picks, and what was measured and is predicted of them."""
+    """The rows that a set calibrates on and an expression picks, and what was measured and is predicted of them."""
     rows, measured = fitted_rows(name)
     predicted = confront(name).predicted[confront(name).fitted]
     names = dict(matches=lambda text, pattern: re.search(pattern, str(text)), min=min)

@@ -142,17 +142,6 @@ def test_numbers_of_attention_are_those_of_numpy():
         assert " ".join(f"{x:.1f}" for x in made) in drawn("attention_weights").svg
 
 
-@pytest.mark.parametrize("interval", [300, 480, 1440, 5000])
-@pytest.mark.parametrize("failure", [10, 510, 1800, 2430])
-def test_what_a_failed_run_loses_began_at_the_last_checkpoint(interval, failure):
-    parts = run._parts(interval, 60, 300, failure, 3600)
-    assert parts[0][0] == 0 and parts[-1][1] >= 3600
-    assert all(a[1] == b[0] for a, b in pairwise(parts))
-    [lost] = [x for x in parts if x[2:] == ("arithmetic", run.LOST)]
-    before = parts[parts.index(lost) - 1] if lost[0] else None
-    assert lost[1] == failure and (before is None or before[2] == "memory")
-
-
 @pytest.mark.parametrize("layout", [(8, 1, 1), (1, 8, 1), (4, 2, 1), (2, 2, 2), (1, 1, 8)])
 def test_every_device_stands_once_in_a_layout(layout):
     numbers = re.findall(r">(\d)</text>", cluster.layouts_of_devices([layout]).svg)
@@ -196,13 +185,6 @@ def test_what_is_found_is_what_an_lru_cache_finds(asked, held):
         assert list(reversed(cache)) == list(kept)
 
 
-@pytest.mark.parametrize("side", [2, 3])
-def test_numbers_at_work_lie_in_a_slanted_wave(side):
-    """At the moment that is drawn, half of the array above the diagonal and the diagonal work."""
-    svg = machine.systolic_array(side).svg
-    assert svg.count('class="sb-arithmetic" x=') - svg.count('width="24"') == side * (side + 1) // 2
-
-
 def test_the_tree_uses_each_port_once_and_its_longest_way_has_as_many_switches_as_the_formula_says():
     radix, tiers = machine.RADIX, machine.TIERS
     devices = round(fat_tree_devices(switch_radix=radix, switch_tiers=tiers))
@@ -219,14 +201,6 @@ def test_the_tree_uses_each_port_once_and_its_longest_way_has_as_many_switches_a
 def bars(scene, kind):
     found = [x for x in ElementTree.fromstring(scene.svg).iter(f"{SVG}rect") if x.get("class") == f"sb-{kind}"]
     return [tuple(float(x.get(y)) for y in ("x", "y", "width", "height")) for x in found]
-
-
-def test_sums_are_drawn_as_often_as_they_are_made():
-    rows = {}
-    for x, y, wide, _ in bars(drawn("steps_and_sums", compression=8, local_steps=20), "network"):
-        rows.setdefault(y, []).append((x, wide))
-    assert [len(x) for x in rows.values()] == [10, 18, 1]
-    assert all(abs(x + wide - 339) < 0.2 for x, wide in list(rows.values())[2])
 
 
 def test_the_parts_of_a_step_follow_each_other_and_fill_it():

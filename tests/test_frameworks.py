@@ -10,7 +10,7 @@ from scalebook.flags import read
 from scalebook.machine.collectives import all_gather, reduce_scatter
 from scalebook.measurements.rows import read_rows
 from scalebook.measurements.sets import stanzas
-from scalebook.tables import Framework, Table, accelerators, clusters, frameworks, libraries, models
+from scalebook.tables import accelerators, clusters, frameworks, libraries, models
 from scalebook.training.frameworks import ENDS, FASTEST, SLOWEST
 from scalebook.training.strategy import WORDS
 

@@ -27,7 +27,7 @@ from scalebook.tables import accelerators, engines, links, models, precisions, r
 
 from .entries import by_keyword, calls, fuzzed, is_part, public
 from .fuzz import Record, odd
-from .support import SHEETS, STATED, draw
+from .support import SHEETS, STATED, draw, written
 from .test_huggingface import CONFIGS
 
 LETTERS = list(NOTATION)
@@ -235,12 +235,9 @@ def tables_of_measurements(rng, folder):
     for _ in range(rng.choice([1, 1, 2])):
         row = rng.choice(rows)
         row[rng.choice(list(row))] = rng.choice([*WORDS, rng.choice(list(row.values()))])
-    path, what = folder / "other.csv", rng.random()
-    with path.open("w", encoding="utf-8", newline="") as file:
-        names = [x for x in rows[0] if x != CONFRONTATIONS[name].measured or what > 0.02]
-        writer = csv.DictWriter(file, names, extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(rows)
+    what = rng.random()
+    names = [x for x in rows[0] if x != CONFRONTATIONS[name].measured or what > 0.02]
+    path = written(folder, [{x: rows[0][x] for x in names}, *rows[1:]])
     text = path.read_bytes()
     at = rng.randrange(len(text))
     if what > 0.9:

@@ -136,11 +136,6 @@ def test_a_rate_is_low_where_the_time_is_high(run):
     assert rate.low / rate.typical == pytest.approx(time.typical / time.high, rel=1e-3)
 
 
-def test_it_is_the_same_every_time(run):
-    first, again = run.interval("step_time"), run.interval("step_time")
-    assert (again.low, again.high) == (first.low, first.high)
-
-
 def test_two_layouts_are_compared_under_the_same_luck():
     """How much faster one is than the other is known better than either."""
     batch = np.array([128.0, 256.0])

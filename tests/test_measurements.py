@@ -24,7 +24,7 @@ from scalebook.measurements.rows import read_rows
 from scalebook.measurements.sets import stanzas
 from scalebook.tables import SOURCES, accelerators, models
 
-from .support import cases
+from .support import cases, written
 
 FOLDER = Path(measurements.__file__).parent
 KEYS = {"rows", "mean", "median", "p90", "worst", "bias", "single"}
@@ -32,14 +32,6 @@ NAMES = list(CONFRONTATIONS)
 
 # A row of each kind that is faster than its device can be: a time, a rate, a share of the links.
 TOO_FAST = cases("values faster than any device", globals())
-
-
-def written(folder, rows):
-    with (path := folder / "other.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    return path
 
 
 @pytest.mark.parametrize("name", TOO_FAST)

@@ -19,6 +19,8 @@ from scalebook.measurements.sets import stanzas
 from scalebook.offload import tiers as offload_tiers
 from scalebook.offload.bandwidth import EVERYTHING, MIXED, break_even, offloading, offloading_with_collectives
 
+from .support import written
+
 OWN = Path(measurements.__file__).with_name("offload_calculon.csv")
 RUN = dict(batch=1, seq=8192, tp=32, dp=16, pp=8, chunks=4, kept_values=17, recomputed=0.05, flops_efficiency=0.75,
            near_blocks=2, near_states=3, **MIXED)  # fmt: skip
@@ -194,12 +196,9 @@ class TestCalculon:
     def test_a_file_as_calculon_writes_it_needs_no_row_id_and_no_source(self, tmp_path):
         with OWN.open(newline="") as file:
             own = list(csv.DictReader(file))
-        with (tmp_path / "runs.csv").open("w", newline="") as file:
-            columns = [x for x in own[0] if x not in ("row_id", "source")]
-            writer = csv.DictWriter(file, ["id", *columns], extrasaction="ignore")
-            writer.writeheader()
-            writer.writerows({"id": number, **row} for number, row in enumerate(own))
-        assert confront("offload_calculon", tmp_path / "runs.csv").summary["rows"] == 43
+        columns = [x for x in own[0] if x not in ("row_id", "source")]
+        rows = [{"id": number} | {x: row[x] for x in columns} for number, row in enumerate(own)]
+        assert confront("offload_calculon", written(tmp_path, rows)).summary["rows"] == 43
 
 
 class TestTimeline:

@@ -13,7 +13,6 @@ from scalebook.measurements import CONFRONTATIONS
 from scalebook.measurements.__main__ import main
 from scalebook.shell.named import find, things
 
-
 HEAD = "id,model,device,precision,tp,pp,dp,global_batch,seq,recompute,step_time\n"
 ROWS = (
     "a,llama3_70b,h100,bf16,8,4,8,512,8192,none,19.5 s\nb,llama3_70b,h100,bf16,4,8,8,512,8192,,18.1\n"

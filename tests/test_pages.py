@@ -160,12 +160,3 @@ def test_a_stored_notebook_holds_no_state_of_widgets():
     cell.outputs = [nbformat.v4.new_output("execute_result", run(OWN.replace("FACTOR", "1")), execution_count=1)]
     stored = json.loads(normal(nbformat.v4.new_notebook(cells=[cell], metadata={"widgets": {"state": {}}})))
     assert "widgets" not in stored["metadata"] and VIEW not in stored["cells"][0]["outputs"][0]["data"]
-
-
-def test_a_widget_that_no_page_could_show_is_not_stored():
-    cell = nbformat.v4.new_code_cell("x", execution_count=1)
-    cell.outputs = [
-        nbformat.v4.new_output("execute_result", {VIEW: {"model_id": "a"}, "text/plain": "Play()"}, execution_count=1)
-    ]
-    with pytest.raises(ValueError, match=r"could not show this widget again: Play\(\)"):
-        normal(nbformat.v4.new_notebook(cells=[cell]))

@@ -119,18 +119,6 @@ def test_the_chart_shows_idle_time():
     plt.close("all")
 
 
-def test_numbers_stand_where_they_fit():
-    fig, axes = plt.subplots(figsize=(8.4, 2.6))
-    gantt(simulate("interleaved", 4, 8, 2), axes)
-    assert "paler: second chunk" in axes.get_legend_handles_labels()[1]
-    assert len(axes.texts) == 2 * 4 * 8 * 2  # every forward and backward pass
-    fig.draw_without_rendering()
-    point = axes.transData.transform((1, 0))[0] - axes.transData.transform((0, 0))[0]
-    for text in axes.texts:
-        assert text.get_window_extent().width < 0.5 * point
-    plt.close("all")
-
-
 def test_another_simulator_agrees_to_the_last_digit(tmp_path):
     """Also without the columns that only the package's file has."""
     assert confront("pipeline_schedules").summary["worst"] < 1e-12

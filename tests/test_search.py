@@ -227,12 +227,6 @@ def test_neighbours_say_why(found):
     assert "<table" in near._repr_html_() and "→" in repr(near)
 
 
-def test_it_is_shown(found):
-    assert "strategies can run, " in repr(found) and "memory <= hbm_capacity" in repr(found)
-    assert found._repr_html_().count("<table") == 2
-    assert "step_time" in repr(found.best[0])
-
-
 NOTEBOOK = """
 from scalebook.search import search
 from scalebook.tables import accelerators, frameworks, models

@@ -72,12 +72,6 @@ def test_what_is_typical_in_training_lies_between_low_and_high(key):
     assert "by source" in device.cells["training_efficiency"].note
 
 
-def test_a_precision_brings_its_own_share_in_training():
-    assert accelerators.b200.training_efficiency == accelerators.b200.at("bf16").training_efficiency
-    assert accelerators.b200.training_bf16 < 0.9 * accelerators.b200.matmul_bf16  # sources disagree by 1.5 times
-    assert "training_efficiency" not in accelerators.h100.at("tf32")
-
-
 @every(ROWS, name=lambda x: f"{x[0].name}-{x[1]}")
 def test_row(table, key):
     row = table[key]
