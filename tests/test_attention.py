@@ -6,12 +6,12 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalebook import attention, calculator, confront
+from scalebook import attention, confront
 from scalebook.attention import kernels as attention_io
 from scalebook.attention.arithmetic import layer_flops
 from scalebook.block import GPT, LLAMA, MLA, blocks_of, unbiased
 from scalebook.language import symbol
-from scalebook.tables import accelerators, models
+from scalebook.tables import models
 
 from .every import every
 
@@ -65,22 +65,6 @@ def test_pairs_are_counted(new, past, window, tile):
         if np.any(np.arange(b, b + tile)[None, :] <= np.arange(a, a + tile)[:, None])
     )
     assert attention_io.tiled_pairs(seq=new, query_tile=tile) == whole
-
-
-def test_a_tile_that_does_not_fit_is_warned_of():
-    letters = dict(head_dim=128, activation_bits=16)
-    tiles = [64, 128]
-    warn = [("tile_memory", "sram_capacity", "{tile_memory} of {sram_capacity}")]
-    found = calculator(
-        attention_io.tile_memory, device=accelerators, query_tile=tiles, warn=warn,
-        start=dict(device="mi300x", query_tile=64), **letters,
-    )  # fmt: skip
-    assert found.message == ""
-    found = calculator(
-        attention_io.tile_memory, device=accelerators, query_tile=tiles, warn=warn,
-        start=dict(device="mi300x", query_tile=128), **letters,
-    )  # fmt: skip
-    assert found.message == "131.1 kB of 65.54 kB"
 
 
 def test_nothing_was_calibrated_on_what_is_called_unseen():

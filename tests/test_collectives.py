@@ -251,40 +251,6 @@ def test_two_trees_sum_and_send_no_more_than_their_formula_says(ways, chunks):
 
 
 @pytest.mark.parametrize("ways", WAYS)
-def test_a_switch_that_sums_is_sent_each_buffer_once_and_each_sum_once(ways):
-    switch, part = ways, BYTES / ways
-
-    def device(i):
-        for j in range(ways):  # what the others ask for, and its own
-            yield switch, part, (j, ways * i + j), ""
-        mine = yield switch
-        yield switch, part, mine, ""
-        held = {}
-        for _ in range(ways):
-            j, value = yield switch
-            held[j] = value
-        return held
-
-    def the_switch(_):
-        parts = defaultdict(int)
-        for _ in range(ways):
-            for i in range(ways):
-                j, value = yield i
-                parts[j] += value
-        for j in range(ways):
-            yield j, 0, (j, parts[j]), ""
-        for j in range(ways):
-            summed = yield j
-            for i in range(ways):
-                yield i, 0, summed, ""
-
-    run = Network([device] * ways + [the_switch])
-    own = {k: v for k, v in run.sent.items() if k[0] != switch}
-    assert list(own.values()) == pytest.approx([(ways + 1) / ways * BYTES] * ways)
-    assert all(run.results[i] == sums_of(ways) for i in range(ways))
-
-
-@pytest.mark.parametrize("ways", WAYS)
 def test_an_all_to_all_takes_what_its_formula_says(ways):
     def program(i):
         for k in range(1, ways):

@@ -2,21 +2,23 @@
 
 import re
 from functools import cache
-from io import StringIO
+from io import StringIO  # noqa: F401  (of cases.csv)
 from pathlib import Path
 
 import nbformat
 import pytest
-from scalebook.book.claims import claims
+from scalebook.book.claims import claims  # noqa: F401  (of cases.csv)
 from scalebook.book.drawings.live_gantt import live_gantt
 from scalebook.book.planner import Planner
 
-from scalebook import accelerators, confront, models, search, training_step
-from scalebook.display import Grid, calculator, guess
+from scalebook import accelerators, confront, models, search, training_step  # noqa: F401  (of cases.csv)
+from scalebook.display import Grid, calculator, guess  # noqa: F401  (of cases.csv)
 from scalebook.display.row_page import answers
 from scalebook.inference import decoding, serve
-from scalebook.language import NOTATION
+from scalebook.language import NOTATION  # noqa: F401  (of cases.csv)
 from tools.notebooks import notebooks
+
+from .support import cases
 
 ROOT = Path(__file__).parents[1]
 MINE = "model,device,precision,tp,pp,dp,global_batch,seq,step_time\nllama3_70b,h100,bf16,8,4,8,512,8192,19.5 s\n"
@@ -39,24 +41,7 @@ def found():
 
 
 # What is shown, and a word that a reader must find both in text and on the page.
-SHOWN = {
-    "a step of training": (trained, "step_time"),
-    "a service": (served, "tpot"),
-    "a row of a table": (lambda: accelerators.h100, "hbm_bandwidth"),
-    "a table": (lambda: accelerators[["h100", "h200"]], "h200"),
-    "why": (lambda: served().why("filled"), "filled"),
-    "an interval": (lambda: trained().interval("step_time"), "step_time"),
-    "a search": (found, "strategies"),
-    "what was found": (lambda: found().best[0], "step_time"),
-    "its neighbours": (lambda: found().neighbours(), "step_time"),
-    "a confrontation": (lambda: confront("batch1_floor"), "batch1_floor"),
-    "one of my own": (lambda: confront(training_step, StringIO(MINE)), "training_step"),
-    "the ledger": (lambda: claims, "holds"),
-    "a claim": (lambda: claims["2e28"], "misattributed"),
-    "its verdicts": (claims.verdicts, "misattributed"),
-    "letters": (lambda: NOTATION, "hbm_bandwidth"),
-    "a few results": (lambda: Grid({"": ["a"], "b": ["1 s"]}), "1"),
-}
+SHOWN = cases("what is shown", globals())
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -155,32 +155,9 @@ def test_nothing_is_executed(tmp_path):
 
 WAYS = st.sampled_from([1, 2, 4, 8])
 LAYOUT = dict(tp=WAYS, cp=WAYS, pp=WAYS, batch=st.sampled_from([1, 2, 4]), seq=st.sampled_from([4096, 8192]))
-MEGATRON = st.fixed_dictionaries(
-    LAYOUT | dict(
-        ep=WAYS, etp=WAYS, chunks=st.sampled_from([1, 2, 3]), global_batch=st.integers(1, 4096),
-        sharding=st.sampled_from(["replicated", "zero1", "zero2", "zero3"]),
-        recompute=st.sampled_from(["none", "selective", "full"]), sequence_parallel=st.booleans(),
-        attention=st.sampled_from(["flash", "unfused"]), context_exchange=st.sampled_from(["gather", "all_to_all"]),
-        dp_overlap=st.sampled_from([0, 1]), ep_overlap=st.sampled_from([0, 1]),
-        optimizer_offload=st.sampled_from([0, 0.5, 1]), precision=st.sampled_from(["bf16", "fp16", "fp8"]),
-        gradient_bits=st.sampled_from([16, 32]),
-    )
-)  # fmt: skip
-DEEPSPEED = st.fixed_dictionaries(
-    dict(
-        tp=WAYS, batch=st.integers(1, 64), microbatches=st.integers(1, 64), precision=st.sampled_from(["bf16", "fp16"]),
-        sharding=st.sampled_from(["replicated", "zero1", "zero2", "zero3", "zero3_hpz", "hybrid"]),
-        shard_group=st.sampled_from([2, 4, 8]), dp_overlap=st.sampled_from([0, 1]),
-        gradient_bits=st.sampled_from([16, 32]),
-    )
-)  # fmt: skip
-TORCHTITAN = st.fixed_dictionaries(
-    LAYOUT | dict(
-        sharding=st.sampled_from(["replicated", "zero2", "zero3", "hybrid"]), dp=st.sampled_from([16, 64]),
-        shard_group=st.just(8), microbatches=st.integers(1, 16), recompute=st.sampled_from(["none", "full"]),
-        precision=st.sampled_from(["bf16", "fp8"]),
-    )
-)  # fmt: skip
+[MEGATRON] = cases("strategies that Megatron's flags say", globals()).values()
+[DEEPSPEED] = cases("strategies that DeepSpeed's flags say", globals()).values()
+[TORCHTITAN] = cases("strategies that TorchTitan's flags say", globals()).values()
 
 
 @pytest.mark.parametrize(

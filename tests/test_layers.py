@@ -96,31 +96,7 @@ def test_a_letter_can_be_a_name_everywhere(name):
     assert not hasattr(Formula, "__code__")
 
 
-AT_ONCE = """
-import sys
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
-from scalebook import tables
-from scalebook.inference import decoding
-from scalebook.training import training_step
-
-gate, given = Barrier(8), dict(tp=2, pp=2, dp=2, microbatches=4, seq=4096)
-
-def first(n):
-    gate.wait()
-    cited = tables.SOURCES["williams2009"]["title"] if n % 2 else tables.models.llama3_8b.sources["hidden"]
-    model, device = tables.models.llama3_8b, tables.accelerators.h100
-    row = decoding(model, device, batch=8, context=4096, weight_bits=16, kv_bits=16)
-    step = training_step(model, device, **given) if sys.argv[2] == "step" else row
-    return {name: value.hex() for name, value in {**row, **step}.items()}, id(tables.models), n % 2, cited
-
-sys.setswitchinterval(float(sys.argv[1]))
-with ThreadPoolExecutor(8) as pool:
-    found = list(pool.map(first, range(8)))
-assert all(x[:2] == found[0][:2] for x in found), "the threads differ"
-assert len({x[2:] for x in found}) == 2, "the sources differ"
-print(len(found[0][0]))
-"""
+AT_ONCE = (Path(__file__).parent / "scripts" / "at_once.txt").read_text("utf-8")
 
 
 @pytest.mark.parametrize(

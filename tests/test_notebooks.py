@@ -234,20 +234,6 @@ def test_an_edit_during_the_run_is_kept(stored, ran, monkeypatch, capsys):
     assert "an edit" in Path(one).read_text("utf-8") and not tool.RECORD.exists()
 
 
-def test_the_world_is_the_package_and_what_is_installed(tmp_path, monkeypatch):
-    (tmp_path / "scalebook/__pycache__").mkdir(parents=True)
-    monkeypatch.setattr(tool, "ROOT", tmp_path)
-    worlds = [tool.world()]
-    for name in ("a.py", "a.toml", "a.csv", "a.js"):
-        (tmp_path / "scalebook" / name).write_text("1")
-        worlds.append(tool.world())
-    monkeypatch.setattr(tool.metadata, "distributions", list)
-    worlds.append(tool.world())
-    assert len(set(worlds)) == 6
-    (tmp_path / "scalebook/__pycache__/a.pyc").write_text("1")
-    assert tool.world() == worlds[-1]
-
-
 def test_a_chapter_is_named_by_its_stem():
     assert tool.named("memory-walls").parts[-2:] == ("1-scaling-compute", "memory-walls.ipynb")
     with pytest.raises(SystemExit, match=r"^no notebook is called 'memory-wals'; did you mean 'memory-walls'\?$"):

@@ -131,16 +131,6 @@ def test_experts_on_eight_h100_take_as_long_as_marin_measured(layers, steps, mea
     assert found == pytest.approx(measured, rel=0.1)  # 8 % above and 5 % below
 
 
-def test_two_of_three_times_of_megatron_give_the_third():
-    # Megatron-LM issue 6676, 32 GB300: 632 ms duplicated, 356 ms distributed, 157 ms layer-sharded. It does not say how
-    # large the dense matrices (split over 2 x 8 devices) and the experts' (over 2) are. The first and the last time
-    # say how long they take, and the second follows if they are square: X X^T and B X are split over the larger group.
-    dense, experts = np.linalg.solve([[1, 1], [1 / 16, 1 / 2]], [632, 157])
-    assert dense > 0 < experts
-    part = [(2 / ways + 1) / 3 for ways in (8, 2)]
-    assert dense * part[0] + experts * part[1] == pytest.approx(356, rel=0.1)  # 7 % below
-
-
 @pytest.mark.parametrize("sharding", CHOICES["sharding"])
 def test_devices_share_the_work(sharding):
     def at(optimizer, dp=8, tp=4, **more):

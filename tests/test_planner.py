@@ -123,12 +123,7 @@ def test_a_model_with_a_list_of_parts_is_the_same_in_the_page(whole_page, model)
     assert held(whole_page, "serve", model, "h200", "fp8", several, call, engine="vllm", exchange="all_reduce") == 4
 
 
-PASTED = {
-    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": dict(
-        num_hidden_layers=8, hybrid_override_pattern="MEM*EMEM", mamba_num_heads=32, n_routed_experts=64),
-    "nvidia/Gemma-4-31B-IT-NVFP4": dict(global_head_dim=384, sliding_window=512),
-    "zai-org/GLM-5.2": dict(index_topk=1024),
-}  # fmt: skip
+PASTED = cases("lists of parts that are pasted", globals())
 
 
 @pytest.mark.parametrize("name", PASTED)
@@ -308,15 +303,7 @@ def test_what_is_assumed_is_what_python_says(page, job, device, framework):
 # Searches
 
 SEARCHED = [*cases("searches of the planner", globals()).values()]
-ASKED = [  # at a rate, not by users
-    dict(job="serve", model=model, device=device, precision="fp8", engine=engine, targets=targets,
-         letters=dict(devices=devices, rate=rate, prompt=prompt, output=300))
-    for model, device, engine, targets, devices, rate, prompt in (
-        ("llama3_70b", "h200", "vllm", dict(ttft=1, tpot=0.03), 24, 18, 1024),
-        ("llama3_8b", "h100", "sglang", dict(tpot=0.02), 12, 150.5, 500),
-        ("deepseek_v3", "b200", "trtllm", dict(tpot=0.05), 16, 7, 3000),
-    )
-]  # fmt: skip
+ASKED = [*cases("services at a rate of the planner", globals()).values()]  # and not by users
 
 
 def searched(p):

@@ -5,7 +5,7 @@ import json
 import math
 import re
 import shlex
-from functools import partial
+from functools import partial  # noqa: F401  (of cases.csv)
 from urllib.parse import unquote
 
 import numpy as np
@@ -13,10 +13,10 @@ import pytest
 from scalebook.book.planner import planner
 
 from scalebook.__main__ import _given, main
-from scalebook.inference import decode_step, decoding, mixed_step, prefill_step, serve, simulate_serving
+from scalebook.inference import decode_step, decoding, mixed_step, prefill_step, serve, simulate_serving  # noqa: F401  (of cases.csv)
 from scalebook.language import NOTATION, Row, Sheet
 from scalebook.machine.roofline import roofline
-from scalebook.search import Search, Sweep, search, sweep
+from scalebook.search import Search, Sweep, search, sweep  # noqa: F401  (of cases.csv)
 from scalebook.shell.named import find, priced, read, things
 from scalebook.tables import accelerators, engines, frameworks, models
 from scalebook.training import training_step
@@ -57,29 +57,10 @@ AT_RATE, BATCHES = USERS | dict(rate=1, devices=4), dict(batch=[1, 2], context=8
 ONE = dict(tp=[1], batch=[1], chunks=[1])
 ENGINE = USERS | dict(users=4, base_time=0.01)
 # A call of each entry.
-CALLS = {
-    "training_step": (training_step, STEP),
-    "serve": (serve, USERS | dict(users=8)),
-    "serve.capacity": (serve.capacity, USERS | dict(tpot=0.1)),
-    "serve.offline": (serve.offline, USERS | dict(tpot=0.1)),
-    "serve.static": (serve.static, USERS | dict(batch=4)),
-    "decode_step": (decode_step, dict(batch=8, context=4096)),
-    "prefill_step": (prefill_step, dict(read_chunk=512)),
-    "mixed_step": (mixed_step, dict(batch=8, context=4096, read_chunk=512)),
-    "decoding": (decoding, BATCHES | dict(batch=1)),
-    "simulate_serving": (lambda *rows, **letters: simulate_serving(**letters), ENGINE),
-    "search of training": (partial(search, training_step), STEP | ONE),
-    "search of serving": (partial(search, serve), AT_RATE),
-    "search of decoding": (partial(search, decoding, maximize="batch"), BATCHES),
-    "sweep": (partial(sweep, training_step), STEP | ONE | dict(devices=[64])),
-}  # fmt: skip
+CALLS = cases("a call of each entry", globals())
 # Letters that a call takes and that its row does not have: margins and targets, and what only some models have.
 SEARCHED = {"memory_margin", "mtp_blocks", "unread_rerun", "host_capacity", "offload_memory"}
-OWN = {
-    "training_step": {"mtp_blocks"}, "serve.offline": {"tpot_p99", "tpot_tail", "batch_limit"},
-    "search of training": SEARCHED, "sweep": SEARCHED,
-    "simulate_serving": {*inspect.signature(simulate_serving).parameters},
-}  # fmt: skip
+OWN = cases("letters of a call that its row lacks", globals())
 
 
 def used_by(result):

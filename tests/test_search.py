@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from concurrent.futures import Executor, Future
+from pathlib import Path
 
 import nbclient
 import nbformat
@@ -330,23 +331,7 @@ def test_divisors(number):
 
 
 # The kernel's own account of a process since its start: getrusage would count the worker that started it.
-MEMORY = """
-import re, resource
-from pathlib import Path
-from scalebook.search import search
-from scalebook.tables import accelerators, frameworks, models
-from scalebook.training import training_step
-
-shares = [x / 16 for x in range(16)]
-run = dict(devices=5040, global_batch=5040, seq=2048)
-found = search(training_step, models.megatron_1t, accelerators.h100.at("bf16"), **run,
-               lift=["tp within scaleup_size"], recompute="none", sharding=["zero1"], schedule=["1f1b"],
-               **dict(batch=[1, 2, 3, 4, 6, 8], chunks=[1], tp_overlap=shares, dp_overlap=shares,
-                            pp_overlap=shares, mask_bits=[1, 8], logit_bits=[16, 32, 48]))
-status = Path("/proc/self/status")
-most = re.search(r"VmHWM:\\s+(\\d+)", status.read_text())[1] if status.exists() else resource.getrusage(0).ru_maxrss
-print(found.count, int(most) / 2**20)
-"""
+MEMORY = (Path(__file__).parent / "scripts" / "much.txt").read_text("utf-8")
 
 
 def test_memory_is_bounded_whatever_the_space():

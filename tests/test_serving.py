@@ -1,6 +1,5 @@
 """A step of serving and what follows from it: parts that sum, three evaluators that agree, experts by simulation."""
 
-import functools
 from fractions import Fraction
 from math import comb
 
@@ -87,31 +86,6 @@ def test_stages_make_no_token_faster(name):
             assert row.cache_time == pytest.approx(one.cache_time, rel=1e-12) and row.pass_time >= one.pass_time
     one, *more = (serve(models[name], B200, tp=8, pp=x, users=1, prompt=1000, output=100) for x in (1, 2, 8))
     assert all(row.tpot >= one.tpot and row.ttft >= one.ttft for row in more)
-
-
-@pytest.mark.parametrize(
-    ("users", "prompt", "output"), [(8, 4000, 100), (32, 1000, 8), (32, 1000, 240), (256, 80, 24), (512, 16, 8)]
-)
-def test_users_out_of_step_are_those_of_a_simulation(users, prompt, output):
-    """Also where more sequences end with each step than one, and their prompts are read together."""
-    model, asked = models.llama3_70b, dict(tp=8)
-
-    @functools.cache
-    def step(batch, tokens):
-        read, decoded = dict(read_chunk=tokens), dict(batch=batch, context=prompt + output / 2)
-        if not tokens:
-            return decode_step(model, H200, **asked, **decoded).pass_time
-        if not batch:
-            return prefill_step(model, H200, **asked, **read).pass_time
-        return mixed_step(model, H200, **asked, **read, **decoded).pass_time
-
-    run = inference.simulate_serving(
-        prompt=prompt * 5 // 4, output=output * 5 // 4, users=users, step=step, requests=users * 30, warmup=users * 10,
-        shortest=0.6,
-    )  # fmt: skip
-    row = serve(model, H200, **asked, users=users, prompt=prompt, output=output, generations=10**6)
-    assert row.tpot == pytest.approx(run.tpot.mean(), rel=0.1)
-    assert row.end_to_end == pytest.approx(run.end_to_end.mean(), rel=0.2)
 
 
 @pytest.mark.parametrize("pp", [1, 4])

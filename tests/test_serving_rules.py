@@ -157,23 +157,6 @@ def test_what_a_call_says_of_reading_caches_stands_before_a_device_s_own():
         assert as_numbers.pass_time == own.pass_time
 
 
-def test_a_device_read_from_a_file_may_say_how_it_reads_caches(tmp_path):
-    """Of no kind, of one, or nothing, which is as on the H100."""
-    cells = [
-        'source = "scalebook-measure"', 'hbm_capacity = "96 GB"', 'hbm_bandwidth = "4 TB/s"',
-        'peak_bf16 = "1 PFLOP/s"', "cores = 100",
-    ]  # fmt: skip
-    own = {"plain": [], "own": ['read_efficiency_latent = "50 %"'], "any": ['read_efficiency = "60 %"']}
-    found = {}
-    for key, more in own.items():
-        (tmp_path / f"{key}.toml").write_text("\n".join([f"[{key}]", *cells, *more]))
-        device = accelerators.read(tmp_path / f"{key}.toml")
-        for model in ("llama3_8b", "deepseek_v2_lite"):
-            found[model, key] = decode_step(models[model], device, batch=8, context=4096).read_efficiency
-    assert [found["llama3_8b", x] for x in ("plain", "own", "any")] == [0.72, 0.72, 0.6]
-    assert [found["deepseek_v2_lite", x] for x in ("plain", "own", "any")] == [0.83, 0.5, 0.6]
-
-
 def test_how_caches_are_read_is_as_uncertain_on_a_device_of_its_own():
     """Its cell has ends, and moves the result as the usual formula's does."""
     asked = dict(tp=8, batch=64, context=65536)

@@ -60,27 +60,6 @@ def test_one_at_a_time_is_the_queue_of_pollaczek_and_khinchine(load):
     assert run.tpot == pytest.approx(11e-3) and run.utilisation == pytest.approx(load, rel=0.02)
 
 
-def test_unequal_requests_wait_by_the_square_of_their_time():
-    """M/G/1: answers of 1 to 40 tokens."""
-    times = 30e-3 + 11e-3 * np.arange(40)
-    rate = 0.5 / times.mean()
-    wait = rate * (times**2).mean() / (2 * (1 - 0.5))
-    run = simulate_serving(**{**ONE, "prompt": 1, "output": 40}, shortest=0, rate=rate, requests=60_000)
-    assert (run.starts - run.arrivals).mean() == pytest.approx(wait, rel=0.02)
-
-
-def test_times_without_memory_are_mm1():
-    """An answer of one token in a step whose time is drawn."""
-    draw, load = np.random.default_rng(3), 0.5
-    given = dict(prompt=1, output=1, max_batch=1, step=lambda batch, tokens: draw.exponential())
-    run = simulate_serving(**given, rate=load, requests=80_000, warmup=500)
-    found = run.statistics("end_to_end")
-    mean = 1 / (1 - load)  # and exponential as well
-    assert found["mean"] == pytest.approx(mean, rel=0.02) and found["p50"] == pytest.approx(mean * np.log(2), rel=0.02)
-    assert found["p95"] == pytest.approx(mean * np.log(20), rel=0.02)
-    assert run.ttft == pytest.approx(run.end_to_end)
-
-
 LITTLE = [dict(rate=4), dict(rate=16), dict(rate=30), dict(rate=8, max_batch=12), dict(users=40)]
 
 

@@ -253,23 +253,8 @@ def test_a_search_finds_the_cheapest_service_that_keeps_all_caches():
 
 
 K = dict(tp=8, users=16, prompt=8192, output=512, engine="vllm")
-ASKED = {
-    "serve": lambda **x: serve(models.llama3_70b, H200, **K | x),
-    "serve.sessions": lambda **x: serve.sessions(
-        models.llama3_70b, H200, tp=8, engine="vllm", sessions=100, **CODEX | LAWS["lognormal"] | x
-    ),
-    "search": lambda **x: search(
-        serve, models.llama3_70b, H200, tp=8, devices=16, rate=1.0, prompt=8192, output=512, **x
-    ).best[0].row,
-    "serve.apart": lambda **x: serve.apart(
-        models.llama3_70b, H200, **dict(rate=2.0, prompt=16384, output=512, tpot=0.05, ttft=2.0, devices=64) | x
-    ),
-}  # fmt: skip
-LETTERS = {
-    "hit_share": 0.5, "acceptance": 0.8, "step_tokens": 3, "cached_tokens": 4096, "context": 60_000, "seq": 4096,
-    "global_batch": 8, "optimizer_bits": 32, "prompt_time": 0.01, "mixed_time": 0.01, "kv_bits": 16, "weight_bits": 16,
-    "usable_memory": 0.5, "draft_cost": 0.5, "read_chunk": 512, "batch": 4, "acceptanc": 1, "chunk_tokens": 1024,
-}  # fmt: skip
+ASKED = cases("services whose letters are moved", globals())
+LETTERS = cases("letters that move a service", globals())
 
 
 @pytest.fixture(scope="module")
