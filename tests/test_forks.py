@@ -41,6 +41,7 @@ def ran(tmp_path):
 def test_every_test_runs_once_in_a_worker(ran):
     status, said = ran(one=GOOD, two=GOOD, three=GOOD)
     assert status == 0 and "9 passed" in said
+    assert "s of processors, most of them for" in said and said.count(" s  ") == 3
 
 
 def test_a_failure_is_reported_with_its_output(ran):

@@ -1,8 +1,8 @@
 """A pytest plugin: `pytest --forks 3` collects the tests once and runs them in three processes forked from there.
 
 Each worker begins with every import, table and confrontation of the process that collected, so that nothing is
-prepared twice.  A worker takes a batch at a time: the tests of one file, or those with the same `part`.  Where the
-system cannot fork, this process runs all tests.
+prepared twice.  A worker takes a batch at a time: the tests of one file, or those with the same `part`.  In the end the
+batches that took most processor time are named.  Where the system cannot fork, this process runs all tests.
 """
 
 import gc
@@ -14,6 +14,8 @@ from multiprocessing import connection, get_context
 import pytest
 
 __all__ = ["batches"]
+
+DEAREST = 20  # batches that are named in the end
 
 
 def pytest_addoption(parser):
@@ -34,7 +36,7 @@ class Forks:
     """The loop of the process that collects: it hands out batches and passes on what the workers report."""
 
     def __init__(self, number):
-        self.number = number
+        self.number, self.todo, self.costs = number, [], {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session):
@@ -42,7 +44,7 @@ class Forks:
             return None
         if session.testsfailed and not session.config.option.continue_on_collection_errors:
             raise session.Interrupted(f"{session.testsfailed} errors during collection")
-        todo = batches(session.items)
+        todo = self.todo = batches(session.items)
         gc.collect()
         gc.freeze()  # so that a worker's own collections leave the shared memory alone
         context, links, workers = get_context("fork"), {}, []
@@ -78,6 +80,8 @@ class Forks:
                     link.send(next(places, None))
                 elif kind == "begins":
                     links[link] = said
+                elif kind == "cost":
+                    self.costs.update([said])
                 elif kind == "report":
                     report = hook.pytest_report_from_serializable(config=config, data=said)
                     hook.pytest_runtest_logreport(report=report)
@@ -90,6 +94,13 @@ class Forks:
                 raise session.Failed(session.shouldfail)
             if session.shouldstop:
                 raise session.Interrupted(session.shouldstop)
+
+    def pytest_terminal_summary(self, terminalreporter):
+        """Name the dearest batches by processor time, of which processes that a test leaves running are no part."""
+        terminalreporter.section(f"{sum(self.costs.values()):.0f} s of processors, most of them for")
+        for place, seconds in sorted(self.costs.items(), key=lambda x: -x[1])[:DEAREST]:
+            first = self.todo[place][0]
+            terminalreporter.write_line(f"{seconds:7.1f} s  {getattr(first, 'part', first.nodeid.partition('::')[0])}")
 
 
 class Sender:
@@ -125,9 +136,10 @@ def _work(session, todo, link, others):
     config.pluginmanager.register(Sender(config, link))
     try:
         while (place := _asked(link)) is not None:
-            items = todo[place]
+            items, before = todo[place], sum(os.times()[:4])
             for item, following in zip(items, [*items[1:], Elsewhere(session)], strict=True):
                 config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            link.send(("cost", (place, sum(os.times()[:4]) - before)))
         session._setupstate.teardown_exact(None)
     except BaseException:
         said = traceback.format_exc()
