@@ -88,6 +88,12 @@ def written(folder, rows):
     return path
 
 
+def refuses(kind, words, call, *given, **letters):
+    """Check that a call raises an error of this kind that says these words."""
+    with pytest.raises(kind, match=words):
+        call(*given, **letters)
+
+
 class JavaScript:
     """An engine that has run `source`; call it with an expression."""
 

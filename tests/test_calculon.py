@@ -31,7 +31,7 @@ from scalebook.measurements import calculon, confront
 from scalebook.measurements.calculon import OUTPUTS
 
 from .every import every
-from .support import cases, written
+from .support import cases, refuses, written
 
 with (Path(measurements.__file__).parent / "calculon.csv").open(newline="") as file:
     ROWS = {row["row_id"]: row for row in csv.DictReader(file)}
@@ -236,5 +236,4 @@ def test_what_is_no_document_is_refused(tmp_path):
     with pytest.raises(ValueError, match="an application is an object of fields, not a list"):
         application(tmp_path / "list.json")
     (tmp_path / "broken.json").write_text("{")
-    with pytest.raises(ValueError, match="is not JSON, as a system is"):
-        system(tmp_path / "broken.json")
+    refuses(ValueError, "is not JSON, as a system is", lambda: system(tmp_path / "broken.json"))

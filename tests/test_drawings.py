@@ -1,7 +1,7 @@
 """Drawings: readable on a phone, in both schemes, by those who do not see them; with the numbers of formulas."""
 
 import re
-from collections import Counter, OrderedDict
+from collections import Counter
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
@@ -154,35 +154,11 @@ def test_the_kernels_that_are_drawn_are_nearly_the_whole_step_of_one_user():
     assert 0.93 < total / decode_step(model, device, tp=8, batch=1, context=4096).pass_time <= 1
 
 
-@pytest.mark.parametrize(("often", "until"), [(True, 4.4), (False, 3.8)])
-def test_devices_work_as_long_either_way_and_never_stand_still_unseen(often, until):
-    bars, sums = fleet._schedule(PIECES, often)
-    assert sums[-1] == pytest.approx(until)
-    for device in range(4):
-        own = sorted(x[1:] for x in bars if x[0] == device)
-        assert own[0][0] == 0 and own[-1][1] == sums[-1]
-        assert all(a[1] == b[0] for a, b in pairwise(own))
-        assert sum(end - start for start, end, works in own if works) == pytest.approx(sum(x[device] for x in PIECES))
-
-
 @pytest.mark.parametrize(("rows", "columns"), [(900, 700), (256, 128), (1, 1), (512, 175)])
 def test_what_is_asked_of_tiles_is_their_efficiency(rows, columns):
     shares = fleet._asked(rows / 256, columns / 128)
     size = dict(rows=rows, columns=columns, copies=1, tile_rows=256, tile_columns=128)
     assert sum(shares) / len(shares) == pytest.approx(tile_efficiency(size))
-
-
-@pytest.mark.parametrize("asked", ["ABACAB", "AAAA", "ABCABC", "ABCDABECBDA"])
-@pytest.mark.parametrize("held", [1, 2, 3, 5])
-def test_what_is_found_is_what_an_lru_cache_finds(asked, held):
-    cache = OrderedDict()
-    for letter, found, kept in fleet._found(asked, held):
-        assert found == (letter in cache)
-        cache[letter] = None
-        cache.move_to_end(letter)
-        if len(cache) > held:
-            cache.popitem(last=False)
-        assert list(reversed(cache)) == list(kept)
 
 
 def test_the_tree_uses_each_port_once_and_its_longest_way_has_as_many_switches_as_the_formula_says():

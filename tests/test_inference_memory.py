@@ -72,15 +72,8 @@ def test_what_does_not_fit_has_no_time_but_the_smallest_change_that_would_do():
     assert row.missing["token_time"].endswith("102.3 GB, hbm_capacity=80 GB; tp=16 or weight_bits=4 bit would do")
     for change in (dict(tp=16), dict(known, tp=8, weight_bits=4)):
         assert shared.sharing(models.deepseek_v3, accelerators.h100.at("fp8"), **{**known, **change}).token_time > 0
-    full = shared.sharing(
-        models.llama3_70b, accelerators.h100, tp=8, batch=186, context=8192, weight_bits=16, kv_bits=16
-    )
-    assert "batch=185" in full.missing["token_time"]
-    both = shared.sharing(
-        models.llama3_70b, accelerators.h100, tp=8, batch=[1, 186], context=8192, weight_bits=16, kv_bits=16
-    )
-    assert "not in 1 of 2 rows" in both.missing["token_time"]
-    endless = shared.sharing.using(inference.token_time)(
-        models.llama3_70b, accelerators.h100, tp=8, batch=[1, 186], context=8192, weight_bits=16, kv_bits=16
-    )
+    dense = (models.llama3_70b, accelerators.h100, dict(tp=8, context=8192, weight_bits=16, kv_bits=16))
+    assert "batch=185" in shared.sharing(*dense, batch=186).missing["token_time"]
+    assert "not in 1 of 2 rows" in shared.sharing(*dense, batch=[1, 186]).missing["token_time"]
+    endless = shared.sharing.using(inference.token_time)(*dense, batch=[1, 186])
     assert len(endless.token_time) == 2  # as if it fitted

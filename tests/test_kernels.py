@@ -221,15 +221,6 @@ def test_shares_of_products_that_are_not_aligned_fit_the_even_rows_and_hold_for_
     assert len(odd) > 250 and abs(np.median(layers.errors[odd])) < 0.03
 
 
-def test_products_of_three_milliseconds_and_more_run_slower_on_the_h100():
-    """Power: what the short ones, which the calibration rests on, do not show."""
-    result = confront("gemm")
-    rows = [i for i, x in enumerate(result.rows) if x["system"] == "h100_sxm" and x["gemm_dtype"] == "bfloat16"]
-    long = [i for i in rows if result.measured[i] > 3]
-    assert len(long) > 5
-    assert result.errors[long].mean() < -0.04
-
-
 # Devices of other makers
 
 

@@ -172,14 +172,6 @@ def test_a_chapter_is_printed_without_code(page, scheme):
     assert said["paper"] in ("rgb(255, 255, 255)", "rgba(0, 0, 0, 0)")
 
 
-def test_theme_switch(page):
-    seen = set()
-    for _ in range(3):
-        page.locator(".theme-switch-button:visible").first.click()
-        seen.add(page.evaluate("document.documentElement.dataset.theme"))
-    assert seen == {"light", "dark"}
-
-
 def test_values_are_typed_and_what_is_not_understood_is_said(box):
     field, wrong = box.locator(".sb-typed").first, box.locator(".sb-wrong").first
     typed(field, "12")

@@ -7,8 +7,6 @@ from scalebook.inference import decode_step, mixed_step, prefill_step, serve
 from scalebook.measurements import confront
 from scalebook.tables import accelerators, engines, models
 
-from .refits import predicted_with
-
 DENSE = models.llama2_70b, accelerators.h200.at("fp8")
 
 
@@ -97,21 +95,3 @@ def test_a_limit_for_tokens_takes_the_largest_batch_that_keeps_to_it():
     run = serve.offline(*DENSE, **asked, tpot_p99="40 ms")
     assert run.tpot <= 0.04 / 1.6 < serve.offline(*DENSE, **asked, tpot="26 ms").tpot <= 0.026
     assert run.full_batch < serve.offline(*DENSE, **asked, tpot_p99="40 ms", tpot_tail=1.2).full_batch
-
-
-def test_what_grows_with_a_batch_on_the_mi300x_goes_with_bytes_that_are_summed_not_with_sequences():
-    """With a time a sequence and block in its place, fitted on the same rows, the wider model is further off."""
-    result = confront("batch_decode_mi300x")
-
-    def seconds(**letters):
-        return predicted_with("batch_decode_mi300x", result.rows, **letters) / result.measured
-
-    read = seconds(block_overhead=0, own_sum_rate=1e30)
-    blocks = seconds(block_overhead=1, own_sum_rate=1e30) - read
-    summed = seconds(block_overhead=0, own_sum_rate=1) - read
-    off = {}
-    for name, growing in (("bytes", summed), ("sequences", blocks * [float(row["batch"]) for row in result.rows])):
-        parts = np.stack([blocks, growing], axis=1)
-        found = np.linalg.lstsq(parts[result.fitted], 1 - read[result.fitted], rcond=None)[0]
-        off[name] = np.abs(read + parts @ found - 1)[["405B" in row["model"] for row in result.rows]].mean()
-    assert off["sequences"] > 2 * off["bytes"]

@@ -18,7 +18,7 @@ from scalebook.measure.__main__ import main
 from scalebook.measure.clock import _calls
 from scalebook.shell.named import read
 
-from .support import cases
+from .support import cases, refuses
 
 TINY = Shape(layers=1, hidden=16, heads=2, ffn=24, vocab=32)
 CELLS = [
@@ -89,8 +89,7 @@ def test_collectives_and_hosts_are_cells_where_there_are_some():
 
 
 def test_a_row_needs_products_and_streams():
-    with pytest.raises(ValueError, match="needs products and streams"):
-        cells_of(KNOWN[:3], 16e9, 2)
+    refuses(ValueError, "needs products and streams", lambda: cells_of(KNOWN[:3], 16e9, 2))
 
 
 # This machine, for real
@@ -293,17 +292,14 @@ def test_frameworks_are_asked_for_by_name():
 def test_a_broken_row_says_what_would_do(tmp_path, text, words):
     path = tmp_path / "mine.toml"
     path.write_text(text, "utf-8")
-    with pytest.raises(ValueError, match=words):
-        accelerators.read(path)
+    refuses(ValueError, words, lambda: accelerators.read(path))
 
 
 def test_files_that_are_none(tmp_path):
     (tmp_path / "odd.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(ValueError, match="no text in UTF-8"):
-        accelerators.read(tmp_path / "odd.toml")
+    refuses(ValueError, "no text in UTF-8", lambda: accelerators.read(tmp_path / "odd.toml"))
     (tmp_path / "odd.json").write_text("[]", "utf-8")
-    with pytest.raises(ValueError, match="holds no measurements"):
-        stored(tmp_path / "odd.toml")
+    refuses(ValueError, "holds no measurements", lambda: stored(tmp_path / "odd.toml"))
 
 
 def test_a_machine_called_as_a_device_of_the_table_is_its_own(tmp_path):
@@ -324,10 +320,8 @@ def test_a_file_of_several_devices(tmp_path):
     first = text.partition("]")[0][1:]
     path.write_text(f"{text}\n{text.replace(first, 'other', 1)}", "utf-8")
     assert accelerators.read(path, "other").peak_fp32 == accelerators.read(OWN).peak_fp32
-    with pytest.raises(LookupError, match="several devices"):
-        accelerators.read(path)
-    with pytest.raises(LookupError, match="did you mean 'other'"):
-        accelerators.read(path, "othr")
+    refuses(LookupError, "several devices", lambda: accelerators.read(path))
+    refuses(LookupError, "did you mean 'other'", lambda: accelerators.read(path, "othr"))
 
 
 def test_the_command(monkeypatch, tmp_path, capsys):
@@ -336,8 +330,7 @@ def test_the_command(monkeypatch, tmp_path, capsys):
     assert (tmp_path / "my.toml").read_text("utf-8") == OWN.read_text("utf-8")
     assert "peak_fp32 = " in said and "time of a training step" in said and said.endswith('my.toml")')
     for path, words in [("my.csv", "such as my.toml, not in 'my.csv'"), ("none/my.toml", "No such file or directory")]:
-        with pytest.raises(SystemExit, match="2"):
-            main(["--save", path])
+        refuses(SystemExit, "2", main, ["--save", path])
         assert words in capsys.readouterr().err
 
 
@@ -389,21 +382,18 @@ def test_nothing_else_is_overwritten(tmp_path):
     two = OWN.read_text("utf-8") + "\n[other]\n"
     for text in ("[project]\nname = 'mine'\n", two):
         path.write_text(text, "utf-8")
-        with pytest.raises(ValueError, match=r"my\.toml holds something else than a row that was measured"):
-            stored().save(path)
+        refuses(ValueError, r"my\.toml holds something else than a row that was measured", lambda: stored().save(path))
         assert path.read_text("utf-8") == text
     path.unlink()
     path.with_suffix(".json").write_text('{"private": true}', "utf-8")
-    with pytest.raises(ValueError, match=r"my\.json holds something else"):
-        stored().save(path)
+    refuses(ValueError, r"my\.json holds something else", lambda: stored().save(path))
     assert not path.exists()
 
 
 def test_where_nothing_can_be_written_is_said_before_measuring(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr("scalebook.measure.__main__.measure", lambda *_: pytest.fail("it was measured"))
     for path in (tmp_path / "none" / "my.toml", "/proc/my.toml"):
-        with pytest.raises(SystemExit, match="2"):
-            main(["--save", str(path)])
+        refuses(ValueError, r"my\.toml holds something else than a row that was measured", stored().save, path)
         assert "my.toml could not be written: " in capsys.readouterr().err
 
 
@@ -413,8 +403,7 @@ def test_on_a_full_disk_what_was_measured_is_printed(monkeypatch, tmp_path, caps
 
     monkeypatch.setattr("scalebook.measure.__main__.measure", lambda *_: stored())
     monkeypatch.setattr("scalebook.measure.Measured.save", full)
-    with pytest.raises(SystemExit, match="2"):
-        main(["--save", str(tmp_path / "my.toml")])
+    refuses(SystemExit, "2", lambda: main(["--save", str(tmp_path / "my.toml")]))
     said = capsys.readouterr()
     assert stored().stanza in said.out and "my.toml could not be written: No space left" in said.err
 

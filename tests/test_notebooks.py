@@ -218,15 +218,6 @@ def test_what_is_unchanged_is_not_run_again(stored, ran, monkeypatch, capsys):
     assert main([two]) == 0 and ran == ["two", "two"]
 
 
-def test_the_outputs_are_part_of_what_is_unchanged(stored, ran):
-    """As when JupyterLab has saved the notebook, or git brought another version of it."""
-    one = stored("one", "1")
-    main([one])
-    Path(one).write_text(Path(one).read_text("utf-8").replace('"outputs": []', '"outputs": [ ]'), "utf-8")
-    main([one])
-    assert ran == ["one", "one"]
-
-
 def test_an_edit_during_the_run_is_kept(stored, ran, monkeypatch, capsys):
     one = stored("one", "1")
     monkeypatch.setattr(tool, "run", lambda path, text: stored("one", "an edit") and text)

@@ -632,18 +632,6 @@ def test_the_call_prints_the_same_answer(page, plan, is_pasted):
     assert f"\n{letters[0]},{answer[letters[0]]}"[:14] in page("csv", [state, best])
 
 
-@pytest.mark.parametrize("plan", SEARCHED[1:4], ids=lambda p: p["job"])
-def test_an_answer_as_data_follows_the_schema(page, plan):
-    state, best = plan | dict(fixed={}, beside=[], framework="unnamed"), page("find", plan)["best"][0]
-    found = json.loads(page("json", [state, best]))
-    jsonschema.validate(found, SCHEMA)
-    values = page("answer", plan | dict(layout=best))["values"]
-    letter = found["answer"]["letter"]
-    cell = found["letters"][letter]
-    assert cell["value"] == values[letter] and cell["low"] < cell["value"] < cell["high"] and cell["source"]
-    assert f"\n{letter},{cell['value']}"[:14] in page("csv", [state, best])
-
-
 def test_flags_are_those_of_the_package(page):
     best = page("find", SEARCHED[1])["best"][0]
     known = SEARCHED[1]["letters"] | {x: int(y) for x, y in best["letters"].items() if x != "dp"}

@@ -9,8 +9,6 @@ from collections import Counter
 from concurrent.futures import Executor, Future
 from pathlib import Path
 
-import nbclient
-import nbformat
 import numpy as np
 import pytest
 import sympy  # noqa: F401  (of cases.csv)
@@ -226,25 +224,6 @@ def test_neighbours_say_why(found):
     assert any("would do" in why or "is above" in why for _, x, why in near.steps if x is None)
     assert all(why for _, _, why in near.steps)
     assert "<table" in near._repr_html_() and "→" in repr(near)
-
-
-NOTEBOOK = """
-from scalebook.search import search
-from scalebook.tables import accelerators, frameworks, models
-from scalebook.training import training_step
-found = search(training_step, models.llama3_8b, accelerators.h100.at("bf16"), devices=64, global_batch=64, seq=4096)
-"""
-
-
-def test_a_notebook_has_a_bar_of_its_own():
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(NOTEBOOK)])
-    nbclient.NotebookClient(book, timeout=300, kernel_name="python3").execute()
-    [shown] = book.cells[0].outputs
-    assert "application/vnd.jupyter.widget-view+json" in shown.data and "search" in shown.data["text/plain"]
-    states = [x["state"] for x in book.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"].values()]
-    [bar] = [x for x in states if x["_model_name"] == "FloatProgressModel"]
-    assert bar["value"] == bar["max"] > 0 and bar["bar_style"] == "success"
-    assert any("strategies" in x.get("value", "") for x in states if x["_model_name"] == "HTMLModel")
 
 
 def count(**more):

@@ -7,7 +7,6 @@ import pytest
 
 from scalebook import runs
 from scalebook.inference import queues
-from scalebook.inference.prompts import prompts_ahead_out_of_step, queue_time_of_group
 from scalebook.inference.queues import open_loop
 from scalebook.inference.simulation import simulate_serving
 from scalebook.runs import goodput
@@ -17,10 +16,10 @@ from .support import cases
 SERVER = {"base_time": 0.010, "added_time": 50e-6, "prompt_time": 0.030, "output": 200}
 
 
-def served(base_time, added_time, prompt_time, waiting, next_of=lambda i, now: None):
+def served(base_time, added_time, prompt_time, waiting):
     """Arrival, first token and last token of each request, on a server that reads all waiting prompts before a step.
 
-    waiting: a heap of (arrival, output).  next_of: what the user of an answered request sends then.
+    waiting: a heap of (arrival, output).
     """
     running, now, step, seen = [], 0.0, 0, []
     while waiting or running:
@@ -36,8 +35,6 @@ def served(base_time, added_time, prompt_time, waiting, next_of=lambda i, now: N
         while running and running[0][0] == step:
             i = heapq.heappop(running)[1]
             seen[i][2] = now
-            if (new := next_of(i, now)) is not None:
-                heapq.heappush(waiting, (now, new))
     return np.array(seen)
 
 
@@ -87,17 +84,6 @@ def test_a_sheet_says_why_a_letter_has_no_value():
 
 
 # A closed loop
-
-
-def test_a_benchmark_begins_with_a_burst():
-    rng, users = np.random.default_rng(2), 64
-    lengths = iter(rng.integers(2, 399, 9 * users).tolist())
-    start = [(0.0, x) for x in rng.integers(2, 399, users).tolist()]
-    seen = served(**TIMES, waiting=start, next_of=lambda i, now: next(lengths, None))
-    group = dict(batch=users, output=200, pp=1, chunks_of_prompt=1, prompts_together=1)
-    ahead = prompts_ahead_out_of_step(group, prompts_beside=199)
-    queue = queue_time_of_group(group, prompts_ahead=ahead, mixed_time=0.03, generations=10)
-    assert (seen[:, 1] - seen[:, 0]).mean() == pytest.approx(queue + 0.03, rel=0.05)
 
 
 # Speculation

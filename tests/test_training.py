@@ -19,7 +19,7 @@ from scalebook.training.profile import profile
 from scalebook.training.step import DEFAULT_LETTERS, memory_sheet, training_sheet, training_step
 from scalebook.training.strategy import CHOICES, Strategy
 
-from .support import agree, cases, sound
+from .support import agree, cases, refuses, sound
 
 PARTS = (
     "step_forward", "step_backward", "step_again", "step_head", "optimizer_time", "bubble_time", "tp_exposed",
@@ -72,8 +72,7 @@ def test_the_sheet_of_memory_is_the_steps_own(words, tp, pp):
 
 @pytest.mark.parametrize("word", [w for w in CHOICES if isinstance(CHOICES[w][0], str)])
 def test_a_word_that_no_strategy_has(word):
-    with pytest.raises(ValueError, match=f"{word} is '.*not 'nonsense'"):
-        Strategy(**{word: "nonsense"})
+    refuses(ValueError, f"{word} is '.*not 'nonsense'", lambda: Strategy(**{word: "nonsense"}))
 
 
 @pytest.mark.parametrize(

@@ -37,15 +37,6 @@ def numbers(page):
     return page.locator(".pl-figures .pl-num").all_inner_texts()
 
 
-def change_the_sentence(page):
-    """The landing page answers another question at once."""
-    before = page.locator("[data-said=time]").inner_text()
-    page.get_by_label("Device", exact=True).select_option(label="NVIDIA B200")
-    page.wait_for_function("(old) => document.querySelector('[data-said=time]').textContent !== old", arg=before)
-    assert re.fullmatch(r"[\d.]+ ms", page.locator("[data-said=time]").inner_text())
-    seen(page, "1-landing")
-
-
 def plan_my_model(page):
     """From the landing page's door; a config.json is pasted, and the best layout found again."""
     page.locator(".sb-doors .sd-card", has_text=re.compile("plan", re.I)).first.click()
@@ -148,7 +139,7 @@ def follow_a_claim(page):
     seen(page, "7-formula")
 
 
-STEPS = [change_the_sentence, plan_my_model, compare_a_device, drag_the_target, ask_why, send_the_link, follow_a_claim]
+STEPS = [plan_my_model, compare_a_device, drag_the_target, ask_why, send_the_link, follow_a_claim]
 
 
 def test_a_visit(chromium, address):
