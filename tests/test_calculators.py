@@ -12,7 +12,7 @@ from scalebook.block import LLAMA
 from scalebook.display.described import _wrapped
 from scalebook.inference import decode_step, serve
 from scalebook.inference.tokens import decoding, token_time
-from scalebook.language import NOTATION, Formula, Sheet, show, symbol
+from scalebook.language import Formula, Sheet, show, symbol
 from scalebook.machine.roofline import ridge_intensity
 from scalebook.memory.serving import weight_memory
 from scalebook.pipeline.bubbles import bubble_interleaved
@@ -236,11 +236,6 @@ def test_outside_its_domain_a_formula_says_where_it_holds():
         "pipeline bubble: the formula holds for micro-batches in multiples of the stages, "
         "not at micro-batches per step = 12; pipeline stages = 8"
     ) in said
-
-
-def test_every_letter_of_the_worked_formula_is_explained():
-    for name in ["token_time", *TOKEN.sheet.formulas["token_time"].inputs]:
-        assert TOKEN.spec["letters"][name] == [NOTATION[name].tex, NOTATION[name].meaning]
 
 
 def test_long_sums_are_broken_and_short_ones_and_those_inside_are_not():

@@ -131,11 +131,6 @@ def test_an_assumption_is_swapped():
     assert swapped.step_time == pytest.approx(run.step_time - run.bubble_time)
 
 
-def test_why_goes_down_to_the_documents():
-    said = repr(calculon_step(MODEL, EXAMPLE, MACHINE).why("step_time"))
-    assert "bubble_time" in said and "hidden = 12,288  [an application: calculon-runs]" in said
-
-
 # Quirks
 
 

@@ -4,13 +4,11 @@ import re
 from collections import Counter
 from functools import cache
 from importlib import import_module
-from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from scalebook.book.drawings.schematic import LEAST, PHONE, SIZE, text_width
-from scalebook.book.drawings.training_bars import TIME
 
 from scalebook import flags, inference, runs, tables, training_step
 from scalebook.display.figures import COLOURS
@@ -177,16 +175,6 @@ def test_the_tree_uses_each_port_once_and_its_longest_way_has_as_many_switches_a
 def bars(scene, kind):
     found = [x for x in ElementTree.fromstring(scene.svg).iter(f"{SVG}rect") if x.get("class") == f"sb-{kind}"]
     return [tuple(float(x.get(y)) for y in ("x", "y", "width", "height")) for x in found]
-
-
-def test_the_parts_of_a_step_follow_each_other_and_fill_it():
-    assert set(steps.ORDER) == set(TIME)
-    found = sorted(
-        (y, x, wide) for kind in set(steps.ORDER.values()) for x, y, wide, _ in bars(drawn("time_of_a_step"), kind)
-    )
-    parts = [x for k, x in enumerate(found) if k == 0 or x[1] != found[k - 1][1]]  # not what runs beside the one above
-    assert len(parts) == len(found) - 1 and parts[0][1] == 190 and abs(sum(parts[-1][1:]) - 338) < 0.2
-    assert all(abs(a[1] + a[2] - b[1]) < 0.2 for a, b in pairwise(parts))
 
 
 @pytest.mark.parametrize("aspects", [(50, 400), (100, 200), (100, 800)])

@@ -131,11 +131,6 @@ def test_a_value_lies_between_its_ends(run, letter):
     assert [x.share for x in found.ranked] == sorted((x.share for x in found.ranked), reverse=True)
 
 
-def test_a_rate_is_low_where_the_time_is_high(run):
-    time, rate = run.interval("step_time"), run.interval("train_rate")
-    assert rate.low / rate.typical == pytest.approx(time.typical / time.high, rel=1e-3)
-
-
 def test_two_layouts_are_compared_under_the_same_luck():
     """How much faster one is than the other is known better than either."""
     batch = np.array([128.0, 256.0])

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 import scalebook.block.models as blocks
 from scalebook import accelerators, confront, models, training_step
 from scalebook.block.backward import backward
-from scalebook.block.sharding import context_parallel, expert_parallel, sequence_parallel, tensor_parallel
 from scalebook.language.notation import symbol
 from scalebook.machine import kernels
 from scalebook.machine.datasheet import best_found
@@ -59,16 +58,6 @@ def test_products_of_known_lines():
     tokens = b * s * symbol("top_k") / symbol("experts")
     assert sizes(blocks.MOE, "up") == (tokens, symbol("expert_ffn"), h, symbol("experts"))
     assert sizes(backward(blocks.GPT), "d_Wup") == (f, h, b * s, 1)
-
-
-def test_products_of_sharded_lines():
-    b, s, h, f, tp, cp, ep = map(symbol, ("batch", "seq", "hidden", "ffn", "tp", "cp", "ep"))
-    split = blocks.GPT.then(tensor_parallel, sequence_parallel)
-    assert sizes(split, "up") == (b * s, f / tp, h, 1)
-    assert sizes(split, "down_partial") == (b * s, h, f / tp, 1)
-    assert sizes(blocks.GPT.then(tensor_parallel, context_parallel), "up").rows == b * s / cp
-    routed = blocks.MOE.then(expert_parallel)
-    assert (sizes(routed, "up").copies * ep / symbol("experts")).simplify() == 1
 
 
 def test_a_function_is_no_product():

@@ -188,11 +188,6 @@ def test_arrays():
     )
 
 
-def test_branches_without_letters_fill_arrays():
-    one = stated("intensity", Piecewise((1, batch < 5), (2, True)))
-    assert list(one(batch=[1, 9])) == [1, 2]
-
-
 def test_knowing_less_leaves_a_formula():
     less = ridge_intensity(peak_flops=1e15)
     assert isinstance(less, Formula) and less.inputs == ("hbm_bandwidth",) and less(hbm_bandwidth=1e12) == 1000

@@ -393,7 +393,7 @@ def test_nothing_else_is_overwritten(tmp_path):
 def test_where_nothing_can_be_written_is_said_before_measuring(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr("scalebook.measure.__main__.measure", lambda *_: pytest.fail("it was measured"))
     for path in (tmp_path / "none" / "my.toml", "/proc/my.toml"):
-        refuses(ValueError, r"my\.toml holds something else than a row that was measured", stored().save, path)
+        refuses(SystemExit, "2", main, ["--save", str(path)])
         assert "my.toml could not be written: " in capsys.readouterr().err
 
 

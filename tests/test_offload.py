@@ -8,7 +8,6 @@ import pytest
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scalebook.book.drawings.timeline import Bar, timeline
 
 from scalebook import accelerators, calculon, confront, measurements, models, offload
 from scalebook.block import GPT, backward, flash, sequence_parallel, tensor_parallel
@@ -199,11 +198,3 @@ class TestCalculon:
         columns = [x for x in own[0] if x not in ("row_id", "source")]
         rows = [{"id": number} | {x: row[x] for x in columns} for number, row in enumerate(own)]
         assert confront("offload_calculon", written(tmp_path, rows)).summary["rows"] == 43
-
-
-class TestTimeline:
-    def test_bars_stand_on_their_lanes(self):
-        ax = timeline([Bar("compute", 0, 2, "forward", "1"), Bar("in", 1, 3, "weights", "2")], unit="")
-        assert [x.get_text() for x in ax.get_yticklabels()] == ["compute", "in"]
-        assert sorted((p.get_x(), p.get_width()) for p in ax.patches) == [(0, 2), (1, 3)]
-        assert ax.get_xlim() == (0, 4)

@@ -6,7 +6,6 @@ import os
 import signal
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 
-import numpy as np
 import pytest
 
 from scalebook import accelerators, models, training_step
@@ -170,13 +169,6 @@ def test_what_has_a_name_a_space_and_a_sheet_can_be_searched():
 
 
 DECODING = dict(context=8192, kv_bits=16, weight_bits=16)
-
-
-def test_an_array_of_words_is_a_list_of_them():
-    words = np.array(["zero3", "zero1"])
-    assert {
-        x.sharding for x in search(training_step, models.llama3_8b, H100, **SMALL, sharding=words, best=1000).best
-    } == {*words.tolist()}
 
 
 # How many

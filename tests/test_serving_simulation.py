@@ -79,19 +79,6 @@ def closed(rate):
     return 10e-3 / (1 - rate * (200 * 50e-6 + 30e-3))
 
 
-ENGINES = [(0.03, 200, 5e-5), (0.3, 200, 5e-5), (0.03, 20, 5e-5), (0.01, 50, 5e-4), (0.2, 500, 1e-4)]
-
-
-@pytest.mark.parametrize(("prompt_time", "output", "added_time"), ENGINES)
-def test_what_mean_field_leaves_out(prompt_time, output, added_time):
-    """A sequence decodes beside the others and itself, and prompts that came while its own was read come next."""
-    engine = dict(prompt=1000, output=output, base_time=10e-3, added_time=added_time, prompt_time=prompt_time)
-    rate = 0.4 / (output * added_time + prompt_time)
-    after = rate * (prompt_time + 10e-3) * prompt_time / output
-    run = simulate_serving(**engine, rate=rate, requests=6000, warmup=500, seed=4)
-    assert run.statistics("tpot")["mean"] == pytest.approx((10e-3 + added_time + after) / (1 - 0.4), rel=0.02)
-
-
 # What an engine does, exactly.
 
 

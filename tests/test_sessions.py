@@ -222,14 +222,6 @@ def test_a_cache_is_read_once_for_all_drafts_so_long_contexts_gain_at_every_batc
     assert times[1] < 1.1 < times[0]
 
 
-def test_drafts_serve_more_sessions_for_the_same_price():
-    rows, letters = called("Llama 70B", "lognormal")
-    plain, drafted = (
-        serve.sessions(*rows, **letters, sessions=100, **x) for x in ({}, dict(drafted=3, acceptance=0.8))
-    )
-    assert drafted.tpot < 0.6 * plain.tpot and drafted.session_cost < plain.session_cost
-
-
 def test_a_service_without_a_cliff_says_so():
     rows, letters = called("Llama 70B", "lognormal", pause="600 s")
     row = serve.sessions(*rows, **letters, sessions=100)

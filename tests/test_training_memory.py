@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import scalebook.memory.state as memory
-from scalebook import confront, pipeline, search
+from scalebook import confront, pipeline
 from scalebook.block import LLAMA
 from scalebook.measurements.columns import nanotron_stages
 from scalebook.tables import accelerators, frameworks, libraries, models
@@ -131,8 +131,3 @@ def test_a_rank_alone_asks_for_adapters_and_frozen_weights_need_no_gradients():
     assert step(trained="all", lora_rank=16).memory == step().memory
     none = step(lora_rank=16, gradient_bits=0)
     assert none.gradient_memory == 0 and none.memory < step(lora_rank=16).memory
-    found = search(
-        training_step, models.llama3_8b, accelerators.h100, devices=8, lora_rank=8, global_batch=64, seq=4096,
-        progress=False,
-    )  # fmt: skip
-    assert found.best[0].row.step_time == pytest.approx(found.best[0].values["step_time"])
