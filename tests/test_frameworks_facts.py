@@ -118,6 +118,6 @@ def test_a_stanza_makes_a_framework_and_a_cluster(tmp_path):
 
     known, mine = step(device, frameworks.nemo), step(device, program)
     assert mine.dp_overlap == 0 < known.dp_overlap and mine.step_time > known.step_time
-    assert mine.step_time == pytest.approx(20e-3 * mine.launched_blocks + mine.stall_exposed)
+    assert mine.host_exposed > 0
     slow = step(device.on(network), program)
     assert slow.far_efficiency == 0.5 and slow.dp_exposed > 5 * mine.dp_exposed

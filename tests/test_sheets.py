@@ -82,11 +82,6 @@ def test_using_swaps_and_calls_take_formulas_too():
     assert decoding(full_attention, models.gpt_oss_120b, accelerators.h200, **GIVEN).memory_time == row.memory_time
 
 
-def test_only():
-    part = decoding.only("kv_cache")
-    assert set(part.formulas) == {"kv_cache", "cached", "kv_cache_per_token"}
-
-
 def test_closed_form():
     f = roofline.formula("roofline_time")
     assert f.inputs == ("flops", "hbm_bandwidth", "peak_flops", "traffic")
