@@ -7,7 +7,7 @@ function planPages(root, text, options, file) {
 }
 
 function planPage(root, data, text, { base, linked, whole, state: given, typeset = (node) => globalThis.scalebook?.typeset?.(node) }) {
-  const worker = planWorker([planEngine, planCases, planPools, planSessions, planSearch, planLikely, planAssumed, rateOf, planChanges, planMarket, planTasks], data, text);
+  const worker = planWorker([planEngine, planCases, planPools, planUpdates, planSessions, planSearch, planLikely, planAssumed, rateOf, planChanges, planMarket, planTasks], data, text);
   const engine = planEngine(data), cases = planCases(engine), words = planWords(engine), rows = planRows(engine, words), draw = planDraw(words);
   const { likely } = planLikely(engine, { spreadOf, cases }), states = planState({ engine, cases, words, rows }), view = planAnswer({ engine, cases, words, draw, base, likely, typeset }), searching = planSearch(cases);
   const { h, show, unit, meaning, brief } = words;

@@ -23,8 +23,8 @@ from .data import DEFAULT_PLANS, planner_json
 __all__ = ["Planner", "planner", "planner_parts", "planner_script", "planner_style"]
 
 _HERE = Path(__file__).parent
-_PARTS = ("engine", "cases", "pools", "sessions", "search", "likely", "assumed", "changes", "market", "words",
-          "rows", "draw", "state", "answer", "agents", "form", "evidence", "side", "costs", "apart", "worker",
+_PARTS = ("engine", "cases", "updates", "pools", "sessions", "search", "likely", "assumed", "changes", "market", "words",
+          "rows", "draw", "state", "answer", "agents", "learning", "form", "evidence", "side", "costs", "apart", "worker",
           "page")  # fmt: skip
 BASE = "https://scalebook.github.io/scalebook/"
 

@@ -33,6 +33,7 @@ __all__ = ["rl_step"]
 
 PROGRAMS = tuple(x for x, row in frameworks.items() if "engine" in row.words)
 SYNC = "sync_share", "expert_gathers", "update_overhead"  # letters of the program that are the update's own
+OF_PROGRAM = "step_overhead", "packed_share", *SYNC  # what a program says of an update
 # Other likely values of what a call leaves to its defaults.
 _OTHERS = {
     "framework": ("verl",), "devices": (64.0, 256.0), "responses": (4096.0, 16_384.0), "response": (2500.0, 10_000.0),
@@ -265,7 +266,7 @@ class RLStep:
         found = {n: (own[n], "the default", x) for n, x in _OTHERS.items()}
         found["age"] = asked.age, program.name, (1 - min(asked.age, 1.0),)
         for name, cell in program.cells.items():
-            if name in ("step_overhead", "packed_share", *SYNC) and cell.low is not None:
+            if name in OF_PROGRAM and cell.low is not None:
                 found[name] = cell.value, program.name, (cell.low, cell.high)
         said = {*letters, *("framework" for x in knowns if isinstance(x, Framework))}
         return {n: x for n, x in found.items() if n not in said}

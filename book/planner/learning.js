@@ -1,0 +1,1 @@
+function planLearning() { return { paint() {} }; }
