@@ -85,6 +85,13 @@ READ = (
 )  # fmt: skip
 # Where a device's own kernels that read a kind of cache stand in its row.
 READS = {kind: {f.letter: cell for cell, f in own.items()} for kind, own in READ_CELLS.items()}
+# Where letters of an update come from that are no formula of its sheet.
+_STEPS, _LAW = "decode steps of the engine, as serve prices them", "the lognormal law of the lengths"
+MADE = dict(pass_base=_STEPS, pass_answer=_STEPS, pass_token=f"{_STEPS}; cached tokens are part of the other two")
+MADE |= dict(response_square=_LAW, response_typical=_LAW, longest_response=_LAW, response_group="answers over engines")
+MADE |= dict(in_flight="what the engines hold", learning_time="training_step with this framework and these ways")
+MADE |= dict(weight_bits="weights travel in 16 bits", rollout_devices="the share of the devices that write")
+MADE |= dict(train_devices="the other devices, or all of them in turn")
 BY_PRECISION = ("peak", "matmul", "training")
 NOT_OFFERED = ("fp64", "fp6")  # in which nobody trains or serves
 # What a framework says of models with experts, and a model of its blocks while it is trained.
@@ -176,7 +183,8 @@ def _updates(graph) -> dict:
     unsaid = rl_step.unsaid(models.qwen3_32b, accelerators.h100)
     named = {x: [unsaid[x][0], unsaid[x][2]] for x in ("prompt", "optimizer_steps", "forward_passes")}
     return dict(
-        sheets=[graph.numbers(update_sheet(x).formulas.values()) for x in (False, True)], unsaid=named, own=OF_PROGRAM
+        sheets=[graph.numbers(update_sheet(x).formulas.values()) for x in (False, True)], unsaid=named, own=OF_PROGRAM,
+        made=MADE,
     )
 
 

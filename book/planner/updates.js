@@ -73,8 +73,8 @@ function planUpdates(cases) {
     return { train_devices: devices, learning_time: (need(step, "step_time", plan) * optimizer_steps * micro) / whole, memory: step.values.memory };
   }
   function update(plan, first, last) {
-    const { letters } = plan, { devices, age, response } = letters, lengths = lengthsOf(letters), sheet = sheets[age ? 1 : 0];
-    const known = { ...engine.shape(plan.model), ...cases.at(plan.device, plan.precision), ...program(plan), weight_bits: 16, response, response_square: lengths.square, response_typical: lengths.typical, ...writing(plan, first), ...learning(plan, last) };
+    const { letters } = plan, { devices, age } = letters, lengths = lengthsOf(letters), sheet = sheets[age ? 1 : 0];
+    const known = { ...engine.shape(plan.model), ...cases.at(plan.device, plan.precision), weight_bits: 16, response_square: lengths.square, response_typical: lengths.typical, ...writing(plan, first), ...learning(plan, last), ...program(plan) };
     if (!("forward_passes" in letters)) delete known.forward_passes; // the sheet has it
     if (age) known.rollout_share = first / devices; else delete known.rollout_share;
     const found = { ...engine.evaluate(sheet, cases.used(sheet, known)), sheet, words: {}, why: null, known };
