@@ -33,7 +33,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   const inputsOf = (answer, letter) => (answer.sheet.by.get(letter)?.inputs ?? []).filter((x) => unit(x) === unit(letter));
 
   // A quantity as people write it: money with its sign before it, shares in per cent.
-  const amount = (letter, value, digits = 4) => (unit(letter) === "$" ? `$${show(value, "", Math.min(digits, 3))}` : letter === "filled" ? show(value, "%", 3) : show(value, unit(letter), digits));
+  const amount = (letter, value, digits = 4) => (unit(letter) === "$" ? `$${show(value, "", Math.min(digits, 3))}` : ["filled", "idle_share", "rollout_share"].includes(letter) ? show(value, "%", 3) : show(value, unit(letter), digits));
   // A number that opens its why.
   const num = (answer, letter, open, digits = 4) => h("button", { type: "button", class: "pl-num", "data-letter": letter, "aria-label": `${meaning(letter)}: ${amount(letter, answer.values[letter], digits)}, why`, onclick: () => open(letter) },
     amount(letter, answer.values[letter], digits).replace(/ tokens\/s$/, ""));

@@ -70,7 +70,7 @@ DEFAULT_PLANS = {
     ),
     "rl": dict(
         job="rl", model="qwen3_32b", device="h100", precision="bf16", framework="nemo_rl", targets={}, fixed={},
-        beside=[], rollout=dict(tp=4), training=dict(tp=4, cp=1, pp=4, ep=1),
+        beside=[], rollout=dict(tp=4), training=dict(tp=4, cp=1, pp=2, ep=1),
         letters=dict(
             devices=128, responses=8192, response=5000, response_spread=0.8, response_most=28_672, age=0
         ),

@@ -15,7 +15,7 @@ function planLearning({ states, view, draw, worker, part, at, h, show, engine, d
   function along({ together, apart }) {
     const { state, answer } = get(), { values } = answer, { devices, rollout_wall: wall } = values, own = state.letters.age ? apart : together, other = state.letters.age ? together : apart;
     if (own.length < 2) return;
-    const ends = (points, i) => [Math.min, Math.max].map((f) => f(...points.map((p) => p[i]))), [low, high] = ends(own, 0), [least, most] = ends([...own, ...other], 1), lines = [{ points: own, isSteps: true }, { points: other, look: "pl-second", isSteps: true }];
+    const ends = (points, i) => [Math.min, Math.max].map((f) => f(...points.map((p) => p[i]))), [low, high] = ends(own, 0), [least, most] = ends([...own, ...other], 1), lines = [{ points: own, isSteps: true }, { points: other, look: "pl-second" }];
     const floor = values.rollout_tail + values.sync_time + values.update_overhead;
     if (floor) lines.push({ points: [[low, floor], [high, floor]], look: "pl-end" });
     if (wall > low && wall < high) lines.push({ points: [[wall, Math.min(least, floor)], [wall, most]], look: "pl-end" });

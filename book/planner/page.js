@@ -45,8 +45,8 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
   function aged(keep) {
     const { letters, rollout, training } = state, few = (own, all) => [...new Set([...all, own])].sort((a, b) => a - b), ways = { tp: "tensor", cp: "context", pp: "pipeline", ep: "expert" };
     const share = menu([["", "the best share"], ...few(letters.rollout_share ?? 0.5, [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875]).map((x) => [`${x}`, show(x, "%", 3)])], `${letters.rollout_share ?? ""}`, "share of the devices that write", (x) => { if (x) letters.rollout_share = Number(x); else delete letters.rollout_share; update(); });
-    const split = (which, own) => [[" ", `${which}: `], Object.keys(own).map((x, i) => keep(`${i ? ", " : ""}${ways[x]} `, field(x, own, true, () => {}, `${ways[x]} ways of ${which.toLowerCase()}`)))];
-    return [keep(menu(few(letters.age, [0, 1, 2, 4, 8]).map((x) => [`${x}`, x ? `when ${show(x)} update${x === 1 ? "" : "s"} old` : "at once, by the same devices"]), `${letters.age}`, "age of the answers", (x) => { letters.age = Number(x); sentence(); update(); }), "."), letters.age ? [" Of the devices ", share, " write."] : "", split("Engines", rollout), ".", split("Learners", training), "."];
+    const split = (which, own) => { const all = Object.keys(own).filter((x) => x !== "ep" || states.model(state.model).letters.experts); return [` ${which}: `, all.map((x, i) => [keep(field(x, own, true, () => {}, `${ways[x]} ways of ${which.toLowerCase()}`), ` ${ways[x]}${i < all.length - 1 ? "," : " ways."}`), " "])]; };
+    return [keep(menu(few(letters.age, [0, 1, 2, 4, 8]).map((x) => [`${x}`, x ? `when ${show(x)} update${x === 1 ? "" : "s"} old` : "at once, by the same devices"]), `${letters.age}`, "age of the answers", (x) => { letters.age = Number(x); sentence(); update(); }), "."), letters.age ? [" Of the devices ", share, " write."] : "", split("Engines", rollout), split("Learners", training)];
   }
 
   // A model whose formulas are in the page's second file.
