@@ -82,7 +82,7 @@ def test_and_the_planner(page, address):
     page.locator("dialog[open] summary").first.click()
     assert violations(page, 1300, "light") == []
     page.keyboard.press("Escape")
-    page.select_option("select[aria-label='train or serve']", "serve")
+    page.select_option("select[aria-label^='train, serve']", "serve")
     page.locator(".pl-num[data-letter=tpot]").wait_for()
     page.wait_for_function(ready)
     assert violations(page, 390, "dark") == []

@@ -33,7 +33,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   const inputsOf = (answer, letter) => (answer.sheet.by.get(letter)?.inputs ?? []).filter((x) => unit(x) === unit(letter));
 
   // A quantity as people write it: money with its sign before it, shares in per cent.
-  const amount = (letter, value, digits = 4) => (unit(letter) === "$" ? `$${show(value, "", Math.min(digits, 3))}` : ["filled", "idle_share", "rollout_share"].includes(letter) ? show(value, "%", 3) : show(value, unit(letter), digits));
+  const amount = (letter, value, digits = 4) => (unit(letter) === "$" ? `$${show(value, "", Math.min(digits, 3))}` : ["filled", "idle_share", "rollout_share", "rollout_wall", "staleness"].includes(letter) ? show(value, unit(letter), 3) : show(value, unit(letter), digits));
   // A number that opens its why.
   const num = (answer, letter, open, digits = 4) => h("button", { type: "button", class: "pl-num", "data-letter": letter, "aria-label": `${meaning(letter)}: ${amount(letter, answer.values[letter], digits)}, why`, onclick: () => open(letter) },
     amount(letter, answer.values[letter], digits).replace(/ tokens\/s$/, ""));
@@ -205,6 +205,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     const targets = job === "train" ? ["step_time", "memory", "mfu"] : job === "rl" ? ["update_time"] : ["ttft", "tpot", "device_rate", "filled"];
     const list = engine.needed(answer.sheet, new Set(Object.keys(answer.given)), targets), names = new Set();
     for (const f of list) { if (!f.inputs.length) names.add(f.letter); for (const x of f.inputs) if (x in answer.given) names.add(x); }
+    if (job === "rl") for (const x of [...data.rl.own, ...Object.keys(data.rl.unsaid)]) names.add(x);
     return [...names].filter((x) => x in answer.values);
   }
   return { strongest, searched, num, figures, bars, table, layout, spoken, assumed, named, CALLED, told, amount, why, origin, assumptions, nameOf, ranges, range, reason, upper };

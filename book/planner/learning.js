@@ -24,9 +24,9 @@ function planLearning({ states, view, draw, worker, part, at, h, show, engine, d
     h("p", { class: "pl-soft" }, `Drag the dot. Orange: ${state.letters.age ? "all devices write, then all learn" : "some devices write while others learn, an update later"}. ${floor ? `Dotted: the floor of ${show(floor, "s", 3)}${wall > low && wall < high ? `, and the wall at ${show(wall, "", 3)} devices` : ""}.` : ""}`));
   }
   function changes(all) {
-    const { state, answer: { values } } = get(), cells = (x) => [show(x.update_time, "s", 3), show(x.idle_share, "%", 2), x.rollout_wall === undefined ? "none" : show(x.rollout_wall, "", 3), x.update_cost === undefined ? "no price" : `$${show(x.update_cost, "", 3)}`].map((y, i) => h("td", { "data-head": HEADS[i] }, y));
+    const { state, answer: { values, why: nothing } } = get(), cells = (x) => [show(x.update_time, "s", 3), show(x.idle_share, "%", 2), x.rollout_wall === undefined ? "none" : show(x.rollout_wall, "", 3), x.update_cost === undefined ? "no price" : `$${show(x.update_cost, "", 3)}`].map((y, i) => h("td", { "data-head": HEADS[i] }, y));
     const go = ({ letters, ...change }) => () => replace({ ...state, ...change, letters: { ...state.letters, ...letters } });
-    part.table.replaceChildren(h("h2", {}, "One change at a time"), h("div", { class: "pl-scroll", tabindex: 0, role: "region", "aria-label": "single changes" }, h("table", { class: "pl-near" }, h("thead", {}, h("tr", {}, ["change", ...HEADS].map((x) => h("th", { scope: "col" }, x)))), h("tbody", {}, h("tr", { class: "pl-me" }, h("th", { scope: "row" }, "as asked"), cells(values)),
+    part.table.replaceChildren(h("h2", {}, "One change at a time"), h("div", { class: "pl-scroll", tabindex: 0, role: "region", "aria-label": "single changes" }, h("table", { class: "pl-near" }, h("thead", {}, h("tr", {}, ["change", ...HEADS].map((x) => h("th", { scope: "col" }, x)))), h("tbody", {}, nothing ? "" : h("tr", { class: "pl-me" }, h("th", { scope: "row" }, "as asked"), cells(values)),
       all.map(({ said, why, change, values: x }) => h("tr", {}, h("th", { scope: "row" }, why ? said : h("button", { type: "button", class: "pl-link", onclick: go(change) }, said)), why ? h("td", { colspan: 4, class: "pl-why-not" }, why) : cells(x)))))));
   }
   return { paint, along, changes };

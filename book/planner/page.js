@@ -29,7 +29,7 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
   const { field, menu, pill, pick, layout, options } = planForm({ states, cases, words, view, rows, engine, data, at, current: () => state, taken: (kind, x) => { if (kind === "model" && (data.others[x] || x.elsewhere)) { history.replaceState(null, "", states.write({ ...state, model: x, fixed: {} })); elsewhere(data.others[x] ?? x.name); return; } if (kind === "device") delete state.any; if (x === "any") state.any = true; else state[kind] = x; settle(); sentence(); update(); }, update: () => update(), say: (x) => say(x) });
   function sentence() {
     const { job } = state, named = (x, table) => (typeof x === "string" ? table[x].name : x.name), precision = menu(states.precisions(state).map((x) => [x, x]), state.precision, "precision", (x) => { state.precision = x; update(); });
-    const verb = menu([["train", "Train"], ["serve", "Serve"], ["agents", "Run agents with"], ["rl", "Train by reinforcement"]], job, "question: train, serve, run agents or train by reinforcement", (x) => { state = states.copy(states.START[x]); sentence(); update(); });
+    const verb = menu([["train", "Train"], ["serve", "Serve"], ["agents", "Run agents with"], ["rl", "Train by reinforcement"]], job, "train, serve, run agents or train by reinforcement", (x) => { state = states.copy(states.START[x]); sentence(); update(); });
     const keep = (...x) => h("span", { class: "pl-keep" }, ...x), loop = job === "serve" && menu([["users", "users"], ["rate", "requests a second"]], "rate" in state.letters ? "rate" : "users", "users or requests a second", turned);
     const model = pill(named(state.model, data.models), "model", () => pick("model")), device = pill(state.any ? "any device" : named(state.device, data.devices), "device", () => pick("device"));
     const label = (x) => x.getAttribute("aria-label").split(":")[0], had = at.ask.contains(document.activeElement) && label(document.activeElement);
@@ -112,11 +112,13 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
     at.layout.replaceChildren();
     [answer, chosen, spread, rests, helped] = [solve(plan, none), none, {}, [], null];
     for (const x of Object.values(part)) x.replaceChildren();
-    if (answer.why) { show_nothing(answer.why); return; }
-    const ranged = learning.paint(plan);
-    setTimeout(() => ranged(spread = view.ranges("rl", plan, answer)));
-    worker.ask("assumed", { plan, chosen }).then(only).then(({ list }) => { rests = list; part.rests.replaceChildren(...view.strongest(list, "rl")); });
-    const shown = (x) => { learning.along(x); if (x.changes.length) learning.changes(x.changes); };
+    if (answer.why) show_nothing(answer.why);
+    else {
+      const ranged = learning.paint(plan);
+      setTimeout(() => ranged(spread = view.ranges("rl", plan, answer)));
+      worker.ask("assumed", { plan, chosen }).then(only).then(({ list }) => { rests = list; part.rests.replaceChildren(...view.strongest(list, "rl")); });
+    }
+    const shown = (x) => { if (!answer.why) learning.along(x); if (x.changes.length) learning.changes(x.changes); };
     shown(await worker.ask("updates", { plan }, (x) => Promise.resolve(only(x)).then(shown)).then(only));
   }
   // Every device is asked; the best of them is then the one that is answered for.

@@ -40,10 +40,11 @@ function planUpdates(cases) {
   function writing(plan, devices) {
     const { tp } = plan.rollout, { responses, response, response_most: most, age } = plan.letters, { prompt, step_overhead } = program(plan), lengths = lengthsOf(plan.letters), engines = devices / tp;
     if (devices < tp || devices % tp) throw new Error(`${cases.g(devices)} devices that write answers hold no whole number of engines on ${tp}`);
-    const { own, known } = cases.serving.at({ ...plan, job: "serve", engine: data.frameworks[plan.framework].words.engine, letters: { prompt, output: response, users: 1 } }, { letters: { tp, pp: 1, replicas: 1, attention_dp: 1 }, words: {} });
-    const why = cases.serving.reason(known);
+    const served = (tp) => cases.serving.at({ ...plan, job: "serve", engine: data.frameworks[plan.framework].words.engine, letters: { prompt, output: response, users: 1 } }, { letters: { tp, pp: 1, replicas: 1, attention_dp: 1 }, words: {} });
+    const { own, known } = served(tp), why = cases.serving.reason(known), fitting = (of) => engine.evaluate(of.own, cases.used(of.own, of.known)), { values, missing } = fitting({ own, known });
     if (why) throw new Error(why);
-    const fitting = engine.evaluate(own, cases.used(own, known)), room = Math.floor(need(fitting, "max_users", plan));
+    if (missing.max_users?.outside) { const would = [2, 4, 8, 16, 32, 64, 128].find((x) => x > tp && !cases.serving.reason(served(x).known) && fitting(served(x)).values.max_users); throw new Error(`the weights do not fit on the ${tp === 1 ? "one device" : `${tp} devices`} of an engine${would ? `: ${would} tensor ways would do` : ""}`); }
+    const room = Math.floor(need({ values, missing }, "max_users", plan));
     const whole = (responses * Math.max(age, 1)) / engines, group = Math.max(1, Math.min(whole, room)), still = cases.used(own, { ...known, step_overhead });
     for (const x of ["batch", "context"]) delete still[x];
     const { at: [price], out } = engine.compile([own], new Set(Object.keys(still)), [["batch", "context"]], ["pass_time"], false)(still), pass = (batch, context) => { price(batch, context); return out[1]; };
@@ -79,6 +80,7 @@ function planUpdates(cases) {
     if (age) known.rollout_share = first / devices; else delete known.rollout_share;
     const found = { ...engine.evaluate(sheet, cases.used(sheet, known)), sheet, words: {}, why: null, known };
     need(found, "update_time", plan);
+    for (const x of [...data.rl.own, "optimizer_steps"]) if (x in known) found.values[x] ??= known[x]; // of its engine and its learners
     return found;
   }
   // The update of a plan. With the best share, engines and learners take equally long.
