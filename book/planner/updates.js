@@ -43,7 +43,7 @@ function planUpdates(cases) {
     const served = (tp) => cases.serving.at({ ...plan, job: "serve", engine: data.frameworks[plan.framework].words.engine, letters: { prompt, output: response, users: 1 } }, { letters: { tp, pp: 1, replicas: 1, attention_dp: 1 }, words: {} });
     const { own, known } = served(tp), why = cases.serving.reason(known), fitting = (of) => engine.evaluate(of.own, cases.used(of.own, of.known)), { values, missing } = fitting({ own, known });
     if (why) throw new Error(why);
-    if (missing.max_users?.outside) { const would = [2, 4, 8, 16, 32, 64, 128].find((x) => x > tp && !cases.serving.reason(served(x).known) && fitting(served(x)).values.max_users); throw new Error(`the weights do not fit on the ${tp === 1 ? "one device" : `${tp} devices`} of an engine${would ? `: ${would} tensor ways would do` : ""}`); }
+    if (missing.max_users && !missing.max_users.lacks) { const would = [2, 4, 8, 16, 32, 64, 128].find((x) => x > tp && !cases.serving.reason(served(x).known) && fitting(served(x)).values.max_users); throw new Error(`the weights do not fit on the ${tp === 1 ? "one device" : `${tp} devices`} of an engine${would ? `: ${would} tensor ways would do` : ""}`); }
     const room = Math.floor(need({ values, missing }, "max_users", plan));
     const whole = (responses * Math.max(age, 1)) / engines, group = Math.max(1, Math.min(whole, room)), still = cases.used(own, { ...known, step_overhead });
     for (const x of ["batch", "context"]) delete still[x];
