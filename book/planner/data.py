@@ -183,7 +183,9 @@ def _updates(graph) -> dict:
     unsaid = rl_step.unsaid(models.qwen3_32b, accelerators.h100)
     named = {x: [unsaid[x][0], unsaid[x][2]] for x in ("prompt", "optimizer_steps", "forward_passes")}
     return dict(
-        sheets=[graph.numbers(update_sheet(x).formulas.values()) for x in (False, True)], unsaid=named, own=OF_PROGRAM,
+        sheets=[graph.numbers(update_sheet(x).formulas.values()) for x in (False, True)],
+        unsaid=named,
+        own=OF_PROGRAM,
         made=MADE,
     )
 

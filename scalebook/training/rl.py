@@ -62,11 +62,9 @@ class Lengths:
         low, high = self.mean / 2, self.most * np.exp(8 * self.spread + 1)
         for _ in range(100):
             middle = (low * high) ** 0.5
-            low, high = (middle, high) if self._mean(middle) < self.mean else (low, middle)
+            mean = mean_of_largest(lambda z, x=middle: np.minimum(x * np.exp(self.spread * z), self.most), 1)
+            low, high = (middle, high) if mean < self.mean else (low, middle)
         return low
-
-    def _mean(self, typical: float) -> float:
-        return mean_of_largest(lambda z: np.minimum(typical * np.exp(self.spread * z), self.most), 1)
 
     def law(self, z):
         """Return the length of the answer that is `z` standard deviations from the median."""
@@ -239,18 +237,14 @@ class RLStep:
         if symbols := [n for row in rows for n, x in row.items() if isinstance(x, Basic)]:
             raise TypeError(f"rl_step is priced for numbers, not for symbols ({', '.join(symbols)})")
         age = age if age is not None else float(program.words["placement"] == "apart")
+        lengths = dict(response=response, response_spread=response_spread, response_most=response_most)
         numbers = dict(devices=devices, responses=responses, age=age, optimizer_steps=optimizer_steps, prompt=prompt)
-        numbers = {n: one_number(n, x) for n, x in numbers.items()}
+        own, numbers = ({n: one_number(n, x) for n, x in said.items()} for said in (lengths, numbers))
         if numbers["devices"] > MOST_DEVICES:
             raise ValueError(f"devices={devices!r} is more than {MOST_DEVICES:,}, the most of an update")
-        own = [
-            one_number(n, x)
-            for n, x in dict(response=response, response_spread=response_spread, response_most=response_most).items()
-        ]
-        layouts = [_layout(x, y) for x, y in (("rollout", rollout), ("training", training))]
         return _Asked(
-            tuple(rows), program, lengths=Lengths(*own), share=share, rollout=layouts[0], training=layouts[1],
-            letters=letters, **numbers,
+            tuple(rows), program, lengths=Lengths(*own.values()), share=share, rollout=_layout("rollout", rollout),
+            training=_layout("training", training), letters=letters, **numbers,
         )  # fmt: skip
 
     def __call__(self, *knowns, **letters) -> Row:
@@ -309,11 +303,7 @@ def _layout(name: str, given) -> dict:
 
 
 def _said(x) -> str:
-    return (
-        " ".join(f"{n}={y:g}" if not isinstance(y, str) else f"{n}={y}" for n, y in x.items())
-        if isinstance(x, dict)
-        else str(x)
-    )
+    return " ".join(f"{n}={y}" for n, y in x.items()) if isinstance(x, dict) else str(x)
 
 
 class _Layouts:
