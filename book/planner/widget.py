@@ -23,9 +23,9 @@ from .data import DEFAULT_PLANS, planner_json
 __all__ = ["Planner", "planner", "planner_parts", "planner_script", "planner_style"]
 
 _HERE = Path(__file__).parent
-_PARTS = ("engine", "cases", "updates", "pools", "sessions", "search", "likely", "assumed", "changes", "market", "words",
-          "rows", "draw", "state", "answer", "agents", "learning", "form", "evidence", "side", "costs", "apart", "worker",
-          "page")  # fmt: skip
+_PARTS = ("engine", "cases", "updates", "pools", "sessions", "search", "likely", "assumed", "changes", "market",
+          "words", "rows", "draw", "state", "answer", "agents", "learning", "form", "evidence", "side", "costs",
+          "apart", "worker", "page")  # fmt: skip
 BASE = "https://scalebook.github.io/scalebook/"
 
 
@@ -76,9 +76,9 @@ def planner(
     """Return a planner widget that starts with this plan. Models, devices, engines and frameworks are keys of tables.
 
     Letters are numbers or texts with a unit ("1 s"). For serving and agents, `ttft` and `tpot` are targets, and for
-    serving `rate` (requests per second) replaces `users`. For reinforcement learning ("rl"), `rollout` and `training` are
-    layouts, such as dict(tp=4). Raises ValueError for a job that is none of these four, and LookupError for a name that
-    no table has.
+    serving `rate` (requests per second) replaces `users`. For reinforcement learning ("rl"), `rollout` and `training`
+    are layouts, such as dict(tp=4). Raises ValueError for a job that is none of these four, and LookupError for a name
+    that no table has.
 
     >>> planner("server")
     Traceback (most recent call last):
