@@ -119,4 +119,5 @@ def test_what_cannot_run_is_refused_in_a_sentence(letters, kind, sentence):
 def test_an_update_has_an_interval():
     run = rl_step(models.qwen3_32b, H100, **SMALL)
     found = run.interval("update_time")
-    assert found.low < run.update_time < found.high and "update_time" in SPREADS
+    assert found.low < run.update_time < found.high < 2 * found.low  # else the planner would not answer it
+    assert "update_time" in SPREADS

@@ -4,7 +4,7 @@ function planLearning({ states, view, draw, worker, part, at, h, show, engine, d
   const many = (n, said) => `${show(n)} ${said}${n === 1 ? "" : "s"}`, HEADS = ["an update", "waiting", "the wall", "dollars"];
   function paint(plan) {
     const { state, answer } = get(), { values, known } = answer, { devices, rollout_wall: wall } = values, figures = (found) => part.figures.replaceChildren(view.figures("rl", answer, open, found));
-    const over = known.memory > known.hbm_capacity ? [" ", h("b", { class: "pl-bad" }, h("b", {}, `The learners hold ${show(known.memory, "B", 3)} of ${show(known.hbm_capacity, "B", 3)} on each device, so they do not fit: split them further.`))] : "";
+    const over = known.memory > known.hbm_capacity ? [" ", h("span", { class: "pl-bad" }, h("b", {}, `The learners hold ${show(known.memory, "B", 3)} of ${show(known.hbm_capacity, "B", 3)} on each device, so they do not fit: split them further.`))] : "";
     at.verdict.replaceChildren(h("p", {}, h("b", { class: "pl-good" }, `An update takes ${show(values.update_time, "s", 3)}.`), wall === undefined ? ` ${many(values.rollout_devices, "device")} write answers while ${many(values.train_devices, "other")} learn, so no device waits for the longest answer.`
       : ` The longest answer, the new weights and switching take ${show(values.rollout_tail + values.sync_time + values.update_overhead, "s", 3)} of it on any number of devices. ${wall > devices ? `From ${show(wall, "", 3)} devices on that is half of an update.` : `These ${show(devices)} devices are beyond the wall of ${show(wall, "", 3)}: twice as many take less than a quarter off.`}`, over));
     figures();

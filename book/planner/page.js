@@ -90,7 +90,7 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
     const settleOn = (found) => { clearTimeout(timer); if (now === turn) finish(here, found, now); };
     try {
       if (state.job === "agents") { await sessions(only, (x) => { bar.value = x.share; count.textContent = `${x.services.length} services found so far`; }); clearTimeout(timer); root.firstChild.removeAttribute("aria-busy"); return; }
-      if (state.job === "rl") { clearTimeout(timer); await learnt(only); root.firstChild.removeAttribute("aria-busy"); return; }
+      if (state.job === "rl") { clearTimeout(timer); await learnt(only); return; }
       if (states.question(state) !== asked) part.market.replaceChildren();
       if (state.any) await everywhere(only, () => now === turn, count, bar);
       const plan = states.plan(state);
@@ -118,6 +118,7 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
       setTimeout(() => ranged(spread = view.ranges("rl", plan, answer)));
       worker.ask("assumed", { plan, chosen }).then(only).then(({ list }) => { rests = list; part.rests.replaceChildren(...view.strongest(list, "rl")); });
     }
+    root.firstChild.removeAttribute("aria-busy");
     const shown = (x) => { if (!answer.why) learning.along(x); if (x.changes.length) learning.changes(x.changes); };
     shown(await worker.ask("updates", { plan }, (x) => Promise.resolve(only(x)).then(shown)).then(only));
   }
