@@ -121,11 +121,11 @@ function planUpdates(cases) {
       yield found;
     }
     for (const [said, change] of changes(plan)) {
-      const { values, why } = answer({ ...plan, ...change, letters: { ...plan.letters, ...change.letters } });
-      found.changes.push({ said, change, why, values });
+      const { values, why, known: { memory, hbm_capacity: room } } = answer({ ...plan, ...change, letters: { ...plan.letters, ...change.letters } }), gb = (x) => Math.round(x / 1e9);
+      found.changes.push({ said, change, why: why ?? (memory > room ? `the learners would hold ${gb(memory)} GB of ${gb(room)} GB on each device` : null), values });
       yield found;
     }
-    found.changes.sort((a, b) => (a.values.update_time ?? Infinity) - (b.values.update_time ?? Infinity) || 0);
+    found.changes.sort((a, b) => Boolean(a.why) - Boolean(b.why) || (a.values.update_time ?? Infinity) - (b.values.update_time ?? Infinity) || 0);
     return found;
   }
   return { answer, updates };
