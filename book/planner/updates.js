@@ -110,7 +110,7 @@ function planUpdates(cases) {
   function changes({ framework, rollout, training, model, letters: { age } }) {
     const named = { rollout: "an engine's", training: "a learner's" }, ways = { tp: "tensor ways", cp: "context ways", pp: "pipeline stages", ep: "expert ways" };
     const laid = Object.entries({ rollout, training }).flatMap(([which, own]) => Object.entries(own).flatMap(([x, now]) => [now / 2, now * 2].filter((y) => y >= 1 && (x !== "ep" || model.letters.experts)).map((y) => [`${named[which]} ${ways[x]} ${now} → ${y}`, { [which]: { ...own, [x]: y } }])));
-    return [...Object.entries(data.frameworks).filter(([key, x]) => x.words.engine && key !== framework).map(([key, x]) => [x.name, { framework: key }]), ...laid, age ? ["answers learnt from at once", { letters: { age: 0 } }] : ["answers learnt from an update later", { letters: { age: 1 } }]];
+    return [...Object.entries(data.frameworks).filter(([key, x]) => x.words.engine && key !== framework).map(([key, x]) => [x.name, { framework: key, letters: { age: x.words.placement === "apart" ? age || 1 : age } }]), ...laid, age ? ["answers learnt from at once", { letters: { age: 0 } }] : ["answers learnt from an update later", { letters: { age: 1 } }]];
   }
   // A generator: the time on other numbers of devices, of a fleet together and one apart, and every single change.
   function* updates(plan) {
