@@ -147,20 +147,6 @@ def test_the_page_has_every_claim(pages):
     assert set(re.findall(r"#formula-(\w+)", page)) <= FORMULAS.keys()
 
 
-def test_the_page_counts_by_verdict_and_article(pages):
-    """Verdicts are rows and articles columns, and each count is a choice of the filter."""
-    page, counts = pages.what_articles_claim(), claims.verdicts()
-    heads = re.findall(r'<th scope="col">(.*?)</th>', page)
-    assert heads == [*(x.short for x in articles.values()), "all"]
-    for verdict in VERDICTS:
-        kind = verdict.replace(" ", "-")
-        own = page.count(f'<div class="sb-claim" data-article="isaev2023" data-verdict="{kind}">')
-        assert own == counts["isaev2023"][verdict]
-        assert f'<a href="#verdict={kind}">{counts.total[verdict]}</a>' in page
-        assert f'<option value="{kind}">{verdict}</option>' in page
-    assert f'<a href="#article=isaev2023&amp;verdict=wrong">{counts["isaev2023"]["wrong"]}</a>' in page
-
-
 @pytest.mark.parametrize("key", ARTICLES)
 def test_an_opener_has_headings_claims_and_counts(pages, key):
     article, page = articles[key], pages.OPENERS[articles[key].part]()

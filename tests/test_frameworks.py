@@ -108,11 +108,6 @@ def test_a_search_takes_a_framework_and_its_words_and_the_best_layout_differs():
     assert (nemo.tp, nemo.pp) != (plain.tp, plain.pp)
     moved = training_step(models.llama3_70b, device, frameworks.nemo, **plain.knowns)
     assert moved.step_time > 1.02 * nemo.row.step_time
-    sharded = search(training_step, models.llama3_8b, device, framework="torchtitan", devices=8, global_batch=64,
-                     seq=4096, progress=False).best[0]  # fmt: skip
-    assert sharded.row.step_time == pytest.approx(sharded.step_time) and sharded._search.problem.words["sharding"] == (
-        "zero3",
-    )
 
 
 @pytest.mark.parametrize(("text", "key"), cases("flags that select a row", globals()).values())

@@ -10,17 +10,6 @@ from scalebook.tables import accelerators, engines, models
 DENSE = models.llama2_70b, accelerators.h200.at("fp8")
 
 
-def test_what_is_missing_in_old_runtimes_is_no_time_of_a_sequence():
-    """Eight H200 have as many sequences as two, in steps of half the time: the same time for each would slow them."""
-    result = confront("trtllm_max_load")
-    over = {}
-    for ways in ("TP2", "TP8"):
-        here = [r["trtllm_version"] == "0.14.0" and r["parallel"] == ways and "H200" in r["gpu"] for r in result.rows]
-        here = np.array(here) & np.array([r["model"] == "Llama-3-70B" for r in result.rows])
-        over[ways] = np.median((result.predicted / result.measured)[here])
-    assert over["TP8"] == pytest.approx(over["TP2"], abs=0.15)
-
-
 def test_stages_instead_of_sums():
     """Eight H100 in stages are 1.2 times as fast as under tensor parallelism, as NVIDIA tells of it."""
     h100 = models.llama2_70b, accelerators.h100.at("fp8")

@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-from scalebook.book.measured.serving import run_of, served_rows
-from scalebook.book.measured.serving_choice import _LAYOUT, _SEARCH, choices, layouts
+from scalebook.book.measured.serving import served_rows
+from scalebook.book.measured.serving_choice import choices, layouts
 
 from scalebook.inference import decode_step
 from scalebook.inference.assumptions import band_high, band_low, first_band_high, first_band_low
@@ -91,25 +91,6 @@ def test_constants_of_first_tokens_are_those_of_least_error(engine):
         times = np.arange(0, 0.41, 0.01)
         best = least(lambda x, of=of, steps=steps: (kernels[of] + x + steps) / seconds[of] - 1, times)
         assert best == pytest.approx(release.first_overhead), release.name
-
-
-def test_first_tokens_wait_until_sglang_looks_for_requests():
-    """After 10 steps, or 30 with 16 users: first tokens jump there, and without it they are two points further off."""
-    rows, measured = fitted("serving_ttft")
-    jumps, runs = [], {}
-    for row, x in zip(rows, measured, strict=True):
-        if row["waiting"] in ("10", "30"):
-            layout = tuple(row[n] for n in (*_SEARCH, *_LAYOUT))
-            runs.setdefault(layout, {})[run_of(row).users] = x
-    for run in runs.values():
-        if run.keys() >= {4, 8, 16}:
-            jumps.append((run[8] / run[4], run[16] / run[8]))
-    before, there = np.median(jumps, axis=0)
-    assert len(jumps) > 8 and before < 1.25 and there > 1.4
-    result = confront("serving_ttft")
-    half = 1e3 * served_rows(result.rows, "ttft", wait_steps=0.5)["ttft"]
-    without = np.abs(half / result.measured - 1)[~result.fitted]
-    assert np.median(without) > result.summary["median"] + 0.02
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,10 @@ import json
 from fractions import Fraction
 from itertools import pairwise
 
-import matplotlib.pyplot as plt
 import pytest
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scalebook.book.drawings.gantt import gantt
 from scalebook.book.drawings.live_gantt import SIZES, live_gantt
 
 from scalebook import confront, pipeline
@@ -107,16 +105,6 @@ def test_the_browser_executes_as_python_does(name, size, times, transfer_time, s
     assert page["bubble"] == pytest.approx(float(run.bubble), abs=1e-9)
     assert [x["device"] for x in page["slots"]] == [x.device for x in run.slots]
     assert [x["start"] for x in page["slots"]] == pytest.approx([float(x.start) for x in run.slots])
-
-
-def test_the_chart_shows_idle_time():
-    axes = gantt(simulate("dualpipe", 16, 32))
-    drawn = sum(len(x.get_paths()) for x in axes.collections)
-    assert drawn == len(simulate("dualpipe", 16, 32).slots)
-    assert axes.get_title(loc="left").startswith("dualpipe: bubble 14.6 %")
-    assert [x.get_text() for x in axes.get_yticklabels()] == [str(i) for i in range(1, 17)]
-    assert "paler: second direction" in axes.get_legend_handles_labels()[1]
-    plt.close("all")
 
 
 def test_another_simulator_agrees_to_the_last_digit(tmp_path):
