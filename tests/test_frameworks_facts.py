@@ -109,7 +109,7 @@ def test_a_stanza_makes_a_framework_and_a_cluster(tmp_path):
     """As CONTRIBUTING says: an invented program that hides nothing of a slow network, and that network."""
     device = accelerators.h100.at("bf16")
     stanza = '\n[mine]\nname = "Invented"\nsource = "scalebook-measure by its owner"\n'
-    program = read_with(tmp_path, "frameworks", stanza + 'like = "nemo"\ndp_overlap = "0 %"\nblock_launch = "20 ms"\n')
+    program = read_with(tmp_path, "frameworks", stanza + 'like = "nemo"\ndp_overlap = "0 %"\nblock_launch = "99 ms"\n')
     network = read_with(tmp_path, "clusters", stanza + 'scaleout_bandwidth = "5 GB/s"\nfar_efficiency = "50 %"\n')
 
     def step(device, framework):
