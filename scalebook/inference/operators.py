@@ -161,16 +161,16 @@ def latent_append_quantized(batch, seq, heads, kv_rank, nope_dim, rope_dim, v_di
     return fused.latent_append_traffic.of() + quantized * moved
 
 
-@formula("traffic", "deepseek2024-v2 §2.1")
-def latent_prompt_traffic(batch, seq, heads, nope_dim, rope_dim, v_dim, kv_bits, activation_bits):
+@formula("traffic", "deepseek2024-v2 §2.1", given=[attended.prefill_context])
+def latent_prompt_traffic(batch, seq, context, heads, nope_dim, rope_dim, v_dim, kv_bits, activation_bits):
     """Bytes moved by prompt attention with latents expanded; each head reads its own queries, keys and values.
 
     >>> shape = dict(batch=1, heads=128, nope_dim=128, rope_dim=64, v_dim=128, seq=8192)
     >>> latent_prompt_traffic(shape, kv_bits=16, activation_bits=16) / 1e6
     1342.17728
     """
-    width = 2 * (nope_dim + rope_dim) + v_dim
-    return batch * seq * heads * (width * kv_bits + v_dim * activation_bits) / 8
+    read = seq * (nope_dim + rope_dim) + context * (nope_dim + rope_dim + v_dim)
+    return batch * heads * (read * kv_bits + seq * v_dim * activation_bits) / 8
 
 
 @formula("kernel_time", "deepseek2024-v2 §2.1", _HERE, given=[latent_append_quantized, latent_prompt_traffic])
