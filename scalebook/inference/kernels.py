@@ -325,10 +325,8 @@ def _prompted(core: list[Op], within: Expr | None = None) -> Expr:
         pairs = fused.tiled_pairs.of(seq=chunk, context=context)
     else:  # all earlier tokens, and the causal triangle within the chunk
         pairs = chunk * Min(within, x("past") + chunk / 2, evaluate=False)
-    return fused.prefill_kernel_time.of(
-        launch_time=S.Zero, append_traffic=appended, traffic=moved, bandwidth_efficiency=x("prompt_efficiency"),
-        busy_pairs=x("prompts") * heads * pairs, head_dim=width, peak_flops=x("attention_peak"),
-    )  # fmt: skip
+    known = dict(append_traffic=appended, traffic=moved, head_dim=width, peak_flops=x("attention_peak"))
+    return fused.prefill_kernel_time.of(**known, busy_pairs=x("prompts") * heads * pairs) - x("prompt_launch")
 
 
 # Outside the blocks
