@@ -189,16 +189,14 @@ class Step(Guided):
         sheet = with_engine_terms(sheet, self.phase, known)
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
             sheet, knowns = sheet.using(*swapped), tuple(x for x in knowns if not isinstance(x, Formula))
-        overridden = [f for f in sheet.formulas.values() if f.letter in letters]
         usual = self.usual | _bits(rows) | {"window_layers": 0, "window": 1}
-        used = {*sheet.inputs} | {f.letter for f in overridden}
+        used = {*sheet.inputs, *(sheet.formulas.keys() & letters.keys())}
         filled = {n: Cell(float(v), "usual") for n, v in usual.items() if n not in known and n in used}
+        said, kinds = {*known, *(f.letter for f in swapped)}, part_kernels.kinds_of_attention(dense, moe)
         read = assumptions.read_by(assumptions.kind_read(model), *rows).cells
-        read |= part_kernels.measured_kernels(part_kernels.kinds_of_attention(dense, moe), engine, *rows).cells
-        said = {*known, *(f.letter for f in swapped)}
+        read |= part_kernels.measured_kernels(kinds, engine, *rows).cells
         filled |= {n: cell for n, cell in read.items() if n in sheet.letters and n not in said}
-        filled |= _assumed(sheet, known)
-        return sheet, (*knowns, Row("usual", filled)), letters
+        return sheet, (*knowns, Row("usual", filled | _assumed(sheet, known))), letters
 
     def checked(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict, dict]:
         """Check a call; return its sheet of formulas, and the rows, inputs and all known values for it."""
