@@ -32,6 +32,7 @@ class Flag:
     letter: str = ""
     means: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     usual: str = ""
+    when: Mapping[str, str] = field(default_factory=dict)
     about: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     note: str = ""
@@ -130,6 +131,8 @@ class Flags(Mapping):
         self._lines, self._begun = {}, {x: Flag(key, x) for x in stanza.get("without", ())}
         for flag, cells in stanza["flags"].items():
             said = {x: tuple(y) if x in ("about", "needs") else y for x, y in cells.items()}
+            if isinstance(said.get("when"), str):
+                said["when"] = {"=True": said["when"]}
             line = Flag(key, flag, **{"source": self.source, **said})
             if "*" in flag:
                 self._begun = {flag: line, **self._begun}  # patterns with a note come first
