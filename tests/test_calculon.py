@@ -192,7 +192,7 @@ def test_the_original_columns_are_accepted(tmp_path):
     assert result.summary["rows"] == 9 and result.summary["worst"] < 1e-12
     assert all(x["worst"] < 1e-9 for x in result.outputs.values())
     assert result.left_out == {"refused by Calculon and us (tp)": 1}
-    assert "times of a step" in repr(result) and "outputs" in result.record()
+    assert "times of a step" in repr(result)
 
 
 def test_a_wrong_output_is_seen(tmp_path):

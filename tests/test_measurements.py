@@ -2,7 +2,6 @@
 
 import csv
 import gzip
-import json
 import re
 import subprocess
 import sys
@@ -202,27 +201,6 @@ def test_every_file_has_its_source_and_licence():
     others = {"serving_peers.csv", "training_amd_thresholds.csv", "trace_conversation.csv.gz"}
     assert {c.file for c in CONFRONTATIONS.values()} | others == {path.name for path in FOLDER.glob("*.csv*")}
     assert all(part.count("\n- Source: ") == part.count("\n- Licence: ") == 1 for part in said)
-
-
-def test_all_are_written_to_a_file(tmp_path, monkeypatch):
-    """Tried with a few of all."""
-    file, names = tmp_path / "confront.json", NAMES[::20]
-    monkeypatch.setattr("scalebook.measurements.__main__.CONFRONTATIONS", {x: CONFRONTATIONS[x] for x in names})
-    main(["--all", "--json", str(file)])
-    record = json.loads(file.read_text())
-    assert list(record) == names
-    assert all(confront(name).summary.items() <= record[name].items() for name in names)
-
-
-@pytest.mark.parametrize(
-    "file, said", [("/dev/full", "No space left on device"), ("/none/x.json", "No such file or directory")]
-)
-def test_a_file_that_cannot_be_written_loses_nothing(file, said, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(["batch1_floor", "--json", file])
-    shown = capsys.readouterr()
-    assert stopped.value.code == 2 and f"{file} could not be written: {said}" in shown.err
-    assert shown.out.strip() == main(["batch1_floor"])
 
 
 def test_the_command_lists_the_names():

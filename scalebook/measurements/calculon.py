@@ -145,9 +145,6 @@ class Outputs(Result):
         met = list(map(_choices, self.rows))
         return {name: sum(quirk.concerns(x) for x in met) for name, quirk in QUIRKS.items()}
 
-    def record(self):
-        return super().record() | {"outputs": self.outputs, "quirks": self.quirks, "refused": self.refused}
-
     def __repr__(self):
         outputs = (f"{k}: {x['values']} values, worst {x['worst']:.1e} {x['where']}" for k, x in self.outputs.items())
         quirks = (f"{k}, {n} runs: {QUIRKS[k].words}" for k, n in self.quirks.items() if n)

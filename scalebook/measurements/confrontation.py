@@ -298,12 +298,6 @@ class Result:
         columns = {"predicted": self.predicted, "measured": self.measured, "error": self.errors}
         return [self.rows[i] | {name: float(column[i]) for name, column in columns.items()} for i in order]
 
-    def record(self) -> dict:
-        """Return the statistics of this result as a dict for JSON, without the rows."""
-        c = self.confrontation
-        said = {"what": c.what, "unit": c.unit, "calibrated": c.calibrated, "sources": list(c.sources)}
-        return self.summary | said | {"skill": self.skill, "groups": self.groups, "left_out": self.left_out}
-
     def _table(self):
         for name, s in {"not calibrated on": self.summary, **self.groups}.items():
             figures = [f"{s[k]:{'+' * (k == 'bias')}.1%}" if k in s else "" for k in _FIGURES]
