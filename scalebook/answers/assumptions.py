@@ -51,11 +51,7 @@ def _value(letter: str, value) -> str:
 
 @checked
 def short_meaning(letter: str) -> str:
-    """Return the meaning of a quantity in a few words: its entry in the notation, cut at the first comma or colon.
-
-    >>> short_meaning("step_backward"), short_meaning("training_efficiency")
-    ('time of backward kernels', 'share of the peak that products reach in training')
-    """
+    """Return the meaning of a quantity in a few words: its entry in the notation, cut at the first comma or colon."""
     return NOTATION[letter].meaning.partition(":")[0].partition(",")[0].removesuffix(" per step")
 
 

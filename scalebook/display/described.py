@@ -292,11 +292,7 @@ def _stated(name):
 
 
 def _rows(c):
-    """Return the rows of a menu by key: all or some rows of a package's table, or the chapter's own.
-
-    The whole table of models leaves out models with a list of parts (the word `blocks`), because most formulas assume
-    equal blocks.
-    """
+    """Return a menu's rows by key: a chapter's own, some of a table, or all (of models, those with equal blocks)."""
     if "rows" in c:
         return {row["key"]: row for row in c["rows"]}
     table = getattr(tables, c["table"])

@@ -41,10 +41,7 @@ def cut(row, letters, by_precision):
 
 
 def is_priced_otherwise(letters: Mapping, stated: Collection[str], inputs: Collection[str]) -> bool:
-    """Return True if the package has other formulas for this row than the calculator, so the menu must leave it out.
-
-    `stated` names what the calculator computes, `inputs` what it uses.
-    """
+    """Return True if the package has other formulas for a row than the calculator, so the menu must leave it out."""
     return any(x in letters and y in stated and x not in inputs for x, y in DECIDED_BY_ROWS.items())
 
 
@@ -66,11 +63,7 @@ def cells_for(row: dict, letters: Iterable[str], read: Mapping[str, str]) -> lis
 
 
 def steps(low, high):
-    """Return the values of a slider: powers of two times `low`, the values half-way between them, and `high`.
-
-    >>> steps(1, 10)
-    [1, 2, 3.0, 4, 6.0, 8, 10]
-    """
+    """Return the values of a slider: powers of two times `low`, the values half-way between them, and `high`."""
     found, x = [], low
     while x < high:
         found += [x, x * 3 / 2] if x > 1 and x * 3 / 2 < high else [x]

@@ -50,10 +50,7 @@ class Flag:
         return f"--{self.flag}" if self.framework == "megatron" else self.flag
 
     def formulas(self) -> list[str]:
-        """Return names of formulas that depend on the flag: the first that uses each quantity or option it sets.
-
-        A flag that sets a pipeline schedule comes with the schedule's bubble.
-        """
+        """Return names: the first formula of each letter or word that the flag sets, and a schedule's bubble."""
         schedules = [SCHEDULES[x["schedule"]] for x in self.means.values() if "schedule" in x]
         first = _table()[0]
         return list(dict.fromkeys([*(x.bubble.name for x in schedules), *(first[x] for x in self.names if x in first)]))
@@ -112,11 +109,7 @@ def optimizer_named(name, mode: str = "duplicated") -> str | None:
 
 
 def modules_named(value) -> str:
-    """Return the value of our option `recompute` for the modules that a Megatron-Core flag says to recompute.
-
-    >>> modules_named("moe_act layernorm"), modules_named(["core_attn"])
-    ('layernorm,moe_act', 'selective')
-    """
+    """Return the value of our option `recompute` for the modules that a Megatron-Core flag says to recompute."""
     names = value if isinstance(value, list) else re.findall(r"\w+", text_of(value))
     return "selective" if names == ["core_attn"] else WORDS["recompute"].value(names)
 

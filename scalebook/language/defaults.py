@@ -17,8 +17,7 @@ def constant(
 ) -> Formula:
     """Return a formula that gives a quantity (`letter`) a constant value, such as a default.
 
-    `value` is an integer, an exact decimal as text, or a SymPy number.  `name` is the formula's variable.  `at` is the
-    module, file and line that state it, by default the caller's.
+    `value` is an integer, an exact decimal as text, or a SymPy number; `at` is the module, file and line that state it.
 
     >>> constant("whole", "stream_efficiency", "0.5", "williams2009", "Half of the bandwidth.")()
     0.5
@@ -56,8 +55,7 @@ def _line(name, letter, rhs, sources, doc, function, at) -> Formula:
 def stated(module: str) -> dict[str, Formula]:
     """Return the constants and equal quantities that the TOML file next to a module states, by name.
 
-    A stanza holds the `letter`, its `value` (an integer, or a decimal as text) or the letter that it is the `same` as,
-    the `source`, and the meaning (`says`).
+    A stanza has a `letter`, its `value` or the letter that it is the `same` as, a `source` and the meaning (`says`).
     """
     path, found = Path(sys.modules[module].__file__).with_suffix(".toml"), {}
     text = path.read_text("utf-8")

@@ -334,10 +334,7 @@ def _drawn(letter, part: _Part, groups, typical, level: float):
 
 
 def _between(row: Row, letter: str, level: float, least, most, own: Callable) -> Interval | None:
-    """Return the interval between two bounding results, widened by `BEYOND`; None if the step time does not matter.
-
-    `own` returns the causes that are cells which no source states.
-    """
+    """Return the interval between two bounding results, widened; None if the step time does not matter."""
     if letter != "step_time" and "step_time" not in row.cells[letter].letters:
         return None
     typical = row[letter]

@@ -44,10 +44,7 @@ class Sample(NamedTuple):
 
 
 def taken(seconds: Iterable[float]) -> Sample:
-    """Return times rounded to four digits.
-
-    A clock reproduces fewer, and rounded times can be stored in a file exactly.
-    """
+    """Return times rounded to four digits, which files store exactly.  A clock reproduces fewer."""
     return Sample(tuple(float(f"{x:.4g}") for x in seconds))
 
 

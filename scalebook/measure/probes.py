@@ -56,12 +56,7 @@ class Probe(NamedTuple):
 
 
 def plan(on: Backend, quick: bool = False) -> list[Probe]:
-    """Return the probes in order; each returns its measurements when it is run.
-
-    >>> from scalebook.measure.backends import backend
-    >>> [probe.name for probe in plan(backend("numpy"), quick=True)]
-    ['products in fp32', 'streams', 'launches', 'attention', 'a file']
-    """
+    """Return the probes in order; each returns its measurements when it is run."""
     parts = [(f"products in {x}", partial(_products, precision=x)) for x in on.precisions[: 1 if quick else None]]
     parts += [("streams", _streams), ("launches", _launches), ("attention", _attention)]
     parts += [("copies from and to the host", _copies)] if on.has_host else []

@@ -42,10 +42,7 @@ def _strategy(row: Measurement) -> dict:
 
 
 def priced(row: Measurement, mended="") -> dict[str, float] | str:
-    """Return what Calculon's model predicts for a run of its published outputs, or a sentence if it refuses the run.
-
-    `mended` names quirks of Calculon to leave out.
-    """
+    """Return what Calculon's model, without the quirks in `mended`, predicts for a run, or why it refuses it."""
     return _priced(row["model"], row["system"], tuple(_strategy(row).items()), mended)
 
 

@@ -234,8 +234,7 @@ class Result:
     def of(self, picked: np.ndarray) -> dict[str, float]:
         """Return statistics of |predicted/measured - 1| over the rows that the mask `picked` selects.
 
-        `bias` is the signed mean, and `single` the mean error of predicting all rows by one number (see
-        `Result.single`).
+        `bias` is the signed mean, and `single` the mean error of predicting all rows by one number.
         """
         if not isinstance(picked, np.ndarray) or picked.dtype != bool or picked.shape != self.errors.shape:
             raise TypeError(f"picked is an array of {len(self.rows)} values True or False, not {quoted(picked)}")
