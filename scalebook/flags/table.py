@@ -17,7 +17,7 @@ from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.training.optimizers import OPTIMIZERS
 from scalebook.training.rules import COUNTS, not_whole
 
-__all__ = ["Flag", "Flags", "first_formulas", "frameworks", "modules_named", "number", "optimizer_named", "text_of"]
+__all__ = ["Flag", "Flags", "first_formulas", "frameworks", "number", "optimizer_named", "text_of"]
 
 __getattr__ = renamed(__name__)
 

@@ -30,8 +30,7 @@ from .table import Device, Engine, Framework, Rows, Table
 __all__ = [
     "FOLLOWS", "SOURCES", "Device", "Engine", "Framework", "KeysWith", "Models", "Table", "accelerators",
     "cells_of_libraries", "cite", "clusters", "drafts", "efficiencies", "efficiencies_of", "engines", "frameworks",
-    "letter_of_kind", "libraries", "libraries_on", "links", "models", "precisions", "ranges", "runs",
-    "tiers",
+    "libraries", "libraries_on", "links", "models", "precisions", "ranges", "runs", "tiers",
 ]  # fmt: skip
 
 SOURCES.add(files(__name__))
@@ -72,7 +71,6 @@ def _device(key, cells, words=None):
     _spread(key, cells)
 
 
-@checked
 def letter_of_kind(letter: str) -> str:
     """Return the general name of a cell for one precision or kind of cache: "matmul_efficiency" for "matmul_fp8"."""
     if letter.startswith("matmul_"):
