@@ -1,7 +1,6 @@
 """Rules for flags that act together, by framework: what follows from several that are read, or must be written."""
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
@@ -9,7 +8,8 @@ from typing import Any
 
 from scalebook import tables
 from scalebook.flags.table import frameworks, number, optimizer_named, text_of
-from scalebook.language.notation import either, quoted
+from scalebook.language.notation import NOTATION, either, quoted
+from scalebook.language.words import WORDS
 from scalebook.training.optimizers import OPTIMIZERS
 from scalebook.training.shardings import SHARDINGS
 from scalebook.training.step import DEFAULT_LETTERS
@@ -279,10 +279,11 @@ def complete(framework: str, wanted: Mapping, flags: dict, layers: int | None) -
             flags[flag] = _computed(value[1:], known) if value[0] == "=" else value
 
 
-def _letters(wanted: Mapping, layers: int | None) -> Mapping[str, Any]:
-    """Return the names that conditions in flags.toml may use; any other name is None there."""
+def _letters(wanted: Mapping, layers: int | None) -> dict[str, Any]:
+    """Return the names that conditions in flags.toml may use; a letter or word that is not wanted is None."""
     usual = dict.fromkeys(("tp", "cp", "pp", "chunks"), 1) | {"shard_group": DEFAULT_LETTERS["shard_group"]}
-    known = defaultdict(lambda: None, usual | dict(wanted), layers=layers, hidden_async=_hidden_async)
+    known = dict.fromkeys((*NOTATION, *WORDS, "precision")) | usual | dict(wanted)
+    known |= {"layers": layers, "hidden_async": _hidden_async}
     known["optimizer"] = OPTIMIZERS.get(wanted.get("optimizer"), OPTIMIZERS["adam"])
     known["gathers"] = getattr(SHARDINGS.get(wanted.get("sharding")), "gathers", False)
     known["shards"] = known["shard_group"] // known["cp"]  # devices that hold one copy, without context parallelism
