@@ -17,8 +17,18 @@ from scalebook.language import FORMULAS, NOTATION, Formula, code, show
 from scalebook.language.notation import Letter, nearest, quoted
 from scalebook.language.row import quantity
 
-from .intervals import spreads_of
-from .menus import BY_PRECISION, READ, STATED_BY_ROWS, as_read, cells_for, cut, is_priced_otherwise, row_of, steps
+from .menus import (
+    BY_PRECISION,
+    READ,
+    STATED_BY_ROWS,
+    as_read,
+    cells_for,
+    cut,
+    is_priced_otherwise,
+    row_of,
+    spreads_of,
+    steps,
+)
 from .parts import bars
 
 __all__ = ["Described", "brief", "merge", "record", "reference", "typeset"]

@@ -1,13 +1,13 @@
-"""Data for menus of table rows: a row's values, which rows a calculator cannot compute, and the steps of sliders."""
+"""Data for menus of table rows: values and their ranges, which rows a calculator cannot compute, steps of sliders."""
 
 from collections.abc import Collection, Iterable, Mapping
 
 from scalebook.inference.assumptions import READ_CELLS
-
-from .intervals import ends_of
+from scalebook.language.interval import SPREADS
 
 __all__ = [
-    "BY_PRECISION", "READ", "STATED_BY_ROWS", "as_read", "cells_for", "cut", "is_priced_otherwise", "row_of", "steps",
+    "BY_PRECISION", "READ", "STATED_BY_ROWS", "as_read", "cells_for", "cut", "ends_of", "is_priced_otherwise", "row_of",
+    "spreads_of", "steps",
 ]  # fmt: skip
 
 BY_PRECISION = ("peak_flops", "matmul_efficiency", "training_efficiency")  # what `Device.at` sets
@@ -17,6 +17,24 @@ STATED_BY_ROWS = (*BY_PRECISION, "sum_launch", "sum_latency")
 DECIDED_BY_ROWS = {"attention_tile": "attended_share", "grouped_whole": "grouped_efficiency"}
 # Formulas for cache reads on the H100, and the cell with which another device replaces each.
 READ = {f.name: cell for own in READ_CELLS.values() for cell, f in own.items()}
+
+
+def ends_of(row, letters: Iterable[str]) -> dict[str, list]:
+    """Return the uncertain values of a row by name: low end, high end, an identifier of the table cell, its origin."""
+    first: dict[int, str] = {}
+    for x in sorted(row.cells, key=lambda x: (x.endswith("_efficiency"), x)):  # at every precision by the same name
+        first.setdefault(id(row.cells[x]), x)
+    cells = {x: row.cells[x] for x in letters if x in row.cells and row.cells[x].low is not None}
+    return {x: [float(cell.low), float(cell.high), first[id(cell)], cell.origin] for x, cell in cells.items()}
+
+
+def spreads_of(formulas: Mapping[str, str]) -> dict[str, list]:
+    """Return the error interval of each formula's result: [low / value, high / value, the formula's name].
+
+    `formulas` maps quantities to formulas' names. If an interval differs for models with experts, its two ends follow.
+    """
+    apart = SPREADS.with_experts
+    return {x: [*SPREADS[x], name, *apart.get(x, ())] for x, name in formulas.items() if x in SPREADS}
 
 
 def row_of(row) -> dict:

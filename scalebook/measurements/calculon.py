@@ -6,10 +6,8 @@ groups name the quirks that affect a run. `korthikanti_calculon` is table 5 of K
 prices it; our own prediction is the set `korthikanti_seconds`. Nothing is calibrated.
 """
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cache, cached_property
-from importlib.resources import files
-from pathlib import Path
 
 import numpy as np
 
@@ -19,7 +17,7 @@ from scalebook.language.notation import quoted
 from scalebook.language.stanzas import tables_of
 
 from .confrontation import Confrontation, Priced, Result
-from .rows import Measurement, read_rows
+from .rows import Measurement
 from .sets import stanzas
 
 __all__ = ["CONFRONTATIONS", "Outputs", "calculon_execution", "priced"]
@@ -56,12 +54,8 @@ def _priced(model, machine, strategy, mended):
     return {letter: run.get(letter, 0.0) for letter in _LETTERS}
 
 
-def _is_known(row) -> bool:
-    return row["model"] in library.models and row["system"] in library.systems
-
-
 def _left_out(row):
-    if not _is_known(row):
+    if row["model"] not in library.models or row["system"] not in library.systems:
         return "of a model or system that does not come with the package"
     found = priced(row)
     if not isinstance(found, str):
@@ -111,9 +105,7 @@ def _reported(row, column) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Outputs(Result):
-    """Errors of our version of Calculon against Calculon's own outputs. `refused` says why some runs are left out."""
-
-    refused: dict[str, str] = field(default_factory=dict)
+    """Errors of our version of Calculon against Calculon's own outputs."""
 
     @cached_property
     def outputs(self) -> dict[str, dict]:
@@ -136,27 +128,15 @@ class Outputs(Result):
             found[kind] = {"values": compared, "worst": worst, "where": where}
         return found
 
-    @cached_property
-    def quirks(self) -> dict[str, int]:
-        """The number of runs whose step time each of Calculon's quirks changes."""
-        met = list(map(_choices, self.rows))
-        return {name: sum(quirk.concerns(x) for x in met) for name, quirk in QUIRKS.items()}
-
     def __repr__(self):
         outputs = (f"{k}: {x['values']} values, worst {x['worst']:.1e} {x['where']}" for k, x in self.outputs.items())
-        quirks = (f"{k}, {n} runs: {QUIRKS[k].words}" for k, n in self.quirks.items() if n)
-        refused = [f"{name}: {said}" for name, said in self.refused.items()]
-        more = [f"and {len(refused) - 20} more"] if len(refused) > 20 else []
-        lines = ["All outputs:", *outputs, "Quirks, priced as they are:", *quirks, "Runs that cannot be:"]
-        return "\n".join([super().__repr__(), *lines, *refused[:20], *more])
+        return "\n".join([super().__repr__(), "All outputs:", *outputs])
 
 
 class _Runs(Confrontation):
     def __call__(self, path=None) -> Outputs:
         result = super().__call__(path)
-        rows, _ = read_rows(files("scalebook.measurements") / self.file if path is None else Path(path))
-        refused = {row["row_id"]: said for row in filter(_is_known, rows) if isinstance(said := priced(row), str)}
-        return Outputs(**{f.name: getattr(result, f.name) for f in fields(Result)}, refused=refused)
+        return Outputs(**{f.name: getattr(result, f.name) for f in fields(Result)})
 
 
 # Table 5 of Korthikanti et al. (2022).  Calculon's figures are not copied: its model, in our letters, is run on the
