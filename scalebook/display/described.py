@@ -14,21 +14,11 @@ import numpy as np
 from scalebook import tables
 from scalebook.display.meanings import PARTS
 from scalebook.language import FORMULAS, NOTATION, Formula, code, show
+from scalebook.language.interval import SPREADS
 from scalebook.language.notation import Letter, nearest, quoted
 from scalebook.language.row import quantity
 
-from .menus import (
-    BY_PRECISION,
-    READ,
-    STATED_BY_ROWS,
-    as_read,
-    cells_for,
-    cut,
-    is_priced_otherwise,
-    row_of,
-    spreads_of,
-    steps,
-)
+from .menus import BY_PRECISION, READ, STATED_BY_ROWS, as_read, cells_for, cut, is_priced_otherwise, row_of, steps
 from .parts import bars
 
 __all__ = ["Described", "brief", "merge", "record", "reference", "typeset"]
@@ -245,7 +235,8 @@ class Described:
 
     def _uncertain(self):
         names = {f["letter"]: f["name"] for f in (*self.formulas.values(), *self._constants)}
-        if spread := spreads_of(names):
+        apart = SPREADS.with_experts  # if these differ, their two ends follow
+        if spread := {x: [*SPREADS[x], name, *apart.get(x, ())] for x, name in names.items() if x in SPREADS}:
             self.spec["spread"] = spread
         if shares := [x for x in (*self.inputs, *self.spec["over"]) if self.letter(x).sign == "share"]:
             self.spec["shares"] = shares

@@ -3,11 +3,10 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from scalebook.inference.assumptions import READ_CELLS
-from scalebook.language.interval import SPREADS
 
 __all__ = [
     "BY_PRECISION", "READ", "STATED_BY_ROWS", "as_read", "cells_for", "cut", "ends_of", "is_priced_otherwise", "row_of",
-    "spreads_of", "steps",
+    "steps",
 ]  # fmt: skip
 
 BY_PRECISION = ("peak_flops", "matmul_efficiency", "training_efficiency")  # what `Device.at` sets
@@ -26,15 +25,6 @@ def ends_of(row, letters: Iterable[str]) -> dict[str, list]:
         first.setdefault(id(row.cells[x]), x)
     cells = {x: row.cells[x] for x in letters if x in row.cells and row.cells[x].low is not None}
     return {x: [float(cell.low), float(cell.high), first[id(cell)], cell.origin] for x, cell in cells.items()}
-
-
-def spreads_of(formulas: Mapping[str, str]) -> dict[str, list]:
-    """Return the error interval of each formula's result: [low / value, high / value, the formula's name].
-
-    `formulas` maps quantities to formulas' names. If an interval differs for models with experts, its two ends follow.
-    """
-    apart = SPREADS.with_experts
-    return {x: [*SPREADS[x], name, *apart.get(x, ())] for x, name in formulas.items() if x in SPREADS}
 
 
 def row_of(row) -> dict:
