@@ -204,7 +204,7 @@ def range_of(row: Row, letter: str) -> tuple[float, float]:
 
 
 def _measured(row: Row, letter: str, level: float) -> tuple[float, float]:
-    """Return the range of measured services around a prediction; if no engine is named, around that of each engine."""
+    """Return the range that measured services have around a prediction, of any engine if the call names none."""
     rows = [row, *(x for x in (row.between.ends if row.between else ()) if f"{letter}_low" in x)]
     further = _NORMAL.inv_cdf((1 + level) / 2) / -_NORMAL.inv_cdf(TAIL)  # the rows' own ends hold 80 %
     ends = ([x[letter] * (x[f"{letter}_{end}"] / x[letter]) ** further for x in rows] for end in ("low", "high"))

@@ -97,7 +97,7 @@ class Call:
 
     @cached_property
     def runs(self) -> list[Row]:
-        """What the call returns, from which `answer` is computed: one result, or two if `blend` mixes two."""
+        """The results that `answer` is computed from: one, or two if `blend` mixes two."""
         letters = tuple(self.letters.items())
         if self.blend is None:
             return [_run(self.thing, self.rows, letters)]
