@@ -25,10 +25,9 @@ import sympy
 
 from . import code
 from .notation import NOTATION, nearest, quoted, word
-from .row import Call, Cell, Row, quantity
+from .row import Call, Cell, Row, quantity, with_unit
 from .stanzas import Stanzas
 from .tabular import aligned, page_table, styled
-from .units import show
 
 __all__ = [
     "DRAWS", "SPREADS", "Between", "Cause", "Ends", "Interval", "Spreads", "causes", "interval", "range_of",
@@ -148,10 +147,7 @@ class Interval:
         return (self.high - self.low) / self.typical
 
     def _shown(self, value) -> str:
-        unit = NOTATION[self.letter].unit
-        if np.ndim(value):
-            return f"{show(np.min(value), unit)} … {show(np.max(value), unit)}"
-        return show(value, unit)
+        return with_unit(value, NOTATION[self.letter].unit)
 
     def _lines(self):
         for x in self.ranked[:6]:
