@@ -270,7 +270,7 @@ def follow(framework: str, given: Mapping, found: dict, known: Mapping) -> dict[
 
 def complete(framework: str, wanted: Mapping, flags: dict, layers: int | None) -> None:
     """Add to `flags` those that depend on several `wanted` values; flags.toml says `when`, and with which value."""
-    known = _letters(wanted, layers)
+    known = letters_when(wanted, layers)
     for flag, entry in frameworks()[framework].items():
         value = next((x for x, text in entry.when.items() if _computed(text, known)), None)
         if value == "":
@@ -279,7 +279,7 @@ def complete(framework: str, wanted: Mapping, flags: dict, layers: int | None) -
             flags[flag] = _computed(value[1:], known) if value[0] == "=" else value
 
 
-def _letters(wanted: Mapping, layers: int | None) -> dict[str, Any]:
+def letters_when(wanted: Mapping, layers: int | None) -> dict[str, Any]:
     """Return the names that conditions in flags.toml may use; a letter or word that is not wanted is None."""
     usual = dict.fromkeys(("tp", "cp", "pp", "chunks"), 1) | {"shard_group": DEFAULT_LETTERS["shard_group"]}
     known = dict.fromkeys((*NOTATION, *WORDS, "precision")) | usual | dict(wanted)

@@ -101,7 +101,7 @@ def _blocks(row: Measurement) -> float:
 
 
 def timed(row: Measurement) -> Measurement:
-    """Return the times of passes; a row without times has those of its model's nearest row, in proportion."""
+    """Return times of the passes. A row without times gets those of the nearest row of its model, scaled."""
     near = [x for x in _rows_with_times() if x["model"] == row["model"]]
     if row["t_f_ms"] or not near:
         return {"how": ""}
