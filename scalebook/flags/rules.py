@@ -269,7 +269,7 @@ def follow(framework: str, given: Mapping, found: dict, known: Mapping) -> dict[
 
 
 def complete(framework: str, wanted: Mapping, flags: dict, layers: int | None) -> None:
-    """Add to `flags` those that depend on several `wanted` values; flags.toml says `when`, and with which value."""
+    """Add flags to `flags` that depend on several `wanted` values. Each has a cell `when` in flags.toml."""
     known = letters_when(wanted, layers)
     for flag, entry in frameworks()[framework].items():
         value = next((x for x, text in entry.when.items() if _computed(text, known)), None)

@@ -101,7 +101,7 @@ def _blocks(row: Measurement) -> float:
 
 
 def timed(row: Measurement) -> Measurement:
-    """Return times of the passes. A row without times gets those of the nearest row of its model, scaled."""
+    """Return a row's forward and backward times, or scale the times of its model's nearest row."""
     near = [x for x in _rows_with_times() if x["model"] == row["model"]]
     if row["t_f_ms"] or not near:
         return {"how": ""}
