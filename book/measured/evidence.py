@@ -26,7 +26,7 @@ from scalebook.measurements.calls import Call, Sum, results
 from scalebook.measurements.confrontation import TIMES, Readings
 from scalebook.measurements.expressions import names
 from scalebook.measurements.sets import stanzas
-from scalebook.tables import accelerators, letter_of_kind
+from scalebook.tables import accelerators, letter_of_kind, libraries
 
 __all__ = ["FAMILIES", "CauseOf", "Evidence", "are_kin", "device_cells", "evidence", "family_of", "rows_of", "whole"]
 
@@ -85,7 +85,7 @@ def are_kin(one: str, other: str) -> bool:
 
 
 class CauseOf(NamedTuple):
-    """An uncertain input: a quantity of a device's row, such as `kernel_launch`, or of a formula if `device` is ""."""
+    """An uncertain input: a quantity of a device's row or a library's, or of a formula if `device` is ""."""
 
     device: str
     letter: str
@@ -135,8 +135,12 @@ class Evidence:
 
 @cache
 def device_cells() -> dict[int, CauseOf]:
-    """Return all measured values in the table of accelerators: `id` of the table's cell, to device and quantity."""
-    found = {}
+    """Return all measured values of devices, and those of libraries with a stated range.
+
+    The result maps the `id` of a table's cell to its device (or its library's row) and quantity.
+    """
+    cells = ((CauseOf(key, letter), cell) for key, row in libraries.items() for letter, cell in row.cells.items())
+    found = {id(cell): cause for cause, cell in cells if cell.low is not None}
     for row in accelerators.values():
         whole = accelerators[row.kin[-1]]  # a variant's cell counts for the device it is like
         for letter, cell in row.cells.items():
@@ -160,7 +164,8 @@ def _elasticities_of_row(row: Row, letter: str) -> _Elasticities:
 
     def ends_of(name, cell):
         name = letter_of_kind(name)
-        is_uncertain = name in PARTS if cell.inputs else name in UNCERTAIN or name in row.made_of
+        is_known = name in UNCERTAIN or name in row.made_of or cell.low is not None
+        is_uncertain = name in PARTS if cell.inputs else is_known
         return Ends(1 / _STEP, _STEP) if is_uncertain else None
 
     top, found = row.cells[letter], {}
