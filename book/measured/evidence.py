@@ -46,7 +46,7 @@ FAMILIES = {family: (said["letter"], tuple(said["sets"].split())) for family, sa
 _STREAMS = ("norms", "activations", "additions", "turning")
 _KINDS = {"products": ("products",), "sums": ("all-reduce",), "streams": _STREAMS}  # words of groups
 _THEMSELVES = {"attention_flash": "attention_efficiency"}  # sets that measure a letter directly
-_MOST = 100  # most rows of a set that are priced one by one
+_MOST = 200  # most rows of a set that are priced one by one
 _STEPS = ("step_time", "pass_time", "memory", "ttft")  # letters of whole steps
 _STEP = 1.001  # a small step, because a share near its peak cannot grow by more
 
