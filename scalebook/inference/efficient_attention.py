@@ -1,6 +1,6 @@
-"""Attention that does not read the whole cache, in a serving step: sparse attention, and layers with a state.
+"""Attention that does not read the whole cache, and hyper-connections, in a serving step.
 
-Each function returns times of a block by part of the step, such as "cache_time", as expressions. The letters of their
+Such attention is sparse, or has a state. Each function returns times of a block by part of the step, such as "cache_time", as expressions. The letters of their
 kernels have the values of `tables/parts.toml`.
 
 >>> sorted(state_parts("delta", decodes=True, reads=False))
@@ -9,11 +9,11 @@ kernels have the values of `tables/parts.toml`.
 
 from sympy import Expr, Max, Piecewise, S
 
-from scalebook.attention import assumptions, sparse, states
+from scalebook.attention import assumptions, hyper_connections, sparse, states
 from scalebook.attention.arithmetic import attention_flops, causal_pairs, pair_width_absorbed, pair_width_grouped
 from scalebook.language import symbol
 
-__all__ = ["sparse_parts", "state_parts"]
+__all__ = ["hyper_parts", "sparse_parts", "state_parts"]
 
 x = symbol
 _DECODED = dict(batch=x("device_batch"), seq=S.One, context=x("context"))
@@ -136,6 +136,19 @@ def state_parts(kind: str, decodes: bool, reads: bool) -> dict[str, Expr]:
         launches = x("conv_launch_prompts") + x("state_launch_prompts") + x("kernel_launch")
         total["launches_time"] = total.get("launches_time", S.Zero) + launches
     return total
+
+
+def hyper_parts() -> dict[str, Expr]:
+    """Return the time of a block's hyper-connections by part: before and after each of its two parts."""
+    sites, tokens = assumptions.hyper_sites.rhs, dict(pass_tokens=x("pass_tokens"), streams=x("streams"))
+    traffic = hyper_connections.hyper_traffic.of(**tokens, hidden=x("hidden"), activation_bits=x("result_bits"))
+    before = hyper_connections.hyper_time.of(
+        hyper_sites=sites, launch_time=S.Zero, kernel_efficiency=x("hyper_efficiency"), peak_flops=x("attention_peak"),
+        flops=hyper_connections.hyper_flops.of(**tokens, hidden=x("hidden"), sinkhorn_steps=assumptions.sinkhorn_twenty.rhs),
+        traffic=traffic, resident_share=S.Zero, l2_bandwidth=S.One, bandwidth_efficiency=x("hyper_bandwidth"),
+    )  # fmt: skip
+    after = sites * traffic / (x("hyper_bandwidth_after") * x("hbm_bandwidth"))
+    return {"streams_time": before + after, "launches_time": sites * (x("hyper_launch") + x("hyper_launch_after"))}
 
 
 def _state_time(items: Expr, steps: Expr, traffic: Expr, **rates: Expr) -> Expr:

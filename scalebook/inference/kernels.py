@@ -10,8 +10,6 @@ from functools import cache
 
 from sympy import Add, Expr, Integer, Max, Min, S
 
-from scalebook.attention import assumptions
-from scalebook.attention import hyper_connections as streams
 from scalebook.attention import kernels as fused
 from scalebook.attention.arithmetic import pair_width_latent
 from scalebook.block import HEAD, MLA_ABSORBED, Block, Hybrid, Kernel, Kind, cached, core_kernels, kinds_of, shard
@@ -19,7 +17,7 @@ from scalebook.block.operations import Op, Product, base
 from scalebook.block.sharding import WIDTHS
 from scalebook.block.transformations import attention_core
 from scalebook.block.work import joined, launched
-from scalebook.inference.efficient_attention import sparse_parts, state_parts
+from scalebook.inference.efficient_attention import hyper_parts, sparse_parts, state_parts
 from scalebook.inference.part_kernels import STATES, kind_of_attention
 from scalebook.language import symbol
 from scalebook.language.notation import replaced
@@ -121,7 +119,7 @@ def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr
     """Return a block's time by part, for two halves: up to the messages after attention, and the rest."""
     first, second = (defaultdict(lambda: S.Zero) for _ in range(2))
     if kind_of_attention(block) == "hyper-connections":
-        return first, _hyper_connections()
+        return first, hyper_parts()
     split = on_device(block)
     cores = core_kernels(split)
     core, latent = {x for names in cores.values() for x in names}, "kv_rank" in split.indices and "index" not in cores
@@ -160,19 +158,6 @@ def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr
     if work.exchange != "none" and attends:  # queries and keys that are normed over all heads sum their squares
         first["exchange_time"] += x("norm_sums") * _sum_of(x("pass_tokens") * x("fp32_bits") / 8)
     return first, second
-
-
-def _hyper_connections() -> dict[str, Expr]:
-    """Return the time of a block's hyper-connections by part: before and after each of its two parts."""
-    sites, tokens = assumptions.hyper_sites.rhs, dict(pass_tokens=x("pass_tokens"), streams=x("streams"))
-    traffic = streams.hyper_traffic.of(**tokens, hidden=x("hidden"), activation_bits=x("result_bits"))
-    before = streams.hyper_time.of(
-        hyper_sites=sites, launch_time=S.Zero, kernel_efficiency=x("hyper_efficiency"), peak_flops=x("attention_peak"),
-        flops=streams.hyper_flops.of(**tokens, hidden=x("hidden"), sinkhorn_steps=assumptions.sinkhorn_twenty.rhs),
-        traffic=traffic, resident_share=S.Zero, l2_bandwidth=S.One, bandwidth_efficiency=x("hyper_bandwidth"),
-    )  # fmt: skip
-    after = sites * traffic / (x("hyper_bandwidth_after") * x("hbm_bandwidth"))
-    return {"streams_time": before + after, "launches_time": sites * (x("hyper_launch") + x("hyper_launch_after"))}
 
 
 def _add_parts(total, parts: Mapping[str, Expr]) -> None:
