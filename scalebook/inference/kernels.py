@@ -118,12 +118,12 @@ def _on(tokens: Mapping, cost: Expr) -> Expr:
 def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr]]:
     """Return a block's time by part, for two halves: up to the messages after attention, and the rest."""
     first, second = (defaultdict(lambda: S.Zero) for _ in range(2))
-    if kind_of_attention(block) == "hyper-connections":
+    if (kind := kind_of_attention(block)) == "hyper-connections":
         return first, hyper_parts()
     split = on_device(block)
     cores = core_kernels(split)
     core, latent = {x for names in cores.values() for x in names}, "kv_rank" in split.indices and "index" not in cores
-    attends, feeds, kind = "x2" in split.makers, "y" in split.makers, kind_of_attention(block)
+    attends, feeds = "x2" in split.makers, "y" in split.makers
     names_of_first = {op.name for op in split.ops[: split.ops.index(split["x2"])]} if attends else set()
     for group in launched(split):
         ops = [op for kernel in group for op in kernel.ops]
