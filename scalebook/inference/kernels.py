@@ -94,7 +94,7 @@ def _inside() -> Expr:
 
 
 def on_device(block: Block) -> Block:
-    """Return a device's part of a block: tensor parallelism splits heads and widths, `etp` the widths of experts."""
+    """Return a device's part of a block: `tp` splits heads and widths, `etp` the widths of experts."""
     widths = [n for n in WIDTHS if n in block.indices]
     split = shard(block, "tp", *widths)
     return shard(split, "etp", "expert_ffn") if "expert_ffn" in block.indices else split
@@ -332,7 +332,7 @@ def _grouped_prompt(block: Block, within: Expr | None) -> Expr:
 
 
 def _latent_prompt(within: Expr | None) -> Expr:
-    """Return the time in which prompts are cached and attended to with latents expanded, as TensorRT-LLM does."""
+    """Return the time in which prompts are cached and attended to with expanded latents, as in TensorRT-LLM."""
     heads = x("heads") / x("tp")
     shape = dict(batch=x("prompts"), heads=heads, seq=x("read_chunk"), activation_bits=x("result_bits"))
     keys = x("nope_dim") + x("rope_dim") + x("v_dim")
