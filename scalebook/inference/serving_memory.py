@@ -67,8 +67,8 @@ def token_cache_hybrid(layers, linear_layers, kv_heads, head_dim, tp, pp, kv_bit
 def sequence_state(linear_memory, tp, pp):
     """Bytes of linear-attention state per sequence on a device; heads are split over devices.
 
-    >>> sequence_state(linear_memory="195.4 MB", tp=8, pp=1)
-    24425000.0
+    >>> sequence_state(linear_memory="197.6 MB", tp=8, pp=1)
+    24700000.0
     """
     return linear_memory / (tp * pp)
 
