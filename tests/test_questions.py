@@ -16,7 +16,7 @@ from scalebook.__main__ import _given, main
 from scalebook.inference import decode_step, decoding, mixed_step, prefill_step, serve, simulate_serving
 from scalebook.language import NOTATION, Row, Sheet
 from scalebook.machine.roofline import roofline
-from scalebook.search import Search, Sweep, search, sweep
+from scalebook.search import Search, search
 from scalebook.shell.named import find, priced, read, things
 from scalebook.tables import accelerators, engines, frameworks, models
 from scalebook.training import training_step
@@ -71,21 +71,19 @@ CALLS = {
     "search of training": (partial(search, training_step), STEP | ONE),
     "search of serving": (partial(search, serve), AT_RATE),
     "search of decoding": (partial(search, decoding, maximize="batch"), BATCHES),
-    "sweep": (partial(sweep, training_step), STEP | ONE | dict(devices=[64])),
+    "search without a front": (partial(search, training_step, pareto=False), STEP | ONE),
 }  # fmt: skip
 # Letters that a call takes and that its row does not have: margins and targets, and what only some models have.
 SEARCHED = {"memory_margin", "mtp_blocks", "unread_rerun", "host_capacity", "offload_memory"}
 OWN = {
     "training_step": {"mtp_blocks"}, "serve.offline": {"tpot_p99", "tpot_tail", "batch_limit"},
-    "search of training": SEARCHED, "sweep": SEARCHED,
+    "search of training": SEARCHED, "search without a front": SEARCHED,
     "simulate_serving": {*inspect.signature(simulate_serving).parameters},
 }  # fmt: skip
 
 
 def used_by(result):
     """The letters of a result, and of the results it is made of."""
-    if isinstance(result, Sweep):
-        result = result[64]
     row = result.best[0].row if isinstance(result, Search) else getattr(result, "row", result)
     return {*row}.union(*(x for x, _ in row.made_of.values())) if isinstance(row, Row) else set()
 

@@ -1,4 +1,4 @@
-"""Lower bounds of expressions over all values on search axes, so that a sweep can skip strategies early."""
+"""Lower bounds of expressions over all values on search axes, so that a search without a front skips strategies."""
 
 from collections.abc import Mapping
 

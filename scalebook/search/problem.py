@@ -98,7 +98,7 @@ class Problem:
     @property
     def columned(self) -> tuple[str, ...]:
         """The names of the inputs that have a column of values, one per row of the search."""
-        devices = ("devices",) if self.space.layout else ()  # the same for all rows, except in a sweep
+        devices = ("devices",) if self.space.layout else ()  # the same for all rows of one size
         return tuple(dict.fromkeys([*self.space.layout, *devices, *self.in_rows, *self.space.follows]))
 
     @property
