@@ -14,13 +14,13 @@ from scalebook.language.notation import NOTATION, symbol
 
 from .cases import plain
 from .documents import Choices
-from .letters import KINDS, PASSES
 from .operations import TP, Cost, operations
 from .systems import Steps, Tables, reached
 
 __all__ = ["block_formulas", "of_block"]
 
-_DONE = ("forward", "input", "weight", "update")
+PASSES = ("forward", "again", "input", "weight", "update")  # over a block
+KINDS = ("base", "edge")  # of blocks: inside a chunk, and at its end
 
 
 @cache
@@ -41,7 +41,6 @@ class _Sums:
     def __init__(self, choices: Choices, tables: Tables, mended: frozenset[str] = frozenset()):
         self.choices, self.tables, self.mended = choices, tables, mended
         self.costs = operations(choices, mended)
-        self.passes = _DONE if choices.training else ("forward",)
         self.link = tables.networks[0]
         self.tiled = cache(self._tiled)
 
@@ -155,7 +154,7 @@ class _Sums:
             name, ran = "forward", self.run_again()
             time = _sum(*(self.processing(c, name) for c in self.costs if c.again and self.choices.training))
         else:
-            ran = [(1, c) for c in self.costs if name in self.passes]
+            ran = [(1, c) for c in self.costs if name == "forward" or self.choices.training]
             time = _sum(*(self.processing(c, name) for _, c in ran if not c.is_exchange))
             if ran and self.tables.mode == "no_overlap" and self.choices.overlap == "none":
                 both = symbol(f"block_{name}_compute") + symbol(f"block_{name}_memory")
@@ -206,7 +205,7 @@ def block_formulas(choices: Choices, tables: Tables, mended: frozenset[str] = fr
     """Return Calculon's formulas for a transformer block: times, FLOPs, traffic and bytes held, one quantity each.
 
     `choices` are the options of a strategy, `tables` the machine's efficiencies. `mended` names quirks of Calculon (see
-    `scalebook.calculon.quirks`) to leave out.
+    `calculon.QUIRKS`) to leave out.
     """
     return list(_formulas(*of_block(choices, tables), mended))
 

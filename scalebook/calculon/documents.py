@@ -1,23 +1,26 @@
-"""Read Calculon's three JSON documents: application (a model's shape), execution (a strategy), system (a machine)."""
+"""Read Calculon's JSON documents: application (a model's shape) and execution (a strategy); and list its quirks."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import gcd
 from os import PathLike
 from pathlib import Path
+from typing import NamedTuple
 
 from sympy import divisors as all_divisors
 
 from scalebook.language import Row
 from scalebook.language.arguments import checked
-from scalebook.language.notation import brief, either, nearest, quoted
+from scalebook.language.notation import brief, either, letters_of, nearest, quoted
 from scalebook.language.row import Cell
 from scalebook.language.rules import condition
 from scalebook.language.stanzas import tables_of
 from scalebook.search.space import called_with
 
-__all__ = ["SOURCE", "Choices", "Execution", "application", "execution", "fields"]
+__all__ = ["QUIRKS", "SOURCE", "Choices", "Execution", "Quirk", "application", "execution", "fields"]
+
+letters_of(__package__)  # quantities that only Calculon's account of a step needs
 
 SOURCE = "calculon-runs"
 MOST = 10**12  # largest count allowed in an application or an execution
@@ -102,6 +105,23 @@ class Choices:
         return self.exchange == "rs_ag"
 
 
+class Quirk(NamedTuple):
+    """A detail of Calculon's model that we consider wrong: a sentence, and a test of the options that it affects."""
+
+    words: str
+    meets: Callable
+    trained: bool = True
+
+    def concerns(self, choices: Choices) -> bool:
+        return called_with(self.meets, vars(choices)) and (choices.training or not self.trained)
+
+
+QUIRKS = {
+    name: Quirk(" ".join(x["words"].split()), condition(x["meets"]), x.get("trained", True))
+    for name, x in STATED["quirks"].items()
+}
+
+
 class Execution(Row):
     """A strategy as Calculon describes it: numbers such as tp, options (`choices`), and the arithmetic's `datatype`."""
 
@@ -168,8 +188,12 @@ def _refuse(given):
         raise ValueError(said.format_map(given))
 
 
-def divisors(*numbers: int, most: int = 12) -> str:
-    """List the common divisors of some numbers in words: "1, 2 or 4". At most `most` are listed."""
-    common = list(map(str, all_divisors(gcd(*map(int, numbers)))))
-    shown = common if len(common) <= most else [*common[: most - 1], "..., " + common[-1]]
-    return either(shown)
+def divisors(*numbers: int) -> str:
+    """List the common divisors of some numbers in words: "1, 2 or 4"."""
+    return listed(all_divisors(gcd(*map(int, numbers))))
+
+
+def listed(numbers, most: int = 12) -> str:
+    """List numbers in words, at most `most` of them."""
+    shown = list(map(str, numbers))
+    return either(shown if len(shown) <= most else [*shown[: most - 1], f"..., {shown[-1]}"])
