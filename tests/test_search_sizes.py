@@ -11,12 +11,6 @@ from scalebook.book.measured.sizes import EACH, MODELS, SYSTEMS, at_sizes, fewes
 from scalebook import accelerators, models, training_step
 from scalebook.calculon import Strategies, application, library
 from scalebook.search import search
-from scalebook.search.arguments import problem_of
-from scalebook.search.plan import Block, Evaluated
-from scalebook.search.planning import Planned
-from scalebook.search.problem import layouts, looked_through, word_combinations
-
-from .support import cases
 
 MACHINE, MODEL = Strategies(library.systems["h100_80g_nvl8"]), application(library.models["gpt3-1.3B"])
 ASKED = dict(global_batch=96, fused=True, overlap=["none", "ring"], progress=False)
@@ -54,28 +48,6 @@ def test_training_is_swept_too(asked):
     found = at_each(*things, devices=[8, 24, 48], **known)
     for n in found:
         assert same(found[n], search(*things, devices=n, **known))
-
-
-@pytest.mark.parametrize("things, known", cases("searches with bounds", globals()).values())
-def test_nothing_is_below_its_bound(things, known):
-    """Of every strategy that has a value, whatever its words: so that none that could be the best is passed over."""
-    space = things[0].space
-    problem = problem_of(*things, None, None, None, (), (), 1, dict(devices=48, global_batch=192) | known)
-    combinations = list(enumerate(word_combinations(problem)))
-    planned = Planned(problem, random.Random(0).sample(combinations, min(len(combinations), 24)), has_bounds=True)
-    whole, tight = layouts(problem), 0
-    (slab, _), *_ = looked_through(problem, whole, range(len(whole) * problem.in_layout))
-    slab = slab.take(np.random.default_rng(0).permutation(len(slab.places))[:400])
-    evaluated, rows = Evaluated(planned.plan, slab.columns, len(slab.places)), np.arange(len(slab.places))
-    for sheet in planned.sheets:
-        with np.errstate(all="ignore"):
-            block = Block(evaluated, rows)
-            values = np.broadcast_to(block.value(sheet.letters[space.axes[0]]), block.shape)
-            values = np.where(np.isfinite(values), values, np.inf).min(tuple(range(len(block.shape) - 1)))
-            least = np.broadcast_to(block.value(sheet.least), values.shape)
-        assert not (least * (1 - 1e-9) > values).any()
-        tight += (least > 0.5 * values).mean()
-    assert tight > 0.5 * len(planned.sheets)  # and it says something
 
 
 def test_executors_find_the_same(swept, monkeypatch):

@@ -72,13 +72,20 @@ def gpipe(order, device, pp, microbatches, chunks):
         order.backward(device, k)
 
 
-def run_ahead(order, device, microbatches, ahead):
-    """Append a device's passes to `order`: `ahead` forward, then one backward and one forward in turn."""
+def run_ahead(order, device, microbatches, ahead, late=None):
+    """Append a device's passes to `order`: `ahead` forward, then one backward and one forward in turn.
+
+    With `late`, weight gradients are deferred, and at most `late` of them wait.
+    """
     ahead = min(microbatches, ahead)
     for k in range(ahead):
         order.forward(device, k)
     for k in range(microbatches):
-        order.backward(device, k)
+        if late is None:
+            order.backward(device, k)
+        else:
+            order.split(device, k)
+            order.weights(leave=late)
         if ahead + k < microbatches:
             order.forward(device, ahead + k)
 
@@ -120,25 +127,14 @@ def interleaved(order, device, pp, microbatches, chunks):
         order.backward((chunks - 1 - chunk) * pp + device, microbatch)
 
 
-def _zero_bubble(order, stage, microbatches, ahead, late):
-    ahead = min(microbatches, ahead)
-    for k in range(ahead):
-        order.forward(stage, k)
-    for k in range(microbatches):
-        order.split(stage, k)
-        order.weights(leave=late)
-        if ahead + k < microbatches:
-            order.forward(stage, ahead + k)
-
-
 def zb_h1(order, device, pp, microbatches, chunks):
     """Append a device's passes to `order`: 1F1B; later stages defer weight gradients until memory is equal."""
-    _zero_bubble(order, device, microbatches, pp - device, device)
+    run_ahead(order, device, microbatches, pp - device, device)
 
 
 def zb_h2(order, device, pp, microbatches, chunks):
     """Append a device's passes to `order`: ZB-H1 with nearly twice the passes ahead and deferred gradients."""
-    _zero_bubble(order, device, microbatches, 2 * (pp - device) - 1, 2 * device)
+    run_ahead(order, device, microbatches, 2 * (pp - device) - 1, 2 * device)
 
 
 def zb_v(order, device, pp, microbatches, chunks):

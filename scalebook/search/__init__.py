@@ -67,7 +67,7 @@ def search(
     `memory_margin`, by default the upper end of its prediction interval.  `lift` drops rules and limits by name.
 
     Strategies that differ only in an input without effect count once.  Ties go to the first strategy.  With
-    `pareto=False` there is no Pareto front, and only strategies that can be among the best are priced in full.  More
+    `pareto=False` there is no Pareto front, and only strategies within all limits are priced in full.  More
     than `most` strategies are refused (one core prices a billion in a few minutes).  `executor` is any executor in the
     style of concurrent.futures; it does not change the result.  If the search is interrupted, or a worker fails, it
     returns the best so far, and `note` says what is missing.

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import reduce
 from operator import or_
 
@@ -20,29 +20,25 @@ __all__ = ["Pricing", "each_sheet", "same_limits"]
 BLOCK = 1 << 16  # strategies evaluated at a time, so that the arrays stay in a core's cache
 
 
-def each_sheet(planned: Planned, problem: Problem, slab: Slab, reject: Callable, first: Iterable[int] = ()):
+def each_sheet(planned: Planned, problem: Problem, slab: Slab, reject: Callable):
     """For each sheet, yield its `Pricing`, the rows that the rules allow for some case, and for which: [cases, rows].
 
-    The sheets of the combinations with the numbers `first` come first.  `reject(rule, problems, rows, numbers)` is
-    called with the rows that a rule forbids and the number of strategies that each stands for.
+    `reject(rule, problems, rows, numbers)` is called with the rows that a rule forbids and the strategies of each.
     """
     evaluated = Evaluated(planned.plan, slab.columns, len(slab.places))
     said, known = {}, {}
-    early = {i: None for x in first for i, y in enumerate(planned.sheets) if any(x in c.places for c in y.cases)}
-    for place, sheet in [*((None, planned.sheets[i]) for i in early), *enumerate(planned.sheets)]:
-        if place not in early:
-            key = problem.judged_by(sheet.words)
-            if key not in known:
-                parts = distinct(problem, sheet.words, slab, said)
-                known[key] = parts, np.flatnonzero(nonempty(parts))
-            parts, kept = known[key]
-            if len(kept):
-                pricing = Pricing(problem, sheet, evaluated, slab, parts)
-                allowed = pricing.allowed(kept, reject, said)
-                some = allowed.any(0)
-                yield pricing, kept[some], allowed[:, some]
-        if place is not None:
-            evaluated.forget(sheet.last)
+    for sheet in planned.sheets:
+        key = problem.judged_by(sheet.words)
+        if key not in known:
+            parts = distinct(problem, sheet.words, slab, said)
+            known[key] = parts, np.flatnonzero(nonempty(parts))
+        parts, kept = known[key]
+        if len(kept):
+            pricing = Pricing(problem, sheet, evaluated, slab, parts)
+            allowed = pricing.allowed(kept, reject, said)
+            some = allowed.any(0)
+            yield pricing, kept[some], allowed[:, some]
+        evaluated.forget(sheet.last)
 
 
 class Pricing:
