@@ -102,10 +102,7 @@ class _Sums:
         return network + (self.compute(elements * (TP - 1) / TP, "vector") if adds else S.Zero)
 
     def _tiled(self, number: int, name: str) -> tuple[Expr, Expr]:
-        """Time, and exposed exchange time, of a matrix product cut into tp tiles, each sent while the next is computed.
-
-        A running exchange takes a share of the arithmetic units; the part that outlasts the arithmetic is exposed.
-        """
+        """Time and exposed exchange time of a product in tp tiles; a running exchange takes some arithmetic units."""
         cost = self.costs[number]
         compute, memory = self.arithmetic(cost, name), self.memory(self.traffic(cost, name))
         network, usage = self.linked(cost, "again" if name == "weight" else name, "base"), symbol("tp_usage")
@@ -168,10 +165,7 @@ class _Sums:
         }
 
     def run_again(self) -> list[tuple[int, Cost]]:
-        """Return the operations that recomputation is charged for, and how often.
-
-        For each recomputed operation Calculon counts all operations up to it as well, except in the time (a quirk).
-        """
+        """Return the operations that recomputation is charged for, and how often: each with all before it (a quirk)."""
         again = [n for n, cost in enumerate(self.costs) if cost.again and self.choices.training]
         if "running_totals" in self.mended:
             return [(1, self.costs[n]) for n in again]
@@ -204,8 +198,8 @@ class _Sums:
 def block_formulas(choices: Choices, tables: Tables, mended: frozenset[str] = frozenset()) -> list[Formula]:
     """Return Calculon's formulas for a transformer block: times, FLOPs, traffic and bytes held, one quantity each.
 
-    `choices` are the options of a strategy, `tables` the machine's efficiencies. `mended` names quirks of Calculon (see
-    `calculon.QUIRKS`) to leave out.
+    `choices` are a strategy's options, `tables` the machine's efficiencies, `mended` the `calculon.QUIRKS` to leave
+    out.
     """
     return list(_formulas(*of_block(choices, tables), mended))
 

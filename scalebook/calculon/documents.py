@@ -134,8 +134,7 @@ class Execution(Row):
 def execution(document, name: str = "execution") -> Execution:
     """Read a strategy from the path of Calculon's execution JSON, or a dict: tp, pp, dp, chunks, batch, and options.
 
-    Raises ValueError for a bad field and for a strategy that contradicts itself. The error names the field and what
-    would work.
+    Raises ValueError for a bad field and for a strategy that contradicts itself, with what would work.
     """
     kind = "an execution"
     given = fields(document, kind, (*NUMBERS, *TIERS, *WORDS, *_FLAGS))

@@ -44,8 +44,8 @@ def shape(name: str) -> Row:
 def machine(name: str, tp: float = 1, network: int | None = None) -> Row:
     """Return a system's peak FLOP/s, the share of it that a block reaches, and the bytes/s that `tp` devices exchange.
 
-    Collectives run on the first network that is large enough, or on network number `network`. Raises LookupError for a
-    system that Calculon's library does not have.
+    Collectives run on the first network that is large enough, or on network number `network`. Raises LookupError for an
+    unknown system.
 
     >>> round(machine("h100_80g_nvl8", 16).link_achieved / 1e9, 2)
     35.65

@@ -25,10 +25,9 @@ __all__ = ["calculon_step", "priced", "step_formulas", "step_sheet"]
 def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable[str] = ()) -> Row:
     """Compute Calculon's results for a step: times, memory of both tiers, and the bandwidths that hide transfers.
 
-    `model`, `strategy` and `machine` are Calculon's application, execution and system, each the path of a JSON file, a
-    dict, or what `application`, `execution` or `system` read. `formulas` replace formulas of the sheet. `mended` names
-    quirks of Calculon to leave out, or is "all". Raises ValueError for a strategy that cannot run, with what would
-    work.
+    `model`, `strategy` and `machine` are Calculon's documents: paths of JSON files, dicts, or what `application`,
+    `execution` and `system` read. `formulas` replace the sheet's. `mended` names `calculon.QUIRKS` to leave out, or is
+    "all". Raises ValueError for a strategy that cannot run, with what would work.
 
     >>> from scalebook.calculon import library
     >>> run = calculon_step(library.models["gpt3-175B"], library.example, library.systems["a100_80e"])
@@ -70,8 +69,7 @@ def _read(model, strategy, machine):
 def step_sheet(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> Sheet:
     """Return Calculon's model of a step as a sheet of formulas, for a strategy's options and a machine's tables.
 
-    `mended` names quirks of Calculon to leave out, or is "all". Raises LookupError, naming the nearest, for an unknown
-    one.
+    `mended` names quirks to leave out, or is "all". Raises LookupError for an unknown one.
     """
     return _sheet(choices, tables, _concerned(choices, mended))
 

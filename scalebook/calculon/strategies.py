@@ -35,10 +35,10 @@ _IDLE, _WITHIN, _FOLLOWS = (
 class Strategies:
     """A machine of Calculon, as a thing that `search` can search. Call it with a strategy to get that step's results.
 
-    The search space is Calculon's: every tp that divides hidden and heads, every pp that divides the layers, every
-    interleaving and micro-batch that divides evenly, each network for each parallel dimension, and all options and
-    offloads. The batch of a step is the largest multiple of dp up to global_batch, and the search minimizes the time
-    per sequence. Raises ValueError for a `datatype` (of the arithmetic) that the machine does not have.
+    The space is Calculon's: every tp that divides hidden and heads, every pp that divides the layers, every
+    interleaving and micro-batch that divides evenly, each network for each dimension, all options and offloads. A
+    step's batch is the largest multiple of dp up to global_batch; the search minimizes the time per sequence. Raises
+    ValueError for a `datatype` that the machine lacks.
     """
 
     def __init__(self, machine: System, datatype: str = "float16"):

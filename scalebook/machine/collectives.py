@@ -148,9 +148,7 @@ def all_reduce_ring(
     collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency,
     near_latency, scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
 ):  # fmt: skip
-    """Time of an all-reduce as a ring reduce-scatter followed by a ring all-gather.
-
-    It leaves out sums in the switch, even if the fabric has them.
+    """Time of an all-reduce as a ring reduce-scatter and a ring all-gather, even if the fabric's switches can sum.
 
     >>> from scalebook.tables import accelerators
     >>> round(all_reduce_ring(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)
@@ -213,9 +211,7 @@ def all_reduce_in_network(
     collective_bytes, ways, near_ways, scaleup_bandwidth, switch_efficiency, near_latency, scaleout_bandwidth,
     far_efficiency, far_latency, collective_launch, chunk_time,
 ):  # fmt: skip
-    """Time of an all-reduce that switches sum on both tiers, with the same number of hops for any group.
-
-    The efficiency of switches between nodes was not measured here.
+    """Time of an all-reduce that switches sum on both tiers. The efficiency between nodes was not measured here.
 
     >>> from scalebook.tables import accelerators
     >>> round(all_reduce_in_network(accelerators.h100, collective_bytes="1 GB", ways=1024, near_ways=8) * 1e3, 2)

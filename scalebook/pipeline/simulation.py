@@ -71,7 +71,7 @@ class Run:
 
     @property
     def interval(self) -> Fraction:
-        """Longest time between the first and the last operation of one device: the time from one step to the next."""
+        """Longest time from the first to the last operation of one device: the time from one step to the next."""
         return Fraction(max(slots[-1].end - slots[0].start for slots in self._by_device), self.ticks)
 
     @property
@@ -134,10 +134,10 @@ def simulate(
 ) -> Run:  # fmt: skip
     """Execute one step of a schedule, given by its name in `SCHEDULES`.
 
-    Times are for one micro-batch on one device, for all its chunks together, in any one unit; text such as "18.5 ms" is
-    in seconds. `transfer_time` passes between the end of an operation and the start of one on another device that needs
-    its result. `scale` gives the relative time of each stage along the model (`pp` times `chunks` numbers). Raises
-    LookupError for an unknown schedule, and ValueError for numbers that a schedule cannot run or for too many passes.
+    Times are of one micro-batch on one device, all its chunks together, in any one unit; text such as "18.5 ms" is in
+    seconds. `transfer_time` passes before another device can use the result of an operation. `scale` gives the relative
+    time of each stage along the model (`pp` times `chunks` numbers). Raises LookupError for an unknown schedule, and
+    ValueError for numbers that it cannot run or for too many passes.
 
     >>> simulate("1f1b", pp=4, microbatches=8, scale=[1, 1, 1, 2]).bubble  # a slow last stage
     Fraction(9, 10)

@@ -1,8 +1,4 @@
-"""Read the arguments of a `search` call into a `Problem`; refuse each that makes no sense with one sentence.
-
->>> limit("memory <= 70 GB")
-Limit(letter='memory', relation='<=', bound=70000000000.0, name='memory <= 70 GB', margin=0.0)
-"""
+"""Read the arguments of a `search` call into a `Problem`; refuse each that makes no sense with one sentence."""
 
 import itertools
 import re

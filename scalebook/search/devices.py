@@ -1,12 +1,4 @@
-"""The joined result of one search on several devices, or at several numbers of devices.
-
->>> from scalebook.search import search
->>> from scalebook.tables import accelerators, models
->>> from scalebook.training import training_step
->>> devices = [accelerators.a100, accelerators.h100]
->>> search(training_step, models.llama3_8b, devices, devices=64, global_batch=256, seq=8192).best[0].device
-'NVIDIA H100 SXM'
-"""
+"""The joined result of one search on several devices, or at several numbers of devices."""
 
 import itertools
 import math
@@ -52,7 +44,7 @@ def _listed(values):
 class Devices(Search):
     """The joined result of one search on several devices; `searches` has each.  A strategy found has a `device`.
 
-    `without` says for each device without any strategy why: `lacking` has the error of those that lack a cell.
+    `without` says why devices have no strategy. `lacking` has the errors of devices whose rows lack a cell.
     """
 
     def __init__(self, searches: list[Search], lacking: Mapping[str, TypeError], left: list[str]):

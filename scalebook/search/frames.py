@@ -5,10 +5,6 @@
 ...         return [{"tp": 1.0, "step_time": 0.5}, {"tp": 2.0, "recompute": "full"}]
 >>> Two().to_dict()
 {'tp': [1.0, 2.0], 'step_time': [0.5, None], 'recompute': [None, 'full']}
->>> print(Two().to_csv(), end="")
-tp,step_time,recompute
-1.0,0.5,
-2.0,,full
 """
 
 import csv

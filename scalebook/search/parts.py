@@ -29,8 +29,8 @@ def tasks(sizes: list[Problem], layouts: list[int], combinations: int, shared: b
     """Split a search into tasks.  Each is a list of pairs: the index of a size, and a range of its rows.
 
     `layouts` is the number of layouts of each size, and `combinations` of all options; each task has all of these,
-    because they share most work.  With `shared`, tasks are smaller, so that several workers get some.  Without a front
-    (`pareto`), each task has whole sizes from all over the range, because small sizes take longer.
+    because they share most work. With `shared`, tasks are smaller, so that several workers get some. Without a front
+    (`pareto`), each task has whole sizes, small and large ones.
     """
     if not pareto:
         number = -(-len(sizes) // SIZES)
@@ -57,10 +57,7 @@ def tasks(sizes: list[Problem], layouts: list[int], combinations: int, shared: b
 
 
 def run(sizes: list[Problem], combinations: list, parts: list[list], executor, says: str, progress, of=None):
-    """Run all tasks of a search of problems at several sizes.
-
-    Return the joined result of each problem, by size; the number of tasks that failed; and why ("" if none).
-    """
+    """Run all tasks. Return the joined results by size and problem, how many tasks failed, and why ("" if none)."""
     calls = [(price, sizes, combinations, x, of) for x in parts]
     done, why = gathered(calls, executor, says, progress, lambda x: sum(z.count for y in x for z in y))
     empty = [[EMPTY] * len(x.each) for x in sizes]
@@ -72,8 +69,7 @@ def run(sizes: list[Problem], combinations: list, parts: list[list], executor, s
 def gathered(calls: list[tuple], executor: Executor | None, says: str, progress: bool | None, counted: Callable):
     """Run calls `(function, *arguments)`, here or in an executor.  Return the results, and why any are missing or "".
 
-    If all fail, the first error is raised.  `counted` returns the number of strategies in a result, for the progress
-    bar.
+    If all fail, the first error is raised.  `counted` counts the strategies in a result, for the progress bar.
     """
     from tqdm.auto import tqdm
 

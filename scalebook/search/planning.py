@@ -41,8 +41,7 @@ def _called(problem: Problem, words: dict, offload: bool):
 def built(problem: Problem, words: dict, offload: bool, known: tuple = ()) -> "_Built":
     """Return the formulas that a search needs for one combination of options, in order, and the constant inputs.
 
-    `known` is what `_called` returns for these options, if the caller has it.  Raises TypeError for inputs that the
-    formulas need and nobody gave.
+    `known` is what `_called` returns for these options.  Raises TypeError for needed inputs that nobody gave.
     """
     space = problem.space
     searched = [*problem.letters, *space.layout, *space.follows, *space.solved]
@@ -205,8 +204,8 @@ class Planned:
     def _settled(self, sheet, cells, number):
         """Compute what depends on no column for all cases of a kind.
 
-        Return values by letter; the formulas that are left; which cases must be planned alone; and marks by which the
-        others differ: whether a case knows a letter that others compute by one of the formulas left.
+        Return values by letter, the formulas left, the cases to plan alone, and which of the letters left each case
+        knows.
         """
         columns, left, alone, keys = {}, {}, np.zeros(number, bool), []
         searched = {*self.problem.letters, *self.plan.letters}

@@ -100,10 +100,7 @@ class Pricing:
         return values, np.broadcast_to(second, (len(values), *second.shape[1:-1], len(block.rows)))
 
     def records(self, block, values, second, flat, case, row):
-        """Return the strategies at flat indices of values as rows of five numbers (see `Priced`).
-
-        The values begin with the given case and with the given row of the block.
-        """
+        """Return the strategies at flat indices of values, which begin at a case and a row, as in `Priced`."""
         index = np.unravel_index(flat, values.shape)
         second = np.broadcast_to(second, values.shape)[index]
         axis = flat // values.shape[-1] % math.prod(self.plan.shape)  # rows are the last dimension, but precede axes
@@ -130,10 +127,9 @@ class Pricing:
         return block.solved({place: np.moveaxis(solve(at, (len(block.rows), *self.plan.shape)), 0, -1)})
 
     def fitting(self, block):
-        """Return a boolean array: True for strategies of the block that differ from all earlier ones, have values, and
-        keep every limit.
+        """Return which strategies of the block differ from all earlier ones, have values, and keep every limit.
 
-        Also return, for each case and row, how many strategies have values, and how many each condition leaves out.
+        Also return, for each case and row, how many have values, and how many each condition leaves out.
         """
         fits = np.ones((*(1,) * len(self.shape), len(block.rows)), bool)
         for part in self.parts:

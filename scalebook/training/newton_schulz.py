@@ -38,19 +38,15 @@ def newton_schulz_flops(rows, columns, newton_steps):
 
 
 class Matrix(NamedTuple):
-    """A weight matrix of a block: its two whole sides, and its copies on one device (one for each expert).
-
-    `way` names the parallelism that splits the side `split`: "tp", "etp", or "" if a device holds the whole matrix.
-    `params` counts the parameters that one device holds of all copies.
-    """
+    """A weight matrix of a block, as one device holds it."""
 
     name: str
-    kept: Expr
+    kept: Expr  # its two whole sides
     split: Expr
-    copies: Expr
-    way: str
+    copies: Expr  # one for each expert
+    way: str  # the parallelism that splits the side `split`, "tp" or "etp", or "" for a whole matrix
     is_routed: bool
-    params: Expr
+    params: Expr  # parameters of all copies on one device
 
 
 @cache

@@ -1,7 +1,4 @@
-"""Partial recomputation: how many blocks to recompute, and how far apart to keep their inputs.
-
-A block keeps `working_activations`, or only `block_input` if it is recomputed.
-"""
+"""Partial recomputation: how many blocks to recompute, and how far apart to keep their inputs (`block_input`)."""
 
 from sympy import Max, Piecewise, sqrt
 

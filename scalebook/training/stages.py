@@ -85,8 +85,8 @@ def last_blocks_rest(layers, pp, first_blocks, stage_blocks):
 def with_first(sheet: Sheet, schedule: Schedule, known: Iterable[str]) -> Sheet:
     """Return a step's sheet for a call that gives the first or the last stage its own number of blocks.
 
-    All stages take the time of the fullest one. The memory is the largest that the first, the second and the last stage
-    need. The second stage holds a micro-batch less than the first, but may have more blocks.
+    All stages take the time of the fullest one. Memory is the largest of the first, the second and the last stage: the
+    second holds a micro-batch less than the first, but may have more blocks.
     """
     said = frozenset({"first_blocks", "last_blocks", "stage_blocks"}.intersection(known))
     return _uneven(sheet, schedule, said) if "first_blocks" in said or said == {"last_blocks"} else sheet

@@ -120,7 +120,7 @@ def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_
 def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | bool) -> Sheet:
     """Return the memory part of a training step's sheet: what a device holds, by default one of the fullest stage.
 
-    `words` are options such as recompute="full"; others have their defaults. No rule is checked: stages may be unequal.
+    `words` are options such as recompute="full". No rule is checked, so stages may be unequal.
 
     >>> from scalebook.block import LLAMA
     >>> memory_sheet(LLAMA).formulas["memory"].inputs
@@ -192,7 +192,7 @@ def _format_bits(peak: str) -> float:
 def default_letters_at(bits: float) -> dict[str, Cell]:
     """Return the default values that depend on the precision: for products whose inputs have `bits` bits.
 
-    Above 16 bits all tensors are as wide as the products' inputs, and the weights are their own master copy.
+    Above 16 bits all tensors are as wide as the inputs, and the weights are their own master copy.
 
     >>> default_letters_at(32)["optimizer_bits"].value
     64.0
