@@ -94,9 +94,8 @@ def all_gather(
     2.52
     """
     share = _share(near_ways, mesh_peers, torus_neighbours)
-    ports = _ring_ports(
-        ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
-    )
+    rates = scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
+    ports = _ring_ports(ways, near_ways, share, *rates)
     hops = _ring_hops(ways, near_ways, near_latency, far_latency)
     return _time(ways, collective_launch, chunk_time, hops, _wire(ports, collective_bytes, ways))
 
@@ -155,9 +154,8 @@ def all_reduce_ring(
     4.79
     """
     share = _share(near_ways, mesh_peers, torus_neighbours)
-    ports = _reduce_ports(
-        ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
-    )
+    rates = scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
+    ports = _reduce_ports(ways, near_ways, share, *rates)
     hops = 2 * _ring_hops(ways, near_ways, near_latency, far_latency)
     return _time(ways, collective_launch, chunk_time, hops, _wire(ports, collective_bytes, ways))
 
@@ -174,9 +172,8 @@ def all_to_all(
     2.52
     """
     share = _share(near_ways, mesh_peers, torus_neighbours)
-    ports = _exchange_ports(
-        ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
-    )
+    rates = scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
+    ports = _exchange_ports(ways, near_ways, share, *rates)
     hops = doublings(near_ways) * near_latency + doublings(ways / near_ways) * far_latency
     return _time(ways, collective_launch, chunk_time, hops, _wire(ports, collective_bytes, ways))
 
@@ -193,9 +190,8 @@ def send(
     21.1
     """
     share = _share(_PAIR, mesh_peers, torus_neighbours)
-    ports = _send_ports(
-        ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
-    )
+    rates = scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
+    ports = _send_ports(ways, near_ways, share, *rates)
     hops = Max(_one_if_any(near_ways - 1) * near_latency, _one_if_any(ways - near_ways) * far_latency, evaluate=False)
     return _one_if_any(ways - 1) * collective_launch + hops + Max(*ports, evaluate=False) * collective_bytes
 

@@ -166,8 +166,8 @@ def _searched(sizes: list[list[Problem]], devices: list, pareto: bool, most: flo
         raise ValueError(f"this search would price {said}, and most={most:g} allows fewer: {how}")
     if not pareto and joint[0].space.solve:
         raise TypeError(f"the answer of a search of {joint[0].sheet.name} is its Pareto front: leave out pareto=False")
-    numbered, of = list(enumerate(combinations)), None if pareto else ([x.knowns for x in joint[0].each], joint[0].like)
-    lacking = planned_for(joint[0], numbered, of).lacking if any(map(len, whole)) else {}
+    numbered = list(enumerate(combinations))
+    lacking = planned_for(joint[0], numbered).lacking if any(map(len, whole)) else {}
     if lacking:
         able = [j for j in range(len(devices)) if j not in lacking]
         names = [devices[j] for j in able]
@@ -177,7 +177,7 @@ def _searched(sizes: list[list[Problem]], devices: list, pareto: bool, most: flo
     parts = tasks(joint, [*map(len, whole)], len(combinations), executor is not None, pareto)
     on = f" on {devices[0] if len(devices) == 1 else f'each of {len(devices)} devices'}" if devices[0] else ""
     on += f" at each of {len(sizes)} sizes" if len(sizes) > 1 else ""
-    priced, left, why = run(joint, numbered, parts, executor, f"search of {said}{on}", progress, of)
+    priced, left, why = run(joint, numbered, parts, executor, f"search of {said}{on}", progress, pareto)
     seconds, says = (time.perf_counter() - start) / several, f"the best so far, {why}: {left:,} of {len(parts):,} parts"
 
     def found(i, j):

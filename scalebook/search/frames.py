@@ -20,9 +20,6 @@ __all__ = ["Frame"]
 class Frame:
     """Base class of results whose `records` returns one dictionary per row, with values by name in base units."""
 
-    def records(self) -> list[dict]:
-        raise NotImplementedError
-
     def to_dict(self) -> dict[str, list]:
         """Return the columns as lists by name, in base units.  None stands for a value that a row lacks."""
         rows = self.records()

@@ -56,9 +56,9 @@ def tasks(sizes: list[Problem], layouts: list[int], combinations: int, shared: b
     return found
 
 
-def run(sizes: list[Problem], combinations: list, parts: list[list], executor, says: str, progress, of=None):
+def run(sizes: list[Problem], combinations: list, parts: list[list], executor, says: str, progress, pareto=True):
     """Run all tasks. Return the joined results by size and problem, how many tasks failed, and why ("" if none)."""
-    calls = [(price, sizes, combinations, x, of) for x in parts]
+    calls = [(price, sizes, combinations, x, pareto) for x in parts]
     done, why = gathered(calls, executor, says, progress, lambda x: sum(z.count for y in x for z in y))
     empty = [[EMPTY] * len(x.each) for x in sizes]
     own = [zip(*x, strict=True) for x in zip(empty, *done, strict=True)]

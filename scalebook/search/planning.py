@@ -325,8 +325,8 @@ def _ends(problem: Problem, sheet: PlannedSheet) -> set[int]:
 _PLANS: dict[bytes, Planned] = {}
 
 
-def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None) -> Planned:
-    """Return the `Planned` of a task, kept from the one before if both have the same problem, or the same `of`.
+def planned_for(problem: Problem, combinations: list[tuple[int, dict]]) -> Planned:
+    """Return the `Planned` of a task, kept from the one before if both have the same problem.
 
     Another number of devices is the same problem, because the number is a column of a layout.
     """
@@ -334,7 +334,7 @@ def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None)
     fixed = {n: x for n, x in problem.fixed.items() if n not in problem.columned}
     knowns = [x.knowns for x in problem.each]
     known = problem.sheet, knowns, letters, fixed, problem.columned, problem.axes, problem.limits
-    key = pickle.dumps((known if of is None else of, combinations))
+    key = pickle.dumps((known, combinations))
     if key not in _PLANS:
         _PLANS.clear()
         _PLANS[key] = Planned(problem, combinations)

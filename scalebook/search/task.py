@@ -53,24 +53,23 @@ def joined(a: Priced, b: Priced, best: int) -> Priced:
 EMPTY = Priced(_NONE, _NONE, Counter(), 0)
 
 
-def price(sizes: list[Problem], combinations: list[tuple[int, dict]], parts: list, of=None) -> list[list[Priced]]:
+def price(sizes: list[Problem], combinations: list[tuple[int, dict]], parts: list, pareto=True) -> list[list[Priced]]:
     """Compute one task: each combination of options on ranges of rows, for each of the problems.
 
     `sizes` are problems that differ in `devices`, in increasing order, each with as many `others`.  `parts` are pairs
-    of the index of a size and a range of its rows.  If `of`, which names what the tasks share, is given, only the best
-    strategies are found, and only those within all limits are priced in full.  Returns what was found for each size and
-    each of its problems.
+    of the index of a size and a range of its rows.  Without `pareto`, only strategies within all limits are priced in
+    full.  Returns what was found for each size and each of its problems.
     """
     with np.errstate(all="ignore"):
-        return _Task(sizes, combinations, of).priced(parts)
+        return _Task(sizes, combinations, pareto).priced(parts)
 
 
 class _Task:
     """What a task has found so far, for each size and each of the problems priced together."""
 
-    def __init__(self, sizes, combinations, of):
-        self.sizes, self.one, self.has_front = sizes, sizes[0], of is None
-        self.words, self.planned = [x for _, x in combinations], planned_for(self.one, combinations, of)
+    def __init__(self, sizes, combinations, pareto):
+        self.sizes, self.one, self.has_front = sizes, sizes[0], pareto
+        self.words, self.planned = [x for _, x in combinations], planned_for(self.one, combinations)
         self.found = [[EMPTY for _ in self.one.each] for _ in sizes]
         self.least = np.full((len(sizes), len(self.one.each)), np.inf)  # what a strategy must not exceed
         self.counts = np.zeros(self.least.shape, np.int64)

@@ -98,12 +98,7 @@ def _iteration(short: Expr, long: Expr, copies: Expr) -> list[Work]:
     return made
 
 
-class _Cost(NamedTuple):
-    flops: Expr
-    time: Expr
-
-
-def _cost(matrix: Matrix, domain: Expr, strategy: Strategy, copies: Expr) -> _Cost:
+def _cost(matrix: Matrix, domain: Expr, strategy: Strategy, copies: Expr) -> dict[str, Expr]:
     """Return what orthogonalizing `copies` of a matrix costs one of the devices that hold it."""
     kept, split = matrix.kept, matrix.split
     mode = strategy.optimizer.mode
@@ -118,7 +113,7 @@ def _cost(matrix: Matrix, domain: Expr, strategy: Strategy, copies: Expr) -> _Co
     is_ideal = strategy.kernels == "ideal"
     seconds = Add(*(w.ideal if is_ideal else w.time for w in works))
     scaling = scaled / symbol("hbm_bandwidth") if is_ideal else stream(scaled)
-    return _Cost(steps * Add(*(w.flops for w in works)), steps * seconds + scaling)
+    return {"flops": steps * Add(*(w.flops for w in works)), "time": steps * seconds + scaling}
 
 
 class _Shared(NamedTuple):
@@ -181,7 +176,7 @@ class _Stage:
             return kinds[matrix].owners * (kinds[matrix].domain if is_dealt else 1)
 
         def work(matrix, copies):
-            return getattr(_cost(matrix, kinds[matrix].domain, self.strategy, copies), which)
+            return _cost(matrix, kinds[matrix].domain, self.strategy, copies)[which]
 
         total = self.all(lambda m: work(m, m.copies) / owners(m))
         largest = [work(m, S.One) for m in kinds if owners(m) != 1]
