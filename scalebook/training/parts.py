@@ -124,9 +124,8 @@ def stage_weight_gradient_sum(stage_blocks, weight_gradient_compute, tp_beside, 
     >>> stage_weight_gradient_sum(at, stage_blocks=12)
     48.0
     """
-    return stage_blocks * (
-        weight_gradient_compute + _beside(tp_beside * tp_async, weight_gradient_compute, collective_cores)
-    )
+    beside = _beside(tp_beside * tp_async, weight_gradient_compute, collective_cores)
+    return stage_blocks * (weight_gradient_compute + beside)
 
 
 def _waited() -> dict[str, Expr]:
