@@ -28,7 +28,7 @@ STATED = tables_of(__package__, "documents.toml")
 _SHAPE, BITS, NUMBERS, WAYS, CHOICES = (STATED[x] for x in ("shape", "bits", "numbers", "ways", "choices"))
 TIERS = {field: f"{way}_tier" for field, way in WAYS.items()}
 WORDS = {"datatype": tuple(BITS)} | {field: tuple(words) for field, words in STATED["words"].items()}
-_CONTRADICTIONS = [(x["says"], condition(x["if"])) for x in STATED["contradictions"]]
+_CONTRADICTIONS = [(" ".join(x["says"].split()), condition(x["if"])) for x in STATED["contradictions"]]
 _FLAGS = tuple(x for x in CHOICES if x not in WORDS)
 
 
@@ -169,22 +169,11 @@ def widths(datatype: str) -> dict[str, float]:
 
 def _refuse(given):
     """Raise ValueError for a strategy that contradicts itself, whatever the model and the machine."""
-    t, p, d = (given[x] for x in ("tensor_par", "pipeline_par", "data_par"))
-    whole, part = given["batch_size"], given["microbatch_size"]
-    if t * p * d != given["num_procs"]:
-        raise ValueError(
-            f"devices is {given['num_procs']}, and tp · pp · dp is {t} · {p} · {d} = {t * p * d:,}: "
-            f"devices={t * p * d} would do"
-        )
-    if whole % d:
-        raise ValueError(f"dp={d} does not divide global_batch={whole}: dp may be {divisors(whole)}")
-    if whole // d % part:
-        raise ValueError(
-            f"batch={part} does not divide the {whole // d} sequences of one of {d} data-parallel "
-            f"devices: batch may be {divisors(whole // d)}"
-        )
-    if said := next((says for says, is_broken in _CONTRADICTIONS if called_with(is_broken, given)), None):
-        raise ValueError(said.format_map(given))
+    if says := next((says for says, is_broken in _CONTRADICTIONS if called_with(is_broken, given)), None):
+        product = given["tensor_par"] * given["pipeline_par"] * given["data_par"]
+        whole, share = given["batch_size"], max(1, given["batch_size"] // given["data_par"])
+        more = dict(product=product, share=share, ways=divisors(whole), batches=divisors(share))
+        raise ValueError(says.format_map(given | more))
 
 
 def divisors(*numbers: int) -> str:
