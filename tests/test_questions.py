@@ -16,7 +16,7 @@ from scalebook.__main__ import _given, main
 from scalebook.inference import decode_step, decoding, mixed_step, prefill_step, serve, simulate_serving
 from scalebook.language import NOTATION, Row, Sheet
 from scalebook.machine.roofline import roofline
-from scalebook.search import Search, Sweep, search, sweep
+from scalebook.search import Search, search
 from scalebook.shell.named import find, priced, read, things
 from scalebook.tables import accelerators, engines, frameworks, models
 from scalebook.training import training_step
@@ -71,21 +71,19 @@ CALLS = {
     "search of training": (partial(search, training_step), STEP | ONE),
     "search of serving": (partial(search, serve), AT_RATE),
     "search of decoding": (partial(search, decoding, maximize="batch"), BATCHES),
-    "sweep": (partial(sweep, training_step), STEP | ONE | dict(devices=[64])),
+    "search without a front": (partial(search, training_step, pareto=False), STEP | ONE),
 }  # fmt: skip
 # Letters that a call takes and that its row does not have: margins and targets, and what only some models have.
 SEARCHED = {"memory_margin", "mtp_blocks", "unread_rerun", "host_capacity", "offload_memory"}
 OWN = {
     "training_step": {"mtp_blocks"}, "serve.offline": {"tpot_p99", "tpot_tail", "batch_limit"},
-    "search of training": SEARCHED, "sweep": SEARCHED,
+    "search of training": SEARCHED, "search without a front": SEARCHED,
     "simulate_serving": {*inspect.signature(simulate_serving).parameters},
 }  # fmt: skip
 
 
 def used_by(result):
     """The letters of a result, and of the results it is made of."""
-    if isinstance(result, Sweep):
-        result = result[64]
     row = result.best[0].row if isinstance(result, Search) else getattr(result, "row", result)
     return {*row}.union(*(x for x, _ in row.made_of.values())) if isinstance(row, Row) else set()
 
@@ -150,7 +148,7 @@ def test_what_an_entry_takes_is_shown_with_units_and_defaults(entry):
 # Results as tables
 
 
-def test_a_search_is_a_table(tmp_path, monkeypatch):
+def test_a_search_is_a_table(tmp_path):
     asked = STEP | dict(train_tokens=1e12, best=4)
     found = search(training_step, M.llama3_8b, [A.h100, A.h200], **asked)
     columns = found.to_dict()
@@ -164,21 +162,6 @@ def test_a_search_is_a_table(tmp_path, monkeypatch):
     assert (tmp_path / "found.csv").read_text() == text and text.splitlines()[0] == ",".join(columns)
     assert float(text.splitlines()[1].split(",")[1]) == columns["step_time"][0]
     assert "run_time" not in search(training_step, M.llama3_8b, A.h100, **STEP).to_dict()
-
-    class Pandas:
-        DataFrame = dict
-
-    with pytest.raises(ImportError, match="to_dict and to_csv need neither"):
-        monkeypatch.setitem(__import__("sys").modules, "pandas", None)
-        monkeypatch.setitem(__import__("sys").modules, "polars", None)
-        found.to_frame()
-    monkeypatch.setitem(__import__("sys").modules, "polars", Pandas)
-    assert found.to_frame() == columns == found.to_frame("polars")
-
-
-def test_a_row_of_a_search_is_called_again():
-    one = search(training_step, M.llama3_8b, A.h100, **STEP).best[0]
-    assert one().step_time == one.row.step_time and one(seq=8192).step_time > one.row.step_time
 
 
 # The whole market

@@ -3,14 +3,6 @@
 Each value is stored once per combination of the inputs that it depends on.  A kernel's time depends on tp and batch, so
 it is priced a few tens of times for millions of strategies.  The names of inputs alone decide the order of additions,
 so a strategy's price does not change in the last digit if others are priced with it.
-
->>> plan = Plan(["tp", "dp"], {"dp_overlap": (0.0, 0.5)})
->>> from scalebook.language import symbol
->>> exposed = plan.add((1 - symbol("dp_overlap")) * symbol("dp") / 8, plan.letters)
->>> some = Evaluated(plan, {"tp": np.array([1.0, 1.0, 2.0]), "dp": np.array([4.0, 2.0, 2.0])}, 3)
->>> Block(some, np.arange(3)).value(exposed)
-array([[0.5  , 0.25 , 0.25 ],
-       [0.25 , 0.125, 0.125]])
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,9 +30,9 @@ class Mixed(Exception):
 class Plan:
     """A list of operations, in the order in which they run.  A value is known by its place, its index in this list.
 
-    `columns` name inputs with a value in each row.  `axes` map inputs to the values that every row tries.  `solved`
-    inputs are found later.  `letters` maps all of these names to places.  A bit mask says which of them each operation
-    needs.  A constant may be an array with a value for each of several cases, in a dimension before those of axes.
+    `columns` name inputs with a value in each row, `axes` map inputs to the values that every row tries, `solved`
+    inputs are found later, and `letters` maps all names to places. A bit mask says which of them an operation needs. A
+    constant may be an array with a value for each of several cases, in a dimension before those of axes.
     """
 
     def __init__(self, columns: Sequence[str], axes: Mapping[str, tuple[float, ...]], solved: Sequence[str] = ()):
@@ -201,10 +193,9 @@ def _args(expr: sympy.Basic) -> Sequence[sympy.Basic]:
 
 
 class Program(NamedTuple):
-    """A SymPy expression as a list of steps to enter into a plan.
+    """A SymPy expression as steps to enter into a plan: functions, and the indices of their arguments.
 
-    Each step is a function that enters an operation, and the indices of its arguments among the symbols, then the
-    constants, then earlier results.
+    Arguments are numbered from the symbols on, then the constants, then earlier results.
     """
 
     letters: tuple[str, ...]
@@ -252,10 +243,7 @@ def firsts(inverse: np.ndarray, count: int) -> np.ndarray:
 
 
 class Columns:
-    """Rows of inputs, stored as codes.  `values` has each input's distinct values, in increasing order.
-
-    Bit masks select inputs, in the order of `columns`.
-    """
+    """Rows of inputs, stored as codes of each input's sorted distinct `values`.  Bit masks select inputs, in order."""
 
     def __init__(self, columns: Mapping[str, np.ndarray], size: int):
         self.size, self.values = size, {}

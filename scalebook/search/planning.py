@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scalebook.language import Formula, symbol
+from scalebook.language import Formula
 from scalebook.language import Sheet as FormulaSheet
 from scalebook.language.domain import Condition
 from scalebook.language.notation import nearest
 from scalebook.language.row import gather
 
-from .bounds import least_of
 from .plan import Mixed, Plan
 from .problem import CASES, Problem
 
@@ -42,8 +41,7 @@ def _called(problem: Problem, words: dict, offload: bool):
 def built(problem: Problem, words: dict, offload: bool, known: tuple = ()) -> "_Built":
     """Return the formulas that a search needs for one combination of options, in order, and the constant inputs.
 
-    `known` is what `_called` returns for these options, if the caller has it.  Raises TypeError for inputs that the
-    formulas need and nobody gave.
+    `known` is what `_called` returns for these options.  Raises TypeError for needed inputs that nobody gave.
     """
     space = problem.space
     searched = [*problem.letters, *space.layout, *space.follows, *space.solved]
@@ -110,7 +108,6 @@ class PlannedSheet(NamedTuple):
     letters: dict[str, int]
     conditions: list[tuple[str, Condition | str, dict[str, int]]]  # a str is a letter that must have its sign
     last: list[int]  # places that no later sheet needs
-    least: int | None  # place of a lower bound of the objective that depends on no axis, for a sweep
 
     @property
     def problems(self) -> list[int]:
@@ -146,16 +143,13 @@ def _grouped(problem: Problem, combinations: list[tuple[int, dict]]) -> list[tup
 
 
 class Planned:
-    """A search problem compiled: formulas of all combinations of options as one list of operations.
-
-    If `has_bounds`, the plan also has a lower bound of the objective for each combination.
-    """
+    """A search problem compiled: formulas of all combinations of options as one list of operations."""
 
     lacking: dict[int, TypeError]  # of problems that lack a letter, which have no sheets
 
-    def __init__(self, problem: Problem, combinations: list[tuple[int, dict]], has_bounds: bool = False):
+    def __init__(self, problem: Problem, combinations: list[tuple[int, dict]]):
         space, axes = problem.space, {n: problem.letters[n] for n in problem.on_axes}
-        self.plan, self.problem, self.has_bounds = Plan(problem.columned, axes, space.solved), problem, has_bounds
+        self.plan, self.problem = Plan(problem.columned, axes, space.solved), problem
         self.sheets, self.lacking, self._words, self._cells = [], {}, dict(combinations), {}
         for bound in (x.bound for x in problem.limits if not isinstance(x.bound, str)):
             self.plan.constant(bound)  # now, because the plan cannot change during evaluation
@@ -210,8 +204,8 @@ class Planned:
     def _settled(self, sheet, cells, number):
         """Compute what depends on no column for all cases of a kind.
 
-        Return values by letter; the formulas that are left; which cases must be planned alone; and marks by which the
-        others differ: whether a case knows a letter that others compute by one of the formulas left.
+        Return values by letter, the formulas left, the cases to plan alone, and which of the letters left each case
+        knows.
         """
         columns, left, alone, keys = {}, {}, np.zeros(number, bool), []
         searched = {*self.problem.letters, *self.plan.letters}
@@ -289,9 +283,7 @@ class Planned:
                 conditions.append((f"{f.name} holds for {x.words}", x, {n: letters[n] for n in x.letters}))
             if self.problem.space.is_signed:
                 conditions.append((f"{name} has a value", name, {name: letters[name]}))
-        aim = symbol(self.problem.axes[0])
-        least = least_of(self.plan, aim, own.formulas, letters) if self.has_bounds else None
-        return PlannedSheet(cases, self._words[cases[0].places[0]], letters, conditions, [], least)
+        return PlannedSheet(cases, self._words[cases[0].places[0]], letters, conditions, [])
 
 
 def _merged(cases: list[Case], own: "_Built") -> tuple[list[Case], "_Built"]:
@@ -327,15 +319,14 @@ def _limited(problem: Problem) -> set[str]:
 def _ends(problem: Problem, sheet: PlannedSheet) -> set[int]:
     """Return the places of a sheet's results."""
     ends = {sheet.letters[x] for x in _limited(problem) if x in sheet.letters}
-    ends |= {x for _, _, places in sheet.conditions for x in places.values()}
-    return ends | (set() if sheet.least is None else {sheet.least})
+    return ends | {x for _, _, places in sheet.conditions for x in places.values()}
 
 
 _PLANS: dict[bytes, Planned] = {}
 
 
-def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None) -> Planned:
-    """Return the `Planned` of a task, kept from the one before if both have the same problem, or the same `of`.
+def planned_for(problem: Problem, combinations: list[tuple[int, dict]]) -> Planned:
+    """Return the `Planned` of a task, kept from the one before if both have the same problem.
 
     Another number of devices is the same problem, because the number is a column of a layout.
     """
@@ -343,8 +334,8 @@ def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None)
     fixed = {n: x for n, x in problem.fixed.items() if n not in problem.columned}
     knowns = [x.knowns for x in problem.each]
     known = problem.sheet, knowns, letters, fixed, problem.columned, problem.axes, problem.limits
-    key = pickle.dumps((known if of is None else of, combinations))
+    key = pickle.dumps((known, combinations))
     if key not in _PLANS:
         _PLANS.clear()
-        _PLANS[key] = Planned(problem, combinations, has_bounds=of is not None)
+        _PLANS[key] = Planned(problem, combinations)
     return _PLANS[key]

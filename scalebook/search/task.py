@@ -15,8 +15,6 @@ from .problem import Problem, by_words, layouts, looked_through, parted, stand_f
 __all__ = ["EMPTY", "Priced", "joined", "price"]
 
 SWEPT = 1 << 15  # rows that are priced at a time if only the best strategies are sought
-FIRST = 8  # combinations of words that are priced first
-_ROUNDING = 1 - 1e-9  # allows for rounding: a bound adds up its terms in another order
 _NONE = np.empty((0, 5))
 _MOST = np.finfo(float).max  # values of strategies that do not fit are infinite
 
@@ -55,24 +53,23 @@ def joined(a: Priced, b: Priced, best: int) -> Priced:
 EMPTY = Priced(_NONE, _NONE, Counter(), 0)
 
 
-def price(sizes: list[Problem], combinations: list[tuple[int, dict]], parts: list, of=None) -> list[list[Priced]]:
+def price(sizes: list[Problem], combinations: list[tuple[int, dict]], parts: list, pareto=True) -> list[list[Priced]]:
     """Compute one task: each combination of options on ranges of rows, for each of the problems.
 
     `sizes` are problems that differ in `devices`, in increasing order, each with as many `others`.  `parts` are pairs
-    of the index of a size and a range of its rows.  If `of` is given, only the best strategies are found, and a
-    strategy is priced in full only if its lower bound lets it be among them; `of` is what the tasks share.  Returns
-    what was found for each size and each of its problems.
+    of the index of a size and a range of its rows.  Without `pareto`, only strategies within all limits are priced in
+    full.  Returns what was found for each size and each of its problems.
     """
     with np.errstate(all="ignore"):
-        return _Task(sizes, combinations, of).priced(parts)
+        return _Task(sizes, combinations, pareto).priced(parts)
 
 
 class _Task:
     """What a task has found so far, for each size and each of the problems priced together."""
 
-    def __init__(self, sizes, combinations, of):
-        self.sizes, self.one, self.has_front = sizes, sizes[0], of is None
-        self.words, self.planned = [x for _, x in combinations], planned_for(self.one, combinations, of)
+    def __init__(self, sizes, combinations, pareto):
+        self.sizes, self.one, self.has_front = sizes, sizes[0], pareto
+        self.words, self.planned = [x for _, x in combinations], planned_for(self.one, combinations)
         self.found = [[EMPTY for _ in self.one.each] for _ in sizes]
         self.least = np.full((len(sizes), len(self.one.each)), np.inf)  # what a strategy must not exceed
         self.counts = np.zeros(self.least.shape, np.int64)
@@ -128,12 +125,8 @@ class _Task:
         _add(own, problems, sizes[rows], numbers)
 
     def _price(self, slab):
-        sizes, first = self._sizes(slab), ()
-        if not self.has_front:  # first the words of the best so far: their values rule out most other strategies
-            best = [x.best[0, 2] for own in self.found for x in own if len(x.best)]
-            words, often = np.unique(best, return_counts=True)
-            first = words[np.argsort(-often, kind="stable")][:FIRST].astype(int).tolist()
-        for pricing, rows, allowed in each_sheet(self.planned, self.one, slab, partial(self._reject, sizes), first):
+        sizes = self._sizes(slab)
+        for pricing, rows, allowed in each_sheet(self.planned, self.one, slab, partial(self._reject, sizes)):
             if not len(rows):
                 continue
             if self.has_front:
@@ -155,17 +148,11 @@ class _Task:
         return fits
 
     def _bounded(self, pricing, rows, allowed, sizes):
-        """Check all strategies against the limits, then fully price strategies that could be among the best."""
+        """Check all strategies against the limits, once per distinct inputs of these, then price those within them."""
         places, count = same_limits(pricing, rows)
         block = Block(pricing.evaluated, rows[firsts(places, count)])
         fits = self._fitting(pricing, block, rows, allowed, sizes, places)
-        could = fits.any(tuple(range(fits.ndim - 1)))[places]
-        if not self.one.is_rising:
-            # the bound is NaN if a letter has no value; such rows are kept
-            least = np.atleast_1d(Block(pricing.evaluated, rows).value(pricing.sheet.least))
-            most = _deep(self.least[sizes[rows]][:, pricing.sheet.problems].T, fits)
-            could &= (~(least * _ROUNDING > most)).any(tuple(range(fits.ndim - 1)))
-        could = np.flatnonzero(could)
+        could = np.flatnonzero(fits.any(tuple(range(fits.ndim - 1)))[places])
         for part in pricing.slices(len(could)):
             own = could[part]
             fine = fits[..., places[own]] & _deep(allowed[:, own], fits)
