@@ -148,7 +148,7 @@ def test_what_an_entry_takes_is_shown_with_units_and_defaults(entry):
 # Results as tables
 
 
-def test_a_search_is_a_table(tmp_path):
+def test_a_search_is_a_table(tmp_path, monkeypatch):
     asked = STEP | dict(train_tokens=1e12, best=4)
     found = search(training_step, M.llama3_8b, [A.h100, A.h200], **asked)
     columns = found.to_dict()
@@ -162,6 +162,21 @@ def test_a_search_is_a_table(tmp_path):
     assert (tmp_path / "found.csv").read_text() == text and text.splitlines()[0] == ",".join(columns)
     assert float(text.splitlines()[1].split(",")[1]) == columns["step_time"][0]
     assert "run_time" not in search(training_step, M.llama3_8b, A.h100, **STEP).to_dict()
+
+    class Pandas:
+        DataFrame = dict
+
+    with pytest.raises(ImportError, match="to_dict and to_csv need neither"):
+        monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+        monkeypatch.setitem(__import__("sys").modules, "polars", None)
+        found.to_frame()
+    monkeypatch.setitem(__import__("sys").modules, "polars", Pandas)
+    assert found.to_frame() == columns == found.to_frame("polars")
+
+
+def test_a_row_of_a_search_is_called_again():
+    one = search(training_step, M.llama3_8b, A.h100, **STEP).best[0]
+    assert one().step_time == one.row.step_time and one(seq=8192).step_time > one.row.step_time
 
 
 # The whole market

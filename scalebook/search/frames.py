@@ -1,14 +1,20 @@
-"""Turn results into tables for your own library: a dictionary of columns (as for `pandas.DataFrame`), or CSV.
+"""Turn results into tables for your own library: a dictionary of columns, CSV, or a data frame.
 
 >>> class Two(Frame):
 ...     def records(self):
 ...         return [{"tp": 1.0, "step_time": 0.5}, {"tp": 2.0, "recompute": "full"}]
 >>> Two().to_dict()
 {'tp': [1.0, 2.0], 'step_time': [0.5, None], 'recompute': [None, 'full']}
+>>> print(Two().to_csv(), end="")
+tp,step_time,recompute
+1.0,0.5,
+2.0,,full
 """
 
 import csv
+import importlib
 import io
+import sys
 from os import PathLike
 from pathlib import Path
 
@@ -16,9 +22,14 @@ from scalebook.language.notation import quoted
 
 __all__ = ["Frame"]
 
+_LIBRARIES = ("pandas", "polars")
+
 
 class Frame:
     """Base class of results whose `records` returns one dictionary per row, with values by name in base units."""
+
+    def records(self) -> list[dict]:
+        raise NotImplementedError
 
     def to_dict(self) -> dict[str, list]:
         """Return the columns as lists by name, in base units.  None stands for a value that a row lacks."""
@@ -35,3 +46,18 @@ class Frame:
         if path is not None:
             Path(path).write_text(text.getvalue(), "utf-8")
         return text.getvalue()
+
+    def to_frame(self, library: str | None = None):
+        """Return a data frame of pandas or polars: the named `library`, or else one that is imported or installed.
+
+        Raises ImportError if there is neither.
+        """
+        if library not in (None, *_LIBRARIES):
+            raise ValueError(f"library is 'pandas' or 'polars', not {quoted(library)}")
+        for name in [library] if library else sorted(_LIBRARIES, key=lambda x: (x not in sys.modules, x)):
+            try:
+                return importlib.import_module(name).DataFrame(self.to_dict())
+            except ImportError:
+                continue
+        said = f"{library} is" if library else "pandas and polars are"
+        raise ImportError(f"{said} not installed, and to_frame needs one of the two: to_dict and to_csv need neither")

@@ -80,6 +80,10 @@ class Found:
         said = {n: show(values[n], NOTATION[n].unit) for n in letters if n in values}
         return [f"≈ {said[n]}" if n in self.assumed else said.get(n, "") for n in letters]
 
+    def __call__(self, **letters) -> Row:
+        """Return the row of this strategy with some letters or words changed."""
+        return self._problem.sheet(*self._problem.knowns, **self._call_letters | letters)
+
     @property
     def call(self) -> str:
         """The call that returns this strategy's row, as text.  Positional arguments are shown as `...`."""
