@@ -52,6 +52,7 @@ class Plan:
         self.shape = tuple(map(len, axes.values()))
         self.in_columns = (1 << len(self.columns)) - 1
         self._known, self._constants, self._added = {}, {}, {}
+        self.uses: dict[int, int] = {}  # how many operations take a value; without entry, it is kept
         self.deep = (-1, *(1,) * (len(axes) + 1))  # the shape of one value for each case
         self.letters = {n: self._enter(None, (), 1 << i) for i, n in enumerate(self.columns)}
         for i, (name, values) in enumerate(axes.items()):
@@ -302,7 +303,7 @@ class Evaluated:
     def __init__(self, plan: Plan, columns: Mapping[str, np.ndarray], size: int):
         self.plan = plan
         self.columns = Columns({n: columns[n] for n in plan.columns}, size)
-        self.size, self._values = size, dict(plan.values)
+        self.size, self._values, self._uses = size, dict(plan.values), dict(plan.uses)
         self._values |= {plan.letters[n]: x for n, x in self.columns.values.items()}
         self._late: dict[int, bool] = {}
         self._paths: dict[int, list[int]] = {}
@@ -328,6 +329,7 @@ class Evaluated:
         """Return a value that is not computed row by row.  The last dimension is over combinations of its columns."""
         if place not in self._values:
             plan, values, columns, deep = self.plan, self._values, self.columns, len(self.plan.shape) + 1
+            uses = self._uses
             for x in plan.above([place], values.__contains__):
                 own, args = plan.bits[x] & plan.in_columns, []
                 for y in plan.args[x]:
@@ -335,6 +337,11 @@ class Evaluated:
                     value = values[y]
                     args.append(_spread(value, columns.places(bits, own)) if bits and bits != own else value)
                 values[x] = _result(plan.operations[x], args, deep)
+                for y in plan.args[x]:  # memory that is used again is faster than new memory
+                    if y in uses:
+                        uses[y] -= 1
+                        if not uses[y]:
+                            values.pop(y, None)
         return self._values[place]
 
     def forget(self, places: Iterable[int]) -> None:

@@ -6,6 +6,7 @@ same formulas differ only in numbers, so their sheet has an array of a number of
 
 import math
 import pickle
+from collections import Counter
 from collections.abc import Mapping
 from functools import cache, partial
 from typing import NamedTuple
@@ -165,6 +166,8 @@ class Planned:
         for sheet in reversed(self.sheets):
             sheet.last.extend(self.plan.above(_ends(problem, sheet), seen.__contains__))
             seen.update(sheet.last)
+        ends = set().union(*(_ends(problem, x) for x in self.sheets))
+        self.plan.uses = Counter(y for x in seen for y in self.plan.args[x] if y in seen and y not in ends)
 
     def _kind(self, cases: list[Case], sheet) -> None:
         """Add the sheets of cases with the same formulas; of each alone if it lacks a letter, or a condition fails."""
