@@ -45,6 +45,7 @@ class Plan:
 
     def __init__(self, columns: Sequence[str], axes: Mapping[str, tuple[float, ...]], solved: Sequence[str] = ()):
         self.operations: list[Callable | None] = []
+        self.ordered: set[int] = set()  # operations whose results have a dimension of cases, kept together in memory
         self.args: list[tuple[int, ...]] = []
         self.bits: list[int] = []
         self.values: dict[int, np.ndarray | np.generic] = {}  # constants, and letters on axes
@@ -88,7 +89,9 @@ class Plan:
             for x in args:
                 bits |= self.bits[x]
             if bits:
-                self._known[operation, args] = self._enter(operation, args, bits)
+                self._known[operation, args] = place = self._enter(operation, args, bits)
+                if any(x in self.ordered or np.ndim(self.values.get(x)) == len(self.deep) for x in args):
+                    self.ordered.add(place)
             else:
                 with np.errstate(all="ignore"):
                     value = operation(*(self.values[x] for x in args))
@@ -127,12 +130,12 @@ class Plan:
 
     def above(self, places: Iterable[int], but: Callable[[int], bool] = lambda place: False) -> list[int]:
         """Return, sorted, the operations that compute the values at `places`, leaving out those where `but` is True."""
-        found, todo = set(), list(places)
+        found, todo, operations, args = set(), list(places), self.operations, self.args
         while todo:
             x = todo.pop()
-            if x not in found and self.operations[x] is not None and not but(x):
+            if x not in found and operations[x] is not None and not but(x):
                 found.add(x)
-                todo += self.args[x]
+                todo += args[x]
         return sorted(found)
 
 
@@ -285,13 +288,6 @@ class Columns:
         return self._maps[bits, more]
 
 
-def _result(operation: Callable, args: list, deep: int) -> np.ndarray:
-    """Return an operation's result.  If it has a dimension of cases, these are next to each other in memory."""
-    if not any(x.ndim > deep for x in args):
-        return operation(*args)
-    return operation(*args, order="F") if isinstance(operation, np.ufunc) else np.asfortranarray(operation(*args))
-
-
 def _spread(value: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return the values at places of the last dimension.  Fast if the first dimension is contiguous."""
     return value.T.take(places, 0).T if value.flags.f_contiguous else value.take(places, -1)
@@ -328,15 +324,20 @@ class Evaluated:
     def value(self, place: int) -> np.ndarray:
         """Return a value that is not computed row by row.  The last dimension is over combinations of its columns."""
         if place not in self._values:
-            plan, values, columns, deep = self.plan, self._values, self.columns, len(self.plan.shape) + 1
-            uses = self._uses
+            plan, values, columns, uses = self.plan, self._values, self.columns, self._uses
             for x in plan.above([place], values.__contains__):
                 own, args = plan.bits[x] & plan.in_columns, []
                 for y in plan.args[x]:
                     bits = plan.bits[y] & plan.in_columns
                     value = values[y]
                     args.append(_spread(value, columns.places(bits, own)) if bits and bits != own else value)
-                values[x] = _result(plan.operations[x], args, deep)
+                operation = plan.operations[x]
+                if x not in plan.ordered:
+                    values[x] = operation(*args)
+                elif isinstance(operation, np.ufunc):
+                    values[x] = operation(*args, order="F")
+                else:
+                    values[x] = np.asfortranarray(operation(*args))
                 for y in plan.args[x]:  # memory that is used again is faster than new memory
                     if y in uses:
                         uses[y] -= 1

@@ -187,14 +187,14 @@ class _Task:
         """Join a part of a block, cases of one problem and rows of one size, to what was found there."""
         i, j = owner
         found, values, second = self.found[i][j], values[cases, ..., rows], second[cases, ..., rows]
-        kept = [_lowest(values, self.one.best, found.best)]
+        kept = _lowest(values, self.one.best, found.best)
         if self.has_front:
             known = np.concatenate([[_MOST], found.front[:, 0]])
             known = known[np.searchsorted(found.front[:, 1], second.ravel(), side="right")].reshape(second.shape)
-            kept.append(np.flatnonzero(values <= known))
-        if any(map(len, kept)):
-            best, *front = (pricing.records(block, values, second, x, cases.start, rows.start) for x in kept)
-            more = Priced(best, *(front or [_NONE]), Counter(), 0)
+            kept = np.union1d(kept, np.flatnonzero(values <= known))
+        if len(kept):
+            new = pricing.records(block, values, second, kept, cases.start, rows.start)
+            more = Priced(new, new if self.has_front else _NONE, Counter(), 0)
             self.found[i][j] = joined(found, more, self.one.best)
             if len(best := self.found[i][j].best) == self.one.best:
                 self.least[i, j] = best[-1, 0]
