@@ -48,6 +48,7 @@ class Plan:
         self.ordered: set[int] = set()  # operations whose results have a dimension of cases, kept together in memory
         self.args: list[tuple[int, ...]] = []
         self.bits: list[int] = []
+        self._ranks: list[int] = []  # how many inputs each value depends on, and 64 more if on axes
         self.values: dict[int, np.ndarray | np.generic] = {}  # constants, and letters on axes
         self.columns, self.axes = tuple(columns), tuple(axes)
         self.shape = tuple(map(len, axes.values()))
@@ -68,6 +69,7 @@ class Plan:
         self.operations.append(operation)
         self.args.append(args)
         self.bits.append(bits)
+        self._ranks.append(bits.bit_count() + 64 * (bits > self.in_columns))
         return len(self.bits) - 1
 
     def constant(self, value: float | np.generic | np.ndarray) -> int:
@@ -100,14 +102,10 @@ class Plan:
 
     def fold(self, operation: Callable, args: Iterable[int]) -> int:
         """Return the place of a sum, product, maximum or minimum of values.  Those with fewest inputs come first."""
-        first, *others = sorted(args, key=self._rank)
+        first, *others = sorted(args, key=self._ranks.__getitem__)
         for x in others:
             first = self.operate(operation, first, x)
         return first
-
-    def _rank(self, place):
-        bits = self.bits[place]
-        return bits > self.in_columns, bits.bit_count()
 
     def is_wide(self, place: int) -> bool:
         """Return True if the value at this place depends on a search axis or on a solved input."""

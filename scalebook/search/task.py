@@ -95,7 +95,7 @@ class _Task:
             size = problem.SLAB * (8 if self.one.space.solve else 1)  # solved letters are evaluated many times
         if self.has_front and hasattr(self.one.sheet, "kind"):  # a sheet then has several cases
             cases = len(self.one.each) * len(self.words) // max(len(set(map(self.one.judged_by, self.words))), 1)
-            size = max(problem.SLAB // max(min(cases, problem.CASES), 1), min(problem.SLAB, 1024))
+            size = max(problem.SLAB // max(min(cases, problem.CASES), 1), min(problem.SLAB, 2048))
         for i, places in parts:
             for slab, left in looked_through(self.sizes[i], layouts(self.sizes[i]), places):
                 waiting.append(slab)  # rows of several checks, because a slab has a fixed cost
