@@ -191,7 +191,9 @@ class _Task:
         if self.has_front:
             known = np.concatenate([[_MOST], found.front[:, 0]])
             known = known[np.searchsorted(found.front[:, 1], second.ravel(), side="right")].reshape(second.shape)
-            kept = np.union1d(kept, np.flatnonzero(values <= known))
+            could = values <= known
+            could.reshape(-1)[kept] = True
+            kept = np.flatnonzero(could)
         if len(kept):
             new = pricing.records(block, values, second, kept, cases.start, rows.start)
             more = Priced(new, new if self.has_front else _NONE, Counter(), 0)
