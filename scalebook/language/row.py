@@ -200,6 +200,9 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
             said = "expected rows of tables, results or formulas before the keywords"
             raise TypeError(f"{said}, {hint}, not {quoted(row)}")
         new = row.cells if isinstance(row, Row) else {NOTATION[n].name: Cell(quantity(n, v)) for n, v in row.items()}
+        if cells.keys().isdisjoint(new):  # as rows of tables are
+            cells |= new
+            continue
         for name, cell in new.items():
             old = cells.setdefault(name, cell)
             if old is not cell and (old.is_assumed or cell.is_assumed):

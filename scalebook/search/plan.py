@@ -37,13 +37,16 @@ class Plan:
 
     def __init__(self, columns: Sequence[str], axes: Mapping[str, tuple[float, ...]], solved: Sequence[str] = ()):
         self.operations: list[Callable | None] = []
+        self.ordered: set[int] = set()  # operations whose results have a dimension of cases, kept together in memory
         self.args: list[tuple[int, ...]] = []
         self.bits: list[int] = []
+        self._ranks: list[int] = []  # how many inputs each value depends on, and 64 more if on axes
         self.values: dict[int, np.ndarray | np.generic] = {}  # constants, and letters on axes
         self.columns, self.axes = tuple(columns), tuple(axes)
         self.shape = tuple(map(len, axes.values()))
         self.in_columns = (1 << len(self.columns)) - 1
         self._known, self._constants, self._added = {}, {}, {}
+        self.uses: dict[int, int] = {}  # how many operations take a value; without entry, it is kept
         self.deep = (-1, *(1,) * (len(axes) + 1))  # the shape of one value for each case
         self.letters = {n: self._enter(None, (), 1 << i) for i, n in enumerate(self.columns)}
         for i, (name, values) in enumerate(axes.items()):
@@ -58,6 +61,7 @@ class Plan:
         self.operations.append(operation)
         self.args.append(args)
         self.bits.append(bits)
+        self._ranks.append(bits.bit_count() + 64 * (bits > self.in_columns))
         return len(self.bits) - 1
 
     def constant(self, value: float | np.generic | np.ndarray) -> int:
@@ -79,7 +83,9 @@ class Plan:
             for x in args:
                 bits |= self.bits[x]
             if bits:
-                self._known[operation, args] = self._enter(operation, args, bits)
+                self._known[operation, args] = place = self._enter(operation, args, bits)
+                if any(x in self.ordered or np.ndim(self.values.get(x)) == len(self.deep) for x in args):
+                    self.ordered.add(place)
             else:
                 with np.errstate(all="ignore"):
                     value = operation(*(self.values[x] for x in args))
@@ -88,14 +94,10 @@ class Plan:
 
     def fold(self, operation: Callable, args: Iterable[int]) -> int:
         """Return the place of a sum, product, maximum or minimum of values.  Those with fewest inputs come first."""
-        first, *others = sorted(args, key=self._rank)
+        first, *others = sorted(args, key=self._ranks.__getitem__)
         for x in others:
             first = self.operate(operation, first, x)
         return first
-
-    def _rank(self, place):
-        bits = self.bits[place]
-        return bits > self.in_columns, bits.bit_count()
 
     def is_wide(self, place: int) -> bool:
         """Return True if the value at this place depends on a search axis or on a solved input."""
@@ -118,12 +120,12 @@ class Plan:
 
     def above(self, places: Iterable[int], but: Callable[[int], bool] = lambda place: False) -> list[int]:
         """Return, sorted, the operations that compute the values at `places`, leaving out those where `but` is True."""
-        found, todo = set(), list(places)
+        found, todo, operations, args = set(), list(places), self.operations, self.args
         while todo:
             x = todo.pop()
-            if x not in found and self.operations[x] is not None and not but(x):
+            if x not in found and operations[x] is not None and not but(x):
                 found.add(x)
-                todo += self.args[x]
+                todo += args[x]
         return sorted(found)
 
 
@@ -272,13 +274,6 @@ class Columns:
         return self._maps[bits, more]
 
 
-def _result(operation: Callable, args: list, deep: int) -> np.ndarray:
-    """Return an operation's result.  If it has a dimension of cases, these are next to each other in memory."""
-    if not any(x.ndim > deep for x in args):
-        return operation(*args)
-    return operation(*args, order="F") if isinstance(operation, np.ufunc) else np.asfortranarray(operation(*args))
-
-
 def _spread(value: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return the values at places of the last dimension.  Fast if the first dimension is contiguous."""
     return value.T.take(places, 0).T if value.flags.f_contiguous else value.take(places, -1)
@@ -290,7 +285,7 @@ class Evaluated:
     def __init__(self, plan: Plan, columns: Mapping[str, np.ndarray], size: int):
         self.plan = plan
         self.columns = Columns({n: columns[n] for n in plan.columns}, size)
-        self.size, self._values = size, dict(plan.values)
+        self.size, self._values, self._uses = size, dict(plan.values), dict(plan.uses)
         self._values |= {plan.letters[n]: x for n, x in self.columns.values.items()}
         self._late: dict[int, bool] = {}
         self._paths: dict[int, list[int]] = {}
@@ -315,14 +310,25 @@ class Evaluated:
     def value(self, place: int) -> np.ndarray:
         """Return a value that is not computed row by row.  The last dimension is over combinations of its columns."""
         if place not in self._values:
-            plan, values, columns, deep = self.plan, self._values, self.columns, len(self.plan.shape) + 1
+            plan, values, columns, uses = self.plan, self._values, self.columns, self._uses
             for x in plan.above([place], values.__contains__):
                 own, args = plan.bits[x] & plan.in_columns, []
                 for y in plan.args[x]:
                     bits = plan.bits[y] & plan.in_columns
                     value = values[y]
                     args.append(_spread(value, columns.places(bits, own)) if bits and bits != own else value)
-                values[x] = _result(plan.operations[x], args, deep)
+                operation = plan.operations[x]
+                if x not in plan.ordered:
+                    values[x] = operation(*args)
+                elif isinstance(operation, np.ufunc):
+                    values[x] = operation(*args, order="F")
+                else:
+                    values[x] = np.asfortranarray(operation(*args))
+                for y in plan.args[x]:  # memory that is used again is faster than new memory
+                    if y in uses:
+                        uses[y] -= 1
+                        if not uses[y]:
+                            values.pop(y, None)
         return self._values[place]
 
     def forget(self, places: Iterable[int]) -> None:

@@ -6,6 +6,7 @@ same formulas differ only in numbers, so their sheet has an array of a number of
 
 import math
 import pickle
+from collections import Counter
 from collections.abc import Mapping
 from functools import cache, partial
 from typing import NamedTuple
@@ -123,22 +124,24 @@ class PlannedSheet(NamedTuple):
 def _grouped(problem: Problem, combinations: list[tuple[int, dict]]) -> list[tuple[list[Case], FormulaSheet | None]]:
     """Group the cases that have the same formulas, and return each group with its sheet; None for a case alone."""
     found: dict[tuple, tuple[list[Case], FormulaSheet | None]] = {}
+    kinds: dict[tuple, int] = {}  # numbered, because a key of many formulas takes long to hash
+    judged = {place: problem.judged_by(words) for place, words in combinations}
+    free = {place: tuple(y for n, y in words.items() if n not in problem.judged) for place, words in combinations}
     for i, x in enumerate(problem.each):
-        known: dict[tuple, tuple] = {}
+        offload, known = x.offloads(x.letters), {}
+        is_alone = not hasattr(x.sheet, "kind") or any(isinstance(y, Formula) for y in x.knowns)
         for place, words in combinations:
-            judged = problem.judged_by(words)
-            if not hasattr(x.sheet, "kind") or any(isinstance(y, Formula) for y in x.knowns):
-                found[judged, i, place] = [Case(i, (place,), {})], None
+            if is_alone:
+                found[judged[place], i, place] = [Case(i, (place,), {})], None
                 continue
-            free = tuple(y for n, y in words.items() if n not in problem.judged)
-            told = _told(x, words, x.offloads(x.letters))
-            if free not in known:
-                kind, _, cells = x.sheet.kind(x.knowns, told)
-                known[free] = kind, {n: c.value for n, c in cells.items()}
-            kind, cells = known[free]
-            if (judged, kind) not in found:  # `known` may hold the sheet of other words that rules judge
-                found[judged, kind] = [], x.sheet.kind(x.knowns, told)[1]
-            found[judged, kind][0].append(Case(i, (place,), cells))
+            if free[place] not in known:
+                kind, _, cells = x.sheet.kind(x.knowns, _told(x, words, offload))
+                number = kinds.setdefault(kind, len(kinds))
+                known[free[place]] = number, {n: c.value for n, c in cells.items()}
+            kind, cells = known[free[place]]
+            if (judged[place], kind) not in found:  # `known` may hold the sheet of other words that rules judge
+                found[judged[place], kind] = [], x.sheet.kind(x.knowns, _told(x, words, offload))[1]
+            found[judged[place], kind][0].append(Case(i, (place,), cells))
     return list(found.values())
 
 
@@ -159,6 +162,8 @@ class Planned:
         for sheet in reversed(self.sheets):
             sheet.last.extend(self.plan.above(_ends(problem, sheet), seen.__contains__))
             seen.update(sheet.last)
+        ends = set().union(*(_ends(problem, x) for x in self.sheets))
+        self.plan.uses = Counter(y for x in seen for y in self.plan.args[x] if y in seen and y not in ends)
 
     def _kind(self, cases: list[Case], sheet) -> None:
         """Add the sheets of cases with the same formulas; of each alone if it lacks a letter, or a condition fails."""

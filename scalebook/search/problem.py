@@ -246,8 +246,10 @@ def ruled(problem: Problem, slab: Slab, words: Mapping):
     for rule in problem.space.rules:
         is_of_words = not set(problem.space.words).isdisjoint(rule.needs)
         if rule.name not in problem.lifted and is_of_words == bool(words):
-            found = (True if x is None else x for x in map(rule.of, values))
-            holds = np.stack([np.broadcast_to(np.asarray(x, bool), slab.places.shape) for x in found])
+            own = [tuple(x.get(n, id(x)) for n in rule.needs if n not in slab.columns) for x in values]
+            found = {k: rule.of(x) for k, x in dict(zip(own, values, strict=True)).items()}  # devices are often alike
+            found = {k: np.broadcast_to(x is None or np.asarray(x, bool), slab.places.shape) for k, x in found.items()}
+            holds = np.stack([found[k] for k in own])
             if not holds.all():
                 yield rule.name, holds
 

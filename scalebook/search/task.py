@@ -92,7 +92,7 @@ class _Task:
             size = problem.SLAB * (8 if self.one.space.solve else 1)  # solved letters are evaluated many times
         if self.has_front and hasattr(self.one.sheet, "kind"):  # a sheet then has several cases
             cases = len(self.one.each) * len(self.words) // max(len(set(map(self.one.judged_by, self.words))), 1)
-            size = max(problem.SLAB // max(min(cases, problem.CASES), 1), min(problem.SLAB, 1024))
+            size = max(problem.SLAB // max(min(cases, problem.CASES), 1), min(problem.SLAB, 2048))
         for i, places in parts:
             for slab, left in looked_through(self.sizes[i], layouts(self.sizes[i]), places):
                 waiting.append(slab)  # rows of several checks, because a slab has a fixed cost
@@ -174,14 +174,16 @@ class _Task:
         """Join a part of a block, cases of one problem and rows of one size, to what was found there."""
         i, j = owner
         found, values, second = self.found[i][j], values[cases, ..., rows], second[cases, ..., rows]
-        kept = [_lowest(values, self.one.best, found.best)]
+        kept = _lowest(values, self.one.best, found.best)
         if self.has_front:
             known = np.concatenate([[_MOST], found.front[:, 0]])
             known = known[np.searchsorted(found.front[:, 1], second.ravel(), side="right")].reshape(second.shape)
-            kept.append(np.flatnonzero(values <= known))
-        if any(map(len, kept)):
-            best, *front = (pricing.records(block, values, second, x, cases.start, rows.start) for x in kept)
-            more = Priced(best, *(front or [_NONE]), Counter(), 0)
+            could = values <= known
+            could.reshape(-1)[kept] = True
+            kept = np.flatnonzero(could)
+        if len(kept):
+            new = pricing.records(block, values, second, kept, cases.start, rows.start)
+            more = Priced(new, new if self.has_front else _NONE, Counter(), 0)
             self.found[i][j] = joined(found, more, self.one.best)
             if len(best := self.found[i][j].best) == self.one.best:
                 self.least[i, j] = best[-1, 0]

@@ -183,7 +183,8 @@ def _product_bits(device: Mapping) -> float:
 
 @cache
 def _format_bits(peak: str) -> float:
-    return min((x.activation_bits for x in precisions.values() if x.kind == "format" and x.peak == peak), default=16)
+    rows = precisions._naming(f'"{peak}"')  # no other row is read
+    return min((x.activation_bits for x in rows if x.kind == "format" and x.peak == peak), default=16)
 
 
 @checked
