@@ -338,6 +338,7 @@ def sessions_on(
     engine = engine_of(serve, knowns, letters, given)
     known = {n: x for n, x in {**engine, **given}.items() if n in sheet.letters}
     known["pause_spread"] = max(given["pause_spread"], _SMALLEST)
+    known |= {"prompt_spread": 0.0, "answer_spread": 0.0}
     known |= sheet.only("own_tokens", "pause_mean", "pause_deviation")(known)
     token = engine["token_cache"]
     own = token * (given["appended"] + given["output"]) * given["turns"] / 2
