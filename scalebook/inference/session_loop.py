@@ -13,12 +13,11 @@ import numpy as np
 
 from scalebook.inference import sessions as laws
 from scalebook.inference.session_engine import ReadingTimes, engine_of
-from scalebook.inference.session_percentiles import percentiles
+from scalebook.inference.session_percentiles import percentile_cells
 from scalebook.inference.tiers import tier_rows
 from scalebook.language import Row, code, show
 from scalebook.language.arguments import checked
 from scalebook.language.notation import quoted
-from scalebook.language.row import Cell
 from scalebook.search.arguments import one_number
 
 __all__ = ["Loop", "sessions_on"]
@@ -227,18 +226,9 @@ def sessions(
     point = loop._point(sessions, sessions > most)
     found = {n: point[n] for n in ("kept_pause", "turn_rate", "fetch_time", "queue_time")}
     row = sheet(**{n: x for n, x in {**loop.known, **found, **edge}.items() if n in sheet.letters})
-    kept = (
-        "kept"
-        if sessions <= min(most, loop.surely)
-        else "kept now and then"
-        if sessions <= most
-        else "lost"
-        if row.found_turns < 0.5
-        else "kept now and then"
-    )
-    said = "sums of independent parts, by Fourier transforms; waits by Pollaczek and Khinchine", "kleinrock1975"
-    late = {n: Cell(x, *said) for n, x in percentiles(loop, row).items()}
-    row = Row("sessions", row.cells | late, missing=row.missing)
+    kept = "lost" if sessions > most and row.found_turns < 0.5 else "kept now and then"
+    kept = "kept" if sessions <= min(most, loop.surely) else kept
+    row = Row("sessions", row.cells | percentile_cells(loop, row), missing=row.missing)
     row.words = {"pauses": pauses, "caches": kept}
     if not edge:
         row.words["sessions_most"] = "not limited: no number of sessions makes it lose its caches"
