@@ -59,8 +59,8 @@ def engine_of(serve, knowns: tuple, letters: dict, session: dict) -> dict:
     later, middle = lost[:, min(1, len(turn) - 1) :], seconds(new[:, 0], mean - appended)
     return known | {
         "devices": row.devices, "base_time": float(decode[0] - batch[0] * added), "added_time": added,
-        "found_time": float((chances @ found).mean()), "found_spread": float(chances @ middle**2 / (chances @ middle) ** 2),
-        "lost_time": float((chances @ later).mean()),
+        "found_time": float((chances @ found).mean()), "lost_time": float((chances @ later).mean()),
+        "found_spread": float(chances @ middle**2 / (chances @ middle) ** 2),
         "lost_spread": float((chances @ later**2).mean() / (chances @ later).mean() ** 2),
         "token_cache": token, "cache_room": row.cache_room, "context": context, "reading": (each_step, tokens, old),
         "turns_read": ReadingTimes(found, lost, chances),

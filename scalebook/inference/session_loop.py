@@ -117,18 +117,17 @@ class Loop:
             fetch, load = self._fetch(rate, found, row)
             row = self._at(rate, found, kept, kept_pause, fetch) if len(self.rooms) > 1 else row
             held = x["prefix"] + row["reserved_sessions"] * x["own_tokens"]
-            runs = (row["prompt_load"] + rate * (x["output"] - 1) * x["added_time"] < 1) & (
-                rate * row["read_tokens"] * row["tpot"] <= x["chunk_tokens"]
-            )
-            runs &= (held <= self.rooms[0]) & (load < 0.98)
-            return row, fetch, runs, row["room_tokens"] <= total
+            runs = row["prompt_load"] + rate * (x["output"] - 1) * x["added_time"] < 1
+            runs &= rate * row["read_tokens"] * row["tpot"] <= x["chunk_tokens"]
+            runs &= (held <= self.rooms[0]) & (load < 0.98) & (row["room_tokens"] <= total)
+            return row, fetch, runs
 
         for _ in range(5 if pieces == 17 else 4):
             width = (high - low) / pieces
-            *_, runs, fits = point(low + np.arange(1, pieces)[:, None] * width)
-            low = low + np.cumprod(runs & fits, 0).sum(0) * width
+            *_, runs = point(low + np.arange(1, pieces)[:, None] * width)
+            low = low + np.cumprod(runs, 0).sum(0) * width
             high = low + width
-        row, fetch, *_ = point(low)
+        row, fetch, _ = point(low)
         kept_all, ended = self._kept
         spare = np.maximum(total * (1 - _NEAR) - row["room_tokens"], 0) * x["turns"] / low / (kept_all + ended)
         is_full = row["room_tokens"] < total * (1 - 1e-3)  # the engine is full before the room is: turns wait
@@ -170,12 +169,12 @@ class Loop:
             if place >= len(here) and again:
                 return self._overfull(number)
             place = min(place, len(here) - 1)
-            ends = curve["kept_pause"][[max(place - 1, 0), place]]
+            ends = [max(place - 1, 0), place]
             if again:
-                curve = self._branch(np.geomspace(*ends, 25), 100)
-        near, far = curve["sessions"][[max(place - 1, 0), place]]
+                curve = self._branch(np.geomspace(*curve["kept_pause"][ends], 25), 100)
+        near, far = curve["sessions"][ends]
         share = 0.0 if near == far else float(np.clip((number - near) / (far - near), 0, 1))
-        return {n: float(y[max(place - 1, 0)] * (1 - share) + y[place] * share) for n, y in curve.items()}
+        return {n: float(y[ends] @ [1 - share, share]) for n, y in curve.items()}
 
     def _overfull(self, number: float) -> dict:
         """Return the working point of more sessions than find any cache: the engine is full, and the others wait."""
@@ -222,7 +221,7 @@ def sessions(
     loop = _loop_of(serve, knowns, session | letters)
     sessions, sheet = one_number("sessions", sessions), laws.session_sheet(pauses)
     edge = {} if loop.lost_from is None else {"sessions_lost": loop.lost_from}
-    most = sheet.only("sessions_most")(**edge, **_of(loop, "replicas", "attention_dp")).get("sessions_most", np.inf)
+    most = laws.edge_of_cliff(loop.known, **edge) if edge else np.inf
     point = loop._point(sessions, sessions > most)
     found = {n: point[n] for n in ("kept_pause", "turn_rate", "fetch_time", "queue_time")}
     row = sheet(**{n: x for n, x in {**loop.known, **found, **edge}.items() if n in sheet.letters})
@@ -234,10 +233,6 @@ def sessions(
         row.words["sessions_most"] = "not limited: no number of sessions makes it lose its caches"
     row.name = f"sessions on {row.words['caches']} caches"
     return row
-
-
-def _of(loop, *names) -> dict:
-    return {n: loop.known[n] for n in names}
 
 
 _LOOPS: OrderedDict = OrderedDict()  # of the last services, because another number of sessions changes none of it

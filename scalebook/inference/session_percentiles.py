@@ -1,6 +1,6 @@
 """Percentiles of the times that a turn of a session takes: to its first token, per token after it, and end to end.
 
-Each time is a sum of independent parts, so a Fourier transform of their distributions gives the distribution of the sum.
+Each time is a sum of independent parts, so Fourier transforms of their distributions give the distribution of the sum.
 """
 
 import numpy as np
@@ -45,7 +45,7 @@ def _waiting(loop, row) -> tuple[float, float, np.ndarray]:
 
 
 def _decoding(loop, row, longest: float) -> tuple:
-    """Return the width of a cell and transforms of the time after the first token, by the answer's length, with chances.
+    """Return a cell's width, frequencies, and transforms of the time after the first token by answer, with chances.
 
     Lost turns that are read meanwhile come at random. Other turns that are read or decode come from a closed loop, in
     which a turn that decodes is not asked again: their number varies by the share of time that a session pauses. As
@@ -68,8 +68,8 @@ def _decoding(loop, row, longest: float) -> tuple:
     waves = 2 * np.pi * np.fft.rfftfreq(_CELLS, width)
     leaps = np.fft.rfft(np.bincount(np.minimum(jumps / width, _CELLS - 1).astype(int), weights, _CELLS)) - 1
     fixed = mean - number * (jumps @ weights)
-    each = answers[:, None]
-    log = each * (number * leaps - 1j * waves * fixed) - 1j * waves * _BELOW * width - waves**2 / 2 * (varied[:, None] + width**2)
+    shift, spread = fixed * answers + _BELOW * width, varied + width**2
+    log = np.outer(answers * number, leaps) - 1j * np.outer(shift, waves) - np.outer(spread, waves**2 / 2)
     return width, waves, np.exp(log), answers, chances
 
 

@@ -8,7 +8,6 @@ caches are lost, the longer all turns wait, and the more caches are lost.
 
 from sympy import Max, exp, log, pi, sqrt
 
-from scalebook.inference.session_bill import found_cost_rented, read_cost, session_cost, written_cost
 from scalebook.inference.session_pauses import (
     found_turns_exponential,
     found_turns_lognormal,
@@ -20,7 +19,14 @@ from scalebook.inference.session_pauses import (
     pause_mean_exponential,
     pause_mean_lognormal,
 )
-from scalebook.inference.tiers import break_even_of_lost, keep_pause_memory
+from scalebook.inference.tiers import (
+    break_even_of_lost,
+    found_cost_rented,
+    keep_pause_memory,
+    read_cost,
+    session_cost,
+    written_cost,
+)
 from scalebook.language import Sheet, constant, formula
 
 __all__ = [
