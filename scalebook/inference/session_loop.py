@@ -204,10 +204,13 @@ def sessions(
     of the cliff `sessions_most`, or a sentence if there is none. Where device memory holds fewer than a dozen sessions,
     more than two thirds of those that lose their caches keep them only now and then (`caches`), and first tokens may
     come twice as late as predicted. Beyond the edge the row says what users get once the caches are lost. Raises
-    ValueError if weights or one session do not fit, and whatever `serve` raises. The row has the 50th, 95th and 99th
-    percentiles of `ttft`, `tpot` and `end_to_end`. Those of a simulated engine differ by 3 to 6 % in the median. With
-    constant pauses the last are up to a third too long, because a turn that waits long decodes with few others. With
-    pauses of minutes, lost turns come in bursts, and the 99th percentiles are up to a third too short.
+    ValueError if weights or one session do not fit, and whatever `serve` raises.
+
+    `appended` and `output` are means. With a `prompt_spread` and an `answer_spread`, the standard deviations of their
+    logarithms, they are lognormal. The row has the 50th, 95th and 99th percentiles of `ttft`, `tpot` and `end_to_end`,
+    which differ from simulated ones by 1 to 6 % in the median. Each states a range with eight in ten simulated ones
+    (`row.cells["ttft_p95"].low`). It is wider if more than 1 % of the turns lose their caches, and if pauses are equal
+    but answers are not. With spread prompts the 50th percentile of `ttft` is up to a fourth too short.
 
     >>> from scalebook.inference import serve
     >>> from scalebook.tables import accelerators, models
