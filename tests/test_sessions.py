@@ -85,9 +85,8 @@ def test_beyond_the_cliff_all_caches_are_lost():
     loop, row = sessions_on(serve, *rows, **letters), serve.sessions(*rows, **letters, sessions=240)
     run = simulate_sessions(loop, 240)
     assert row.caches == "lost" and row.found_turns < 0.01
-    assert row.turn_rate == pytest.approx(run.turn_rate, rel=0.05) and row.ttft == pytest.approx(
-        run.ttft.mean(), rel=0.1
-    )
+    assert row.turn_rate == pytest.approx(run.turn_rate, rel=0.05)
+    assert row.ttft == pytest.approx(run.ttft.mean(), rel=0.1)
     assert row.hit_share == pytest.approx(run.hit_share, abs=0.01)  # the shared prefix is found
 
 
@@ -97,9 +96,8 @@ def test_host_memory_takes_the_cliff_away_and_the_batch_is_then_the_limit():
     alone = serve.sessions(*rows, **letters | dict(tiers=()), sessions=150)
     for sessions in (150, 240, 400):
         row, run = serve.sessions(*rows, **letters, sessions=sessions), simulate_sessions(loop, sessions)
-        assert row.turn_rate == pytest.approx(run.turn_rate, rel=0.03) and row.tpot == pytest.approx(
-            run.tpot.mean(), rel=0.1
-        )
+        assert row.turn_rate == pytest.approx(run.turn_rate, rel=0.03)
+        assert row.tpot == pytest.approx(run.tpot.mean(), rel=0.1)
         assert row.ttft == pytest.approx(run.ttft.mean(), rel=0.15) and row.hit_share > 0.95
     assert row.sessions_most > 3 * alone.sessions_most
 
@@ -133,12 +131,9 @@ def test_more_sessions_tiers_and_room_do_what_they_should():
     found = [serve.sessions(*rows, **letters, sessions=x) for x in (20, 60, 100, 140)]
     assert (np.diff([x.tpot for x in found]) > 0).all() and (np.diff([x.kept_time for x in found]) < 0).all()
     small = {**tiers.host_memory, "tier_capacity": "8 GB"}
-    edges = [
-        serve.sessions(*rows, **letters, sessions=20, tiers=x).sessions_most for x in ((), [small], ["host_memory"])
-    ]
-    assert (np.diff(edges) > 0).all()
-    drive = serve.sessions(*rows, **letters, sessions=140, tiers=["nvme_gen4"])
-    near = serve.sessions(*rows, **letters, sessions=140, tiers=["host_memory"])
+    stacks = ((), [small], ["host_memory"], ["nvme_gen4"])
+    *_, near, drive = kept = [serve.sessions(*rows, **letters, sessions=140, tiers=x) for x in stacks]
+    assert (np.diff([x.sessions_most for x in kept[:3]]) > 0).all()
     assert drive.fetch_time > near.fetch_time > 0 and near.found_cost > 0 == found[0].found_cost
     assert near.keep_pause == keep_pause_memory(near) and near.break_even_bandwidth < tiers.nvme_gen4.tier_bandwidth
 
@@ -146,10 +141,8 @@ def test_more_sessions_tiers_and_room_do_what_they_should():
 def test_copies_and_attention_groups_share_the_sessions():
     rows, letters = called("Llama 70B", "lognormal")
     one, two = (serve.sessions(*rows, **letters, sessions=60 * n, replicas=n) for n in (1, 2))
-    assert two.turn_rate == pytest.approx(one.turn_rate, rel=1e-6) and two.session_cost == pytest.approx(
-        one.session_cost
-    )
-    assert two.request_rate == pytest.approx(2 * one.request_rate)
+    for letter, times in (("turn_rate", 1), ("session_cost", 1), ("request_rate", 2)):
+        assert two[letter] == pytest.approx(times * one[letter], rel=1e-6)
 
 
 def test_the_logistic_curve_is_the_normal_distribution():
@@ -177,9 +170,7 @@ def test_the_gaps_of_a_trace_say_what_a_cache_finds(trace, share):
 
 
 def test_a_trace_is_read_from_json_lines_and_from_a_table(trace, tmp_path):
-    lines = [
-        dict(timestamp=1e3 * t, hash_ids=[str(x) for x in b]) for t, b in zip(trace.times, trace.blocks, strict=True)
-    ]
+    lines = [dict(timestamp=1e3 * t, hash_ids=[*map(str, b)]) for t, b in zip(trace.times, trace.blocks, strict=True)]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
     table = ["timestamp,hash_ids", *(f"{x['timestamp']},{' '.join(y for y in x['hash_ids'])}" for x in lines)]
     (tmp_path / "a.csv").write_text("\n".join(table))
@@ -230,9 +221,8 @@ def test_a_cache_is_read_once_for_all_drafts_so_long_contexts_gain_at_every_batc
 
 def test_drafts_serve_more_sessions_for_the_same_price():
     rows, letters = called("Llama 70B", "lognormal")
-    plain, drafted = (
-        serve.sessions(*rows, **letters, sessions=100, **x) for x in ({}, dict(drafted=3, acceptance=0.8))
-    )
+    drafts = dict(drafted=3, acceptance=0.8)
+    plain, drafted = (serve.sessions(*rows, **letters, sessions=100, **x) for x in ({}, drafts))
     assert drafted.tpot < 0.6 * plain.tpot and drafted.session_cost < plain.session_cost
 
 
