@@ -73,7 +73,7 @@ def test_who_does_not_see_or_point_can_use_a_page(page, address, path):
 
 
 def test_and_the_planner(page, address):
-    """Training, with a number's why open; then serving."""
+    """Training, with a number's why open; then serving, and an update of reinforcement learning."""
     ready = "document.querySelector('.pl-num') && !document.querySelector('.pl[aria-busy], progress')"
     visited(page, f"{address}/book/planner.html")
     page.wait_for_function(ready)
@@ -82,10 +82,13 @@ def test_and_the_planner(page, address):
     page.locator("dialog[open] summary").first.click()
     assert violations(page, 1300, "light") == []
     page.keyboard.press("Escape")
-    page.select_option("select[aria-label='train or serve']", "serve")
+    page.select_option("select[aria-label^='train, serve']", "serve")
     page.locator(".pl-num[data-letter=tpot]").wait_for()
     page.wait_for_function(ready)
     assert violations(page, 390, "dark") == []
+    page.select_option("select[aria-label^='train, serve']", "rl")
+    page.locator(".pl-curve .pl-second").wait_for()
+    assert violations(page, 1300, "dark") == []
 
 
 def test_wide_tables_are_scrolled_from_the_keyboard(page, address):

@@ -56,6 +56,9 @@ def test_an_e_book_has_what_it_lists_and_every_page_parses(made, tmp_path):
         own = [x.partition("#")[0] for x in links if not x.startswith(("http", "#"))]
         assert {f"book/{x}" for x in own} <= {*whole}, name
         assert not {"script", "button", "select", "input"} & {x.tag.rpartition("}")[2] for x in trees[name].iter()}
+        assert {x[1:] for x in links if x.startswith("#")} <= {x.get("id") for x in trees[name].iter()}, name
+        assert not trees[name].findall(".//{*}summary/{*}p")  # what epubcheck 5.3 refused
+        assert all(len(x) == 2 for x in trees[name].findall(".//{*}msub"))
 
 
 def test_the_landing_page_offers_what_was_made(tmp_path):

@@ -84,6 +84,18 @@ def test_no_line_of_text_is_taken_for_a_comment(path):
     assert [x for x in text if x.lstrip().startswith("%")] == []
 
 
+@pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)
+def test_an_output_is_no_bare_number_or_list(path):
+    """What a formula returns shows its unit; several values are a sentence or a table."""
+    for cell in (x for x in cells_of(path) if x.cell_type == "code"):
+        for out in cell.outputs:
+            data = out.get("data", {})
+            text = out.get("text", "") if out.output_type == "stream" else data.get("text/plain", "")
+            if set(data) <= {"text/plain"}:
+                bare = re.match(r"\(|\{|\[[^a-z]|'|array\(|np\.|-?\d+\.?\d*(e[-+]?\d+)?\s*$", text)
+                assert not bare, f"{cell.source}\n{text[:200]}"
+
+
 def calls_only(node):
     """Whether code is names alone, or `display` of names: the equation under it says more."""
     if isinstance(node, ast.Attribute):

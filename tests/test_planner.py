@@ -8,7 +8,7 @@ import math
 import random
 import subprocess
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import jsonschema
 import numpy as np
@@ -723,6 +723,7 @@ def folder(tmp_path_factory, planned):
         yield address
 
 
+QUESTION = "train, serve, run agents or train by reinforcement"
 READY = "document.querySelector('.pl-num') && !document.querySelector('.pl[aria-busy], progress')"
 
 
@@ -754,7 +755,7 @@ def test_a_run_is_planned_in_a_browser(chromium, folder):
         page.goto(f"{folder}#plan={quote('<img src=x onerror=alert(1)>')}")
         ready()
         assert "This link cannot be read" in page.locator(".pl-said").inner_text()
-        page.select_option("select[aria-label='train or serve']", "serve")
+        page.select_option("select[aria-label^='train, serve']", "serve")
         page.locator(".pl-num[data-letter=tpot]").wait_for()
         ready()
         page.select_option("select[aria-label='users or requests a second']", "rate")
@@ -850,10 +851,10 @@ def test_the_keyboard_alone_plans_a_service(chromium, folder):
         ready = lambda: page.wait_for_function(READY)  # noqa: E731
         page.goto(folder)
         ready()
-        tab_to(page, "train or serve")
+        tab_to(page, QUESTION)
         page.keyboard.press("ArrowDown")
         page.locator(".pl-num[data-letter=tpot]").wait_for()
-        assert focused(page) == "train or serve"
+        assert focused(page) == QUESTION
         for pill, words, name in (("model", "llama 70b", "Llama 3.1 70B"), ("device", "h100", "NVIDIA H100 SXM")):
             tab_to(page, pill)
             page.keyboard.press("Enter")
@@ -965,16 +966,21 @@ def test_two_pools_are_put_beside_and_linked(chromium, folder):
         assert page.errors == []
 
 
-def test_agents_are_planned_in_a_browser(chromium, folder):
+def test_agents_and_updates_are_planned_in_a_browser(chromium, folder):
     with open_page(chromium, viewport={"width": 390, "height": 900}) as page:
         page.goto(f"{folder}/index.html")
         page.wait_for_function(READY)
-        page.select_option("select[aria-label='train or serve']", "agents")
+        page.select_option("select[aria-label^='train, serve']", "agents")
         page.locator(".pl-num[data-letter=sessions_most]").wait_for()
         page.wait_for_function(READY)
         page.locator(".pl-table button", has_text="tp 8, Host memory").click()
         page.locator(".pl-verdict b", has_text="tp 8, Host memory").wait_for()
         assert "host_memory" in page.evaluate("location.hash")
+        page.select_option("select[aria-label^='train, serve']", "rl")
+        page.locator(".pl-table button", has_text="learnt from an update later").click()
+        page.locator(".pl-verdict", has_text="no device waits").wait_for()
+        page.locator(".pl-curve .pl-second").wait_for()
+        assert '"age":1' in unquote(page.evaluate("location.hash"))
         assert page.evaluate("document.documentElement.scrollWidth") <= 390 and page.errors == []
 
 
@@ -995,12 +1001,12 @@ def test_what_the_page_loads_is_small(planned):
 
     Rows of frameworks and libraries, a source for every cell, are 3 kB of it; the differences of eager blocks 3 kB,
     adapters, modules that run again and the bill of a run 9 kB, memory with a first stage of its own size 3 kB, the
-    rules that read 150 types of model 7 kB, and agents with their drafts and tiers 5 kB.
+    rules that read 150 types of model 7 kB, agents with their drafts and tiers 5 kB, and reinforcement learning 4 kB.
     """
     data = json.loads(planned)
     own = json.dumps({x: data[x] for x in ("formulas", "train", "serve", "rules", "letters")})
-    assert len(gzip.compress(own.encode())) < 82_000
-    assert len(gzip.compress(planned.encode())) < 143_000
+    assert len(gzip.compress(own.encode())) < 84_000
+    assert len(gzip.compress(planned.encode())) < 147_000
 
 
 def test_the_page_itself_is_small():
@@ -1009,4 +1015,4 @@ def test_the_page_itself_is_small():
     if not esbuild.exists():
         pytest.skip("no esbuild: npm ci --prefix book/js")
     small = lambda x: subprocess.run([esbuild, "--minify"], input=x, capture_output=True, text=True, check=True).stdout  # noqa: E731
-    assert len(gzip.compress(planner_script(small).encode())) < 211_000
+    assert len(gzip.compress(planner_script(small).encode())) < 221_000

@@ -4,6 +4,8 @@ The page asks about whole training steps and services, so of the twenty question
 those about one step of decoding or reading, about a roofline, or about a search of another sheet.
 """
 
+import contextlib
+import io
 import json
 import math
 from functools import cache
@@ -12,13 +14,15 @@ from urllib.parse import unquote
 import pytest
 from scalebook.book.planner import planner
 
-from scalebook.answers import all_changes, bill, fits, nearest_fit
+from scalebook.answers import all_changes, assumed, bill, fits, nearest_fit
 from scalebook.inference import serve
 from scalebook.inference.capacity import LONG
+from scalebook.language.interval import range_of
 from scalebook.search import NothingFits, search
 from scalebook.search.arguments import margins
 from scalebook.tables import Device, accelerators, frameworks, models
-from scalebook.training import training_step
+from scalebook.training import rl_step, training_step
+from scalebook.training.rl import PROGRAMS
 
 from .support import cases
 from .test_planner import near, page  # noqa: F401
@@ -110,6 +114,67 @@ def test_a_linked_plan_is_searched_as_in_python(page, name):  # noqa: F811
         return
     assert (own["count"], own["fitting"]) == (python.count, python.fitting)
     assert all(near(own["best"][0]["values"][n], x) for n, x in python.best[0].values.items())
+
+
+# Updates of reinforcement learning
+
+ONE = dict(responses=512, response=2000, response_most=4096)
+UPDATES = {
+    "nemo_rl": dict(),
+    "verl": dict(model="llama3_70b", age=2, rollout_share=0.5, rollout=dict(tp=8), training=dict(tp=8, pp=4)),
+    "areal": dict(
+        model="deepseek_v3", device="h200", devices=1024, age=1, rollout=dict(tp=16), training=dict(tp=1, ep=64)
+    ),
+    "slime": dict(model="qwen3_30b_a3b", device="h20", devices=64, rollout=dict(tp=2), training=dict(ep=8)),
+    "openrlhf": dict(model="llama3_8b", device="mi300x", devices=8, rollout=dict(tp=1), response_spread=0.3, **ONE),
+    "trl": dict(model="llama3_8b", device="b200", precision="fp8", devices=16, response_spread=1.3, age=1, **ONE),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_an_update_is_the_same_on_the_page(page, program):  # noqa: F811
+    """Its letters, its range, what it assumes, its code and its link."""
+    plan, none = planner("rl", framework=program, **{"age": 0} | UPDATES[program]).plan, dict(letters={}, words={})
+    letters = dict(plan["letters"])
+    if share := letters.pop("rollout_share", None):
+        letters["share"] = share
+    rows = models[plan["model"]], accelerators[plan["device"]].at(plan["precision"]), frameworks[program]
+    row = rl_step(*rows, **letters, rollout=plan["rollout"], training=plan["training"])
+    own = page("answer", plan | dict(words={}))
+    assert own["why"] is None and {*row} <= {*own["values"]}
+    assert [n for n in row if not near(own["values"][n], row[n])] == []
+    assert page("ranges", [plan, none, ["update_time"]])["update_time"] == pytest.approx(range_of(row, "update_time"))
+    python = {x.letter: x for x in assumed(row, 99)}
+    for x in page("assumed", [plan, none]):
+        assert near(x["moved"], python[x["letter"]].moved) and x["source"] == python[x["letter"]].source
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        exec(page("python", [plan, none]), {})
+    assert float(said.getvalue().split()[0]) == pytest.approx(row.update_time, rel=1e-9)
+    assert page("link", page("write", plan))["is"] == plan
+    for wrong in (dict(framework="megatron"), dict(rollout=dict(tp=0.5)), dict(training=dict(dp=2)), dict(any=True)):
+        assert "error" in page("link", page("write", plan | wrong))
+
+
+def test_changes_of_an_update_are_priced_as_plans(page):  # noqa: F811
+    plan = planner("rl", training=dict(tp=2)).plan
+    found = page("updates", plan)
+    assert [x for x, _ in found["together"]] == [16, 32, 64, 128, 256, 512, 1024, 2048] and found["apart"]
+    for x in found["changes"]:
+        other = plan | x["change"] | dict(words={}, letters=plan["letters"] | x["change"].get("letters", {}))
+        assert page("answer", other)["values"] == x["values"]
+    assert {x["why"][:23] for x in found["changes"] if x["why"]} == {"the learners would hold"}
+
+
+REFUSED = (
+    (dict(devices=30), "no whole number of engines on 4"), (dict(response_most=100), "at most their cap"),
+    (dict(model="llama3_405b"), "do not fit on the 4 devices of an engine: 16 tensor ways would do"),
+    (dict(age=1, devices=8), "give more devices"), (dict(training=dict(tp=48)), "no whole number of models"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "says"), REFUSED)
+def test_an_update_that_cannot_run_says_why(page, change, says):  # noqa: F811
+    assert says in page("answer", planner("rl", **change).plan | dict(words={}))["why"]
 
 
 # What binds

@@ -29,21 +29,13 @@ def said(lengths, responses, group):
 
 
 @pytest.mark.parametrize("lengths", LAWS, ids=str)
-def test_a_rollout_is_as_simulated_step_by_step(lengths):
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize(("engines", "draws", "off"), [(1, 400, 0.01), (16, 60, 0.03)])
+def test_a_rollout_is_as_simulated_until_the_slowest_engine_ends(lengths, engines, draws, off):
+    rng = np.random.default_rng(engines // 16)
     for group in (64, 256):
-        found = np.mean([simulate_rollout(**STEP, lengths=drawn(lengths, group, rng)) for _ in range(400)])
-        assert said(lengths, group, group) == pytest.approx(found, rel=0.01)
-
-
-@pytest.mark.parametrize("lengths", LAWS, ids=str)
-def test_a_fleet_waits_for_its_slowest_engine(lengths):
-    rng = np.random.default_rng(1)
-    for group, engines in ((64, 16), (256, 16)):
-        fleets = (
-            [simulate_rollout(**STEP, lengths=drawn(lengths, group, rng)) for _ in range(engines)] for _ in "x" * 60
-        )
-        assert said(lengths, group * engines, group) == pytest.approx(np.mean([max(x) for x in fleets]), rel=0.03)
+        own = lambda group=group: simulate_rollout(**STEP, lengths=drawn(lengths, group, rng))  # noqa: E731
+        found = np.mean([max(own() for _ in range(engines)) for _ in range(draws)])
+        assert said(lengths, group * engines, group) == pytest.approx(found, rel=off)
 
 
 @pytest.mark.parametrize("ratio", [1, 2, 4, 8])
@@ -119,4 +111,5 @@ def test_what_cannot_run_is_refused_in_a_sentence(letters, kind, sentence):
 def test_an_update_has_an_interval():
     run = rl_step(models.qwen3_32b, H100, **SMALL)
     found = run.interval("update_time")
-    assert found.low < run.update_time < found.high and "update_time" in SPREADS
+    assert found.low < run.update_time < found.high < 2 * found.low  # else the planner would not answer it
+    assert "update_time" in SPREADS

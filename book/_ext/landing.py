@@ -211,7 +211,7 @@ def part(stem: str) -> list[str]:
 
 
 def parts() -> str:
-    """The four parts of the book as cards."""
+    """The parts that follow an article, as cards."""
     cards = ["", *(line for stem in RESULTS for line in [*part(stem), ""])]
     return "\n".join(["````{grid} 1 2 2 2", ":gutter: 3", ":class-container: sb-parts", *cards, "````"])
 

@@ -21,6 +21,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     ["4-inference/experts-when-few-tokens-come", "experts_time routing_time"],
     ["4-inference/jitter-and-more-devices", "exchange_time"],
     ["4-inference/capacity-pipelines-caches-prefixes", "held_weights workspace"],
+    ["4-inference/the-wall-of-reinforcement-learning", "rollout_time rollout_tail logprob_time learning_time sync_time update_overhead"],
   ].flatMap(([place, letters]) => letters.split(" ").map((x) => [x, place])));
   const part = (x) => data.parts[x];
   const nameOf = (x) => part(x)?.[0] ?? brief(x), look = (x) => { const [, kind, shade] = part(x) ?? ["", "waiting", 1]; return `sb-${kind}-${shade}`; };
@@ -32,13 +33,13 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   const inputsOf = (answer, letter) => (answer.sheet.by.get(letter)?.inputs ?? []).filter((x) => unit(x) === unit(letter));
 
   // A quantity as people write it: money with its sign before it, shares in per cent.
-  const amount = (letter, value, digits = 4) => (unit(letter) === "$" ? `$${show(value, "", Math.min(digits, 3))}` : letter === "filled" ? show(value, "%", 3) : show(value, unit(letter), digits));
+  const amount = (letter, value, digits = 4) => (unit(letter) === "$" ? `$${show(value, "", Math.min(digits, 3))}` : ["filled", "idle_share", "rollout_share", "rollout_wall", "staleness"].includes(letter) ? show(value, unit(letter), 3) : show(value, unit(letter), digits));
   // A number that opens its why.
   const num = (answer, letter, open, digits = 4) => h("button", { type: "button", class: "pl-num", "data-letter": letter, "aria-label": `${meaning(letter)}: ${amount(letter, answer.values[letter], digits)}, why`, onclick: () => open(letter) },
     amount(letter, answer.values[letter], digits).replace(/ tokens\/s$/, ""));
 
   // The range that eight of ten cases lie in: the package's own interval, drawn here as row.interval draws it.
-  const RANGED = { train: ["step_time", "mfu", "memory", "run_time", "run_cost"], serve: ["ttft", "tpot", "device_rate", "million_cost"] };
+  const RANGED = { train: ["step_time", "mfu", "memory", "run_time", "run_cost"], serve: ["ttft", "tpot", "device_rate", "million_cost"], rl: ["update_time", "update_rate", "update_cost"] };
   const ranges = (job, plan, answer) => likely(plan, answer, RANGED[job]);
   function range(found, letter) {
     if (!found[letter]) return null;
@@ -58,6 +59,8 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
         one("memory", `of ${show(capacity, "B", 3)}, ${left >= 0 ? `${show(left, "B", 2)} left` : `${show(-left, "B", 2)} too much`}`),
         one("run_time", `for ${show(values.train_tokens, "token", 3)}${values.goodput < 1 ? ", with failures" : ""}`, ...(values.run_cost ? [h("span", {}, h("button", { type: "button", class: "pl-link", onclick: () => open("run_cost") }, `$${show(values.run_cost, "", 3)}`), found.run_cost ? `, ${range(found, "run_cost")}` : "")] : [])));
     }
+    if (job === "rl") return h("div", { class: "pl-big" }, one("update_time", "an update"), one("idle_share", "of the devices' time is waiting"), one("update_rate", "tokens a second are learnt from"), one("update_cost", values.update_cost === undefined ? "no price is known" : "an update"), one("rollout_share", values.staleness ? "of the devices write answers" : "should write, if some wrote while others learnt"),
+      values.staleness ? one("staleness", "updates old is an answer on average") : one("rollout_wall", "devices: the wall"));
     return h("div", { class: "pl-big" }, one("ttft", "to the first token"), one("tpot", `a token: ${show(1 / values.tpot, "token/s", 3)} for each user`), one("device_rate", "tokens a second from each device"),
       values.million_cost !== undefined ? one("million_cost", "for a million output tokens") : one("filled", "of the memory that may be used", "no price is known: give one below"));
   }
@@ -65,7 +68,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   // The strongest of what was not given, each with the answer at its other ends.
   function strongest(list, job) {
     if (!list.length) return [];
-    const of = job === "train" ? "a step" : "a token", said = (letter, x) => (typeof x === "string" ? x : amount(letter, x, 3));
+    const of = { train: "a step", rl: "an update" }[job] ?? "a token", said = (letter, x) => (typeof x === "string" ? x : amount(letter, x, 3));
     return [h("h2", {}, "Assumed, and what else it would be"), h("ul", { class: "pl-others" }, list.map(({ letter, value, source, ends }) => h("li", {}, `${upper(brief(letter).replace(/ \(.*/, ""))}: `, h("b", {}, said(letter, value)), h("small", {}, ` (${data.sources[source.split(" ")[0]]?.[0] ?? source})`), `; ${of} of `, ends.map((x, i) => `${i ? ", " : ""}${show(x.answer, "s", 3)} at ${said(letter, x.value)}`))))];
   }
 
@@ -81,6 +84,11 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
         const held = stages.map((x) => ({ total: x.values.train_memory, pieces: pieces(x, inputsOf(x, "train_memory")), go: () => open("train_memory", x) })), totals = held.map((x) => x.total);
         found.push(h("p", { class: "pl-soft" }, `All ${stages.length} stages, the first on the left, from ${show(Math.min(...totals), "B", 3)} to ${show(Math.max(...totals), "B", 3)}; the line is the capacity.`), draw.columns(held, values.hbm_capacity, "memory of each stage"));
       }
+    } else if (job === "rl") {
+      const piece = (letter, value = values[letter], name = nameOf(letter)) => ({ letter, name, value, look: look(letter) }), learnt = ["learning_time", "logprob_time", "sync_time", "update_overhead"].map((x) => piece(x)), { rollout_time: all, rollout_tail: tail } = values;
+      const time = (title, own, more) => section(title, draw.bar(own.filter((x) => x.value > 0), { unit: "s", label: title, open, chapter, ...more })), whole = { capacity: values.update_time, capacityName: "an update" };
+      if (tail) time("Where the time of an update goes", [piece("rollout_time", Math.max(0, all - tail), "answers, but for the longest"), piece("rollout_tail", Math.min(all, tail)), ...learnt]);
+      else { time("Where the time of the engines goes", [piece("rollout_time")], whole); time("Where the time of the learners goes", learnt, whole); }
     } else {
       section("Where the time of a token's step goes", draw.bar(pieces(answer, inputsOf(answer, "pass_time")), { unit: "s", label: "a decoding step, piece by piece", open, chapter }));
       const usable = values.hbm_capacity * values.cache_share, caches = values.filled * usable - values.held_weights - values.workspace;
@@ -183,7 +191,8 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
       const made = row === plan.model && engine.listed(data.follows).map(engine.formula).find((f) => f.letter === key), [source, note] = row.sources[key] ?? (made ? ["", `follows: ${made.name}`] : [row.source, ""]);
       return small(`${said}: `, source ? words.cited(source) : null, note ? `${source ? "; " : ""}${note}` : "");
     }
-    const settled = state.job === "train" ? cases.framework(plan) : {};
+    const settled = state.framework ? cases.framework(plan) : {};
+    if (state.rollout && (letter in data.rl.made || letter in data.rl.unsaid)) return small(data.rl.made[letter] ?? "the default");
     if (letter in settled) { const row = data.frameworks[state.framework], at = [row, ...Object.values(data.libraries)].find((x) => x.letters[letter] === settled[letter] || x.letters[`moe_${letter}`] === settled[letter]) ?? row, [source, note] = at.sources[letter] ?? at.sources[`moe_${letter}`] ?? [at.source, ""]; return small(`${at.name}: `, words.cited(source), note ? `; ${note}` : ""); }
     if (state.job === "train" && letter in data.bill.known) { const [, origin_, source, note] = data.bill.known[letter]; return small(`${origin_}: `, source ? words.cited(source) : null, note ? `${source ? "; " : ""}${note}` : ""); }
     const own = data.engines[state.engine];
@@ -193,9 +202,10 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
 
   // Assumptions: constants and usual values that the answer rests on.
   function assumptions(answer, job) {
-    const targets = job === "train" ? ["step_time", "memory", "mfu"] : ["ttft", "tpot", "device_rate", "filled"];
+    const targets = job === "train" ? ["step_time", "memory", "mfu"] : job === "rl" ? ["update_time"] : ["ttft", "tpot", "device_rate", "filled"];
     const list = engine.needed(answer.sheet, new Set(Object.keys(answer.given)), targets), names = new Set();
     for (const f of list) { if (!f.inputs.length) names.add(f.letter); for (const x of f.inputs) if (x in answer.given) names.add(x); }
+    if (job === "rl") for (const x of [...data.rl.own, ...Object.keys(data.rl.unsaid)]) names.add(x);
     return [...names].filter((x) => x in answer.values);
   }
   return { strongest, searched, num, figures, bars, table, layout, spoken, assumed, named, CALLED, told, amount, why, origin, assumptions, nameOf, ranges, range, reason, upper };

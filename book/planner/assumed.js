@@ -6,6 +6,7 @@ function planAssumed(cases) {
 
   // Letters that share an assumed value, and its other values.
   function candidates(plan, { sheet, given, values }, letter) {
+    if (plan.job === "rl") return [...Object.entries(data.rl.unsaid).map(([x, [, others]]) => [[x], others]), ...Object.entries(cases.frameworkEnds(plan)).filter(([x, y]) => y && data.rl.own.includes(x)).map(([x, { low, high }]) => [[x], [low, high].map((y) => y * cases.framework(plan)[x])])].filter(([[x]]) => !(x in plan.letters));
     const needed = engine.needed(sheet, new Set(Object.keys(given)), [letter]), rests = new Set(needed.flatMap((f) => [f.letter, ...f.inputs]));
     const cells = new Map([...ends(plan)].filter(([x]) => x in given)), groups = new Map();
     for (const f of needed) if (!f.inputs.length && data.spreads[f.letter]) cells.set(f.letter, { low: data.spreads[f.letter][0], high: data.spreads[f.letter][1], cell: f.letter });
@@ -20,16 +21,17 @@ function planAssumed(cases) {
     return found;
   }
   function source(plan, { sheet, given }, letter) {
+    if (plan.job === "rl") return letter in data.rl.unsaid ? "the default" : data.frameworks[plan.framework].name;
     if (!(letter in given)) return sheet.by.get(letter).sources.join(", ");
     if (plan.job === "train" && letter in cases.framework(plan)) return plan.framework === data.usual.framework ? "half-way, no framework is named" : data.frameworks[plan.framework].name;
     const engine_ = plan.job === "serve" && letter in data.engines[plan.engine].letters && data.engines[plan.engine];
     return engine_ ? engine_.name : letter in cases.at(plan.device, plan.precision) || engine.reads(plan.model)[letter] ? plan.device.name : "the default";
   }
   function* assumed(plan, chosen, most = 3) {
-    const letter = plan.job === "train" ? "step_time" : "tpot", thing = cases.of(plan.job), here = thing.answer(plan, chosen), now = here.values[letter], found = [];
+    const letter = { train: "step_time", rl: "update_time" }[plan.job] ?? "tpot", thing = cases.of(plan.job), here = thing.answer(plan, chosen), now = here.values[letter], found = [];
     const answer = { ...here, given: cases.used(here.sheet, here.known) };
     for (const [names, others] of candidates(plan, answer, letter)) {
-      const value = answer.values[names[0]], tried = [];
+      const value = answer.values[names[0]] ?? here.known[names[0]], tried = [];
       for (const x of new Set(others.filter((y) => y !== value))) {
         yield { list: found };
         try { // another value may not go with this layout

@@ -331,6 +331,7 @@ function planCases(engine) {
     const { sheet: own, known } = thing.answer(plan, { letters: ways, words: {} });
     return engine.needed(own, new Set(Object.keys(known)), aim(plan).axes).flatMap((f) => f.inputs).filter((x, i, all) => !own.by.has(x) && known[x] === undefined && all.indexOf(x) === i && x !== "users");
   }
-  const thingOf = (job) => (job === "serve" ? serving : training);
-  return { engine, training, serving, fullest, bill, owned, overlaps, hasScales, framework, isEager, leavesSequence, frameworkEnds, wordsOf, aim, lacking, reach, NETWORK, withFurther, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
+  const thingOf = (job) => ({ serve: serving, rl: made.updating })[job] ?? training, made = { engine, training, serving, fullest, bill, owned, overlaps, hasScales, framework, isEager, leavesSequence, frameworkEnds, wordsOf, aim, lacking, reach, NETWORK, withFurther, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
+  made.updating = planUpdates(made);
+  return made;
 }

@@ -35,6 +35,8 @@ from scalebook.runs.costs import device_power_of_system, power_hour_of_device, p
 from scalebook.search.arguments import margins
 from scalebook.tables import accelerators, engines, frameworks, libraries, models, precisions
 from scalebook.training.frameworks import FASTEST, SLOWEST, UNNAMED
+from scalebook.training.rl import OF_PROGRAM, rl_step
+from scalebook.training.rollouts import update_sheet
 from scalebook.training.rules import RULES as TRAINING_RULES
 from scalebook.training.shardings import SHARDINGS
 from scalebook.training.space import usual_choices
@@ -66,6 +68,13 @@ DEFAULT_PLANS = {
         ),
         targets=dict(ttft=2, tpot=0.06),
     ),
+    "rl": dict(
+        job="rl", model="qwen3_32b", device="h100", precision="bf16", framework="nemo_rl", targets={}, fixed={},
+        beside=[], rollout=dict(tp=4), training=dict(tp=4, cp=1, pp=2, ep=1),
+        letters=dict(
+            devices=128, responses=8192, response=5000, response_spread=0.8, response_most=28_672, age=0
+        ),
+    ),
 }  # fmt: skip
 
 # What the page's scripts read of a row by name, and of a device by its precision.
@@ -76,6 +85,13 @@ READ = (
 )  # fmt: skip
 # Where a device's own kernels that read a kind of cache stand in its row.
 READS = {kind: {f.letter: cell for cell, f in own.items()} for kind, own in READ_CELLS.items()}
+# Where letters of an update come from that are no formula of its sheet.
+_STEPS, _LAW = "decode steps of the engine, as serve prices them", "the lognormal law of the lengths"
+MADE = dict(pass_base=_STEPS, pass_answer=_STEPS, pass_token=f"{_STEPS}; cached tokens are part of the other two")
+MADE |= dict(response_square=_LAW, response_typical=_LAW, longest_response=_LAW, response_group="answers over engines")
+MADE |= dict(in_flight="what the engines hold", learning_time="training_step with this framework and these ways")
+MADE |= dict(weight_bits="weights travel in 16 bits", rollout_devices="the share of the devices that write")
+MADE |= dict(train_devices="the other devices, or all of them in turn")
 BY_PRECISION = ("peak", "matmul", "training")
 NOT_OFFERED = ("fp64", "fp6")  # in which nobody trains or serves
 # What a framework says of models with experts, and a model of its blocks while it is trained.
@@ -97,6 +113,7 @@ def planner_data(parts: bool = False) -> dict:
         serve=serving(graph, parts),
         follows=graph.numbers(tables.FOLLOWS),
         bill=_bill(graph),
+        rl=_updates(graph),
     )
     said = dict(sheets, **_formulas(graph))
     notes: dict[tuple, int] = {}
@@ -106,15 +123,14 @@ def planner_data(parts: bool = False) -> dict:
         | {x for x in graph.nodes if isinstance(x, str)}
         | {*READ, *READS["grouped"].values(), *READS["latent"].values()}
     )
-    used |= {*FRAMEWORK}
+    used |= {*FRAMEWORK, *OF_PROGRAM}
     usual = {k: x for k, x in accelerators.items() if len(x.kin) == 1}  # not those of one measured cluster
-    trainers = {k: x for k, x in frameworks.items() if "engine" not in x.words}  # the page asks nothing about rollouts
-    trained_with = {x for row in trainers.values() for x in row.words.get("libraries", "").split()}
+    trained_with = {x for row in frameworks.values() for x in row.words.get("libraries", "").split()}
     of_training = {k: x for k, x in libraries.items() if x.words["library"] in trained_with}
     served = {
         k: x for k, x in engines.items() if len(x.kin) == 1 and "chunk_tokens" in x
     }  # no releases, none of one user
-    tables_of = dict(models=listed, devices=usual, engines=served, frameworks=trainers)
+    tables_of = dict(models=listed, devices=usual, engines=served, frameworks=frameworks)
     tables_of |= dict(libraries=of_training, tiers=tables.tiers, drafts=tables.drafts)
     said |= {name: _rows(table, notes, used) for name, table in tables_of.items()} | dict(notes=list(notes))
     said["others"] = {key: row.name for key, row in models.items() if key not in listed}
@@ -160,6 +176,18 @@ def _bill(graph) -> dict:
     known = {n: [x.value, x.origin, x.source, x.note] for n, x in costs.inputs_of(Row("nothing", {}), {}).items()}
     prices = {costs.PRICED_AS: tables.ranges.usual.device_price}
     return dict(sheet=graph.numbers(run_bill.formulas.values()), owned=owned, known=known, prices=prices)
+
+
+def _updates(graph) -> dict:
+    """The sheets of an update, together and apart, and what it rests on that a plan does not say: values and others."""
+    unsaid = rl_step.unsaid(models.qwen3_32b, accelerators.h100)
+    named = {x: [unsaid[x][0], unsaid[x][2]] for x in ("prompt", "optimizer_steps", "forward_passes")}
+    return dict(
+        sheets=[graph.numbers(update_sheet(x).formulas.values()) for x in (False, True)],
+        unsaid=named,
+        own=OF_PROGRAM,
+        made=MADE,
+    )
 
 
 def _assumed() -> dict:
@@ -217,7 +245,7 @@ def _words(said, letters, listed) -> dict:
     tables = [said[x] for x in ("models", "devices", "engines", "frameworks", "libraries", "tiers", "drafts")]
     letters |= {x for table in tables for x in table["letters"]}
     letters |= {x for table in (listed, accelerators) for row in table.values() for x in row}  # links say them
-    letters |= {"memory_margin", "first_blocks", "last_blocks", *said["bill"]["known"]}
+    letters |= {"memory_margin", "first_blocks", "last_blocks", *said["rl"]["unsaid"], *said["bill"]["known"]}
     letters |= {x for x in NOTATION if x.startswith(("peak_", "matmul_", "training_", "storage_"))}  # one's own device
     cited = {x for own in of_formulas for x in own[2]}
     cited |= {row["source"] for table in tables for row in table["rows"].values()}

@@ -34,7 +34,7 @@ function planDraw(words) {
     const back = (p) => { const v = low + ((high - low) * (p - from)) / (to - from); return by * (log ? 10 ** v : v); };
     const span = high - low, step = log ? Math.max(1, Math.ceil(span / 4)) : 10 ** Math.floor(Math.log10(span)) / (span / 10 ** Math.floor(Math.log10(span)) > 4 ? 1 : 2);
     let ticks = [];
-    if (log && span < 1.6) for (let e = Math.floor(low); e <= high; e++) for (const k of span < 0.8 ? [1, 1.5, 2, 3, 5, 7] : [1, 2, 5]) { const v = Math.log10(k) + e; if (v >= low && v <= high) ticks.push(10 ** v); }
+    if (log && span < 2) for (let e = Math.floor(low); e <= high; e++) for (const k of span < 0.8 ? [1, 1.5, 2, 3, 5, 7] : [1, 2, 5]) { const v = Math.log10(k) + e; if (v >= low && v <= high) ticks.push(10 ** v); }
     else for (let t = Math.ceil(low / step); t * step <= high + 1e-9; t++) ticks.push(log ? 10 ** (t * step) : t * step);
     if (ticks.length > 6) ticks = ticks.filter((_, i) => i % Math.ceil(ticks.length / 6) === 0);
     return { at, back, ticks: ticks.map((t) => by * t) };

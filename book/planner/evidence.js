@@ -32,11 +32,11 @@ function planEvidence({ states, words, part, h, show, data, get }) {
     return found;
   }
   function trust() {
-    const { state } = get(), job = state.job, [[, sets, rows, median, covered], [other, , moreRows, moreMedian]] = data.trust[job];
+    const { state } = get(), job = state.job, [[, sets, rows, median, covered], [other, , moreRows, moreMedian] = []] = data.trust[job];
     const model = typeof state.model === "string" ? state.model : null, here = job === "serve" ? runsOf(model) : [], near = job === "train" ? alike(state, states.model(state.model).name) : [];
-    const said = job === "train" ? "steps" : "decoding steps";
+    const said = { train: "steps", rl: "updates and parts of them" }[job] ?? "decoding steps";
     part.trust.replaceChildren(h("div", {}, h("h2", {}, "How far to trust it"), h("p", {}, `${words.grouped(rows)} measured ${said} of ${sets} published sets: median error ${show(median, "%", 2)}; ${show(covered, "%", 2)} of them lie in the range that stands here beside a number. `,
-      job === "train" ? `Of ${words.grouped(moreRows)} peaks of memory the median error is ${show(moreMedian, "%", 2)}.` : `Of ${words.grouped(moreRows)} first tokens the median error is ${show(moreMedian, "%", 2)}: queues and hosts make the most of them.`),
+      job === "rl" ? "" : job === "train" ? `Of ${words.grouped(moreRows)} peaks of memory the median error is ${show(moreMedian, "%", 2)}.` : `Of ${words.grouped(moreRows)} first tokens the median error is ${show(moreMedian, "%", 2)}: queues and hosts make the most of them.`),
     near.length ? [h("p", {}, "Measured steps most like this one, and how far the prediction is off:"), h("ul", {}, [...rowsOf(near)].slice(0, 5).map(([said, offs]) => h("li", {}, `${said}: `, h("b", {}, offs.slice(0, 6).map((x) => `${x >= 0 ? "+" : "−"}${show(Math.abs(x), "%", 2)}`).join(", ")))))] : job === "train" ? h("p", {}, "No measured step of such a model on such devices is at hand.") : null,
     job === "serve" ? h("p", {}, here.length ? `${words.grouped(here.length)} of the public runs are of this model, ${words.grouped(here.filter((x) => x.device === state.device).length)} of them on this device.` : "None of the public runs is of this model.") : null, h("p", { class: "pl-soft" }, `Not modelled: ${data.trust.without[job]}.`)));
   }

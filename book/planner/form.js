@@ -2,14 +2,14 @@
 
 function planForm({ states, cases, words, view, rows, engine, data, at, current, taken, update, say }) {
   const { h, show, unit, meaning } = words;
-  const label = (name) => ({ devices: "devices", global_batch: "sequences a step", seq: "tokens a sequence", users: "users", rate: "requests a second", prompt: "tokens of a prompt", output: "tokens of an answer", ttft: "most time to the first token", tpot: "most time a token", train_tokens: "tokens to train on", sessions: "sessions", turns: "turns of a session", prefix: "tokens of the shared prefix", appended: "new tokens of a turn", pause: "median pause", pause_spread: "spread of the pauses" })[name] ?? meaning(name);
-  function field(name, store = current().letters, whole = true, kept = () => {}) {
+  const label = (name) => ({ devices: "devices", global_batch: "sequences a step", seq: "tokens a sequence", users: "users", rate: "requests a second", prompt: "tokens of a prompt", output: "tokens of an answer", ttft: "most time to the first token", tpot: "most time a token", train_tokens: "tokens to train on", sessions: "sessions", turns: "turns of a session", prefix: "tokens of the shared prefix", appended: "new tokens of a turn", pause: "median pause", pause_spread: "spread of the pauses", responses: "answers an update", response: "tokens of an answer on average", response_most: "most tokens of an answer", response_spread: "spread of the answers" })[name] ?? meaning(name);
+  function field(name, store = current().letters, whole = true, kept = () => {}, called = label(name)) {
     const said = () => (whole ? words.grouped(store[name]) : show(store[name], unit(name)).replace(/ (tokens?|requests?\/s)$/, ""));
-    const input = h("input", { class: "pl-field", type: "text", inputmode: whole ? "numeric" : "text", autocomplete: "off", spellcheck: "false", "aria-label": label(name), title: `${label(name)}: type it, or drag sideways`, value: said() });
+    const input = h("input", { class: "pl-field", type: "text", inputmode: whole ? "numeric" : "text", autocomplete: "off", spellcheck: "false", "aria-label": called, title: `${called}: type it, or drag sideways`, value: said() });
     const isFitting = globalThis.CSS?.supports?.("field-sizing: content"), fit = () => isFitting || (input.style.width = `${Math.max(2, input.value.length) + 0.8}ch`);
     const set = (x) => {
-      if (!(x > 0) || (whole && !Number.isInteger(x)) || !engine.good(name, x) || x > 1e18) { say(`${view.upper(label(name))}: type ${whole ? "a whole number" : `a quantity such as ${show(store[name], unit(name))}`}, not “${input.value.slice(0, 40)}”.`); input.value = said(); fit(); return; }
-      if (["devices", "global_batch", "users", "rate", "sessions"].includes(name) && x > 1e6) { say(`${view.upper(label(name))}: a million at most here.`); input.value = said(); return; }
+      if (!(x > 0) || (whole && !Number.isInteger(x)) || !engine.good(name, x) || x > 1e18) { say(`${view.upper(called)}: type ${whole ? "a whole number" : `a quantity such as ${show(store[name], unit(name))}`}, not “${input.value.slice(0, 40)}”.`); input.value = said(); fit(); return; }
+      if (["devices", "global_batch", "users", "rate", "sessions", "responses"].includes(name) && x > 1e6) { say(`${view.upper(called)}: a million at most here.`); input.value = said(); return; }
       store[name] = x;
       kept(x);
       input.value = said();
@@ -77,7 +77,7 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
     const use = kind === "model" ? [h("button", { type: "button", class: "pl-btn", onclick: () => read(() => rows.model(paste.value)) }, "use this config.json")]
       : [h("button", { type: "button", class: "pl-btn", onclick: () => read(() => rows.device(paste.value, null)) }, "use this device"), " ", h("button", { type: "button", class: "pl-btn", onclick: () => read(() => rows.device(paste.value, states.device(current().device))) }, `use it, with the rest from ${states.device(current().device).name}`)];
     at.pick.dataset.kind = kind;
-    at.pick.replaceChildren(h("div", { class: "pl-choose" }, filter, kind === "device" && isSentence ? h("p", { class: "pl-list" }, h("button", { type: "button", onclick: () => { close(); take("any"); } }, "any device")) : null, list), h("div", { class: "pl-own" }, h("h2", {}, kind === "model" ? "Or paste a Hugging Face config.json" : "Or describe one: cells, or the stanza that scalebook.measure wrote"), paste, wrong, h("p", {}, use, " ", h("button", { type: "button", class: "pl-btn", onclick: close }, "close"))));
+    at.pick.replaceChildren(h("div", { class: "pl-choose" }, filter, kind === "device" && isSentence && current().job !== "rl" ? h("p", { class: "pl-list" }, h("button", { type: "button", onclick: () => { close(); take("any"); } }, "any device")) : null, list), h("div", { class: "pl-own" }, h("h2", {}, kind === "model" ? "Or paste a Hugging Face config.json" : "Or describe one: cells, or the stanza that scalebook.measure wrote"), paste, wrong, h("p", {}, use, " ", h("button", { type: "button", class: "pl-btn", onclick: close }, "close"))));
     at.pick.hidden = false;
     fill();
     filter.focus();

@@ -31,7 +31,7 @@ function planLikely(engine, { spreadOf, cases }) {
         return [x, [Math.min(low, v, own[x]?.[0] ?? v), Math.max(high, v, own[x]?.[1] ?? v)]]; // never narrower than the cells
       })) };
     }
-    if (plan.job === "train") return drawn(plan, answer, asked, level);
+    if (plan.job !== "serve") return drawn(plan, answer, asked, level);
     const all = [answer.values, ...others(plan, answer)], found = drawn(plan, answer, asked, level), given = (x) => all.map((y) => y[x]).filter((y) => y !== undefined);
     return Object.fromEntries(asked.filter((x) => x in answer.values).map((x) => {
       const low = [...given(x), ...given(`${x}_low`), found[x]?.[0] ?? Infinity], high = [...given(x), ...given(`${x}_high`), found[x]?.[1] ?? 0];

@@ -7,7 +7,7 @@ function planPages(root, text, options, file) {
 }
 
 function planPage(root, data, text, { base, linked, whole, state: given, typeset = (node) => globalThis.scalebook?.typeset?.(node) }) {
-  const worker = planWorker([planEngine, planCases, planPools, planSessions, planSearch, planLikely, planAssumed, rateOf, planChanges, planMarket, planTasks], data, text);
+  const worker = planWorker([planEngine, planCases, planPools, planUpdates, planSessions, planSearch, planLikely, planAssumed, rateOf, planChanges, planMarket, planTasks], data, text);
   const engine = planEngine(data), cases = planCases(engine), words = planWords(engine), rows = planRows(engine, words), draw = planDraw(words);
   const { likely } = planLikely(engine, { spreadOf, cases }), states = planState({ engine, cases, words, rows }), view = planAnswer({ engine, cases, words, draw, base, likely, typeset }), searching = planSearch(cases);
   const { h, show, unit, meaning, brief } = words;
@@ -29,15 +29,24 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
   const { field, menu, pill, pick, layout, options } = planForm({ states, cases, words, view, rows, engine, data, at, current: () => state, taken: (kind, x) => { if (kind === "model" && (data.others[x] || x.elsewhere)) { history.replaceState(null, "", states.write({ ...state, model: x, fixed: {} })); elsewhere(data.others[x] ?? x.name); return; } if (kind === "device") delete state.any; if (x === "any") state.any = true; else state[kind] = x; settle(); sentence(); update(); }, update: () => update(), say: (x) => say(x) });
   function sentence() {
     const { job } = state, named = (x, table) => (typeof x === "string" ? table[x].name : x.name), precision = menu(states.precisions(state).map((x) => [x, x]), state.precision, "precision", (x) => { state.precision = x; update(); });
-    const verb = menu([["train", "Train"], ["serve", "Serve"], ["agents", "Run agents with"]], job, "train or serve", (x) => { state = states.copy(states.START[x]); sentence(); update(); });
+    const verb = menu([["train", "Train"], ["serve", "Serve"], ["agents", "Run agents with"], ["rl", "Train by reinforcement"]], job, "train, serve, run agents or train by reinforcement", (x) => { state = states.copy(states.START[x]); sentence(); update(); });
     const keep = (...x) => h("span", { class: "pl-keep" }, ...x), loop = job === "serve" && menu([["users", "users"], ["rate", "requests a second"]], "rate" in state.letters ? "rate" : "users", "users or requests a second", turned);
     const model = pill(named(state.model, data.models), "model", () => pick("model")), device = pill(state.any ? "any device" : named(state.device, data.devices), "device", () => pick("device"));
     const label = (x) => x.getAttribute("aria-label").split(":")[0], had = at.ask.contains(document.activeElement) && label(document.activeElement);
     const served = [" in ", precision, " with ", keep(menu(Object.entries(data.engines).map(([k, x]) => [k, x.name]), state.engine, "engine", (x) => { state.engine = x; update(); }), ","), " first token within ", keep(field("ttft", state.targets, false), ","), " ", field("tpot", state.targets, false), " a token."];
-    at.ask.replaceChildren(h("p", {}, ...(job === "agents" ? [verb, " ", keep(model, ":"), " ", field("sessions"), " sessions of ", field("turns"), " turns, each of ", field("appended"), " new and ", field("output"), " written tokens after a shared prefix of ", keep(field("prefix"), ","), " with pauses of ", field("pause", state.letters, false), " (spread ", keep(field("pause_spread", state.letters, false), "),"), " on at most ", field("devices"), " × ", device, ...served] : job === "train"
-      ? [verb, " ", model, " on ", field("devices"), " × ", keep(device, ","), " batch ", field("global_batch"), " × ", field("seq"), " tokens, in ", precision, " with ", keep(menu(Object.entries(data.frameworks).filter(([k]) => ![...data.ends, "plain"].includes(k)).map(([k, x]) => [k, k === "unnamed" ? "no framework named" : x.name]), state.framework, "framework", (x) => { state.framework = x; state.fixed = {}; update(); }), ","), " for ", field("train_tokens", state.letters, false), " tokens."]
+    const frameworkOf = (all) => keep(menu(all.map(([k, x]) => [k, k === "unnamed" ? "no framework named" : x.name]), state.framework, "framework", (x) => { state.framework = x; state.fixed = {}; if (data.frameworks[x].words.placement === "apart") state.letters.age ||= 1; sentence(); update(); }), ","), programs = Object.entries(data.frameworks).filter(([, x]) => x.words.engine);
+    at.ask.replaceChildren(h("p", {}, ...(job === "rl" ? [verb, " ", model, " on ", field("devices"), " × ", keep(device, ","), " in ", precision, " with ", frameworkOf(programs), " from ", field("responses"), " answers an update of ", field("response"), " tokens (spread ", keep(field("response_spread", state.letters, false), ","), " at most ", keep(field("response_most"), "),"), " learnt from ", ...aged(keep)] : job === "agents" ? [verb, " ", keep(model, ":"), " ", field("sessions"), " sessions of ", field("turns"), " turns, each of ", field("appended"), " new and ", field("output"), " written tokens after a shared prefix of ", keep(field("prefix"), ","), " with pauses of ", field("pause", state.letters, false), " (spread ", keep(field("pause_spread", state.letters, false), "),"), " on at most ", field("devices"), " × ", device, ...served] : job === "train"
+      ? [verb, " ", model, " on ", field("devices"), " × ", keep(device, ","), " batch ", field("global_batch"), " × ", field("seq"), " tokens, in ", precision, " with ", frameworkOf(Object.entries(data.frameworks).filter(([k, x]) => ![...data.ends, "plain"].includes(k) && !x.words.engine)), " for ", field("train_tokens", state.letters, false), " tokens."]
       : [verb, " ", model, ...("rate" in state.letters ? [" at ", field("rate", state.letters, false)] : [" to ", field("users")]), " ", loop, " of ", field("prompt"), " + ", field("output"), " tokens on at most ", field("devices"), " × ", device, ...served])));
     if (had) [...at.ask.querySelectorAll("[aria-label]")].find((x) => label(x) === had)?.focus({ preventScroll: true });
+  }
+
+  // Of an update: how old its answers are, which devices write them, and how the model is split there.
+  function aged(keep) {
+    const { letters, rollout, training } = state, few = (own, all) => [...new Set([...all, own])].sort((a, b) => a - b), ways = { tp: "tensor", cp: "context", pp: "pipeline", ep: "expert" };
+    const share = menu([["", "the best share"], ...few(letters.rollout_share ?? 0.5, [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875]).map((x) => [`${x}`, show(x, "%", 3)])], `${letters.rollout_share ?? ""}`, "share of the devices that write", (x) => { if (x) letters.rollout_share = Number(x); else delete letters.rollout_share; update(); });
+    const split = (which, own) => { const all = Object.keys(own).filter((x) => x !== "ep" || states.model(state.model).letters.experts); return [` ${which}: `, all.map((x, i) => [keep(field(x, own, true, () => {}, `${ways[x]} ways of ${which.toLowerCase()}`), ` ${ways[x]}${i < all.length - 1 ? "," : " ways."}`), " "])]; };
+    return [keep(menu(few(letters.age, [0, 1, 2, 4, 8]).map((x) => [`${x}`, x ? `when ${show(x)} update${x === 1 ? "" : "s"} old` : "at once, by the same devices"]), `${letters.age}`, "age of the answers", (x) => { letters.age = Number(x); sentence(); update(); }), "."), letters.age ? [" Of the devices ", share, " write."] : "", split("Engines", rollout), split("Learners", training)];
   }
 
   // A model whose formulas are in the page's second file.
@@ -81,6 +90,7 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
     const settleOn = (found) => { clearTimeout(timer); if (now === turn) finish(here, found, now); };
     try {
       if (state.job === "agents") { await sessions(only, (x) => { bar.value = x.share; count.textContent = `${x.services.length} services found so far`; }); clearTimeout(timer); root.firstChild.removeAttribute("aria-busy"); return; }
+      if (state.job === "rl") { clearTimeout(timer); await learnt(only); return; }
       if (states.question(state) !== asked) part.market.replaceChildren();
       if (state.any) await everywhere(only, () => now === turn, count, bar);
       const plan = states.plan(state);
@@ -95,6 +105,22 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
     const found = await worker.ask("agents", { plan: states.plan(state) }, (x) => { told(x); if (x.services.length && !isShown) { isShown = true; Promise.resolve(only(x)).then((y) => shown(y, false)); } }).then(only);
     if (state.any && found.devices[0].device && !found.devices[0].why) state.device = found.devices[0].device;
     shown(found, true);
+  }
+  // An update: the numbers first, then their ranges, and from the worker what is assumed and what changes would give.
+  async function learnt(only) {
+    const plan = states.plan(state), none = { letters: {}, words: {} };
+    at.layout.replaceChildren();
+    [answer, chosen, spread, rests, helped] = [solve(plan, none), none, {}, [], null];
+    for (const x of Object.values(part)) x.replaceChildren();
+    if (answer.why) show_nothing(answer.why);
+    else {
+      const ranged = learning.paint(plan);
+      setTimeout(() => ranged(spread = view.ranges("rl", plan, answer)));
+      worker.ask("assumed", { plan, chosen }).then(only).then(({ list }) => { rests = list; part.rests.replaceChildren(...view.strongest(list, "rl")); });
+    }
+    root.firstChild.removeAttribute("aria-busy");
+    const shown = (x) => { if (!answer.why) learning.along(x); if (x.changes.length) learning.changes(x.changes); };
+    shown(await worker.ask("updates", { plan }, (x) => Promise.resolve(only(x)).then(shown)).then(only));
   }
   // Every device is asked; the best of them is then the one that is answered for.
   async function everywhere(only, isNow, count, bar) {
@@ -251,7 +277,7 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
   const more = { states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, brief, solve, pick, say, engine, data, base, searching,
     get: () => ({ state, answer, chosen, result, along, beside, curveOf, spread, rests, helped: () => ({ changes: (helped?.list ?? []).map(binds.asData), nearest: helped?.nearest ? binds.asData(helped.nearest) : null }) }), set: (x) => { if (x.along) along = x.along; if (x.curveOf) curveOf = x.curveOf; if (x.beside) beside = x.beside; }, update, sentence, typeset, replace: (x) => { state = x; settle_(); } };
   const settle_ = () => { sentence(); update(); };
-  const side = planSide({ ...more, linked, remember }), agents = planAgents({ ...more, ...side, menu }), { points, compare, open } = side, { pools } = planApart({ ...more, ...side }), costs = planCosts({ ...more, open });
+  const side = planSide({ ...more, linked, remember }), agents = planAgents({ ...more, ...side, menu }), learning = planLearning({ ...more, ...side }), { points, compare, open } = side, { pools } = planApart({ ...more, ...side }), costs = planCosts({ ...more, open });
   const binds = planBinds({ ...more, take });
   const devices = planDevices({ ...more, choose: (x) => { state.device = x; delete state.any; settle(); sentence(); update(); if (bought) devices.paint(bought); } });
   function paint(plan) {

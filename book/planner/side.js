@@ -175,7 +175,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
 
   function buttons() {
     const { state, answer, chosen } = get(), button = (said, go) => [h("button", { type: "button", class: "pl-btn", onclick: go }, said), " "];
-    const frameworks = data.flags ? Object.entries(data.flags[state.job]) : [];
+    const frameworks = Object.entries(data.flags?.[state.job] ?? {});
     part.buttons.replaceChildren(h("p", { class: "pl-buttons" }, button("link", () => copyable("A link to this plan", linkTo(state))), button("Python", () => copyable("The call that prints the same answer", states.python(state, chosen), "plan.py")),
       button("CSV", () => copyable("Every letter of this answer", states.sheet(state, answer, chosen, get().spread), "plan.csv", "text/csv")), button("JSON", () => copyable("The same as data", states.json(state, answer, chosen, get().spread, get().rests, get().helped()), "plan.json", "application/json")), button("report", () => { part.assume.querySelector("details").open = true; print(); }),
       frameworks.map(([key, x]) => button(`flags of ${x.name}`, () => copyable(`Flags of ${x.name}`, states.flags(state, chosen, key), "", "text/plain", [x.source ? [words.cited(x.source), ". "] : "", h("a", { href: `${base}notebooks/2-parallelism/knobs.html` }, "What each flag means")])))));

@@ -6,11 +6,11 @@ function planState({ engine, cases, words, rows }) {
   // The letters that a sentence says; a service is asked for users, or in their place for a rate.
   const usual = (job) => ({ ...START[job].letters, ...(job === "serve" ? { rate: 20 } : {}) }), copy = (x) => JSON.parse(JSON.stringify(x));
   const WORDS = { recompute: ["none", "selective", data.modules, "full"], attention: ["flash", "unfused"], context_exchange: ["gather", "all_to_all"], sharding: Object.keys(data.shardings), schedule: Object.keys(data.schedules), exchange: ["all_reduce", "all_to_all", "gather"], tiers: data.space.tiers.map((x) => x.join(" ") || "none"), drafts: ["none", ...Object.keys(data.drafts)] };
-  const LAYOUT = { train: ["tp", "cp", "ep", "pp", "batch", "chunks"], serve: ["tp", "pp", "ep", "attention_dp", "replicas"], agents: ["tp"] };
+  const LAYOUT = { train: ["tp", "cp", "ep", "pp", "batch", "chunks"], serve: ["tp", "pp", "ep", "attention_dp", "replicas"], agents: ["tp"], rl: [] }, APART = ["rollout", "training"]; // the last are layouts of their own, of engines and of learners
   const model = (said) => (typeof said === "string" ? data.models[said] : said), device = (said) => (typeof said === "string" ? data.devices[said] : said);
   const plan = (state, more = {}) => ({
     job: state.job, model: model(state.model), device: device(state.device), precision: state.precision, engine: state.engine, framework: state.framework, trained: more.trained ?? state.trained,
-    letters: { ...state.letters, ...more.letters }, targets: { ...state.targets, ...more.targets }, fixed: more.fixed ?? state.fixed, words: {}, pools: state.pools, any: state.any,
+    letters: { ...state.letters, ...more.letters }, targets: { ...state.targets, ...more.targets }, fixed: more.fixed ?? state.fixed, words: {}, pools: state.pools, any: state.any, rollout: state.rollout, training: state.training,
   });
   const POOL = ["tp", "ep", "attention_dp"]; // what a pool's layout is; how many copies of it follows from the rate
   const ORDER = ["bf16", "fp16", "fp8", "int8", "fp4", "tf32", "fp32"];
@@ -33,7 +33,7 @@ function planState({ engine, cases, words, rows }) {
   const modelOf = (hash) => { try { return JSON.parse(decodeURIComponent(hash.slice(6))).model; } catch { return null; } }; // of a link
   function checked(said, refuse, dropped = [], depth = 0) {
     const isObject = (x) => typeof x === "object" && x !== null && !Array.isArray(x);
-    if (!isObject(said) || !has(START, said.job)) refuse("it says neither train nor serve nor agents");
+    if (!isObject(said) || !has(START, said.job)) refuse(`it asks none of ${Object.keys(START).join(", ")}`);
     const state = copy(START[said.job]), job = said.job;
     const numbers = (x, names, what) => {
       if (!isObject(x) || Object.keys(x).length > 200) refuse(`${what} are no numbers by name`);
@@ -74,20 +74,25 @@ function planState({ engine, cases, words, rows }) {
     };
     state.model = row(said.model, data.models, "model");
     state.device = row(said.device, data.devices, "device");
-    if (said.any !== undefined) { if (said.any !== true) refuse("it is broken"); state.any = true; } // the device is then the best of all
+    if (said.any !== undefined) { if (said.any !== true || job === "rl") refuse("it is broken"); state.any = true; } // the device is then the best of all
     state.precision = said.precision;
     if (!precisions(state).includes(said.precision)) {
       if (state.device === said.device || !ORDER.includes(said.precision)) refuse("its precision is none of the device's");
       state.precision = nearest(state);
     }
-    if (job !== "train") state.engine = known(said.engine, data.engines, "engine");
-    if (job === "train" && said.framework !== undefined) state.framework = known(said.framework, data.frameworks, "framework");
+    if (START[job].engine) state.engine = known(said.engine, data.engines, "engine");
+    if (START[job].framework && said.framework !== undefined) state.framework = known(said.framework, data.frameworks, "framework");
+    if (job === "rl" && !data.frameworks[state.framework].words.engine) refuse("its framework has no engine that writes answers");
+    for (const which of APART) if (START[job][which]) {
+      state[which] = { ...START[job][which], ...numbers(said[which] ?? {}, Object.keys(START[job][which]), `its ${which}`) };
+      if (Object.values(state[which]).some((x) => !Number.isInteger(x) || x < 1 || x > 1e6)) refuse("its layout is not one");
+    }
     if (said.trained !== undefined) { if (job !== "train" || !TRAINED.includes(said.trained)) refuse("what it trains is not known"); state.trained = said.trained; }
     state.letters = numbers(said.letters, null, "its numbers");
     for (const n of Object.keys(START[job].letters)) if (!(n in state.letters) && (n !== "users" || !("rate" in state.letters))) refuse(`it lacks ${n}`);
     if ("users" in state.letters && "rate" in state.letters) refuse("it says both users and a rate");
     if (state.letters.rate === 0) refuse("it asks for no requests");
-    if (["devices", "global_batch", "users", "rate", "sessions", "turns"].some((n) => state.letters[n] > 1e6)) refuse("it asks for more than a million");
+    if (["devices", "global_batch", "users", "rate", "sessions", "turns", "responses"].some((n) => state.letters[n] > 1e6)) refuse("it asks for more than a million");
     state.targets = numbers(said.targets ?? {}, ["ttft", "tpot"], "its targets");
     const fixed = isObject(said.fixed ?? {}) ? said.fixed ?? {} : refuse("its layout is broken");
     for (const [n, v] of Object.entries(fixed)) {
@@ -128,8 +133,8 @@ function planState({ engine, cases, words, rows }) {
   const py = (x) => (typeof x === "string" ? JSON.stringify(x) : x === true ? "True" : x === false ? "False" : Number.isInteger(x) && Math.abs(x) >= 1e15 ? x.toExponential() : `${x}`);
   function python(state, chosen) {
     const own = model(state.model), chip = device(state.device), lines = [], args = [];
-    const table = state.job === "train" ? "training_step" : "serve", framework = state.job === "train" && state.framework !== "unnamed" ? state.framework : "";
-    lines.push(`from scalebook.${state.job === "train" ? "training" : "inference"} import ${table}`, `from scalebook.tables import accelerators, ${framework ? "frameworks, " : ""}models`, "");
+    const table = { train: "training_step", rl: "rl_step" }[state.job] ?? "serve", framework = START[state.job].framework && state.framework !== "unnamed" ? state.framework : "";
+    lines.push(`from scalebook.${table === "serve" ? "inference" : "training"} import ${table}`, `from scalebook.tables import accelerators, ${framework ? "frameworks, " : ""}models`, "");
     const dict = (x) => `{${Object.entries(x).map(([n, v]) => `${py(n)}: ${py(v)}`).join(", ")}}`;
     if (typeof state.model === "string") args.push(`models.${state.model}`);
     else { lines.push(`from scalebook.language.row import Cell, Row`, `model = Row(${py(own.name)}, {n: Cell(float(x), "here") for n, x in ${dict(own.letters)}.items()}, ${dict(own.words)})`); args.push("model"); }
@@ -151,10 +156,15 @@ function planState({ engine, cases, words, rows }) {
       args.push(`tiers=[${letters.tiers === "none" ? "" : letters.tiers.split(" ").map(py).join(", ")}]`);
       delete letters.drafts; delete letters.tiers;
     }
-    if (state.job !== "train") { delete letters.devices; if (!(own.letters.experts > 0)) delete letters.ep; if (state.engine !== data.usual.engine) args.push(`engine=${py(state.engine)}`); }
+    if (state.job === "rl") {
+      const { rollout_share: share, ...rest } = letters;
+      for (const n of Object.keys(letters)) if (!(n in rest)) delete letters[n];
+      if (share) letters.share = share;
+      for (const which of APART) args.push(`${which}=${dict(state[which])}`);
+    } else if (state.job !== "train") { delete letters.devices; if (!(own.letters.experts > 0)) delete letters.ep; if (state.engine !== data.usual.engine) args.push(`engine=${py(state.engine)}`); }
     if (state.job !== "train" || !cases.leavesSequence(state)) delete letters.sequence_parallel;
     args.push(...Object.entries(letters).map(([n, x]) => `${n}=${py(x)}`));
-    const said = { train: ["step_time", "mfu", "memory"], serve: ["ttft", "tpot", "device_rate"], agents: ["sessions_most", "session_cost", "ttft", "ttft_p95", "tpot"] }[state.job];
+    const said = { train: ["step_time", "mfu", "memory"], serve: ["ttft", "tpot", "device_rate"], agents: ["sessions_most", "session_cost", "ttft", "ttft_p95", "tpot"], rl: ["update_time", "idle_share", "update_rate", "update_cost"] }[state.job];
     lines.push(`row = ${table}${state.job === "agents" ? ".sessions" : ""}(`, ...args.map((x) => `    ${x},`), ")", `print(${said.map((x) => `row.${x}`).join(", ")})`);
     if (billed && state.job === "train") { lines.unshift("from scalebook.answers import bill"); lines.push(`print(bill(row${billed}))`); }
     return lines.join("\n");
@@ -181,9 +191,9 @@ function planState({ engine, cases, words, rows }) {
       const f = n in answer.given ? null : answer.sheet.by.get(n), [low, high] = found[n] ?? [null, null];
       return [n, { value, unit: words.unit(n), low, high, source: f ? f.sources.join(", ") : "given", formula: f?.name ?? null }];
     }));
-    const { job } = state, { values } = answer, costs = Object.fromEntries(["run_time", "train_time", "device_hours", "goodput", "run_energy", "train_rate", "device_rate", "million_cost"].filter((n) => n in values).map((n) => [n, values[n]]));
-    const call = `${job === "train" ? "training_step" : "serve"}: ${model(state.model).name}, ${device(state.device).name}, ${values.devices} devices`;
-    const said = { call, letter: job === "train" ? "step_time" : "tpot", fits: job === "serve" || values.memory <= values.hbm_capacity, nearest, assumed: assumed.map(({ letter, value, source, ends, moved }) => ({ letter, value, source, ends, unit: words.unit(letter), moved })), costs: { ...costs, prices: prices(state, answer).filter((x) => x.cost !== undefined) }, changes };
+    const { job } = state, { values } = answer, costs = Object.fromEntries(["run_time", "train_time", "device_hours", "goodput", "run_energy", "train_rate", "device_rate", "million_cost", "update_rate", "update_cost"].filter((n) => n in values).map((n) => [n, values[n]]));
+    const call = `${{ train: "training_step", rl: "rl_step" }[job] ?? "serve"}: ${model(state.model).name}, ${device(state.device).name}, ${values.devices} devices`;
+    const said = { call, letter: { train: "step_time", rl: "update_time" }[job] ?? "tpot", fits: job !== "train" || values.memory <= values.hbm_capacity, nearest, assumed: assumed.map(({ letter, value, source, ends, moved }) => ({ letter, value, source, ends, unit: words.unit(letter), moved })), costs: { ...costs, prices: prices(state, answer).filter((x) => x.cost !== undefined) }, changes };
     return JSON.stringify({ name: Object.entries({ ...chosen.letters, ...chosen.words }).map(([n, x]) => `${n}=${x}`).join(" "), letters, missing, answer: said }, null, 2);
   }
   // Two ways to pay: a device that is rented, and one that is bought.

@@ -14,10 +14,15 @@ __all__ = ["NOT_MODELLED", "measured", "trained", "trust"]
 
 # Sets of training steps whose rows say model, devices and precision, and whose prediction takes little time.
 _TRAINING = ("mlperf_training", "llama3", "torchtitan", "megascale", "megatron_bridge", "mlperf_training_51")
-_FAMILIES = {"train": ("step time", "memory"), "serve": ("decoding", "first token")}
+_FAMILIES = {
+    "train": ("step time", "memory"),
+    "serve": ("decoding", "first token"),
+    "rl": ("updates of reinforcement learning",),
+}
 NOT_MODELLED = {
     "train": "stragglers, the file system, evaluation, work space of libraries",
     "serve": "prefix caches, drafted tokens, uneven lengths and experts, a network shared with others, restarts",
+    "rl": "reading prompts, rewards and tools that take time, discarded answers, lengths that change, drafts, failures",
 }
 
 

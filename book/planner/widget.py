@@ -23,9 +23,9 @@ from .data import DEFAULT_PLANS, planner_json
 __all__ = ["Planner", "planner", "planner_parts", "planner_script", "planner_style"]
 
 _HERE = Path(__file__).parent
-_PARTS = ("engine", "cases", "pools", "sessions", "search", "likely", "assumed", "changes", "market", "words",
-          "rows", "draw", "state", "answer", "agents", "form", "evidence", "side", "costs", "apart", "worker",
-          "page")  # fmt: skip
+_PARTS = ("engine", "cases", "updates", "pools", "sessions", "search", "likely", "assumed", "changes", "market",
+          "words", "rows", "draw", "state", "answer", "agents", "learning", "form", "evidence", "side", "costs",
+          "apart", "worker", "page")  # fmt: skip
 BASE = "https://scalebook.github.io/scalebook/"
 
 
@@ -76,16 +76,17 @@ def planner(
     """Return a planner widget that starts with this plan. Models, devices, engines and frameworks are keys of tables.
 
     Letters are numbers or texts with a unit ("1 s"). For serving and agents, `ttft` and `tpot` are targets, and for
-    serving `rate` (requests per second) replaces `users`.  Raises ValueError for a job that is none of "train", "serve"
-    and "agents", and LookupError for a name that no table has.
+    serving `rate` (requests per second) replaces `users`. For reinforcement learning ("rl"), `rollout` and `training`
+    are layouts, such as dict(tp=4). Raises ValueError for a job that is none of these four, and LookupError for a name
+    that no table has.
 
     >>> planner("server")
     Traceback (most recent call last):
         ...
-    ValueError: a planner is asked to 'train', to 'serve' or about 'agents', not 'server'
+    ValueError: a planner is asked to 'train', to 'serve', about 'agents' or about 'rl', not 'server'
     """
     if job not in DEFAULT_PLANS:
-        raise ValueError(f"a planner is asked to 'train', to 'serve' or about 'agents', not {job!r}")
+        raise ValueError(f"a planner is asked to 'train', to 'serve', about 'agents' or about 'rl', not {job!r}")
     plan = json.loads(json.dumps(DEFAULT_PLANS[job]))
     named = (
         ("model", model, models), ("device", device, accelerators), ("engine", engine, engines),
@@ -102,6 +103,9 @@ def planner(
     if "rate" in letters:  # asked for in the place of users
         del plan["letters"]["users"]
     for name, value in letters.items():
+        if isinstance(plan.get(name), dict):  # a layout
+            plan[name] |= value
+            continue
         where = plan["targets"] if name in plan["targets"] else plan["letters"]
         where[NOTATION[name].name] = float(quantity(name, value))
     return Planner(plan=plan, data=planner_json(parts=True))

@@ -63,5 +63,5 @@ function planWorker(functions, data, text) {
 // What a worker is asked for.
 function planTasks(cases) {
   const searching = planSearch(cases);
-  return { ...searching, assumed: planAssumed(cases), changes: planChanges(cases, searching), market: planMarket(cases, searching), agents: planSessions(cases).agents };
+  return { ...searching, assumed: planAssumed(cases), changes: planChanges(cases, searching), market: planMarket(cases, searching), agents: planSessions(cases).agents, updates: cases.updating.updates };
 }

@@ -33,6 +33,7 @@ __all__ = ["rl_step"]
 
 PROGRAMS = tuple(x for x, row in frameworks.items() if "engine" in row.words)
 SYNC = "sync_share", "expert_gathers", "update_overhead"  # letters of the program that are the update's own
+OF_PROGRAM = "step_overhead", "packed_share", *SYNC  # what a program says of an update
 # Other likely values of what a call leaves to its defaults.
 _OTHERS = {
     "framework": ("verl",), "devices": (64.0, 256.0), "responses": (4096.0, 16_384.0), "response": (2500.0, 10_000.0),
@@ -61,11 +62,9 @@ class Lengths:
         low, high = self.mean / 2, self.most * np.exp(8 * self.spread + 1)
         for _ in range(100):
             middle = (low * high) ** 0.5
-            low, high = (middle, high) if self._mean(middle) < self.mean else (low, middle)
+            mean = mean_of_largest(lambda z, x=middle: np.minimum(x * np.exp(self.spread * z), self.most), 1)
+            low, high = (middle, high) if mean < self.mean else (low, middle)
         return low
-
-    def _mean(self, typical: float) -> float:
-        return mean_of_largest(lambda z: np.minimum(typical * np.exp(self.spread * z), self.most), 1)
 
     def law(self, z):
         """Return the length of the answer that is `z` standard deviations from the median."""
@@ -238,18 +237,14 @@ class RLStep:
         if symbols := [n for row in rows for n, x in row.items() if isinstance(x, Basic)]:
             raise TypeError(f"rl_step is priced for numbers, not for symbols ({', '.join(symbols)})")
         age = age if age is not None else float(program.words["placement"] == "apart")
+        lengths = dict(response=response, response_spread=response_spread, response_most=response_most)
         numbers = dict(devices=devices, responses=responses, age=age, optimizer_steps=optimizer_steps, prompt=prompt)
-        numbers = {n: one_number(n, x) for n, x in numbers.items()}
+        own, numbers = ({n: one_number(n, x) for n, x in said.items()} for said in (lengths, numbers))
         if numbers["devices"] > MOST_DEVICES:
             raise ValueError(f"devices={devices!r} is more than {MOST_DEVICES:,}, the most of an update")
-        own = [
-            one_number(n, x)
-            for n, x in dict(response=response, response_spread=response_spread, response_most=response_most).items()
-        ]
-        layouts = [_layout(x, y) for x, y in (("rollout", rollout), ("training", training))]
         return _Asked(
-            tuple(rows), program, lengths=Lengths(*own), share=share, rollout=layouts[0], training=layouts[1],
-            letters=letters, **numbers,
+            tuple(rows), program, lengths=Lengths(*own.values()), share=share, rollout=_layout("rollout", rollout),
+            training=_layout("training", training), letters=letters, **numbers,
         )  # fmt: skip
 
     def __call__(self, *knowns, **letters) -> Row:
@@ -265,7 +260,7 @@ class RLStep:
         found = {n: (own[n], "the default", x) for n, x in _OTHERS.items()}
         found["age"] = asked.age, program.name, (1 - min(asked.age, 1.0),)
         for name, cell in program.cells.items():
-            if name in ("step_overhead", "packed_share", *SYNC) and cell.low is not None:
+            if name in OF_PROGRAM and cell.low is not None:
                 found[name] = cell.value, program.name, (cell.low, cell.high)
         said = {*letters, *("framework" for x in knowns if isinstance(x, Framework))}
         return {n: x for n, x in found.items() if n not in said}
@@ -308,11 +303,7 @@ def _layout(name: str, given) -> dict:
 
 
 def _said(x) -> str:
-    return (
-        " ".join(f"{n}={y:g}" if not isinstance(y, str) else f"{n}={y}" for n, y in x.items())
-        if isinstance(x, dict)
-        else str(x)
-    )
+    return " ".join(f"{n}={y}" for n, y in x.items()) if isinstance(x, dict) else str(x)
 
 
 class _Layouts:

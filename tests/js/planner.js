@@ -15,7 +15,7 @@ const attempt = (f) => { try { return { is: f() }; } catch (error) { return { er
 const csv = ([s, c]) => states.sheet(s, whole(s, c), c);
 const CALLS = {
   best: (p) => searching.searched(row(p)).best, lacking: (p) => cases.lacking(row(p)),
-  market: (p) => ended(tasks.market(row(p))), agents: (p) => ended(tasks.agents(row(p))), sessions: ([p, c]) => planSessions(cases).served(row(p), c), assumed: ([s, c]) => rests(s, c), changes: ([s, c]) => ended(tasks.changes(states.plan(s), c)),
+  market: (p) => ended(tasks.market(row(p))), agents: (p) => ended(tasks.agents(row(p))), updates: (p) => ended(tasks.updates(row(p))), sessions: ([p, c]) => planSessions(cases).served(row(p), c), assumed: ([s, c]) => rests(s, c), changes: ([s, c]) => ended(tasks.changes(states.plan(s), c)),
   prices: ([s, c]) => states.prices(s, whole(s, c)),
   chosen: ([s, choice, said]) => {
     states.choose(s, choice, said);
