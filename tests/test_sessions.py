@@ -88,6 +88,8 @@ def test_beyond_the_cliff_all_caches_are_lost():
     assert row.turn_rate == pytest.approx(run.turn_rate, rel=0.05)
     assert row.ttft == pytest.approx(run.ttft.mean(), rel=0.1)
     assert row.hit_share == pytest.approx(run.hit_share, abs=0.01)  # the shared prefix is found
+    for name in ("ttft", "tpot", "end_to_end"):
+        assert row[f"{name}_p95"] == pytest.approx(np.quantile(getattr(run, name), 0.95), rel=0.05)
 
 
 def test_host_memory_takes_the_cliff_away_and_the_batch_is_then_the_limit():

@@ -142,7 +142,12 @@ function planSessions(cases) {
   // The time to first token that a share of the turns keeps to.
   function quantile({ x, turnsRead }, row, share) {
     const lost = turnsRead[0].map((_, i) => (i ? 1 - row.found_turns : 0)), times = turnsRead.flat(), weights = [...lost.map((y) => 1 - y), ...lost].map((y) => y / lost.length), load = Math.min(row.prompt_load, 0.98);
-    const middle = sum(times.map((t, i) => t * weights[i])), wait = (row.turn_rate * sum(times.map((t, i) => t * t * weights[i]))) / 2 / (1 - load), width = (12 * wait + 3 * Math.max(...times) + 2 * row.tpot) / CELLS;
+    const middle = sum(times.map((t, i) => t * weights[i])), place = row.queue_time - row.met_time / 2 - row.bunch_time; // a full engine
+    if (place > row.met_time) {
+      const late = Math.sqrt(row.turn_rate * place * sum(times.map((t, i) => (t - middle) ** 2 * weights[i])) + row.pause_mean / row.turn_rate), bell = list(CELLS, (i) => Math.exp(-((((i + 0.5) * 12) / CELLS - 6) ** 2) / 2)), under = sum(bell);
+      return row.ttft + ((lower(summed(bell.map((y) => y / under)), share) + 0.5) * 12 * late) / CELLS - 6 * late;
+    }
+    const wait = (row.turn_rate * sum(times.map((t, i) => t * t * weights[i]))) / 2 / (1 - load), width = (12 * wait + 3 * Math.max(...times) + 2 * row.tpot) / CELLS;
     const own = new Float64Array(CELLS);
     times.forEach((t, i) => (own[Math.floor(t / width)] += weights[i]));
     const rest = summed(own).map((y) => ((1 - y) * width) / middle), all = sum(rest), step = list(CELLS, (i) => (Math.max(0, Math.min(1, row.tpot / width - i)) * width) / row.tpot), steps = sum(step);

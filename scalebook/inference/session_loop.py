@@ -209,8 +209,8 @@ def sessions(
     `appended` and `output` are means. With a `prompt_spread` and an `answer_spread`, the standard deviations of their
     logarithms, they are lognormal. The row has the 50th, 95th and 99th percentiles of `ttft`, `tpot` and `end_to_end`,
     which differ from simulated ones by 1 to 6 % in the median. Each states a range with eight in ten simulated ones
-    (`row.cells["ttft_p95"].low`). It is wider if more than 1 % of the turns lose their caches, and if pauses are equal
-    but answers are not. With spread prompts the 50th percentile of `ttft` is up to a fourth too short.
+    (`row.cells["ttft_p95"].low`). It is wider if more than 1 % of the turns lose their caches, if turns wait for a
+    place, and if pauses are equal but answers are not. With spread prompts the 50th percentile of `ttft` is up to a fourth too short.
 
     >>> from scalebook.inference import serve
     >>> from scalebook.tables import accelerators, models
@@ -280,6 +280,8 @@ def sessions_on(
         raise ValueError(f"turns must be a whole number from 1 to 10,000, not {quoted(turns)}")
     if not 1e-3 <= given["pause"] <= 1e7:
         raise ValueError(f"pause={quoted(pause)} is no pause of a session: from a millisecond to 100 days would do")
+    if given["output"] < 2:
+        raise ValueError(f"output={quoted(output)} leaves no token after the first: 2 or more would do")
     for name, most in (("pause_spread", 5), ("prompt_spread", 2), ("answer_spread", 2)):
         if given[name] > most:
             raise ValueError(f"{name}={given[name]:g} is more than such a spread is: up to {most} would do")
