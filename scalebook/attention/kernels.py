@@ -155,19 +155,19 @@ def busy_pairs(batch, heads, pairs, cores, context, query_tile):
 
 @formula("kernel_time", "shah2024 §3", given=[append_traffic, least_traffic, busy_pairs])
 def prefill_kernel_time(
-    launch_time, append_traffic, traffic, hbm_bandwidth, bandwidth_efficiency, busy_pairs, head_dim, peak_flops,
+    prompt_launch, append_traffic, traffic, hbm_bandwidth, prompt_efficiency, busy_pairs, head_dim, peak_flops,
     score_flops, peak_vector,
 ):  # fmt: skip
     """Time of prompt attention: write the cache, run the matrix products at peak, then the softmax on vector units.
 
-    >>> rates = dict(hbm_bandwidth="3.35 TB/s", bandwidth_efficiency=0.6, peak_flops=989.4e12, peak_vector=66.9e12)
-    >>> sizes = dict(launch_time="15 us", append_traffic="1 kB", traffic="1 kB", head_dim=128, score_flops=26)
+    >>> rates = dict(hbm_bandwidth="3.35 TB/s", prompt_efficiency=0.6, peak_flops=989.4e12, peak_vector=66.9e12)
+    >>> sizes = dict(prompt_launch="15 us", append_traffic="1 kB", traffic="1 kB", head_dim=128, score_flops=26)
     >>> 1e3 * prefill_kernel_time(rates, sizes, busy_pairs=1e9)
     0.92112...
     """
-    rate = bandwidth_efficiency * hbm_bandwidth
+    rate = prompt_efficiency * hbm_bandwidth
     computed = busy_pairs * (4 * head_dim / peak_flops + score_flops / peak_vector)
-    return launch_time + append_traffic / rate + Max(computed, traffic / rate, evaluate=False)
+    return prompt_launch + append_traffic / rate + Max(computed, traffic / rate, evaluate=False)
 
 
 @formula("kernel_time", "dao2022 §3.2", given=[least_traffic])

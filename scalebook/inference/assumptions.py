@@ -7,11 +7,9 @@ The kernel figures were fitted to published times of single kernels (sets `atten
 import itertools
 from collections.abc import Mapping
 
-from sympy import Max
-
 from scalebook.attention import assumptions as attended
 from scalebook.attention.sparse import sparse_efficiency, tiled_heads
-from scalebook.language import Row, formula
+from scalebook.language import Row
 from scalebook.language.arguments import checked
 from scalebook.language.defaults import stated
 from scalebook.language.notation import either, quoted
@@ -21,29 +19,8 @@ _DEFAULTS = stated(__name__)  # those of assumptions.toml
 globals().update(_DEFAULTS)
 
 __all__ = [
-    "ASSUMED", "GROUPED", "INDEXED", "LATENT", "LINEAR", "READ_CELLS", "expert_ways_left", "kind_read", "read_by",
-    "result_bits", *_DEFAULTS,
+    "ASSUMED", "GROUPED", "INDEXED", "LATENT", "LINEAR", "READ_CELLS", "kind_read", "read_by", *_DEFAULTS,
 ]  # fmt: skip
-
-
-@formula("result_bits", "micikevicius2022 §5")
-def result_bits(activation_bits, fp32_bits):
-    """Default width of results: 16 bits (half of full precision), or the width of the inputs if that is larger.
-
-    >>> result_bits(activation_bits=8, fp32_bits=32), result_bits(activation_bits=32, fp32_bits=32)
-    (16.0, 32.0)
-    """
-    return Max(fp32_bits / 2, activation_bits)
-
-
-@formula("etp", "deepseek2024-v3 §3.4")
-def expert_ways_left(tp, attention_dp, ep):
-    """Default expert tensor parallelism: devices of an expert layer divided by the ways of expert parallelism.
-
-    >>> expert_ways_left(tp=8, attention_dp=1, ep=2)
-    4.0
-    """
-    return tp * attention_dp / ep
 
 
 @checked
@@ -73,9 +50,9 @@ READ_CELLS = {
 }
 ASSUMED = (
     *_default("prompt_launch", "prompt_efficiency", "score_arithmetic", "one_tile", "routing_time_least"),
-    *_default("assigned_passes"), result_bits, *_default("expert_peak_same", "expert_efficiency_same"),
-    expert_ways_left, *_default("no_step_overhead", "no_layer_overhead", "no_scale_kernels", "no_norm_sums"),
-    *_default("sum_launch_collective", "sum_latency_near"),
+    *_default("assigned_passes", "result_bits", "expert_peak_same", "expert_efficiency_same", "expert_ways_left"),
+    *_default("no_step_overhead", "no_layer_overhead", "no_scale_kernels", "no_norm_sums", "sum_launch_collective"),
+    *_default("sum_latency_near"),
 )  # fmt: skip
 
 

@@ -3,31 +3,19 @@
 from functools import cache
 
 import numpy as np
-from sympy import Min, Rational, ceiling, floor
 
 from scalebook.inference import assumptions, queues
 from scalebook.inference.engine_terms import TERMS
 from scalebook.inference.step import decode_step, prefill_step
 from scalebook.language import Row, Sheet, formula, formulas_of, show
 from scalebook.language.arguments import checked
+from scalebook.language.defaults import equations
 from scalebook.language.notation import unused
 from scalebook.language.row import quantity
 from scalebook.memory.serving import sliding_window
 
 _ENDLESS = 10**6  # default number of requests: so many that neither the start nor the end counts
-
-
-# Memory: what an engine reserves for caches, and how many sequences it admits
-
-
-@formula("hbm_reported", "kwon2023")
-def hbm_reported_in_gib(hbm_capacity):
-    """Memory as the driver reports it: makers print GB for memories that hold GiB.
-
-    >>> hbm_reported_in_gib(hbm_capacity="80 GB") / 1e9
-    85.89934592
-    """
-    return hbm_capacity * Rational(2**30, 10**9)
+_OWN = equations(__name__)  # those of batches.toml
 
 
 @formula("cached_tokens", "kwon2023", "beltagy2020 §3.1", given=[assumptions.kept_output_usual])
@@ -41,117 +29,14 @@ def cached_tokens_kept(prompt, output, kept_output, layers, window, window_layer
     return sliding_window.of(context=whole, layers=layers, window=window, window_layers=window_layers)
 
 
-@formula("cache_room", "kwon2023", given=[hbm_reported_in_gib, assumptions.free_share_usual])
-def cache_room_of_free(hbm_reported, cache_share, held_weights, workspace, free_share):
-    """Memory for caches: a share of what is left of the engine's memory after weights and workspace.
-
-    >>> held = dict(held_weights="63.5 GB", workspace="1.5 GB")
-    >>> cache_room_of_free(held, hbm_reported="85 GB", cache_share=1, free_share=0.9)
-    18000000000.0
-    """
-    return free_share * (hbm_reported * cache_share - held_weights - workspace)
-
-
-@formula("full_batch", "kwon2023", given=[assumptions.batch_limit_usual])
-def full_batch(max_users, replicas, attention_dp, batch_limit, requests):
-    """Sequences of a group that run at once: what fits in memory, up to the engine's limit and the requests there are.
-
-    >>> full_batch(max_users=800, replicas=1, attention_dp=8, batch_limit=2048, requests=3000)
-    100.0
-    """
-    groups = replicas * attention_dp
-    return Min(max_users / groups, batch_limit, requests / groups, evaluate=False)
-
-
-@formula("whole_generations", "yu2022")
-def whole_generations(requests, replicas, attention_dp, full_batch):
-    """Number of times a group is filled completely with requests of one length, which start and end together.
-
-    >>> whole_generations(requests=3000, replicas=1, attention_dp=1, full_batch=800)
-    3.0
-    """
-    return floor(requests / (replicas * attention_dp * full_batch))
-
-
-@formula("last_batch", "yu2022")
-def last_batch(requests, replicas, attention_dp, full_batch):
-    """Requests left for the last generation of a group.
-
-    >>> last_batch(requests=3000, replicas=1, attention_dp=1, full_batch=800)
-    600.0
-    """
-    each = requests / (replicas * attention_dp)
-    return each - floor(each / full_batch) * full_batch
-
-
-# Time
-
-
-@formula("makespan", "yu2022", given=[assumptions.no_sequence_overhead, assumptions.kernel_share_usual])
-def makespan_of_generations(
-    requests, replicas, attention_dp, prompt_time, output, whole_generations, full_batch, full_time, last_batch,
-    last_time, sequence_overhead, kernel_share,
-):  # fmt: skip
-    """Time until all requests of one length are answered, in seconds: all prompts plus all decode steps.
-
-    >>> full = dict(prompt_time="10 ms", output=100, whole_generations=1, full_batch=1000, full_time="50 ms")
-    >>> makespan_of_generations(full, requests=1500, replicas=1, attention_dp=1, last_batch=500, last_time="30 ms")
-    23.0
-    """
-    full = full_time + sequence_overhead * full_batch
-    last = Min(1, ceiling(last_batch), evaluate=False) * (last_time + sequence_overhead * last_batch)
-    reading = requests / (replicas * attention_dp) * prompt_time
-    return (reading + output * (whole_generations * full + last)) / kernel_share
-
-
-@formula("tpot", "agrawal2024 §3", given=[assumptions.no_sequence_overhead, assumptions.kernel_share_usual])
-def seconds_between_tokens(full_time, full_batch, output, prompt_time, sequence_overhead, kernel_share):
-    """Mean time per output token while a group is full: a step, and the prompts read as answers end.
-
-    >>> seconds_between_tokens(full_time="50 ms", full_batch=100, output=200, prompt_time="10 ms")
-    0.055
-    """
-    return (full_time + sequence_overhead * full_batch + full_batch / output * prompt_time) / kernel_share
-
-
-@formula("tpot_target", "mlperf-inference", given=[assumptions.tail_of_batch])
-def tpot_within_tail(tpot_p99, tpot_tail):
-    """Largest mean time per output token whose 99th percentile stays within a limit.
-
-    >>> tpot_within_tail(tpot_p99="40 ms", tpot_tail=1.6)
-    0.025
-    """
-    return tpot_p99 / tpot_tail
-
-
-@formula("device_rate", "yu2022", given=[makespan_of_generations])
-def device_rate_offline(requests, output, makespan, devices):
-    """Output tokens per second and device, from the first prompt to the last token.
-
-    >>> device_rate_offline(requests=1000, output=200, makespan="100 s", devices=8)
-    250.0
-    """
-    return requests * output / (makespan * devices)
-
-
-@formula("device_rate", "yu2022")
-def device_rate_of_batch(batch, output, end_to_end, devices):
-    """Output tokens per second and device if the next batch starts when the last one has ended.
-
-    >>> device_rate_of_batch(batch=64, output=200, end_to_end="10 s", devices=8)
-    160.0
-    """
-    return batch * output / (end_to_end * devices)
-
-
 _OFFLINE = (
-    hbm_reported_in_gib, assumptions.free_share_usual, assumptions.kept_output_usual, cached_tokens_kept,
-    cache_room_of_free, assumptions.batch_limit_usual, full_batch, whole_generations, last_batch,
-    assumptions.no_sequence_overhead, assumptions.kernel_share_usual, makespan_of_generations, seconds_between_tokens,
-    device_rate_offline,
+    _OWN.hbm_reported_in_gib, assumptions.free_share_usual, assumptions.kept_output_usual, cached_tokens_kept,
+    _OWN.cache_room_of_free, assumptions.batch_limit_usual, _OWN.full_batch, _OWN.whole_generations, _OWN.last_batch,
+    assumptions.no_sequence_overhead, assumptions.kernel_share_usual, _OWN.makespan_of_generations,
+    _OWN.seconds_between_tokens, _OWN.device_rate_offline,
 )  # fmt: skip
 static_batch = Sheet(
-    "static_batch", queues.end_to_end, device_rate_of_batch, doc="A batch that begins and ends together."
+    "static_batch", queues.end_to_end, _OWN.device_rate_of_batch, doc="A batch that begins and ends together."
 )
 
 
@@ -233,7 +118,7 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
     targets = [] if tpot is None else [quantity("tpot", tpot)]
     if tpot_p99 is not None:
         tail = {} if tpot_tail is None else {"tpot_tail": tpot_tail}
-        targets.append(tpot_within_tail(*asked.rows, tpot_p99=tpot_p99, **tail))
+        targets.append(_OWN.tpot_within_tail(*asked.rows, tpot_p99=tpot_p99, **tail))
     if not all(isinstance(x, float) for x in targets):
         raise TypeError("offline is of one batch: give tpot one value, and ask for each in turn")
     full = asked.within(float(min(targets)), most) if targets else most

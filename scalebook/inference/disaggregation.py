@@ -3,7 +3,10 @@
 from scalebook.inference.assumptions import tpot_alone
 from scalebook.inference.queues import TARGET_ABOVE_BASE, end_to_end, token_time_linear
 from scalebook.language import Sheet, formula, formulas_of
+from scalebook.language.defaults import equations
 from scalebook.memory.serving import kv_cache_per_token
+
+_OWN = equations(__name__)  # those of disaggregation.toml
 
 # Two pools
 
@@ -86,17 +89,7 @@ def disaggregation_bound(base_time, tpot_target):
 # Handing the caches over
 
 
-@formula("prompt_rate", "patel2023")
-def prompt_rate_of_one(prompt, prompt_time):
-    """Prompt tokens per second of a device that reads one prompt after another.
-
-    >>> round(prompt_rate_of_one(prompt=1000, prompt_time="30 ms"))
-    33333
-    """
-    return prompt / prompt_time
-
-
-@formula("cache_rate", "patel2023", given=[kv_cache_per_token, prompt_rate_of_one])
+@formula("cache_rate", "patel2023", given=[kv_cache_per_token, _OWN.prompt_rate_of_one])
 def cache_rate(prompt_rate, kv_cache_per_token):
     """Bytes of cache per second that a prefill device produces, and that its link must carry.
 
@@ -134,69 +127,16 @@ def handover_by_layers(prompt, kv_cache_per_token, link_bandwidth, layers):
     return prompt * kv_cache_per_token / (link_bandwidth * layers)
 
 
-@formula("queue_time", "kleinrock1975", domain={"a load below 1": lambda load: load < 1})
-def queue_time_pool(prompt_time, load):
-    """Waiting time of a prompt in the prefill pool (M/D/1), whose devices read for a share `load` of the time.
-
-    >>> round(queue_time_pool(prompt_time="30 ms", load=0.8) * 1e3, 1)
-    60.0
-    """
-    return load * prompt_time / (2 * (1 - load))
-
-
-@formula("ttft", "patel2023")
-def ttft_handed_over(queue_time, prompt_time, handover_time):
-    """Time to first token with disaggregation, including the cache's transfer, after which the second token can follow.
-
-    >>> round(ttft_handed_over(queue_time="60 ms", prompt_time="30 ms", handover_time="1.4 ms"), 4)
-    0.0914
-    """
-    return queue_time + prompt_time + handover_time
-
-
-@formula("devices", "zhong2024")
-def devices_apart(prefill_devices, decode_devices):
-    """Devices of both pools together.
-
-    >>> devices_apart(prefill_devices=16, decode_devices=24)
-    40.0
-    """
-    return prefill_devices + decode_devices
-
-
-@formula("million_cost", "zhong2024", "erdil2025")
-def million_cost_apart(prefill_devices, prefill_price, decode_devices, decode_price, rate, output):
-    """Cost of a million output tokens of two pools, whose devices may be of different kinds and prices.
-
-    >>> pools = dict(prefill_devices=16, prefill_price="2 $/h", decode_devices=24, decode_price="4 $/h")
-    >>> round(million_cost_apart(pools, rate=100, output=300), 3)
-    1.185
-    """
-    hour = prefill_devices * prefill_price + decode_devices * decode_price
-    return hour / 3600 / (rate * output) * 1_000_000
-
-
-@formula("ttft", "patel2023", "zhong2024")
-def ttft_apart(first_overhead, queue_time, prompt_time, handover_time, first_tokens, token_time):
-    """Time to first token that a user of two pools sees; an engine may gather `first_tokens` before it sends any.
-
-    >>> parts = dict(queue_time="60 ms", prompt_time="30 ms", handover_time="10 ms", token_time="20 ms")
-    >>> ttft_apart(parts, first_overhead=0, first_tokens=1)
-    0.1
-    """
-    return first_overhead + queue_time + prompt_time + handover_time + (first_tokens - 1) * token_time
-
-
 disaggregating = Sheet(
     "disaggregating", batch_under_target, token_time_linear, tpot_alone, prefill_devices, decode_devices, pool_ratio,
-    capacity_disaggregated, disaggregation_gain, disaggregation_bound, kv_cache_per_token, prompt_rate_of_one,
-    cache_rate, handover_whole, queue_time_pool, ttft_handed_over, end_to_end,
+    capacity_disaggregated, disaggregation_gain, disaggregation_bound, kv_cache_per_token,
+    _OWN.prompt_rate_of_one, cache_rate, handover_whole, _OWN.queue_time_pool, _OWN.ttft_handed_over, end_to_end,
     doc="Disaggregated serving: sizes of the prefill and decode pools, what they gain and what they send.",
 )  # fmt: skip
 
 two_pools = Sheet(
-    "two_pools", kv_cache_per_token, queue_time_pool, handover_whole, ttft_apart, tpot_alone, end_to_end,
-    devices_apart, million_cost_apart,
+    "two_pools", kv_cache_per_token, _OWN.queue_time_pool, handover_whole, _OWN.ttft_apart, tpot_alone, end_to_end,
+    _OWN.devices_apart, _OWN.million_cost_apart,
     doc="What users of two pools get, from the time of a prompt in the prefill pool and of a step in the decode pool.",
 )  # fmt: skip
 

@@ -3,85 +3,21 @@
 Efficiencies come from the device's row, or from a library's row for experts (`trtllm_experts`).
 """
 
-from sympy import Max, Min, Piecewise, ceiling, floor
+from sympy import Max, Min, floor
 
 from scalebook.language import Sheet, formula, formulas_of, symbol
+from scalebook.language.defaults import equations
 from scalebook.machine import kernels
 
 from . import assumptions
 from .experts import devices_touched
 
 _EXPERTS = "aiconfigurator-moe"
+_OWN = equations(__name__)  # those of expert_layer.toml
 x = symbol
 
 
-# Defaults
-
-
-@formula("block_rows", "deepgemm")
-def block_rows_deepgemm(expert_rows):
-    """Block height that DeepGEMM chooses from the expected rows of an expert (get_best_config).
-
-    >>> block_rows_deepgemm(expert_rows=64), block_rows_deepgemm(expert_rows=65)
-    (64.0, 128.0)
-    """
-    return Piecewise((64, expert_rows <= 64), (128, True))
-
-
-@formula("block_rows", "vllm-xpu-kernels")
-def block_rows_xpu(expert_rows, weight_bits):
-    """Block height that vLLM's kernels for Intel's cards choose from the expected rows of an expert.
-
-    >>> [block_rows_xpu(expert_rows=n, weight_bits=4) for n in (4, 8, 128, 129)]
-    [8.0, 16.0, 32.0, 128.0]
-    """
-    few, tall = Piecewise((32, weight_bits >= 16), (128, True)), Piecewise((256, weight_bits >= 16), (128, True))
-    return Piecewise((8, expert_rows <= 4), (16, expert_rows <= 8), (32, expert_rows <= few), (tall, True))
-
-
 # Tokens of each expert
-
-
-@formula("expert_rows", "shazeer2017 §2.1")
-def expert_rows_expected(layer_tokens, top_k, experts):
-    """Tokens of each expert if routing is even.
-
-    >>> expert_rows_expected(layer_tokens=4096, top_k=8, experts=128)
-    256.0
-    """
-    return layer_tokens * top_k / experts
-
-
-@formula("assigned_tokens", "shazeer2017 §2.1")
-def assigned_tokens_whole(layer_tokens, top_k, ep):
-    """Token copies on the fullest device if routing is even, and at least one.
-
-    Each token is copied to `top_k` experts, which are spread over `ep` devices.
-
-    >>> assigned_tokens_whole(layer_tokens=1, top_k=8, ep=16)
-    1.0
-    """
-    return Max(1, layer_tokens * top_k / ep, evaluate=False)
-
-
-@formula("local_experts", "shazeer2017 §2.1", given=[assigned_tokens_whole])
-def local_experts_even(experts, ep, assigned_tokens):
-    """Experts of a device that have tokens if routing is even: all of them, or one per token copy.
-
-    >>> local_experts_even(experts=128, ep=8, assigned_tokens=5)
-    5.0
-    """
-    return Max(1, floor(Min(experts / ep, assigned_tokens, evaluate=False)), evaluate=False)
-
-
-@formula("expert_blocks", "deepgemm", given=[assigned_tokens_whole, local_experts_even, assumptions.block_rows_tile])
-def expert_blocks_even(assigned_tokens, local_experts, block_rows):
-    """Blocks of rows of all experts of a device; each expert has a whole number of blocks.
-
-    >>> expert_blocks_even(assigned_tokens=520, local_experts=8, block_rows=64)
-    16.0
-    """
-    return local_experts * ceiling(assigned_tokens / local_experts / block_rows, evaluate=False)
 
 
 def _mean_blocks(expert_rows, load_spread, height):
@@ -105,18 +41,7 @@ def assigned_tokens_spread(experts, expert_rows, load_spread):
     return experts * _mean_blocks(expert_rows, load_spread, 1)
 
 
-@formula("local_experts", "infersim")
-def local_experts_spread(experts, expert_rows, load_spread):
-    """Experts with at least one row if each has between (1 - spread) and (1 + spread) times its share.
-
-    >>> local_experts_spread(experts=32, expert_rows=1, load_spread=0.3)
-    16.0
-    """
-    some = ((1 + load_spread) * expert_rows - 1) / (2 * load_spread * expert_rows)
-    return experts * Min(1, some, evaluate=False)
-
-
-@formula("expert_blocks", "infersim", "deepgemm", given=[block_rows_deepgemm])
+@formula("expert_blocks", "infersim", "deepgemm", given=[_OWN.block_rows_deepgemm])
 def expert_blocks_spread(experts, expert_rows, load_spread, block_rows):
     """Blocks of rows of all experts if each has between (1 - spread) and (1 + spread) times its share.
 
@@ -204,23 +129,24 @@ def fused_layer_time(
     return kernel_launch + Max(worked, sent, evaluate=False)
 
 
+_EVEN = _OWN.assigned_tokens_whole, _OWN.local_experts_even, _OWN.expert_blocks_even
 _USUAL = (
     kernels.tile_rows, kernels.tile_columns, kernels.one_core, kernels.exposed_write, kernels.typical_matmul_efficiency,
     kernels.typical_stream_efficiency, assumptions.results_in_sixteen, assumptions.expert_stream_same,
 )  # fmt: skip
 
 grouped_product = Sheet(
-    "grouped_product", *_USUAL, block_rows_deepgemm, assigned_tokens_spread, local_experts_spread, expert_blocks_spread,
-    grouped_time,
+    "grouped_product", *_USUAL, _OWN.block_rows_deepgemm, assigned_tokens_spread, _OWN.local_experts_spread,
+    expert_blocks_spread, grouped_time,
     doc="A grouped product, one per expert of a device in one kernel, as DeepGEMM runs it, with uneven loads.",
 )  # fmt: skip
 
 
 def _layer(name, block_rows, doc):
     return Sheet(
-        name, *_USUAL, expert_rows_expected, block_rows, assigned_tokens_whole, local_experts_even, expert_blocks_even,
-        assumptions.gather_bits_same, assumptions.no_scale_time, assumptions.assigned_passes,
-        assumptions.routing_time_least, expert_layer_time, doc=doc
+        name, *_USUAL, _OWN.expert_rows_expected, block_rows, *_EVEN, assumptions.gather_bits_same,
+        assumptions.no_scale_time, assumptions.assigned_passes, assumptions.routing_time_least, expert_layer_time,
+        doc=doc,
     )  # fmt: skip
 
 
@@ -229,13 +155,13 @@ experts_layer = _layer(
     "A layer of experts on one of its devices, with even loads: routing, both products, memory passes.",
 )  # fmt: skip
 experts_layer_deepgemm = _layer(
-    "experts_layer_deepgemm", block_rows_deepgemm,
+    "experts_layer_deepgemm", _OWN.block_rows_deepgemm,
     "A layer of experts on one of its devices, with even loads and DeepGEMM's blocks of rows.",
 )  # fmt: skip
 
 experts_layer_fused = Sheet(
-    "experts_layer_fused", *_USUAL, expert_rows_expected, assumptions.block_rows_tile, assigned_tokens_whole,
-    local_experts_even, expert_blocks_even, devices_touched, fused_layer_time,
+    "experts_layer_fused", *_USUAL, _OWN.expert_rows_expected, assumptions.block_rows_tile, *_EVEN, devices_touched,
+    fused_layer_time,
     doc="A layer of experts on one of its devices in one kernel, with even loads: exchanges hide behind both products.",
 )  # fmt: skip
 
@@ -243,27 +169,8 @@ experts_layer_fused = Sheet(
 # All-to-all of tokens and experts by kernels that occupy cores, such as DeepEP within a node
 
 
-@formula("exchange_time", "deepep", given=[devices_touched])
-def exchange_by_cores(
-    pass_tokens, hidden, visited_devices, ep, exchange_cores, exchange_launch, copy_value_time, token_value_time,
-    copy_time, activation_bits, near_efficiency, scaleup_bandwidth,
-):  # fmt: skip
-    """Time of a dispatch or a combine: launch, plus the work of the cores or the transfer over links if longer.
-
-    >>> known = dict(pass_tokens=4096, hidden=7168, visited_devices=5.29, ep=8, activation_bits=8, near_efficiency=0.8)
-    >>> known |= dict(exchange_launch="27 us", copy_value_time="30 ps", token_value_time="74 ps", copy_time="111 ns")
-    >>> 1e6 * exchange_by_cores(known, exchange_cores=24, scaleup_bandwidth="450 GB/s").__round__(6)
-    412.0
-    """
-    copies = pass_tokens * visited_devices
-    worked = hidden * (copy_value_time * copies + token_value_time * pass_tokens) + copy_time * copies
-    leaving = copies * (ep - 1) / ep * hidden * activation_bits / 8
-    sent = leaving / (near_efficiency * scaleup_bandwidth)
-    return exchange_launch + Max(worked / exchange_cores, sent, evaluate=False)
-
-
 token_exchange = Sheet(
-    "token_exchange", devices_touched, exchange_by_cores,
+    "token_exchange", devices_touched, _OWN.exchange_by_cores,
     doc="Tokens of a device sent to their experts, or their results back, by kernels that occupy cores.",
 )  # fmt: skip
 

@@ -18,6 +18,7 @@ from scalebook.block.sharding import WIDTHS
 from scalebook.block.transformations import attention_core
 from scalebook.block.work import joined, launched
 from scalebook.inference.efficient_attention import sparse_parts, state_parts
+from scalebook.inference.operators import latent_prompt_traffic
 from scalebook.inference.part_kernels import STATES, kind_of_attention
 from scalebook.language import symbol
 from scalebook.language.notation import replaced
@@ -110,6 +111,9 @@ _READ = {x("batch"): x("prompts"), x("seq"): x("read_chunk"), x("context"): x("p
 _TOKENS = {"of a step": _PASSED, "of prompts": _READ, "decoded": {x("batch"): x("device_batch"), x("seq"): S.One}}
 
 
+_KV_HEADS = Max(1, x("kv_heads") / x("tp"), evaluate=False)  # a device holds at least one
+
+
 def _on(tokens: Mapping, cost: Expr) -> Expr:
     return whole_heads(replaced(cost, tokens))
 
@@ -139,7 +143,7 @@ def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr
     if kind in STATES:
         _add_parts(first, state_parts(kind, work.decodes, work.reads))
     elif kind:
-        whole = _latent_prompt(None) - x("prompt_launch") if kind == "indexed" else None
+        whole = _prompted([]) if kind == "indexed" else None
         _add_parts(first, sparse_parts(kind, work.decodes, work.reads, whole))
     elif cores.keys() == {"flash"} and "kv" not in split.makers:  # a key that is the value has no heads of its own
         _add_attention(first, MLA_ABSORBED if latent else block, latent, work)
@@ -243,16 +247,14 @@ def _exchanges(routed: bool, work: Work) -> tuple[Expr, Expr, Expr]:
 
 def _add_attention(total, block: Block, latent: bool, work: Work) -> None:
     """Add attention, averaged over layers with a sliding window and layers with the whole context."""
-    split = on_device(cached(block))
-    windows = x("window_layers") / x("layers")
+    split, windows = on_device(cached(block)), x("window_layers") / x("layers")
+    core = [split[name] for name in attention_core(split)]
     for share, within in ((1 - windows, None), (windows, x("window"))):
         if work.decodes:
-            time = _decoded(split, latent, within)
-            total["cache_time"] += share * x("fullest_group") * (time - x("read_launch"))
+            total["cache_time"] += share * x("fullest_group") * _decoded(core, latent, within)
             total["launches_time"] += share * x("read_launch")
         if work.reads:
-            time = _latent_prompt(within) if latent else _grouped_prompt(split, within)
-            total["reading_time"] += share * (time - x("prompt_launch"))
+            total["reading_time"] += share * _prompted([] if latent else core, within)
             total["launches_time"] += share * x("prompt_launch")
     if latent and work.decodes:  # queries are projected to the latent width, and results out of it
         for name in ("q_absorbed", "mix"):
@@ -262,8 +264,7 @@ def _add_attention(total, block: Block, latent: bool, work: Work) -> None:
 def _add_cores(total, block: Block, work: Work) -> None:
     """Add kernels that have no formula of their own: each takes its arithmetic or its traffic, whichever is longer."""
     cores, read = core_kernels(block), x("past") + x("read_chunk")
-    decoded = {x("batch"): x("device_batch"), x("seq"): S.One}
-    stages = [("cache_time", decoded, x("context"), x("context"))] if work.decodes else []
+    stages = [("cache_time", _TOKENS["decoded"], x("context"), x("context"))] if work.decodes else []
     stages += [("reading_time", _READ, read, read - x("read_chunk") / 2)] if work.reads else []  # half is masked
     first = any(op.function in ("conv", "append", "compress") for op in block.ops)  # a kernel before those
     for part, tokens, cached_keys, keys in stages:
@@ -294,48 +295,38 @@ def _moved(ops: list[Op], tokens: Mapping) -> Expr:
     return _on({**tokens, x("activation_bits"): x("result_bits")}, Kernel("", tuple(ops), inner).traffic)
 
 
-def _decoded(block: Block, latent: bool, within: Expr | None) -> Expr:
-    """Return the time in which decoding sequences attend to their caches, from the lines of a cached block."""
-    ops = [block[name] for name in attention_core(block)]
+def _decoded(core: list[Op], latent: bool, within: Expr | None) -> Expr:
+    """Return the time in which decoding sequences attend to their caches, without the launch."""
     context = x("context") if within is None else Min(x("context"), within, evaluate=False)
-    tokens = {x("batch"): x("device_batch"), x("seq"): S.One, x("context"): context}
-    heads = S.One if latent else Max(1, x("kv_heads") / x("tp"), evaluate=False)
-    rates = dict(bandwidth_efficiency=x("read_efficiency"), peak_flops=x("attention_peak"))
-    work = dict(traffic=_moved(ops, tokens), flops=_on(tokens, sum(op.flops for op in ops)))
-    known = dict(launch_time=x("read_launch"), batch=x("device_batch"), kv_heads=heads)
-    return fused.decode_kernel_time.of(**known, **rates, **work)
+    tokens = _TOKENS["decoded"] | {x("context"): context}
+    return fused.decode_kernel_time.of(
+        launch_time=S.Zero, batch=x("device_batch"), kv_heads=S.One if latent else _KV_HEADS,
+        traffic=_moved(core, tokens), bandwidth_efficiency=x("read_efficiency"),
+        flops=_on(tokens, Add(*(op.flops for op in core))), peak_flops=x("attention_peak"),
+    )  # fmt: skip
 
 
-def _pairs(within: Expr | None) -> Expr:
-    """Return query-key pairs of a chunk: all earlier tokens, and the causal triangle within the chunk."""
+def _prompted(core: list[Op], within: Expr | None = None) -> Expr:
+    """Return the time in which prompts are cached and attended to, without the launch.
+
+    `core` has no lines for latents, which are expanded first, as TensorRT-LLM does. Queries pass the kernel that fills
+    the cache, rotated or not.
+    """
+    chunk, heads, bits = x("read_chunk"), x("heads") / x("tp"), x("result_bits")
+    shape, context = dict(batch=x("prompts"), seq=chunk, heads=heads, activation_bits=bits), x("past") + chunk
+    if core:
+        width, moved = x("head_dim"), _moved(core, _READ)
+        appended = fused.append_traffic.of(**shape, kv_heads=_KV_HEADS, query_bits=bits)
+    else:
+        width = pair_width_latent.of(heads=S.One) / 2
+        moved = latent_prompt_traffic.of(**shape, context=context, kv_bits=bits)
+        appended = fused.latent_append_traffic.of(**shape)
     if within is None:
-        return fused.tiled_pairs.of(seq=x("read_chunk"), context=x("past") + x("read_chunk"))
-    return x("read_chunk") * Min(within, x("past") + x("read_chunk") / 2, evaluate=False)
-
-
-def _prompt(head_dim: Expr, append: Expr, traffic: Expr, within: Expr | None) -> Expr:
-    known = dict(launch_time=x("prompt_launch"), bandwidth_efficiency=x("prompt_efficiency"), head_dim=head_dim)
-    busy = x("prompts") * x("heads") / x("tp") * _pairs(within)
-    moved = dict(append_traffic=append, traffic=traffic)
-    return fused.prefill_kernel_time.of(**known, **moved, busy_pairs=busy, peak_flops=x("attention_peak"))
-
-
-def _grouped_prompt(block: Block, within: Expr | None) -> Expr:
-    """Return the time in which prompts are cached and attended to. Queries pass the first kernel rotated or not."""
-    ops = [block[name] for name in attention_core(block)]
-    heads = dict(heads=x("heads") / x("tp"), kv_heads=Max(1, x("kv_heads") / x("tp"), evaluate=False))
-    bits = dict(query_bits=x("result_bits"), activation_bits=x("result_bits"))
-    appended = fused.append_traffic.of(batch=x("prompts"), seq=x("read_chunk"), **heads, **bits)
-    return _prompt(x("head_dim"), appended, _moved(ops, _READ), within)
-
-
-def _latent_prompt(within: Expr | None) -> Expr:
-    """Return the time in which prompts are cached and attended to with latents expanded, as TensorRT-LLM does."""
-    heads = x("heads") / x("tp")
-    shape = dict(batch=x("prompts"), heads=heads, seq=x("read_chunk"), activation_bits=x("result_bits"))
-    keys = x("nope_dim") + x("rope_dim") + x("v_dim")
-    moved = x("prompts") * heads * (x("past") + 2 * x("read_chunk")) * keys * x("result_bits") / 8
-    return _prompt(pair_width_latent.of(heads=S.One) / 2, fused.latent_append_traffic.of(**shape), moved, within)
+        pairs = fused.tiled_pairs.of(seq=chunk, context=context)
+    else:  # all earlier tokens, and the causal triangle within the chunk
+        pairs = chunk * Min(within, x("past") + chunk / 2, evaluate=False)
+    known = dict(append_traffic=appended, traffic=moved, head_dim=width, peak_flops=x("attention_peak"))
+    return fused.prefill_kernel_time.of(**known, busy_pairs=x("prompts") * heads * pairs) - x("prompt_launch")
 
 
 # Outside the blocks

@@ -282,44 +282,44 @@ def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
     It is a `Layouts` if the call gives a rate, targets or a limit on devices; otherwise `serve` itself.
     """
     is_open = not any(isinstance(x, list | tuple | range | np.ndarray) for x in letters.values())
-    if not letters.keys() & {"rate", "devices", "pools", *TARGETS, *PERCENTILES} and not (
-        "users" in letters and is_open
-    ):
+    has_users, asks = "users" in letters, letters.keys() & {"rate", "devices", "pools", *TARGETS, *PERCENTILES}
+    if not asks and not (has_users and is_open):
         return serve, letters
     letters = dict(letters)
+    _refuse_other_searches(letters)
+    if asks & {*PERCENTILES}:
+        letters.setdefault("prompt_spread", 0.0)
+    limits = {n: letters.pop(n, None) for n in ("devices", *TARGETS, *PERCENTILES)}
+    limits = {n: quantity(n, x) for n, x in limits.items() if x is not None}
+    if stray := [n for n, x in limits.items() if not isinstance(x, float)]:
+        raise TypeError(f"{stray[0]} is the most that may be, and so one number, not {quoted(limits[stray[0]])}")
+    devices, targets = limits.pop("devices", None), tuple(limits.items())
+    if devices is None and not has_users and "rate" not in letters:
+        raise TypeError(
+            "a search of layouts needs a rate or users, from which the fewest devices follow, or the most devices that "
+            "may be used: give rate=..., users=... or devices=..."
+        )
+    if devices is not None and (said := not_whole("devices", devices)):
+        raise ValueError(said)
+    if devices is not None and devices > MOST_DEVICES:
+        raise ValueError(f"devices={devices:g} is more than a search of layouts takes: {MOST_DEVICES:,} at most")
+    if not has_users:
+        letters.setdefault("generations", LONG)
+    priced = (any(isinstance(x, Row) and "price_hour" in x for x in case) for case in cases)
+    is_priced = "price_hour" in letters or all(priced)
+    is_open &= devices is None
+    return ExplainedLayouts(serve, devices, targets, "rate" in letters, has_users, is_priced, is_open=is_open), letters
+
+
+def _refuse_other_searches(letters: Mapping) -> None:
+    """Raise an error for letters that a search of layouts does not take, or for a rate of nothing."""
     if "end_to_end" in letters:
         raise TypeError(
             "end_to_end is what serve finds, its targets are tpot and ttft: subject_to='end_to_end <= ...' bounds it"
         )
-    devices = letters.pop("devices", None)
-    if letters.keys() & {*PERCENTILES}:
-        letters.setdefault("prompt_spread", 0.0)
-    targets = tuple((n, quantity(n, letters.pop(n))) for n in (*TARGETS, *PERCENTILES) if letters.get(n) is not None)
-    has_users = "users" in letters
     if "pools" in letters:
         raise TypeError(
             "pools have layouts of their own: serve.apart(model, [devices], rate=...) searches those of two"
         )
     if isinstance(letters.get("rate"), int | float | str):
         refuse_no_rate(letters["rate"])
-    if devices is None and not has_users and "rate" not in letters:
-        raise TypeError(
-            "a search of layouts needs a rate or users, from which the fewest devices follow, or the most devices that "
-            "may be used: give rate=..., users=... or devices=..."
-        )
-    for name, x in (("devices", devices), *targets):
-        if x is not None and not isinstance(quantity(name, x), float):
-            raise TypeError(f"{name} is the most that may be, and so one number, not {quoted(x)}")
-    if devices is not None:
-        devices = quantity("devices", devices)
-        if said := not_whole("devices", devices):
-            raise ValueError(said)
-        if devices > MOST_DEVICES:
-            raise ValueError(f"devices={devices:g} is more than a search of layouts takes: {MOST_DEVICES:,} at most")
-    if not has_users:
-        letters.setdefault("generations", LONG)
-    is_priced = "price_hour" in letters or all(
-        any(isinstance(x, Row) and "price_hour" in x for x in case) for case in cases
-    )
-    is_open &= devices is None
-    return ExplainedLayouts(serve, devices, targets, "rate" in letters, has_users, is_priced, is_open=is_open), letters

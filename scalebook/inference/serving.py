@@ -10,19 +10,10 @@ import numpy as np
 from sympy import Max, Min
 
 from scalebook.block import Block
-from scalebook.inference import (
-    assumptions,
-    bill,
-    experts,
-    prompts,
-    queues,
-    serving_memory,
-    session_search,
-    speculation,
-    trust,
-)
+from scalebook.inference import assumptions, experts, prompts, queues, serving_memory, session_search, speculation
 from scalebook.inference.assumptions import fullest_as_said
 from scalebook.inference.batches import offline, static
+from scalebook.inference.bill import million_cost
 from scalebook.inference.capacity import LONG, capacity
 from scalebook.inference.encoder import encoder_time, with_encoder
 from scalebook.inference.kernels import PARTS, Work
@@ -32,8 +23,10 @@ from scalebook.inference.pools import apart
 from scalebook.inference.rules import reason
 from scalebook.inference.session_loop import sessions
 from scalebook.inference.step import ENGINES, Step, step_formulas, tokens_of
+from scalebook.inference.trust import RANGES
 from scalebook.inference.two_batch_overlap import parts_of_step
-from scalebook.language import Formula, Row, Sheet, formula, show, symbol
+from scalebook.language import Formula, Row, Sheet, show, symbol
+from scalebook.language.defaults import equations
 from scalebook.language.interval import Between
 from scalebook.language.notation import replaced
 from scalebook.language.row import Call
@@ -43,87 +36,9 @@ from scalebook.tables import Engine, engines
 __all__ = ["Serve", "ServeSheet", "mixed_formulas", "serve", "serve_sheet", "while_reading"]
 
 _SOURCES = ("agrawal2024 §4", "pope2022 §3")
-
-
-@formula("batch", "kwon2023")
-def batch_of_users(users, replicas, attention_dp):
-    """Sequences of an attention group: users spread evenly over the copies and groups, at least one.
-
-    >>> batch_of_users(users=256, replicas=2, attention_dp=8), batch_of_users(users=1, replicas=2, attention_dp=8)
-    (16.0, 1.0)
-    """
-    return Max(1, users / (replicas * attention_dp), evaluate=False)
-
-
-@formula("context", "kwon2023")
-def context_mean(prompt, output):
-    """Tokens that a new token attends to, averaged over an answer.
-
-    >>> context_mean(prompt=1024, output=512)
-    1280.0
-    """
-    return serving_memory.cached_tokens.of(prompt=prompt, output=output)
-
-
-@formula("token_time", "yu2022", domain={"users who have room": lambda users, max_users: users <= max_users})
-def token_time_step(pass_time):
-    """Time per token of a sequence: one step. It has no value if memory does not suffice.
-
-    >>> token_time_step(pass_time="10 ms", users=64, max_users=100)
-    0.01
-    """
-    return pass_time
-
-
-@formula("end_to_end", "little1961")
-def end_to_end_group(batch, output, token_time, prompt_time, prompts_met, ttft):
-    """Time of a whole answer: the first token, a step for each further token, and the prompts read meanwhile.
-
-    `prompts_met` is the share of the other users' prompts that are read meanwhile: 1, or 0.5 if sequences of one length
-    start together and none decodes before all prompts are read.
-
-    >>> group = dict(batch=64, output=201, token_time="10 ms", prompt_time="30 ms", ttft="100 ms")
-    >>> end_to_end_group(group, prompts_met=1), end_to_end_group(group, prompts_met=0.5)
-    (3.99, 3.045)
-    """
-    return ttft + (output - 1) * token_time + (batch - 1) * prompts_met * prompt_time
-
-
-@formula("request_rate", "little1961")
-def request_rate(users, end_to_end):
-    """Requests per second, by Little's law: users who wait for an answer over the time it takes.
-
-    >>> request_rate(users=64, end_to_end="4 s")
-    16.0
-    """
-    return users / end_to_end
-
-
-@formula("device_rate", "little1961")
-def device_rate_of_users(request_rate, output, devices):
-    """Output tokens per second and device.
-
-    >>> device_rate_of_users(request_rate=16, output=200, devices=8)
-    400.0
-    """
-    return request_rate * output / devices
-
-
-@formula("devices", "pope2022 §3.1")
-def devices_serving(tp, pp, attention_dp, replicas):
-    """Devices of all copies of the model.
-
-    >>> devices_serving(tp=1, pp=1, attention_dp=8, replicas=2)
-    16.0
-    """
-    return tp * pp * attention_dp * replicas
-
-
-_SERVING = (
-    batch_of_users, context_mean, *prompts.READING, token_time_step,
-    end_to_end_group, queues.tpot_from_ends, queues.user_rate, request_rate, device_rate_of_users,
-    devices_serving, serving_memory.cached_tokens_windows, serving_memory.cache_room, assumptions.workspace_usual,
-    bill.million_cost, *trust.RANGES,
+_SERVING = (  # first those of serving.toml
+    *vars(equations(__name__)).values(), *prompts.READING, queues.tpot_from_ends, queues.user_rate,
+    serving_memory.cached_tokens_windows, serving_memory.cache_room, assumptions.workspace_usual, million_cost, *RANGES,
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from sympy import Max, Min, floor
 from scalebook.attention.assumptions import linear_bits_wide
 from scalebook.inference.tokens import CHANGES, decode_flops, decode_rate, read_params, token_time
 from scalebook.language import Sheet, formula, formulas_of
+from scalebook.language.defaults import equations
 from scalebook.memory import serving as held
 from scalebook.tables.shapes import cache_heads_grouped, used_params
 
@@ -44,39 +45,6 @@ def max_batch_shared(hbm_capacity, weight_memory, tp, cache_ways, cached, kv_cac
     """
     room = hbm_capacity - weight_memory / tp
     return Max(0, floor(room * cache_ways / (cached * kv_cache_per_token)), evaluate=False)
-
-
-@formula(
-    "max_batch", "memory-bottlenecks", "yang2024 §3",
-    given=[held.weight_memory, cache_ways, *_PER_TOKEN, held.linear_memory, linear_bits_wide],
-)  # fmt: skip
-def max_batch_states_shared(hbm_capacity, weight_memory, tp, cache_ways, cached, kv_cache_per_token, linear_memory):
-    """Sequences whose caches and states fit next to the weights on all devices. A state is split over all of them.
-
-    >>> max_batch_states_shared(hbm_capacity="80 GB", weight_memory="160 GB", tp=8, cache_ways=2, cached=10000,
-    ...                         kv_cache_per_token="20 kB", linear_memory="200 MB")
-    480.0
-    """
-    each = cached * kv_cache_per_token / cache_ways + linear_memory / tp
-    return Max(0, floor((hbm_capacity - weight_memory / tp) / each), evaluate=False)
-
-
-@formula(
-    "device_memory", "pope2022 §3.3", "yang2024 §3",
-    given=[held.weight_memory, held.kv_cache_states, cache_ways, held.linear_memory, linear_bits_wide],
-)  # fmt: skip
-def device_memory_states(weight_memory, tp, kv_cache, cache_ways, batch, linear_memory):
-    """Bytes on a device: its part of the weights, of the caches, and of the states, which all devices split.
-
-    >>> device_memory_states(weight_memory="160 GB", tp=8, kv_cache="40 GB", cache_ways=2, batch=100,
-    ...                      linear_memory="200 MB")
-    32500000000.0
-    """
-    return weight_memory / tp + _kept(kv_cache, cache_ways, batch, linear_memory, tp)
-
-
-def _kept(kv_cache, cache_ways, batch, linear_memory, tp):
-    return (kv_cache - batch * linear_memory) / cache_ways + batch * linear_memory / tp
 
 
 @formula("cache_batch", "pope2022 §2.1", given=[used_params, cache_ways, *_PER_TOKEN])
@@ -120,21 +88,6 @@ def memory_time_shared(read_params, weight_bits, tp, kv_cache, cache_ways, hbm_b
     return (read_params * weight_bits / 8 / tp + kv_cache / cache_ways) / hbm_bandwidth
 
 
-@formula(
-    "memory_time", "pope2022 §3.3", "yang2024 §3",
-    given=[read_params, held.kv_cache_states, cache_ways, held.linear_memory, linear_bits_wide],
-)  # fmt: skip
-def memory_time_states(read_params, weight_bits, tp, kv_cache, cache_ways, batch, linear_memory, hbm_bandwidth):
-    """Time of a step for memory if some blocks keep a state: each device reads its part of the states too.
-
-    >>> memory_time_states(read_params=70e9, weight_bits=16, tp=8, kv_cache="40 GB", cache_ways=2, batch=100,
-    ...                    linear_memory="200 MB", hbm_bandwidth="3 TB/s")
-    0.01
-    """
-    kept = _kept(kv_cache, cache_ways, batch, linear_memory, tp)
-    return (read_params * weight_bits / 8 / tp + kept) / hbm_bandwidth
-
-
 @formula("compute_time", "pope2022 §3.2", given=[decode_flops])
 def compute_time_shared(flops, tp, peak_flops):
     """Time of a step for arithmetic, divided over the devices.
@@ -148,7 +101,8 @@ def compute_time_shared(flops, tp, peak_flops):
 _FITS = {"weights and caches that fit": lambda device_memory, hbm_capacity: device_memory <= hbm_capacity}
 
 
-_MEMORY = [memory_time_states, memory_time_shared, device_memory_states, device_memory]
+_OWN = equations(__name__)  # those of shared.toml, of models whose blocks keep a state
+_MEMORY = [_OWN.memory_time_states, memory_time_shared, _OWN.device_memory_states, device_memory]
 
 
 @formula("token_time", "pope2022 §3.3", given=[compute_time_shared, *_MEMORY], domain=_FITS)
@@ -161,12 +115,9 @@ def token_time_shared(compute_time, memory_time):
     return token_time.of(compute_time=compute_time, memory_time=memory_time)
 
 
-_OF_STATES = {
-    max_batch_states_shared: max_batch_shared, device_memory_states: device_memory,
-    memory_time_states: memory_time_shared,
-}  # fmt: skip
-for _own, _usual in _OF_STATES.items():  # of a model whose blocks keep a state
-    _usual.instead = ((lambda known: "linear_state" in known, (_own, held.linear_memory, linear_bits_wide)),)
+for _usual in (max_batch_shared, device_memory, memory_time_shared):
+    _state = next(f for f in vars(_OWN).values() if f.letter == _usual.letter)
+    _usual.instead = ((lambda known: "linear_state" in known, (_state, held.linear_memory, linear_bits_wide)),)
 
 sharing = Sheet(
     "sharing", held.weight_memory, held.kv_cache_per_token, held.sliding_window, held.kv_cache, cache_ways,

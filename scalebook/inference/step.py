@@ -5,7 +5,6 @@ from functools import cache, cached_property
 
 import numpy as np
 import sympy
-from sympy import Max
 
 from scalebook.attention import assumptions as attended
 from scalebook.block import Block, served_blocks
@@ -14,7 +13,8 @@ from scalebook.inference import two_batch_overlap as halves
 from scalebook.inference.engine_terms import TERMS, with_engine_terms
 from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, reach, reason, unreached
-from scalebook.language import Formula, Row, Sheet, formula
+from scalebook.language import Formula, Row, Sheet
+from scalebook.language.defaults import equations
 from scalebook.language.guide import Guided
 from scalebook.language.notation import either, quoted, word
 from scalebook.language.row import Cell, as_rows, gather, quantity, refuse_parts
@@ -26,7 +26,7 @@ from scalebook.search.space import Space
 from scalebook.tables import Device, Engine, KeysWith, accelerators, engines, models, precisions
 
 __all__ = [
-    "EXCHANGES", "OVERLAPS", "PARTS", "SERVING", "Step", "decode_step", "engine_time", "mixed_step", "prefill_step",
+    "EXCHANGES", "OVERLAPS", "PARTS", "SERVING", "Step", "decode_step", "mixed_step", "prefill_step",
     "step_formulas", "step_sheet", "tokens_of",
 ]  # fmt: skip
 
@@ -41,75 +41,11 @@ DEFAULT_LETTERS = {
 _SOURCES = ("pope2022 §3", "aiconfigurator")
 
 
-@formula("device_batch", "huang2019 §2.3")
-def device_batch(batch, pp):
-    """Sequences in one pipeline stage at a time; with fewer sequences than stages, some stages are idle.
-
-    >>> device_batch(batch=64, pp=2), device_batch(batch=1, pp=2)
-    (32.0, 1.0)
-    """
-    return Max(1, batch / pp, evaluate=False)
-
-
-@formula("pass_tokens", "pope2022 §2.1", given=[device_batch])
-def decoded_tokens(device_batch):
-    """Tokens of a decode step: one of each sequence.
-
-    >>> decoded_tokens(device_batch=64)
-    64.0
-    """
-    return device_batch
-
-
-@formula("pass_tokens", "pope2022 §2.1")
-def read_tokens(prompts, read_chunk):
-    """Tokens of a prefill step: a chunk of each prompt.
-
-    >>> read_tokens(prompts=2, read_chunk=4096)
-    8192.0
-    """
-    return prompts * read_chunk
-
-
-@formula("pass_tokens", "agrawal2024 §4", given=[device_batch])
-def mixed_tokens(device_batch, prompts, read_chunk):
-    """Tokens of a mixed step: one of each decoding sequence, and a chunk of each prompt.
-
-    >>> mixed_tokens(device_batch=64, prompts=1, read_chunk=512)
-    576.0
-    """
-    return device_batch + prompts * read_chunk
-
-
-@formula("engine_time", "kwon2023")
-def engine_time(step_overhead, layer_overhead, layers):
-    """Engine overhead of a step: between the kernels of each block, and between steps.
-
-    >>> engine_time(step_overhead="1 ms", layer_overhead="10 us", layers=80) * 1e3
-    1.8
-    """
-    return step_overhead + layers * layer_overhead
-
-
-@formula("pass_time", "pope2022 §3")
-def pass_time(
-    weights_time, products_time, cache_time, reading_time, experts_time, routing_time, streams_time, exchange_time,
-    launches_time, engine_time,
-):  # fmt: skip
-    """Time of a step: the sum of its parts, since kernels and messages wait for each other.
-
-    >>> parts = dict.fromkeys(PARTS, "1 ms")
-    >>> pass_time(parts, engine_time="1 ms")
-    0.01
-    """
-    one_after_another = weights_time + products_time + cache_time + reading_time + experts_time + routing_time
-    return one_after_another + streams_time + exchange_time + launches_time + engine_time
-
-
+_OWN = equations(__name__)  # those of step.toml
 _TOKENS = {
-    "decode": (decoded_tokens, decoded_tokens),
-    "prefill": (read_tokens, halves.read_tokens_half),
-    "mixed": (mixed_tokens, halves.mixed_tokens_half),
+    "decode": (_OWN.decoded_tokens, _OWN.decoded_tokens),
+    "prefill": (_OWN.read_tokens, halves.read_tokens_half),
+    "mixed": (_OWN.mixed_tokens, halves.mixed_tokens_half),
 }
 
 
@@ -130,8 +66,8 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
     kinds |= {f.letter: f for f in (assumptions.LATENT if "kv_rank" in indices else assumptions.GROUPED)}
     return (
         *parts, *([halves.messages_of(dense, moe, work), assumptions.exchange_cores_deepep] if work.passes > 1 else []),
-        engine_time, pass_time, tokens_of(work),
-        *([device_batch if work.passes == 1 else halves.device_batch_half] if work.decodes else []),
+        _OWN.engine_time, _OWN.pass_time, tokens_of(work),
+        *([_OWN.device_batch if work.passes == 1 else halves.device_batch_half] if work.decodes else []),
         *((*experts.VISITED, experts.devices_touched) if moe else ()), *kinds.values(), *assumptions.ASSUMED,
         *kernels.DEFAULT_FORMULAS, kernels.wide_efficiency, *FABRIC,
     )  # fmt: skip
@@ -253,16 +189,14 @@ class Step(Guided):
         sheet = with_engine_terms(sheet, self.phase, known)
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
             sheet, knowns = sheet.using(*swapped), tuple(x for x in knowns if not isinstance(x, Formula))
-        overridden = [f for f in sheet.formulas.values() if f.letter in letters]
         usual = self.usual | _bits(rows) | {"window_layers": 0, "window": 1}
-        used = {*sheet.inputs} | {f.letter for f in overridden}
+        used = {*sheet.inputs, *(sheet.formulas.keys() & letters.keys())}
         filled = {n: Cell(float(v), "usual") for n, v in usual.items() if n not in known and n in used}
+        said, kinds = {*known, *(f.letter for f in swapped)}, part_kernels.kinds_of_attention(dense, moe)
         read = assumptions.read_by(assumptions.kind_read(model), *rows).cells
-        read |= part_kernels.measured_kernels(part_kernels.kinds_of_attention(dense, moe), engine, *rows).cells
-        said = {*known, *(f.letter for f in swapped)}
+        read |= part_kernels.measured_kernels(kinds, engine, *rows).cells
         filled |= {n: cell for n, cell in read.items() if n in sheet.letters and n not in said}
-        filled |= _assumed(sheet, known)
-        return sheet, (*knowns, Row("usual", filled)), letters
+        return sheet, (*knowns, Row("usual", filled | _assumed(sheet, known))), letters
 
     def checked(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict, dict]:
         """Check a call; return its sheet of formulas, and the rows, inputs and all known values for it."""

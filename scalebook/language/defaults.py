@@ -1,15 +1,19 @@
-"""Formulas in one line: a constant, and a quantity that equals another. Most are default values."""
+"""Formulas without a function: a constant, a quantity that equals another, and equations stated in a TOML file."""
 
+import re
 import sys
 import tomllib
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import sympy
 
-from .formula import FORMULAS, Formula, entered
+from .formula import FORMULAS, Formula, entered, formula
 from .notation import NOTATION, expression, quoted, word
+from .rules import condition
 
-__all__ = ["constant", "exports", "formulas_of", "same", "stated"]
+__all__ = ["constant", "equations", "exports", "formulas_of", "same", "stated"]
 
 
 def constant(
@@ -53,20 +57,50 @@ def _line(name, letter, rhs, sources, doc, function, at) -> Formula:
     return entered(new, function, module, tuple(place))
 
 
-def stated(module: str) -> dict[str, Formula]:
-    """Return the constants and equal quantities that the TOML file next to a module states, by name.
+_FUNCTIONS = {x: getattr(sympy, x) for x in ("Piecewise", "ceiling", "exp", "floor", "log", "sqrt")}
+_FUNCTIONS |= {x: partial(getattr(sympy, x), evaluate=False) for x in ("Max", "Min")}
 
-    A stanza holds the `letter`, its `value` (an integer, or a decimal as text) or the letter that it is the `same` as,
-    the `source`, and the meaning (`says`).
+
+def _equation(name: str, stanza: dict, sources: tuple[str, ...], at: tuple) -> Formula:
+    text = stanza["equals"]
+    for part, whole in reversed(stanza.get("where", {}).items()):
+        text = re.sub(rf"\b{part}\b", f"({whole})", text)
+    function = condition(text, **_FUNCTIONS)
+    function.__name__, function.__module__ = name, at[0]
+    function.__doc__ = f"{stanza['says']}\n\n>>> {name}({' '.join(stanza['example'].split())})\n{stanza['gives']}"
+    given = [FORMULAS[x] for x in stanza.get("given", ())]
+    domain = {words: condition(holds, **_FUNCTIONS) for words, holds in stanza.get("domain", {}).items()}
+    made = formula(stanza["letter"], *sources, given=given, domain=domain)(function)
+    made.place = at[1:]
+    return made
+
+
+def stated(module: str) -> dict[str, Formula]:
+    """Return the formulas that the TOML file next to a module states, by name.
+
+    A stanza holds the `letter`, the `source`, the meaning (`says`), and one of three: a `value` (an integer, or a
+    decimal as text), the letter that it is the `same` as, or what it `equals`. That is an expression, whose parts may
+    stand in `where`, with an `example` of a call and what this `gives`. `given` names default formulas of its inputs,
+    and `domain` says in words and as a condition where it holds.
     """
     path, found = Path(sys.modules[module].__file__).with_suffix(".toml"), {}
     text = path.read_text("utf-8")
     for name, x in tomllib.loads(text).items():
         at = module, str(path), text.partition(f"[{name}]\n")[0].count("\n") + 1
+        sources = (x["source"],) if isinstance(x["source"], str) else tuple(x["source"])
+        if "equals" in x:
+            found[name] = _equation(name, x, sources, at)
+            continue
         make, value = (same, x["same"]) if "same" in x else (constant, x["value"])
-        sources = x["source"] if isinstance(x["source"], str) else tuple(x["source"])
         found[name] = make(name, x["letter"], value, sources, x["says"], at)
     return found
+
+
+def equations(module: str) -> SimpleNamespace:
+    """Return the formulas that `stated` returns as attributes, and make them names of the module."""
+    found = stated(module)
+    vars(sys.modules[module]).update(found)
+    return SimpleNamespace(**found)
 
 
 def formulas_of(module: str) -> list[str]:

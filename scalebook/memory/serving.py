@@ -4,6 +4,7 @@ from sympy import Max, Min, floor
 
 from scalebook.attention.assumptions import linear_bits_wide
 from scalebook.language import formula, formulas_of, same
+from scalebook.language.defaults import equations
 from scalebook.tables.shapes import kv_width_grouped, kv_width_latent
 
 
@@ -67,20 +68,10 @@ def kv_cache(batch, cached, kv_cache_per_token):
     return batch * cached * kv_cache_per_token
 
 
-@formula(
-    "kv_cache", "pope2022 §2.1", "yang2024 §3",
-    given=[kv_cache_per_token, sliding_window, full_attention, linear_memory, linear_bits_wide],
-)  # fmt: skip
-def kv_cache_states(batch, cached, kv_cache_per_token, linear_memory):
-    """Memory of the caches and of the states of all sequences, if some blocks keep a state instead of a cache.
-
-    >>> kv_cache_states(batch=2, cached=1000, kv_cache_per_token="1 MB", linear_memory="200 MB") / 1e9
-    2.4
-    """
-    return batch * (cached * kv_cache_per_token + linear_memory)
+_OWN = equations(__name__)  # those of serving.toml, of models whose blocks keep a state
 
 
-@formula("decode_memory", "pope2022 §2.1", given=[weight_memory, kv_cache_states, kv_cache])
+@formula("decode_memory", "pope2022 §2.1", given=[weight_memory, _OWN.kv_cache_states, kv_cache])
 def decode_memory(weight_memory, kv_cache):
     """Memory of the weights and the cache. Activations in flight are small in comparison and left out.
 
@@ -100,24 +91,9 @@ def max_batch(hbm_capacity, weight_memory, cached, kv_cache_per_token):
     return Max(0, floor((hbm_capacity - weight_memory) / (cached * kv_cache_per_token)), evaluate=False)
 
 
-@formula(
-    "max_batch", "memory-bottlenecks", "yang2024 §3",
-    given=[weight_memory, kv_cache_per_token, sliding_window, full_attention, linear_memory, linear_bits_wide],
-)  # fmt: skip
-def max_batch_states(hbm_capacity, weight_memory, cached, kv_cache_per_token, linear_memory):
-    """Number of whole sequences whose caches and states fit next to the weights, or 0 if the weights do not fit.
-
-    >>> held = dict(weight_memory="16 GB", linear_memory="200 MB", kv_cache_per_token=131072)
-    >>> max_batch_states(held, hbm_capacity="80 GB", cached=8192)
-    50.0
-    """
-    each = cached * kv_cache_per_token + linear_memory
-    return Max(0, floor((hbm_capacity - weight_memory) / each), evaluate=False)
-
-
 # Formulas that replace these for models whose blocks keep a state, and for models without windows.
-kv_cache.instead = ((lambda known: "linear_state" in known, (kv_cache_states, linear_memory, linear_bits_wide)),)
-max_batch.instead = ((lambda known: "linear_state" in known, (max_batch_states, linear_memory, linear_bits_wide)),)
+kv_cache.instead = ((lambda known: "linear_state" in known, (_OWN.kv_cache_states, linear_memory, linear_bits_wide)),)
+max_batch.instead = ((lambda known: "linear_state" in known, (_OWN.max_batch_states, linear_memory, linear_bits_wide)),)
 sliding_window.instead = ((lambda known: "layers" in known and "window" not in known, (full_attention,)),)
 
 __all__ = [*formulas_of(__name__)]
