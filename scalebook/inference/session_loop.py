@@ -209,8 +209,9 @@ def sessions(
     `appended` and `output` are means. With a `prompt_spread` and an `answer_spread`, the standard deviations of their
     logarithms, they are lognormal. The row has the 50th, 95th and 99th percentiles of `ttft`, `tpot` and `end_to_end`,
     which differ from simulated ones by 1 to 6 % in the median. Each states a range with eight in ten simulated ones
-    (`row.cells["ttft_p95"].low`). It is wider if more than 1 % of the turns lose their caches, if turns wait for a
-    place, and if pauses are equal but answers are not. With spread prompts the 50th percentile of `ttft` is up to a fourth too short.
+    (`row.cells["ttft_p95"].low`). The range is wider if more than 1 % of the turns lose their caches, if turns wait for
+    a place, or if pauses are equal but answers are not. With spread prompts the 50th percentile of `ttft` is up to a
+    fourth too short.
 
     >>> from scalebook.inference import serve
     >>> from scalebook.tables import accelerators, models
