@@ -10,7 +10,7 @@ in per cent if one uncertain input (its cause, such as a device's `kernel_launch
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -18,14 +18,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scalebook.language import Row
+from scalebook.language import Formula, Row, Sheet
 from scalebook.language.interval import Ends, causes
 from scalebook.language.row import Cell
 from scalebook.measurements import CONFRONTATIONS, confront
-from scalebook.measurements.calls import Call, Sum, results
+from scalebook.measurements.calls import Call, Sum, arrays, called, grouped, row_of
 from scalebook.measurements.confrontation import TIMES, Readings
 from scalebook.measurements.expressions import names
 from scalebook.measurements.sets import stanzas
+from scalebook.search.space import searchable
 from scalebook.tables import accelerators, letter_of_kind
 
 __all__ = ["FAMILIES", "CauseOf", "Evidence", "are_kin", "device_cells", "evidence", "family_of", "rows_of", "whole"]
@@ -196,11 +197,22 @@ def _letter_of(call: Call, row: Row, usual: str) -> str:
     return next(computed, names(call.answer)[0])
 
 
+def _results(calls: list[Call]) -> Iterator[tuple[list[int], Call, Row]]:
+    """Yield (indices in `calls`, a call, result) for each group that is evaluated as one call; results hold arrays."""
+    if not isinstance(called(calls[0].thing), Sheet | Formula):
+        for place, call in enumerate(calls):
+            yield [place], call, call.runs[0]
+        return
+    for (thing, rows, words, letters, _), places in grouped(calls, [[""]] * len(calls)).items():
+        said, known = arrays([calls[i] for i in places], letters, dict(words)), tuple(map(row_of, rows))
+        yield places, calls[places[0]], searchable(called(thing), known, said)(*known, **said)
+
+
 def _elasticities(calls: list[Call | Sum], letter: str) -> dict[CauseOf, np.ndarray]:
     """Return, by cause, the elasticity of each call's answer; a sum weights its terms by their values."""
     terms = [(i, x) for i, call in enumerate(calls) for x in (call.terms if isinstance(call, Sum) else [call])]
     total, moved = np.zeros(len(calls)), {}
-    for places, call, row in results([x for _, x in terms]):
+    for places, call, row in _results([x for _, x in terms]):
         at = [terms[i][0] for i in places]
         elasticity = _elasticities_of_row(row, _letter_of(call, row, letter))
         value = np.broadcast_to(elasticity.value, len(at))
