@@ -68,7 +68,7 @@ notebooks: setup ## run what changed and store its outputs; NAME=memory-walls: t
 bench: site ## measure speed and weight; figures go to bench.json
 	$(BIN)/python -m tools.benchmarks
 
-confront: setup ## confront the formulas with published measurements; figures go to confront.json, and to the record
+confront: setup ## confront the formulas with published measurements; errors go to the record
 	$(BIN)/python -m scalebook.book.measured.record
 
 mutations: setup ## change one operator or number at a time in a copy, and see whether a test notices; NAME=gather: these only
@@ -84,7 +84,7 @@ constraints: setup ## renew constraints.txt, the exact versions of a set-up
 	  --custom-compile-command "make constraints" pyproject.toml -o constraints.txt
 
 clean: ## remove everything made, .venv too
-	rm -rf .venv .venv-others book/_build book/parts book/reference book/js/node_modules bench.json confront.json *.egg-info build dist
+	rm -rf .venv .venv-others book/_build book/parts book/reference book/js/node_modules bench.json *.egg-info build dist
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/ready: pyproject.toml constraints.txt

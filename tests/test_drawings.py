@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from scalebook.book.drawings.figures import COLOURS
 from scalebook.book.drawings.schematic import LEAST, PHONE, SIZE, text_width
 
 from scalebook import flags, inference, runs, tables, training_step
-from scalebook.display.figures import COLOURS
 from scalebook.inference.step import decode_step
 from scalebook.machine.tiles import tile_efficiency
 from scalebook.machine.topologies import fat_tree_devices, switch_hops

@@ -8,12 +8,13 @@ import nbformat
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
+from scalebook.book.drawings.figures import caption
+from scalebook.book.drawings.looks import LEAST, PHONE, SIZE
 from scalebook.book.pages.fitting import WIDTH
 from scalebook.book.pages.vector import describe, figure_html
 
 from scalebook.display.colours import contrast
-from scalebook.display.figures import caption
-from scalebook.display.scheme import COLOURS, LEAST, PHONE, SIZE, on_dark
+from scalebook.display.scheme import COLOURS, on_dark
 from tools.notebooks import notebooks
 
 SVG = "{http://www.w3.org/2000/svg}"

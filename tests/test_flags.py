@@ -1,5 +1,6 @@
 """Flags of frameworks are letters and words: every line of the table is sound, and what is written is read back."""
 
+import ast
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from scalebook.book.drawings.flags import SUBJECTS
 from scalebook.book.drawings.flags import subject as of_subject
 
 from scalebook import accelerators, flags, models, search, tables
+from scalebook.flags.rules import letters_when
 from scalebook.flags.table import first_formulas, frameworks
 from scalebook.flags.text import guess
 from scalebook.language import FORMULAS, NOTATION, SOURCES
@@ -37,6 +39,9 @@ def test_a_line_of_the_table(flag):
     assert all(x in frameworks()[flag.framework] for x in flag.needs)
     assert not flag.usual or flag.usual in flag.means or (not flag.means and flag.usual.isdigit())
     assert all(name in FORMULAS for name in flag.formulas())
+    texts = [*flag.when.values(), *(x[1:] for x in flag.when if x[:1] == "=")]
+    names = {x.id for text in texts for x in ast.walk(ast.parse(text)) if isinstance(x, ast.Name)}
+    assert names <= letters_when({}, None).keys() | {"round"}
 
 
 @every((x, y) for x, y in first_formulas().items() if x in NOTATION)

@@ -69,8 +69,6 @@ def entry(rng, name):
     called, plain, named = rng.choice(calls(name))
     takes = inspect.signature(called).parameters
     letters = mutated(rng, named, [*rng.choices([*takes, "x"], k=9), *rng.choices(LETTERS, k=2)])
-    if name == "search.sweep":  # of all sizes, it takes longer than a test
-        letters.setdefault("devices", [8])
     if plain and rng.random() < (0.3 if named else 0.9):
         what, place = rng.random(), rng.randrange(len(plain))
         new = plain[place]

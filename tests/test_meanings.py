@@ -11,12 +11,13 @@ import nbformat
 import pytest
 import sympy
 from matplotlib.colors import to_hex
+from scalebook.book.drawings.figures import _coloured, curve
 from scalebook.book.drawings.gantt import KINDS
+from scalebook.book.drawings.looks import DEVICES, INKS, device_look, hues
 
 from scalebook.display.colours import contrast, in_oklab, linear, of_linear
-from scalebook.display.figures import _coloured, curve
 from scalebook.display.meanings import PARTS, SHADES, coloured_terms, ink_of, meaning
-from scalebook.display.scheme import DEVICES, INKS, UNKNOWN, WHOLE, device_look, hues, ink_on, on_dark, shades_style
+from scalebook.display.scheme import UNKNOWN, WHOLE, ink_on, on_dark, shades_style
 from scalebook.inference.tokens import token_time
 from scalebook.language import NOTATION, symbol
 from scalebook.machine.roofline import memory_time, roofline_time

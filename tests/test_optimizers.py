@@ -69,7 +69,7 @@ def test_a_split_matrix_costs_a_device_what_it_executes(optimizer):
     [whole] = orthogonalized([x], 5)
     assert np.allclose(found, whole) == (mode != "blockwise")
     matrix = Matrix("W", *map(sympy.Integer, (rows, columns, 1)), "tp", False, sympy.S.Zero)
-    cost = _cost(matrix, symbol("tp"), Strategy(optimizer=optimizer), sympy.S.One).flops
+    cost = _cost(matrix, symbol("tp"), Strategy(optimizer=optimizer), sympy.S.One)["flops"]
     assert float(cost.subs({symbol("tp"): ways, symbol("newton_steps"): 5}).doit()) == executed
 
 
@@ -117,7 +117,7 @@ def _seconds(shape, copies, steps):
     from scalebook.training import assumptions
 
     matrix = Matrix("W", *map(sympy.Integer, (*shape, copies)), "", False, sympy.S.Zero)
-    time = _cost(matrix, sympy.S.One, Strategy(optimizer="muon"), matrix.copies).time
+    time = _cost(matrix, sympy.S.One, Strategy(optimizer="muon"), matrix.copies)["time"]
     alone = [kernels.attention_peak_same, kernels.wide_efficiency]
     f = Formula("orthogonal", "orthogonal_time", time, ["scalebook"], "One matrix.")
     sheet = Sheet("orthogonal", f, *alone, *kernels.DEFAULT_FORMULAS, *assumptions.MEASURED, doc="One matrix.")

@@ -16,7 +16,7 @@ from scalebook.__main__ import _given, main
 from scalebook.inference import decode_step, decoding, mixed_step, prefill_step, serve, simulate_serving  # noqa: F401  (of cases.csv)
 from scalebook.language import NOTATION, Row, Sheet
 from scalebook.machine.roofline import roofline
-from scalebook.search import Search, Sweep, search, sweep  # noqa: F401  (of cases.csv)
+from scalebook.search import Search, search
 from scalebook.shell.named import find, priced, read, things
 from scalebook.tables import accelerators, engines, frameworks, models
 from scalebook.training import training_step
@@ -65,8 +65,6 @@ OWN = cases("letters of a call that its row lacks", globals())
 
 def used_by(result):
     """The letters of a result, and of the results it is made of."""
-    if isinstance(result, Sweep):
-        result = result[64]
     row = result.best[0].row if isinstance(result, Search) else getattr(result, "row", result)
     return {*row}.union(*(x for x, _ in row.made_of.values())) if isinstance(row, Row) else set()
 

@@ -8,7 +8,7 @@ from scalebook.language.interval import SPREADS
 from scalebook.search import search
 from scalebook.tables import accelerators, frameworks, models
 from scalebook.training import rl_step, rollouts
-from scalebook.training.rl import PROGRAMS, Lengths
+from scalebook.training.rl import Lengths, programs
 
 STEP = dict(pass_base=8e-3, pass_answer=3e-5, pass_token=4e-9, prompt=500)
 LAWS = [Lengths(2500, 0.8, 8192), Lengths(5500, 1.0, 32_768), Lengths(2500, 1.2, 16_384), Lengths(3300, 0.5, 8192)]
@@ -55,7 +55,7 @@ def test_lengths_have_the_mean_that_was_given(lengths):
     assert said == pytest.approx(lengths.longest(4096), rel=0.12)
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", programs())
 def test_every_program_prices_an_update(program):
     run = rl_step(models.llama3_8b, H100, program, devices=16, responses=1024, response=2000, response_most=8192)
     parts = run.rollout_time, run.logprob_time + run.learning_time + run.sync_time + run.update_overhead

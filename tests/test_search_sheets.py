@@ -248,11 +248,11 @@ def test_a_part_that_fails_costs_no_other(halves):
         search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
 
 
-def dies(problem, combinations, rows):
+def dies(problem, combinations, rows, of):
     """Prices, but for one part that takes its process with it."""
     if rows[0][1].start > 0:
         os.kill(os.getpid(), signal.SIGKILL)
-    return task.price(problem, combinations, rows)
+    return task.price(problem, combinations, rows, of)
 
 
 def test_a_killed_worker_loses_nothing_that_was_priced(monkeypatch, halves):

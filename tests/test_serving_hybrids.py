@@ -76,7 +76,7 @@ def test_a_state_costs_the_same_at_any_length():
     rows = [decode_step(QWEN, H200, **asked, linear_layers=60, context=n).cache_time for n in (1000, 100_000)]
     assert rows[0] == pytest.approx(rows[1], rel=1e-9)
     moved = 64 * 2 * linear_memory(QWEN) / 8 / (0.76 * H200.hbm_bandwidth)  # a state is read and written
-    assert moved < rows[0] * 45 / 60 < 1.2 * moved  # and there are queries, keys, values and a convolution
+    assert 0.98 * moved < rows[0] * 45 / 60 < 1.2 * moved  # and queries, keys, values, and a convolution
 
 
 def test_a_hybrid_is_the_mean_of_its_kinds():

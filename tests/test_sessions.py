@@ -5,15 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from scalebook.inference import (
-    Trace,
-    decode_step,
-    read_trace,
-    serve,
-    session_sheet,
-    sessions_on,
-    simulate_sessions,
-)
+from scalebook.inference import Trace, decode_step, read_trace, serve, session_sheet, sessions_on, simulate_sessions
 from scalebook.inference.session_pauses import normal_share
 from scalebook.inference.tiers import keep_pause_memory
 from scalebook.measurements import confront
@@ -43,13 +35,12 @@ def case(request):
 
 
 def test_the_closed_form_is_near_a_simulated_engine(case):
-    """Away from the cliff: turn rate 3 %, time per token 10 %, first token 25 %, its 95th percentile 15 %."""
+    """Away from the cliff: turn rate 3 %, time per token 10 %, first token 25 %, 95th percentiles 15 %."""
     loop, row_of = case
-    errors = []
+    errors, is_within = [], []
     for share in (0.3, 0.6, 0.8):
         row = row_of(round(share * loop.lost_from))
         run = simulate_sessions(loop, round(row.sessions), 2400.0 if loop.known["pause_mean"] < 60 else 6000.0)
-        first = row.ttft_p95 - row.first_overhead, np.quantile(run.ttft, 0.95)
         assert row.found_turns == pytest.approx(run.found_turns, abs=0.02)
         assert row.hit_share == pytest.approx(run.hit_share, abs=0.015)
         assert row.tpot == pytest.approx(run.tpot.mean(), rel=0.1)
@@ -57,14 +48,24 @@ def test_the_closed_form_is_near_a_simulated_engine(case):
         late = []
         for name, added in (("ttft", row.first_overhead), ("tpot", 0), ("end_to_end", row.first_overhead)):
             for n in (50, 95, 99):
-                late.append((row[f"{name}_p{n}"] - added) / np.quantile(getattr(run, name), n / 100) - 1)
-        errors.append([row.turn_rate / run.turn_rate - 1, first[0] / first[1] - 1, *late])
-    rate, first, *late = np.median(np.abs(errors), axis=0)
+                cell, simulated = row.cells[f"{name}_p{n}"], np.quantile(getattr(run, name), n / 100) + added
+                late.append((cell.value - added) / (simulated - added) - 1)
+                is_within.append(cell.low <= simulated <= cell.high)
+        errors.append([row.turn_rate / run.turn_rate - 1, *late])
+    rate, *late = np.median(np.abs(errors), axis=0)
     print([f"{x:+.0%}" for x in np.mean(errors, axis=0)])
-    assert rate < 0.03 and first < 0.15
-    # With constant pauses a turn that waits long decodes with few others; with long ones lost turns come in bursts.
-    if loop.known["pause_deviation"] > 1 and loop.known["pause_mean"] < 60:
-        assert max(late) < 0.25 and np.median(late) < 0.12
+    assert rate < 0.03 and max(late[1::3]) < 0.15  # 95th percentiles
+    assert max(late) < 0.3 and np.median(late) < 0.1 and np.mean(is_within) >= 0.8
+
+
+@pytest.mark.parametrize("spreads", [dict(answer_spread=0.5), dict(prompt_spread=0.7, answer_spread=1)], ids=str)
+def test_answers_of_different_lengths_part_the_sessions_of_a_bunch(spreads):
+    rows, letters = called("Llama 70B", "constant", **spreads)
+    loop, row = sessions_on(serve, *rows, **letters), serve.sessions(*rows, **letters, sessions=90)
+    run = simulate_sessions(loop, 90)
+    assert row.turn_rate == pytest.approx(run.turn_rate, rel=0.05) and row.ttft < 3 and run.ttft.mean() < 3
+    assert row.tpot == pytest.approx(run.tpot.mean(), rel=0.1)
+    assert "answers of different lengths part sessions" in row.cells["ttft_p95"].note
 
 
 def test_the_cliff_is_where_simulated_services_lose_half_of_their_turns(case):
@@ -83,10 +84,11 @@ def test_beyond_the_cliff_all_caches_are_lost():
     loop, row = sessions_on(serve, *rows, **letters), serve.sessions(*rows, **letters, sessions=240)
     run = simulate_sessions(loop, 240)
     assert row.caches == "lost" and row.found_turns < 0.01
-    assert row.turn_rate == pytest.approx(run.turn_rate, rel=0.05) and row.ttft == pytest.approx(
-        run.ttft.mean(), rel=0.1
-    )
+    assert row.turn_rate == pytest.approx(run.turn_rate, rel=0.05)
+    assert row.ttft == pytest.approx(run.ttft.mean(), rel=0.1)
     assert row.hit_share == pytest.approx(run.hit_share, abs=0.01)  # the shared prefix is found
+    for name in ("ttft", "tpot", "end_to_end"):
+        assert row[f"{name}_p95"] == pytest.approx(np.quantile(getattr(run, name), 0.95), rel=0.05)
 
 
 def test_host_memory_takes_the_cliff_away_and_the_batch_is_then_the_limit():
@@ -95,9 +97,8 @@ def test_host_memory_takes_the_cliff_away_and_the_batch_is_then_the_limit():
     alone = serve.sessions(*rows, **letters | dict(tiers=()), sessions=150)
     for sessions in (150, 240, 400):
         row, run = serve.sessions(*rows, **letters, sessions=sessions), simulate_sessions(loop, sessions)
-        assert row.turn_rate == pytest.approx(run.turn_rate, rel=0.03) and row.tpot == pytest.approx(
-            run.tpot.mean(), rel=0.1
-        )
+        assert row.turn_rate == pytest.approx(run.turn_rate, rel=0.03)
+        assert row.tpot == pytest.approx(run.tpot.mean(), rel=0.1)
         assert row.ttft == pytest.approx(run.ttft.mean(), rel=0.15) and row.hit_share > 0.95
     assert row.sessions_most > 3 * alone.sessions_most
 
@@ -131,12 +132,9 @@ def test_more_sessions_tiers_and_room_do_what_they_should():
     found = [serve.sessions(*rows, **letters, sessions=x) for x in (20, 60, 100, 140)]
     assert (np.diff([x.tpot for x in found]) > 0).all() and (np.diff([x.kept_time for x in found]) < 0).all()
     small = {**tiers.host_memory, "tier_capacity": "8 GB"}
-    edges = [
-        serve.sessions(*rows, **letters, sessions=20, tiers=x).sessions_most for x in ((), [small], ["host_memory"])
-    ]
-    assert (np.diff(edges) > 0).all()
-    drive = serve.sessions(*rows, **letters, sessions=140, tiers=["nvme_gen4"])
-    near = serve.sessions(*rows, **letters, sessions=140, tiers=["host_memory"])
+    stacks = ((), [small], ["host_memory"], ["nvme_gen4"])
+    *_, near, drive = kept = [serve.sessions(*rows, **letters, sessions=140, tiers=x) for x in stacks]
+    assert (np.diff([x.sessions_most for x in kept[:3]]) > 0).all()
     assert drive.fetch_time > near.fetch_time > 0 and near.found_cost > 0 == found[0].found_cost
     assert near.keep_pause == keep_pause_memory(near) and near.break_even_bandwidth < tiers.nvme_gen4.tier_bandwidth
 
@@ -144,10 +142,8 @@ def test_more_sessions_tiers_and_room_do_what_they_should():
 def test_copies_and_attention_groups_share_the_sessions():
     rows, letters = called("Llama 70B", "lognormal")
     one, two = (serve.sessions(*rows, **letters, sessions=60 * n, replicas=n) for n in (1, 2))
-    assert two.turn_rate == pytest.approx(one.turn_rate, rel=1e-6) and two.session_cost == pytest.approx(
-        one.session_cost
-    )
-    assert two.request_rate == pytest.approx(2 * one.request_rate)
+    for letter, times in (("turn_rate", 1), ("session_cost", 1), ("request_rate", 2)):
+        assert two[letter] == pytest.approx(times * one[letter], rel=1e-6)
 
 
 def test_the_logistic_curve_is_the_normal_distribution():
@@ -175,9 +171,7 @@ def test_the_gaps_of_a_trace_say_what_a_cache_finds(trace, share):
 
 
 def test_a_trace_is_read_from_json_lines_and_from_a_table(trace, tmp_path):
-    lines = [
-        dict(timestamp=1e3 * t, hash_ids=[str(x) for x in b]) for t, b in zip(trace.times, trace.blocks, strict=True)
-    ]
+    lines = [dict(timestamp=1e3 * t, hash_ids=[*map(str, b)]) for t, b in zip(trace.times, trace.blocks, strict=True)]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
     table = ["timestamp,hash_ids", *(f"{x['timestamp']},{' '.join(y for y in x['hash_ids'])}" for x in lines)]
     (tmp_path / "a.csv").write_text("\n".join(table))

@@ -237,10 +237,10 @@ def test_the_cache_of_a_token_in_16_bits(key, cached):
 
 
 def test_the_state_of_a_sequence():
-    """By hand, of the smaller Qwen3.5 27B: a 128 x 128 matrix for each of 48 heads, and three inputs to convolve."""
+    """By hand, of the smaller Qwen3.5 27B: a 128 x 128 matrix for each of 48 heads, and four inputs to convolve."""
     shape = dict(linear_layers=48, linear_key_heads=16, linear_key_dim=128, linear_value_heads=48)
     state = shapes.linear_state(**shape, linear_value_dim=128, linear_conv=4)
-    assert linear_memory(linear_state=state, linear_bits=16) == 48 * (48 * 128 * 128 + 3 * 10240) * 2 == 78446592
+    assert linear_memory(linear_state=state, linear_bits=16) == 48 * (48 * 128 * 128 + 4 * 10240) * 2 == 79429632
     assert models.qwen3_5_397b.linear_state == shapes.linear_state(models.qwen3_5_397b)
 
 

@@ -107,7 +107,7 @@ print(time.process_time() - start)
 DECODING = dict(sheet="decoding", known="batch=8, context=8192, weight_bits=16, kv_bits=16")
 TRAINING = dict(sheet="training_step", known="tp=8, dp=8, microbatches=8, seq=8192")
 
-# A sweep of Megatron-1T over one system size in thirty-three, of every power of two, all strategies; two processes.
+# The best of all strategies of Megatron-1T at one system size in thirty-three, of every power of two; two processes.
 SWEPT = """
 import json, resource
 from concurrent.futures import ProcessPoolExecutor
@@ -115,7 +115,7 @@ from scalebook.book.measured.sizes import EACH, SYSTEMS, at_sizes
 with ProcessPoolExecutor(2) as pool:
     found = at_sizes("megatron-1T", SYSTEMS[0], EACH[::33], pool, progress=False)
 peak = sum(resource.getrusage(x).ru_maxrss for x in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 2**20
-print(json.dumps([found.count, found.seconds, peak]))
+print(json.dumps([*(sum(getattr(x, n) for x in found.values()) for n in ("count", "seconds")), peak]))
 """
 
 
@@ -313,7 +313,7 @@ def main():
         "Calculon's search (s)": (theirs_searched, 2),
         "Calculon's search (million strategies a second)": (1e-6 * theirs / theirs_searched, -1),
         "Calculon's search, peak memory (GiB)": (theirs_peak, 1),
-        "sweep of Megatron-1T, 63 sizes (million strategies)": (1e-6 * swept, None),
+        "Megatron-1T at 63 sizes (million strategies)": (1e-6 * swept, None),
         "the same, two processes (million strategies a second)": (1e-6 * swept / swept_seconds, None),
         "the same, peak memory of a process and its largest child (GiB)": (swept_peak, 2),
         "our search of Megatron-1T on 4,096 (million strategies)": (1e-6 * strategies, -14.55),

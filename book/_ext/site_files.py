@@ -10,9 +10,8 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 import matplotlib.pyplot as plt
 from landing import live, waiting
 from linking import BOOK
+from scalebook.book.drawings.figures import COLOURS
 from scalebook.book.pages.away import offer
-
-from scalebook.display.figures import COLOURS
 
 ARCHIVE = "scalebook.zip"
 QUESTION = "How much memory, bandwidth, arithmetic and money\ndoes a large language model need?"

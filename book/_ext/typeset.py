@@ -14,10 +14,11 @@ from pathlib import Path
 from docutils import nodes
 from marks import Marks
 from offline_assets import BOOK, MODULES, node
+from scalebook.book.drawings.looks import INKS
 from sphinx.errors import ExtensionError
 from sphinx.util.math import get_node_equation_number
 
-from scalebook.display.scheme import COLOURS, INKS, SHADES, on_dark
+from scalebook.display.scheme import COLOURS, SHADES, on_dark
 from scalebook.language import NOTATION
 
 # What is no text of a page, a tag, or an equation within text or on a line of its own.

@@ -4,10 +4,10 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgba
 from matplotlib.transforms import ScaledTranslation
+from scalebook.book.drawings import figures
+from scalebook.book.drawings.looks import SIZE
 
-from scalebook.display import figures
 from scalebook.display.meanings import PARTS, Part
-from scalebook.display.scheme import SIZE
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.pipeline.simulation import Run
 

@@ -4,8 +4,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter
+from scalebook.book.drawings.figures import COLOURS, scale_axis
 
-from scalebook.display.figures import COLOURS, scale_axis
 from scalebook.language import NOTATION
 from scalebook.machine.roofline import attainable_flops
 from scalebook.measure import Measured

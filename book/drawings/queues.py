@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
+from scalebook.book.drawings import figures
 from scalebook.book.drawings.timeline import Bar, timeline
 
-from scalebook.display import figures
 from scalebook.inference.results import Served
 from scalebook.inference.simulation import simulate_serving
 from scalebook.language import show

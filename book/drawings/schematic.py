@@ -17,7 +17,9 @@ from html import escape
 from math import hypot
 from typing import NamedTuple
 
-from scalebook.display.scheme import COLOURS, LEAST, PHONE, following
+from scalebook.book.drawings.looks import LEAST, PHONE
+
+from scalebook.display.scheme import COLOURS, following
 
 __all__ = ["Box", "Scene"]
 

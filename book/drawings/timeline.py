@@ -6,9 +6,10 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
+from scalebook.book.drawings import figures  # noqa: F401  (sets the house style)
+from scalebook.book.drawings.looks import SIZE, hues
 
-from scalebook.display import figures  # noqa: F401  (sets the house style)
-from scalebook.display.scheme import SIZE, hues, ink_on
+from scalebook.display.scheme import ink_on
 from scalebook.language import show
 
 __all__ = ["Bar", "timeline"]

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from scalebook.book.drawings import figures  # noqa: F401  (sets the house style)
 
-from scalebook.display import figures  # noqa: F401  (sets the house style)
 from scalebook.display.grid import Grid
 from scalebook.display.meanings import PARTS
 from scalebook.language import Row, show

@@ -10,7 +10,7 @@ in per cent if one uncertain input (its cause, such as a device's `kernel_launch
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -18,15 +18,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scalebook.language import Row
+from scalebook.language import Formula, Row, Sheet
 from scalebook.language.interval import Ends, causes
 from scalebook.language.row import Cell
 from scalebook.measurements import CONFRONTATIONS, confront
-from scalebook.measurements.calls import Call, Sum, results
+from scalebook.measurements.calls import Call, Sum, arrays, called, grouped, row_of
 from scalebook.measurements.confrontation import TIMES, Readings
 from scalebook.measurements.expressions import names
 from scalebook.measurements.sets import stanzas
-from scalebook.tables import accelerators, letter_of_kind
+from scalebook.search.space import searchable
+from scalebook.tables import accelerators, letter_of_kind, libraries
 
 __all__ = ["FAMILIES", "CauseOf", "Evidence", "are_kin", "device_cells", "evidence", "family_of", "rows_of", "whole"]
 
@@ -46,7 +47,7 @@ FAMILIES = {family: (said["letter"], tuple(said["sets"].split())) for family, sa
 _STREAMS = ("norms", "activations", "additions", "turning")
 _KINDS = {"products": ("products",), "sums": ("all-reduce",), "streams": _STREAMS}  # words of groups
 _THEMSELVES = {"attention_flash": "attention_efficiency"}  # sets that measure a letter directly
-_MOST = 100  # most rows of a set that are priced one by one
+_MOST = 200  # most rows of a set that are priced one by one
 _STEPS = ("step_time", "pass_time", "memory", "ttft")  # letters of whole steps
 _STEP = 1.001  # a small step, because a share near its peak cannot grow by more
 
@@ -85,7 +86,7 @@ def are_kin(one: str, other: str) -> bool:
 
 
 class CauseOf(NamedTuple):
-    """An uncertain input: a quantity of a device's row, such as `kernel_launch`, or of a formula if `device` is ""."""
+    """An uncertain input: a quantity of a device's row or a library's, or of a formula if `device` is ""."""
 
     device: str
     letter: str
@@ -135,8 +136,12 @@ class Evidence:
 
 @cache
 def device_cells() -> dict[int, CauseOf]:
-    """Return all measured values in the table of accelerators: `id` of the table's cell, to device and quantity."""
-    found = {}
+    """Return all measured values of devices, and those of libraries with a stated range.
+
+    The result maps the `id` of a table's cell to its device (or its library's row) and quantity.
+    """
+    cells = ((CauseOf(key, letter), cell) for key, row in libraries.items() for letter, cell in row.cells.items())
+    found = {id(cell): cause for cause, cell in cells if cell.low is not None}
     for row in accelerators.values():
         whole = accelerators[row.kin[-1]]  # a variant's cell counts for the device it is like
         for letter, cell in row.cells.items():
@@ -160,7 +165,8 @@ def _elasticities_of_row(row: Row, letter: str) -> _Elasticities:
 
     def ends_of(name, cell):
         name = letter_of_kind(name)
-        is_uncertain = name in PARTS if cell.inputs else name in UNCERTAIN or name in row.made_of
+        is_known = name in UNCERTAIN or name in row.made_of or cell.low is not None
+        is_uncertain = name in PARTS if cell.inputs else is_known
         return Ends(1 / _STEP, _STEP) if is_uncertain else None
 
     top, found = row.cells[letter], {}
@@ -196,11 +202,22 @@ def _letter_of(call: Call, row: Row, usual: str) -> str:
     return next(computed, names(call.answer)[0])
 
 
+def _results(calls: list[Call]) -> Iterator[tuple[list[int], Call, Row]]:
+    """Yield (indices in `calls`, a call, result) for each group that is evaluated as one call; results hold arrays."""
+    if not isinstance(called(calls[0].thing), Sheet | Formula):
+        for place, call in enumerate(calls):
+            yield [place], call, call.runs[0]
+        return
+    for (thing, rows, words, letters, _), places in grouped(calls, [[""]] * len(calls)).items():
+        said, known = arrays([calls[i] for i in places], letters, dict(words)), tuple(map(row_of, rows))
+        yield places, calls[places[0]], searchable(called(thing), known, said)(*known, **said)
+
+
 def _elasticities(calls: list[Call | Sum], letter: str) -> dict[CauseOf, np.ndarray]:
     """Return, by cause, the elasticity of each call's answer; a sum weights its terms by their values."""
     terms = [(i, x) for i, call in enumerate(calls) for x in (call.terms if isinstance(call, Sum) else [call])]
     total, moved = np.zeros(len(calls)), {}
-    for places, call, row in results([x for _, x in terms]):
+    for places, call, row in _results([x for _, x in terms]):
         at = [terms[i][0] for i in places]
         elasticity = _elasticities_of_row(row, _letter_of(call, row, letter))
         value = np.broadcast_to(elasticity.value, len(at))

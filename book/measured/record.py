@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from scalebook.measurements import CONFRONTATIONS, Result, confront
-from scalebook.measurements.__main__ import main
 from scalebook.shell.sentences import say
 
 from .evidence import FAMILIES, are_kin, rows_of, whole
@@ -136,11 +135,10 @@ def write() -> None:
     Path(str(files("scalebook.tables") / "spreads.toml")).write_text(spread, encoding="utf-8")
 
 
-def run(arguments: list[str] | None = None) -> str:
+def run(arguments: list[str]) -> str:
     """Compare all sets of measurements with predictions, write the files, and return the text of the results."""
-    said = main(["--all", "--json", "confront.json"])
     write()
-    return said
+    return "\n\n".join(repr(confront(name)) for name in CONFRONTATIONS)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ from importlib.resources import files
 from scalebook.calculon.documents import application
 from scalebook.calculon.library import models, systems
 from scalebook.calculon.strategies import Strategies
-from scalebook.search import Sweep, sweep
+from scalebook.search import Search, search
 
-__all__ = ["BATCH", "EACH", "MODELS", "SYSTEMS", "at_sizes", "kept", "written"]
+__all__ = ["BATCH", "EACH", "MODELS", "SYSTEMS", "at_sizes", "fewest", "kept", "written"]
 
 MODELS = ("megatron-1T", "turing-530B", "gpt3-175B")
 SYSTEMS = ("h100_80g_nvl32_mem2_1TiB_100GBps", "h100_160g_nvl32_mem2_2TiB_100GBps", "h100_80g_nvl32_mem2_inf")
@@ -25,11 +25,17 @@ EACH, BATCH = range(8, 16385, 8), 4096
 _STUDY = {f"{model} on {system}": (model, system) for model, system in itertools.product(MODELS, SYSTEMS)}
 
 
-def at_sizes(model: str, system: str, devices: Iterable[int], executor=None, progress: bool | None = None) -> Sweep:
+def at_sizes(model: str, system: str, devices: Iterable[int], executor=None, progress=None) -> dict[int, Search]:
     """Search Calculon's strategies for a model on a system, both of its library, at each number of devices."""
     thing = Strategies(systems[system])
-    given = dict(devices=devices, global_batch=BATCH, executor=executor, progress=progress)
-    return sweep(thing, application(models[model]), **given)
+    given = dict(global_batch=BATCH, pareto=False, best=1, most=1e12, executor=executor, progress=progress)
+    found = search(thing, application(models[model]), devices=devices, **given)
+    return {int(x.problem.values["devices"]): x for x in getattr(found, "searches", [found])}
+
+
+def fewest(found: dict[int, Search]) -> dict[int, float]:
+    """Return the fewest seconds per sequence at each number of devices that has a strategy."""
+    return {n: x.best[0].sequence_time for n, x in found.items() if x.best}
 
 
 def kept() -> dict[tuple[str, str], dict[int, float]]:
@@ -62,8 +68,9 @@ def main() -> None:
     with ProcessPoolExecutor(2) as pool:
         for own in _STUDY.values():
             swept = at_sizes(*own, EACH, pool)
-            print(*own, repr(swept).partition("\n")[0], f"{swept.seconds:.0f} s", flush=True)
-            found[own] = swept.values
+            count, seconds = (sum(getattr(x, n) for x in swept.values()) for n in ("count", "seconds"))
+            print(*own, f"{len(swept):,} sizes, {count:,} strategies, {seconds:.0f} s", flush=True)
+            found[own] = fewest(swept)
     spent = [resource.getrusage(x) for x in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     print(f"{sum(x.ru_utime + x.ru_stime for x in spent):.0f} CPU s; at most {max(x.ru_maxrss for x in spent):,} kB")
     with open(str(files(__package__) / "sizes.csv"), "w", encoding="utf-8", newline="") as file:

@@ -23,7 +23,7 @@ import numpy as np
 from scalebook.language.interval import Ends
 from scalebook.language.row import Cell
 from scalebook.machine import kernels
-from scalebook.tables import accelerators, letter_of_kind
+from scalebook.tables import accelerators, letter_of_kind, libraries
 from scalebook.training import assumptions as training
 
 from .evidence import FAMILIES, PARTS, CauseOf, Evidence, device_cells, evidence, family_of
@@ -139,7 +139,7 @@ def device_spreads(held_out: HeldOut = NOTHING_HELD_OUT) -> dict[CauseOf, tuple[
 def typical_spreads() -> dict[str, tuple[Ends, int]]:
     """Return, by quantity, the log 10 % and 90 % ends of devices' values over the default, and their number."""
     reached: dict[str, list[float]] = {}
-    for cause in dict.fromkeys(device_cells().values()):
+    for cause in (x for x in dict.fromkeys(device_cells().values()) if x.device in accelerators):
         letter = letter_of_kind(cause.letter)
         reached.setdefault(letter, []).append(accelerators[cause.device][cause.letter])
     found = {}
@@ -160,14 +160,17 @@ def _of(cause: CauseOf, held_out: HeldOut) -> Ends | None:
     """Return the log ends of a cause: its own, or its letter's on any device, or the ends stated in the table."""
     if cause.letter in PARTS:
         return residual_spread(_GROUPS.get(cause.letter, cause.letter), held_out)
+    if cause.device in libraries:
+        return _stated(cause)
     known, letter = device_spreads(held_out), letter_of_kind(cause.letter)
     own = known.get(cause) or typical_spreads().get(letter) or known.get(CauseOf("", letter))
     return own[0] if own else _stated(cause)
 
 
 def _stated(cause: CauseOf) -> Ends | None:
-    """Return the log ends stated in a device's cell."""
-    cell = accelerators[cause.device].cells[cause.letter] if cause.device else Cell(1.0)
+    """Return the log ends stated in a device's cell, or in a library's."""
+    table = libraries if cause.device in libraries else accelerators
+    cell = table[cause.device].cells[cause.letter] if cause.device else Cell(1.0)
     return None if cell.low is None else Ends(*np.log([cell.low / cell.value, cell.high / cell.value]).tolist())
 
 

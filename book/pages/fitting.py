@@ -2,9 +2,8 @@
 
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-
-from scalebook.display.figures import spread
-from scalebook.display.scheme import LEAST, PHONE, SIZE
+from scalebook.book.drawings.figures import spread
+from scalebook.book.drawings.looks import LEAST, PHONE, SIZE
 
 from .legends import place
 from .lettering import arrange, break_names, break_text, break_words, height_of_names, thin_ticks

@@ -1,8 +1,7 @@
 """Place the legend of a figure inside the axes if it hides nothing there, else below them."""
 
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
-
-from scalebook.display.scheme import SIZE
+from scalebook.book.drawings.looks import SIZE
 
 from .lettering import broken
 

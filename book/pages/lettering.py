@@ -7,9 +7,8 @@ from matplotlib.backend_bases import RendererBase
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
 from matplotlib.transforms import blended_transform_factory
-
-from scalebook.display.figures import END
-from scalebook.display.scheme import LINE
+from scalebook.book.drawings.figures import END
+from scalebook.book.drawings.looks import LINE
 
 __all__ = ["arrange", "break_names", "break_text", "break_words", "broken", "height_of_names", "thin_ticks"]
 

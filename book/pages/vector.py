@@ -20,9 +20,10 @@ from matplotlib.path import Path
 from matplotlib.text import Text
 from matplotlib.transforms import Affine2D, Bbox
 from PIL import Image
+from scalebook.book.drawings.looks import LEAST, PHONE, SIZE
 
 from scalebook.display.colours import contrast
-from scalebook.display.scheme import LEAST, PHONE, SIZE, following, ink_on, on_dark
+from scalebook.display.scheme import following, ink_on, on_dark
 
 from .fitting import fit
 

@@ -33,7 +33,7 @@ function planSessions(cases) {
     const [each, tokens, old] = fitted(read.map((i) => Math.max(times[i].mixed_time - times[i].pass_time, 0)), read.map((i) => fresh[i]), read.map((i) => past[i]));
     const seconds = (n, before) => Math.ceil(n / chunk) * each + n * (tokens + old * (before + n / 2));
     const found = inputs.map((x) => seconds(appended, x - appended)), lost = inputs.slice(turns > 1 ? 1 : 0).map((x) => seconds(x - prefix, prefix));
-    return { known: { ...known, devices: tp, base_time: decode[0] - batch[0] * added, added_time: added, found_time: mean(found), lost_time: mean(lost), lost_spread: mean(lost.map((x) => x ** 2)) / mean(lost) ** 2, token_cache: token, cache_room: held.cache_room }, turnsRead: [found, [found[0], ...lost].slice(0, turns)] };
+    return { known: { ...known, devices: tp, base_time: decode[0] - batch[0] * added, added_time: added, found_time: mean(found), found_spread: 1, lost_time: mean(lost), lost_spread: mean(lost.map((x) => x ** 2)) / mean(lost) ** 2, token_cache: token, cache_room: held.cache_room }, turnsRead: [found, [found[0], ...lost].slice(0, turns)] };
   }
   // Least squares of relative errors: seconds per step, per token, and per pair of tokens, none of them negative.
   function fitted(seconds, fresh, past) {
@@ -54,7 +54,7 @@ function planSessions(cases) {
   // The loop of sessions on one copy of the service.
   function loopOf(plan, tp, tiers, draft) {
     const { known: served, turnsRead } = engineOf(plan, tp, draft), { turns, prefix, appended, output, pause } = plan.letters, spread = Math.max(plan.letters.pause_spread, 0.01);
-    const given = Object.fromEntries(Object.entries(served).filter(([n]) => !sheet.by.has(n))), x = { ...given, turns, prefix, appended, output, pause, pause_spread: spread, replicas: 1, attention_dp: 1, tier_cost: sum(tiers.map((y) => y.tier_cost)), tier_life: tiers[0]?.tier_life ?? 1 };
+    const given = Object.fromEntries(Object.entries(served).filter(([n]) => !sheet.by.has(n))), x = { ...given, turns, prefix, appended, output, pause, pause_spread: spread, answer_spread: 0, replicas: 1, attention_dp: 1, tier_cost: sum(tiers.map((y) => y.tier_cost)), tier_life: tiers[0]?.tier_life ?? 1 };
     Object.assign(x, priced(sheet, x, [], ["own_tokens", "pause_mean", "pause_deviation"]).values());
     const { token_cache: token } = x, rooms = [x.cache_room / token, ...tiers.map((y) => y.tier_capacity / token)], total = sum(rooms), own = (token * (appended + output) * turns) / 2;
     if (prefix + x.own_tokens > rooms[0]) throw new Error("one session does not fit");
@@ -96,8 +96,8 @@ function planSessions(cases) {
         let low = 0, high = Math.min(1 / (x.found_time + (output - 1) * x.added_time), ((total - prefix) * turns) / (kept[0] * held + kept[1] * z));
         for (let turn = 0; turn < (pieces === 17 ? 5 : 4); turn++) {
           const width = (high - low) / pieces;
-          let many = 0;
-          while (many < pieces - 1 && good(low + (many + 1) * width)) many++;
+          let many = 0, over = pieces; // what is good up to a rate is not good above it
+          while (over - many > 1) { const middle = (many + over) >> 1; if (good(low + middle * width)) many = middle; else over = middle; }
           low += many * width;
           high = low + width;
         }
@@ -142,7 +142,12 @@ function planSessions(cases) {
   // The time to first token that a share of the turns keeps to.
   function quantile({ x, turnsRead }, row, share) {
     const lost = turnsRead[0].map((_, i) => (i ? 1 - row.found_turns : 0)), times = turnsRead.flat(), weights = [...lost.map((y) => 1 - y), ...lost].map((y) => y / lost.length), load = Math.min(row.prompt_load, 0.98);
-    const middle = sum(times.map((t, i) => t * weights[i])), wait = (row.turn_rate * sum(times.map((t, i) => t * t * weights[i]))) / 2 / (1 - load), width = (12 * wait + 3 * Math.max(...times) + 2 * row.tpot) / CELLS;
+    const middle = sum(times.map((t, i) => t * weights[i])), place = row.queue_time - row.met_time / 2 - row.bunch_time; // a full engine
+    if (place > row.met_time) {
+      const late = Math.sqrt(row.turn_rate * place * sum(times.map((t, i) => (t - middle) ** 2 * weights[i])) + row.pause_mean / row.turn_rate), bell = list(CELLS, (i) => Math.exp(-((((i + 0.5) * 12) / CELLS - 6) ** 2) / 2)), under = sum(bell);
+      return row.ttft + ((lower(summed(bell.map((y) => y / under)), share) + 0.5) * 12 * late) / CELLS - 6 * late;
+    }
+    const wait = (row.turn_rate * sum(times.map((t, i) => t * t * weights[i]))) / 2 / (1 - load), width = (12 * wait + 3 * Math.max(...times) + 2 * row.tpot) / CELLS;
     const own = new Float64Array(CELLS);
     times.forEach((t, i) => (own[Math.floor(t / width)] += weights[i]));
     const rest = summed(own).map((y) => ((1 - y) * width) / middle), all = sum(rest), step = list(CELLS, (i) => (Math.max(0, Math.min(1, row.tpot / width - i)) * width) / row.tpot), steps = sum(step);

@@ -14,7 +14,7 @@ from scalebook.tables import frameworks
 from scalebook.training.frameworks import FASTEST, SLOWEST, UNNAMED
 from scalebook.training.step import DEFAULT_LETTERS
 
-__all__ = ["Assumption", "End", "answer_letter", "assumed", "short_meaning"]
+__all__ = ["Assumption", "End", "answer_letter", "assumed"]
 
 LEAST, MOST = 0.05, 6  # what moves an answer by less is not listed, and no more than six are
 # Defaults that have no spread: other values that a reader may mean.
@@ -49,13 +49,8 @@ def _value(letter: str, value) -> str:
     return value if isinstance(value, str) else with_unit(value, NOTATION[letter].unit)
 
 
-@checked
 def short_meaning(letter: str) -> str:
-    """Return the meaning of a quantity in a few words: its entry in the notation, cut at the first comma or colon.
-
-    >>> short_meaning("step_backward"), short_meaning("training_efficiency")
-    ('time of backward kernels', 'share of the peak that products reach in training')
-    """
+    """Return the meaning of a quantity in a few words: its entry in the notation, cut at the first comma or colon."""
     return NOTATION[letter].meaning.partition(":")[0].partition(",")[0].removesuffix(" per step")
 
 

@@ -14,13 +14,13 @@ from scalebook.language.notation import NOTATION, symbol
 
 from .cases import plain
 from .documents import Choices
-from .letters import KINDS, PASSES
 from .operations import TP, Cost, operations
 from .systems import Steps, Tables, reached
 
 __all__ = ["block_formulas", "of_block"]
 
-_DONE = ("forward", "input", "weight", "update")
+PASSES = ("forward", "again", "input", "weight", "update")  # over a block
+KINDS = ("base", "edge")  # of blocks: inside a chunk, and at its end
 
 
 @cache
@@ -41,7 +41,6 @@ class _Sums:
     def __init__(self, choices: Choices, tables: Tables, mended: frozenset[str] = frozenset()):
         self.choices, self.tables, self.mended = choices, tables, mended
         self.costs = operations(choices, mended)
-        self.passes = _DONE if choices.training else ("forward",)
         self.link = tables.networks[0]
         self.tiled = cache(self._tiled)
 
@@ -103,10 +102,7 @@ class _Sums:
         return network + (self.compute(elements * (TP - 1) / TP, "vector") if adds else S.Zero)
 
     def _tiled(self, number: int, name: str) -> tuple[Expr, Expr]:
-        """Time, and exposed exchange time, of a matrix product cut into tp tiles, each sent while the next is computed.
-
-        A running exchange takes a share of the arithmetic units; the part that outlasts the arithmetic is exposed.
-        """
+        """Time and exposed exchange time of a product in tp tiles; a running exchange takes some arithmetic units."""
         cost = self.costs[number]
         compute, memory = self.arithmetic(cost, name), self.memory(self.traffic(cost, name))
         network, usage = self.linked(cost, "again" if name == "weight" else name, "base"), symbol("tp_usage")
@@ -155,7 +151,7 @@ class _Sums:
             name, ran = "forward", self.run_again()
             time = _sum(*(self.processing(c, name) for c in self.costs if c.again and self.choices.training))
         else:
-            ran = [(1, c) for c in self.costs if name in self.passes]
+            ran = [(1, c) for c in self.costs if name == "forward" or self.choices.training]
             time = _sum(*(self.processing(c, name) for _, c in ran if not c.is_exchange))
             if ran and self.tables.mode == "no_overlap" and self.choices.overlap == "none":
                 both = symbol(f"block_{name}_compute") + symbol(f"block_{name}_memory")
@@ -169,10 +165,7 @@ class _Sums:
         }
 
     def run_again(self) -> list[tuple[int, Cost]]:
-        """Return the operations that recomputation is charged for, and how often.
-
-        For each recomputed operation Calculon counts all operations up to it as well, except in the time (a quirk).
-        """
+        """Return the operations that recomputation is charged for, and how often: each with all before it (a quirk)."""
         again = [n for n, cost in enumerate(self.costs) if cost.again and self.choices.training]
         if "running_totals" in self.mended:
             return [(1, self.costs[n]) for n in again]
@@ -205,8 +198,8 @@ class _Sums:
 def block_formulas(choices: Choices, tables: Tables, mended: frozenset[str] = frozenset()) -> list[Formula]:
     """Return Calculon's formulas for a transformer block: times, FLOPs, traffic and bytes held, one quantity each.
 
-    `choices` are the options of a strategy, `tables` the machine's efficiencies. `mended` names quirks of Calculon (see
-    `scalebook.calculon.quirks`) to leave out.
+    `choices` are a strategy's options, `tables` the machine's efficiencies, `mended` the `calculon.QUIRKS` to leave
+    out.
     """
     return list(_formulas(*of_block(choices, tables), mended))
 

@@ -3,9 +3,8 @@
 from math import ceil, prod
 
 from scalebook.language import Row, show
-from scalebook.language.notation import either
 
-from .documents import Execution, divisors
+from .documents import Execution, divisors, listed
 from .systems import System
 
 __all__ = ["refuse", "refuse_memory"]
@@ -61,13 +60,8 @@ def _networks(model, strategy, machine):
         shape = [model[x] for x in ("hidden", "ffn", "heads")] if here[0] == "tp" else []
         fits = [n for n in range(1, network.size // others + 1) if not any(x % n for x in shape)]
         fits = [n for n in fits if not network.whole or not network.size % (n * others)]
-        hint = f"{here[0]} may be {_listed(fits)}" if fits else "another network would do"
+        hint = f"{here[0]} may be {listed(fits)}" if fits else "another network would do"
         raise ValueError(f"{said} {wrong}: {hint}")
-
-
-def _listed(numbers, most=12):
-    shown = [str(n) for n in numbers[:most]] + (["..."] if len(numbers) > most else [])
-    return either(shown)
 
 
 def refuse_memory(run: Row, machine: System, lighter=lambda: ()) -> None:

@@ -1,23 +1,26 @@
-"""Read Calculon's three JSON documents: application (a model's shape), execution (a strategy), system (a machine)."""
+"""Read Calculon's JSON documents: application (a model's shape) and execution (a strategy); and list its quirks."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import gcd
 from os import PathLike
 from pathlib import Path
+from typing import NamedTuple
 
 from sympy import divisors as all_divisors
 
 from scalebook.language import Row
 from scalebook.language.arguments import checked
-from scalebook.language.notation import brief, either, nearest, quoted
+from scalebook.language.notation import brief, either, letters_of, nearest, quoted
 from scalebook.language.row import Cell
 from scalebook.language.rules import condition
 from scalebook.language.stanzas import tables_of
 from scalebook.search.space import called_with
 
-__all__ = ["SOURCE", "Choices", "Execution", "application", "execution", "fields"]
+__all__ = ["QUIRKS", "SOURCE", "Choices", "Execution", "Quirk", "application", "execution", "fields"]
+
+letters_of(__package__)  # quantities that only Calculon's account of a step needs
 
 SOURCE = "calculon-runs"
 MOST = 10**12  # largest count allowed in an application or an execution
@@ -25,7 +28,7 @@ STATED = tables_of(__package__, "documents.toml")
 _SHAPE, BITS, NUMBERS, WAYS, CHOICES = (STATED[x] for x in ("shape", "bits", "numbers", "ways", "choices"))
 TIERS = {field: f"{way}_tier" for field, way in WAYS.items()}
 WORDS = {"datatype": tuple(BITS)} | {field: tuple(words) for field, words in STATED["words"].items()}
-_CONTRADICTIONS = [(x["says"], condition(x["if"])) for x in STATED["contradictions"]]
+_CONTRADICTIONS = [(" ".join(x["says"].split()), condition(x["if"])) for x in STATED["contradictions"]]
 _FLAGS = tuple(x for x in CHOICES if x not in WORDS)
 
 
@@ -102,6 +105,23 @@ class Choices:
         return self.exchange == "rs_ag"
 
 
+class Quirk(NamedTuple):
+    """A detail of Calculon's model that we consider wrong: a sentence, and a test of the options that it affects."""
+
+    words: str
+    meets: Callable
+    trained: bool = True
+
+    def concerns(self, choices: Choices) -> bool:
+        return called_with(self.meets, vars(choices)) and (choices.training or not self.trained)
+
+
+QUIRKS = {
+    name: Quirk(" ".join(x["words"].split()), condition(x["meets"]), x.get("trained", True))
+    for name, x in STATED["quirks"].items()
+}
+
+
 class Execution(Row):
     """A strategy as Calculon describes it: numbers such as tp, options (`choices`), and the arithmetic's `datatype`."""
 
@@ -114,8 +134,7 @@ class Execution(Row):
 def execution(document, name: str = "execution") -> Execution:
     """Read a strategy from the path of Calculon's execution JSON, or a dict: tp, pp, dp, chunks, batch, and options.
 
-    Raises ValueError for a bad field and for a strategy that contradicts itself. The error names the field and what
-    would work.
+    Raises ValueError for a bad field and for a strategy that contradicts itself, with what would work.
     """
     kind = "an execution"
     given = fields(document, kind, (*NUMBERS, *TIERS, *WORDS, *_FLAGS))
@@ -150,26 +169,19 @@ def widths(datatype: str) -> dict[str, float]:
 
 def _refuse(given):
     """Raise ValueError for a strategy that contradicts itself, whatever the model and the machine."""
-    t, p, d = (given[x] for x in ("tensor_par", "pipeline_par", "data_par"))
-    whole, part = given["batch_size"], given["microbatch_size"]
-    if t * p * d != given["num_procs"]:
-        raise ValueError(
-            f"devices is {given['num_procs']}, and tp · pp · dp is {t} · {p} · {d} = {t * p * d:,}: "
-            f"devices={t * p * d} would do"
-        )
-    if whole % d:
-        raise ValueError(f"dp={d} does not divide global_batch={whole}: dp may be {divisors(whole)}")
-    if whole // d % part:
-        raise ValueError(
-            f"batch={part} does not divide the {whole // d} sequences of one of {d} data-parallel "
-            f"devices: batch may be {divisors(whole // d)}"
-        )
-    if said := next((says for says, is_broken in _CONTRADICTIONS if called_with(is_broken, given)), None):
-        raise ValueError(said.format_map(given))
+    if says := next((says for says, is_broken in _CONTRADICTIONS if called_with(is_broken, given)), None):
+        product = given["tensor_par"] * given["pipeline_par"] * given["data_par"]
+        whole, share = given["batch_size"], max(1, given["batch_size"] // given["data_par"])
+        more = dict(product=product, share=share, ways=divisors(whole), batches=divisors(share))
+        raise ValueError(says.format_map(given | more))
 
 
-def divisors(*numbers: int, most: int = 12) -> str:
-    """List the common divisors of some numbers in words: "1, 2 or 4". At most `most` are listed."""
-    common = list(map(str, all_divisors(gcd(*map(int, numbers)))))
-    shown = common if len(common) <= most else [*common[: most - 1], "..., " + common[-1]]
-    return either(shown)
+def divisors(*numbers: int) -> str:
+    """List the common divisors of some numbers in words: "1, 2 or 4"."""
+    return listed(all_divisors(gcd(*map(int, numbers))))
+
+
+def listed(numbers, most: int = 12) -> str:
+    """List numbers in words, at most `most` of them."""
+    shown = list(map(str, numbers))
+    return either(shown if len(shown) <= most else [*shown[: most - 1], f"..., {shown[-1]}"])

@@ -6,6 +6,7 @@
 
 import re
 import tomllib
+from collections.abc import Iterator
 from importlib.resources import files
 from types import SimpleNamespace
 
@@ -20,13 +21,11 @@ _FILE = files(__package__) / "equations.toml"
 _TEXT = _FILE.read_text("utf-8")
 
 
-def _formulas(name: str, entry: dict) -> dict[str, Formula]:
+def _formulas(name: str, entry: dict) -> Iterator[tuple[str, Formula]]:
     line = _TEXT[: re.search(rf'^\[\w+\."?{name}"?\]', _TEXT, re.MULTILINE).start()].count("\n")
-    made = {}
     for word in entry.get("each", [""]):
         own = {key: " ".join(x.replace("#", word).split()) for key, x in entry.items() if isinstance(x, str)}
-        made[name.replace("#", word)] = _formula(name.replace("#", word), own, entry, line)
-    return made
+        yield name.replace("#", word), _formula(name.replace("#", word), own, entry, line)
 
 
 def _formula(name: str, own: dict[str, str], entry: dict, line: int) -> Formula:
@@ -43,7 +42,7 @@ def _formula(name: str, own: dict[str, str], entry: dict, line: int) -> Formula:
 
 
 _GROUPS = {
-    group: SimpleNamespace(**{name: f for key, entry in entries.items() for name, f in _formulas(key, entry).items()})
+    group: SimpleNamespace(**{name: f for key, entry in entries.items() for name, f in _formulas(key, entry)})
     for group, entries in tomllib.loads(_TEXT).items()
 }
 stages, capacity, totals, gradients = (_GROUPS[x] for x in ("stages", "capacity", "totals", "gradients"))

@@ -27,14 +27,11 @@ TP = symbol("tp")
 
 @dataclass(frozen=True)
 class Exchange:
-    """Bytes that tensor-parallel devices exchange before a split operation or, with `after`, behind it.
-
-    `again` is True if the exchange is repeated in the backward pass.
-    """
+    """Bytes that tensor-parallel devices exchange before a split operation or behind it."""
 
     sent: Expr
-    after: bool
-    again: bool
+    after: bool  # behind the operation
+    again: bool  # repeated in the backward pass
 
     def kind(self, name: str, scattered: bool) -> str:
         """Return the collective in pass `name`, "" for none: all-reduce, or with `scattered` its two halves."""
@@ -45,23 +42,18 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Cost:
-    """One operation of a block, as Calculon counts it: FLOPs and bytes by pass, weights, and bytes it holds.
-
-    `held` are its activations while the block works, unless another operation holds them (`shared`). `stored` are those
-    kept for the backward pass. `gradient` are the gradients of its results. `again` is True if it is recomputed in the
-    backward pass.
-    """
+    """One operation of a block, as Calculon counts it: FLOPs and bytes by pass, weights, and bytes it holds."""
 
     name: str
     engine: str = "vector"
     flops: dict[str, Expr] = field(default_factory=dict)
     traffic: dict[str, Expr] = field(default_factory=dict)
     weights: Expr = S.Zero
-    held: Expr = S.Zero
-    shared: bool = False
-    stored: Expr = S.Zero
-    gradient: Expr = S.Zero
-    again: bool = False
+    held: Expr = S.Zero  # its activations while the block works
+    shared: bool = False  # another operation holds them
+    stored: Expr = S.Zero  # its activations that are kept for the backward pass
+    gradient: Expr = S.Zero  # the gradients of its results
+    again: bool = False  # recomputed in the backward pass
     exchange: Exchange | None = None
 
     @property
@@ -100,10 +92,7 @@ _KEYS = ("k", "v", "Wk", "Wv")
 
 
 def operations(choices: Choices, mended: frozenset[str] = frozenset()) -> tuple[Cost, ...]:
-    """Return the operations of a block with the FLOPs and bytes that Calculon counts for each, in Calculon's order.
-
-    `mended` names quirks of Calculon to leave out.
-    """
+    """Return a block's operations with what Calculon counts for each, in its order, without the quirks in `mended`."""
     exchange = "rs_ag" if choices.sequence_parallel else "ar"
     overlap = "none" if choices.overlap == "none" else "ring"  # the charges do not depend on the kind of overlap
     return _operations(replace(choices, exchange=exchange, overlap=overlap), mended)

@@ -11,25 +11,23 @@ from scalebook.language import Formula, Row, Sheet
 from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest, quoted, symbol
 
-from .block import block_formulas, of_block
+from .block import block_formulas
 from .cases import by, pick, plain
 from .checks import refuse, refuse_memory
-from .documents import STATED, Choices, Execution, application, execution
+from .documents import QUIRKS, STATED, Choices, Execution, application, execution
 from .equations import capacity, gradients, stages, totals
-from .quirks import QUIRKS
 from .systems import System, Tables, reached, system
 
-__all__ = ["calculon_step", "priced", "second_half", "step_sheet"]
+__all__ = ["calculon_step", "priced", "step_formulas", "step_sheet"]
 
 
 @checked
 def calculon_step(model, strategy, machine, *formulas: Formula, mended: Iterable[str] = ()) -> Row:
     """Compute Calculon's results for a step: times, memory of both tiers, and the bandwidths that hide transfers.
 
-    `model`, `strategy` and `machine` are Calculon's application, execution and system, each the path of a JSON file, a
-    dict, or what `application`, `execution` or `system` read. `formulas` replace formulas of the sheet. `mended` names
-    quirks of Calculon to leave out, or is "all". Raises ValueError for a strategy that cannot run, with what would
-    work.
+    `model`, `strategy` and `machine` are Calculon's documents: paths of JSON files, dicts, or what `application`,
+    `execution` and `system` read. `formulas` replace the sheet's. `mended` names `calculon.QUIRKS` to leave out, or is
+    "all". Raises ValueError for a strategy that cannot run, with what would work.
 
     >>> from scalebook.calculon import library
     >>> run = calculon_step(library.models["gpt3-175B"], library.example, library.systems["a100_80e"])
@@ -56,14 +54,8 @@ def priced(model, strategy, machine, *formulas: Formula, mended: Iterable[str] =
     """Compute Calculon's results for a training step, even if it does not fit in memory. See `calculon_step`."""
     model, strategy, machine = _read(model, strategy, machine)
     refuse(model, strategy, machine)
-    tables, letters = machine.tables(strategy), machine.row(strategy)
-    if formulas:
-        return step_sheet(strategy.choices, tables, mended).using(*formulas)(model, strategy, letters)
-    block, step = _halves(strategy.choices, tables, mended)
-    shards = {"optimizer_shards": strategy.dp if strategy.choices.sharded else 1.0}
-    one = block(model, strategy, letters, shards)
-    run = step(model, strategy, letters, one)
-    return Row(run.name, {**one.cells, **run.cells}, missing={**one.missing, **run.missing})
+    sheet = step_sheet(strategy.choices, machine.tables(strategy), mended)
+    return (sheet.using(*formulas) if formulas else sheet)(model, strategy, machine.row(strategy))
 
 
 def _read(model, strategy, machine):
@@ -77,16 +69,15 @@ def _read(model, strategy, machine):
 def step_sheet(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> Sheet:
     """Return Calculon's model of a step as a sheet of formulas, for a strategy's options and a machine's tables.
 
-    `mended` names quirks of Calculon to leave out, or is "all". Raises LookupError, naming the nearest, for an unknown
-    one.
+    `mended` names quirks to leave out, or is "all". Raises LookupError for an unknown one.
     """
-    return _joined(*_halves(choices, tables, mended))
+    return _sheet(choices, tables, _concerned(choices, mended))
 
 
 @cache
-def _joined(block: Sheet, step: Sheet) -> Sheet:
-    doc = "A step as Calculon prices it."
-    return Sheet("calculon_step", *block.formulas.values(), *step.formulas.values(), doc=doc)
+def _sheet(choices, tables, mended):
+    formulas = *block_formulas(choices, tables, mended), *step_formulas(choices, tables, mended)
+    return Sheet("calculon_step", *formulas, doc="A step as Calculon prices it.")
 
 
 def _concerned(choices: Choices, mended: Iterable[str]) -> frozenset[str]:
@@ -96,8 +87,21 @@ def _concerned(choices: Choices, mended: Iterable[str]) -> frozenset[str]:
     return frozenset(x for x in mended if QUIRKS[x].concerns(choices))
 
 
-def _rest(choices, tables, mended) -> list[Formula]:
-    """Return the formulas of a step without its blocks. If a letter has several formulas, the last one counts."""
+def step_formulas(choices: Choices, tables: Tables, mended: frozenset[str] = frozenset()) -> list[Formula]:
+    """Return the formulas of a step that follow from the quantities of one block.
+
+    Some options may be symbols (see `cases`), so that one sheet covers several.
+    """
+    rest = replace(
+        choices, recompute="full" if choices.recompute == "full" else "none", overlap="none", fused=False,
+        attention="multihead", gather_again=False, exchange="ar" if choices.exchange == "ar" else "rs_ag",
+    )  # fmt: skip
+    return _step_formulas(rest, replace(tables, near=(), matrix=(), vector=()), mended)
+
+
+@cache
+def _step_formulas(choices, tables, mended) -> list[Formula]:
+    # if a letter has several formulas, the last one counts
     found = [*_shared(), *_sends(choices, mended), *_memory(choices, tables)]
     if not choices.training:
         found += _inference()
@@ -115,33 +119,6 @@ def _shared() -> list[Formula]:
     own = [f for group in (stages, capacity, totals) for f in vars(group).values()]
     often = Counter(f.letter for f in own)
     return [f for f in own if often[f.letter] == 1]
-
-
-def _halves(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> tuple[Sheet, Sheet]:
-    """Return the step's sheet in two parts. Many choices change only the second part, which is quick to build."""
-    return _half(*of_block(choices, tables), _concerned(choices, mended)), second_half(choices, tables, mended)
-
-
-def second_half(choices: Choices, tables: Tables, mended: Iterable[str] = ()) -> Sheet:
-    """Return the part of Calculon's sheet that follows from the quantities of one block.
-
-    Some options may be symbols (see `cases`), so that one sheet covers several.
-    """
-    rest = replace(
-        choices, recompute="full" if choices.recompute == "full" else "none", overlap="none", fused=False,
-        attention="multihead", gather_again=False, exchange="ar" if choices.exchange == "ar" else "rs_ag",
-    )  # fmt: skip
-    return _other_half(rest, replace(tables, near=(), matrix=(), vector=()), _concerned(choices, mended))
-
-
-@cache
-def _half(choices, tables, mended):
-    return Sheet("calculon_block", *block_formulas(choices, tables, mended))
-
-
-@cache
-def _other_half(choices, tables, mended):
-    return Sheet("calculon_step", *_rest(choices, tables, mended))
 
 
 def _nothing(*letters):

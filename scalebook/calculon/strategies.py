@@ -19,8 +19,8 @@ from scalebook.training.step import OFFLOADS
 from .block import block_formulas, of_block
 from .cases import by, by_tier, plain
 from .checks import refuse
-from .documents import CHOICES, NUMBERS, SOURCE, STATED, TIERS, WORDS, Choices, Execution, execution, widths
-from .sheet import calculon_step, second_half
+from .documents import CHOICES, NUMBERS, SOURCE, STATED, TIERS, WAYS, WORDS, Choices, Execution, execution, widths
+from .sheet import calculon_step, step_formulas
 from .systems import System, Tables
 
 __all__ = ["Strategies"]
@@ -35,10 +35,10 @@ _IDLE, _WITHIN, _FOLLOWS = (
 class Strategies:
     """A machine of Calculon, as a thing that `search` can search. Call it with a strategy to get that step's results.
 
-    The search space is Calculon's: every tp that divides hidden and heads, every pp that divides the layers, every
-    interleaving and micro-batch that divides evenly, each network for each parallel dimension, and all options and
-    offloads. The batch of a step is the largest multiple of dp up to global_batch, and the search minimizes the time
-    per sequence. Raises ValueError for a `datatype` (of the arithmetic) that the machine does not have.
+    The space is Calculon's: every tp that divides hidden and heads, every pp that divides the layers, every
+    interleaving and micro-batch that divides evenly, each network for each dimension, all options and offloads. A
+    step's batch is the largest multiple of dp up to global_batch; the search minimizes the time per sequence. Raises
+    ValueError for a `datatype` that the machine lacks.
     """
 
     def __init__(self, machine: System, datatype: str = "float16"):
@@ -58,12 +58,11 @@ class Strategies:
         return Space(
             words=_WORDS, usual=self._usual, idle=_IDLE, rules=self._rules, reason=self._reason,
             limits=("near_blocks <= stage_blocks", "train_memory <= hbm_capacity", *far),
-            axes=("sequence_time", "train_memory"), within=self._within, follows=_FOLLOWS,
+            axes=("sequence_time", "train_memory"), within=lambda problem: tuple(_WITHIN.values()), follows=_FOLLOWS,
             letters={"cp": 1.0, "ep": 1.0}, layout=("tp", "cp", "ep", "pp", "dp"), beside=("ep",), offloads=OFFLOADS,
             needed=("devices", "global_batch", "seq"),
             elsewhere={"microbatches": "microbatches follow from global_batch, dp and batch"},
-            order={"chunks": float}, wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None,
-            settle=fewer_chunks,
+            order={"chunks": float}, wrong=self._wrong, settle=fewer_chunks,
         )  # fmt: skip
 
     def _usual(self, known: Mapping) -> dict[str, tuple]:
@@ -81,28 +80,27 @@ class Strategies:
             **dict.fromkeys(OFFLOADS, away), **dict.fromkeys(_TIERS, tiers),
         }  # fmt: skip
 
-    def _within(self, problem) -> tuple:
-        """Return the conditions of Calculon's search space. Raises ValueError for values the machine lacks."""
+    def _wrong(self, name: str, value: float) -> str | None:
+        """Return the sentence for a value that makes no sense or that the machine lacks, or None."""
+        if name in COUNTS:
+            return not_whole(name, value)
         has_far, last = self.machine.far.capacity > 0, len(self.machine.networks) - 1
         known = {"dp_overlap": 1} | dict.fromkeys(OFFLOADS, int(has_far)) | dict.fromkeys(_TIERS, last)
-        for name, most in known.items():
-            for x in (*problem.letters.get(name, ()), problem.fixed.get(name, 0)):
-                if x not in range(most + 1):
-                    why = " without a second tier" * (name in OFFLOADS and not has_far)
-                    values = " or ".join(map(str, range(most + 1)))
-                    raise ValueError(f"{name} is {x:g}; on {self.machine.name}{why} it is {values}")
-        return tuple(_WITHIN.values())
+        if name not in known or value in (able := range(known[name] + 1)):
+            return None
+        why = " without a second tier" * (name in OFFLOADS and not has_far)
+        return f"{name} is {value:g}; on {self.machine.name}{why} it is {' or '.join(map(str, able))}"
 
     @cached_property
     def _rules(self) -> tuple[Rule, ...]:
-        def shape(tp, hidden, ffn, heads):
-            return (hidden % tp == 0) & (ffn % tp == 0) & (heads % tp == 0)
-
+        shape = condition("(hidden % tp == 0) & (ffn % tp == 0) & (heads % tp == 0)")
         rules = [Rule("tp divides hidden, ffn and heads", "tp", shape, "")]
         for n, network in enumerate(self.machine.networks):
-            rules.append(Rule(f"devices fit network {n}", "tp", _fit(n, network.size), ""))
+            devices = " * ".join(f"{way} ** ({tier} == {n})" for way, tier in zip(WAYS.values(), _TIERS, strict=True))
+            rules.append(Rule(f"devices fit network {n}", "tp", condition(f"{devices} <= {network.size}"), ""))
             if network.whole:
-                rules.append(Rule(f"devices fill network {n} evenly", "tp", _fill(n, network.size), ""))
+                fills = condition(f"{network.size} % ({devices}) == 0")
+                rules.append(Rule(f"devices fill network {n} evenly", "tp", fills, ""))
         return tuple(rules)
 
     def _reason(self, values: Mapping, sheet: Sheet | None, lifted: Iterable[str]) -> str | None:
@@ -148,20 +146,6 @@ class Strategies:
         return execution(document | {"datatype": self.datatype})
 
 
-def _on(tier, ways, tiers):
-    return np.prod([np.where(np.equal(t, tier), x, 1) for x, t in zip(ways, tiers, strict=True)], axis=0)
-
-
-def _fit(tier, size):
-    return lambda tp, pp, dp, tp_tier, pp_tier, dp_tier: _on(tier, (tp, pp, dp), (tp_tier, pp_tier, dp_tier)) <= size
-
-
-def _fill(tier, size):
-    return lambda tp, pp, dp, tp_tier, pp_tier, dp_tier: (
-        size % _on(tier, (tp, pp, dp), (tp_tier, pp_tier, dp_tier)) == 0
-    )
-
-
 @cache
 def _sheet(words: tuple[tuple, ...], tables: Tables, networks: tuple, has_far: bool) -> Sheet:
     """Return one sheet for all choices but words; its formulas hold both cases where a letter or a count decides."""
@@ -179,7 +163,7 @@ def _sheet(words: tuple[tuple, ...], tables: Tables, networks: tuple, has_far: b
         plain("near_blocks", near, "Offloading needs three blocks in a stage."),
         plain("sequence_time", time, "What a search minimizes: batches differ."),
     ]
-    step = [*second_half(choices, tables).formulas.values(), *formulas, *_of_networks(networks)]
+    step = [*step_formulas(choices, tables), *formulas, *_of_networks(networks)]
     needed = frozenset(x for f in step for x in f.inputs)
     return Sheet("calculon_step", *_block(*of_block(choices, tables), needed), *step)
 
@@ -188,7 +172,7 @@ def _sheet(words: tuple[tuple, ...], tables: Tables, networks: tuple, has_far: b
 def _of_networks(networks: tuple) -> list[Formula]:
     return [
         plain(f"{way}_{letter}", by_tier(way, values), "Of the network that it runs on.")
-        for way in STATED["ways"].values()
+        for way in WAYS.values()
         for letter, values in zip(("bandwidth", "latency", "usage"), zip(*networks, strict=True), strict=True)
     ]
 

@@ -44,13 +44,13 @@ class Network:
     `bandwidth` (bytes/s) is what the network reaches, and `printed` what its document states before the efficiency.
     """
 
-    bandwidth: float
+    bandwidth: float  # that the network reaches, in bytes/s
     latency: float
     size: int
     whole: bool
     usage: float
     ops: Ops
-    printed: float = 0.0
+    printed: float = 0.0  # the bandwidth in its document, before the efficiency
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,7 @@ class System:
     networks: tuple[Network, ...]
 
     def tables(self, given: Execution) -> Tables:
-        """Return what the formulas of one strategy need of this machine: efficiencies by size, and network factors.
-
-        Raises ValueError for a network or data type that the machine lacks.
-        """
+        """Return the efficiencies and network factors for a strategy. Raises ValueError for what the machine lacks."""
         last, ops = len(self.networks) - 1, [(x.ops,) for x in self.networks]
         for field, tier in zip(WAYS, given.choices.tiers, strict=True):
             if tier > last:
@@ -163,8 +160,7 @@ def exact(value: float) -> Expr:
 def reached(steps: Steps, size: Expr) -> Expr:
     """Return the share of a peak that work of a given size (FLOPs or bytes) reaches, as a Piecewise expression.
 
-    `steps` are pairs of a least size and a share; the largest size that the work reaches counts. The share jumps: on
-    Calculon's machines a product of 128 GFLOP reaches 0.95 of the peak, and one of 127.9 GFLOP reaches 0.9.
+    `steps` are pairs of a least size and a share, which jumps: the largest size that the work reaches counts.
     """
     pieces = [(exact(share), Ge(size, exact(least), evaluate=False)) for least, share in steps[:-1]]
     return Piecewise(*pieces, (exact(steps[-1][1]), S.true), evaluate=False)

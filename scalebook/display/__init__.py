@@ -1,4 +1,4 @@
-"""Figures, interactive calculators and small tables for notebooks and pages."""
+"""Interactive calculators and small tables for notebooks and pages."""
 
 from scalebook.language.renamed import renamed
 

@@ -14,10 +14,10 @@ import numpy as np
 from scalebook import tables
 from scalebook.display.meanings import PARTS
 from scalebook.language import FORMULAS, NOTATION, Formula, code, show
+from scalebook.language.interval import SPREADS
 from scalebook.language.notation import Letter, nearest, quoted
 from scalebook.language.row import quantity
 
-from .intervals import spreads_of
 from .menus import BY_PRECISION, READ, STATED_BY_ROWS, as_read, cells_for, cut, is_priced_otherwise, row_of, steps
 from .parts import bars
 
@@ -235,7 +235,8 @@ class Described:
 
     def _uncertain(self):
         names = {f["letter"]: f["name"] for f in (*self.formulas.values(), *self._constants)}
-        if spread := spreads_of(names):
+        apart = SPREADS.with_experts  # if these differ, their two ends follow
+        if spread := {x: [*SPREADS[x], name, *apart.get(x, ())] for x, name in names.items() if x in SPREADS}:
             self.spec["spread"] = spread
         if shares := [x for x in (*self.inputs, *self.spec["over"]) if self.letter(x).sign == "share"]:
             self.spec["shares"] = shares
@@ -292,11 +293,7 @@ def _stated(name):
 
 
 def _rows(c):
-    """Return the rows of a menu by key: all or some rows of a package's table, or the chapter's own.
-
-    The whole table of models leaves out models with a list of parts (the word `blocks`), because most formulas assume
-    equal blocks.
-    """
+    """Return a menu's rows by key: a chapter's own, some of a table, or all (of models, those with equal blocks)."""
     if "rows" in c:
         return {row["key"]: row for row in c["rows"]}
     table = getattr(tables, c["table"])

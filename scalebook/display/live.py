@@ -34,8 +34,8 @@ def stored(widget, bundle, made_of: Mapping):
 class Calculator(anywidget.AnyWidget):
     """The widget that `calculator` returns. Python and the browser share its state.
 
-    `state` has the value of each control, `values` all quantities, and `texts` the answers. If Python has no sheet,
-    only the page's JavaScript computes answers.
+    `state` has the value of each control, `values` all quantities, `texts` the answers, and `message` the sentence in
+    place of an answer, or a warning. If Python has no sheet, only the page's JavaScript computes answers.
     """
 
     _esm = "\n".join((_HERE / f"{x}.js").read_text("utf-8") for x in SCRIPTS)
@@ -47,7 +47,7 @@ class Calculator(anywidget.AnyWidget):
 
     def __init__(self, choice: dict, sheet: Sheet | None = None):
         made = Described(choice)
-        self.choice, self.options, self.sheet, self.made, self._message = choice, made.options, None, made, ""
+        self.choice, self.options, self.sheet, self.made, self.message = choice, made.options, None, made, ""
         if sheet is not None:
             self.sheet = Sheet(sheet.name, *(sheet.formulas[x] for x in made.formulas), doc=sheet.doc)
         super().__init__(spec=made.spec, data=made.data if sheet else {}, state=made.start)
@@ -75,11 +75,6 @@ class Calculator(anywidget.AnyWidget):
         values = {x["letter"]: (self.values.get(x["letter"], math.nan), x["unit"]) for x in self.spec["outputs"]}
         return {name: "none" if math.isnan(x) else show(x, unit) for name, (x, unit) in values.items()}
 
-    @property
-    def message(self) -> str:
-        """The sentence shown instead of an answer, or a warning; "" if there is none."""
-        return self._message
-
     def _update(self, _=None):
         spec, state = self.spec, self.state
         letters = dict.fromkeys(self.sheet.inputs, math.nan)
@@ -103,9 +98,9 @@ class Calculator(anywidget.AnyWidget):
         first = spec["outputs"][0]
         if math.isnan(values[first["letter"]]):
             none = f"what is chosen here gives no {brief(first['meaning'])}"
-            self._message = message or self._outside(lacking) or none
+            self.message = message or self._outside(lacking) or none
         else:
-            self._message = message or self._warned()
+            self.message = message or self._warned()
 
     def _outside(self, lacking):
         own = self.sheet.formulas[lacking].domain if lacking else ()

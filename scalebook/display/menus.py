@@ -1,13 +1,12 @@
-"""Data for menus of table rows: a row's values, which rows a calculator cannot compute, and the steps of sliders."""
+"""Data for menus of table rows: values and their ranges, which rows a calculator cannot compute, steps of sliders."""
 
 from collections.abc import Collection, Iterable, Mapping
 
 from scalebook.inference.assumptions import READ_CELLS
 
-from .intervals import ends_of
-
 __all__ = [
-    "BY_PRECISION", "READ", "STATED_BY_ROWS", "as_read", "cells_for", "cut", "is_priced_otherwise", "row_of", "steps",
+    "BY_PRECISION", "READ", "STATED_BY_ROWS", "as_read", "cells_for", "cut", "ends_of", "is_priced_otherwise", "row_of",
+    "steps",
 ]  # fmt: skip
 
 BY_PRECISION = ("peak_flops", "matmul_efficiency", "training_efficiency")  # what `Device.at` sets
@@ -17,6 +16,15 @@ STATED_BY_ROWS = (*BY_PRECISION, "sum_launch", "sum_latency")
 DECIDED_BY_ROWS = {"attention_tile": "attended_share", "grouped_whole": "grouped_efficiency"}
 # Formulas for cache reads on the H100, and the cell with which another device replaces each.
 READ = {f.name: cell for own in READ_CELLS.values() for cell, f in own.items()}
+
+
+def ends_of(row, letters: Iterable[str]) -> dict[str, list]:
+    """Return the uncertain values of a row by name: low end, high end, an identifier of the table cell, its origin."""
+    first: dict[int, str] = {}
+    for x in sorted(row.cells, key=lambda x: (x.endswith("_efficiency"), x)):  # at every precision by the same name
+        first.setdefault(id(row.cells[x]), x)
+    cells = {x: row.cells[x] for x in letters if x in row.cells and row.cells[x].low is not None}
+    return {x: [float(cell.low), float(cell.high), first[id(cell)], cell.origin] for x, cell in cells.items()}
 
 
 def row_of(row) -> dict:
@@ -41,10 +49,7 @@ def cut(row, letters, by_precision):
 
 
 def is_priced_otherwise(letters: Mapping, stated: Collection[str], inputs: Collection[str]) -> bool:
-    """Return True if the package has other formulas for this row than the calculator, so the menu must leave it out.
-
-    `stated` names what the calculator computes, `inputs` what it uses.
-    """
+    """Return True if the package has other formulas for a row than the calculator, so the menu must leave it out."""
     return any(x in letters and y in stated and x not in inputs for x, y in DECIDED_BY_ROWS.items())
 
 
@@ -66,11 +71,7 @@ def cells_for(row: dict, letters: Iterable[str], read: Mapping[str, str]) -> lis
 
 
 def steps(low, high):
-    """Return the values of a slider: powers of two times `low`, the values half-way between them, and `high`.
-
-    >>> steps(1, 10)
-    [1, 2, 3.0, 4, 6.0, 8, 10]
-    """
+    """Return the values of a slider: powers of two times `low`, the values half-way between them, and `high`."""
     found, x = [], low
     while x < high:
         found += [x, x * 3 / 2] if x > 1 and x * 3 / 2 < high else [x]

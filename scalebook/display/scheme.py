@@ -1,55 +1,20 @@
 """Colours of drawings and figures on light and dark pages, and the CSS that selects between them."""
 
-from collections.abc import Iterable
-
 from scalebook.display.colours import DARK, LIGHT, STATED, away, contrast, in_oklab, of_oklab
-from scalebook.display.meanings import PARTS, SHADES, ink_of
+from scalebook.display.meanings import SHADES, ink_of
+from scalebook.language.renamed import renamed
 
-__all__ = [
-    "COLOURS", "DEVICES", "INKS", "LEAST", "LINE", "PHONE", "SHADES", "SIZE", "device_look", "following", "hues",
-    "ink_on", "on_dark", "shades_style",
-]  # fmt: skip
+__all__ = ["COLOURS", "SHADES", "following", "ink_on", "on_dark", "shades_style"]
 
-PHONE, LEAST = 350, 11  # width of a phone and least height of letters on it, in pixels
-SIZE = 10.5  # smallest letters of a figure, in points
-LINE = 1.2 * SIZE  # height of a line of them
+__getattr__ = renamed(__name__)
 
 # Meanings of colours in all drawings, with the colour on a light page and on a dark one.
 COLOURS = {kind: tuple(pair) for kind, pair in STATED["drawings"].items()}
-WHOLE, UNKNOWN, _OTHERS = (tuple(STATED["further"][x]) for x in ("whole", "unknown", "others"))
-# Colour, dash and mark of each device, by a word of its name.
-DEVICES = {
-    word: (colour, dash if isinstance(dash, str) else (0, tuple(dash)), mark)
-    for word, (colour, dash, mark) in STATED["devices"].items()
-}
-_SHADE_OF = {x: part.fill for name, part in PARTS.items() for x in (name, part.word)}
-_SHADE_OF |= {other: _SHADE_OF[word] for other, word in STATED["same"].items()}
-
-
-def hues(names: Iterable[str]) -> dict[str, str]:
-    """Return a colour for each name of a part of a bar: its own, a shade of its kind, or an unused one.
-
-    >>> hues(["weights", "weight_memory", "a batch"])
-    {'weights': '#4B9042', 'weight_memory': '#4B9042', 'a batch': '#9C71B6'}
-    """
-    names = list(names)
-    found = {x: _SHADE_OF[x] for x in names if x in _SHADE_OF}
-    for name in names:
-        if name not in found:
-            several = SHADES.get(STATED["words"].get(name, ""), (*UNKNOWN, *_OTHERS))
-            found[name] = next((x for x in several if x not in found.values()), several[0])
-    return {x: found[x] for x in names}
-
-
-def device_look(row) -> dict:
-    """Return how to draw a device, as keywords of Matplotlib's `plot`; {} for a device that is not listed."""
-    looks = [DEVICES[word] for word in row.name.split() if word in DEVICES]
-    return dict(zip(("color", "linestyle", "marker"), looks[0], strict=True)) if looks else {}
-
-
+WHOLE, UNKNOWN = (tuple(STATED["further"][x]) for x in ("whole", "unknown"))
 _DARK = {light.lower(): dark for light, dark in COLOURS.values()} | STATED["dark"]
-INKS = {kind: tuple(map(ink_of, own)) for kind, own in SHADES.items()}
-_FILLS = {x.upper() for own in (*SHADES.values(), UNKNOWN, WHOLE, [x for x, *_ in DEVICES.values()]) for x in own}
+_FILLS = {
+    x.upper() for own in (*SHADES.values(), UNKNOWN, WHOLE, [x for x, *_ in STATED["devices"].values()]) for x in own
+}
 _SHADE_OF_INK = {ink_of(x): x for own in SHADES.values() for x in own if ink_of(x) != x}
 IN_THE_DARK = "html[data-theme=dark],[data-jp-theme-light=false],html[theme=dark]"  # the site, JupyterLab, Colab
 SAID = "[data-theme],[theme],:has([data-jp-theme-light])"  # pages that state their scheme; others follow the system

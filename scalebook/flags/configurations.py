@@ -116,19 +116,8 @@ def read(source: str | PathLike | Mapping, framework: str | None = None, **known
     text = source if isinstance(source, Mapping) else _text(source)
     framework = guess(text) if framework is None else framework
     table = _framework(framework)
-    given, notes, without, unknown, values = {}, [], [], [], parsed(text, framework)
-    for flag, value in values.items():
-        entry = table.find(flag)
-        if entry is None:
-            unknown.append(_unknown(table, flag))
-        elif value is None or (text_of(value) == "auto" and "auto" not in entry.means):
-            notes += [f"{entry.shown} is left open: give {' and '.join(entry.names)}"] if entry.names else []
-        elif entry.names:
-            given[flag] = value
-        elif entry.note:
-            notes.append(f"{_shown(table, flag)}: {entry.note}")
-        else:
-            without.append(_shown(table, flag))
+    values = parsed(text, framework)
+    given, notes, without, unknown = _sorted(table, values)
     _check_needs(table, given)
     said = {flag: dict(table[flag].says(value)) for flag, value in given.items()}
     found = _joined(table, said)
@@ -149,6 +138,24 @@ def read(source: str | PathLike | Mapping, framework: str | None = None, **known
     said = {x: y for x, y in said.items() if y}
     flags = frozenset([*on, *(f"{x}={y}" for x, y in on.items())])
     return Setup(framework, knowns, shape, precision, said, tuple(notes), tuple(without), tuple(unknown), flags)
+
+
+def _sorted(table: Flags, values: Mapping) -> tuple[dict, list[str], list[str], list[str]]:
+    """Return the flags that set something, notes on others, flags without effect, and unknown flags."""
+    given, notes, without, unknown = {}, [], [], []
+    for flag, value in values.items():
+        entry = table.find(flag)
+        if entry is None:
+            unknown.append(_unknown(table, flag))
+        elif value is None or (text_of(value) == "auto" and "auto" not in entry.means):
+            notes += [f"{entry.shown} is left open: give {' and '.join(entry.names)}"] if entry.names else []
+        elif entry.names:
+            given[flag] = value
+        elif entry.note:
+            notes.append(f"{_shown(table, flag)}: {entry.note}")
+        else:
+            without.append(_shown(table, flag))
+    return given, notes, without, unknown
 
 
 def _text(source: str | PathLike) -> str:
@@ -178,9 +185,9 @@ def _is_unsaid(entry: Flag, value) -> bool:
 
 
 def _check_needs(table: Flags, given: Mapping) -> None:
-    on = {x for x, y in given.items() if text_of(y) != "false"}
+    on = {x: y for x, y in given.items() if text_of(y) != "false"}
     for flag in on:
-        if (needs := table[flag].needs) and on.isdisjoint(needs):
+        if (needs := table[flag].needs) and on.keys().isdisjoint(needs):
             raise ValueError(f"{table[flag].shown} does nothing without {either(table[x].shown for x in needs)}")
 
 
@@ -262,7 +269,7 @@ def _simple(table: Flags, wanted: Mapping) -> dict[str, Any]:
             if means and done.isdisjoint(means) and all(x in wanted and wanted[x] == y for x, y in means.items()):
                 done |= means.keys()
                 if value != entry.usual:
-                    found[flag] = {"true": True, "false": False}.get(value, value)
+                    found[flag] = int(value) if value.isdigit() else {"true": True, "false": False}.get(value, value)
     return found
 
 

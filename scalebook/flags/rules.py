@@ -3,11 +3,13 @@
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from scalebook import tables
 from scalebook.flags.table import frameworks, number, optimizer_named, text_of
-from scalebook.language.notation import either, quoted
+from scalebook.language.notation import NOTATION, either, quoted
+from scalebook.language.words import WORDS
 from scalebook.training.optimizers import OPTIMIZERS
 from scalebook.training.shardings import SHARDINGS
 from scalebook.training.step import DEFAULT_LETTERS
@@ -138,11 +140,11 @@ def _deepspeed(given, found, known) -> dict:
     out: dict[str, Any] = {}
     zero = "zero_optimization."
     sharding = found.get("sharding", "replicated")
-    for flag, word, least in (("zero_hpz_partition_size", "zero3_hpz", 1), ("mics_shard_size", "hybrid", 0)):
+    for flag, word in (("zero_hpz_partition_size", "zero3_hpz"), ("mics_shard_size", "hybrid")):
         size = given.get(zero + flag, 1)
         if isinstance(size, int) and size < 0:  # the same as not given
             continue
-        if zero + flag in given and number(zero + flag, size) > max(1, least):
+        if zero + flag in given and number(zero + flag, size) > 1:
             if sharding != "zero3":
                 raise ValueError(f"{zero}{flag} {size} needs {zero}stage 3")
             found.pop("sharding", None)
@@ -164,9 +166,14 @@ def _deepspeed(given, found, known) -> dict:
     )
     if found.get("tp", 1) > 1:
         out["sequence_parallel"] = False  # its tensor parallelism does not split norms
-    devices = known.get("devices")
+    _deepspeed_replicas(found, known, out)
+    return out
+
+
+def _deepspeed_replicas(found, known, out) -> None:
+    """Set dp if the batch is stated three times over. Raises ValueError if the three contradict each other."""
+    devices, batches = known.get("devices"), [found.get(x) for x in ("global_batch", "batch", "microbatches")]
     dp = known.get("dp", devices / found.get("tp", 1) / known.get("pp", 1) if devices else None)
-    batches = [found.get(x) for x in ("global_batch", "batch", "microbatches")]
     if all(batches):
         whole, batch, count = batches
         replicas = whole / (batch * count)
@@ -175,7 +182,6 @@ def _deepspeed(given, found, known) -> dict:
             times = f"times gradient_accumulation_steps {count} times {f'{dp:g}' if dp else 'a number of'} replicas"
             raise ValueError(f"{said} {times}")
         out["dp"] = int(replicas)
-    return out
 
 
 def _torchtitan(given, found, known) -> dict:
@@ -248,100 +254,7 @@ def _torchtitan_batch(given, pp, out) -> None:
         out["microbatches"] = _whole(own / out["batch"], f"{local} {own} is no multiple of {split} {out['batch']}")
 
 
-def _add(flags, *rows) -> None:
-    """Add to `flags` the flag and value of each row (condition, flag, value) whose condition holds."""
-    flags |= {flag: value for holds, flag, value in rows if holds}
-
-
-def _to_megatron(wanted, flags, layers) -> None:
-    flags.pop("data-parallel-sharding-strategy", None)
-    sharding, tp, cp, said = wanted.get("sharding"), wanted.get("tp", 1), wanted.get("cp", 1), wanted.get
-    optimizer, hides, precision = OPTIMIZERS[said("optimizer", "adam")], said("dp_overlap") == 1, said("precision")
-    exchanges, offloads = said("context_exchange") == "all_to_all", said("optimizer_offload")
-    _add(
-        flags,
-        (sharding == "zero1", "use-distributed-optimizer", True),
-        (sharding in ("zero2", "zero3"), "use-megatron-fsdp", True),
-        (sharding == "zero2", "data-parallel-sharding-strategy", "optim_grads"),
-        (sharding == "zero3", "data-parallel-sharding-strategy", "optim_grads_params"),
-        (optimizer.moments == 1, "optimizer", "muon" if optimizer.mode else optimizer.name),
-        (optimizer.name not in ("muon", "sgd", "adam"), "muon-tp-mode", optimizer.mode),
-        (hides, "overlap-grad-reduce", True),
-        (hides and "sharding" in wanted and SHARDINGS[sharding].gathers, "overlap-param-gather", True),
-        (said("tp_overlap") and said("tp_overlap") == _pieces(tp), "tp-comm-overlap", True),
-        (said("chunks", 1) > 1 and said("pp_overlap") == 0, "no-overlap-p2p-communication", True),
-        (cp > 1 and exchanges, "cp-comm-type", "a2a"),
-        (cp > 1 and not exchanges and said("cp_overlap") == 0, "cp-comm-type", "allgather"),
-        (offloads, "optimizer-cpu-offload", True),
-        (offloads and offloads != 1, "optimizer-offload-fraction", offloads),
-        (precision == "fp8", "bf16", True),
-        (precision == "fp8", "fp8-format", "hybrid"),
-        ("precision" in wanted and precision != "fp8", precision, True),
-        (precision == "fp16" and said("gradient_bits", 32) == 32, "accumulate-allreduce-grads-in-fp32", True),
-        (said("optimizer_bits") == 64, "exp-avg-dtype", "bf16"),
-        (said("optimizer_bits") == 64, "exp-avg-sq-dtype", "bf16"),
-    )
-    if not optimizer.mode:
-        flags.pop("muon-num-ns-steps", None)
-    if precision == "fp16":
-        flags.pop("grad-reduce-in-bf16", None)
-    if said("activation_offload") and layers:
-        flags["cpu-offloading-num-layers"] = round(wanted["activation_offload"] * layers / said("pp", 1))
-    if "global_batch" not in wanted and {"microbatches", "dp"} <= wanted.keys():
-        flags["global-batch-size"] = wanted["microbatches"] * wanted["dp"] * said("batch", 1)
-
-
-def _to_deepspeed(wanted, flags, layers) -> None:
-    zero, said = "zero_optimization.", wanted.get
-    if zero + "stage" in flags:
-        flags[zero + "stage"] = int(flags[zero + "stage"])
-    for word, flag in (("zero3_hpz", "zero_hpz_partition_size"), ("hybrid", "mics_shard_size")):
-        if said("sharding") == word:
-            flags |= {zero + "stage": 3, zero + flag: said("shard_group", DEFAULT_LETTERS["shard_group"])}
-    offloads = said("optimizer_offload")
-    _add(
-        flags,
-        (said("optimizer") in ("sgd", "muon"), "optimizer.type", said("optimizer")),
-        ("dp_overlap" in wanted, zero + "overlap_comm", said("dp_overlap") == 1),
-        (offloads, zero + "offload_optimizer.device", "cpu"),
-        (offloads and offloads != 1, zero + "offload_optimizer.ratio", offloads),
-        (said("precision") in ("bf16", "fp16"), f"{said('precision')}.enabled", True),
-    )
-
-
-def _to_torchtitan(wanted, flags, layers) -> None:
-    of, said = "parallelism.", wanted.get
-    sharding, pp, dp, chunks, batch = said("sharding"), said("pp", 1), said("dp"), said("chunks", 1), said("batch", 1)
-    copies, shards = of + "data_parallel_replicate_degree", of + "data_parallel_shard_degree"
-    is_whole, tp_overlap, several = sharding in ("zero2", "zero3"), said("tp_overlap"), said("microbatches", 1)
-    _add(
-        flags,
-        (said("optimizer") == "muon", "optimizer.name", "Muon"),
-        (is_whole, of + "fsdp_reshard_after_forward", "always" if sharding == "zero3" else "never"),
-        (is_whole and dp, shards, dp),
-        (sharding == "replicated" and dp, copies, dp),
-        (sharding == "replicated" and dp, shards, 1),
-        (tp_overlap and tp_overlap == _hidden_async(said("tp", 1)), of + "enable_async_tensor_parallel", True),
-        (chunks > 1, of + "pipeline_parallel_schedule", "Interleaved1F1B"),
-        ("batch" in wanted and pp > 1, of + "pipeline_parallel_microbatch_size", batch),
-        ("batch" in wanted, "training.local_batch_size", batch * several if pp > 1 else batch),
-        (said("precision") == "fp8", "model.converters", ["float8"]),
-    )
-    if sharding == "hybrid" and dp:
-        group = said("shard_group", DEFAULT_LETTERS["shard_group"]) // said("cp", 1)
-        if group and dp % group == 0:
-            flags |= {copies: dp // group, shards: group}
-    if chunks > 1 and layers and layers % (pp * chunks) == 0:  # equal parts; neither end counts as extra layers
-        flags[of + "pipeline_parallel_layers_per_stage"] = layers // (pp * chunks)
-        flags |= {f"{of}pipeline_parallel_{x}_stage_less_layers": 0 for x in ("first", "last")}
-    if "global_batch" in wanted:
-        flags["training.global_batch_size"] = wanted["global_batch"]
-    elif pp == 1 and several > 1 and dp:
-        flags["training.global_batch_size"] = several * dp * batch
-
-
 _FOLLOW = {"megatron": _megatron, "deepspeed": _deepspeed, "torchtitan": _torchtitan}
-_COMPLETE = {"megatron": _to_megatron, "deepspeed": _to_deepspeed, "torchtitan": _to_torchtitan}
 
 
 def follow(framework: str, given: Mapping, found: dict, known: Mapping) -> dict[str, Any]:
@@ -356,5 +269,33 @@ def follow(framework: str, given: Mapping, found: dict, known: Mapping) -> dict[
 
 
 def complete(framework: str, wanted: Mapping, flags: dict, layers: int | None) -> None:
-    """Add to `flags` those that depend on several `wanted` values at once, such as the layers of a virtual stage."""
-    _COMPLETE[framework](wanted, flags, layers)
+    """Add flags to `flags` that depend on several `wanted` values. Each has a cell `when` in flags.toml."""
+    known = letters_when(wanted, layers)
+    for flag, entry in frameworks()[framework].items():
+        value = next((x for x, text in entry.when.items() if _computed(text, known)), None)
+        if value == "":
+            flags.pop(flag, None)
+        elif value is not None:
+            flags[flag] = _computed(value[1:], known) if value[0] == "=" else value
+
+
+def letters_when(wanted: Mapping, layers: int | None) -> dict[str, Any]:
+    """Return the names that conditions in flags.toml may use; a letter or word that is not wanted is None."""
+    usual = dict.fromkeys(("tp", "cp", "pp", "chunks"), 1) | {"shard_group": DEFAULT_LETTERS["shard_group"]}
+    known = dict.fromkeys((*NOTATION, *WORDS, "precision")) | usual | dict(wanted)
+    known |= {"layers": layers, "hidden_async": _hidden_async}
+    known["optimizer"] = OPTIMIZERS.get(wanted.get("optimizer"), OPTIMIZERS["adam"])
+    known["gathers"] = getattr(SHARDINGS.get(wanted.get("sharding")), "gathers", False)
+    known["shards"] = known["shard_group"] // known["cp"]  # devices that hold one copy, without context parallelism
+    chunks = known["pp"] * known["chunks"]
+    known["chunk_blocks"] = layers // chunks if layers and layers % chunks == 0 else None
+    return known
+
+
+def _computed(text: str, known: Mapping[str, Any]):
+    return eval(_compiled(text), {}, known)
+
+
+@cache
+def _compiled(text: str):
+    return compile(text, "flags.toml", "eval")

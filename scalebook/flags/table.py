@@ -17,7 +17,7 @@ from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.training.optimizers import OPTIMIZERS
 from scalebook.training.rules import COUNTS, not_whole
 
-__all__ = ["Flag", "Flags", "first_formulas", "frameworks", "modules_named", "number", "optimizer_named", "text_of"]
+__all__ = ["Flag", "Flags", "first_formulas", "frameworks", "number", "optimizer_named", "text_of"]
 
 __getattr__ = renamed(__name__)
 
@@ -32,6 +32,7 @@ class Flag:
     letter: str = ""
     means: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     usual: str = ""
+    when: Mapping[str, str] = field(default_factory=dict)
     about: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     note: str = ""
@@ -49,10 +50,7 @@ class Flag:
         return f"--{self.flag}" if self.framework == "megatron" else self.flag
 
     def formulas(self) -> list[str]:
-        """Return names of formulas that depend on the flag: the first that uses each quantity or option it sets.
-
-        A flag that sets a pipeline schedule comes with the schedule's bubble.
-        """
+        """Return formulas' names: the first of each letter or word that the flag sets, and a schedule's bubble."""
         schedules = [SCHEDULES[x["schedule"]] for x in self.means.values() if "schedule" in x]
         first = _table()[0]
         return list(dict.fromkeys([*(x.bubble.name for x in schedules), *(first[x] for x in self.names if x in first)]))
@@ -111,11 +109,7 @@ def optimizer_named(name, mode: str = "duplicated") -> str | None:
 
 
 def modules_named(value) -> str:
-    """Return the value of our option `recompute` for the modules that a Megatron-Core flag says to recompute.
-
-    >>> modules_named("moe_act layernorm"), modules_named(["core_attn"])
-    ('layernorm,moe_act', 'selective')
-    """
+    """Return the value of our option `recompute` for the modules that a Megatron-Core flag says to recompute."""
     names = value if isinstance(value, list) else re.findall(r"\w+", text_of(value))
     return "selective" if names == ["core_attn"] else WORDS["recompute"].value(names)
 
@@ -130,6 +124,8 @@ class Flags(Mapping):
         self._lines, self._begun = {}, {x: Flag(key, x) for x in stanza.get("without", ())}
         for flag, cells in stanza["flags"].items():
             said = {x: tuple(y) if x in ("about", "needs") else y for x, y in cells.items()}
+            if isinstance(said.get("when"), str):
+                said["when"] = {"=True": said["when"]}
             line = Flag(key, flag, **{"source": self.source, **said})
             if "*" in flag:
                 self._begun = {flag: line, **self._begun}  # patterns with a note come first

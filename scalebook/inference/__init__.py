@@ -27,7 +27,6 @@ from .results import *
 from .scaling import *
 from .serving import *
 from .serving_memory import *
-from .session_bill import *
 from .session_loop import *
 from .session_pauses import *
 from .session_search import *

@@ -1,7 +1,7 @@
-"""Attention that does not read the whole cache, in a serving step: sparse attention, and layers with a state.
+"""Attention that does not read the whole cache, and hyper-connections, in a serving step.
 
-Each function returns times of a block by part of the step, such as "cache_time", as expressions. The letters of their
-kernels have the values of `tables/parts.toml`.
+Such attention is sparse, or has a state. Each function returns times of a block by part of the step, such as
+"cache_time", as expressions. The letters of their kernels have the values of `tables/parts.toml`.
 
 >>> sorted(state_parts("delta", decodes=True, reads=False))
 ['cache_time', 'launches_time']
@@ -9,11 +9,11 @@ kernels have the values of `tables/parts.toml`.
 
 from sympy import Expr, Max, Piecewise, S
 
-from scalebook.attention import assumptions, sparse, states
+from scalebook.attention import assumptions, hyper_connections, sparse, states
 from scalebook.attention.arithmetic import attention_flops, causal_pairs, pair_width_absorbed, pair_width_grouped
 from scalebook.language import symbol
 
-__all__ = ["sparse_parts", "state_parts"]
+__all__ = ["hyper_parts", "sparse_parts", "state_parts"]
 
 x = symbol
 _DECODED = dict(batch=x("device_batch"), seq=S.One, context=x("context"))
@@ -138,6 +138,20 @@ def state_parts(kind: str, decodes: bool, reads: bool) -> dict[str, Expr]:
     return total
 
 
+def hyper_parts() -> dict[str, Expr]:
+    """Return the time of a block's hyper-connections by part: before and after each of its two parts."""
+    sites = assumptions.hyper_sites.rhs
+    tokens = dict(pass_tokens=x("pass_tokens"), streams=x("streams"), hidden=x("hidden"))
+    traffic = hyper_connections.hyper_traffic.of(**tokens, activation_bits=x("result_bits"))
+    before = hyper_connections.hyper_time.of(
+        hyper_sites=sites, launch_time=S.Zero, kernel_efficiency=x("hyper_efficiency"), peak_flops=x("attention_peak"),
+        flops=hyper_connections.hyper_flops.of(**tokens, sinkhorn_steps=assumptions.sinkhorn_twenty.rhs),
+        traffic=traffic, resident_share=S.Zero, l2_bandwidth=S.One, bandwidth_efficiency=x("hyper_bandwidth"),
+    )  # fmt: skip
+    after = sites * traffic / (x("hyper_bandwidth_after") * x("hbm_bandwidth"))
+    return {"streams_time": before + after, "launches_time": sites * (x("hyper_launch") + x("hyper_launch_after"))}
+
+
 def _state_time(items: Expr, steps: Expr, traffic: Expr, **rates: Expr) -> Expr:
     return states.state_kernel_time.of(
         launch_time=S.Zero, kernel_items=items, kernel_steps=steps, traffic=traffic, resident_share=S.Zero, **rates
@@ -154,10 +168,10 @@ def _convolution(shape, wide, phase: str) -> Expr:
 
 
 def _chunks(kind: str, shape, wide, heads) -> Expr:
-    if kind == "mamba":  # no scan of Mamba-2 was measured: its products and traffic, in sum
+    if kind == "mamba":  # no row holds Mamba-2's scan: a share of the rates of its products and traffic
         flops = states.ssd_flops.of(**shape, **heads)
         moved = states.ssd_traffic.of(**shape, **wide) / (x("stream_efficiency") * x("hbm_bandwidth"))
-        return flops / (x("attention_peak") * x("matmul_bf16")) + moved
+        return (flops / (x("attention_peak") * x("matmul_bf16")) + moved) / x("scan_efficiency")
     items = states.chunk_items.of(**shape, linear_value_heads=heads["linear_value_heads"])
     moved = states.state_prompt_traffic.of(**shape, **wide, key_gates=S(int(kind == "kimi delta")))
     rates = dict(core_time=x("state_core_prompts"), chunk_step=x("state_step_prompts"))

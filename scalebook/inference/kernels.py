@@ -17,7 +17,7 @@ from scalebook.block.operations import Op, Product, base
 from scalebook.block.sharding import WIDTHS
 from scalebook.block.transformations import attention_core
 from scalebook.block.work import joined, launched
-from scalebook.inference.efficient_attention import sparse_parts, state_parts
+from scalebook.inference.efficient_attention import hyper_parts, sparse_parts, state_parts
 from scalebook.inference.operators import latent_prompt_traffic
 from scalebook.inference.part_kernels import STATES, kind_of_attention
 from scalebook.language import symbol
@@ -95,7 +95,7 @@ def _inside() -> Expr:
 
 
 def on_device(block: Block) -> Block:
-    """Return a device's part of a block: tensor parallelism splits heads and widths, `etp` the widths of experts."""
+    """Return a device's part of a block: `tp` splits heads and widths, `etp` the widths of experts."""
     widths = [n for n in WIDTHS if n in block.indices]
     split = shard(block, "tp", *widths)
     return shard(split, "etp", "expert_ffn") if "expert_ffn" in block.indices else split
@@ -122,10 +122,12 @@ def _on(tokens: Mapping, cost: Expr) -> Expr:
 def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr]]:
     """Return a block's time by part, for two halves: up to the messages after attention, and the rest."""
     first, second = (defaultdict(lambda: S.Zero) for _ in range(2))
+    if (kind := kind_of_attention(block)) == "hyper-connections":
+        return first, hyper_parts()
     split = on_device(block)
     cores = core_kernels(split)
     core, latent = {x for names in cores.values() for x in names}, "kv_rank" in split.indices and "index" not in cores
-    attends, feeds, kind = "x2" in split.makers, "y" in split.makers, kind_of_attention(block)
+    attends, feeds = "x2" in split.makers, "y" in split.makers
     names_of_first = {op.name for op in split.ops[: split.ops.index(split["x2"])]} if attends else set()
     for group in launched(split):
         ops = [op for kernel in group for op in kernel.ops]

@@ -46,7 +46,9 @@ def _defaults(kind: str):
 
 _SPARSE, _STATE = (*INDEXED, *_defaults("sparse")), (*LINEAR, *_defaults("state"))
 # Default formulas of a step's letters, by an index of blocks that need them
-DEFAULTS = dict(linear_conv=_STATE, linear_key_dim=_STATE, index_heads=_SPARSE, entries=_SPARSE)
+DEFAULTS = dict(
+    linear_conv=_STATE, linear_key_dim=_STATE, index_heads=_SPARSE, entries=_SPARSE, streams=_defaults("streams")
+)
 
 
 @cache
@@ -58,6 +60,8 @@ def kind_of_attention(block: Block) -> str:
     ['', 'delta', 'compressed, indexed']
     """
     makers, cores = block.makers, core_kernels(block)
+    if "r_left" in makers:
+        return "hyper-connections"
     if "recalled" in makers:
         return "kimi delta" if "linear_key_dim" in makers["l_decay"].outs[0].indices else "delta"
     if "change" in makers:

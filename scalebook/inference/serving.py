@@ -99,7 +99,7 @@ _FOLLOWS = {
 }  # fmt: skip
 
 
-_ENCODER = [x for x in encoder_time.inputs if x.startswith("encoder_")]
+_ENCODER = [x for x in sorted(encoder_time.parameters) if x.startswith("encoder_")]
 _ADDED = ("acceptance", "prompt_spread", "answer_spread", *_ENCODER)  # letters that add formulas to a service
 
 

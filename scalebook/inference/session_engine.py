@@ -1,7 +1,10 @@
 """The engine that sessions of agents share: a decode step linear in its batch, and the times to read turns."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from scalebook.inference.session_percentiles import length_nodes
 from scalebook.language.notation import unused
 from scalebook.language.row import quantity
 
@@ -39,21 +42,50 @@ def engine_of(serve, knowns: tuple, letters: dict, session: dict) -> dict:
         decode = step.pass_time * (1 + known["drafted"] * drafts.draft_cost) / drafts.step_tokens
     added = max(0.0, float(np.diff(decode[:2])[0] / np.diff(batch[:2])[0]))
     reading = np.maximum(step.mixed_time - step.pass_time, 0)[[0, 2, 3, 4]]
-    each, tokens, old = _linear(reading, new[[0, 2, 3, 4]], past[[0, 2, 3, 4]])
+    each_step, tokens, old = _linear(reading, new[[0, 2, 3, 4]], past[[0, 2, 3, 4]])
 
     def seconds(tokens_new, tokens_past):
         steps = np.ceil(tokens_new / chunk)
-        return steps * each + tokens_new * (tokens + old * (tokens_past + tokens_new / 2))
+        return steps * each_step + tokens_new * (tokens + old * (tokens_past + tokens_new / 2))
 
-    own = inputs - session["prefix"]
-    found, lost = seconds(appended, inputs - appended), seconds(own[-max(1, len(own) - 1) :], session["prefix"])
+    each, own, spread = appended + output, inputs - session["prefix"], session["prompt_spread"]
+    z, chances = length_nodes(max(spread, session["answer_spread"]))
+    new = appended * np.exp(spread * z - spread**2 / 2)[:, None]
+    varied = (appended**2 * np.expm1(spread**2) + output**2 * np.expm1(session["answer_spread"] ** 2)) / each**2
+    spread = np.sqrt(np.log1p(varied / turn))  # of all lengths of a session up to a turn
+    found = seconds(new, inputs - appended)
+    lost = seconds(own * np.exp(spread * z[:, None] - spread**2 / 2), session["prefix"])
+    lost[:, 0] = found[:, 0]  # the first turn has no cache of its own to lose
+    later, middle = lost[:, min(1, len(turn) - 1) :], seconds(new[:, 0], mean - appended)
     return known | {
         "devices": row.devices, "base_time": float(decode[0] - batch[0] * added), "added_time": added,
-        "found_time": float(found.mean()),
-        "lost_time": float(lost.mean()), "lost_spread": float((lost**2).mean() / lost.mean() ** 2),
-        "token_cache": token, "cache_room": row.cache_room, "context": context, "reading": (each, tokens, old),
-        "turns_read": (found, np.append(found[0], lost)[: len(found)]),
+        "found_time": float((chances @ found).mean()), "lost_time": float((chances @ later).mean()),
+        "found_spread": float(chances @ middle**2 / (chances @ middle) ** 2),
+        "lost_spread": float((chances @ later**2).mean() / (chances @ later).mean() ** 2),
+        "token_cache": token, "cache_room": row.cache_room, "context": context, "reading": (each_step, tokens, old),
+        "turns_read": ReadingTimes(found, lost, chances),
     }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ReadingTimes:
+    """Seconds to read each turn of a session, found or lost, by rows of different lengths and their chances."""
+
+    found: np.ndarray
+    lost: np.ndarray
+    chances: np.ndarray
+
+    def of_all(self, found_turns: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the times of all turns and the chance of each."""
+        lost = np.full(self.found.shape[1], 1 - found_turns)
+        lost[0] = 0
+        chances = self.chances[:, None] * np.stack([1 - lost, lost])[:, None] / len(lost)
+        return np.concatenate([self.found, self.lost]).ravel(), chances.ravel()
+
+    def of_lost(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the times of lost turns and the chance of each."""
+        times = self.lost[:, min(1, self.lost.shape[1] - 1) :]
+        return times.ravel(), np.repeat(self.chances / times.shape[1], times.shape[1])
 
 
 def _of_one_service(serve, knowns, letters, **lengths) -> tuple:

@@ -12,13 +12,12 @@ from functools import cache, cached_property
 import numpy as np
 
 from scalebook.inference import sessions as laws
-from scalebook.inference.lengths import percentile
-from scalebook.inference.session_engine import engine_of
+from scalebook.inference.session_engine import ReadingTimes, engine_of
+from scalebook.inference.session_percentiles import percentile_cells
 from scalebook.inference.tiers import tier_rows
 from scalebook.language import Row, code, show
 from scalebook.language.arguments import checked
 from scalebook.language.notation import quoted
-from scalebook.language.row import Cell
 from scalebook.search.arguments import one_number
 
 __all__ = ["Loop", "sessions_on"]
@@ -51,7 +50,7 @@ class Loop:
     rooms: tuple[float, ...]
     fetches: tuple[float, ...]  # seconds to fetch a mean session from each tier; 0 from device memory
     reading: tuple[float, ...]  # seconds of reading: per step, per token, and per pair of tokens
-    turns_read: tuple[np.ndarray, np.ndarray]  # seconds to read each turn of a session, found or lost
+    turns_read: ReadingTimes
     context: float  # mean tokens that a decoding turn attends to
 
     @cached_property
@@ -118,18 +117,17 @@ class Loop:
             fetch, load = self._fetch(rate, found, row)
             row = self._at(rate, found, kept, kept_pause, fetch) if len(self.rooms) > 1 else row
             held = x["prefix"] + row["reserved_sessions"] * x["own_tokens"]
-            runs = (row["prompt_load"] + rate * (x["output"] - 1) * x["added_time"] < 1) & (
-                rate * row["read_tokens"] * row["tpot"] <= x["chunk_tokens"]
-            )
-            runs &= (held <= self.rooms[0]) & (load < 0.98)
-            return row, fetch, runs, row["room_tokens"] <= total
+            runs = row["prompt_load"] + rate * (x["output"] - 1) * x["added_time"] < 1
+            runs &= rate * row["read_tokens"] * row["tpot"] <= x["chunk_tokens"]
+            runs &= (held <= self.rooms[0]) & (load < 0.98) & (row["room_tokens"] <= total)
+            return row, fetch, runs
 
         for _ in range(5 if pieces == 17 else 4):
             width = (high - low) / pieces
-            *_, runs, fits = point(low + np.arange(1, pieces)[:, None] * width)
-            low = low + np.cumprod(runs & fits, 0).sum(0) * width
+            *_, runs = point(low + np.arange(1, pieces)[:, None] * width)
+            low = low + np.cumprod(runs, 0).sum(0) * width
             high = low + width
-        row, fetch, *_ = point(low)
+        row, fetch, _ = point(low)
         kept_all, ended = self._kept
         spare = np.maximum(total * (1 - _NEAR) - row["room_tokens"], 0) * x["turns"] / low / (kept_all + ended)
         is_full = row["room_tokens"] < total * (1 - 1e-3)  # the engine is full before the room is: turns wait
@@ -171,12 +169,12 @@ class Loop:
             if place >= len(here) and again:
                 return self._overfull(number)
             place = min(place, len(here) - 1)
-            ends = curve["kept_pause"][[max(place - 1, 0), place]]
+            ends = [max(place - 1, 0), place]
             if again:
-                curve = self._branch(np.geomspace(*ends, 25), 100)
-        near, far = curve["sessions"][[max(place - 1, 0), place]]
+                curve = self._branch(np.geomspace(*curve["kept_pause"][ends], 25), 100)
+        near, far = curve["sessions"][ends]
         share = 0.0 if near == far else float(np.clip((number - near) / (far - near), 0, 1))
-        return {n: float(y[max(place - 1, 0)] * (1 - share) + y[place] * share) for n, y in curve.items()}
+        return {n: float(y[ends] @ [1 - share, share]) for n, y in curve.items()}
 
     def _overfull(self, number: float) -> dict:
         """Return the working point of more sessions than find any cache: the engine is full, and the others wait."""
@@ -185,49 +183,6 @@ class Loop:
         last["queue_time"] += (number - last["sessions"]) / (groups * last["turn_rate"])
         return last | {"sessions": number}
 
-    def _quantiles(self, row: Row, shares: tuple[float, ...]) -> list[float]:
-        """Return the times to first token that shares of the turns keep to, for the working point of a row.
-
-        The wait for other turns has the distribution of a queue with one server, whose service times are the turns'
-        reading times (found or lost). Half a step, the turn's own reading and the fixed times are added.
-        """
-        lost = (1 - row.found_turns) * (np.arange(len(self.turns_read[0])) > 0)
-        times, weights = np.concatenate(self.turns_read), np.concatenate([1 - lost, lost]) / len(lost)
-        load = min(row.prompt_load, 0.98)
-        mean = times @ weights
-        wait = row.turn_rate * (times**2 @ weights) / 2 / (1 - load)
-        cells, width = 1 << 11, (12 * wait + 3 * times.max() + 2 * row.tpot) / (1 << 11)
-        own = np.bincount((times / width).astype(int), weights, cells)
-        rest = (1 - np.cumsum(own)) * width / mean
-        step = np.maximum(0, np.minimum(1, row.tpot / width - np.arange(cells))) * width / row.tpot
-        shift = row.first_overhead + row.fetch_time + row.queue_time - row.met_time / 2 + row.tpot * (1 - load)
-        longer = max(1.0, (row.ttft - shift - mean - row.tpot / 2) / wait)  # turns of one step end together
-        queue = np.cumsum(np.fft.irfft((1 - load) / (1 - load * np.fft.rfft(rest / rest.sum())), cells))
-        queue = np.diff(np.interp(np.arange(cells) / longer, np.arange(cells), queue), prepend=0)
-        parts = (np.fft.rfft(x) for x in (queue, own, step / step.sum()))
-        chances = np.cumsum(np.fft.irfft(np.prod([*parts], 0), cells))
-        found = shift + (np.searchsorted(chances, shares) + 0.5) * width
-        # A turn of a bunch waits for 0 to all others.
-        return [float(x) for x in found + row.bunch_time * (2 * np.array(shares) - 1)]
-
-    def _percentiles(self, row: Row) -> dict[str, float]:
-        """Return the 50th, 95th and 99th percentiles of a turn's times, by letter.
-
-        Turns that are read meanwhile make the time per token vary, and so does the number of others that decode.
-        """
-        x, steps = self.known, self.known["output"] - 1
-        others = x["added_time"] ** 2 * row.reserved_sessions / (1 - row.prompt_load) ** 2
-        decoding = (row.turn_rate * row.reading_rms**2 * steps * row.tpot + steps**2 * others) ** 0.5
-        first = self._quantiles(row, (0.5, 0.95, 0.99))
-        late = (first[1] - row.ttft) / 1.645
-        found = {}
-        for place, share in enumerate(("50", "95", "99")):
-            found[f"ttft_p{share}"] = first[place]
-            found[f"tpot_p{share}"] = float(percentile(share, 0, row.tpot, decoding / steps))
-            whole = row.ttft + steps * row.tpot
-            found[f"end_to_end_p{share}"] = float(percentile(share, 0, whole, (decoding**2 + late**2) ** 0.5))
-        return found
-
 
 # A service
 
@@ -235,7 +190,7 @@ class Loop:
 @checked
 def sessions(
     serve, *knowns, turns, appended, output, pause, sessions, prefix=0, pause_spread=0, pauses="lognormal", tiers=(),
-    **letters,
+    prompt_spread=0, answer_spread=0, **letters,
 ) -> Row:  # fmt: skip
     """Predict what sessions of agents get: `serve.sessions(model, device, tp=8, turns=33, prefix=12000, ...)`.
 
@@ -249,10 +204,14 @@ def sessions(
     of the cliff `sessions_most`, or a sentence if there is none. Where device memory holds fewer than a dozen sessions,
     more than two thirds of those that lose their caches keep them only now and then (`caches`), and first tokens may
     come twice as late as predicted. Beyond the edge the row says what users get once the caches are lost. Raises
-    ValueError if weights or one session do not fit, and whatever `serve` raises. The row has the 50th, 95th and 99th
-    percentiles of `ttft`, `tpot` and `end_to_end`. Those of a simulated engine differ by 3 to 6 % in the median. With
-    constant pauses the last are up to a third too long, because a turn that waits long decodes with few others. With
-    pauses of minutes, lost turns come in bursts, and the 99th percentiles are up to a third too short.
+    ValueError if weights or one session do not fit, and whatever `serve` raises.
+
+    `appended` and `output` are means. With a `prompt_spread` and an `answer_spread`, the standard deviations of their
+    logarithms, they are lognormal. The row has the 50th, 95th and 99th percentiles of `ttft`, `tpot` and `end_to_end`,
+    which differ from simulated ones by 1 to 6 % in the median. Each states a range with eight in ten simulated ones
+    (`row.cells["ttft_p95"].low`). The range is wider if more than 1 % of the turns lose their caches, if turns wait for
+    a place, or if pauses are equal but answers are not. With spread prompts the 50th percentile of `ttft` is up to a
+    fourth too short.
 
     >>> from scalebook.inference import serve
     >>> from scalebook.tables import accelerators, models
@@ -262,34 +221,22 @@ def sessions(
     [0.96, 0.24]
     """
     session = dict(turns=turns, prefix=prefix, appended=appended, output=output, pause=pause, pause_spread=pause_spread)
-    loop = _loop_of(serve, knowns, session | letters | dict(pauses=pauses, tiers=tiers))
+    session |= dict(pauses=pauses, tiers=tiers, prompt_spread=prompt_spread, answer_spread=answer_spread)
+    loop = _loop_of(serve, knowns, session | letters)
     sessions, sheet = one_number("sessions", sessions), laws.session_sheet(pauses)
     edge = {} if loop.lost_from is None else {"sessions_lost": loop.lost_from}
-    most = sheet.only("sessions_most")(**edge, **_of(loop, "replicas", "attention_dp")).get("sessions_most", np.inf)
+    most = laws.edge_of_cliff(loop.known, **edge) if edge else np.inf
     point = loop._point(sessions, sessions > most)
     found = {n: point[n] for n in ("kept_pause", "turn_rate", "fetch_time", "queue_time")}
     row = sheet(**{n: x for n, x in {**loop.known, **found, **edge}.items() if n in sheet.letters})
-    kept = (
-        "kept"
-        if sessions <= min(most, loop.surely)
-        else "kept now and then"
-        if sessions <= most
-        else "lost"
-        if row.found_turns < 0.5
-        else "kept now and then"
-    )
-    said = "waits by the Pollaczek-Khinchine transform, other times lognormal", "kleinrock1975"
-    late = {n: Cell(x, *said) for n, x in loop._percentiles(row).items()}
-    row = Row("sessions", row.cells | late, missing=row.missing)
+    kept = "lost" if sessions > most and row.found_turns < 0.5 else "kept now and then"
+    kept = "kept" if sessions <= min(most, loop.surely) else kept
+    row = Row("sessions", row.cells | percentile_cells(loop, row), missing=row.missing)
     row.words = {"pauses": pauses, "caches": kept}
     if not edge:
         row.words["sessions_most"] = "not limited: no number of sessions makes it lose its caches"
     row.name = f"sessions on {row.words['caches']} caches"
     return row
-
-
-def _of(loop, *names) -> dict:
-    return {n: loop.known[n] for n in names}
 
 
 _LOOPS: OrderedDict = OrderedDict()  # of the last services, because another number of sessions changes none of it
@@ -311,8 +258,9 @@ def _loop_of(serve, knowns: tuple, letters: dict) -> Loop:
 
 @checked
 def sessions_on(
-    serve, *knowns, turns, appended, output, pause, prefix=0, pause_spread=0, pauses="lognormal", tiers=(), **letters
-) -> Loop:
+    serve, *knowns, turns, appended, output, pause, prefix=0, pause_spread=0, pauses="lognormal", tiers=(),
+    prompt_spread=0, answer_spread=0, **letters,
+) -> Loop:  # fmt: skip
     """Return the loop of sessions on a service; its `curve` has the working points of all numbers of them.
 
     It takes the arguments of `serve.sessions` and refuses the same ones.
@@ -327,17 +275,22 @@ def sessions_on(
     if not hasattr(serve, "checked"):
         raise TypeError(f"the first argument is serve, not {quoted(serve)}")
     given = dict(turns=turns, prefix=prefix, appended=appended, output=output, pause=pause, pause_spread=pause_spread)
+    given |= dict(prompt_spread=prompt_spread, answer_spread=answer_spread)
     given = {n: one_number(n, x) for n, x in given.items()}
     if given["turns"] % 1 or not 1 <= given["turns"] <= 10_000:
         raise ValueError(f"turns must be a whole number from 1 to 10,000, not {quoted(turns)}")
     if not 1e-3 <= given["pause"] <= 1e7:
         raise ValueError(f"pause={quoted(pause)} is no pause of a session: from a millisecond to 100 days would do")
-    if given["pause_spread"] > 5:
-        raise ValueError(f"pause_spread={quoted(pause_spread)} is more than a spread of pauses: below 5 would do")
+    if given["output"] < 2:
+        raise ValueError(f"output={quoted(output)} leaves no token after the first: 2 or more would do")
+    for name, most in (("pause_spread", 5), ("prompt_spread", 2), ("answer_spread", 2)):
+        if given[name] > most:
+            raise ValueError(f"{name}={given[name]:g} is more than such a spread is: up to {most} would do")
     sheet, rows = laws.session_sheet(pauses), tier_rows(tiers)
     engine = engine_of(serve, knowns, letters, given)
     known = {n: x for n, x in {**engine, **given}.items() if n in sheet.letters}
     known["pause_spread"] = max(given["pause_spread"], _SMALLEST)
+    known["prompt_spread"] = given["prompt_spread"]
     known |= sheet.only("own_tokens", "pause_mean", "pause_deviation")(known)
     token = engine["token_cache"]
     own = token * (given["appended"] + given["output"]) * given["turns"] / 2

@@ -74,7 +74,7 @@ def cheapest_sessions(serve, cases: list[tuple], letters: dict) -> tuple[Session
     >>> codex = dict(turns=33, prefix=12_000, appended=1891, output=351, pause="5.2 s", pause_spread=1.18, sessions=400)
     >>> found = search(serve.sessions, models.llama3_70b, accelerators.h200.at("fp8"), tp=[4, 8], tpot="60 ms", **codex)
     >>> found.choices[0]["tiers"]
-    'nvme_gen4'
+    'host_memory'
     """
     letters = dict(letters)
     limits = {n: one_number(n, letters.pop(n)) for n in TARGETS if n in letters}

@@ -13,6 +13,7 @@ from numbers import Real
 import numpy as np
 
 from scalebook.inference.session_loop import Loop
+from scalebook.inference.simulation import Request, run_engine
 from scalebook.language.arguments import checked
 from scalebook.language.notation import quoted
 
@@ -64,30 +65,33 @@ class _Tiers:
                     self.used[place + 1] += cut
 
 
-class _Run:
-    """One simulated engine and its sessions."""
+class _Sessions:
+    """Turns of sessions as an engine's traffic: which are asleep, wait, are fetched, or have a cache in some tier."""
 
-    def __init__(self, loop: Loop, sessions: int, seed: int):
-        self.loop, self.x, self.random = loop, loop.known, np.random.default_rng(seed)
+    def __init__(self, loop: Loop, sessions: int, seconds: float, seed: int):
+        self.loop, self.x, self.seconds_in_all = loop, loop.known, seconds
+        self.random, self.of_lengths = np.random.default_rng(seed), np.random.default_rng([seed, 1])
         x = self.x
-        self.each, self.output, self.chunk = x["appended"] + x["output"], int(x["output"]), x["chunk_tokens"]
         self.turn = self.random.integers(0, int(x["turns"]), sessions).tolist()
+        self.own = [float(sum(sum(self.lengths()) for _ in range(turn))) for turn in self.turn]  # tokens of a session
+        self.next = [self.lengths() for _ in self.turn]
         self.tiers, self.reserved = _Tiers(loop.rooms), x["prefix"]
-        self.now = self.context = self.steps = 0.0
         self.asleep = [(t, i) for i, t in enumerate(self.random.random(sessions) * 2 * x["pause_mean"])]
         heapify(self.asleep)
-        self.waiting, self.fetching, self.ready, self.reading, self.running = deque(), [], deque(), None, []
+        self.waiting, self.fetching, self.ready = deque(), [], deque()
         self.asked, self.first, self.links = [0.0] * sessions, [0.0] * sessions, [0.0] * len(loop.rooms)
-        self.counted, self.ttft, self.tpot, self.whole = (
-            np.zeros(5),
-            [],
-            [],
-            [],
-        )  # turns, later turns, found, tokens, tokens found
-        for i, turn in enumerate(self.turn):
-            if turn:
-                self.tiers.put(i, turn * self.each)
-        self.tiers.trim(self.reserved)
+        self.start, self.counted, self.ttft, self.tpot, self.whole = None, np.zeros(4), [], [], []
+        for i, tokens in enumerate(self.own):
+            if tokens:
+                self.tiers.put(i, tokens)
+
+    def lengths(self) -> tuple[float, int]:
+        """Draw the new tokens and the answer of a turn."""
+        x, found = self.x, []
+        for mean, spread in ((x["appended"], x["prompt_spread"]), (int(x["output"]), x["answer_spread"])):
+            drawn = mean * self.of_lengths.lognormal(-(spread**2) / 2, spread) if spread else mean
+            found.append(max(2, round(drawn)) if spread else mean)
+        return tuple(found)
 
     def pause(self) -> float:
         x = self.x
@@ -95,29 +99,43 @@ class _Run:
             return self.random.exponential(x["pause_mean"])
         return x["pause"] * np.exp(x["pause_spread"] * self.random.standard_normal())
 
-    def admit(self):
+    def begin_step(self, now) -> bool:
+        if self.start is None and now >= self.seconds_in_all / 3:
+            self.start, self.counted, self.ttft, self.tpot, self.whole = now, np.zeros(4), [], [], []
+        self.now = now
+        self.tiers.trim(self.reserved)
+        return now < self.seconds_in_all
+
+    def admit(self, now, busy) -> Request | None:
         """Return the next turn to read, or None. Fetched caches go first, then the turn that has waited longest."""
+        while self.asleep and self.asleep[0][0] <= now:
+            at, i = heappop(self.asleep)
+            self.asked[i] = at
+            self.waiting.append(i)
+        while self.fetching and self.fetching[0][0] <= now:
+            self.ready.append(heappop(self.fetching)[2])
         if self.ready:
             return self.ready.popleft()
         while self.waiting:
             i = self.waiting[0]
-            need, whole = self.turn[i] * self.each, (self.turn[i] + 1) * self.each
-            if self.reserved + whole > self.loop.rooms[0] and self.reserved > self.x["prefix"]:
+            need, (new, output), prefix = self.own[i], self.next[i], self.x["prefix"]
+            whole = need + new + output
+            if self.reserved + whole > self.loop.rooms[0] and self.reserved > prefix:
                 return None
             self.waiting.popleft()
             found = self.tiers.take(i)
             have, self.reserved = sum(found), self.reserved + whole
-            self.counted += [0, need > 0, need > 0 and have >= need - 1, self.x["prefix"] + need + self.x["appended"],
-                             self.x["prefix"] + have]  # fmt: skip
-            turn = [i, self.x["prefix"] + have, need - have + self.x["appended"]]
-            if (at := self.fetched(found)) <= self.now:
+            self.counted += np.array([need > 0, need > 0 and have >= need - 1, prefix + need + new, prefix + have])
+            turn = Request(i, prefix + have, need - have + new, output)
+            if (at := self.fetched(found)) <= now:
                 return turn
-            heappush(self.fetching, (at, turn))
+            heappush(self.fetching, (at, i, turn))
         return None
 
     def fetched(self, found) -> float:
         """Return the time at which a cache has been fetched from lower tiers. Each tier sends one cache at a time."""
-        mean, at = self.each * self.x["turns"] / 2, self.now
+        x, at = self.x, self.now
+        mean = (x["appended"] + x["output"]) * x["turns"] / 2
         for place in range(1, len(found)):
             if found[place]:
                 busy = self.loop.fetches[place] * found[place] / mean
@@ -125,59 +143,35 @@ class _Run:
                 at = max(at, self.links[place])
         return at
 
-    def read(self) -> tuple[float, list]:
-        """Read up to a chunk of tokens: return the seconds that this adds to a step, and the turns read to the end."""
-        (step, token, pair), left, seconds, done = self.loop.reading, self.chunk, 0.0, []
-        while left > 0 and (self.reading or (turn := self.admit())):
-            i, past, new = self.reading or turn
-            part = min(left, new)
-            seconds += part * (token + pair * (past + part / 2))
-            left, self.reading = left - part, [i, past + part, new - part]
-            if new - part <= 1e-9:
-                done.append((i, past + part))
-                self.reading = None
-        return seconds + (step if seconds else 0), done
+    def next_time(self) -> float:
+        return min(x[0][0] for x in (self.asleep, self.fetching) if x)
 
-    def step(self):
-        """Advance by one step, or to the next event if there is nothing to do."""
-        while self.asleep and self.asleep[0][0] <= self.now:
-            at, i = heappop(self.asleep)
-            self.asked[i] = at
-            self.waiting.append(i)
-        while self.fetching and self.fetching[0][0] <= self.now:
-            self.ready.append(heappop(self.fetching)[1])
-        seconds, done = self.read()
-        batch = len(self.running)
-        if not batch and not seconds:
-            self.now = max(self.now, min(x[0][0] for x in (self.asleep, self.fetching) if x))
-            return
-        added = self.x["added_time"] / self.loop.context
-        self.now += self.x["base_time"] + added * self.context + seconds
-        self.steps, self.context = self.steps + 1, self.context + batch
-        for i, context in done:
-            self.first[i] = self.now
-            self.ttft.append(self.now - self.asked[i])
-            heappush(self.running, (self.steps + self.output - 1, i, context))
-            self.context += context + 1
-        while self.running and self.running[0][0] <= self.steps:
-            self.end(*heappop(self.running)[1:])
-        self.tiers.trim(self.reserved)
+    def seconds(self, batch, context, parts) -> float:
+        step, token, pair = self.loop.reading
+        reading = sum(new * (token + pair * (past + new / 2)) for past, new in parts)
+        added = self.x["added_time"] / self.loop.context * context
+        return self.x["base_time"] + added + (reading + step if parts else 0)
 
-    def end(self, i: int, context: float):
+    def equal_steps(self, now, batch, seconds) -> int:
+        return 1  # contexts grow
+
+    def first_token(self, i: int, now: float):
+        self.first[i] = now
+        self.ttft.append(now - self.asked[i])
+
+    def end(self, i: int, now: float):
         """End a turn: its cache may now be evicted, and its session pauses; after the last turn a new one begins."""
-        self.context -= context + self.output
+        self.tpot.append((now - self.first[i]) / (self.next[i][1] - 1))
+        self.whole.append(now - self.asked[i])
         self.turn[i] += 1
-        tokens = self.turn[i] * self.each
-        self.reserved -= tokens
-        self.counted[0] += 1
-        self.tpot.append((self.now - self.first[i]) / (self.output - 1))
-        self.whole.append(self.now - self.asked[i])
-        if self.turn[i] == self.x["turns"]:
-            self.turn[i] = 0
-            self.tiers.put((i, self.now), tokens)
-        else:
-            self.tiers.put(i, tokens)
-        heappush(self.asleep, (self.now + self.pause(), i))
+        self.own[i] += sum(self.next[i])
+        self.reserved -= self.own[i]
+        is_last = self.turn[i] == self.x["turns"]
+        self.tiers.put((i, now) if is_last else i, self.own[i])
+        if is_last:
+            self.turn[i], self.own[i] = 0, 0.0
+        self.next[i] = self.lengths()
+        heappush(self.asleep, (now + self.pause(), i))
 
 
 @checked
@@ -200,12 +194,9 @@ def simulate_sessions(loop: Loop, sessions: int, seconds: float = 1800.0, seed: 
         is_number = isinstance(value, Real) and not isinstance(value, bool | np.timedelta64)
         if not is_number or not int(name != "seed") <= value <= most or (name != "seconds" and value % 1):
             raise ValueError(f"{name} is a number from {int(name != 'seed')} to {most:,}, not {quoted(value)}")
-    run = _Run(loop, int(sessions), int(seed))
-    while run.now < seconds / 3:
-        run.step()
-    run.counted[:], run.ttft, run.tpot, run.whole, start = 0, [], [], [], run.now
-    while run.now < seconds:
-        run.step()
-    turns, later, found, tokens, kept = run.counted
+    run = _Sessions(loop, int(sessions), seconds, int(seed))
+    run_engine(run, loop.known["chunk_tokens"])
+    later, found, tokens, kept = run.counted
     shares = float(found / max(later, 1)), float(kept / max(tokens, 1))
-    return Simulated(float(turns / (run.now - start)), *shares, *map(np.array, (run.ttft, run.tpot, run.whole)))
+    rate = len(run.whole) / (run.now - run.start)
+    return Simulated(float(rate), *shares, *map(np.array, (run.ttft, run.tpot, run.whole)))

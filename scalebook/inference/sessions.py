@@ -6,9 +6,8 @@ room and the law of the pauses. The wait for a place is part of the gap between 
 caches are lost, the longer all turns wait, and the more caches are lost.
 """
 
-from sympy import Max, log, pi, sqrt
+from sympy import Max, exp, log, pi, sqrt
 
-from scalebook.inference.session_bill import found_cost_rented, read_cost, session_cost, written_cost
 from scalebook.inference.session_pauses import (
     found_turns_exponential,
     found_turns_lognormal,
@@ -20,7 +19,14 @@ from scalebook.inference.session_pauses import (
     pause_mean_exponential,
     pause_mean_lognormal,
 )
-from scalebook.inference.tiers import break_even_of_lost, keep_pause_memory
+from scalebook.inference.tiers import (
+    break_even_of_lost,
+    found_cost_rented,
+    keep_pause_memory,
+    read_cost,
+    session_cost,
+    written_cost,
+)
 from scalebook.language import Sheet, constant, formula
 
 __all__ = [
@@ -122,15 +128,15 @@ def prompt_load_turns(turn_rate, reading_time_turn):
 
 
 @formula("reading_rms", "kleinrock1975")
-def root_mean_square_reading(found_turns, found_time, lost_time, lost_spread, turns):
+def root_mean_square_reading(found_turns, found_time, found_spread, lost_time, lost_spread, turns):
     """Root mean square of the time to read a turn: lost turns count for most of it.
 
-    >>> known = dict(found_time="0.1 s", lost_time="1.9 s", lost_spread=1.3, turns=33)
+    >>> known = dict(found_time="0.1 s", found_spread=1, lost_time="1.9 s", lost_spread=1.3, turns=33)
     >>> round(root_mean_square_reading(known, found_turns=0.95), 2)
     0.49
     """
     lost = (1 - found_turns) * (turns - 1) / turns
-    return sqrt((1 - lost) * found_time**2 + lost * lost_spread * lost_time**2)
+    return sqrt((1 - lost) * found_spread * found_time**2 + lost * lost_spread * lost_time**2)
 
 
 @formula(
@@ -155,17 +161,19 @@ def decoding_time_turns(base_time, added_time, turn_rate, output, prompt_load, p
 
 
 @formula("bunched_share", "scalebook", given=[prompt_load_turns, decoding_time_turns])
-def bunched_share_of_pauses(pause_deviation, prompt_load, pause_mean, decoding_time):
+def bunched_share_of_pauses(pause_deviation, answer_spread, prompt_load, pause_mean, decoding_time):
     """Share of sessions that keep step with each other: 1 for constant pauses, 0 for pauses that differ enough.
 
     Turns that are read one after another decode together and end together. So sessions whose pauses differ by less than
-    all of them take to read come back as one bunch. Normal pauses are taken to come at their peak rate.
+    all of them take to read come back as one bunch. Normal pauses are taken to come at their peak rate. Answers of
+    different lengths part the sessions too.
 
-    >>> known = dict(prompt_load=0.4, pause_mean="10 s", decoding_time="10 s")
+    >>> known = dict(prompt_load=0.4, answer_spread=0, pause_mean="10 s", decoding_time="10 s")
     >>> [round(bunched_share_of_pauses(known, pause_deviation=x), 2) for x in (0, 1, 4)]
     [1.0, 0.69, 0.0]
     """
-    return Max(0, 1 - sqrt(2 * pi) * pause_deviation / (prompt_load * (pause_mean + decoding_time)), evaluate=False)
+    deviation = sqrt(pause_deviation**2 + (exp(answer_spread**2) - 1) * decoding_time**2)
+    return Max(0, 1 - sqrt(2 * pi) * deviation / (prompt_load * (pause_mean + decoding_time)), evaluate=False)
 
 
 @formula("bunched_time", "little1961", given=[prompt_load_turns], domain=_SPARE)
@@ -209,7 +217,7 @@ def met_time(tpot, turn_rate, reading_rms, prompt_load):
     Turns that come during a step are read in the next one.
 
     >>> known = dict(tpot="50 ms", turn_rate=4, found_turns=1, found_time="0.1 s", lost_time="1.5 s", turns=33)
-    >>> round(met_time(known, lost_spread=1.3, prompt_load=0.4) * 1e3, 1)
+    >>> round(met_time(known, found_spread=1, lost_spread=1.3, prompt_load=0.4) * 1e3, 1)
     97.6
     """
     return tpot + turn_rate * reading_rms**2 / (1 - prompt_load**2)

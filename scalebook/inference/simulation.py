@@ -3,8 +3,9 @@
 `simulation.js` in this folder does the same in a web page, to the last digit. If you change one, change both.
 """
 
-from bisect import insort
 from collections.abc import Callable
+from dataclasses import dataclass
+from heapq import heappop, heappush
 from math import ceil, inf
 
 import numpy as np
@@ -81,48 +82,96 @@ def simulate_serving(
     sizes = [a + b for a, b in zip(prompts, outputs, strict=True)]
     if (longest := max(sizes)) > room:
         raise ValueError(f"the longest request has {longest} tokens, and cache_limit={room} would never have them")
-    *times, steps = _run(arrivals or [0.0] * users, unread, outputs, sizes, step, chunk, most, room)
+    traffic = _Requests(arrivals or [0.0] * users, unread, outputs, sizes, step, most, room)
+    steps = run_engine(traffic, chunk)
+    times = traffic.arrivals, traffic.starts, traffic.firsts, traffic.ends
     return Served(np.array(outputs), *map(np.array, times), steps, warmup)
 
 
-def _run(arrivals, unread, outputs, sizes, step, chunk, most, room):
-    """Return the arrival, start, first token and end of each request, and the steps."""
-    number, starts, steps = len(outputs), [], []
-    firsts, ends, running = [0.0] * number, [0.0] * number, []  # running: a heap of (last step, request)
-    # time, steps done, requests ended, unread tokens of the current prompt, tokens reserved in the cache
-    now, done, ended, left, held = 0.0, 0, 0, 0, 0
-    while ended < number:
-        batch, budget, read = len(running), chunk, []
-        while budget:
-            if not left:
-                new = len(starts)
-                if new == len(arrivals) or arrivals[new] > now or batch + len(read) >= most or held + sizes[new] > room:
-                    break
-                starts.append(now)
-                held, left = held + sizes[new], unread[new]
-            taken = min(left, budget)
-            left, budget = left - taken, budget - taken
-            if not left:
-                read.append(len(starts) - 1)
-        if budget == chunk and not batch:
-            now = arrivals[len(starts)]
+@dataclass(slots=True)
+class Request:
+    """A request of an engine: tokens in its cache, tokens still to read, and tokens of its answer."""
+
+    key: int
+    past: float
+    unread: float
+    output: int
+
+
+def run_engine(traffic, chunk: float) -> list[Steps]:
+    """Run an engine step by step while its traffic goes on, and return the steps, of which equal ones are one entry.
+
+    A step decodes all running requests and reads up to `chunk` tokens of those that the traffic admits.
+    """
+    now, done, context, current, running, steps = 0.0, 0, 0.0, None, [], []  # running: a heap by last step
+    while traffic.begin_step(now):
+        budget, parts, read, batch = chunk, [], [], len(running)
+        while budget > 0 and (current or (current := traffic.admit(now, batch + len(read)))):
+            new = min(current.unread, budget)
+            parts.append((current.past, new))
+            current.past, current.unread, budget = current.past + new, current.unread - new, budget - new
+            if current.unread <= 1e-9:
+                read.append(current)
+                current = None
+        if not parts and not batch:
+            now = max(now, traffic.next_time())
             continue
-        count, seconds = 1, _seconds(step(batch, chunk - budget), now)
-        if budget == chunk:  # steps are equal until a sequence ends, or until a request arrives and fits
-            count, new = running[0][0] - done, len(starts)
-            if batch < most and new < len(arrivals) and arrivals[new] > now:
-                count = min(count, ceil((arrivals[new] - now) / seconds))
+        count, seconds = 1, _seconds(traffic.seconds(batch, context, parts), now)
+        if not parts:  # steps are equal until a sequence ends, or until the traffic changes
+            count = min(running[0][0] - done, traffic.equal_steps(now, batch, seconds))
         steps.append(Steps(now, count * seconds, batch, count * batch + len(read)))
-        now, done = now + count * seconds, done + count
-        for x in read:
-            firsts[x] = now
-            insort(running, (done + outputs[x] - 1, x))
+        now, done, context = now + count * seconds, done + count, context + count * batch
+        for request in read:
+            traffic.first_token(request.key, now)
+            heappush(running, (done + request.output - 1, request.key, request))
+            context += request.past + 1
         while running and running[0][0] == done:
-            x = running.pop(0)[1]
-            ends[x], held, ended = now, held - sizes[x], ended + 1
-            if len(arrivals) < number:  # its user sends the next request
-                arrivals.append(now)
-    return arrivals, starts, firsts, ends, steps
+            request = heappop(running)[2]
+            context -= request.past + request.output
+            traffic.end(request.key, now)
+    return steps
+
+
+class _Requests:
+    """Requests of one turn: they come at given times, or each user sends the next one when the last is answered."""
+
+    def __init__(self, arrivals, unread, outputs, sizes, step, most, room):
+        self.arrivals, self.unread, self.outputs, self.sizes = arrivals, unread, outputs, sizes
+        self.step, self.most, self.room = step, most, room
+        self.starts, self.firsts, self.ends = [], [0.0] * len(outputs), [0.0] * len(outputs)
+        self.held = self.ended = 0  # tokens reserved in the cache, requests
+
+    def begin_step(self, now) -> bool:
+        return self.ended < len(self.outputs)
+
+    def admit(self, now, busy) -> Request | None:
+        new = len(self.starts)
+        if new == len(self.arrivals) or self.arrivals[new] > now or busy >= self.most:
+            return None
+        if self.held + self.sizes[new] > self.room:
+            return None
+        self.starts.append(now)
+        self.held += self.sizes[new]
+        return Request(new, 0, self.unread[new], self.outputs[new])
+
+    def next_time(self) -> float:
+        return self.arrivals[len(self.starts)]
+
+    def seconds(self, batch, context, parts) -> float:
+        return self.step(batch, sum(new for _, new in parts))
+
+    def equal_steps(self, now, batch, seconds) -> float:
+        new = len(self.starts)
+        is_next = batch < self.most and new < len(self.arrivals) and self.arrivals[new] > now
+        return ceil((self.arrivals[new] - now) / seconds) if is_next else inf
+
+    def first_token(self, key, now):
+        self.firsts[key] = now
+
+    def end(self, key, now):
+        self.ends[key], self.held, self.ended = now, self.held - self.sizes[key], self.ended + 1
+        if len(self.arrivals) < len(self.outputs):  # its user sends the next request
+            self.arrivals.append(now)
 
 
 def _seconds(said, now: float) -> float:

@@ -32,10 +32,7 @@ _ONE = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator: a wrong, missing or repeated argument of a public function raises one sentence, like a sheet's.
-
-    A mapping is read as a row: its numbers are checked, and its texts are words.
-    """
+    """Decorator: a wrong, missing or repeated argument raises one sentence.  Mappings are read as rows."""
     own = inspect.signature(function).parameters.values()
     kinds = [(i, x) for i, x in enumerate(own) if x.annotation in _KINDS and x.kind in _ONE]
 
@@ -80,11 +77,7 @@ def is_whole(x) -> bool:
 
 
 def as_list(given) -> list | None:
-    """Return the values of a list, an array or an iterator as a list, and None for one value, such as a text or a row.
-
-    >>> as_list(range(2)), as_list(np.array(5)), as_list("80 GB")
-    ([0, 1], None, None)
-    """
+    """Return a list, an array or an iterator as a list, and None for one value, such as a text, a row or a number."""
     given = given.tolist() if isinstance(given, np.ndarray) else given
     return list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping) else None
 

@@ -44,12 +44,7 @@ def expression(expr: sympy.Expr) -> str:
 
 
 def point(inputs: Sequence[str], statements: Statements, outputs: Sequence[str]) -> Callable:
-    """Compile statements to a Python function of floats that returns the outputs as a tuple.
-
-    >>> a, b = sympy.symbols("a b")
-    >>> point(["a"], [("b", a + 1), ("c", sympy.Max(b, 3) / 2)], ["b", "c"])(1.0)
-    (2.0, 1.5)
-    """
+    """Compile statements to a Python function of floats that returns the outputs as a tuple."""
     return _compiled(Point, tuple(inputs), tuple(statements), tuple(outputs))
 
 

@@ -21,8 +21,7 @@ def constant(
 ) -> Formula:
     """Return a formula that gives a quantity (`letter`) a constant value, such as a default.
 
-    `value` is an integer, an exact decimal as text, or a SymPy number.  `name` is the formula's variable.  `at` is the
-    module, file and line that state it, by default the caller's.
+    `value` is an integer, an exact decimal as text, or a SymPy number; `at` is the module, file and line that state it.
 
     >>> constant("whole", "stream_efficiency", "0.5", "williams2009", "Half of the bandwidth.")()
     0.5

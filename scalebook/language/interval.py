@@ -25,10 +25,9 @@ import sympy
 
 from . import code
 from .notation import NOTATION, nearest, quoted, word
-from .row import Call, Cell, Row, quantity
+from .row import Call, Cell, Row, quantity, with_unit
 from .stanzas import Stanzas
 from .tabular import aligned, page_table, styled
-from .units import show
 
 __all__ = [
     "DRAWS", "SPREADS", "Between", "Cause", "Ends", "Interval", "Spreads", "causes", "interval", "range_of",
@@ -148,10 +147,7 @@ class Interval:
         return (self.high - self.low) / self.typical
 
     def _shown(self, value) -> str:
-        unit = NOTATION[self.letter].unit
-        if np.ndim(value):
-            return f"{show(np.min(value), unit)} … {show(np.max(value), unit)}"
-        return show(value, unit)
+        return with_unit(value, NOTATION[self.letter].unit)
 
     def _lines(self):
         for x in self.ranked[:6]:
@@ -204,7 +200,7 @@ def range_of(row: Row, letter: str) -> tuple[float, float]:
 
 
 def _measured(row: Row, letter: str, level: float) -> tuple[float, float]:
-    """Return the range of measured services around a prediction; if no engine is named, around that of each engine."""
+    """Return the range that measured services have around a prediction, of any engine if the call names none."""
     rows = [row, *(x for x in (row.between.ends if row.between else ()) if f"{letter}_low" in x)]
     further = _NORMAL.inv_cdf((1 + level) / 2) / -_NORMAL.inv_cdf(TAIL)  # the rows' own ends hold 80 %
     ends = ([x[letter] * (x[f"{letter}_{end}"] / x[letter]) ** further for x in rows] for end in ("low", "high"))
@@ -334,10 +330,7 @@ def _drawn(letter, part: _Part, groups, typical, level: float):
 
 
 def _between(row: Row, letter: str, level: float, least, most, own: Callable) -> Interval | None:
-    """Return the interval between two bounding results, widened by `BEYOND`; None if the step time does not matter.
-
-    `own` returns the causes that are cells which no source states.
-    """
+    """Return the interval between two bounding results, widened; None if the step time does not matter."""
     if letter != "step_time" and "step_time" not in row.cells[letter].letters:
         return None
     typical = row[letter]

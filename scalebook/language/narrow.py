@@ -66,10 +66,7 @@ def in_parts(expr: sympy.Basic, most: float = MOST) -> tuple[sympy.Basic, list[t
 
 
 def in_lines(letter: str, expr: sympy.Basic, inks_of: Callable) -> str | None:
-    """Return TeX that defines a letter in narrow lines, or None if one line is narrow enough.
-
-    `inks_of` returns the colours of an expression's terms.
-    """
+    """Return TeX that defines a letter in narrow lines, in the colours of `inks_of`; None if one line will do."""
     if width(expr) <= MOST:
         return None
     inks = inks_of(expr)

@@ -37,21 +37,13 @@ __all__ = [
 
 
 def either(words: Iterable[str]) -> str:
-    """Join words into "a, b or c".
-
-    >>> either(["1", "2", "4"]), either(["8"])
-    ('1, 2 or 4', '8')
-    """
+    """Join words into "a, b or c"."""
     *most, last = words
     return f"{', '.join(most)} or {last}" if most else last
 
 
 def quoted(value) -> str:
-    """Format a value for an error message: on one line, shortened if it is long.
-
-    >>> quoted(sympy.eye(2)), quoted("x" * 1000)[-3:], quoted(10**5000)
-    ('Matrix([ [1, 0], [0, 1]])', 'xx…', 'a very large int')
-    """
+    """Format a value for an error message: on one line, shortened if it is long."""
     try:
         return _shortened(re.sub(r"\s*\n\s*", " ", repr(value)[:1000]))
     except (ValueError, RecursionError):  # more digits than Python prints, or a list that contains itself
@@ -112,9 +104,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 
 def unused(name: str, letter: str, letters: Iterable[str]) -> str:
-    """Return an error message: `name` has no input `letter`, but up to three other things have it.
-
-    `letters` are all inputs of `name`.
+    """Return an error message: `name`, whose inputs are `letters`, has no input `letter`; up to three other things do.
 
     >>> unused("decoding", "tp", ["batch", "top_k"])
     'decoding does not use tp, which is of training_step, serve and decode_step'
@@ -226,8 +216,7 @@ def _group(text: str) -> dict[str, list]:
 def letters_of(package: str) -> None:
     """Enter the quantities of a package's `letters.toml`: name = [unit, meaning, printed form, sign, whole].
 
-    In a group with `members`, `#` stands for a member's name, in meanings for its description, in printed forms for its
-    mark.
+    In a group with `members`, `#` stands for a member's name, in meanings for its description, in printed forms a mark.
     """
     groups = Stanzas("letters.toml", (files(package) / "letters.toml").read_text("utf-8"), _group)
     for head, group in groups.items():
@@ -333,9 +322,7 @@ def _is_share_of_sum(part: sympy.Expr) -> bool:
 
 
 def replaced(expr: sympy.Expr, places: Mapping, kept: tuple = (sympy.Max, sympy.Min, sympy.ceiling)) -> sympy.Expr:
-    """Replace symbols of an expression as `places` says, without evaluating the functions in `kept` again.
-
-    SymPy would compare the arguments of every Max again, which takes seconds.
+    """Replace symbols as `places` says.  Functions in `kept` are not evaluated again, which would take SymPy seconds.
 
     >>> replaced(sympy.Max(symbol("hidden"), symbol("ffn")), {symbol("ffn"): 4 * symbol("hidden")})
     Max(hidden, 4*hidden)

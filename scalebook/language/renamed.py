@@ -15,7 +15,7 @@ __all__ = ["old_names", "renamed", "resolved"]
 
 @cache
 def old_names() -> tuple[dict[str, str], dict[str, str]]:
-    """Return two dicts from old to new dotted names: of renamed modules, and of renamed names in modules."""
+    """Return two dicts from old to new dotted names: one for modules, and one for names in modules."""
     said = tables_of(__package__, "renamed.toml")
     pairs = [(f"{x['from']}.{name}", f"{x['to']}.{name}") for x in said["moved"] for name in x["names"].split()]
     kinds = said["modules"], said["names"] | dict(pairs)

@@ -72,8 +72,7 @@ def quantity(name: str, value) -> Value:
     """Convert a quantity's value, such as "3.35 TB/s" for `hbm_bandwidth`, to a number in base units.
 
     Accepts a number, an array, a SymPy expression, or a string with the quantity's unit.  Raises TypeError or
-    ValueError for anything else: a wrong unit, NaN, infinity, a masked array, a negative number, zero where it makes no
-    sense.
+    ValueError for anything else: a wrong unit, NaN, infinity, a masked array, a sign that makes no sense.
 
     >>> quantity("hbm_bandwidth", "3.35 TB/s")
     3350000000000.0
@@ -114,11 +113,7 @@ def quantity(name: str, value) -> Value:
 
 
 def numbers(value) -> np.ndarray:
-    """Return numbers as a new array of floats. Raises TypeError if one is no number, OverflowError if one is too large.
-
-    >>> numbers([1, Decimal("0.5")])
-    array([1. , 0.5])
-    """
+    """Return numbers as a new array of floats. Raises TypeError for what is no number, OverflowError if too large."""
     try:
         array = np.asarray(value)
         kinds = (Real, Decimal, sympy.Expr)
@@ -165,9 +160,6 @@ def fitting(name: str, array: np.ndarray | float, where: Callable[[], str] = str
     """Return a quantity's values, with shares that a rounding error put beyond 0 or 1 moved back.
 
     Raises ValueError, with a message that ends in `where()`, unless all values are finite and have the right sign.
-
-    >>> fitting("tp_overlap", np.array([0.5, 1 + 1e-12]))
-    array([0.5, 1. ])
     """
     if type(array) is float and _is_usual(name, array):
         return array
@@ -208,6 +200,9 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
             said = "expected rows of tables, results or formulas before the keywords"
             raise TypeError(f"{said}, {hint}, not {quoted(row)}")
         new = row.cells if isinstance(row, Row) else {NOTATION[n].name: Cell(quantity(n, v)) for n, v in row.items()}
+        if cells.keys().isdisjoint(new):  # as rows of tables are
+            cells |= new
+            continue
         for name, cell in new.items():
             old = cells.setdefault(name, cell)
             if old is not cell and (old.is_assumed or cell.is_assumed):
@@ -356,10 +351,7 @@ class Row(Mapping):
 
     @cached_property
     def answer(self):
-        """The summary of a training step or a service in a few lines (`scalebook.answers.Answer`), otherwise None.
-
-        A call with arrays has none, because it has many answers.
-        """
+        """The summary of a training step or a service (`scalebook.answers.Answer`); None for arrays and other rows."""
         return _shown_by("answer_of")(self) if self.call else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -374,10 +366,7 @@ class Row(Mapping):
 
 
 class Computed(Row):
-    """The result of a sheet: `values` of all quantities, the `given` cells first.
-
-    Values are stored at once; cells are built only when they are asked for, which is rare.
-    """
+    """The result of a sheet, `given` cells first.  Values are stored at once, and cells are built when asked for."""
 
     def __init__(self, name: str, given: dict[str, Cell], values: dict[str, Value], formulas: Mapping, missing: dict):
         self._given, self._values, self._formulas = given, values, formulas

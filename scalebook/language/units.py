@@ -33,11 +33,7 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def dimension(unit: str) -> tuple[int, ...]:
-    """Return the powers of byte, second, joule and dollar in a unit: (1, -1, 0, 0) for "B/s".
-
-    >>> dimension("B/s"), dimension("W"), dimension("$/h")
-    ((1, -1, 0, 0), (0, -1, 1, 0), (0, -1, 0, 1))
-    """
+    """Return the powers of byte, second, joule and dollar in a unit: (1, -1, 0, 0) for "B/s"."""
     return _dimension(word(unit, "a unit"))
 
 

@@ -159,10 +159,6 @@ def repeated(expressions: Iterable[sympy.Basic], cases: bool = True) -> dict[sym
     """Give a name to every operation that occurs more than once in the expressions, so that code computes it once.
 
     With `cases=False`, operations inside a Piecewise are skipped, since they may have no value outside their case.
-
-    >>> a, b = sympy.symbols("a b")
-    >>> repeated([sympy.log(a + 1) / b, 3 * sympy.log(a + 1)])
-    {log(a + 1): '_x0'}
     """
     met, waiting = Counter(), list(expressions)
     while waiting:

@@ -22,8 +22,8 @@ def doublings(devices):
 def group_share(near_ways, mesh_peers, torus_neighbours):
     """Share of a device's bandwidth that a group can use: links of a full mesh or a torus lead to some peers only.
 
-    A mesh has one link to each peer. In a torus each doubling of a group gives one more neighbour, up to the number of
-    links. Behind a switch `mesh_peers` and `torus_neighbours` are one, and a group has the whole bandwidth.
+    A mesh has a link to each peer. In a torus each doubling of a group adds a neighbour, up to the number of links.
+    Behind a switch `mesh_peers` and `torus_neighbours` are one, and a group has the whole bandwidth.
 
     >>> from scalebook.tables import accelerators
     >>> [round(group_share(device, near_ways=2), 2) for device in accelerators[["h100", "mi300x", "tpu_v5p"]].values()]

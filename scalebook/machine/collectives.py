@@ -94,9 +94,8 @@ def all_gather(
     2.52
     """
     share = _share(near_ways, mesh_peers, torus_neighbours)
-    ports = _ring_ports(
-        ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
-    )
+    rates = scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
+    ports = _ring_ports(ways, near_ways, share, *rates)
     hops = _ring_hops(ways, near_ways, near_latency, far_latency)
     return _time(ways, collective_launch, chunk_time, hops, _wire(ports, collective_bytes, ways))
 
@@ -148,18 +147,15 @@ def all_reduce_ring(
     collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency,
     near_latency, scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
 ):  # fmt: skip
-    """Time of an all-reduce as a ring reduce-scatter followed by a ring all-gather.
-
-    It leaves out sums in the switch, even if the fabric has them.
+    """Time of an all-reduce as a ring reduce-scatter and a ring all-gather, even if the fabric's switches can sum.
 
     >>> from scalebook.tables import accelerators
     >>> round(all_reduce_ring(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)
     4.79
     """
     share = _share(near_ways, mesh_peers, torus_neighbours)
-    ports = _reduce_ports(
-        ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
-    )
+    rates = scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
+    ports = _reduce_ports(ways, near_ways, share, *rates)
     hops = 2 * _ring_hops(ways, near_ways, near_latency, far_latency)
     return _time(ways, collective_launch, chunk_time, hops, _wire(ports, collective_bytes, ways))
 
@@ -176,9 +172,8 @@ def all_to_all(
     2.52
     """
     share = _share(near_ways, mesh_peers, torus_neighbours)
-    ports = _exchange_ports(
-        ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
-    )
+    rates = scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
+    ports = _exchange_ports(ways, near_ways, share, *rates)
     hops = doublings(near_ways) * near_latency + doublings(ways / near_ways) * far_latency
     return _time(ways, collective_launch, chunk_time, hops, _wire(ports, collective_bytes, ways))
 
@@ -195,9 +190,8 @@ def send(
     21.1
     """
     share = _share(_PAIR, mesh_peers, torus_neighbours)
-    ports = _send_ports(
-        ways, near_ways, share, scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
-    )
+    rates = scaleup_bandwidth * near_efficiency, scaleout_bandwidth * far_efficiency
+    ports = _send_ports(ways, near_ways, share, *rates)
     hops = Max(_one_if_any(near_ways - 1) * near_latency, _one_if_any(ways - near_ways) * far_latency, evaluate=False)
     return _one_if_any(ways - 1) * collective_launch + hops + Max(*ports, evaluate=False) * collective_bytes
 
@@ -213,9 +207,7 @@ def all_reduce_in_network(
     collective_bytes, ways, near_ways, scaleup_bandwidth, switch_efficiency, near_latency, scaleout_bandwidth,
     far_efficiency, far_latency, collective_launch, chunk_time,
 ):  # fmt: skip
-    """Time of an all-reduce that switches sum on both tiers, with the same number of hops for any group.
-
-    The efficiency of switches between nodes was not measured here.
+    """Time of an all-reduce that switches sum on both tiers. The efficiency between nodes was not measured here.
 
     >>> from scalebook.tables import accelerators
     >>> round(all_reduce_in_network(accelerators.h100, collective_bytes="1 GB", ways=1024, near_ways=8) * 1e3, 2)

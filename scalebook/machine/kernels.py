@@ -1,8 +1,8 @@
 """Time of matrix products and memory streams, and the share of the peak they reach.
 
 A device computes a product tile by tile, one tile per core. Partial tiles and idle cores in the last wave are wasted.
-Writing a finished tile is hidden only in part, and so are loads that take nearly as long as the arithmetic. One
-measured share per device and precision covers clocks and instruction overhead.
+Writing a finished tile is hidden only in part. One measured share per device and precision covers clocks and
+instruction overhead.
 """
 
 from sympy import Max, Min, Pow, Rational, ceiling, floor, sqrt
@@ -74,8 +74,7 @@ def product_traffic(rows, columns, inner, copies, activation_bits, weight_bits):
 def _both(arithmetic, streamed):
     """Return a smooth maximum of two times, since cores wait for loads, and loads for cores, if they are nearly equal.
 
-    The exponent, 4, has the least mean error on the even rows of `gemm` (3 and 6 have 0.1 to 0.2 % more). The powers
-    are not evaluated: SymPy would expand them, and take long to check the sign of the sum.
+    The exponent 4 has the least mean error on the even rows of `gemm`. SymPy would expand the powers if evaluated.
     """
     both = Pow(arithmetic, 4, evaluate=False) + Pow(streamed, 4, evaluate=False)
     return Pow(both, Rational(1, 4), evaluate=False)
@@ -141,9 +140,7 @@ def matmul_time_waited(
     rows, columns, inner, copies, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency, inner_half,
     traffic, hbm_bandwidth, stream_efficiency, kernel_launch, split_time, split_step, inner_wait,
 ):  # fmt: skip
-    """Time of a product as `matmul_time_split`, if cores wait one memory latency for each load along the inner size.
-
-    Later tiles on a core load while others compute, so only the first wave waits.
+    """Time of a product as `matmul_time_split`, if cores of the first wave wait a memory latency for each load.
 
     >>> from scalebook.tables import accelerators
     >>> known = dict(rows=16, inner=7168, copies=1, tile_rows=16, activation_bits=8, weight_bits=8, split_time=1)

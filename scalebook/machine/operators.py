@@ -53,9 +53,7 @@ def quantize_time(
     rows, inner, copies, activation_bits, result_bits, quantize_start, quantize_passes, quantize_row,
     stream_efficiency, hbm_bandwidth,
 ):  # fmt: skip
-    """Time to quantize the input of a product: a start-up time and passes over its bytes; zero if it keeps its width.
-
-    If a library gives each row to a block of threads, the rows may take longer than the passes.
+    """Time to quantize a product's input: a start-up and passes, or more if rows take longer; 0 if it keeps its width.
 
     >>> rates = dict(quantize_start="3 us", quantize_row="7 ns", stream_efficiency=0.8, hbm_bandwidth="3.35 TB/s")
     >>> round(quantize_time(rates, rows=4096, inner=8192, copies=1, activation_bits=8, quantize_passes=2), 7)
@@ -112,9 +110,7 @@ def l2_bandwidth_usual(hbm_bandwidth):
 
 @formula("cached_share", _MEASURED)
 def cached_share(rows, columns, inner, copies, activation_bits, weight_bits, result_bits, l2_capacity):
-    """Share of weight reads that hit the last-level cache in a benchmark that cycles through copies of a weight.
-
-    It uses as many copies as fill the cache. If they exceed it by a tenth, a third of the reads are hits.
+    """Share of weight reads that hit the last-level cache in a benchmark that cycles through as many copies as fill it.
 
     >>> shape = dict(rows=1, columns=4096, inner=4096, copies=1, activation_bits=16, weight_bits=16, result_bits=16)
     >>> round(cached_share(shape, l2_capacity="96 MiB"), 2)

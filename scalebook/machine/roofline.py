@@ -1,9 +1,4 @@
-"""The roofline: arithmetic and memory traffic overlap, and the slower of the two sets the time.
-
->>> from scalebook.tables import accelerators
->>> round(ridge_intensity(accelerators.h100.at("bf16")), 1)
-295.3
-"""
+"""The roofline: arithmetic and memory traffic overlap, and the slower of the two sets the time."""
 
 from sympy import Max, Min
 

@@ -85,8 +85,7 @@ def _loaded(size):
 def aligned_share(columns, inner):
     """Share of the rate that a product reaches if its rows of 16-bit numbers are not aligned to 16 bytes.
 
-    The values are for the A100, fitted on the even rows of the products in `gemm_eleuther` with such sizes. The V100
-    reaches 0.7 with even sizes, and the MI250X has no such loss.
+    The values are the A100's, fitted on even rows of `gemm_eleuther`. The V100 reaches 0.7 with even sizes.
 
     >>> aligned_share(columns=50304, inner=768), aligned_share(columns=50257, inner=768)
     (1.0, 0.29)

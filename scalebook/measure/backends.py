@@ -57,7 +57,7 @@ class Backend:
 
     def product(self, a, b) -> Callable:
         result = a @ b
-        return lambda: np.matmul(a, b, out=result)
+        return lambda: self.library.matmul(a, b, out=result)
 
     def copy(self, x) -> Callable:
         other = np.array(x)
@@ -73,17 +73,21 @@ class Backend:
 
     def add(self, x, y) -> Callable:
         result = x + y
-        return lambda: np.add(x, y, out=result)
+        return lambda: self.library.add(x, y, out=result)
 
     def read(self, x) -> Callable:
         """Return a function that reads every element and writes none."""
-        return lambda: np.dot(x, x)
+        return lambda: self.library.dot(x, x)
 
     def attention(self, q, k, v) -> Callable:
         """Return causal attention of [batch, heads, tokens, width] with the scores written to memory."""
         from scalebook.measure.transformer import attend
 
-        return lambda: attend(self.library, q, k, v)[0]
+        return self._compiled_on(lambda *qkv: attend(self.library, *qkv)[0], q, k, v)
+
+    def _compiled_on(self, run: Callable, *args) -> Callable:
+        fast = self.compiled(run)
+        return lambda: fast(*args)
 
     # The machine
 
@@ -143,20 +147,9 @@ class Torch(Backend):
         if not self.is_cpu:
             getattr(self.library, self.kind).synchronize()
 
-    def product(self, a, b):
-        result = self.library.matmul(a, b)
-        return lambda: self.library.matmul(a, b, out=result)
-
     def copy(self, x):
         other = x.clone()
         return lambda: other.copy_(x)
-
-    def add(self, x, y):
-        result = x + y
-        return lambda: self.library.add(x, y, out=result)
-
-    def read(self, x):
-        return lambda: self.library.dot(x, x)
 
     def attention(self, q, k, v):
         fused = self.library.nn.functional.scaled_dot_product_attention
@@ -228,10 +221,6 @@ class Jax(Backend):
     def wait(self, *made):
         self.jax.block_until_ready((made, self._made))
 
-    def _compiled_on(self, run, *args):
-        fast = self.compiled(run)
-        return lambda: fast(*args)
-
     def product(self, a, b):
         exact = self.jax.lax.Precision.HIGHEST if a.dtype == "float32" else None  # full fp32, not a shortened format
         return self._compiled_on(lambda a, b: self.library.matmul(a, b, precision=exact), a, b)
@@ -244,11 +233,6 @@ class Jax(Backend):
 
     def read(self, x):
         return self._compiled_on(lambda x: x @ x, x)
-
-    def attention(self, q, k, v):
-        from scalebook.measure.transformer import attend
-
-        return self._compiled_on(lambda q, k, v: attend(self.library, q, k, v)[0], q, k, v)
 
     def host_copies(self, size):
         host, near, up = np.zeros(size, np.uint8), self.library.zeros(size, "uint8"), self.jax.jit(lambda x: x + 1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from scalebook.language import show
 
-__all__ = ["Sample", "repeated", "taken", "together"]
+__all__ = ["Sample", "taken", "together"]
 
 
 class Sample(NamedTuple):
@@ -44,23 +44,15 @@ class Sample(NamedTuple):
 
 
 def taken(seconds: Iterable[float]) -> Sample:
-    """Return times rounded to four digits.
-
-    A clock reproduces fewer, and rounded times can be stored in a file exactly.
-    """
+    """Return times rounded to four digits, which files store exactly.  A clock reproduces fewer."""
     return Sample(tuple(float(f"{x:.4g}") for x in seconds))
 
 
-def repeated(run: Callable, wait: Callable = lambda: None, times: int = 9, least: float = 2e-3) -> Sample:
-    """Time a run several times, each long enough for the clock: a short run is made many times in a row.
-
-    `wait` returns when the device has done all its work. `least` is the shortest time to measure, in seconds.
-    """
-    return together([run], wait, times, least)[0]
-
-
 def together(runs: Sequence[Callable], wait: Callable = lambda: None, times=9, least=2e-3) -> list[Sample]:
-    """Time several runs in turn, so that disturbances by other programs affect all of them equally."""
+    """Time several runs in turn, so that disturbances by other programs affect all of them equally.
+
+    A short run is made many times in a row, for `least` seconds. `wait` returns when the device has done all its work.
+    """
     calls = [_calls(run, wait, least) for run in runs]
     seconds = [[] for _ in runs]
     for _ in range(times):

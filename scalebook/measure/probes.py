@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from scalebook.measure.backends import BITS, Backend
-from scalebook.measure.clock import Sample, repeated, taken, together
+from scalebook.measure.clock import Sample, taken, together
 
 __all__ = ["Measurement", "Probe", "plan"]
 
@@ -56,12 +56,7 @@ class Probe(NamedTuple):
 
 
 def plan(on: Backend, quick: bool = False) -> list[Probe]:
-    """Return the probes in order; each returns its measurements when it is run.
-
-    >>> from scalebook.measure.backends import backend
-    >>> [probe.name for probe in plan(backend("numpy"), quick=True)]
-    ['products in fp32', 'streams', 'launches', 'attention', 'a file']
-    """
+    """Return the probes in order; each returns its measurements when it is run."""
     parts = [(f"products in {x}", partial(_products, precision=x)) for x in on.precisions[: 1 if quick else None]]
     parts += [("streams", _streams), ("launches", _launches), ("attention", _attention)]
     parts += [("copies from and to the host", _copies)] if on.has_host else []
@@ -117,7 +112,7 @@ def _attention(on, quick, times=_TIMES):
     heads, tokens, width = (2, 128, 64) if quick else (8, 512, 64) if on.is_cpu else (32, 4096, 128)
     precision = on.precisions[0]
     made = [on.tensor((1, heads, tokens, width), precision) for _ in range(3)]
-    sample = repeated(on.attention(*made), on.wait, times)
+    [sample] = together([on.attention(*made)], on.wait, times)
     moved = 4 * heads * tokens * width * BITS[precision] / 8
     return [Measurement("attention", precision, tokens, tokens, 2 * width, heads, moved, sample)]
 
@@ -131,7 +126,8 @@ def _collectives(on, quick, times=_TIMES):
     """Time all-gathers of small to large sizes; traffic is the bytes received from others."""
     share = (on.devices - 1) / on.devices
     sizes = [2**k for k in range(10, 25 if quick else 31, 4)]
-    return [_moved("all_gather", share * n, repeated(on.all_gather(n), on.wait, times)) for n in sizes]
+    samples = [together([on.all_gather(n)], on.wait, times)[0] for n in sizes]
+    return [_moved("all_gather", share * n, sample) for n, sample in zip(sizes, samples, strict=True)]
 
 
 def _files(on, quick, times=_TIMES):

@@ -41,10 +41,6 @@ def timed(on: Backend, trained: Shape, decoded: Shape, seq: int, times: int = 5,
     """Time training steps of one sequence, and decode steps of one and several sequences after `seq` tokens.
 
     The first step warms up. `told` is called after each step, for a progress bar.
-
-    >>> from scalebook.measure.backends import backend
-    >>> [x.letter for x in timed(backend("numpy"), Shape(1, 16, 2, 24, 32), Shape(1, 16, 2, 24, 32), seq=8, times=1)]
-    ['block_forward', 'block_backward', 'products', 'optimizer_time', 'step_time', 'pass_time', 'pass_time']
     """
     precision = on.precisions[0]
     steps = _trained(on, trained, seq, precision, times, told)

@@ -20,10 +20,7 @@ CONFRONTATIONS: dict[str, Confrontation] = confrontations() | calculon.CONFRONTA
 
 
 def find(name: str) -> Confrontation:
-    """Return the confrontation (a measured set with its predictions) of this name, such as "batch1_decode".
-
-    Raises LookupError with the nearest names if there is none.
-    """
+    """Return the confrontation (measured set) of a name such as "batch1_decode".  Raises LookupError for another."""
     if word(name, "a confrontation") not in CONFRONTATIONS:
         raise LookupError(f"no confrontation is called {quoted(name)}; {nearest(name, CONFRONTATIONS)}")
     return CONFRONTATIONS[name]

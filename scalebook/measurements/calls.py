@@ -1,7 +1,7 @@
 """The public call behind each measured row, as a line of Python that a reader can run and as a value."""
 
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache, reduce
@@ -14,12 +14,11 @@ from scalebook.inference.traces import found_in_trace
 from scalebook.language import Formula, Row, Sheet
 from scalebook.language.row import gather
 from scalebook.pipeline.simulation import simulate
-from scalebook.search.space import searchable
 from scalebook.shell.named import find, home, things
 
 from .expressions import Empty, expression, names, written
 
-__all__ = ["Call", "Sum", "called", "imports", "is_array", "priced_calls", "results", "row_of", "shown"]
+__all__ = ["Call", "Sum", "arrays", "called", "grouped", "imports", "is_array", "priced_calls", "row_of", "shown"]
 
 FUNCTIONS = {"simulate": simulate, "found_in_trace": found_in_trace}  # public functions that are not formulas
 # Modules of what calls name beside sheets and formulas.
@@ -97,7 +96,7 @@ class Call:
 
     @cached_property
     def runs(self) -> list[Row]:
-        """What the call returns, from which `answer` is computed: one result, or two if `blend` mixes two."""
+        """The results that `answer` is computed from: one, or two if `blend` mixes two."""
         letters = tuple(self.letters.items())
         if self.blend is None:
             return [_run(self.thing, self.rows, letters)]
@@ -166,8 +165,8 @@ def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given)
     if isinstance(called(calls[0].thing), Step):
         return _stepped(calls, answers, using, given)
     found = np.full((len(answers[0]), len(calls)), np.nan)
-    for (thing, rows, words, letters, wanted), places in _grouped(calls, answers).items():
-        said = _arrays([calls[i] for i in places], letters, dict(words))
+    for (thing, rows, words, letters, wanted), places in grouped(calls, answers).items():
+        said = arrays([calls[i] for i in places], letters, dict(words))
         run = called(thing)(*map(row_of, rows), **said)
         if not isinstance(run, Row):  # the number of a formula, whose inputs are known too
             given = [dict(x) for x in map(row_of, rows) if isinstance(x, Row)]
@@ -178,7 +177,8 @@ def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given)
     return found
 
 
-def _grouped(calls: list[Call], answers: list[list[str]]) -> dict[tuple, list[int]]:
+def grouped(calls: list[Call], answers: list[list[str]]) -> dict[tuple, list[int]]:
+    """Return the places of calls that differ only in numbers, by function, rows, words, letters and answers."""
     groups: dict[tuple, list[int]] = {}
     for place, call in enumerate(calls):
         words = tuple((n, x) for n, x in call.letters.items() if isinstance(x, str | bool))
@@ -186,19 +186,9 @@ def _grouped(calls: list[Call], answers: list[list[str]]) -> dict[tuple, list[in
     return groups
 
 
-def _arrays(calls: list[Call], letters: tuple[str, ...], words: dict) -> dict:
+def arrays(calls: list[Call], letters: tuple[str, ...], words: dict) -> dict:
+    """Return the keywords of one call in place of several: words, and an array for each letter."""
     return words | {n: np.array([x.letters[n] for x in calls], float) for n in letters if n not in words}
-
-
-def results(calls: list[Call]) -> Iterator[tuple[list[int], Call, Row]]:
-    """Yield (indices in `calls`, a call, result) for each group that is evaluated as one call; results hold arrays."""
-    if not isinstance(called(calls[0].thing), Sheet | Formula):
-        for place, call in enumerate(calls):
-            yield [place], call, call.runs[0]
-        return
-    for (thing, rows, words, letters, _), places in _grouped(calls, [[""]] * len(calls)).items():
-        said, known = _arrays([calls[i] for i in places], letters, dict(words)), tuple(map(row_of, rows))
-        yield places, calls[places[0]], searchable(called(thing), known, said)(*known, **said)
 
 
 def _stepped(calls: list[Call], answers: list[list[str]], using, given: Mapping) -> np.ndarray:

@@ -24,10 +24,9 @@ __all__ = [
 
 
 def own_configuration(row: Measurement) -> Measurement:
-    """Return the columns (layout and precision) that a row's own machine configuration file states, or {} if no single
-    file fits.
+    """Return the layout and precision that a row's own configuration file states, or {} if no single file fits.
 
-    Used if several files fit. Their names hold the layout, as in config_XE9680x8H200-SXM-141GB_1x8x2xtp1pp1cp2.sh.
+    A file's name holds its layout, as in config_XE9680x8H200-SXM-141GB_1x8x2xtp1pp1cp2.sh.
     """
     name = re.sub(r"^\d+x", "", row["system"])  # without the number of machines
     own = [x for x in row["config_matched"].split(";") if name in x]
@@ -102,10 +101,7 @@ def _blocks(row: Measurement) -> float:
 
 
 def timed(row: Measurement) -> Measurement:
-    """Return a row with the times of its forward and backward passes.
-
-    If they were not timed, they are scaled from the nearest timed row of the same model.
-    """
+    """Return a row's forward and backward times, or scale the times of its model's nearest row."""
     near = [x for x in _rows_with_times() if x["model"] == row["model"]]
     if row["t_f_ms"] or not near:
         return {"how": ""}

@@ -83,7 +83,7 @@ class Confrontation:
       leaves them out.
     - `optional` columns may be missing in another file. A row without a `row_id` is known by its `id` or its number.
     - `completed` adds columns that are computed from the row's other columns.
-    - `alike` names a group of rows, such as all rows of one measured quantity, that one number could predict.
+    - `alike` returns a row's group. One number might predict all rows of a group, such as one measured quantity.
     - `readings` gives predictions for each possible meaning of incomplete rows, with their probabilities.
     - `call` gives the line of Python whose value is a row's prediction.
     - `why` says in a sentence why a set needs Python of its own.
@@ -127,14 +127,7 @@ class Confrontation:
 
     def _confronted(self, path):
         own, columns = read_rows(files("scalebook.measurements") / self.file)
-        rows, where = own, self.file
-        if path is not None:
-            if not isinstance(path, str | PathLike):
-                raise TypeError(f"other measurements are given as the path of a CSV file, not as {quoted(path)}")
-            rows, found = read_rows(Path(path))
-            where = str(path) if len(str(path)) <= 160 else quoted(str(path))
-            if lacking := [c for c in columns if c not in found and c not in self.optional]:
-                raise ValueError(f"{where} lacks the column{'s' * (len(lacking) > 1)} {', '.join(lacking)}")
+        rows, where = (own, self.file) if path is None else self._other(path, columns)
         rows = [self._answer(where, self.completed, row) for row in rows]
         reasons = [self._answer(where, self.left_out, row) for row in rows]
         kept = [Measured(row, self.call) for row, reason in zip(rows, reasons, strict=True) if not reason]
@@ -166,6 +159,16 @@ class Confrontation:
             said = f"{predicted[far[0]]:g} is predicted, and {self.measured} is {quoted(row[self.measured])}"
             raise ValueError(f"{where}, row {quoted(row['row_id'])}: {said}: no error can be told")
         return Result(self, kept, predicted, measured, fitted, left_out, priced.roofline)
+
+    def _other(self, path, columns) -> tuple[list[Measurement], str]:
+        """Return the rows of another file, and what error messages call it."""
+        if not isinstance(path, str | PathLike):
+            raise TypeError(f"other measurements are given as the path of a CSV file, not as {quoted(path)}")
+        rows, found = read_rows(Path(path))
+        where = str(path) if len(str(path)) <= 160 else quoted(str(path))
+        if lacking := [c for c in columns if c not in found and c not in self.optional]:
+            raise ValueError(f"{where} lacks the column{'s' * (len(lacking) > 1)} {', '.join(lacking)}")
+        return rows, where
 
     def _faster(self, priced: Priced, measured) -> np.ndarray:
         """Return a mask of rows that beat the peak of their devices by more than the rounding of figures."""
@@ -234,8 +237,7 @@ class Result:
     def of(self, picked: np.ndarray) -> dict[str, float]:
         """Return statistics of |predicted/measured - 1| over the rows that the mask `picked` selects.
 
-        `bias` is the signed mean, and `single` the mean error of predicting all rows by one number (see
-        `Result.single`).
+        `bias` is the signed mean, and `single` the mean error of predicting all rows by one number.
         """
         if not isinstance(picked, np.ndarray) or picked.dtype != bool or picked.shape != self.errors.shape:
             raise TypeError(f"picked is an array of {len(self.rows)} values True or False, not {quoted(picked)}")
@@ -251,7 +253,7 @@ class Result:
 
     @cached_property
     def summary(self) -> dict[str, float]:
-        """Error statistics over the rows on which nothing was calibrated: mean, median, 90th percentile, and others."""
+        """Mean, median, 90th percentile and more of the errors, without the rows that numbers were fitted to."""
         return self.of(~self.fitted)
 
     @cached_property

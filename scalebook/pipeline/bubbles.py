@@ -1,6 +1,7 @@
-"""Bubbles (idle over busy time) of pipeline schedules with equal stages. Times are for one micro-batch on one device.
+"""Bubbles of pipeline schedules: the time that devices idle over the time that they work, in one training step.
 
-Some formulas refuse few micro-batches: then call `scalebook.pipeline.simulation.simulate`, which executes the order.
+A pipeline has `pp` stages, one per device, through which a step's micro-batches pass. Times are of one micro-batch on
+one device. Some formulas refuse few micro-batches; `scalebook.pipeline.simulate` executes the schedule for any number.
 """
 
 from sympy import Eq, Max, Min, Mod, ceiling
@@ -38,7 +39,7 @@ def _over_busy(idle, microbatches, *times):
 
 @formula("bubble", "huang2019 §2.3")
 def bubble_gpipe(pp, microbatches):
-    """Bubble of GPipe: the first micro-batch fills the pipeline and the last drains it, whatever the passes take.
+    """Bubble of GPipe (all forward passes, then all backward passes): devices wait while the pipeline fills and drains.
 
     >>> bubble_gpipe(pp=4, microbatches=32)
     0.09375
@@ -48,7 +49,7 @@ def bubble_gpipe(pp, microbatches):
 
 @formula("bubble", "narayanan2021 §2.2.1")
 def bubble_1f1b(pp, microbatches):
-    """Bubble of 1F1B, the same as GPipe's. 1F1B saves memory, not time.
+    """Bubble of 1F1B (one forward and one backward pass in turn): the same as GPipe's. 1F1B saves memory, not time.
 
     >>> bubble_1f1b(pp=8, microbatches=64)
     0.109375
@@ -58,7 +59,7 @@ def bubble_1f1b(pp, microbatches):
 
 @formula("bubble", "narayanan2021 §2.2.2", domain=GROUPS)
 def bubble_interleaved(pp, microbatches, chunks):
-    """Bubble of interleaved 1F1B, which fills and drains one chunk at a time, in groups of `pp` micro-batches.
+    """Bubble of interleaved 1F1B: a device has several small stages (chunks), so the pipeline fills and drains faster.
 
     >>> bubble_interleaved(pp=8, microbatches=64, chunks=4)
     0.02734375
@@ -68,7 +69,7 @@ def bubble_interleaved(pp, microbatches, chunks):
 
 @formula("microbatches", "narayanan2021 §2.2.2")
 def enough_interleaved(pp, chunks, bubble):
-    """Fewest micro-batches that keep the bubble of interleaved 1F1B at or below `bubble`, in groups of `pp`.
+    """Fewest micro-batches, in whole groups of `pp`, that keep the bubble of interleaved 1F1B at or below `bubble`.
 
     >>> enough_interleaved(pp=16, chunks=1, bubble=0.07)  # 15 / 0.07 = 214.3 for 1F1B
     224.0
@@ -78,7 +79,7 @@ def enough_interleaved(pp, chunks, bubble):
 
 @formula("bubble", "narayanan2021 §2.2.1")
 def bubble_1f1b_transfers(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time, transfer_time):
-    """Bubble of 1F1B if nothing hides transfers: each round of `pp` micro-batches waits for 2 (pp - 1) transfers.
+    """Bubble of 1F1B if devices wait for all transfers: each round of `pp` micro-batches waits for 2 (pp - 1) of them.
 
     >>> knowns = dict(forward_time="18.522 ms", input_gradient_time="18.086 ms", weight_gradient_time="9.337 ms")
     >>> bubble = bubble_1f1b_transfers(pp=8, microbatches=24, transfer_time="0.601 ms", **knowns)
@@ -92,9 +93,9 @@ def bubble_1f1b_transfers(pp, microbatches, forward_time, input_gradient_time, w
 
 @formula("bubble", "qi2024 table 2", domain=FILLED_ONCE)
 def bubble_zb_h1(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
-    """Bubble of ZB-H1, which fills the drain with deferred weight gradients, within the memory of 1F1B.
+    """Bubble of ZB-H1 (zero bubble): weight gradients are deferred until a device would idle, in the memory of 1F1B.
 
-    The published term assumes weight gradients no longer than forward passes.
+    The published term holds if a weight gradient takes no longer than a forward pass.
 
     >>> bubble_zb_h1(equal_input_gradient, equal_weight_gradient, pp=8, microbatches=32)
     0.07291666666666666
@@ -105,9 +106,9 @@ def bubble_zb_h1(pp, microbatches, forward_time, input_gradient_time, weight_gra
 
 @formula("bubble", "qi2024 table 2", domain=FILLED_TWICE)
 def bubble_zb_h2(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
-    """Bubble of ZB-H2, which also fills the start of the step, with nearly twice the activation memory of 1F1B.
+    """Bubble of ZB-H2: ZB-H1 with more forward passes at the start of a step, for nearly twice the activation memory.
 
-    The published term assumes that the weight gradient is the shortest pass, and an optimizer that waits for no device.
+    The published term holds if the weight gradient is the shortest pass and the optimizer waits for no other device.
 
     >>> bubble_zb_h2(equal_input_gradient, pp=8, microbatches=32, forward_time="10 ms", weight_gradient_time="5 ms")
     0.0875
@@ -118,9 +119,9 @@ def bubble_zb_h2(pp, microbatches, forward_time, input_gradient_time, weight_gra
 
 @formula("bubble", "qi2024 §6", domain=FILLED_TWICE)
 def bubble_zb_v(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
-    """Bubble of ZB-V: zero if the three passes take equally long, and at most this value otherwise.
+    """Bubble of ZB-V, whose devices have a stage on the way down and one on the way back: zero if all passes are equal.
 
-    The value is exact if the weight gradient is the shortest pass. The optimizer must not wait for all devices.
+    Otherwise it is an upper bound, exact if the weight gradient is the shortest pass. The optimizer must not wait.
 
     >>> bubble_zb_v(equal_input_gradient, pp=8, microbatches=32, forward_time="10 ms", weight_gradient_time="5 ms")
     0.04375
@@ -132,10 +133,10 @@ def bubble_zb_v(pp, microbatches, forward_time, input_gradient_time, weight_grad
 
 @formula("bubble", "deepseek2024-v3 table 2", domain=PAIRS)
 def bubble_dualpipe(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
-    """Bubble of DualPipe, which feeds the pipeline from both ends.
+    """Bubble of DualPipe: micro-batches enter the pipeline at both ends, so every device holds two stages.
 
-    It is exact if the input gradient takes no longer than the forward pass, and an upper bound otherwise. Published as
-    (pp/2 - 1)(F&B + B - 3W), with B the whole backward pass. F&B, both passes run together, hides transfers only.
+    It is exact if the input gradient takes no longer than the forward pass, else an upper bound. Published as
+    (pp/2 - 1)(F&B + B - 3W): B is the whole backward pass, F&B a forward and a backward pass that run together.
 
     >>> bubble_dualpipe(equal_input_gradient, equal_weight_gradient, pp=8, microbatches=32)
     0.0625
@@ -147,7 +148,7 @@ def bubble_dualpipe(pp, microbatches, forward_time, input_gradient_time, weight_
 
 @formula("idle_fraction", "huang2019 §2.3", given=[bubble_1f1b])
 def pipeline_idle(bubble):
-    """Share of a step in which a device waits for the pipeline.
+    """Share of a step in which a device waits for the pipeline: the bubble over one plus the bubble.
 
     >>> pipeline_idle(pp=8, microbatches=56)
     0.1111111111111111

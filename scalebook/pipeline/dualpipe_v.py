@@ -1,7 +1,4 @@
-"""DualPipeV: one half of DualPipe, folded into a V, so that no weights are kept twice.
-
-Each device has a stage on the way down and the mirrored stage on the way back up.
-"""
+"""DualPipeV: one half of DualPipe, folded into a V: a device has a stage on the way down and one on the way back."""
 
 from sympy import Max
 
@@ -18,10 +15,10 @@ _ENOUGH = {"at least twice as many micro-batches as stages": lambda microbatches
 
 @formula("bubble", _SOURCE, "deepseek2024-v3 table 2", domain=_ENOUGH)
 def bubble_dualpipe_v(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
-    """Bubble of DualPipeV, which is DualPipe on twice the devices with every pass half as long.
+    """Bubble of DualPipeV: as of DualPipe on twice the devices, with every pass half as long.
 
-    It is exact if the input gradient takes no longer than the forward pass, and an upper bound otherwise. Here `pp`
-    counts devices (published: stages), and a device's pass goes through both of its stages.
+    It is exact if the input gradient takes no longer than the forward pass, else an upper bound. `pp` counts devices
+    (published: stages), and a pass of a device goes through both of its stages.
 
     >>> bubble_dualpipe_v(forward_time=1, input_gradient_time=1, weight_gradient_time=1, pp=4, microbatches=16)
     0.0625

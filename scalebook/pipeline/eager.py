@@ -18,7 +18,7 @@ __all__ = ["held_eager", "pp_exposed_eager"]
 
 @formula("held_microbatches", "zhuang2022 §4")
 def held_eager(microbatches, pp, stage):
-    """Micro-batches that a stage of eager 1F1B holds: two for every stage behind it, nearly twice as many as 1F1B.
+    """Micro-batches whose activations a stage of eager 1F1B keeps: one, and two for every later stage.
 
     >>> held_eager(microbatches=32, pp=8, stage=1), held_eager(microbatches=32, pp=8, stage=8)
     (15.0, 1.0)
@@ -28,7 +28,7 @@ def held_eager(microbatches, pp, stage):
 
 @formula("pp_exposed", "zhuang2022 §4")
 def pp_exposed_eager(pp, transfer_time, pp_overlap):
-    """Transfer time that eager 1F1B exposes: the first micro-batch's way down and the last one's way back.
+    """Transfer time that nothing hides in eager 1F1B: the first micro-batch's way down and the last one's way back.
 
     This holds while a transfer takes no longer than a pass of a stage.
 

@@ -1,7 +1,8 @@
-"""The order in which each device of a pipeline works, one function per schedule.
+"""The order in which each device of a pipeline runs its passes: one function for each schedule.
 
-Each fills `order`, the list of one device's slots. Operations of a slot run together: a forward pass F, the gradient
-B of a stage's input, the gradient W of its weights. Stages count along the model; a device with chunks has several.
+A function appends the passes of one device to `order`, a list of slots. Operations of a slot run together: a forward
+pass F, the gradient B of a stage's input, the gradient W of its weights. Stages count along the model; a device with
+chunks has several.
 
 >>> orders(one_f_one_b, pp=2, microbatches=2, chunks=1)[1]
 [(F0.1,), (B0.1, W0.1), (F1.1,), (B1.1, W1.1)]
@@ -50,9 +51,9 @@ class _Order(list):
 
 
 def orders(fill: Callable, pp: int, microbatches: int, chunks: int) -> list[list[tuple[Operation, ...]]]:
-    """Return the operations of every device, in their order.
+    """Return the operations of every device, in their order, for a function of this module such as `one_f_one_b`.
 
-    `fill` is a schedule's function in this module, such as `one_f_one_b`. Raises ValueError if the schedule cannot run.
+    Raises ValueError if the schedule cannot run.
     """
     found = []
     for device in range(pp):
@@ -65,38 +66,38 @@ def orders(fill: Callable, pp: int, microbatches: int, chunks: int) -> list[list
 
 
 def gpipe(order, device, pp, microbatches, chunks):
-    """Append a device's passes to `order`: all forward, then all backward from the last micro-batch on."""
+    """GPipe: all forward passes, then all backward passes from the last micro-batch on."""
     for k in range(microbatches):
         order.forward(device, k)
     for k in reversed(range(microbatches)):
         order.backward(device, k)
 
 
-def run_ahead(order, device, microbatches, ahead):
-    """Append a device's passes to `order`: `ahead` forward, then one backward and one forward in turn."""
+def run_ahead(order, device, microbatches, ahead, late=None):
+    """Run `ahead` forward passes, then one backward and one forward pass in turn.
+
+    With `late`, weight gradients are deferred, and at most `late` of them wait.
+    """
     ahead = min(microbatches, ahead)
     for k in range(ahead):
         order.forward(device, k)
     for k in range(microbatches):
-        order.backward(device, k)
+        if late is None:
+            order.backward(device, k)
+        else:
+            order.split(device, k)
+            order.weights(leave=late)
         if ahead + k < microbatches:
             order.forward(device, ahead + k)
 
 
 def one_f_one_b(order, device, pp, microbatches, chunks):
-    """Append a device's passes to `order`, for 1F1B.
-
-    A stage first runs one forward pass for itself and one for each stage behind it, then alternates backward and
-    forward passes.
-    """
+    """1F1B: one forward pass for this stage and each later one, then a backward and a forward pass in turn."""
     run_ahead(order, device, microbatches, pp - device)
 
 
 def interleaved(order, device, pp, microbatches, chunks):
-    """Append a device's passes to `order`, for interleaved 1F1B.
-
-    Micro-batches pass in groups of `pp`; each group runs through all chunks in turn.
-    """
+    """Interleaved 1F1B: micro-batches go in groups of `pp`, and each group passes through all chunks in turn."""
     if microbatches % pp:
         raise ValueError(
             f"interleaved runs groups of pp={pp} micro-batches: microbatches={microbatches} is no multiple"
@@ -120,29 +121,18 @@ def interleaved(order, device, pp, microbatches, chunks):
         order.backward((chunks - 1 - chunk) * pp + device, microbatch)
 
 
-def _zero_bubble(order, stage, microbatches, ahead, late):
-    ahead = min(microbatches, ahead)
-    for k in range(ahead):
-        order.forward(stage, k)
-    for k in range(microbatches):
-        order.split(stage, k)
-        order.weights(leave=late)
-        if ahead + k < microbatches:
-            order.forward(stage, ahead + k)
-
-
 def zb_h1(order, device, pp, microbatches, chunks):
-    """Append a device's passes to `order`: 1F1B; later stages defer weight gradients until memory is equal."""
-    _zero_bubble(order, device, microbatches, pp - device, device)
+    """ZB-H1: 1F1B, but later stages defer weight gradients until they keep as much as the first stage."""
+    run_ahead(order, device, microbatches, pp - device, device)
 
 
 def zb_h2(order, device, pp, microbatches, chunks):
-    """Append a device's passes to `order`: ZB-H1 with nearly twice the passes ahead and deferred gradients."""
-    _zero_bubble(order, device, microbatches, 2 * (pp - device) - 1, 2 * device)
+    """ZB-H2: ZB-H1 with nearly twice the forward passes ahead and twice the deferred weight gradients."""
+    run_ahead(order, device, microbatches, 2 * (pp - device) - 1, 2 * device)
 
 
 def zb_v(order, device, pp, microbatches, chunks):
-    """Append a device's passes to `order`: ZB-V, where the first device has the first and the last stage."""
+    """ZB-V: the first device has the first and the last stage, the last device the two stages in the middle."""
     if microbatches < 2 * pp - 1:
         raise ValueError(
             f"zb_v fills the V with 2 pp - 1 = {2 * pp - 1} micro-batches: microbatches={microbatches} is fewer"
@@ -178,10 +168,7 @@ def zb_v(order, device, pp, microbatches, chunks):
 
 
 def dualpipe(order, device, pp, microbatches, chunks):
-    """Append a device's passes to `order`: DualPipe; half of the micro-batches enter at each end, in two model copies.
-
-    A forward pass in one direction is paired with a backward pass in the other.
-    """
+    """DualPipe: half of the micro-batches enter at each end, in two copies of the model, whose passes run in pairs."""
     if pp % 2 or microbatches % 2 or microbatches < 2 * pp:
         raise ValueError(
             f"dualpipe takes an even pp and an even number of at least 2 pp micro-batches, not pp={pp}, "
@@ -198,11 +185,10 @@ def dualpipe(order, device, pp, microbatches, chunks):
 
 
 def from_both_ends(order, half, near, way, place):
-    """Append a device's passes to `order`, for a schedule in which micro-batches enter from both ends: DualPipe, or
-    DualPipeV, which is one half of DualPipe.
+    """Run micro-batches that enter at both ends, for DualPipe and for DualPipeV, which is one half of it.
 
-    `near` devices, at most `half - 1`, lie between this one and the nearer end. `way` micro-batches enter from each
-    side. `place(side, count)` returns the stage and the number of the next micro-batch from a side.
+    `near` devices (at most `half - 1`) lie between this one and the nearer end. `way` micro-batches enter at each end.
+    `place(side, count)` returns the stage and the number of the next micro-batch from a side.
     """
     far, forth, back = half - near - 1, [0, 0], [0, 0]
 

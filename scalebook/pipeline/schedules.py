@@ -16,10 +16,9 @@ __all__ = ["SCHEDULES", "Schedule"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Schedule(Named):
-    """A pipeline schedule: its bubble, memory and messages, the order it runs in, and its placement on devices.
+    """A pipeline schedule: its bubble, memory and messages, its order of passes, and its placement on devices.
 
-    Creating one enters it in `SCHEDULES`. If `is_exact` is false for the times of the three passes, the bubble is an
-    upper bound on what the executed order idles.
+    Creating one enters it in `SCHEDULES`. The bubble is an upper bound where `is_exact` is false of the passes' times.
     """
 
     name: str

@@ -15,9 +15,7 @@ from functools import cached_property
 from math import lcm
 from typing import NamedTuple
 
-import numpy as np
-
-from scalebook.language.arguments import checked
+from scalebook.language.arguments import as_list, checked
 from scalebook.language.notation import NOTATION, nearest, quoted
 from scalebook.language.row import one_number
 from scalebook.pipeline.orders import Operation, orders
@@ -71,7 +69,7 @@ class Run:
 
     @property
     def interval(self) -> Fraction:
-        """Longest time between the first and the last operation of one device: the time from one step to the next."""
+        """Longest time from the first to the last operation of one device: the time from one step to the next."""
         return Fraction(max(slots[-1].end - slots[0].start for slots in self._by_device), self.ticks)
 
     @property
@@ -106,11 +104,8 @@ class Run:
     def messages(self) -> int:
         """Tensors sent from one device to another: activations forward and their gradients back."""
         place = {x: slot.device for slot in self.counted for x in slot.operations}
-        return sum(place[need] != place[x] for x in place if (need := _needs(x, self._last)))
-
-    @property
-    def _last(self):
-        return self.pp * self.chunks - 1
+        last = self.pp * self.chunks - 1
+        return sum(place[need] != place[x] for x in place if (need := _needs(x, last)))
 
     def __repr__(self):
         return (
@@ -134,10 +129,10 @@ def simulate(
 ) -> Run:  # fmt: skip
     """Execute one step of a schedule, given by its name in `SCHEDULES`.
 
-    Times are for one micro-batch on one device, for all its chunks together, in any one unit; text such as "18.5 ms" is
-    in seconds. `transfer_time` passes between the end of an operation and the start of one on another device that needs
-    its result. `scale` gives the relative time of each stage along the model (`pp` times `chunks` numbers). Raises
-    LookupError for an unknown schedule, and ValueError for numbers that a schedule cannot run or for too many passes.
+    Times are of one micro-batch on one device, all its chunks together, in any one unit; text such as "18.5 ms" is in
+    seconds. `transfer_time` passes before another device can use the result of an operation. `scale` gives the relative
+    time of each stage along the model (`pp` times `chunks` numbers). Raises LookupError for an unknown schedule, and
+    ValueError for numbers that it cannot run or for too many passes.
 
     >>> simulate("1f1b", pp=4, microbatches=8, scale=[1, 1, 1, 2]).bubble  # a slow last stage
     Fraction(9, 10)
@@ -145,14 +140,12 @@ def simulate(
     if not isinstance(schedule, str) or schedule not in SCHEDULES:
         raise LookupError(f"no schedule is called {quoted(schedule)}; {nearest(quoted(schedule), SCHEDULES)}")
     fixed = SCHEDULES[schedule].chunks
-    if fixed is not None:
-        if chunks is not None and (not isinstance(chunks, int) or chunks != fixed):
-            raise ValueError(
-                f"{schedule} has {fixed} chunk{'s' * (fixed > 1)} a device, not {quoted(chunks)}; interleaved takes any"
-            )
-        chunks = fixed
-    elif chunks is None:
+    chunks = fixed if chunks is None else chunks
+    if chunks is None:
         raise ValueError(f"{schedule} needs chunks, the number of stages on each device")
+    if fixed is not None and not (isinstance(chunks, int) and chunks == fixed):
+        own = f"{fixed} chunk{'s' * (fixed > 1)} a device"
+        raise ValueError(f"{schedule} has {own}, not {quoted(chunks)}; interleaved takes any")
     for name, value in {"pp": pp, "microbatches": microbatches, "chunks": chunks}.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ValueError(
@@ -163,14 +156,13 @@ def simulate(
             f"a schedule is executed for up to {MOST_STAGES:,} stages and {MOST_PASSES:,} forward passes in all; "
             f"pp={quoted(pp)}, chunks={quoted(chunks)} and microbatches={quoted(microbatches)} are more"
         )
-    if not isinstance(scale, list | tuple | np.ndarray | None) or (isinstance(scale, np.ndarray) and scale.ndim != 1):
+    if (own := [1] * (pp * chunks) if scale is None else as_list(scale)) is None:
         raise TypeError(f"scale is a list of numbers, one a stage, not {quoted(scale)}")
-    scale = [1] * (pp * chunks) if scale is None else list(scale)
-    if len(scale) != pp * chunks:
-        raise ValueError(f"scale has {len(scale)} numbers for {pp * chunks} stages")
+    if len(own) != pp * chunks:
+        raise ValueError(f"scale has {len(own)} numbers for {pp * chunks} stages")
     passes = {"F": forward_time, "B": input_gradient_time, "W": weight_gradient_time}
     times = {k: _exact(PASSES[k], t) for k, t in passes.items()}
-    lasts = {(k, s): t * _exact("forward_time", x) / chunks for k, t in times.items() for s, x in enumerate(scale)}
+    lasts = {(k, s): t * _exact("forward_time", x) / chunks for k, t in times.items() for s, x in enumerate(own)}
     transfer = _exact("transfer_time", transfer_time)
     unit = lcm(transfer.denominator, *(x.denominator for x in lasts.values()))  # whole numbers are faster
     ticks = {k: int(x * unit) for k, x in lasts.items()}
@@ -183,9 +175,8 @@ def simulate(
 
 
 def _exact(name, value):
-    exact = value if isinstance(value, int | Fraction) and not isinstance(value, bool) else None
-    value = one_number(name, value)
-    return Fraction(value if exact is None else exact)
+    number = one_number(name, value)
+    return Fraction(value if isinstance(value, int | Fraction) and not isinstance(value, bool) else number)
 
 
 def _execute(ordered, lasts, transfer, last):

@@ -1,4 +1,4 @@
-"""The stages of a pipeline: what they keep in flight, what they send, and how long they compute."""
+"""What pipeline stages keep in memory, what they send to each other, and how long they compute."""
 
 from sympy import Le, Min, Piecewise, Rational
 
@@ -21,13 +21,13 @@ __all__ = [
 
 held_gpipe = same(
     "held_gpipe", "held_microbatches", "microbatches", "huang2019 §2.3",
-    "Micro-batches that a stage of GPipe holds: all of them, because all forward passes run first.",
+    "Micro-batches whose activations a stage of GPipe keeps: all, because all forward passes run first.",
 )  # fmt: skip
 
 
 @formula("held_microbatches", "narayanan2021 §2.2.1")
 def held_1f1b(microbatches, pp, stage):
-    """Micro-batches that a stage of 1F1B holds: one, and one for each stage behind it.
+    """Micro-batches whose activations a stage of 1F1B keeps: one for itself and one for each later stage.
 
     >>> held_1f1b(microbatches=32, pp=8, stage=1), held_1f1b(microbatches=32, pp=8, stage=8)
     (8.0, 1.0)
@@ -37,7 +37,7 @@ def held_1f1b(microbatches, pp, stage):
 
 @formula("held_microbatches", "narayanan2021 §2.2.2")
 def held_interleaved(microbatches, pp, stage, chunks):
-    """Micro-batches that a stage of interleaved 1F1B holds: 2(pp - stage) + (chunks - 1)pp + 1 chunks of 1/chunks each.
+    """Micro-batches whose activations a device of interleaved 1F1B keeps. One chunk's activations count as 1/chunks.
 
     >>> held_interleaved(microbatches=64, pp=8, stage=1, chunks=3) / 8
     1.2916666666666667
@@ -48,7 +48,7 @@ def held_interleaved(microbatches, pp, stage, chunks):
 
 @formula("held_microbatches", "narayanan2021 §2.2")
 def held_chunks(microbatches, pp, stage, chunks):
-    """Micro-batches that a stage of interleaved 1F1B holds. With one chunk the schedule is plain 1F1B.
+    """Micro-batches whose activations a device of interleaved 1F1B keeps; with one chunk the schedule is 1F1B.
 
     >>> held_chunks(microbatches=64, pp=8, stage=1, chunks=1), held_chunks(microbatches=64, pp=8, stage=1, chunks=2)
     (8.0, 11.5)
@@ -60,7 +60,7 @@ def held_chunks(microbatches, pp, stage, chunks):
 
 @formula("held_microbatches", "qi2024 table 2")
 def held_zb_h1(microbatches, pp):
-    """Micro-batches that each device of ZB-H1 holds: as many as the first device of 1F1B.
+    """Micro-batches whose activations each device of ZB-H1 keeps: as many as the first device of 1F1B.
 
     >>> held_zb_h1(microbatches=32, pp=8)
     8.0
@@ -70,7 +70,7 @@ def held_zb_h1(microbatches, pp):
 
 @formula("held_microbatches", "qi2024 table 2")
 def held_zb_h2(microbatches, pp):
-    """Micro-batches that each device of ZB-H2 holds: nearly twice as many as with ZB-H1.
+    """Micro-batches whose activations each device of ZB-H2 keeps: nearly twice as many as with ZB-H1.
 
     >>> held_zb_h2(microbatches=32, pp=8)
     15.0
@@ -80,7 +80,7 @@ def held_zb_h2(microbatches, pp):
 
 @formula("held_microbatches", "qi2024 §6")
 def held_zb_v(microbatches, pp):
-    """Micro-batches that each device of ZB-V holds, in this package's order: 1F1B's on its first device, plus one half.
+    """Micro-batches whose activations each device of ZB-V keeps, in our order: half of one more than with ZB-H1.
 
     >>> held_zb_v(microbatches=32, pp=8)
     8.5
@@ -90,7 +90,7 @@ def held_zb_v(microbatches, pp):
 
 @formula("held_microbatches", "deepseek2024-v3 table 2", domain=EVEN_STAGES)
 def held_dualpipe(pp):
-    """Micro-batches that each device of DualPipe holds: one more than 1F1B's first device. Weights are kept twice.
+    """Micro-batches whose activations each device of DualPipe keeps: one more than 1F1B's first device.
 
     >>> held_dualpipe(pp=8)
     9.0
@@ -100,7 +100,7 @@ def held_dualpipe(pp):
 
 @formula("weight_versions", "narayanan2019 §3.3")
 def versions_pipedream(pp, stage):
-    """Weight versions that a stage of PipeDream keeps: one for each micro-batch in flight, because it never drains.
+    """Versions of its weights that a PipeDream stage keeps: one for each micro-batch between its two passes.
 
     >>> versions_pipedream(pp=8, stage=1), versions_pipedream(pp=8, stage=8)
     (8.0, 1.0)
@@ -110,7 +110,7 @@ def versions_pipedream(pp, stage):
 
 @formula("staleness", "narayanan2019 §3.3")
 def staleness_pipedream(pp, stage):
-    """Weight updates that a PipeDream stage makes while one of its micro-batches passes through the stages behind it.
+    """Weight updates that a PipeDream stage makes between the forward and the backward pass of one micro-batch.
 
     >>> staleness_pipedream(pp=8, stage=1), staleness_pipedream(pp=8, stage=8)
     (7.0, 0.0)
@@ -123,7 +123,7 @@ def staleness_pipedream(pp, stage):
 
 @formula("messages", "narayanan2021 §2.2.1")
 def messages_loop(pp, microbatches):
-    """Messages per step of GPipe, 1F1B, ZB-H1 and ZB-H2: each micro-batch crosses each stage boundary twice.
+    """Messages in a step of GPipe, 1F1B, ZB-H1 or ZB-H2: each micro-batch crosses every stage boundary twice.
 
     >>> messages_loop(pp=8, microbatches=32)
     448.0
@@ -133,7 +133,7 @@ def messages_loop(pp, microbatches):
 
 @formula("messages", "narayanan2021 §2.2.2", domain=GROUPS)
 def messages_interleaved(pp, microbatches, chunks):
-    """Messages per step of interleaved 1F1B: each micro-batch circles the devices once per chunk.
+    """Messages in a step of interleaved 1F1B: each micro-batch visits all devices once per chunk, and again backward.
 
     >>> messages_interleaved(pp=8, microbatches=32, chunks=2)
     960.0
@@ -143,7 +143,7 @@ def messages_interleaved(pp, microbatches, chunks):
 
 @formula("messages", "qi2024 §6", domain=FILLED_TWICE)
 def messages_zb_v(pp, microbatches):
-    """Messages per step of ZB-V: micro-batches go down one side of the V and up the other. Its foot sends nothing.
+    """Messages in a step of ZB-V: micro-batches pass all devices down and back up. The turn needs no message.
 
     >>> messages_zb_v(pp=8, microbatches=32)
     896.0
@@ -153,7 +153,7 @@ def messages_zb_v(pp, microbatches):
 
 @formula("messages", "deepseek2024-v3 table 2", domain=PAIRS)
 def messages_dualpipe(pp, microbatches):
-    """Messages per step of DualPipe: as many as 1F1B, in both directions. Summing the two copies' gradients is extra.
+    """Messages in a step of DualPipe: as many as with 1F1B. Adding up the two copies' gradients is not counted.
 
     >>> messages_dualpipe(pp=8, microbatches=32)
     448.0
@@ -163,7 +163,7 @@ def messages_dualpipe(pp, microbatches):
 
 @formula("pipeline_traffic", "narayanan2021 §3.2", given=[messages_interleaved, messages_loop])
 def pipeline_traffic(messages, batch, seq, hidden, activation_bits):
-    """Bytes of a step's messages. Each message is a micro-batch's residual stream or its gradient.
+    """Bytes of a step's messages. Each message is the residual stream of one micro-batch, or its gradient.
 
     >>> pipeline_traffic(pp=8, microbatches=32, batch=1, seq=4096, hidden=8192, activation_bits=16) / 2**30
     28.0
@@ -186,7 +186,7 @@ def pipeline_latency(pp, forward_time, transfer_time):
 
 @formula("weight_gradient_time", "kaplan2020 §2.1", given=[used_params])
 def stage_weight_gradient(used_params, batch, seq, pp, tp, peak_flops, flops_efficiency):
-    """Time of a stage's weight gradients: a multiply and an add for every weight and token. Attention adds none.
+    """Time of a stage's weight gradients: 2 FLOPs for each weight and token. Scores and values have no weights.
 
     >>> at = dict(batch=1, seq=8192, pp=8, tp=8, peak_flops="1 PFLOP/s", flops_efficiency=0.5)
     >>> stage_weight_gradient(at, used_params=70e9)
@@ -208,7 +208,7 @@ def stage_forward(weight_gradient_time, layers, attention_flops, pp, tp, peak_fl
 
 @formula("input_gradient_time", "kaplan2020 §2.1")
 def stage_input_gradient(forward_time, weight_gradient_time):
-    """Time of a stage's input gradients: the forward pass, plus attention's products once more for its second operand.
+    """Time of a stage's input gradients: a forward pass, and attention's FLOPs again, because both operands are inputs.
 
     >>> stage_input_gradient(forward_time="39 ms", weight_gradient_time="36 ms")
     0.042
@@ -228,7 +228,7 @@ def stage_transfer(batch, seq, hidden, activation_bits, tp, link_bandwidth):
 
 @formula("pp_exposed", "narayanan2021 §2.2.2")
 def pp_exposed(microbatches, chunks, pp, transfer_time, pp_overlap):
-    """Transfer time that nothing hides: every chunk of a micro-batch is received once forward and once backward.
+    """Time that a device waits for transfers: each chunk of a micro-batch arrives once forward and once backward.
 
     >>> pp_exposed(microbatches=64, chunks=3, pp=8, transfer_time="1 ms", pp_overlap=0)
     0.384
@@ -238,7 +238,7 @@ def pp_exposed(microbatches, chunks, pp, transfer_time, pp_overlap):
 
 @formula("pp_exposed", "qi2024-v §3")
 def pp_exposed_v(microbatches, pp, transfer_time, pp_overlap):
-    """Transfer time that nothing hides in ZB-V: a micro-batch reaches a device twice forward and twice backward.
+    """Time that a device of ZB-V waits for transfers: a micro-batch arrives twice forward and twice backward.
 
     >>> pp_exposed_v(microbatches=64, pp=8, transfer_time="1 ms", pp_overlap=0)
     0.256

@@ -78,9 +78,7 @@ def checkpoint_interval_daly(checkpoint_time, mtbf):
 
 @formula("lost_share", "young1974")
 def lost_share(checkpoint_time, checkpoint_interval, restart_time, mtbf):
-    """Share of time lost to first order: writing checkpoints, and half an interval and a restart per failure.
-
-    Raises ValueError if the share exceeds 1, because failures then come too often.
+    """Share of time lost, to first order: checkpoints, half an interval and a restart per failure. Above 1 is an error.
 
     >>> round(lost_share(checkpoint_time="60 s", checkpoint_interval=1156, restart_time="0 s", mtbf=11_135), 3)
     0.104

@@ -8,7 +8,6 @@
 batch 55, weight_bits=8
 """
 
-import itertools
 import math
 import sys
 import time
@@ -19,19 +18,21 @@ from functools import cache
 from types import ModuleType
 
 from scalebook.language.arguments import checked, is_number
-from scalebook.language.notation import either, quoted
+from scalebook.language.notation import quoted
+from scalebook.language.renamed import renamed
 
 from .arguments import each, problem_of, refuse_unused, sizes_of, within
-from .devices import Devices
+from .devices import Devices, why_none
 from .frames import Frame
 from .parts import check_executor, run, tasks
 from .planning import planned_for
 from .problem import Problem, about, layouts, word_combinations
 from .results import Search
 from .space import NothingFits, Searchable, Space
-from .sweeping import Sweep, sweep
 
-__all__ = ["Search", "Searchable", "Space", "Sweep", "search", "sweep"]
+__all__ = ["Search", "Searchable", "Space", "search"]
+
+__getattr__ = renamed(__name__)
 
 
 @checked
@@ -44,6 +45,7 @@ def search(
     subject_to: str | Iterable[str] = (),
     lift: str | Iterable[str] = (),
     best: int = 10,
+    pareto: bool = True,
     most: float = 1e9,
     executor: Executor | None = None,
     progress: bool | None = None,
@@ -64,10 +66,11 @@ def search(
     is a limit too.  Memory must always fit.  A training step's memory keeps below the capacity by the share
     `memory_margin`, by default the upper end of its prediction interval.  `lift` drops rules and limits by name.
 
-    Strategies that differ only in an input without effect count once.  Ties go to the first strategy.  More than `most`
-    strategies are refused (one core prices a billion in a few minutes).  `executor` is any executor in the style of
-    concurrent.futures; it does not change the result.  If the search is interrupted, or a worker fails, it returns the
-    best so far, and `note` says what is missing.
+    Strategies that differ only in an input without effect count once.  Ties go to the first strategy.  With
+    `pareto=False` there is no Pareto front, and only strategies within all limits are priced in full.  More
+    than `most` strategies are refused (one core prices a billion in a few minutes).  `executor` is any executor in the
+    style of concurrent.futures; it does not change the result.  If the search is interrupted, or a worker fails, it
+    returns the best so far, and `note` says what is missing.
 
     Raises LookupError for unknown names, TypeError for unsuitable arguments, and ValueError if no strategy can run.
 
@@ -91,7 +94,7 @@ def search(
     own_sheet = getattr(sheet, "sized", lambda rows, letters: sheet)
     questions = [(own_sheet(x, letters), x, device, own) for x, device in cases for own in sizes_of(sheet, letters)]
     aims = minimize, maximize, against, subject_to, lift, best
-    found = _found(_groups(questions, aims, lacking), lacking, most, executor, progress)
+    found = _found(_groups(questions, aims, lacking), lacking, pareto, most, executor, progress)
     if not found:
         device, error = next(iter(lacking.items()))
         raise (TypeError(f"{device}: {error}") if device else error) from None
@@ -100,10 +103,8 @@ def search(
         raise NothingFits(_why_nothing(questions[-1][0], able, letters, found))
     if len(questions) == 1:
         return found[0]
-    without = {n: str(x).partition(": give")[0].removeprefix("this search ") for n, x in lacking.items()}
-    without |= {x.device or f"{x.problem.values['devices']:g}": _nothing(x) for x in found if not x.best and not x.note}
     seen = {*lacking, *(x.device for x in found)}
-    return Devices(found, without, [x for _, x in cases if x not in seen])
+    return Devices(found, lacking, [x for _, x in cases if x not in seen])
 
 
 def _groups(questions, aims, lacking) -> dict:
@@ -123,12 +124,12 @@ def _groups(questions, aims, lacking) -> dict:
     return groups
 
 
-def _found(groups, lacking, most, executor, progress) -> list[Search]:
+def _found(groups, lacking, *how) -> list[Search]:
     """Return the results of all groups, in the order of their questions. Fill in `lacking`."""
     done: dict[int, Search] = {}
     for (_, _, *devices), sizes in groups.items():
         sizes.sort(key=lambda x: next(iter(x.values())).values.get("devices", 0))
-        answers = _searched([[*x.values()] for x in sizes], most, executor, progress, devices)
+        answers = _searched([[*x.values()] for x in sizes], devices, *how)
         for own, found in zip(sizes, answers, strict=True):
             done |= {x: y for x, y in zip(own, found, strict=True) if isinstance(y, Search)}
             for device, answer in zip(devices, found, strict=True):
@@ -142,11 +143,11 @@ def _found(groups, lacking, most, executor, progress) -> list[Search]:
 def _why_nothing(thing, able, letters, found) -> str:
     """Return why no strategy can run, in the thing's own words if it has some."""
     said = thing.unmet(able, letters, {n for x in found for n in x.rejected}) if hasattr(thing, "unmet") else ""
-    why = "; ".join(f"{x.device}: {_nothing(x)}" if x.device else _nothing(x) for x in found)
+    why = "; ".join(dict.fromkeys(f"{x.device}: {why_none(x)}" if x.device else why_none(x) for x in found))
     return "; ".join([said or f"no strategy can run; {why}", *(x.remark for x in found if x.remark)])
 
 
-def _searched(sizes: list[list[Problem]], most: float, executor: Executor | None, progress: bool | None, devices: list):
+def _searched(sizes: list[list[Problem]], devices: list, pareto: bool, most: float, executor, progress):
     """Search the problems of some devices at some sizes, which one plan can price.
 
     Return a `Search` for each, or the TypeError of a missing letter, in lists by size.
@@ -163,21 +164,20 @@ def _searched(sizes: list[list[Problem]], most: float, executor: Executor | None
     if number > most:
         how = f"{_longest(joint[0])}, or say most={2 * number:.0e}"
         raise ValueError(f"this search would price {said}, and most={most:g} allows fewer: {how}")
+    if not pareto and joint[0].space.solve:
+        raise TypeError(f"the answer of a search of {joint[0].sheet.name} is its Pareto front: leave out pareto=False")
     numbered = list(enumerate(combinations))
     lacking = planned_for(joint[0], numbered).lacking if any(map(len, whole)) else {}
     if lacking:
         able = [j for j in range(len(devices)) if j not in lacking]
         names = [devices[j] for j in able]
-        rest = (
-            _searched([[x[j] for j in able] for x in sizes], most, executor, progress, names)
-            if able
-            else [[]] * len(sizes)
-        )
+        kept = [[x[j] for j in able] for x in sizes]
+        rest = _searched(kept, names, pareto, most, executor, progress) if able else kept
         return [[lacking[j] if j in lacking else x[able.index(j)] for j in range(len(devices))] for x in rest]
-    parts = tasks(joint, [*map(len, whole)], len(combinations), executor is not None)
+    parts = tasks(joint, [*map(len, whole)], len(combinations), executor is not None, pareto)
     on = f" on {devices[0] if len(devices) == 1 else f'each of {len(devices)} devices'}" if devices[0] else ""
     on += f" at each of {len(sizes)} sizes" if len(sizes) > 1 else ""
-    priced, left, why = run(joint, numbered, parts, executor, f"search of {said}{on}", progress)
+    priced, left, why = run(joint, numbered, parts, executor, f"search of {said}{on}", progress, pareto)
     seconds, says = (time.perf_counter() - start) / several, f"the best so far, {why}: {left:,} of {len(parts):,} parts"
 
     def found(i, j):
@@ -197,35 +197,6 @@ def _longest(problem) -> str:
     """Name the longest lists of values, which the caller could shorten."""
     lists = sorted({**problem.letters, **problem.words}.items(), key=lambda x: -len(x[1]))[:3]
     return "shorten " + ", ".join(f"{n} ({len(x):,} values)" for n, x in lists if len(x) > 1)
-
-
-def _nothing(search: Search) -> str:
-    """Say why the search found no strategy."""
-    problem, whole = search.problem, search.layouts
-    if most := list(search.rejected.items())[:3]:
-        return "what leaves out most: " + ", ".join(f"{n} ({x:,})" for n, x in most)
-    space = problem.space
-    if not space.layout:
-        return "none has a value"
-    if len(whole):
-        told = {n: (x,) for n, x in problem.fixed.items() if n != "devices"}
-        told |= {n: problem.letters[n] for n in problem.in_rows}
-        said = ", ".join(f"{n}={_listed(x)}" for n, x in told.items())
-        return f"no layout of the {problem.values['devices']:g} devices goes with {said}"
-    rest = space.layout[-1]
-    ways = [n for n in space.ways if n == rest or n in problem.letters]
-    own = [problem.letters.get(n, (1.0,)) for n in ways]
-    products = {math.prod(x) for x in itertools.product(*own)}
-    devices = problem.values["devices"]
-    if rest not in problem.letters:  # the last letter of the layout may then take any value
-        products = {x * n for x in products for n in (devices // x, devices // x + 1) if n}
-    near = sorted(sorted(products, key=lambda x: abs(x - devices))[:2])
-    said = ", ".join(f"{n}={_listed(x)}" for n, x in zip(ways, own, strict=True) if n in problem.letters)
-    return f"no {' · '.join(ways)} is {devices:g} with {said}: devices={_listed(near)} would do"
-
-
-def _listed(values):
-    return either([f"{x:g}" for x in values[:8]] + ["..."] * (len(values) > 8))
 
 
 class _Called(ModuleType):

@@ -1,8 +1,4 @@
-"""Read the arguments of a `search` call into a `Problem`; refuse each that makes no sense with one sentence.
-
->>> limit("memory <= 70 GB")
-Limit(letter='memory', relation='<=', bound=70000000000.0, name='memory <= 70 GB', margin=0.0)
-"""
+"""Read the arguments of a `search` call into a `Problem`; refuse each that makes no sense with one sentence."""
 
 import itertools
 import re
@@ -23,16 +19,17 @@ from .space import Searchable, Space, needs, searchable
 
 __all__ = ["each", "limit", "margins", "problem_of", "refuse_unused", "sizes_of", "within"]
 
-_ASKED = ("minimize", "maximize", "against", "subject_to", "lift", "best", "most")  # of a search besides letters
+# of a search besides letters
+_ASKED = ("minimize", "maximize", "against", "subject_to", "lift", "best", "pareto", "most")
 _VALUES = 1_000_000  # values of one letter; more are probably a mistake
 
 
-def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, best, letters: Mapping, **more) -> Problem:
-    """Turn the arguments of a `search` call into a `Problem`.  `more` adds to `letters` or replaces some of them."""
+def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, best, letters: Mapping) -> Problem:
+    """Turn the arguments of a `search` call into a `Problem`."""
     _refuse_no_count(best)
     subject_to = _texts("subject_to", subject_to, "memory <= 70 GB")
     lift = _texts("lift", lift, "tp within scaleup_size")
-    letters = {**letters, **more}
+    letters = dict(letters)
     margin = letters.pop("memory_margin", None)
     thing = searchable(sheet, knowns, letters)
     space = thing.space

@@ -1,32 +1,60 @@
-"""The joined result of one search on several devices, or at several numbers of devices.
+"""The joined result of one search on several devices, or at several numbers of devices."""
 
->>> from scalebook.search import search
->>> from scalebook.tables import accelerators, models
->>> from scalebook.training import training_step
->>> devices = [accelerators.a100, accelerators.h100]
->>> search(training_step, models.llama3_8b, devices, devices=64, global_batch=256, seq=8192).best[0].device
-'NVIDIA H100 SXM'
-"""
-
+import itertools
+import math
 from collections import Counter
+from collections.abc import Mapping
+
+from scalebook.language.notation import either
 
 from .results import Best, Search, order_of
 
-__all__ = ["Devices"]
+__all__ = ["Devices", "why_none"]
+
+
+def why_none(search: Search) -> str:
+    """Say why the search found no strategy."""
+    problem, whole = search.problem, search.layouts
+    if most := list(search.rejected.items())[:3]:
+        return "what leaves out most: " + ", ".join(f"{n} ({x:,})" for n, x in most)
+    space = problem.space
+    if not space.layout:
+        return "none has a value"
+    if len(whole):
+        told = {n: (x,) for n, x in problem.fixed.items() if n != "devices"}
+        told |= {n: problem.letters[n] for n in problem.in_rows}
+        said = ", ".join(f"{n}={_listed(x)}" for n, x in told.items())
+        return f"no layout of the {problem.values['devices']:g} devices goes with {said}"
+    rest = space.layout[-1]
+    ways = [n for n in space.ways if n == rest or n in problem.letters]
+    own = [problem.letters.get(n, (1.0,)) for n in ways]
+    products = {math.prod(x) for x in itertools.product(*own)}
+    devices = problem.values["devices"]
+    if rest not in problem.letters:  # the last letter of the layout may then take any value
+        products = {x * n for x in products for n in (devices // x, devices // x + 1) if n}
+    near = sorted(sorted(products, key=lambda x: abs(x - devices))[:2])
+    said = ", ".join(f"{n}={_listed(x)}" for n, x in zip(ways, own, strict=True) if n in problem.letters)
+    return f"no {' · '.join(ways)} is {devices:g} with {said}: devices={_listed(near)} would do"
+
+
+def _listed(values):
+    return either([f"{x:g}" for x in values[:8]] + ["..."] * (len(values) > 8))
 
 
 class Devices(Search):
     """The joined result of one search on several devices; `searches` has each.  A strategy found has a `device`.
 
-    `without` says for each device without any strategy why.
+    `without` says why devices have no strategy. `lacking` has the errors of devices whose rows lack a cell.
     """
 
-    def __init__(self, searches: list[Search], without: dict[str, str], left: list[str]):
-        self.searches, self.problem, self.device, self.without = searches, searches[0].problem, "", without
+    def __init__(self, searches: list[Search], lacking: Mapping[str, TypeError], left: list[str]):
+        self.searches, self.problem, self.device = searches, searches[0].problem, ""
+        without = {n: str(x).partition(": give")[0].removeprefix("this search ") for n, x in lacking.items()}
+        nothing = (x for x in searches if not x.best and not x.note)
+        self.without = without | {x.device or f"{x.problem.values['devices']:g}": why_none(x) for x in nothing}
         self.count, self.seconds = sum(x.count for x in searches), sum(x.seconds for x in searches)
         notes = [f"{x.device}: {x.note}" for x in searches if x.note]
-        if without:
-            brief = [f"{n} ({why})" for n, why in without.items()]
+        if brief := [f"{n} ({why})" for n, why in self.without.items()]:
             notes.append(f"without {'; '.join(brief) if len(brief) <= 3 else f'{len(brief)} devices, named below'}")
         notes += [f"not searched: {', '.join(left)}"] if left else []
         self.note, self.is_whole = "; ".join(notes), not left and all(x.is_whole for x in searches)

@@ -14,6 +14,7 @@ from .task import EMPTY, joined, price
 __all__ = ["check_executor", "gathered", "run", "tasks"]
 
 PART = 1 << 26  # candidates of a task; they take about a second
+SIZES = 128  # of a task without a Pareto front
 WORKED, WORTH = 16, 64  # with several workers: parts, each at least a 64th of PART
 
 
@@ -24,12 +25,17 @@ def check_executor(executor) -> None:
         raise TypeError(f"executor is of {kind}, not {quoted(executor)}")
 
 
-def tasks(sizes: list[Problem], layouts: list[int], combinations: int, shared: bool = False) -> list[list]:
+def tasks(sizes: list[Problem], layouts: list[int], combinations: int, shared: bool = False, pareto=True) -> list[list]:
     """Split a search into tasks.  Each is a list of pairs: the index of a size, and a range of its rows.
 
     `layouts` is the number of layouts of each size, and `combinations` of all options; each task has all of these,
-    because they share most work.  With `shared`, tasks are smaller, so that several workers get some.
+    because they share most work. With `shared`, tasks are smaller, so that several workers get some. Without a front
+    (`pareto`), each task has whole sizes, small and large ones.
     """
+    if not pareto:
+        number = -(-len(sizes) // SIZES)
+        rows = [range(n * x.in_layout) for n, x in zip(layouts, sizes, strict=True)]
+        return [list(enumerate(rows))[first::number] for first in range(number)]
     found: list[list[tuple[int, range]]] = []
     room = 0
     for i, problem in enumerate(sizes):
@@ -50,12 +56,9 @@ def tasks(sizes: list[Problem], layouts: list[int], combinations: int, shared: b
     return found
 
 
-def run(sizes: list[Problem], combinations: list, parts: list[list], executor, says: str, progress):
-    """Run all tasks of a search of problems at several sizes.
-
-    Return the joined result of each problem, by size; the number of tasks that failed; and why ("" if none).
-    """
-    calls = [(price, sizes, combinations, x) for x in parts]
+def run(sizes: list[Problem], combinations: list, parts: list[list], executor, says: str, progress, pareto=True):
+    """Run all tasks. Return the joined results by size and problem, how many tasks failed, and why ("" if none)."""
+    calls = [(price, sizes, combinations, x, pareto) for x in parts]
     done, why = gathered(calls, executor, says, progress, lambda x: sum(z.count for y in x for z in y))
     empty = [[EMPTY] * len(x.each) for x in sizes]
     own = [zip(*x, strict=True) for x in zip(empty, *done, strict=True)]
@@ -66,8 +69,7 @@ def run(sizes: list[Problem], combinations: list, parts: list[list], executor, s
 def gathered(calls: list[tuple], executor: Executor | None, says: str, progress: bool | None, counted: Callable):
     """Run calls `(function, *arguments)`, here or in an executor.  Return the results, and why any are missing or "".
 
-    If all fail, the first error is raised.  `counted` returns the number of strategies in a result, for the progress
-    bar.
+    If all fail, the first error is raised.  `counted` counts the strategies in a result, for the progress bar.
     """
     from tqdm.auto import tqdm
 

@@ -3,14 +3,6 @@
 Each value is stored once per combination of the inputs that it depends on.  A kernel's time depends on tp and batch, so
 it is priced a few tens of times for millions of strategies.  The names of inputs alone decide the order of additions,
 so a strategy's price does not change in the last digit if others are priced with it.
-
->>> plan = Plan(["tp", "dp"], {"dp_overlap": (0.0, 0.5)})
->>> from scalebook.language import symbol
->>> exposed = plan.add((1 - symbol("dp_overlap")) * symbol("dp") / 8, plan.letters)
->>> some = Evaluated(plan, {"tp": np.array([1.0, 1.0, 2.0]), "dp": np.array([4.0, 2.0, 2.0])}, 3)
->>> Block(some, np.arange(3)).value(exposed)
-array([[0.5  , 0.25 , 0.25 ],
-       [0.25 , 0.125, 0.125]])
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,20 +30,23 @@ class Mixed(Exception):
 class Plan:
     """A list of operations, in the order in which they run.  A value is known by its place, its index in this list.
 
-    `columns` name inputs with a value in each row.  `axes` map inputs to the values that every row tries.  `solved`
-    inputs are found later.  `letters` maps all of these names to places.  A bit mask says which of them each operation
-    needs.  A constant may be an array with a value for each of several cases, in a dimension before those of axes.
+    `columns` name inputs with a value in each row, `axes` map inputs to the values that every row tries, `solved`
+    inputs are found later, and `letters` maps all names to places. A bit mask says which of them an operation needs. A
+    constant may be an array with a value for each of several cases, in a dimension before those of axes.
     """
 
     def __init__(self, columns: Sequence[str], axes: Mapping[str, tuple[float, ...]], solved: Sequence[str] = ()):
         self.operations: list[Callable | None] = []
+        self.ordered: set[int] = set()  # operations whose results have a dimension of cases, kept together in memory
         self.args: list[tuple[int, ...]] = []
         self.bits: list[int] = []
+        self._ranks: list[int] = []  # how many inputs each value depends on, and 64 more if on axes
         self.values: dict[int, np.ndarray | np.generic] = {}  # constants, and letters on axes
         self.columns, self.axes = tuple(columns), tuple(axes)
         self.shape = tuple(map(len, axes.values()))
         self.in_columns = (1 << len(self.columns)) - 1
         self._known, self._constants, self._added = {}, {}, {}
+        self.uses: dict[int, int] = {}  # how many operations take a value; without entry, it is kept
         self.deep = (-1, *(1,) * (len(axes) + 1))  # the shape of one value for each case
         self.letters = {n: self._enter(None, (), 1 << i) for i, n in enumerate(self.columns)}
         for i, (name, values) in enumerate(axes.items()):
@@ -66,6 +61,7 @@ class Plan:
         self.operations.append(operation)
         self.args.append(args)
         self.bits.append(bits)
+        self._ranks.append(bits.bit_count() + 64 * (bits > self.in_columns))
         return len(self.bits) - 1
 
     def constant(self, value: float | np.generic | np.ndarray) -> int:
@@ -87,7 +83,9 @@ class Plan:
             for x in args:
                 bits |= self.bits[x]
             if bits:
-                self._known[operation, args] = self._enter(operation, args, bits)
+                self._known[operation, args] = place = self._enter(operation, args, bits)
+                if any(x in self.ordered or np.ndim(self.values.get(x)) == len(self.deep) for x in args):
+                    self.ordered.add(place)
             else:
                 with np.errstate(all="ignore"):
                     value = operation(*(self.values[x] for x in args))
@@ -96,14 +94,10 @@ class Plan:
 
     def fold(self, operation: Callable, args: Iterable[int]) -> int:
         """Return the place of a sum, product, maximum or minimum of values.  Those with fewest inputs come first."""
-        first, *others = sorted(args, key=self._rank)
+        first, *others = sorted(args, key=self._ranks.__getitem__)
         for x in others:
             first = self.operate(operation, first, x)
         return first
-
-    def _rank(self, place):
-        bits = self.bits[place]
-        return bits > self.in_columns, bits.bit_count()
 
     def is_wide(self, place: int) -> bool:
         """Return True if the value at this place depends on a search axis or on a solved input."""
@@ -126,12 +120,12 @@ class Plan:
 
     def above(self, places: Iterable[int], but: Callable[[int], bool] = lambda place: False) -> list[int]:
         """Return, sorted, the operations that compute the values at `places`, leaving out those where `but` is True."""
-        found, todo = set(), list(places)
+        found, todo, operations, args = set(), list(places), self.operations, self.args
         while todo:
             x = todo.pop()
-            if x not in found and self.operations[x] is not None and not but(x):
+            if x not in found and operations[x] is not None and not but(x):
                 found.add(x)
-                todo += self.args[x]
+                todo += args[x]
         return sorted(found)
 
 
@@ -201,10 +195,9 @@ def _args(expr: sympy.Basic) -> Sequence[sympy.Basic]:
 
 
 class Program(NamedTuple):
-    """A SymPy expression as a list of steps to enter into a plan.
+    """A SymPy expression as steps to enter into a plan: functions, and the indices of their arguments.
 
-    Each step is a function that enters an operation, and the indices of its arguments among the symbols, then the
-    constants, then earlier results.
+    Arguments are numbered from the symbols on, then the constants, then earlier results.
     """
 
     letters: tuple[str, ...]
@@ -252,10 +245,7 @@ def firsts(inverse: np.ndarray, count: int) -> np.ndarray:
 
 
 class Columns:
-    """Rows of inputs, stored as codes.  `values` has each input's distinct values, in increasing order.
-
-    Bit masks select inputs, in the order of `columns`.
-    """
+    """Rows of inputs, stored as codes of each input's sorted distinct `values`.  Bit masks select inputs, in order."""
 
     def __init__(self, columns: Mapping[str, np.ndarray], size: int):
         self.size, self.values = size, {}
@@ -284,13 +274,6 @@ class Columns:
         return self._maps[bits, more]
 
 
-def _result(operation: Callable, args: list, deep: int) -> np.ndarray:
-    """Return an operation's result.  If it has a dimension of cases, these are next to each other in memory."""
-    if not any(x.ndim > deep for x in args):
-        return operation(*args)
-    return operation(*args, order="F") if isinstance(operation, np.ufunc) else np.asfortranarray(operation(*args))
-
-
 def _spread(value: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return the values at places of the last dimension.  Fast if the first dimension is contiguous."""
     return value.T.take(places, 0).T if value.flags.f_contiguous else value.take(places, -1)
@@ -302,7 +285,7 @@ class Evaluated:
     def __init__(self, plan: Plan, columns: Mapping[str, np.ndarray], size: int):
         self.plan = plan
         self.columns = Columns({n: columns[n] for n in plan.columns}, size)
-        self.size, self._values = size, dict(plan.values)
+        self.size, self._values, self._uses = size, dict(plan.values), dict(plan.uses)
         self._values |= {plan.letters[n]: x for n, x in self.columns.values.items()}
         self._late: dict[int, bool] = {}
         self._paths: dict[int, list[int]] = {}
@@ -327,14 +310,25 @@ class Evaluated:
     def value(self, place: int) -> np.ndarray:
         """Return a value that is not computed row by row.  The last dimension is over combinations of its columns."""
         if place not in self._values:
-            plan, values, columns, deep = self.plan, self._values, self.columns, len(self.plan.shape) + 1
+            plan, values, columns, uses = self.plan, self._values, self.columns, self._uses
             for x in plan.above([place], values.__contains__):
                 own, args = plan.bits[x] & plan.in_columns, []
                 for y in plan.args[x]:
                     bits = plan.bits[y] & plan.in_columns
                     value = values[y]
                     args.append(_spread(value, columns.places(bits, own)) if bits and bits != own else value)
-                values[x] = _result(plan.operations[x], args, deep)
+                operation = plan.operations[x]
+                if x not in plan.ordered:
+                    values[x] = operation(*args)
+                elif isinstance(operation, np.ufunc):
+                    values[x] = operation(*args, order="F")
+                else:
+                    values[x] = np.asfortranarray(operation(*args))
+                for y in plan.args[x]:  # memory that is used again is faster than new memory
+                    if y in uses:
+                        uses[y] -= 1
+                        if not uses[y]:
+                            values.pop(y, None)
         return self._values[place]
 
     def forget(self, places: Iterable[int]) -> None:

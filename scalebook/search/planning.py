@@ -6,19 +6,19 @@ same formulas differ only in numbers, so their sheet has an array of a number of
 
 import math
 import pickle
+from collections import Counter
 from collections.abc import Mapping
 from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
-from scalebook.language import Formula, symbol
+from scalebook.language import Formula
 from scalebook.language import Sheet as FormulaSheet
 from scalebook.language.domain import Condition
 from scalebook.language.notation import nearest
 from scalebook.language.row import gather
 
-from .bounds import least_of
 from .plan import Mixed, Plan
 from .problem import CASES, Problem
 
@@ -42,8 +42,7 @@ def _called(problem: Problem, words: dict, offload: bool):
 def built(problem: Problem, words: dict, offload: bool, known: tuple = ()) -> "_Built":
     """Return the formulas that a search needs for one combination of options, in order, and the constant inputs.
 
-    `known` is what `_called` returns for these options, if the caller has it.  Raises TypeError for inputs that the
-    formulas need and nobody gave.
+    `known` is what `_called` returns for these options.  Raises TypeError for needed inputs that nobody gave.
     """
     space = problem.space
     searched = [*problem.letters, *space.layout, *space.follows, *space.solved]
@@ -110,7 +109,6 @@ class PlannedSheet(NamedTuple):
     letters: dict[str, int]
     conditions: list[tuple[str, Condition | str, dict[str, int]]]  # a str is a letter that must have its sign
     last: list[int]  # places that no later sheet needs
-    least: int | None  # place of a lower bound of the objective that depends on no axis, for a sweep
 
     @property
     def problems(self) -> list[int]:
@@ -126,36 +124,35 @@ class PlannedSheet(NamedTuple):
 def _grouped(problem: Problem, combinations: list[tuple[int, dict]]) -> list[tuple[list[Case], FormulaSheet | None]]:
     """Group the cases that have the same formulas, and return each group with its sheet; None for a case alone."""
     found: dict[tuple, tuple[list[Case], FormulaSheet | None]] = {}
+    kinds: dict[tuple, int] = {}  # numbered, because a key of many formulas takes long to hash
+    judged = {place: problem.judged_by(words) for place, words in combinations}
+    free = {place: tuple(y for n, y in words.items() if n not in problem.judged) for place, words in combinations}
     for i, x in enumerate(problem.each):
-        known: dict[tuple, tuple] = {}
+        offload, known = x.offloads(x.letters), {}
+        is_alone = not hasattr(x.sheet, "kind") or any(isinstance(y, Formula) for y in x.knowns)
         for place, words in combinations:
-            judged = problem.judged_by(words)
-            if not hasattr(x.sheet, "kind") or any(isinstance(y, Formula) for y in x.knowns):
-                found[judged, i, place] = [Case(i, (place,), {})], None
+            if is_alone:
+                found[judged[place], i, place] = [Case(i, (place,), {})], None
                 continue
-            free = tuple(y for n, y in words.items() if n not in problem.judged)
-            told = _told(x, words, x.offloads(x.letters))
-            if free not in known:
-                kind, _, cells = x.sheet.kind(x.knowns, told)
-                known[free] = kind, {n: c.value for n, c in cells.items()}
-            kind, cells = known[free]
-            if (judged, kind) not in found:  # `known` may hold the sheet of other words that rules judge
-                found[judged, kind] = [], x.sheet.kind(x.knowns, told)[1]
-            found[judged, kind][0].append(Case(i, (place,), cells))
+            if free[place] not in known:
+                kind, _, cells = x.sheet.kind(x.knowns, _told(x, words, offload))
+                number = kinds.setdefault(kind, len(kinds))
+                known[free[place]] = number, {n: c.value for n, c in cells.items()}
+            kind, cells = known[free[place]]
+            if (judged[place], kind) not in found:  # `known` may hold the sheet of other words that rules judge
+                found[judged[place], kind] = [], x.sheet.kind(x.knowns, _told(x, words, offload))[1]
+            found[judged[place], kind][0].append(Case(i, (place,), cells))
     return list(found.values())
 
 
 class Planned:
-    """A search problem compiled: formulas of all combinations of options as one list of operations.
-
-    If `has_bounds`, the plan also has a lower bound of the objective for each combination.
-    """
+    """A search problem compiled: formulas of all combinations of options as one list of operations."""
 
     lacking: dict[int, TypeError]  # of problems that lack a letter, which have no sheets
 
-    def __init__(self, problem: Problem, combinations: list[tuple[int, dict]], has_bounds: bool = False):
+    def __init__(self, problem: Problem, combinations: list[tuple[int, dict]]):
         space, axes = problem.space, {n: problem.letters[n] for n in problem.on_axes}
-        self.plan, self.problem, self.has_bounds = Plan(problem.columned, axes, space.solved), problem, has_bounds
+        self.plan, self.problem = Plan(problem.columned, axes, space.solved), problem
         self.sheets, self.lacking, self._words, self._cells = [], {}, dict(combinations), {}
         for bound in (x.bound for x in problem.limits if not isinstance(x.bound, str)):
             self.plan.constant(bound)  # now, because the plan cannot change during evaluation
@@ -165,6 +162,8 @@ class Planned:
         for sheet in reversed(self.sheets):
             sheet.last.extend(self.plan.above(_ends(problem, sheet), seen.__contains__))
             seen.update(sheet.last)
+        ends = set().union(*(_ends(problem, x) for x in self.sheets))
+        self.plan.uses = Counter(y for x in seen for y in self.plan.args[x] if y in seen and y not in ends)
 
     def _kind(self, cases: list[Case], sheet) -> None:
         """Add the sheets of cases with the same formulas; of each alone if it lacks a letter, or a condition fails."""
@@ -210,8 +209,8 @@ class Planned:
     def _settled(self, sheet, cells, number):
         """Compute what depends on no column for all cases of a kind.
 
-        Return values by letter; the formulas that are left; which cases must be planned alone; and marks by which the
-        others differ: whether a case knows a letter that others compute by one of the formulas left.
+        Return values by letter, the formulas left, the cases to plan alone, and which of the letters left each case
+        knows.
         """
         columns, left, alone, keys = {}, {}, np.zeros(number, bool), []
         searched = {*self.problem.letters, *self.plan.letters}
@@ -289,9 +288,7 @@ class Planned:
                 conditions.append((f"{f.name} holds for {x.words}", x, {n: letters[n] for n in x.letters}))
             if self.problem.space.is_signed:
                 conditions.append((f"{name} has a value", name, {name: letters[name]}))
-        aim = symbol(self.problem.axes[0])
-        least = least_of(self.plan, aim, own.formulas, letters) if self.has_bounds else None
-        return PlannedSheet(cases, self._words[cases[0].places[0]], letters, conditions, [], least)
+        return PlannedSheet(cases, self._words[cases[0].places[0]], letters, conditions, [])
 
 
 def _merged(cases: list[Case], own: "_Built") -> tuple[list[Case], "_Built"]:
@@ -327,15 +324,14 @@ def _limited(problem: Problem) -> set[str]:
 def _ends(problem: Problem, sheet: PlannedSheet) -> set[int]:
     """Return the places of a sheet's results."""
     ends = {sheet.letters[x] for x in _limited(problem) if x in sheet.letters}
-    ends |= {x for _, _, places in sheet.conditions for x in places.values()}
-    return ends | (set() if sheet.least is None else {sheet.least})
+    return ends | {x for _, _, places in sheet.conditions for x in places.values()}
 
 
 _PLANS: dict[bytes, Planned] = {}
 
 
-def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None) -> Planned:
-    """Return the `Planned` of a task, kept from the one before if both have the same problem, or the same `of`.
+def planned_for(problem: Problem, combinations: list[tuple[int, dict]]) -> Planned:
+    """Return the `Planned` of a task, kept from the one before if both have the same problem.
 
     Another number of devices is the same problem, because the number is a column of a layout.
     """
@@ -343,8 +339,8 @@ def planned_for(problem: Problem, combinations: list[tuple[int, dict]], of=None)
     fixed = {n: x for n, x in problem.fixed.items() if n not in problem.columned}
     knowns = [x.knowns for x in problem.each]
     known = problem.sheet, knowns, letters, fixed, problem.columned, problem.axes, problem.limits
-    key = pickle.dumps((known if of is None else of, combinations))
+    key = pickle.dumps((known, combinations))
     if key not in _PLANS:
         _PLANS.clear()
-        _PLANS[key] = Planned(problem, combinations, has_bounds=of is not None)
+        _PLANS[key] = Planned(problem, combinations)
     return _PLANS[key]

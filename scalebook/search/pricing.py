@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import reduce
 from operator import or_
 
@@ -20,29 +20,25 @@ __all__ = ["Pricing", "each_sheet", "same_limits"]
 BLOCK = 1 << 16  # strategies evaluated at a time, so that the arrays stay in a core's cache
 
 
-def each_sheet(planned: Planned, problem: Problem, slab: Slab, reject: Callable, first: Iterable[int] = ()):
+def each_sheet(planned: Planned, problem: Problem, slab: Slab, reject: Callable):
     """For each sheet, yield its `Pricing`, the rows that the rules allow for some case, and for which: [cases, rows].
 
-    The sheets of the combinations with the numbers `first` come first.  `reject(rule, problems, rows, numbers)` is
-    called with the rows that a rule forbids and the number of strategies that each stands for.
+    `reject(rule, problems, rows, numbers)` is called with the rows that a rule forbids and the strategies of each.
     """
     evaluated = Evaluated(planned.plan, slab.columns, len(slab.places))
     said, known = {}, {}
-    early = {i: None for x in first for i, y in enumerate(planned.sheets) if any(x in c.places for c in y.cases)}
-    for place, sheet in [*((None, planned.sheets[i]) for i in early), *enumerate(planned.sheets)]:
-        if place not in early:
-            key = problem.judged_by(sheet.words)
-            if key not in known:
-                parts = distinct(problem, sheet.words, slab, said)
-                known[key] = parts, np.flatnonzero(nonempty(parts))
-            parts, kept = known[key]
-            if len(kept):
-                pricing = Pricing(problem, sheet, evaluated, slab, parts)
-                allowed = pricing.allowed(kept, reject, said)
-                some = allowed.any(0)
-                yield pricing, kept[some], allowed[:, some]
-        if place is not None:
-            evaluated.forget(sheet.last)
+    for sheet in planned.sheets:
+        key = problem.judged_by(sheet.words)
+        if key not in known:
+            parts = distinct(problem, sheet.words, slab, said)
+            known[key] = parts, np.flatnonzero(nonempty(parts))
+        parts, kept = known[key]
+        if len(kept):
+            pricing = Pricing(problem, sheet, evaluated, slab, parts)
+            allowed = pricing.allowed(kept, reject, said)
+            some = allowed.any(0)
+            yield pricing, kept[some], allowed[:, some]
+        evaluated.forget(sheet.last)
 
 
 class Pricing:
@@ -104,10 +100,7 @@ class Pricing:
         return values, np.broadcast_to(second, (len(values), *second.shape[1:-1], len(block.rows)))
 
     def records(self, block, values, second, flat, case, row):
-        """Return the strategies at flat indices of values as rows of five numbers (see `Priced`).
-
-        The values begin with the given case and with the given row of the block.
-        """
+        """Return the strategies at flat indices of values, which begin at a case and a row, as in `Priced`."""
         index = np.unravel_index(flat, values.shape)
         second = np.broadcast_to(second, values.shape)[index]
         axis = flat // values.shape[-1] % math.prod(self.plan.shape)  # rows are the last dimension, but precede axes
@@ -134,10 +127,9 @@ class Pricing:
         return block.solved({place: np.moveaxis(solve(at, (len(block.rows), *self.plan.shape)), 0, -1)})
 
     def fitting(self, block):
-        """Return a boolean array: True for strategies of the block that differ from all earlier ones, have values, and
-        keep every limit.
+        """Return which strategies of the block differ from all earlier ones, have values, and keep every limit.
 
-        Also return, for each case and row, how many strategies have values, and how many each condition leaves out.
+        Also return, for each case and row, how many have values, and how many each condition leaves out.
         """
         fits = np.ones((*(1,) * len(self.shape), len(block.rows)), bool)
         for part in self.parts:

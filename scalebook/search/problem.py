@@ -24,16 +24,13 @@ LOOKED, COUNTED = 1 << 15, 1 << 10  # rows that an estimate samples, and rows wh
 
 
 class Limit(NamedTuple):
-    """An upper ("<=") or lower (">=") limit on a quantity, by a number or by another quantity.
-
-    With `margin` 0.06, a value of 75 GB counts as 79.5 GB.
-    """
+    """An upper ("<=") or lower (">=") limit on a quantity, by a number or by another quantity."""
 
     letter: str
     relation: str
     bound: float | str
     name: str
-    margin: float = 0.0
+    margin: float = 0.0  # with 0.06, a value of 75 GB counts as 79.5 GB
 
 
 @dataclass(frozen=True)
@@ -98,7 +95,7 @@ class Problem:
     @property
     def columned(self) -> tuple[str, ...]:
         """The names of the inputs that have a column of values, one per row of the search."""
-        devices = ("devices",) if self.space.layout else ()  # the same for all rows, except in a sweep
+        devices = ("devices",) if self.space.layout else ()  # the same for all rows of one size
         return tuple(dict.fromkeys([*self.space.layout, *devices, *self.in_rows, *self.space.follows]))
 
     @property
@@ -219,14 +216,11 @@ def layouts(problem: Problem) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Slab:
-    """A batch of a search's rows: `columns` of their inputs, and their numbers among all rows (`places`).
+    """A batch of a search's rows."""
 
-    `among` says which rows each of the problems priced together has.  Shape [problems, rows].
-    """
-
-    columns: dict[str, np.ndarray]
-    places: np.ndarray
-    among: np.ndarray
+    columns: dict[str, np.ndarray]  # of their inputs
+    places: np.ndarray  # their numbers among all rows
+    among: np.ndarray  # which of them each of the problems priced together has: [problems, rows]
 
     def take(self, rows) -> "Slab":
         return Slab({n: x[rows] for n, x in self.columns.items()}, self.places[rows], self.among[:, rows])
@@ -252,8 +246,10 @@ def ruled(problem: Problem, slab: Slab, words: Mapping):
     for rule in problem.space.rules:
         is_of_words = not set(problem.space.words).isdisjoint(rule.needs)
         if rule.name not in problem.lifted and is_of_words == bool(words):
-            found = (True if x is None else x for x in map(rule.of, values))
-            holds = np.stack([np.broadcast_to(np.asarray(x, bool), slab.places.shape) for x in found])
+            own = [tuple(x.get(n, id(x)) for n in rule.needs if n not in slab.columns) for x in values]
+            found = {k: rule.of(x) for k, x in dict(zip(own, values, strict=True)).items()}  # devices are often alike
+            found = {k: np.broadcast_to(x is None or np.asarray(x, bool), slab.places.shape) for k, x in found.items()}
+            holds = np.stack([found[k] for k in own])
             if not holds.all():
                 yield rule.name, holds
 

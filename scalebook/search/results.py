@@ -57,7 +57,7 @@ class Found:
 
     @cached_property
     def billed(self) -> dict[str, Cell]:
-        """All quantities of the row. Days, energy and dollars of training are those of its bill, with failures."""
+        """All quantities of the row. Days, energy and dollars of training come from its bill, with failures."""
         bill = getattr(self.row.answer, "bill", None)
         return self.row.cells | (bill.row.cells if bill else {})
 
@@ -146,11 +146,9 @@ class Best(list):
 class Search(Frame):
     """The result of a search.
 
-    - `best`: the best strategies in order, each with a `row`.
-    - `pareto`: the strategies that no other strategy beats in both objectives.
-    - `rejected`: how many strategies each rule, limit, or formula without a value leaves out. Each strategy is counted
-      once, under the first of these.
-    - `count`: the number of strategies that can run and were computed. `seconds`: how long the search took.
+    - `best`: the best strategies in order, each with a `row`. `pareto`: strategies that none beats in both objectives.
+    - `rejected`: how many strategies each rule, limit, or formula without a value leaves out; the first one counts.
+    - `count`: strategies that can run and were computed. `seconds`: how long the search took.
     - `note`: what is missing, and why, unless the search `is_whole`. `device`: its name, if several were searched.
     """
 
@@ -198,9 +196,9 @@ class Search(Frame):
         return dict.fromkeys([*names, *several])
 
     def records(self) -> list[dict]:
-        """Return the best strategies as one dictionary each: device, objectives, inputs, and whatever else is shown.
+        """Return the best strategies as dictionaries: device, objectives, inputs, and whatever else is shown.
 
-        `assumed` names the device's cells that no data sheet prints and that a shown value rests on.
+        `assumed` names cells that no data sheet prints and that a shown value rests on.
         """
         more = [n for n in ("devices", *self._shown) if n not in self.problem.axes]
         return [
@@ -262,8 +260,7 @@ def order_of(problem) -> Callable[[Found], tuple[float, float]]:
 class Neighbours:
     """Single changes to a strategy.  Possible changes come first, best objective first, then impossible ones.
 
-    `steps` are triples: what changes; the value of the objective (None if impossible); and why it is worse, such as the
-    part of the objective that grows or the rule that forbids it.
+    `steps` are triples: what changes, the objective (None if impossible), and why it is worse or which rule forbids it.
     """
 
     def __init__(self, search: Search, found: Found):
@@ -335,10 +332,7 @@ def _inputs(sheet, letter: str) -> tuple[str, ...]:
 
 
 def _steps(search: Search, own: dict) -> Iterator[tuple[str, dict]]:
-    """Yield what each step changes and the strategy after it.
-
-    A step moves a prime factor from one dimension to another, or a letter to its next value, or changes one word.
-    """
+    """Yield what a step changes, and the strategy after it. A prime factor moves, or one letter or word changes."""
     problem, layout = search.problem, search.problem.space.layout
     known = {tuple(x) for x in search.layouts.tolist()}
     primes = [x for x in divisors(problem.values["devices"]) if len(divisors(x)) == 2] if layout else ()

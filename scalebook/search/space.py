@@ -46,73 +46,43 @@ def _nothing(*_) -> dict:
 
 @dataclass(frozen=True)
 class Space:
-    """The strategies that a search goes through, for anything that has a `space`.
+    """The strategies that a search goes through. Quantities have numbers as values, options ("words") have names."""
 
-    What is searched, and in which order ("quantities" have numbers as values, "options" names):
-
-    - `axes`: the default objectives, first and second; without any the call must name the first.
-    - `words`: each option with its possible values. `spelled`: for an option that takes further values, a function that
-      returns the value that a text stands for. `letters`: values of quantities that neither call nor rows give.
-    - `usual`: function of the known quantities that returns the default choices to search. `stated`: choices that rows
-      given by position, or options, imply for other options; they override `usual`.
-    - `assumed`: function of the known quantities that returns some to treat as if the call had given them.
-    - `needed`: quantities that a call must give. `elsewhere`: ones that it must not give, each with the reason.
-    - `order`: sort key for the values of an input, if not in the order given. Ties go to the first strategy.
-    - `wrong`: function that returns the sentence for a value that makes no sense, or None.
-
-    How devices are laid out:
-
-    - `layout`: quantities whose product, without `beside`, is `devices`; the last takes what the others leave.
-    - `follows`: quantities that follow from others, each with a function of them.
-    - `offloads`: quantities that move something out of device memory, 0 for nothing. With any, "offload" is an option.
-
-    What is left out:
-
-    - `rules` and `limits`: conditions on strategies. `within`: conditions for a strategy to be in the space at all.
-    - `margins`: quantities that the space's limits keep below their bound by `memory_margin`, by default the upper end
-      of the interval.
-    - `reason`: function of values, a sheet (or None) and the limits the caller lifted, that says why a strategy is
-      left out.
-    - `is_signed`: True if results of a wrong sign, such as a negative time, are left out, as when a sheet is called.
-    - `idle`: for an input, the condition under which it makes a difference; where it makes none, it keeps its first
-      value.
-    - `settle`: function that returns the values to change along with one choice, for a neighbouring strategy.
-
-    How results are found and shown:
-
-    - `solve`: a quantity that follows from the choices, the quantities it is found by, and a function of (`at`, shape)
-      that returns its values. `at(name, values)` returns a quantity at trial values.
-    - `is_front`: True if the Pareto front is the answer. `shown`: quantities to show next to a strategy's choices, if
-      the first of them has a value.
-    - `remark`: function that returns what a reader should know about the rejected strategies, counted by name.
-    """
-
-    axes: tuple[str, ...] = ()
-    words: Mapping[str, tuple] = field(default_factory=dict)
-    spelled: Mapping[str, Callable] = field(default_factory=dict)
-    usual: Callable[[Mapping[str, Any]], dict[str, tuple]] = _nothing
-    letters: Mapping[str, float] = field(default_factory=dict)
-    assumed: Callable[[Mapping[str, Any]], dict[str, float]] = _nothing
+    # What is searched, and in which order
+    axes: tuple[str, ...] = ()  # the default objectives, first and second; without any the call must name the first
+    words: Mapping[str, tuple] = field(default_factory=dict)  # each option with its possible values
+    spelled: Mapping[str, Callable] = field(default_factory=dict)  # reads further values of an option from text
+    usual: Callable[[Mapping[str, Any]], dict[str, tuple]] = _nothing  # of what is known: the default choices to search
+    letters: Mapping[str, float] = field(default_factory=dict)  # values that neither the call nor its rows give
+    assumed: Callable[[Mapping[str, Any]], dict[str, float]] = _nothing  # treated as if the call had given them
+    # choices that rows given by position, or options, imply for other options; they override `usual`
     stated: Callable[[tuple, Mapping[str, tuple]], dict[str, tuple]] = _nothing
-    needed: tuple[str, ...] = ()
-    elsewhere: Mapping[str, str] = field(default_factory=dict)
-    order: Mapping[str, Callable] = field(default_factory=dict)
-    wrong: Callable[[str, float], str | None] = lambda name, value: None
-    layout: tuple[str, ...] = ()
+    needed: tuple[str, ...] = ()  # quantities that a call must give
+    elsewhere: Mapping[str, str] = field(default_factory=dict)  # ones that it must not give, each with the reason
+    order: Mapping[str, Callable] = field(default_factory=dict)  # sort keys of values; ties go to the first strategy
+    wrong: Callable[[str, float], str | None] = lambda name, value: None  # the sentence for a value without sense
+    # How devices are laid out
+    layout: tuple[str, ...] = ()  # their product, without `beside`, is `devices`; the last takes what the others leave
     beside: tuple[str, ...] = ()
-    follows: Mapping[str, Callable] = field(default_factory=dict)
-    offloads: tuple[str, ...] = ()
+    follows: Mapping[str, Callable] = field(default_factory=dict)  # quantities that are functions of others
+    offloads: tuple[str, ...] = ()  # they move something out of device memory; with any, "offload" is an option
+    # What is left out
     rules: tuple[Any, ...] = ()  # each with a name, what it needs, and `of`, whether it holds
     limits: tuple[str, ...] = ()
-    margins: tuple[str, ...] = ()
+    margins: tuple[str, ...] = ()  # the limits keep these below their bound by `memory_margin`
+    # of values, a sheet (or None) and the limits that the caller lifted: why a strategy is left out
     reason: Callable[[Mapping, Any, Iterable[str]], str | None] = lambda values, sheet, lifted: None
-    is_signed: bool = False
-    within: Callable[["Problem"], tuple[Callable, ...]] = lambda problem: ()
-    idle: Mapping[str, Callable] = field(default_factory=dict)
-    settle: Callable[["Problem", Mapping, Mapping], dict] = _nothing
+    is_signed: bool = False  # results of a wrong sign, such as a negative time, are left out
+    within: Callable[["Problem"], tuple[Callable, ...]] = lambda problem: ()  # conditions to be in the space at all
+    idle: Mapping[str, Callable] = field(default_factory=dict)  # when an input matters; else it keeps its first value
+    settle: Callable[["Problem", Mapping, Mapping], dict] = _nothing  # what changes along with one choice
+    # How results are found and shown
+    # a quantity that follows from the choices, those it is found by, and a function of (at, shape) that returns its
+    # values; at(name, values) returns a quantity at trial values
     solve: tuple[str, tuple[str, ...], Callable] | None = None
-    is_front: bool = False
-    shown: tuple[str, ...] = ()
+    is_front: bool = False  # the Pareto front is the answer
+    shown: tuple[str, ...] = ()  # quantities to show next to a strategy's choices, if the first has a value
+    # what a reader should know about the rejected strategies, counted by name
     remark: Callable[["Problem", Mapping[str, int]], str] = lambda problem, rejected: ""
 
     @property
@@ -134,14 +104,13 @@ class Searchable(Protocol):
     returns the Sheet that prices strategies with these options, the rows to call it with, and the quantities.  Calling
     the object returns the Row of one strategy.  It must pickle, so that other processes can price strategies.
 
-    It may have `kind(knowns, letters)`, which returns a key that calls with the same formulas share, the sheet with
-    default formulas of known letters too, and cells of all that the call knows.  A search prices a kind together.
+    It may also have these:
 
-    It may have `letters`, the names of all inputs, and `targets`, quantities whose values are upper bounds.  It may
-    have `posed(cases, letters)`, which interprets a call whose inputs are not its choices: it returns the thing to
-    search instead, and the remaining inputs, or a `Frame` with the result.  That thing may have `sized(rows, letters)`,
-    which returns the thing to search for one device, and `unmet(cases, letters, rejected)`, the sentence to raise if
-    nothing was found.  `cases` are the positional rows, once per device.
+    - `kind(knowns, letters)`: a key of the formulas, the sheet, and all known cells. A search prices a kind together.
+    - `letters`, the names of all inputs, and `targets`, quantities whose values are upper bounds.
+    - `posed(cases, letters)`: the thing to search instead and the rest of the call, or a `Frame` with the result.
+    - `sized(rows, letters)`, the thing to search for one device, and `unmet(cases, letters, rejected)`, the sentence to
+      raise if nothing was found. `cases` are the positional rows, once per device.
     """
 
     name: str

@@ -15,8 +15,6 @@ from .problem import Problem, by_words, layouts, looked_through, parted, stand_f
 __all__ = ["EMPTY", "Priced", "joined", "price"]
 
 SWEPT = 1 << 15  # rows that are priced at a time if only the best strategies are sought
-FIRST = 8  # combinations of words that are priced first
-_ROUNDING = 1 - 1e-9  # allows for rounding: a bound adds up its terms in another order
 _NONE = np.empty((0, 5))
 _MOST = np.finfo(float).max  # values of strategies that do not fit are infinite
 
@@ -55,24 +53,23 @@ def joined(a: Priced, b: Priced, best: int) -> Priced:
 EMPTY = Priced(_NONE, _NONE, Counter(), 0)
 
 
-def price(sizes: list[Problem], combinations: list[tuple[int, dict]], parts: list, of=None) -> list[list[Priced]]:
+def price(sizes: list[Problem], combinations: list[tuple[int, dict]], parts: list, pareto=True) -> list[list[Priced]]:
     """Compute one task: each combination of options on ranges of rows, for each of the problems.
 
     `sizes` are problems that differ in `devices`, in increasing order, each with as many `others`.  `parts` are pairs
-    of the index of a size and a range of its rows.  If `of` is given, only the best strategies are found, and a
-    strategy is priced in full only if its lower bound lets it be among them; `of` is what the tasks share.  Returns
-    what was found for each size and each of its problems.
+    of the index of a size and a range of its rows.  Without `pareto`, only strategies within all limits are priced in
+    full.  Returns what was found for each size and each of its problems.
     """
     with np.errstate(all="ignore"):
-        return _Task(sizes, combinations, of).priced(parts)
+        return _Task(sizes, combinations, pareto).priced(parts)
 
 
 class _Task:
     """What a task has found so far, for each size and each of the problems priced together."""
 
-    def __init__(self, sizes, combinations, of):
-        self.sizes, self.one, self.has_front = sizes, sizes[0], of is None
-        self.words, self.planned = [x for _, x in combinations], planned_for(self.one, combinations, of)
+    def __init__(self, sizes, combinations, pareto):
+        self.sizes, self.one, self.has_front = sizes, sizes[0], pareto
+        self.words, self.planned = [x for _, x in combinations], planned_for(self.one, combinations)
         self.found = [[EMPTY for _ in self.one.each] for _ in sizes]
         self.least = np.full((len(sizes), len(self.one.each)), np.inf)  # what a strategy must not exceed
         self.counts = np.zeros(self.least.shape, np.int64)
@@ -95,7 +92,7 @@ class _Task:
             size = problem.SLAB * (8 if self.one.space.solve else 1)  # solved letters are evaluated many times
         if self.has_front and hasattr(self.one.sheet, "kind"):  # a sheet then has several cases
             cases = len(self.one.each) * len(self.words) // max(len(set(map(self.one.judged_by, self.words))), 1)
-            size = max(problem.SLAB // max(min(cases, problem.CASES), 1), min(problem.SLAB, 1024))
+            size = max(problem.SLAB // max(min(cases, problem.CASES), 1), min(problem.SLAB, 2048))
         for i, places in parts:
             for slab, left in looked_through(self.sizes[i], layouts(self.sizes[i]), places):
                 waiting.append(slab)  # rows of several checks, because a slab has a fixed cost
@@ -128,12 +125,8 @@ class _Task:
         _add(own, problems, sizes[rows], numbers)
 
     def _price(self, slab):
-        sizes, first = self._sizes(slab), ()
-        if not self.has_front:  # first the words of the best so far: their values rule out most other strategies
-            best = [x.best[0, 2] for own in self.found for x in own if len(x.best)]
-            words, often = np.unique(best, return_counts=True)
-            first = words[np.argsort(-often, kind="stable")][:FIRST].astype(int).tolist()
-        for pricing, rows, allowed in each_sheet(self.planned, self.one, slab, partial(self._reject, sizes), first):
+        sizes = self._sizes(slab)
+        for pricing, rows, allowed in each_sheet(self.planned, self.one, slab, partial(self._reject, sizes)):
             if not len(rows):
                 continue
             if self.has_front:
@@ -155,17 +148,11 @@ class _Task:
         return fits
 
     def _bounded(self, pricing, rows, allowed, sizes):
-        """Check all strategies against the limits, then fully price strategies that could be among the best."""
+        """Check all strategies against the limits, once per distinct inputs of these, then price those within them."""
         places, count = same_limits(pricing, rows)
         block = Block(pricing.evaluated, rows[firsts(places, count)])
         fits = self._fitting(pricing, block, rows, allowed, sizes, places)
-        could = fits.any(tuple(range(fits.ndim - 1)))[places]
-        if not self.one.is_rising:
-            # the bound is NaN if a letter has no value; such rows are kept
-            least = np.atleast_1d(Block(pricing.evaluated, rows).value(pricing.sheet.least))
-            most = _deep(self.least[sizes[rows]][:, pricing.sheet.problems].T, fits)
-            could &= (~(least * _ROUNDING > most)).any(tuple(range(fits.ndim - 1)))
-        could = np.flatnonzero(could)
+        could = np.flatnonzero(fits.any(tuple(range(fits.ndim - 1)))[places])
         for part in pricing.slices(len(could)):
             own = could[part]
             fine = fits[..., places[own]] & _deep(allowed[:, own], fits)
@@ -187,14 +174,16 @@ class _Task:
         """Join a part of a block, cases of one problem and rows of one size, to what was found there."""
         i, j = owner
         found, values, second = self.found[i][j], values[cases, ..., rows], second[cases, ..., rows]
-        kept = [_lowest(values, self.one.best, found.best)]
+        kept = _lowest(values, self.one.best, found.best)
         if self.has_front:
             known = np.concatenate([[_MOST], found.front[:, 0]])
             known = known[np.searchsorted(found.front[:, 1], second.ravel(), side="right")].reshape(second.shape)
-            kept.append(np.flatnonzero(values <= known))
-        if any(map(len, kept)):
-            best, *front = (pricing.records(block, values, second, x, cases.start, rows.start) for x in kept)
-            more = Priced(best, *(front or [_NONE]), Counter(), 0)
+            could = values <= known
+            could.reshape(-1)[kept] = True
+            kept = np.flatnonzero(could)
+        if len(kept):
+            new = pricing.records(block, values, second, kept, cases.start, rows.start)
+            more = Priced(new, new if self.has_front else _NONE, Counter(), 0)
             self.found[i][j] = joined(found, more, self.one.best)
             if len(best := self.found[i][j].best) == self.one.best:
                 self.least[i, j] = best[-1, 0]

@@ -30,8 +30,7 @@ from .table import Device, Engine, Framework, Rows, Table
 __all__ = [
     "FOLLOWS", "SOURCES", "Device", "Engine", "Framework", "KeysWith", "Models", "Table", "accelerators",
     "cells_of_libraries", "cite", "clusters", "drafts", "efficiencies", "efficiencies_of", "engines", "frameworks",
-    "letter_of_kind", "libraries", "libraries_on", "links", "models", "precisions", "ranges", "runs",
-    "tiers",
+    "libraries", "libraries_on", "links", "models", "precisions", "ranges", "runs", "tiers",
 ]  # fmt: skip
 
 SOURCES.add(files(__name__))
@@ -72,13 +71,8 @@ def _device(key, cells, words=None):
     _spread(key, cells)
 
 
-@checked
 def letter_of_kind(letter: str) -> str:
-    """Return the general name of a cell for one precision or kind of cache: "matmul_efficiency" for "matmul_fp8".
-
-    >>> letter_of_kind("matmul_fp8"), letter_of_kind("read_launch_latent")
-    ('matmul_efficiency', 'read_launch')
-    """
+    """Return the general name of a cell for one precision or kind of cache: "matmul_efficiency" for "matmul_fp8"."""
     if letter.startswith("matmul_"):
         return "matmul_efficiency"
     return letter.removesuffix("_grouped").removesuffix("_latent")
@@ -194,7 +188,7 @@ class Models(Table):
 
         `params` and `active_params` are computed from the shape. The note of their cells says what was left out, such
         as a vision encoder, and what was assumed for an unknown `model_type`. `like` names the type whose rules are
-        used instead. Raises what `huggingface.from_config` raises.
+        used instead. Raises what `huggingface.read_config` raises.
 
         >>> from scalebook.tables import models
         >>> models.read(dict(model_type="gpt2", n_layer=2, n_embd=8, n_head=2, vocab_size=9, n_positions=16)).kv_width

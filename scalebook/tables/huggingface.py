@@ -45,12 +45,7 @@ del TYPES["usual"]
 
 
 def from_config(config: Mapping | str | PathLike, name: str | None = None, like: str | None = None) -> dict:
-    """Read the shape of a model from a config.json as a dict: options (attention, norm) and numbers (layers, heads).
-
-    `config` is the path of the file or of its folder, or the parsed dict. `like` names the `model_type` whose rules are
-    used instead of its own. Numbers that do not apply are left out. A model whose blocks differ in more than the
-    letters can say has a word `blocks`, which lists its parts. Raises TypeError for anything but a path or a dict, and
-    ValueError for a file that cannot be read, a model that is not a decoder, and missing or contradictory fields.
+    """Return the shape of a model: options (attention, norm) and numbers (layers, heads) that apply, by name.
 
     >>> gpt2 = dict(model_type="gpt2", n_layer=12, n_embd=768, n_head=12, vocab_size=50257, n_positions=1024)
     >>> from_config(gpt2)["ffn"]
@@ -60,11 +55,12 @@ def from_config(config: Mapping | str | PathLike, name: str | None = None, like:
 
 
 def read_config(config, name: str | None = None, like: str | None = None) -> tuple[dict, str]:
-    """Return what `from_config` returns, and a sentence on what was left out or assumed ("" if nothing was).
+    """Return the shape that a config.json states, and a sentence on what was left out or assumed ("" if nothing was).
 
-    >>> read_config({"model_type": "llava", "vision_config": {}, "text_config": dict(model_type="gpt2", n_layer=2,
-    ...              n_embd=8, n_head=2, vocab_size=9, n_positions=16)})[1]
-    'only the text part of this llava is read, without its vision_config'
+    `config` is the path of the file or of its folder, or the parsed dict. `like` names the `model_type` whose rules are
+    used instead of its own. If blocks differ in more than the letters can say, a word `blocks` lists their parts.
+    Raises TypeError for anything but a path or a dict, and ValueError for a file that cannot be read, a model that is
+    not a decoder, and missing or contradictory fields.
     """
     whole = config if isinstance(config, Mapping) else _load(config)
     config, said = _language_model(whole)

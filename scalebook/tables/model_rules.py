@@ -105,7 +105,8 @@ def _called(field, value, wanted, place) -> bool:
         kind, blocks = quoted(place["whole"]["model_type"]), place["layers"]
         said = f"{field!r} of model_type {kind} must call each of its {blocks} blocks"
         raise ValueError(
-            f"{said} {int(wanted[0]) if other == 0 else repr(wanted[0])} or {other}; it has {quoted(value)}"
+            f"{said} {int(wanted[0]) if other == 0 else repr(wanted[0])} or {other}; it has {quoted(value)}: "
+            "name a type with such blocks as like="
         )
     return str(value) in wanted
 

@@ -75,14 +75,16 @@ def attention_width_latent(heads, kv_rank, rope_dim):
 
 @formula("linear_state", "yang2024 §3")
 def linear_state(linear_layers, linear_key_heads, linear_key_dim, linear_value_heads, linear_value_dim, linear_conv):
-    """Values in the state of Gated DeltaNet: a key by value matrix per value head, and the last convolution inputs.
+    """Values in the state of Gated DeltaNet: a key by value matrix per value head, and what is convolved.
+
+    Of each convolution as many inputs are kept as it is wide, as in transformers; engines may keep one less.
 
     >>> qwen = dict(linear_key_heads=16, linear_key_dim=128, linear_value_heads=64, linear_value_dim=128)
     >>> linear_state(qwen, linear_layers=45, linear_conv=4)
-    48844800.0
+    49397760.0
     """
     keys, values = linear_key_heads * linear_key_dim, linear_value_heads * linear_value_dim
-    return linear_layers * (values * linear_key_dim + (linear_conv - 1) * (2 * keys + values))
+    return linear_layers * (values * linear_key_dim + linear_conv * (2 * keys + values))
 
 
 @formula("linear_params", "qwen3-next")

@@ -1,5 +1,6 @@
 """A training step: strategies, the parts of its time, its memory, and the rules on strategies; and updates by RL."""
 
+from scalebook.language import exports
 from scalebook.language.renamed import renamed
 
 from .newton_schulz import *
@@ -13,9 +14,6 @@ from .step import *
 from .strategy import *
 from .totals import *
 
-_ROOM = (
-    newton_schulz, optimizers, precision, recomputation, rl, rollouts, shardings, step, strategy, totals,
-)  # fmt: skip
-__all__ = [name for module in _ROOM for name in module.__all__]
+__all__ = exports(__name__)
 
 __getattr__ = renamed(__name__)

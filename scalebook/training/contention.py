@@ -1,7 +1,6 @@
-"""Bandwidths that a strategy needs, and the contention of its parallel dimensions on the links that they share.
+"""Bandwidths that hide a strategy's collectives, and contention of parallel dimensions on links that they share.
 
-With the bandwidth that a dimension needs, its collectives take as long as the arithmetic that could hide them. Other
-dimensions' collectives go on while data-parallel collectives run, so the needed bandwidths add up.
+Other dimensions' collectives go on while data-parallel ones run, so the needed bandwidths add up.
 """
 
 from functools import cache
@@ -28,8 +27,8 @@ def dp_contention_shared(
 ):  # fmt: skip
     """Time that hidden data-parallel collectives add to a step by slowing down other collectives on the same links.
 
-    Two collectives on one link get half of it each, so one that a block waits for then takes twice as long. Exposed
-    data-parallel collectives share a link with no others. A collective that uses both tiers waits for the slower one.
+    Two collectives on a link get half of it each, so one that a block waits for then takes twice as long. Exposed ones
+    share a link with no others. A collective that uses both tiers waits for the slower one.
 
     >>> others = {f"{x}_{y}": 0 for x in ("tp", "cp", "ep", "pp") for y in ("scaleup_time", "scaleout_time", "overlap")}
     >>> others |= dict(tp_scaleup_beside=0, tp_scaleout_beside=0, tp_beside=1, dp_gather=0, dp_unhidden=0)
@@ -64,8 +63,7 @@ def _arithmetic(way: str, sharding: Sharding):
 def needed(way: str, tier: str, sharding: Sharding = SHARDINGS["zero1"]) -> Formula:
     """Return the formula for the bandwidth that a dimension needs on a network ("scaleup" or "scaleout").
 
-    With this bandwidth, the messages of the dimension ("tp", "dp", ...) hide behind arithmetic. Launches and hops are
-    extra.
+    With it, messages of the dimension ("tp", "dp", ...) hide behind arithmetic. Launches and hops are extra.
     """
     rhs = symbol(f"{tier}_bandwidth") * symbol(f"{way}_{tier}_time") / _arithmetic(way, sharding)
     return Formula(f"{way}_{tier}_needed_beside", f"{way}_{tier}_needed", rhs, [_HERE])

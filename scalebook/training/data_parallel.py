@@ -159,20 +159,6 @@ def _updated(weight_bits, gradient_bits, optimizer_bits):
     return (weight_bits + 5 * gradient_bits + 2 * optimizer_bits) / 8
 
 
-@formula("optimizer_time", "kingma2014 algorithm 1")
-def optimizer_time_replicated(
-    dense_params, routed_params, weight_bits, gradient_bits, optimizer_bits, hbm_bandwidth, stream_efficiency
-):
-    """Time of Adam with gradient clipping on replicated state, bound by its passes over gradients, state and weights.
-
-    >>> bits = dict(weight_bits=16, gradient_bits=32, optimizer_bits=96)
-    >>> optimizer_time_replicated(bits, dense_params=1e9, routed_params=0, hbm_bandwidth=2e12, stream_efficiency=0.5)
-    0.046
-    """
-    moved = _updated(weight_bits, gradient_bits, optimizer_bits)
-    return (dense_params + routed_params) * moved / (hbm_bandwidth * stream_efficiency)
-
-
 @formula("optimizer_time", "zero2020 §5.1")
 def optimizer_time_sharded(
     dense_params, routed_params, shards, routed_shards, weight_bits, gradient_bits, optimizer_bits, hbm_bandwidth,
@@ -239,8 +225,12 @@ def _over_shards(exchange: Exchange, copies: int) -> tuple[Expr, Expr, Expr]:
     return tuple(total)
 
 
+_REPLICATED = Formula(
+    "optimizer_time_replicated", "optimizer_time", optimizer_time_sharded.of(shards=1, routed_shards=1),
+    ["kingma2014 algorithm 1"], "Time of Adam with gradient clipping if every device updates all state that it holds.",
+)  # fmt: skip
 # The optimizer's time, by which devices share its state.
-_OPTIMIZER = {"one": optimizer_time_replicated, "group": optimizer_time_hybrid, "all": optimizer_time_sharded}
+_OPTIMIZER = {"one": _REPLICATED, "group": optimizer_time_hybrid, "all": optimizer_time_sharded}
 
 
 @cache

@@ -8,12 +8,18 @@ from functools import cache
 from sympy import Add, Expr, Ge, Le, Max, Min, Piecewise, S
 from sympy.logic.boolalg import Boolean
 
+from scalebook import offload
 from scalebook.language import Formula, formula, symbol
 from scalebook.pipeline.schedules import SCHEDULES, Schedule
+from scalebook.training import parts
 from scalebook.training.optimizers import OPTIMIZERS, Optimizer
 from scalebook.training.shardings import SHARDINGS, Sharding
+from scalebook.training.totals import link_of_host
 
-__all__ = ["bytes_of", "dummy_gradients_kept", "filled", "fullest_stage", "memory_formulas", "sharing", "work_memory"]
+__all__ = [
+    "bytes_of", "dummy_gradients_kept", "filled", "fullest_stage", "memory_formulas", "offload_formulas", "sharing",
+    "work_memory",
+]  # fmt: skip
 
 _SOURCE = ("zero2020 §5", "korthikanti2022 §4", "isaev2023-calculon §2")
 
@@ -123,10 +129,6 @@ def _params(stage: Expr, schedule: Schedule, has_matrices: bool = True) -> tuple
     return dense, blocks * symbol("block_routed_params")
 
 
-def _positions(stage: Expr) -> Expr:
-    return _at_start(stage) * symbol("learned_positions") * symbol("hidden")
-
-
 def _gathered(sharding: Sharding, matrices: Expr) -> Expr:
     """Bytes gathered temporarily if weights are sharded: for two blocks and one's gradients, or a vocabulary matrix."""
     if not sharding.is_gathered:
@@ -146,7 +148,7 @@ def _state(stage: Expr, sharding: Sharding, schedule: Schedule, is_frozen: bool,
     for what in _OFFLOADED:
         has_matrices = what == "weight" or not is_frozen
         dense, routed = _params(stage, schedule, has_matrices)
-        dense += _positions(stage) if has_matrices else S.Zero
+        dense += _at_start(stage) * symbol("learned_positions") * symbol("hidden") if has_matrices else S.Zero
         found[what] = bytes_of(what, sharding, dense, routed, optimizer)
     return found
 
@@ -212,3 +214,27 @@ def _away(stage: Expr, held: Expr, *strategy) -> dict[str, Expr]:
     state = _state(stage, *strategy)
     found = {f"{what}_away": x(f"{_OFFLOADED[what]}_offload") * total for what, total in state.items()}
     return found | {"activation_away": x("activation_offload") * held * blocks * x("saved_activations")}
+
+
+def offload_formulas(sharding: Sharding, schedule: Schedule, optimizer: Optimizer) -> list[Formula]:
+    """Return the formulas for the bytes that a block moves to and from a second memory, and the time that this adds."""
+    block = symbol("block_params"), symbol("block_routed_params")
+    weights, gradients, state = (bytes_of(x, sharding, *block, optimizer) for x in ("weight", "gradient", "optimizer"))
+    between, whole = offload.offload_bandwidth.of(block_states=gradients), offload.offload_bandwidth.rhs
+    hiding = between + Max(0, 2 - symbol("microbatches"), evaluate=False) * (whole - between)
+    made = (
+        ("block_weights_held", "block_weights", weights),
+        ("block_states_held", "block_states", gradients + state),
+        # before the last micro-batch gradients come in to be accumulated, and optimizer state does not move
+        ("wait_of_gradients", "between_wait", offload.backward_wait.of(block_states=gradients)),
+        ("exposed_of_gradients", "exposed_between", offload.exposed_time.of(backward_wait=symbol("between_wait"))),
+        ("bandwidth_between", "offload_bandwidth", hiding),
+    )
+    return [
+        *(Formula(name, letter, rhs, ["rajbhandari2021 §3"]) for name, letter, rhs in made),
+        offload.forward_wait,
+        offload.backward_wait,
+        offload.exposed_time,
+        parts.offload_exposed_both if schedule.copies > 1 else parts.offload_exposed,
+        link_of_host,
+    ]

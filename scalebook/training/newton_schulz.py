@@ -38,19 +38,15 @@ def newton_schulz_flops(rows, columns, newton_steps):
 
 
 class Matrix(NamedTuple):
-    """A weight matrix of a block: its two whole sides, and its copies on one device (one for each expert).
-
-    `way` names the parallelism that splits the side `split`: "tp", "etp", or "" if a device holds the whole matrix.
-    `params` counts the parameters that one device holds of all copies.
-    """
+    """A weight matrix of a block, as one device holds it."""
 
     name: str
-    kept: Expr
+    kept: Expr  # its two whole sides
     split: Expr
-    copies: Expr
-    way: str
+    copies: Expr  # one for each expert
+    way: str  # the parallelism that splits the side `split`, "tp" or "etp", or "" for a whole matrix
     is_routed: bool
-    params: Expr
+    params: Expr  # parameters of all copies on one device
 
 
 @cache
@@ -102,12 +98,7 @@ def _iteration(short: Expr, long: Expr, copies: Expr) -> list[Work]:
     return made
 
 
-class _Cost(NamedTuple):
-    flops: Expr
-    time: Expr
-
-
-def _cost(matrix: Matrix, domain: Expr, strategy: Strategy, copies: Expr) -> _Cost:
+def _cost(matrix: Matrix, domain: Expr, strategy: Strategy, copies: Expr) -> dict[str, Expr]:
     """Return what orthogonalizing `copies` of a matrix costs one of the devices that hold it."""
     kept, split = matrix.kept, matrix.split
     mode = strategy.optimizer.mode
@@ -122,7 +113,7 @@ def _cost(matrix: Matrix, domain: Expr, strategy: Strategy, copies: Expr) -> _Co
     is_ideal = strategy.kernels == "ideal"
     seconds = Add(*(w.ideal if is_ideal else w.time for w in works))
     scaling = scaled / symbol("hbm_bandwidth") if is_ideal else stream(scaled)
-    return _Cost(steps * Add(*(w.flops for w in works)), steps * seconds + scaling)
+    return {"flops": steps * Add(*(w.flops for w in works)), "time": steps * seconds + scaling}
 
 
 class _Shared(NamedTuple):
@@ -185,7 +176,7 @@ class _Stage:
             return kinds[matrix].owners * (kinds[matrix].domain if is_dealt else 1)
 
         def work(matrix, copies):
-            return getattr(_cost(matrix, kinds[matrix].domain, self.strategy, copies), which)
+            return _cost(matrix, kinds[matrix].domain, self.strategy, copies)[which]
 
         total = self.all(lambda m: work(m, m.copies) / owners(m))
         largest = [work(m, S.One) for m in kinds if owners(m) != 1]

@@ -31,9 +31,8 @@ def group_rate(
     360000000000.0
     """
     share = group_share.of(near_ways=near_ways, mesh_peers=mesh_peers, torus_neighbours=torus_neighbours)
-    return Min(
-        share * scaleup_bandwidth * near_efficiency, near_ways * scaleout_bandwidth * far_efficiency, evaluate=False
-    )
+    near, far = share * scaleup_bandwidth * near_efficiency, near_ways * scaleout_bandwidth * far_efficiency
+    return Min(near, far, evaluate=False)
 
 
 @formula("idle_fraction", "korthikanti2022 §4.2", domain={"one way or more": lambda tp: tp >= 1})

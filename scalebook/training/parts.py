@@ -124,9 +124,8 @@ def stage_weight_gradient_sum(stage_blocks, weight_gradient_compute, tp_beside, 
     >>> stage_weight_gradient_sum(at, stage_blocks=12)
     48.0
     """
-    return stage_blocks * (
-        weight_gradient_compute + _beside(tp_beside * tp_async, weight_gradient_compute, collective_cores)
-    )
+    beside = _beside(tp_beside * tp_async, weight_gradient_compute, collective_cores)
+    return stage_blocks * (weight_gradient_compute + beside)
 
 
 def _waited() -> dict[str, Expr]:
@@ -203,7 +202,7 @@ def step_head(
 ):  # fmt: skip
     """Time that a model's ends add to a step: the first stage looks embeddings up and the last makes the logits.
 
-    All stages wait for the slower of the two, as far as it exceeds the time of the fullest stage's blocks.
+    All stages wait for the slower of the two, as far as it exceeds the fullest stage's blocks.
 
     >>> stage = dict(stage_blocks=12, last_blocks=12, forward_time=60, input_gradient_time=72, weight_gradient_time=48)
     >>> step_head(stage, microbatches=64, pp=8, head_forward=2, head_backward=4, embedding_time=1)

@@ -12,8 +12,7 @@ def part_gain_cast(
 ):  # fmt: skip
     """Speedup of a low-precision product over a 16-bit one, if a kernel of its own casts its activations first.
 
-    The cast writes two low-precision copies, one as stored and one transposed. Writing results, kernel starts and
-    partly filled tiles are left out.
+    The cast writes two copies, one of them transposed. Results, kernel starts and partial tiles are left out.
 
     >>> at = dict(matmul_bf16=0.8, matmul_efficiency=0.8, stream_efficiency=0.8, activation_bits=16, quantized_bits=8)
     >>> part_gain_cast(at, columns=8192, peak_bf16=1e15, peak_flops=2e15, hbm_bandwidth=4e12).__round__(3)

@@ -6,7 +6,6 @@
 ('flash_backward', True)
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -75,21 +74,18 @@ def profile(*knowns, **letters) -> Profile:
     lines = []
     for kind, calls in ((kind, calls) for block, calls in parts for kind in kinds_of(block)):
         calls *= float(S(kind.share).xreplace({symbol(x): values.get(x, 0) for x in ("linear_layers", "layers")}))
-        for w, is_read in _kernels(strategy.transformed(kind.block), strategy.quantized):
+        for w, share in _kernels(strategy.transformed(kind.block), strategy.quantized, values.get("unread_rerun")):
             own = replace(w, **{x: of_kind(kind, getattr(w, x)) for x in ("flops", "traffic", "time", "rate")})
-            lines.append(_line(own, calls * (1 if is_read else values["unread_rerun"]), values, strategy))
+            lines.append(_line(own, calls * share, values, strategy))
     lines += [_line(w, run["microbatches"], values, strategy) for w in both_passes(head(), strategy.quantized)]
     return Profile(run, lines)
 
 
-def _kernels(forward: Block, quantized: bool) -> Iterator[tuple[Work, bool]]:
-    """Yield the kernels of a block and of its backward pass, and whether anything reads what each computes."""
-    back = backward(forward)
-    read, unread = read_and_unread(back)
-    for w in (*work(forward, "forward", quantized), *work(read, quantized=quantized)):
-        yield w, True
-    for w in work(unread, quantized=quantized):
-        yield w, False
+def _kernels(forward: Block, quantized: bool, unread_share: float) -> list[tuple[Work, float]]:
+    """Return the kernels of a block's two passes, each with 1, or the share of what nothing reads that is run."""
+    read, unread = read_and_unread(backward(forward))
+    once = *work(forward, "forward", quantized), *work(read, quantized=quantized)
+    return [*((w, 1) for w in once), *((w, unread_share) for w in work(unread, quantized=quantized))]
 
 
 def _line(w, calls, values, strategy) -> Line:

@@ -1,7 +1,4 @@
-"""Partial recomputation: how many blocks to recompute, and how far apart to keep their inputs.
-
-A block keeps `working_activations`, or only `block_input` if it is recomputed.
-"""
+"""Partial recomputation: how many blocks to recompute, and how far apart to keep their inputs (`block_input`)."""
 
 from sympy import Max, Piecewise, sqrt
 
@@ -37,13 +34,11 @@ def activation_room_left(hbm_capacity, weight_memory, gradient_memory, optimizer
     return hbm_capacity - state - logits_memory - buffer_memory
 
 
-_ROOM = {
-    "room for the inputs of all blocks and one block at work": (
-        lambda activation_room, held_microbatches, stage_blocks, block_input, working_activations: (
-            activation_room >= (held_microbatches * stage_blocks - 1) * block_input + working_activations
-        )
-    )
-}
+def _has_room(activation_room, held_microbatches, stage_blocks, block_input, working_activations):
+    return activation_room >= (held_microbatches * stage_blocks - 1) * block_input + working_activations
+
+
+_ROOM = {"room for the inputs of all blocks and one block at work": _has_room}
 
 
 @formula("rerun_blocks", "korthikanti2022 §5", domain=_ROOM)

@@ -31,7 +31,6 @@ from scalebook.training.step import training_step
 
 __all__ = ["rl_step"]
 
-PROGRAMS = tuple(x for x, row in frameworks.items() if "engine" in row.words)
 SYNC = "sync_share", "expert_gathers", "update_overhead"  # letters of the program that are the update's own
 OF_PROGRAM = "step_overhead", "packed_share", *SYNC  # what a program says of an update
 # Other likely values of what a call leaves to its defaults.
@@ -42,6 +41,12 @@ _OTHERS = {
 }  # fmt: skip
 _POINTS = 160  # positions at which a decode step of a rollout is priced
 _LIMIT = 60  # layouts of a search
+
+
+@cache
+def programs() -> tuple[str, ...]:
+    """Return the names of the frameworks with an engine that writes answers."""
+    return tuple(x for x, row in frameworks.items() if "engine" in row.words)
 
 
 @dataclass(frozen=True)
@@ -206,7 +211,7 @@ class RLStep:
     name = "rl_step"
     space = Space(
         axes=("update_time", "devices"),
-        words={"framework": PROGRAMS, "share": ("best",), "rollout": ("tp=4",), "training": ("tp=4 pp=4",)},
+        words={"framework": programs(), "share": ("best",), "rollout": ("tp=4",), "training": ("tp=4 pp=4",)},
         spelled={"share": partial(quantity, "rollout_share"), "rollout": str, "training": str},
     )
     finds = ("update_time",)
@@ -230,7 +235,7 @@ class RLStep:
         knowns = tuple(x for x in knowns if not isinstance(x, str))
         program = framework_of(knowns, {"framework": named[-1] if named else None}) or frameworks.nemo_rl
         if "engine" not in program.words:
-            raise ValueError(f"{program.name} has no engine that writes answers; these have: {', '.join(PROGRAMS)}")
+            raise ValueError(f"{program.name} has no engine that writes answers; these have: {', '.join(programs())}")
         rows = as_rows(tuple(x for x in knowns if not isinstance(x, Framework)))
         if stray := next((x for x in rows if not isinstance(x, Mapping)), None):
             raise TypeError(f"rl_step takes a model, a device and a framework by position, not {quoted(stray)}")

@@ -20,14 +20,11 @@ EACH = symbol("microbatches")  # times per step: once per micro-batch
 
 
 class Exchange(NamedTuple):
-    """A data-parallel collective: it sums gradients (`dp_reduce`) or gathers weights (`dp_gather`).
-
-    `among` is "all" devices that hold the same weights, a "group" of `shard_group` of them, or "groups": one of each.
-    """
+    """A data-parallel collective: it sums gradients (`dp_reduce`) or gathers weights (`dp_gather`)."""
 
     letter: str
     kind: str
-    among: str
+    among: str  # "all" that hold the same weights, a "group" of `shard_group` of them, or "groups": one of each
     times: Expr = S.One  # per step
     by_block: bool = False
 

@@ -27,24 +27,20 @@ def _is_room(one, others, stages):
     return (stages > 0) & ((one - 1) * stages < others)
 
 
-_FEWER_FIRST = {
-    "a first stage with no more blocks than the others": lambda layers, pp, first_blocks: _is_room(
-        first_blocks, layers - first_blocks, pp - 1
-    )
-}
-_FEWER_LAST = {
-    "a last stage with no more blocks than the others": lambda layers, pp, last_blocks: _is_room(
-        last_blocks, layers - last_blocks, pp - 1
-    )
-}
-_FEWER_BOTH = {
-    "a first and a last stage with no more blocks than those between": lambda layers, pp, first_blocks, last_blocks: (
-        _is_room(Max(first_blocks, last_blocks, evaluate=False), layers - first_blocks - last_blocks, pp - 2)
-    )
-}
+def _fewer_first(layers, pp, first_blocks):
+    return _is_room(first_blocks, layers - first_blocks, pp - 1)
 
 
-@formula("stage_blocks", _SOURCE, domain=_FEWER_FIRST)
+def _fewer_last(layers, pp, last_blocks):
+    return _is_room(last_blocks, layers - last_blocks, pp - 1)
+
+
+def _fewer_both(layers, pp, first_blocks, last_blocks):
+    most = Max(first_blocks, last_blocks, evaluate=False)
+    return _is_room(most, layers - first_blocks - last_blocks, pp - 2)
+
+
+@formula("stage_blocks", _SOURCE, domain={"a first stage with no more blocks than the others": _fewer_first})
 def stage_blocks_first(layers, pp, first_blocks):
     """Blocks per stage behind the first one, rounded up.
 
@@ -54,7 +50,7 @@ def stage_blocks_first(layers, pp, first_blocks):
     return ceiling((layers - first_blocks) / (pp - 1), evaluate=False)
 
 
-@formula("stage_blocks", _SOURCE, domain=_FEWER_LAST)
+@formula("stage_blocks", _SOURCE, domain={"a last stage with no more blocks than the others": _fewer_last})
 def stage_blocks_last(layers, pp, last_blocks):
     """Blocks per stage before the last one, rounded up.
 
@@ -64,7 +60,9 @@ def stage_blocks_last(layers, pp, last_blocks):
     return ceiling((layers - last_blocks) / (pp - 1), evaluate=False)
 
 
-@formula("stage_blocks", _SOURCE, domain=_FEWER_BOTH)
+@formula(
+    "stage_blocks", _SOURCE, domain={"a first and a last stage with no more blocks than those between": _fewer_both}
+)
 def stage_blocks_middle(layers, pp, first_blocks, last_blocks):
     """Blocks per stage between the first and the last one, rounded up.
 
@@ -87,8 +85,8 @@ def last_blocks_rest(layers, pp, first_blocks, stage_blocks):
 def with_first(sheet: Sheet, schedule: Schedule, known: Iterable[str]) -> Sheet:
     """Return a step's sheet for a call that gives the first or the last stage its own number of blocks.
 
-    All stages take the time of the fullest one. The memory is the largest that the first, the second and the last stage
-    need. The second stage holds a micro-batch less than the first, but may have more blocks.
+    All stages take the time of the fullest one. Memory is the largest of the first, the second and the last stage: the
+    second holds a micro-batch less than the first, but may have more blocks.
     """
     said = frozenset({"first_blocks", "last_blocks", "stage_blocks"}.intersection(known))
     return _uneven(sheet, schedule, said) if "first_blocks" in said or said == {"last_blocks"} else sheet

@@ -33,9 +33,8 @@ from scalebook.training.block_costs import block_formulas
 from scalebook.training.contention import bandwidth_formulas
 from scalebook.training.data_parallel import data_parallel_formulas
 from scalebook.training.frameworks import AnyFramework, framework_of, settled
-from scalebook.training.memory import filled, memory_formulas
+from scalebook.training.memory import filled, memory_formulas, offload_formulas
 from scalebook.training.newton_schulz import muon_formulas, updated
-from scalebook.training.offloaded import offload_formulas
 from scalebook.training.rules import check
 from scalebook.training.stages import with_first
 from scalebook.training.strategy import CHOICES, WORDS, Strategy
@@ -120,7 +119,7 @@ def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_
 def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | bool) -> Sheet:
     """Return the memory part of a training step's sheet: what a device holds, by default one of the fullest stage.
 
-    `words` are options such as recompute="full"; others have their defaults. No rule is checked: stages may be unequal.
+    `words` are options such as recompute="full". No rule is checked, so stages may be unequal.
 
     >>> from scalebook.block import LLAMA
     >>> memory_sheet(LLAMA).formulas["memory"].inputs
@@ -184,7 +183,8 @@ def _product_bits(device: Mapping) -> float:
 
 @cache
 def _format_bits(peak: str) -> float:
-    return min((x.activation_bits for x in precisions.values() if x.kind == "format" and x.peak == peak), default=16)
+    rows = precisions._naming(f'"{peak}"')  # no other row is read
+    return min((x.activation_bits for x in rows if x.kind == "format" and x.peak == peak), default=16)
 
 
 @checked
@@ -192,7 +192,7 @@ def _format_bits(peak: str) -> float:
 def default_letters_at(bits: float) -> dict[str, Cell]:
     """Return the default values that depend on the precision: for products whose inputs have `bits` bits.
 
-    Above 16 bits all tensors are as wide as the products' inputs, and the weights are their own master copy.
+    Above 16 bits all tensors are as wide as the inputs, and the weights are their own master copy.
 
     >>> default_letters_at(32)["optimizer_bits"].value
     64.0
@@ -211,8 +211,9 @@ def _is_usual(letter: str, value) -> bool:
 
 
 class Planned(NamedTuple):
-    """What a call of `training_step` evaluates: a sheet, a strategy, and the model's blocks (dense, experts)."""
+    """What a call of `training_step` evaluates: rows, a sheet, a strategy, and the model's blocks (dense, experts)."""
 
+    rows: tuple
     sheet: Sheet
     strategy: Strategy
     dense: Block | None
@@ -267,15 +268,12 @@ class Training(Guided):
         return frozenset({*self.takes, *self.gives, *WORDS, "framework"})
 
     def plan(self, knowns: tuple, letters: dict) -> Planned:
-        """Return the sheet, strategy and blocks for a call. It removes the strategy's options from `letters`."""
+        """Return the rows, sheet, strategy and blocks for a call. It removes the strategy's options from `letters`."""
         knowns, defaults = settled(knowns, letters)
-        return self._plan(knowns, letters, defaults)
-
-    def _plan(self, knowns, letters, defaults) -> Planned:
         strategy, blocks, more, known = self._asked(knowns, letters, defaults)
         more = [f for f in more if f.letter not in known]
         sheet = with_first(training_sheet(*blocks, strategy, *more), strategy.schedule, known)
-        return Planned(sheet, strategy, *blocks)
+        return Planned(knowns, sheet, strategy, *blocks)
 
     def _asked(self, knowns, letters, defaults) -> tuple[Strategy, tuple, list[Formula], set[str]]:
         """Return a call's strategy, blocks, formulas for what is known, and that; remove the options from `letters`."""
@@ -312,8 +310,8 @@ class Training(Guided):
     def sheet(self, knowns: tuple, letters: Mapping) -> tuple[Sheet, tuple, dict]:
         """Return the sheet for a call, the rows to call it with, and the inputs that are numbers."""
         letters = dict(letters)
-        knowns, defaults = settled(knowns, letters)
-        return self._called(self._plan(knowns, letters, defaults).sheet, knowns, letters)
+        planned = self.plan(knowns, letters)
+        return self._called(planned.sheet, planned.rows, letters)
 
     def kind(self, knowns: tuple, letters: Mapping) -> tuple[tuple, Sheet, dict[str, Cell]]:
         """Return a key that calls with the same formulas share, their sheet with defaults, and all that is known."""
@@ -346,14 +344,13 @@ class Training(Guided):
         if (found := _offloads(letters)) and not letters.get("offload", True):
             raise ValueError(f"offload=False contradicts {found[0]}={letters[found[0]]}: leave one of them out")
         asked = dict(letters)
-        rows, defaults = settled(knowns, letters)
-        planned = self._plan(rows, asked, defaults)
+        planned = self.plan(knowns, asked)
         known = {}
         for row in knowns:  # a rule refers to the model's own blocks
             if isinstance(row, Mapping):
                 known |= {n: x.value for n, x in row.cells.items()} if isinstance(row, Row) else row
         check(known | asked | planned.strategy.words, planned.sheet)
-        sheet, rows, asked = self._called(planned.sheet, rows, asked)
+        sheet, rows, asked = self._called(planned.sheet, planned.rows, asked)
         run = sheet(*rows, **asked)
         run.call = Call(self, knowns, letters)
         if framework_of(knowns, letters) is None:

@@ -72,10 +72,7 @@ class Trained(Named):
         return {"params": params, "forward": forward, "input_gradient": inputs, "weight_gradient": weights}
 
     def of(self, f: Formula, is_gathered: bool) -> Formula:
-        """Return a formula of state or of its exchange, rewritten so that only adapters have gradients and state.
-
-        If blocks are gathered before use (`is_gathered`) all weights are gathered, otherwise only the trained ones.
-        """
+        """Return a formula of state or its exchange as adapters have it; all weights are gathered if `is_gathered`."""
         if not self.is_frozen or f.letter == "reduce_bits":
             return f
         widths = {"gradient_bits", "optimizer_bits", "moment_bits", "reduce_bits"} & {*f.inputs}

@@ -1,4 +1,4 @@
-"""A sweep over system sizes finds what a search of each finds, to the last digit."""
+"""A search at many sizes, without a Pareto front, finds what a search of each finds, to the last digit."""
 
 import csv
 import random
@@ -6,17 +6,11 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from scalebook.book.measured.sizes import EACH, MODELS, SYSTEMS, at_sizes, kept, written
+from scalebook.book.measured.sizes import EACH, MODELS, SYSTEMS, at_sizes, fewest, kept, written
 
 from scalebook import accelerators, models, training_step
 from scalebook.calculon import Strategies, application, library
-from scalebook.search import search, sweep
-from scalebook.search.arguments import problem_of
-from scalebook.search.plan import Block, Evaluated
-from scalebook.search.planning import Planned
-from scalebook.search.problem import layouts, looked_through, word_combinations
-
-from .support import cases, refuses
+from scalebook.search import search
 
 MACHINE, MODEL = Strategies(library.systems["h100_80g_nvl8"]), application(library.models["gpt3-1.3B"])
 ASKED = dict(global_batch=96, fused=True, overlap=["none", "ring"], progress=False)
@@ -31,56 +25,38 @@ def same(one, other):
     )  # fmt: skip
 
 
+def at_each(*things, **known):
+    found = search(*things, pareto=False, **known)
+    return {x.problem.values["devices"]: x for x in getattr(found, "searches", [found])}
+
+
 @pytest.fixture(scope="module")
 def swept():
-    return sweep(MACHINE, MODEL, devices=SIZES, best=3, **ASKED)
+    return at_each(MACHINE, MODEL, devices=SIZES, best=3, **ASKED)
 
 
 @pytest.mark.parametrize("devices", SIZES)
 def test_each_size_is_its_search(swept, devices):
     assert same(swept[devices], search(MACHINE, MODEL, devices=devices, best=3, **ASKED))
-    assert swept.values[devices] == swept[devices].best[0].sequence_time
+    assert not swept[devices].pareto
 
 
 @pytest.mark.parametrize("asked", [dict(), dict(maximize="mfu"), dict(minimize="memory", subject_to="mfu >= 20 %")])
 def test_training_is_swept_too(asked):
     known = dict(global_batch=96, seq=4096, recompute=["none", "full"], progress=False, **asked)
     things = training_step, models.llama3_8b, accelerators.h100.at("bf16")
-    found = sweep(*things, devices=[8, 24, 48], **known)
+    found = at_each(*things, devices=[8, 24, 48], **known)
     for n in found:
-        assert same(found[n], search(*things, devices=n, best=1, **known))
-
-
-@pytest.mark.parametrize("things, known", cases("searches with bounds", globals()).values())
-def test_nothing_is_below_its_bound(things, known):
-    """Of every strategy that has a value, whatever its words: so that none that could be the best is passed over."""
-    space = things[0].space
-    problem = problem_of(*things, None, None, None, (), (), 1, dict(devices=48, global_batch=192) | known)
-    combinations = list(enumerate(word_combinations(problem)))
-    planned = Planned(problem, random.Random(0).sample(combinations, min(len(combinations), 24)), has_bounds=True)
-    whole, tight = layouts(problem), 0
-    (slab, _), *_ = looked_through(problem, whole, range(len(whole) * problem.in_layout))
-    slab = slab.take(np.random.default_rng(0).permutation(len(slab.places))[:400])
-    evaluated, rows = Evaluated(planned.plan, slab.columns, len(slab.places)), np.arange(len(slab.places))
-    for sheet in planned.sheets:
-        with np.errstate(all="ignore"):
-            block = Block(evaluated, rows)
-            values = np.broadcast_to(block.value(sheet.letters[space.axes[0]]), block.shape)
-            values = np.where(np.isfinite(values), values, np.inf).min(tuple(range(len(block.shape) - 1)))
-            least = np.broadcast_to(block.value(sheet.least), values.shape)
-        assert not (least * (1 - 1e-9) > values).any()
-        tight += (least > 0.5 * values).mean()
-    assert tight > 0.5 * len(planned.sheets)  # and it says something
+        assert same(found[n], search(*things, devices=n, **known))
 
 
 def test_executors_find_the_same(swept, monkeypatch):
-    monkeypatch.setattr("scalebook.search.sweeping.SIZES", 2)
-    again = [sweep(MACHINE, MODEL, devices=SIZES, best=3, **ASKED)]
+    monkeypatch.setattr("scalebook.search.parts.SIZES", 2)
+    again = [at_each(MACHINE, MODEL, devices=SIZES, best=3, **ASKED)]
     with ProcessPoolExecutor(2) as pool:
-        again.append(sweep(MACHINE, MODEL, devices=SIZES, best=3, executor=pool, **ASKED))
+        again.append(at_each(MACHINE, MODEL, devices=SIZES, best=3, executor=pool, **ASKED))
     for other in again:
         assert list(other) == list(swept) and all(same(other[n], swept[n]) for n in SIZES)
-        assert (other.count, other.fitting) == (swept.count, swept.fitting)
 
 
 class Interrupted(ThreadPoolExecutor):
@@ -98,24 +74,22 @@ class Interrupted(ThreadPoolExecutor):
 
 
 def test_interrupted_it_gives_the_sizes_so_far(monkeypatch):
-    monkeypatch.setattr("scalebook.search.sweeping.SIZES", 2)
+    monkeypatch.setattr("scalebook.search.parts.SIZES", 2)
     with Interrupted(1) as pool:
-        part = sweep(MACHINE, MODEL, devices=SIZES[:4], executor=pool, **ASKED)
-    assert not part.is_whole and "interrupted: 2 of 4 were not priced" in repr(part) and len(part.values) == 2
+        part = search(MACHINE, MODEL, devices=SIZES[:4], pareto=False, executor=pool, **ASKED)
+    assert not part.is_whole and "interrupted: 1 of 2 parts" in repr(part)
+    assert sum(bool(x.best) for x in part.searches) == 2
 
 
 def test_where_rules_allow_no_row_of_some_words_the_others_are_priced():
     """Eight sequences on 512 devices: of most schedules no layout is allowed."""
     known = (training_step, models.llama3_8b, accelerators.h100.at("bf16"))
     given = dict(global_batch=8, seq=4096, progress=False)
-    found = sweep(*known, devices=[512], **given)
-    assert same(found[512], search(*known, devices=512, best=1, **given))
+    assert same(search(*known, devices=512, pareto=False, **given), search(*known, devices=512, **given))
 
 
 def test_sizes_may_come_in_any_order_and_twice():
-    found = sweep(MACHINE, MODEL, devices=np.array([24, 8, 24]), **ASKED)
-    assert list(found) == [8, 24]
-    refuses(KeyError, "16 is none of the 2 sizes", lambda: found[16])
+    assert sorted(at_each(MACHINE, MODEL, devices=np.array([24, 8, 24]), **ASKED)) == [8, 24]
 
 
 # Calculon's study, as it is kept
@@ -126,7 +100,7 @@ def test_what_is_kept_of_the_study_is_what_is_found(system):
     """A sample: the rest was written by the same call."""
     chance = random.Random(system)
     model, sizes = chance.choice([m for m, s in kept() if s == system]), sorted(chance.sample(EACH[::2], 3))
-    found = at_sizes(model, system, sizes, progress=False).values
+    found = fewest(at_sizes(model, system, sizes, progress=False))
     own = {(m, s): {} for m in MODELS for s in SYSTEMS} | {(model, system): found}
     again = {int(x["devices"]): x[f"{model} on {system}"] for x in csv.DictReader(written(own).splitlines())}
     rows = kept()[model, system]

@@ -1,18 +1,17 @@
 """Standard figures of the book. Each function draws on a Matplotlib Axes, by default a new one, and returns it."""
 
 from collections.abc import Iterable
-from contextlib import suppress
-from importlib import import_module
-from importlib.resources import files
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import sympy
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+from scalebook.book.drawings.looks import LINE, device_look, hues
 
 from scalebook.display.meanings import PARTS, coloured_terms
-from scalebook.display.scheme import COLOURS, LINE, SHADES, device_look, hues
+from scalebook.display.scheme import COLOURS, SHADES
 from scalebook.language import NOTATION, Formula, Sheet, show, tex
 from scalebook.machine.roofline import attainable_flops, ridge_intensity
 from scalebook.measurements import Result
@@ -24,7 +23,7 @@ __all__ = [
 
 END = "sb-end"  # marks the name of a line, at its end
 
-plt.style.use(files(__name__.rpartition(".")[0]).joinpath("scalebook.mplstyle"))
+plt.style.use(Path(__file__).with_name("scalebook.mplstyle"))
 
 
 def _label(name):
@@ -206,15 +205,16 @@ def _coloured(expr):
 
 
 def _in_notebooks():
-    """Make notebooks show SymPy expressions in the book's notation and, in the book, figures as SVG in the page."""
+    """Make notebooks show SymPy expressions in the book's notation, and figures as SVG in the page."""
     try:
         from IPython import get_ipython
     except ImportError:
         return
     if shell := get_ipython():
         shell.display_formatter.formatters["text/latex"].for_type(sympy.Basic, _coloured)
-        with suppress(ImportError):  # an installed package has no book, and its figures are Matplotlib's own
-            import_module("scalebook.book.pages.vector").show_figures(shell)
+        from scalebook.book.pages.vector import show_figures  # it imports this module
+
+        show_figures(shell)
 
 
 _in_notebooks()
