@@ -92,6 +92,14 @@ def formulas(rng, folder):
     yield f.name, (knowns, letters), lambda: f(*knowns, **letters)
 
 
+def solved(rng, folder):
+    f = rng.choice([*closed()[:40], ridge_intensity])
+    name, between = rng.choice(f.inputs), rng.choice([odd(rng), (odd(rng), odd(rng)), (1e-3, odd(rng)), None])
+    unknown, letters = rng.choice([name, odd(rng), "hiden"]), mutated(rng, point(rng, f), LETTERS)
+    yield "solve", (f.name, unknown, between), lambda: f.solve(unknown, between)
+    yield "solve then call", (f.name, name, letters), lambda: f.solve(name)(**letters)
+
+
 def sheets(rng, folder):
     sheet = rng.choice([*SHEETS, roofline, decoding])
     strange, name = odd(rng), rng.choice(list(sheet.formulas))
@@ -219,7 +227,7 @@ def no_letter_stays():
         x.update(before)
 
 
-TRIED = [(formulas, 350, 1), (sheets, 200, 1), (tables, 200, 1), (entries, 1200, 1)]
+TRIED = [(formulas, 350, 1), (solved, 250, 1), (sheets, 200, 1), (tables, 200, 1), (entries, 1200, 1)]
 TRIED += [(configs, 400, 2), (documents, 150, 2), (tables_of_measurements, 60, 2)]
 TIMES = int(os.environ.get("FUZZ", 1))  # FUZZ=300 tries a million inputs
 

@@ -11,6 +11,7 @@ tokens: 4.4 and 4.5 % found with the least room, 36.6 and 36.4 % with the most.
 import csv
 import gzip
 import json
+import os
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -114,14 +115,14 @@ def read_trace(path: str, block: int = 512) -> Trace:
     """
     if not isinstance(block, int) or block < 1:
         raise ValueError(f"block must be a whole number of tokens from 1 up, not {quoted(block)}")
-    where = next((x for x in (Path(path), _PUBLISHED / path) if x.exists()), Path(path))
+    where = next((x for x in (Path(path), _PUBLISHED / path) if os.path.exists(x)), Path(path))
     opened = gzip.open if where.suffix == ".gz" else open
     try:
         with opened(where, "rt", encoding="utf-8", newline="") as file:
             is_table = ".csv" in where.suffixes
             rows = list(csv.DictReader(file)) if is_table else [json.loads(x) for x in file if x.strip()]
     except OSError as error:
-        raise ValueError(f"{where} could not be read: {error.strerror or error}") from None
+        raise ValueError(f"{quoted(str(where))} could not be read: {error.strerror or error}") from None
     except (json.JSONDecodeError, UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{where} is no JSONL or CSV file of requests: {error}") from None
     times, blocks = [], []

@@ -237,8 +237,8 @@ class RLStep:
         if "engine" not in program.words:
             raise ValueError(f"{program.name} has no engine that writes answers; these have: {', '.join(programs())}")
         rows = as_rows(tuple(x for x in knowns if not isinstance(x, Framework)))
-        if stray := next((x for x in rows if not isinstance(x, Mapping)), None):
-            raise TypeError(f"rl_step takes a model, a device and a framework by position, not {quoted(stray)}")
+        if strays := [x for x in rows if not isinstance(x, Mapping)]:
+            raise TypeError(f"rl_step takes a model, a device and a framework by position, not {quoted(strays[0])}")
         if symbols := [n for row in rows for n, x in row.items() if isinstance(x, Basic)]:
             raise TypeError(f"rl_step is priced for numbers, not for symbols ({', '.join(symbols)})")
         age = age if age is not None else float(program.words["placement"] == "apart")
