@@ -80,7 +80,7 @@ def held_zb_h2(microbatches, pp):
 
 @formula("held_microbatches", "qi2024 §6")
 def held_zb_v(microbatches, pp):
-    """Micro-batches that each device of ZB-V holds, in this package's order: 1F1B's on its first device, plus one half.
+    """Micro-batches that each device of ZB-V holds: as many as the first device of 1F1B, and one chunk (a half) more.
 
     >>> held_zb_v(microbatches=32, pp=8)
     8.5
@@ -208,7 +208,7 @@ def stage_forward(weight_gradient_time, layers, attention_flops, pp, tp, peak_fl
 
 @formula("input_gradient_time", "kaplan2020 §2.1")
 def stage_input_gradient(forward_time, weight_gradient_time):
-    """Time of a stage's input gradients: the forward pass, plus attention's products once more for its second operand.
+    """Time of a stage's input gradients: a forward pass, and attention's products again, for they have two gradients.
 
     >>> stage_input_gradient(forward_time="39 ms", weight_gradient_time="36 ms")
     0.042
