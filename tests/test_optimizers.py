@@ -6,7 +6,7 @@ import sympy
 
 from scalebook import accelerators, flags, models, search
 from scalebook.block import LLAMA, MOE, blocks_of
-from scalebook.language import symbol
+from scalebook.language import SOURCES, symbol
 from scalebook.machine import kernels
 from scalebook.machine.collectives import all_gather, all_reduce, all_to_all
 from scalebook.training import CHOICES, OPTIMIZERS, Matrix, Strategy, matrices, newton_schulz_flops, training_step
@@ -14,6 +14,7 @@ from scalebook.training.newton_schulz import _cost
 from scalebook.training.step import DEFAULT_LETTERS, training_sheet
 
 H100 = accelerators.h100.at("bf16")
+MODES = "", "duplicated", "distributed", "layer_sharded", "blockwise"
 MUONS = [name for name, x in OPTIMIZERS.items() if x.mode]
 ONE = dict(tp=1, pp=1, dp=1, microbatches=1, seq=4096)
 QUINTIC = 3.4445, -4.7750, 2.0315  # Jordan's coefficients
@@ -42,6 +43,14 @@ def orthogonalized(parts, steps, multiply=np.matmul):
 
 def run(**more):
     return training_step(models.llama3_8b, H100, **(ONE | more))
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_optimizer_has_a_source_and_moments_and_a_mode_that_are_known(name):
+    optimizer = OPTIMIZERS[name]
+    assert optimizer.source.split()[0] in SOURCES, f"{name}: the source {optimizer.source!r} is not among the sources"
+    assert optimizer.moments in (1, 2), f"{name} keeps 1 or 2 moments, not {optimizer.moments}"
+    assert optimizer.mode in MODES, f"{name}: the mode is one of {MODES}, not {optimizer.mode!r}"
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (8, 24), (24, 8)])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scalebook.language import Formula, symbol
+from scalebook.language import SOURCES, Formula, symbol
 from scalebook.pipeline import SCHEDULES, Schedule, simulate
 from scalebook.pipeline.simulation import _needs
 from scalebook.training import CHOICES, WORDS
@@ -74,8 +74,9 @@ def broken(schedule, pp, microbatches, chunks, times, scale=1):
     asked = (schedule.name, pp, microbatches, None if schedule.chunks else chunks)
     try:
         run = simulate(*asked, **times)
-    except ValueError:
-        return "" if not holds(schedule.bubble, letters) else "its bubble has a value where its order does not run"
+    except ValueError as error:
+        is_out = not holds(schedule.bubble, letters)
+        return "" if is_out else f"its bubble has a value where its order does not run: {error}"
     slow = simulate(*asked, **times, scale=[*[1] * (pp * chunks - 1), scale])  # unequal stages: kept and sent as much
     said = [exactly(schedule.held, **letters, stage=i + 1) for i in range(pp)]
     if max(run.in_flight) > max(said) or any(a > b for a, b in zip(run.in_flight, said, strict=True)):
@@ -117,7 +118,8 @@ def test_the_contract_sees_a_wrong_schedule(name, wrong, said, monkeypatch):
 def test_every_schedule_is_a_word_with_a_source(name):
     schedule = SCHEDULES[name]
     assert name in CHOICES["schedule"] and WORDS["schedule"].value(name) is schedule
-    assert schedule.source and repr(schedule) == name and schedule.ends in ("apart", "first", "both")
+    assert schedule.source.split()[0] in SOURCES, f"the source {schedule.source!r} is not among the sources"
+    assert repr(schedule) == name and schedule.ends in ("apart", "first", "both")
     assert schedule.plain is None or schedule.plain in SCHEDULES
     assert (schedule.chunks is None) == (schedule.plain is not None)
 

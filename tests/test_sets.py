@@ -143,3 +143,10 @@ def test_an_expression_is_arithmetic_over_columns(text, said):
 def test_a_mistyped_key_of_a_stanza_is_refused_with_the_nearest(said):
     with pytest.raises(ValueError, match=r"^mine: a stanza has no key 'letterz'; did you mean 'letters'\?$"):
         stanza_keys.inherited("mine", {"mine": said})
+
+
+@pytest.mark.parametrize("key", ["file", "what", "sources", "measured", "unit", "group", "answer"])
+def test_a_stanza_without_a_key_that_every_set_needs_says_so(key):
+    mine = sets.Stanza("mine", {x: y for x, y in STANZA.items() if x != key})
+    with pytest.raises(ValueError, match=f"^mine: the stanza lacks {key}[,;]"):
+        mine.call(ROWS[0]) if key == "answer" else mine.confrontation()

@@ -216,6 +216,13 @@ def test_words_and_counts(table, key):
             assert cell.value == int(cell.value), f"{name} of {key} is a count, not {cell.value}"
 
 
+@every(models)
+def test_attention_and_norm_are_of_the_kinds_that_the_head_of_the_table_lists(key):
+    words = models[key].words
+    assert words.get("attention") in (kinds := ["mha", "gqa", "mqa", "mla", "none"]), f"attention is one of {kinds}"
+    assert words.get("norm") in (kinds := ["layernorm", "rmsnorm"]), f"norm is one of {kinds}"
+
+
 def test_no_window_is_claimed_where_none_is_published():
     for model in models.values():
         assert ("window_layers" in model) and ("window" in model)

@@ -44,9 +44,9 @@ def device_rate_served_at(base_time, added_time, prompt_time, output, tpot, devi
 
 @formula("million_cost", "kleinrock1975", "erdil2025", domain=_ABOVE_BASE)
 def million_cost_served(price_hour, devices, base_time, added_time, prompt_time, output, tpot):
-    """Cost of a million tokens at a given time per output token, for devices that also read the prompts: a hyperbola.
+    """Cost of a million tokens at a given time per output token, for devices that also read the prompts.
 
-    A token that takes twice `base_time` costs twice `least_million_cost`.
+    The faster a token, the dearer: one that takes twice `base_time` costs twice `least_million_cost`.
 
     >>> known = dict(devices=8, base_time="10 ms", added_time="50 us", prompt_time="30 ms", output=200)
     >>> round(million_cost_served(known, price_hour="2 $/h", tpot="20 ms"), 3)

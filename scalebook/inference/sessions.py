@@ -119,7 +119,7 @@ def reading_time_turn(found_turns, found_time, lost_time, turns):
 
 @formula("prompt_load", "kleinrock1975", given=[reading_time_turn])
 def prompt_load_turns(turn_rate, reading_time_turn):
-    """Share of the time in which an engine reads turns.
+    """Share of the time in which an engine reads the new tokens of turns: turns a second times the time of each.
 
     >>> prompt_load_turns(turn_rate=4, reading_time_turn="0.1 s")
     0.4

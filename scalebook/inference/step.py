@@ -166,7 +166,7 @@ class Step(Guided):
         known = {n: v for row in rows for n, v in row.items()} | letters
         model = next((row for row in rows if "layers" in row and "gating" in row), None)
         if model is None:
-            raise TypeError(f"{self.name} needs a model's row, such as models.llama3_70b, for the kind of its blocks")
+            raise TypeError(f"{self.name} needs a model's row with layers and gating, such as models.llama3_70b")
         groups = quantity("attention_dp", known.get("attention_dp", 1))
         if engine is not None:
             has_scales = _has_scales(rows, known)

@@ -27,6 +27,7 @@ from .stanza_keys import joined, written
 __all__ = ["Call", "Stanza", "Sum", "confrontations", "expression", "stanzas"]
 
 _DEVICES = ["gb300", "gb200", "b300", "b200", "h200", "h100", "a100", "v100", "mi300x", "mi325x", "mi350x", "mi355x"]
+_REQUIRED = ("file", "what", "sources", "measured", "unit", "group")
 _PATTERNS = {x.upper(): x for x in _DEVICES}  # of devices, if a stanza gives none; the longer name first
 
 
@@ -40,6 +41,8 @@ class Stanza:
     def confrontation(self) -> Confrontation:
         """Return the set as a `Confrontation`, which compares its measurements with predictions."""
         said, texts = self.said, ("file", "what", "measured", "unit", "calibrated", "why")
+        if lacking := [x for x in _REQUIRED if x not in said]:
+            raise ValueError(f"{self.name}: the stanza lacks {', '.join(lacking)}; stanza_keys.toml explains every key")
         return Confrontation(
             self.name, **{x: said[x] for x in texts if x in said}, sources=tuple(said["sources"]),
             optional=tuple(said.get("optional", ())), predict=self.predicted, left_out=self.left_out,
@@ -232,6 +235,8 @@ class Stanza:
             else:
                 letters[word] = values[0]
         least = said.get("roofline", ""), said.get("peak", "")
+        if "answer" not in said:
+            raise ValueError(f"{self.name}: the stanza lacks answer, the letter of the result that is compared")
         call = Call(thing, rows, letters, said["answer"], blend, least)
         for letter, other in said.get("at_most", {}).items():
             call = replace(call, letters=letters | {letter: min(letters[letter], _most(call, letter, other))})

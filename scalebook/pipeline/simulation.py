@@ -201,7 +201,9 @@ def _execute(ordered, lasts, transfer, last):
                 remaining -= 1
         if remaining == before:
             waiting = ", ".join(
-                f"device {d} for {o[i]}" for d, (o, i) in enumerate(zip(ordered, at, strict=True)) if i < len(o)
+                f"device {d} waits before {o[i]}"
+                for d, (o, i) in enumerate(zip(ordered, at, strict=True))
+                if i < len(o)
             )
             raise ValueError(f"this order never ends: {waiting}")
     return slots

@@ -32,7 +32,7 @@ def refuse_outliers(file: str, rows: Mapping[str, Row]) -> None:
     columns: dict[str, list[tuple[float, str]]] = {}
     for key, row in rows.items():
         for letter, cell in row.cells.items():
-            if isinstance(cell.value, float) and cell.value > 0:
+            if isinstance(cell.value, float) and cell.value > 0 and not cell.is_assumed:
                 columns.setdefault(letter, []).append((cell.value, key))
     for letter, cells in columns.items():
         for is_low, (value, key) in ((True, min(cells)), (False, max(cells))):

@@ -20,8 +20,8 @@ __all__ = ["OPTIMIZERS", "Optimizer"]
 class Optimizer(Named):
     """An optimizer, such as Adam or Muon. Creating one enters it in `OPTIMIZERS`.
 
-    `moments` counts the moments that it keeps: 2 for every parameter, or 1 for some. `mode` says how devices that hold
-    parts of one matrix orthogonalize it; it is empty if the optimizer orthogonalizes nothing.
+    `moments` counts the moments that it keeps of each parameter, 1 or 2; with a `mode`, 1 is of matrices only. `mode`
+    says how devices that hold parts of one matrix orthogonalize it; it is empty if there is nothing to orthogonalize.
 
     - "duplicated": they gather the matrix, and each orthogonalizes all of it.
     - "distributed": each multiplies its own part, and they sum the small matrix X X^T in every iteration.

@@ -289,7 +289,7 @@ class Training(Guided):
         known = {n for row in rows for n in row} | letters.keys()
         model = next((row for row in rows if "layers" in row and "gating" in row), None)
         if model is None:
-            raise TypeError(f"{self.name} needs a model's row, such as models.llama3_70b, for the kind of its blocks")
+            raise TypeError(f"{self.name} needs a model's row with layers and gating, such as models.llama3_70b")
         words.setdefault("offload", bool(_offloads(letters)))
         words.setdefault("quantized", any(_product_bits(x) <= 8 for x in rows))
         if words.get("blocks", "fused") != "fused":
