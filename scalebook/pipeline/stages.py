@@ -80,7 +80,7 @@ def held_zb_h2(microbatches, pp):
 
 @formula("held_microbatches", "qi2024 §6")
 def held_zb_v(microbatches, pp):
-    """Micro-batches whose activations each device of ZB-V keeps, in our order: half of one more than with ZB-H1.
+    """Micro-batches whose activations each device of ZB-V keeps, in our order: half a micro-batch more than with ZB-H1.
 
     >>> held_zb_v(microbatches=32, pp=8)
     8.5
