@@ -158,13 +158,13 @@ class Answer:
 
 @checked
 def answer_of(run: Row) -> Answer | None:
-    """Return what to show of a `training_step`, `serve` or `rl_step` result (an Answer), or None for arrays."""
+    """Return the Answer of a `training_step`, `serve` or `rl_step` result, or None if the result holds arrays."""
     return None if any(np.ndim(x) for x in run.values()) else Answer(run)
 
 
 @checked
 def row_as_dict(row: Row) -> dict[str, Any]:
-    """Return a result as a dict for JSON, as `answers/schema.json` describes it: its letters, and the answer or None.
+    """Return a result as a dict for JSON, as `answers/schema.json` describes it: quantities, and answer (or None).
 
     >>> from scalebook import accelerators, decoding, models
     >>> row = decoding(models.llama3_8b, accelerators.h100, batch=1, context=8192, weight_bits=16, kv_bits=16)

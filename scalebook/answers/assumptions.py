@@ -69,7 +69,7 @@ def answer_letter(run: Row) -> str:
 def assumed(run: Row, most: int = MOST) -> tuple[Assumption, ...]:
     """Return the assumptions behind a run that move its time by more than 5 %: the `most` strongest, strongest first.
 
-    Each has `ends`: other likely values with the time there. `run.call.again(**end.letters)` repeats the call with one.
+    Each has `ends`: other likely values and the time at each. `run.call.again(**end.letters)` repeats the call at one.
     """
     letter = answer_letter(run)
     if not is_whole(most) or most < 0:

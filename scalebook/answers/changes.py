@@ -149,9 +149,9 @@ def _gaining(run: Row, found: Iterable[Change]) -> tuple[Change, ...]:
 
 @checked
 def quick_changes(run: Row) -> tuple[Change, ...]:
-    """Return changes of batch, overlap or layout after which the run fits and is faster, best first.
+    """Return changes of batch, overlap or layout that let a run fit and make it faster, best first.
 
-    An update of reinforcement learning has none: `search(rl_step, ...)` goes through lists of layouts.
+    Reinforcement-learning updates have none; use `search(rl_step, ...)` to try lists of layouts.
     """
     if answer_letter(run) not in TRIED["ways"]:
         return ()
@@ -160,7 +160,7 @@ def quick_changes(run: Row) -> tuple[Change, ...]:
 
 @checked
 def all_changes(run: Row) -> tuple[Change, ...]:
-    """Return single changes after which a run fits and is faster: free ones first, then doubled figures of the device.
+    """Return single changes that let a run fit and make it faster: free ones first, then doubled device figures.
 
     If the run does not fit now, changes that make it fit are listed even if they cost time.
     """

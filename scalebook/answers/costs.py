@@ -49,7 +49,7 @@ class Price(NamedTuple):
 class Bill(NamedTuple):
     """What training takes: time and energy (`row`), dollars for each way to pay (`prices`), and the share of time lost.
 
-    `row.run_time` includes failures and checkpoints, the step's own `train_time` does not.
+    `row.run_time` includes failures and checkpoints; the step's own `train_time` does not.
     """
 
     row: Row
@@ -96,8 +96,7 @@ def bill(run: Row, **letters) -> Bill | None:
 def inputs_of(run: Row, letters: Mapping) -> dict[str, Cell]:
     """Return the inputs of a bill.
 
-    Letters of the caller win over the run's values, those over cells of the rows in its call, and those over the
-    defaults.
+    The caller's keywords take precedence; then come the run's values, the rows in its call, and the defaults.
     """
     known = {n: getattr(tables, x)[key].cells[n] for (x, key), names in _DEFAULTS.items() for n in names}
     known["utilization"] = Cell(1.0, "default", note="a device that is owned is always in use")

@@ -31,7 +31,7 @@ def encoder_traffic(batch, heads, head_dim, seq, activation_bits):
 
 @formula("waves", "dao2022 §3.2")
 def encoder_waves(batch, heads, seq, query_tile, cores):
-    """Rounds in which every core computes one tile of queries; one is the least, however short the sequences.
+    """Rounds in which every core computes one tile of queries; at least one, however short the sequences.
 
     >>> encoder_waves(batch=4, heads=16, seq=4096, query_tile=128, cores=132)
     16.0
@@ -44,7 +44,7 @@ def encoder_kernel_time(
     launch_time, waves, query_tile, seq, padded_dim, cores, kernel_efficiency, peak_flops, core_time, traffic,
     bandwidth_efficiency, hbm_bandwidth,
 ):  # fmt: skip
-    """Time of an encoder's attention: launch, then waves of tiles with their own start, or the traffic if longer.
+    """Time of an encoder's attention: launch, then waves of tiles, each with a start-up, or the traffic if longer.
 
     >>> rates = dict(peak_flops="989.4 TFLOP/s", kernel_efficiency=0.55, core_time="3.5 us", hbm_bandwidth="3.35 TB/s")
     >>> sizes = dict(launch_time="10 us", waves=16, query_tile=128, seq=4096, padded_dim=80, cores=132)

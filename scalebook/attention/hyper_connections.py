@@ -40,7 +40,7 @@ def hyper_time(
     hyper_sites, launch_time, flops, kernel_efficiency, peak_flops, traffic, resident_share, l2_bandwidth,
     bandwidth_efficiency, hbm_bandwidth,
 ):  # fmt: skip
-    """Time per block before, or after, the parts with hyper-connections: for each a launch, and arithmetic or traffic.
+    """Time per block of hyper-connections before (or after) its parts: per part a launch, and arithmetic or traffic.
 
     >>> rates = dict(peak_flops="989.4 TFLOP/s", kernel_efficiency=0.5, hbm_bandwidth="3.35 TB/s", l2_bandwidth=8e12)
     >>> known = dict(rates, hyper_sites=2, launch_time="3 us", bandwidth_efficiency=0.87, resident_share=0)

@@ -9,7 +9,7 @@ _HERE = "yang2024 §3.3"
 
 @formula("attention_flops", _HERE)
 def delta_flops(batch, seq, linear_value_heads, linear_key_dim, linear_value_dim, delta_chunk):
-    """FLOPs of Gated DeltaNet over a prompt: per token three products with the state; per chunk five and a solve.
+    """FLOPs of Gated DeltaNet over a prompt: three products with the state per token, five and a solve per chunk.
 
     >>> one = dict(batch=1, seq=64, linear_value_heads=1, linear_key_dim=128, linear_value_dim=128)
     >>> delta_flops(one, delta_chunk=64) / 64

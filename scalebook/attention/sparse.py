@@ -54,7 +54,7 @@ def sparse_efficiency(kv_bits, result_bits):
 
 @formula("kernel_time", "flashmla")
 def sparse_kernel_time(flops, sparse_efficiency, peak_flops, traffic, bandwidth_efficiency, hbm_bandwidth):
-    """Time of sparse attention: arithmetic, or the traffic if longer; queries share no reads of keys.
+    """Time of sparse attention: arithmetic, or the traffic if longer. No two queries share a read of keys.
 
     >>> rates = dict(sparse_efficiency=0.65, peak_flops=989.4e12, bandwidth_efficiency=0.8, hbm_bandwidth=3.35e12)
     >>> 1e6 * sparse_kernel_time(rates, flops="18 GFLOP", traffic="151 MB")
@@ -71,7 +71,8 @@ def sparse_kernel_time(flops, sparse_efficiency, peak_flops, traffic, bandwidth_
 def index_busy_pairs(batch, seq, pairs, cores, index_rows, index_columns):
     """Query-key pairs that set the indexer's time: each core takes whole tiles of queries, and waits in the last wave.
 
-    A tile scores the keys of all sequences that its queries belong to, so few new tokens a sequence are dear.
+    A tile scores the keys of all sequences that its queries belong to, so batches with few new tokens per sequence are
+    expensive.
 
     >>> known = dict(cores=148, index_rows=4, index_columns=256)
     >>> [index_busy_pairs(known, batch=4, seq=n, pairs=n * 65536) / 148 / 65536 for n in (1, 4, 512)]
@@ -103,7 +104,7 @@ def index_tile_time(
 def topk_time(
     kernel_launch, batch, seq, context, index_tokens, cores, item_time, pick_time, fp32_bits, core_bandwidth,
 ):  # fmt: skip
-    """Time to pick the best of every token's scores: a core reads one token's scores as a stream and ranks them.
+    """Time to pick every token's highest scores: a core reads one token's scores as a stream and ranks them.
 
     >>> rates = dict(kernel_launch="4 us", cores=148, item_time="1 us", pick_time="5 us", core_bandwidth="10.5 GB/s")
     >>> rates["fp32_bits"] = 32
@@ -118,7 +119,7 @@ def topk_time(
 
 @formula("pairs", "transformers modeling_deepseek_v4.py")
 def compressed_pairs(seq, context, window, entry_tokens):
-    """Query-key pairs of heavily compressed attention: the window as it is, and an entry per `entry_tokens` tokens.
+    """Query-key pairs of heavily compressed attention: the uncompressed window, and an entry per `entry_tokens` tokens.
 
     >>> compressed_pairs(seq=1, context=1e6, window=128, entry_tokens=128)
     7940.5
@@ -129,7 +130,7 @@ def compressed_pairs(seq, context, window, entry_tokens):
 
 @formula("pairs", "transformers modeling_deepseek_v4.py")
 def compressed_picked_pairs(seq, context, window, entry_tokens, index_tokens):
-    """Query-key pairs of compressed sparse attention: the window as it is, and the entries that an indexer picks.
+    """Query-key pairs of compressed sparse attention: the uncompressed window, and the entries that an indexer picks.
 
     >>> compressed_picked_pairs(seq=1, context=1e6, window=128, entry_tokens=4, index_tokens=1024)
     1152.0

@@ -26,7 +26,7 @@ def conv_width(linear_key_heads, linear_value_heads, linear_key_dim, linear_valu
 
 @formula("kernel_items", "vllm-conv")
 def conv_items(batch, seq, conv_width, conv_tokens, conv_channels):
-    """Work items of a short convolution: tiles of tokens and channels, an incomplete one by its tokens.
+    """Work items of a short convolution: tiles of tokens and channels. A tile with fewer tokens counts as a fraction.
 
     >>> conv_items(batch=2, seq=1000, conv_width=8192, conv_tokens=8, conv_channels=256)
     8000.0
@@ -49,7 +49,7 @@ def conv_traffic(batch, seq, conv_width, linear_conv, activation_bits):
 
 @formula("kernel_items", "fla")
 def chunk_items(batch, seq, linear_value_heads, delta_chunk):
-    """Work items of a prompt: chunks of every sequence and head, an incomplete one by its tokens.
+    """Work items of a prompt: the chunks of every sequence and head. A partial chunk counts as a fraction.
 
     >>> chunk_items(batch=2, seq=4096, linear_value_heads=32, delta_chunk=64)
     4096.0
@@ -59,7 +59,7 @@ def chunk_items(batch, seq, linear_value_heads, delta_chunk):
 
 @formula("kernel_steps", "fla")
 def chunk_steps(seq, delta_chunk):
-    """Steps of a prompt that wait for one another: a sequence's chunks, because each needs the state before it.
+    """Sequential steps of a prompt: a sequence's chunks, because each needs the state that the one before leaves.
 
     >>> chunk_steps(seq=4096, delta_chunk=64)
     64.0
@@ -157,7 +157,7 @@ def state_kernel_time(
     launch_time, kernel_items, core_time, cores, kernel_steps, chunk_step, traffic, resident_share, l2_bandwidth,
     bandwidth_efficiency, hbm_bandwidth,
 ):  # fmt: skip
-    """Time of a kernel with a state: launch, then the longest of cores' work, steps in sequence, and traffic.
+    """Time of a kernel with a state: launch, then the longest of the cores' work, the sequential steps and the traffic.
 
     >>> rates = dict(cores=132, hbm_bandwidth="3.35 TB/s", bandwidth_efficiency=0.78, l2_bandwidth="8 TB/s")
     >>> known = dict(rates, launch_time="20 us", core_time="23 us", chunk_step="2.5 us", resident_share=0)

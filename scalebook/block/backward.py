@@ -28,10 +28,10 @@ def backward(block: Block) -> Block:
 
 
 def read_and_unread(back: Block) -> tuple[Block, Block]:
-    """Split a backward pass in two: operations whose results are read, and recomputed ones whose results nobody reads.
+    """Split a backward pass in two: operations whose results are used, and recomputed ones whose results are not.
 
-    If a whole block is recomputed, the unread ones are its last product and its last residual sum, which the next block
-    already had. Compilers leave them out, and so do libraries that stop recomputing once every saved tensor is rebuilt.
+    If a whole block is recomputed, its last product and its last residual sum are unused: the next block has saved the
+    sum as its input. Compilers skip both, and so do libraries that stop recomputing once every saved tensor is rebuilt.
 
     >>> from scalebook.block import LLAMA, full
     >>> print([op.name for op in read_and_unread(backward(full(LLAMA)))[1].ops])

@@ -91,7 +91,7 @@ def _part(name: str) -> Block:
 def listing(row: Mapping, name: str, form: str) -> Block:
     """Return the listing of one part of a model's block.
 
-    `form` matters for latent attention only: "expanded" when it computes, "absorbed" when it reads from a cache.
+    `form` matters for latent attention only: "expanded" for training and prefill, "absorbed" for decoding from a cache.
     """
     if is_gpt(row) and name in ("attention", "feed"):
         return Block(GPT.ops[:_SPLIT] if name == "attention" else GPT.ops[_SPLIT:])
@@ -103,9 +103,9 @@ def listing(row: Mapping, name: str, form: str) -> Block:
 
 
 def known_of(row: Row, *names: str) -> dict[str, float]:
-    """Return the named letters of one model, and the letters that say which blocks it has.
+    """Return the named quantities of one model, and the quantities that say which blocks it has.
 
-    A name that ends in "?" may be lacking. Raises LookupError for others, and TypeError for one with several values.
+    A name that ends in "?" is optional. Raises LookupError if another is missing, and TypeError for an array.
     """
     if lacking := sorted(x for x in names if x[-1] != "?" and x not in row):
         raise LookupError(f"the row lacks {', '.join(lacking)}")
@@ -115,7 +115,7 @@ def known_of(row: Row, *names: str) -> dict[str, float]:
 
 @checked
 def parts_of(row: Mapping) -> list[tuple[float, str, dict]]:
-    """Return the parts of a model: how many there are, the name of each, and the letters that differ in it.
+    """Return the parts of a model: how many there are, the name of each, and the quantities that it overrides.
 
     >>> from scalebook.tables import models
     >>> parts_of(models.qwen3_5_397b)
@@ -137,9 +137,9 @@ def parts_of(row: Mapping) -> list[tuple[float, str, dict]]:
 
 
 def paired(parts: list, layers: float) -> list[tuple[float, tuple[str, ...], dict]]:
-    """Return a model's blocks: how many of each, its parts and its own letters. Some blocks have one part only.
+    """Return a model's blocks: how many of each, its parts, and quantities that it overrides. Some have only one part.
 
-    Attention, or what takes its place, and a feed-forward layer make a block in as many layers as have both.
+    A layer with both attention (or a replacement of it) and a feed-forward layer is one block.
     """
     feeds = [[*x] for x in parts if x[1] in ("feed", "experts", *LISTINGS["feed_forward"])]
     mixers = [[*x] for x in parts if x[1] in ("attention", "linear", *LISTINGS["attention"])]
@@ -159,7 +159,7 @@ def counts(row: Mapping, seq: float = 1) -> dict[str, float]:
     `flops` counts the matrix products of a pass over `seq` tokens. It includes the head and all pairs of tokens.
     `kv_width` and `attention_width` are means over the layers. If the row has the word `blocks`, `window_layers` is
     weighted by what a block caches: two sliding blocks of half the usual width count as one. Raises LookupError if the
-    row lacks a letter, and TypeError if a letter has several values.
+    row lacks a quantity, and TypeError if a quantity has several values.
 
     >>> from scalebook.tables import models
     >>> counts(models.llama3_8b)["kv_width"]
@@ -188,7 +188,7 @@ def counts(row: Mapping, seq: float = 1) -> dict[str, float]:
 
 @checked
 def reaching(row: Row) -> Row:
-    """Return a model's row with what a token multiplies and reads of its context, for `scalebook.memory.long_context`.
+    """Return a model's row with the widths of a token's multiplies and reads, for `scalebook.memory.long_context`.
 
     The widths are means over the layers. A model without windows, picks or states has zeros. Raises what `counts`
     raises.
@@ -215,7 +215,7 @@ def _forms(row: Mapping, name: str) -> list[dict]:
 
 
 def totals(row: Mapping, parts: list, letters: Mapping) -> dict:
-    """Return what the blocks of a model add up to. `letters`, and the numbers in `parts`, may be symbols."""
+    """Return the sums over a model's blocks. `letters`, and the numbers in `parts`, may be symbols."""
     total = dict.fromkeys(_TOTALS, 0 * letters["layers"])
     for number, name, own in parts:
         _add(total, number, *_forms(row, name), letters | own, "window" in own)

@@ -75,7 +75,7 @@ class Block:
         return {t.name: op for op in self.ops for t in op.outs}
 
     def made(self, tensor: Tensor) -> Tensor:
-        """Return a tensor with the indices it was made with. Keys are made over `seq` and read over `context`."""
+        """Return a tensor with the indices under which it is computed: keys are computed over `seq`, not `context`."""
         maker = self.makers.get(tensor.name)
         return next(t for t in maker.outs if t.name == tensor.name) if maker else tensor
 
@@ -99,7 +99,7 @@ class Block:
 
     @cached_property
     def weights(self) -> tuple[Tensor, ...]:
-        """The weights that the block holds. One whose name ends in _elsewhere is another block's."""
+        """The weights that the block holds. A weight whose name ends in _elsewhere belongs to another block."""
         used = dict.fromkeys(t for op in self.ops for t in op.args if t.is_weight)
         return tuple(t for t in used if not t.name.endswith("_elsewhere"))
 

@@ -59,7 +59,7 @@ MLA_MOE_ABSORBED = block("latent, absorbed", "gated experts, shared")
 
 
 class Kind(NamedTuple):
-    """A kind of block in a model: its share of the layers, and numbers for letters that differ in it, by symbol."""
+    """A kind of block in a model: its share of the layers, and the values that it overrides, by symbol."""
 
     block: Block
     share: Expr | int

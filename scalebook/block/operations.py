@@ -34,7 +34,7 @@ COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 class Rule(NamedTuple):
     """What a function keeps for its backward pass ("inputs", "outputs", "mask" or "") and its vector FLOPs per element.
 
-    If it is `whole`, one device must hold all of its last index.
+    If it is `whole`, one device must hold the whole last dimension of its operand.
     """
 
     keeps: str
@@ -123,7 +123,7 @@ class Tensor:
 
     @property
     def is_fp32(self) -> bool:
-        """True if the tensor, or the one that it is the gradient of, is held in 32 bits."""
+        """True if the tensor is held in 32 bits; a gradient is held like the tensor that it belongs to."""
         return self.name.removeprefix("d_").startswith("fp32_")
 
     @cached_property
@@ -228,7 +228,7 @@ class Op:
 
     @property
     def vector_flops(self) -> Expr:
-        """FLOPs if it is element-wise: a number per element of its first operand (backward: of its first result)."""
+        """FLOPs of an element-wise operation: a number per element of its first operand (backward: first result)."""
         if not self.function:
             return S.Zero
         name, back, _ = self.function.partition("_backward")

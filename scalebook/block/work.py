@@ -136,9 +136,9 @@ def _is_wide(tensors: list[Tensor]) -> bool:
 
 
 def trained(cost: Expr, tensors: Iterable[Tensor] = ()) -> Expr:
-    """Rewrite a cost for training, where the context is the new tokens themselves.
+    """Rewrite a cost for training, where the context is the sequence itself.
 
-    `tensors` are the tensors behind the cost: if their key-value heads are split over more devices than there are
+    `tensors` are what the cost is computed from. If their key-value heads are split over more devices than there are
     heads, several devices hold the same head.
     """
     split = max(([*ways(i)] for t in tensors for i in t.indices if base(i) == "kv_heads"), key=len, default=[])
@@ -169,7 +169,7 @@ def joined(ops: list[Op], phase: str = "forward") -> Product:
 def product_time(size: Product, traffic: Expr, phase: str, wide: bool, grouped: bool) -> Expr:
     """Seconds of a matrix product, as an expression. A weight gradient reads and writes the sum over micro-batches.
 
-    A `wide` product stays in 16 bits if others are quantized; a `grouped` one is of experts.
+    A `wide` product stays in 16 bits if others are quantized; a `grouped` one multiplies by experts' weights.
     """
     if grouped:
         if phase == "weight_gradient":

@@ -205,7 +205,7 @@ def block_formulas(choices: Choices, tables: Tables, mended: frozenset[str] = fr
 
 
 def of_block(choices: Choices, tables: Tables) -> tuple[Choices, Tables]:
-    """Return both arguments, each part that does not affect a block set to a default, so that caches are shared."""
+    """Return both arguments with all that does not affect a block set to defaults, so that blocks share a cache."""
     return replace(choices, **_ELSEWHERE), replace(tables, far=(), networks=tables.networks[:1])
 
 

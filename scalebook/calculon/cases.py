@@ -54,7 +54,7 @@ def by_tier(way: str, values: Sequence) -> Expr:
 
 @lru_cache(1 << 14, typed=True)
 def plain(letter: str, rhs, doc: str) -> Formula:
-    """Return a Formula of Calculon's for a quantity; the same call returns the same object.
+    """Return Calculon's formula for a quantity; the same call returns the same object.
 
     A search's hundreds of sheets share most formulas, so each is read, checked and entered into a plan only once.
     """

@@ -13,7 +13,7 @@ __all__ = ["refuse", "refuse_memory"]
 def refuse(model: Row, strategy: Execution, machine: System) -> None:
     """Raise ValueError for a strategy that does not fit the model's shape or the machine's networks.
 
-    The sentence says which values would work, as in "chunks=3 does not divide the 2 blocks of a stage: ...".
+    The error message says which values would work, as in "chunks=3 does not divide the 2 blocks of a stage: ...".
     """
     choices = strategy.choices
     machine.tables(strategy)
@@ -67,7 +67,7 @@ def _networks(model, strategy, machine):
 def refuse_memory(run: Row, machine: System, lighter=lambda: ()) -> None:
     """Raise ValueError if a run needs more than the device memory, or more than the second memory (such as the host's).
 
-    `lighter` yields changes that take less memory, each with the memory it takes, for the sentence.
+    `lighter` yields changes that need less memory, each with its memory, for the error message.
     """
     near, far = machine.near.capacity, machine.far.capacity
     for letter, limit, room in (("train_memory", "hbm_capacity", near), ("offload_memory", "host_capacity", far)):

@@ -27,14 +27,14 @@ TP = symbol("tp")
 
 @dataclass(frozen=True)
 class Exchange:
-    """Bytes that tensor-parallel devices exchange before a split operation or behind it."""
+    """Bytes that tensor-parallel devices exchange before or after a split operation."""
 
     sent: Expr
     after: bool  # behind the operation
     again: bool  # repeated in the backward pass
 
     def kind(self, name: str, scattered: bool) -> str:
-        """Return the collective in pass `name`, "" for none: all-reduce, or with `scattered` its two halves."""
+        """Return the collective in pass `name` ("" for none): an all-reduce or, with `scattered`, one of its halves."""
         if self.after == (name != "input"):
             return "reduce_scatter" if scattered else "all_reduce"
         return "all_gather" if scattered else ""
@@ -92,7 +92,7 @@ _KEYS = ("k", "v", "Wk", "Wv")
 
 
 def operations(choices: Choices, mended: frozenset[str] = frozenset()) -> tuple[Cost, ...]:
-    """Return a block's operations with what Calculon counts for each, in its order, without the quirks in `mended`."""
+    """Return a block's operations in Calculon's order, each with its counts, without the quirks in `mended`."""
     exchange = "rs_ag" if choices.sequence_parallel else "ar"
     overlap = "none" if choices.overlap == "none" else "ring"  # the charges do not depend on the kind of overlap
     return _operations(replace(choices, exchange=exchange, overlap=overlap), mended)

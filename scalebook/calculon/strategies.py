@@ -33,7 +33,7 @@ _IDLE, _WITHIN, _FOLLOWS = (
 
 
 class Strategies:
-    """A machine of Calculon, as a thing that `search` can search. Call it with a strategy to get that step's results.
+    """A machine of Calculon that `search` can search. Call it with a strategy to get the results of a step.
 
     The space is Calculon's: every tp that divides hidden and heads, every pp that divides the layers, every
     interleaving and micro-batch that divides evenly, each network for each dimension, all options and offloads. A

@@ -76,7 +76,7 @@ def _op(ops: Ops, kind: str) -> tuple[Expr, Expr]:
 
 @dataclass(frozen=True)
 class Tables:
-    """What formulas need of a machine: whether times add or overlap, efficiency by operation size, network factors."""
+    """What formulas use of a machine: whether times add or overlap, efficiency by operation size, network factors."""
 
     mode: str
     matrix: Steps
@@ -160,7 +160,7 @@ def exact(value: float) -> Expr:
 def reached(steps: Steps, size: Expr) -> Expr:
     """Return the share of a peak that work of a given size (FLOPs or bytes) reaches, as a Piecewise expression.
 
-    `steps` are pairs of a least size and a share, which jumps: the largest size that the work reaches counts.
+    `steps` are pairs of a minimum size and a share. The pair with the largest minimum that the work reaches applies.
     """
     pieces = [(exact(share), Ge(size, exact(least), evaluate=False)) for least, share in steps[:-1]]
     return Piecewise(*pieces, (exact(steps[-1][1]), S.true), evaluate=False)
@@ -170,7 +170,7 @@ def reached(steps: Steps, size: Expr) -> Expr:
 def system(document, name: str = "system") -> System:
     """Read a machine from Calculon's system document: the path of a JSON file, or a dict.
 
-    Raises ValueError, naming the field, for a bad one.
+    Raises ValueError, naming the field, for a bad document.
     """
     given = fields(document, "a system", ("matrix", "vector", "mem1", "mem2", "processing_mode", "networks"))
     mode = given["processing_mode"]

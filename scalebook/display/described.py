@@ -108,7 +108,7 @@ class Described:
         return whole
 
     def letters(self, name: str, value) -> dict:
-        """Return the quantities, by name, that a slider or menu sets at this value."""
+        """Return, by name, the quantities that a slider or menu sets when it stands at this value."""
         if name in self._sliders:
             return {name: value}
         return self.option(name, value)["letters"]

@@ -28,7 +28,7 @@ def ink_of(shade: str) -> str:
 
 
 class Part(NamedTuple):
-    """What a quantity is as part of a whole: a short name, and a kind ("memory").  `shade` is an index in `SHADES`."""
+    """A quantity as one part of a total: a short name, and a kind ("memory").  `shade` is an index in `SHADES`."""
 
     word: str
     kind: str
@@ -62,7 +62,7 @@ def meaning(letters: Iterable[str]) -> Part | None:
 
 @lru_cache(1024)
 def coloured_terms(expr: sympy.Expr) -> dict[sympy.Expr, str]:
-    r"""Return a colour for each term of an expression's sums and maxima; none where all would have the same colour.
+    r"""Return a colour for each term of an expression's sums and maxima; none if all would have the same colour.
 
     >>> from scalebook.inference.tokens import token_time
     >>> sorted((x.name, ink) for x, ink in coloured_terms(token_time.rhs).items())

@@ -54,7 +54,7 @@ def is_priced_otherwise(letters: Mapping, stated: Collection[str], inputs: Colle
 
 
 def as_read(row: dict, read: Mapping[str, str]) -> dict:
-    """Return a copy of the row in which missing cache-read values are filled from this kind of cache's own."""
+    """Return a copy of the row, its missing cache-read values filled in from its values for this kind of cache."""
     found = {}
     for part in {"letters", "ends"} & row.keys():
         own = dict(row[part])

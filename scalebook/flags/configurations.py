@@ -46,8 +46,8 @@ _FOLLOWING = ("offload", "quantized", "kernels", "blocks", "family", "dropout") 
 class Setup:
     """A configuration that was read: arguments of a training step (`knowns`) and dimensions of the model (`shape`).
 
-    `said` maps each flag to what it sets by itself. `notes` explain settings that no argument expresses. `without`
-    lists flags that affect no result, and `unknown` flags that are not known, each with the nearest known one.
+    `said` maps each flag to what it sets by itself. `notes` explain settings that no argument can express. `without`
+    lists flags that affect no result. `unknown` lists unrecognised flags, each with the nearest known one.
     """
 
     framework: str

@@ -258,9 +258,9 @@ _FOLLOW = {"megatron": _megatron, "deepspeed": _deepspeed, "torchtitan": _torcht
 
 
 def follow(framework: str, given: Mapping, found: dict, known: Mapping) -> dict[str, Any]:
-    """Return the arguments of a training step that follow from several `given` flags together, such as `chunks`.
+    """Derive the arguments of a training step that depend on several `given` flags together, such as `chunks`.
 
-    `found` has what single flags set, `known` the caller's own arguments. Raises ValueError if flags contradict.
+    `found` has the arguments that single flags set, `known` the caller's. Raises ValueError for contradictions.
 
     >>> follow("megatron", {"num-layers-per-virtual-pipeline-stage": "4"}, {"pp": 8}, {"layers": 96})["chunks"]
     3
@@ -269,7 +269,7 @@ def follow(framework: str, given: Mapping, found: dict, known: Mapping) -> dict[
 
 
 def complete(framework: str, wanted: Mapping, flags: dict, layers: int | None) -> None:
-    """Add flags to `flags` that depend on several `wanted` values. Each has a cell `when` in flags.toml."""
+    """Set the flags in `flags` that depend on several `wanted` values: the ones with a cell `when` in flags.toml."""
     known = letters_when(wanted, layers)
     for flag, entry in frameworks()[framework].items():
         value = next((x for x, text in entry.when.items() if _computed(text, known)), None)
@@ -280,7 +280,7 @@ def complete(framework: str, wanted: Mapping, flags: dict, layers: int | None) -
 
 
 def letters_when(wanted: Mapping, layers: int | None) -> dict[str, Any]:
-    """Return the names that conditions in flags.toml may use; a letter or word that is not wanted is None."""
+    """Return the names that conditions in flags.toml may use; a quantity or option that is not wanted is None."""
     usual = dict.fromkeys(("tp", "cp", "pp", "chunks"), 1) | {"shard_group": DEFAULT_LETTERS["shard_group"]}
     known = dict.fromkeys((*NOTATION, *WORDS, "precision")) | usual | dict(wanted)
     known |= {"layers": layers, "hidden_async": _hidden_async}

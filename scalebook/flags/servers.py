@@ -19,7 +19,7 @@ __getattr__ = renamed(__name__)
 
 
 class ServerFlag(NamedTuple):
-    """A server's flag and its number (`of`), written if quantity `above` is over 1 and `equal` (name, value) holds."""
+    """A server's flag. It is written, with its number `of`, if quantity `above` exceeds 1 and `equal` holds."""
 
     name: str
     of: tuple[str, ...] = ()

@@ -50,7 +50,7 @@ class Flag:
         return f"--{self.flag}" if self.framework == "megatron" else self.flag
 
     def formulas(self) -> list[str]:
-        """Return formulas' names: the first of each letter or word that the flag sets, and a schedule's bubble."""
+        """Return names of formulas: the first for each quantity or option of the flag, and a schedule's bubble."""
         schedules = [SCHEDULES[x["schedule"]] for x in self.means.values() if "schedule" in x]
         first = _table()[0]
         return list(dict.fromkeys([*(x.bubble.name for x in schedules), *(first[x] for x in self.names if x in first)]))

@@ -38,7 +38,7 @@ def guess(source: str | Mapping) -> str:
 
 
 def parsed(source: str | Mapping, framework: str) -> dict:
-    """Return the flags of a configuration with their values. A key within sections gets their names: "section.key".
+    """Return the flags of a configuration with their values. A key inside a section is named "section.key".
 
     >>> parsed("TP=8\\ntorchrun train.py --tensor-model-parallel-size $TP --bf16  # all", "megatron")
     {'tensor-model-parallel-size': '8', 'bf16': True}

@@ -58,7 +58,7 @@ ASSUMED = (
 
 @checked
 def read_by(kind: str, *rows: Mapping) -> Row:
-    """Return a row with what table rows say about reading this kind of cache, under the names that a step uses.
+    """Return a row with the table's figures for reading this kind of cache, under the names that a step uses.
 
     >>> from scalebook.tables import accelerators
     >>> read_by("grouped", accelerators.b200).read_efficiency, len(read_by("grouped", accelerators.h100))

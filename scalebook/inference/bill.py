@@ -11,7 +11,7 @@ _ABOVE_BASE = {"a time per token above that of a step without sequences": lambda
 
 @formula("million_cost", "erdil2025")
 def million_cost(price_hour, device_rate):
-    """Cost of a million output tokens: a device's price per hour, with all that it costs, over the tokens it writes.
+    """Cost of a million output tokens: a device's full price per hour over the tokens that it writes in an hour.
 
     >>> round(million_cost(price_hour="2 $/h", device_rate=1850), 2)
     0.3

@@ -78,7 +78,7 @@ def disaggregation_gain(base_time, added_time, prompt_time, output, tpot_target)
 
 @formula("disaggregation_bound", "zhong2024", domain=TARGET_ABOVE_BASE)
 def disaggregation_bound(base_time, tpot_target):
-    """Upper bound of the gain from disaggregation, reached if the work were prompts alone.
+    """Upper bound of the gain from disaggregation, reached if reading prompts were all the work.
 
     >>> disaggregation_bound(base_time="10 ms", tpot_target="20 ms")
     2.0
@@ -118,7 +118,7 @@ def handover_whole(prompt, kv_cache_per_token, link_bandwidth):
 
 @formula("handover_time", "patel2023", given=[kv_cache_per_token], domain=_CARRIES)
 def handover_by_layers(prompt, kv_cache_per_token, link_bandwidth, layers):
-    """Time left to send after a prompt has been read, if only the last layer's cache is not sent during the reading.
+    """Time to send what is left after a prompt has been read: the last layer's cache. Other layers were sent meanwhile.
 
     >>> send = dict(prompt=1000, kv_cache_per_token=327_680, layers=80, prompt_time="30 ms")
     >>> round(handover_by_layers(send, link_bandwidth="50 GB/s") * 1e3, 3)

@@ -27,11 +27,11 @@ def encoder_time(
     attention_peak, matmul_bf16, stream_efficiency, hbm_bandwidth, cores, launch_time, core_time, kernel_efficiency,
     bandwidth_efficiency,
 ):  # fmt: skip
-    """Time of a prompt's encoder on one device, in seconds: its products or its weights' reading, and its attention.
+    """Time of a prompt's encoder on one device, in seconds: products (or reading the weights, if longer) and attention.
 
-    Each token stands for `encoder_merge` patches. Every patch attends to every other patch, so the tokens are taken as
-    one image's. The projection to the model's width, a few per cent of the encoder, is left out.
-    A device that runs an encoder's kernel, as `h100.running("encoder_flash_3")`, has that kernel's times.
+    Each token stands for `encoder_merge` patches. Every patch attends to every other patch, so all tokens are assumed
+    to come from one image. The projection to the model's width, a few per cent of the encoder, is left out. A device
+    that runs an encoder's kernel, as `h100.running("encoder_flash_3")`, has that kernel's times.
 
     >>> vision = dict(encoder_params=411e6, encoder_layers=27, encoder_heads=16, encoder_head_dim=72, encoder_merge=4)
     >>> h100 = dict(cores=132, hbm_bandwidth="3.35 TB/s", stream_efficiency=0.9, attention_peak="989.4 TFLOP/s")
@@ -53,7 +53,7 @@ def encoder_time(
 
 @cache
 def with_encoder(sheet: Sheet) -> Sheet:
-    """Return a service's sheet whose prompts have an encoder's tokens: they are longer, and are encoded before.
+    """Return a service's sheet with an encoder: its tokens lengthen every prompt, and are encoded first.
 
     Prompts that are read together are encoded by different devices of their group.
 

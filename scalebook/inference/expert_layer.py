@@ -33,7 +33,7 @@ def _mean_blocks(expert_rows, load_spread, height):
 
 @formula("assigned_tokens", "infersim")
 def assigned_tokens_spread(experts, expert_rows, load_spread):
-    """Token rows of all experts if each has between (1 - spread) and (1 + spread) times its share.
+    """Token rows of all experts if each expert gets (1 - spread) to (1 + spread) times an even share.
 
     >>> assigned_tokens_spread(experts=32, expert_rows=1, load_spread=0.3)
     16.0
@@ -43,7 +43,7 @@ def assigned_tokens_spread(experts, expert_rows, load_spread):
 
 @formula("expert_blocks", "infersim", "deepgemm", given=[_OWN.block_rows_deepgemm])
 def expert_blocks_spread(experts, expert_rows, load_spread, block_rows):
-    """Blocks of rows of all experts if each has between (1 - spread) and (1 + spread) times its share.
+    """Blocks of rows of all experts if each expert gets (1 - spread) to (1 + spread) times an even share.
 
     >>> expert_blocks_spread(experts=32, expert_rows=128, load_spread=0.3, block_rows=128).__round__(1)
     47.6
@@ -113,9 +113,10 @@ def fused_layer_time(
     activation_bits, weight_bits, result_bits, tile_rows, tile_columns, cores, peak_flops, matmul_efficiency,
     exposed_write, hbm_bandwidth, expert_stream_efficiency, kernel_launch, near_efficiency, scaleup_bandwidth,
 ):  # fmt: skip
-    """Time of an expert layer in one kernel: launch, then the longer of both products and the exchanges behind them.
+    """Time of an expert layer in one kernel: launch, then both products or the exchanges around them, if longer.
 
-    Token copies arrive in the width of activations and leave in that of results, one for each device a token visits.
+    A token sends one copy to each device that it visits, in the width of activations. Results return in their own
+    width.
 
     >>> from scalebook.tables import accelerators
     >>> shape = dict(hidden=7168, expert_ffn=3072, experts=384, top_k=6, ep=8, etp=1, activation_bits=8, weight_bits=4)

@@ -31,7 +31,7 @@ def flops_ratio(next_flops, peak_flops):
 
 @formula("reading_share", "williams2009 §3")
 def reading_share(weights_time, cache_time, experts_time, streams_time, pass_time):
-    """Share of a step's time spent on memory: weights, caches, streams, and experts, whose few tokens hardly compute.
+    """Share of a step's time spent on memory: weights, caches, streams, and experts (too few tokens to compute long).
 
     >>> reading_share(weights_time="2 ms", cache_time="1 ms", experts_time=0, streams_time="1 ms", pass_time="10 ms")
     0.4

@@ -42,9 +42,9 @@ _SENT = x("pass_tokens") * x("hidden") * x("result_bits") / 8  # bytes of the st
 
 @dataclass(frozen=True)
 class Work:
-    """What a serving step does: its `phase` ("decode", "prefill" or "mixed"), and the words `exchange` and `overlap`.
+    """A serving step to price: its `phase` ("decode", "prefill" or "mixed"), and the options `exchange` and `overlap`.
 
-    `Step` explains both words. On one device `exchange` is "none"; "gather" is an all-gather of tokens before the
+    `Step` explains both options. On one device `exchange` is "none"; "gather" is an all-gather of tokens before the
     experts, and a reduce-scatter of results after them.
     """
 

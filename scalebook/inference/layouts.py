@@ -1,6 +1,7 @@
 """Search for layouts of a service: devices of a copy of the model, how they split it, and the number of copies.
 
-The number of users follows from the request rate by Little's law. Without a rate it is the most within the targets.
+The number of users follows from the request rate by Little's law. If no rate is given, it is the most that the targets
+allow.
 """
 
 from collections.abc import Callable, Mapping
@@ -75,7 +76,7 @@ def _room(at, shape) -> np.ndarray:
 def users_at_rate(at: Callable, shape: tuple) -> np.ndarray:
     """Return the fewest users that produce the request rate, or as many as fit in memory if that is fewer.
 
-    `at(name, users)` returns a quantity of the service, such as "max_users". The result is an array of this shape.
+    `at(name, users)` returns a quantity of the service, such as "max_users". The result is an array of shape `shape`.
     """
     most = _room(at, shape)
 
@@ -100,7 +101,7 @@ def most_users(at: Callable, shape: tuple, targets: Mapping[str, float]) -> np.n
 
 @dataclass(frozen=True)
 class Layouts:
-    """What a search of `serve` goes through if a request rate, targets or a limit on devices are given.
+    """The layouts that a search of `serve` tries if a request rate, targets or a limit on devices are given.
 
     By default it tries tensor parallelism and copies, and for experts also expert parallelism and attention data
     parallelism. The number of users follows unless it is given.

@@ -2,10 +2,10 @@
 
 Lengths of prompts and answers are lognormal; `prompt_spread` and `answer_spread` are the standard deviations of their
 logarithms. A time is a fixed part and a lognormal part whose mean and deviation follow from the prompts that are read
-during it. In eight services with 8 to 200 users and spreads of 0.5 to 1, 50th, 95th and 99th percentiles are 4 % off
-those of `simulate_serving` in the median, and at most 19 %. Three cases are worse. Users with equal lengths fall in
-step, and all wait for each other's prompts. Some services cannot read all prompts while they decode. Attention
-within very long prompts grows with the square of their length, and this module takes that of the mean length.
+during it. In eight services with 8 to 200 users and spreads of 0.5 to 1, 50th, 95th and 99th percentiles differ from
+`simulate_serving` by 4 % in the median, and by 19 % at most. Three cases are worse. Users with equal lengths fall in
+step, and all wait for each other's prompts. Some services cannot read all prompts while they decode. Attention within
+very long prompts grows with the square of their length, and this module uses the mean length.
 """
 
 from functools import cache
@@ -29,7 +29,7 @@ equal_answers = constant("equal_answers", "answer_spread", 0, "scalebook", "All 
 
 @formula("context", "kwon2023", "kleinrock1975")
 def context_spread(prompt, output, answer_spread):
-    """Tokens that a new token attends to: most tokens are written for long answers.
+    """Mean tokens that a new token attends to, if lengths differ: most tokens belong to long answers.
 
     >>> [context_spread(prompt=1024, output=512, answer_spread=x).__round__() for x in (0, 1)]
     [1280, 1720]
@@ -39,7 +39,7 @@ def context_spread(prompt, output, answer_spread):
 
 @formula("cached_tokens", "kwon2023", "kleinrock1975", given=[context_spread])
 def cached_tokens_spread(context, layers, window, window_layers):
-    """Cached tokens of a sequence: long answers stay for longest.
+    """Mean cached tokens of a sequence, if lengths differ: long answers stay in the cache longest.
 
     >>> cached_tokens_spread(context=8500, layers=36, window=128, window_layers=18)
     4314.0
@@ -54,7 +54,7 @@ def _ends(batch, output, pp) -> Expr:
 
 @formula("ttft_deviation", "kleinrock1975")
 def deviation_of_first(prompt_time, prompt_spread, batch, output, pp):
-    """Standard deviation of the time to first token: one's own prompt differs, and so do prompts read with it.
+    """Standard deviation of the time to first token: prompts differ, and so do the prompts read together with them.
 
     >>> known = dict(prompt_time="29.6 ms", batch=64, output=500, pp=1)
     >>> [round(deviation_of_first(known, prompt_spread=x) * 1e3, 1) for x in (0, 1)]
@@ -65,7 +65,7 @@ def deviation_of_first(prompt_time, prompt_spread, batch, output, pp):
 
 @formula("tpot_deviation", "kleinrock1975")
 def deviation_of_tokens(prompt_time, prompt_spread, answer_spread, batch, output, pp):
-    """Standard deviation of the time per output token: short answers meet no prompt, or one that they must wait for.
+    """Standard deviation of the time per output token: a short answer meets no prompt, or waits for one.
 
     >>> known = dict(prompt_time="29.6 ms", batch=64, output=500, pp=1)
     >>> [round(deviation_of_tokens(known, prompt_spread=x, answer_spread=x) * 1e3, 2) for x in (0, 1)]
@@ -77,7 +77,7 @@ def deviation_of_tokens(prompt_time, prompt_spread, answer_spread, batch, output
 
 @formula("end_to_end_deviation", "kleinrock1975", given=[deviation_of_first, deviation_of_tokens])
 def deviation_of_answers(ttft_deviation, tpot_deviation, tpot, output, answer_spread):
-    """Standard deviation of the end-to-end time: of the first token, of the answers' lengths, and of their tokens.
+    """Standard deviation of the end-to-end time: first token, answer lengths and time per token vary independently.
 
     >>> known = dict(ttft_deviation="40 ms", tpot_deviation="1 ms", tpot="14 ms", output=500)
     >>> [round(deviation_of_answers(known, answer_spread=x), 2) for x in (0, 1)]
@@ -88,7 +88,7 @@ def deviation_of_answers(ttft_deviation, tpot_deviation, tpot, output, answer_sp
 
 
 def percentile(share: str, fixed, mean, deviation) -> Expr:
-    """Return a percentile ("50", "95" or "99") of a fixed time and a lognormal one with this mean and deviation.
+    """Return a percentile ("50", "95" or "99") of a fixed time plus a lognormal time with this mean and deviation.
 
     >>> round(float(percentile("95", 1, 2, 0.5)), 2)
     3.91

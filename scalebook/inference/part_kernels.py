@@ -77,9 +77,9 @@ def kinds_of_attention(*blocks: Block | Hybrid | None) -> list[str]:
 
 
 def measured_kernels(kinds: Iterable[str], engine: Row | None, *rows: Mapping) -> Row:
-    """Return the measured values of the letters of these kinds of attention, as an engine runs them on a device.
+    """Return the measured quantities of these kinds of attention, as an engine runs them on a device.
 
-    The device is the first of `rows` that is one. The result is empty where nothing was measured.
+    The device is the first row of `rows` that is a device. The result is empty if nothing was measured.
     """
     found, name = {}, getattr(engine, "kin", ("",))[-1]
     device = next((row for row in rows if isinstance(row, Device)), None)

@@ -35,7 +35,7 @@ def token_time_linear(base_time, added_time, batch):
 
 @formula("half_speed_batch", "yu2022")
 def half_speed_batch(base_time, added_time):
-    """Batch at which a token takes twice the time of an empty step, and costs twice the least that a token can cost.
+    """Batch that doubles the time of an empty step. A token then costs twice the lowest cost that it can have.
 
     >>> half_speed_batch(base_time="10 ms", added_time="50 us")
     200.0
@@ -122,7 +122,8 @@ def load_open(rate, output, added_time, prompt_time):
 def tpot_open(base_time, load):
     """Mean time per output token in an open loop: the fixed time of a step over the share of time left for it.
 
-    Simulated answers of 200 tokens are within 4 % up to a load of 0.8 with prompts of 30 ms; with 300 ms 18 % longer.
+    Simulated answers of 200 tokens are within 4 % up to a load of 0.8 with prompts of 30 ms; with prompts of 300 ms
+    they take 18 % longer.
 
     >>> server = dict(base_time="10 ms", added_time="50 us", output=200, prompt_time="30 ms")
     >>> [round(tpot_open(server, rate=x) * 1e3, 2) for x in (2, 8, 16)]
@@ -133,7 +134,7 @@ def tpot_open(base_time, load):
 
 @formula("prompt_load", "kleinrock1975")
 def prompt_load(rate, prompt_time):
-    """Share of the time spent on prompts, which go before decode steps.
+    """Share of the time spent on prompts, which take precedence over decode steps.
 
     >>> prompt_load(rate=8, prompt_time="30 ms")
     0.24
@@ -204,7 +205,7 @@ def headroom(rate, capacity):
 
 @formula("queue_time", "kleinrock1975", given=[prompt_load], domain=READABLE)
 def queue_time_prompts(prompt_time, prompt_load):
-    """Mean waiting time of prompts for each other (M/D/1): random arrivals, equal reading times.
+    """Mean time that prompts wait for each other (M/D/1): random arrivals, equal reading times.
 
     >>> round(queue_time_prompts(rate=8, prompt_time="30 ms") * 1e3, 2)
     4.74

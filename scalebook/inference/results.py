@@ -23,7 +23,7 @@ class Steps(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Served:
-    """The result of a simulation: times of each request in seconds; the first `warmup` requests count in no result."""
+    """The result of a simulation: times of each request in seconds; results leave out the first `warmup` requests."""
 
     outputs: np.ndarray
     arrivals: np.ndarray

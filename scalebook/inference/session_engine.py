@@ -16,7 +16,7 @@ _OF_PROMPTS = (
 
 
 def engine_of(serve, knowns: tuple, letters: dict, session: dict) -> dict:
-    """Return the letters of a session's engine: a decode step linear in its batch, and the times to read turns."""
+    """Return the quantities of a session's engine: a decode step linear in its batch, and the times to read turns."""
     turns, appended, output = (session[n] for n in ("turns", "appended", "output"))
     turn = np.arange(1, turns + 1)
     inputs = session["prefix"] + appended * turn + output * (turn - 1)
@@ -69,7 +69,7 @@ def engine_of(serve, knowns: tuple, letters: dict, session: dict) -> dict:
 
 @dataclass(frozen=True)
 class ReadingTimes:
-    """Seconds to read each turn of a session, found or lost, by rows of different lengths and their chances."""
+    """Seconds to read each turn of a session, with its cache found or lost, for several lengths and their chances."""
 
     found: np.ndarray
     lost: np.ndarray

@@ -140,12 +140,12 @@ class Loop:
 
     @cached_property
     def curve(self) -> dict:
-        """The working points from the longest pauses that caches outlive to none, as arrays by letter."""
+        """The working points, from caches that outlive the longest pauses to caches that outlive none, by letter."""
         return self._branch(self._usual_pauses())
 
     @cached_property
     def lost_from(self) -> float | None:
-        """Fewest sessions that make less than half of the most turns a second, or None if none do: no cliff."""
+        """Fewest sessions that halve the highest turn rate, or None if there is no such cliff."""
         rate, number = self.curve["turn_rate"], self.curve["sessions"]
         top = int(np.argmax(rate))
         is_low = rate[top:] < rate[top] / 2
@@ -153,7 +153,7 @@ class Loop:
 
     @property
     def surely(self) -> float:
-        """Most sessions whose caches are kept although few fit: the contexts of a dozen vary too much for a mean."""
+        """Most sessions that surely keep their caches, or infinity; if few fit, their contexts vary much."""
         few = (self.rooms[0] - self.known["prefix"]) / self.known["own_tokens"] < _FEW and len(self.rooms) == 1
         return self.lost_from * 2 / 3 if few and self.lost_from is not None else np.inf
 
@@ -201,10 +201,10 @@ def sessions(
     cache that is evicted from one tier moves to the next.
 
     Returns a row with `found_turns`, `hit_share`, `kept_time`, `turn_rate`, `tpot`, `ttft`, `session_cost` and the edge
-    of the cliff `sessions_most`, or a sentence if there is none. Where device memory holds fewer than a dozen sessions,
-    more than two thirds of those that lose their caches keep them only now and then (`caches`), and first tokens may
-    come twice as late as predicted. Beyond the edge the row says what users get once the caches are lost. Raises
-    ValueError if weights or one session do not fit, and whatever `serve` raises.
+    of the cliff `sessions_most`, or a sentence if there is none. If device memory holds fewer than a dozen sessions,
+    caches are kept only now and then above two thirds of `sessions_lost` (see `caches`), and first tokens may come
+    twice as late as predicted. For more sessions than the edge, the row says what users get once the caches are lost.
+    Raises ValueError if weights or one session do not fit, and whatever `serve` raises.
 
     `appended` and `output` are means. With a `prompt_spread` and an `answer_spread`, the standard deviations of their
     logarithms, they are lognormal. The row has the 50th, 95th and 99th percentiles of `ttft`, `tpot` and `end_to_end`,

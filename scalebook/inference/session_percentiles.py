@@ -89,8 +89,8 @@ def _decoding(loop, row, longest: float) -> tuple:
 def percentile_cells(loop, row) -> dict[str, Cell]:
     """Return the 50th, 95th and 99th percentiles of a turn's times, by letter, at the working point of a row.
 
-    Eight in ten simulated ones lie between `low` and `high`, which are farther apart where a percentile rests on few
-    lost turns, where turns wait for a place, or where answers of different lengths part the sessions of a bunch.
+    Eight in ten simulated percentiles lie between `low` and `high`. The two are farther apart if a percentile rests on
+    few lost turns, if turns wait for a place, or if answers of different lengths split a bunch of sessions.
     """
     would_bunch = 2.5 * loop.known["pause_deviation"] < row.prompt_load * (row.pause_mean + row.decoding_time)
     is_parting = would_bunch and loop.known["answer_spread"] > 0

@@ -65,8 +65,8 @@ def cheapest_sessions(serve, cases: list[tuple], letters: dict) -> tuple[Session
     """Return the services for `sessions` sessions, the cheapest session first, for `search(serve.sessions, ...)`.
 
     Lists of devices, engines, `tp` and `tiers` (a list of lists) are searched; `devices` is the most that may be used,
-    and `tpot`, `ttft` and `ttft_p95` are the most that may be. Each service has the fewest copies that keep all caches.
-    The tiers' price counts. Raises ValueError if no service will do.
+    and `tpot`, `ttft` and `ttft_p95` are upper limits. Each service has the fewest copies that keep all caches. The
+    tiers' price counts. Raises ValueError if no service will do.
 
     >>> from scalebook.inference import serve
     >>> from scalebook.search import search

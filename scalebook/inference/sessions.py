@@ -109,7 +109,7 @@ def read_tokens_turn(found_turns, turns, appended, output):
 
 @formula("reading_time_turn", "kleinrock1975")
 def reading_time_turn(found_turns, found_time, lost_time, turns):
-    """Mean time to read a turn. The first of a session finds the shared prefix, later ones all of it or only that.
+    """Mean time to read a turn. A session's first turn finds only the shared prefix, later ones all or only that.
 
     >>> round(reading_time_turn(found_turns=0.9, found_time="0.1 s", lost_time="1.5 s", turns=33), 4)
     0.2358
@@ -146,8 +146,8 @@ def decoding_time_turns(base_time, added_time, turn_rate, output, prompt_load, p
     """Mean time that a turn's answer takes after its first token, if turns come at random.
 
     The fixed time of all steps, and the time to read the turns that wait when the answer begins, are divided by the
-    share of time that nothing else takes. A turn also meets itself in each step, and on average so much less of the
-    other sessions.
+    share of time that nothing else takes. A turn is itself part of each step, so on average it meets the other sessions
+    that much less.
 
     >>> known = dict(base_time="8 ms", added_time="0.3 ms", turn_rate=4, output=351, prompt_load=0.4, pause_mean="10 s")
     >>> [round(decoding_time_turns(known, reading_rms=x), 2) for x in (0.1, 0.3)]
@@ -285,7 +285,7 @@ def request_rate_turns(turn_rate, replicas, attention_dp):
 
 @formula("pool_ratio", "zhong2024", given=[prompt_load_turns])
 def pool_ratio_turns(prompt_load):
-    """Devices that would read turns for each device that decodes, if the two were pools of their own.
+    """Devices that read turns for each device that decodes, if the two tasks had separate pools.
 
     >>> pool_ratio_turns(prompt_load=0.4).__round__(2)
     0.67
@@ -321,7 +321,7 @@ def cached_room_turns(
 def room_for_share(
     found_turns, prefix, reserved_sessions, own_tokens, turn_rate, turns, queue_time, pause_mean, appended, output
 ):  # fmt: skip
-    """Tokens of cache that let a share of the turns find theirs, for exponential pauses: the room by the share.
+    """Tokens of cache that let a given share of turns find their caches, for exponential pauses.
 
     >>> known = dict(prefix=12_000, reserved_sessions=56, turn_rate=4, turns=33, appended=1891, output=351)
     >>> known |= dict(queue_time="0.1 s", pause_mean="10 s")

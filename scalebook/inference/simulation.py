@@ -99,9 +99,9 @@ class Request:
 
 
 def run_engine(traffic, chunk: float) -> list[Steps]:
-    """Run an engine step by step while its traffic goes on, and return the steps, of which equal ones are one entry.
+    """Run an engine step by step while it has traffic. Return the steps; consecutive equal steps share an entry.
 
-    A step decodes all running requests and reads up to `chunk` tokens of those that the traffic admits.
+    A step decodes all running requests and reads up to `chunk` prompt tokens of admitted requests.
     """
     now, done, context, current, running, steps = 0.0, 0, 0.0, None, [], []  # running: a heap by last step
     while traffic.begin_step(now):

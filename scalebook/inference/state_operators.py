@@ -37,9 +37,9 @@ convolution_defaults, prompt_defaults, decode_defaults, hyper_defaults, encoder_
 
 @formula("resident_share", _HERE)
 def resident_in_place(traffic, l2_capacity):
-    """Share of traffic from the L2 cache if a benchmark repeats a kernel that writes where it reads.
+    """Share of traffic that hits the L2 cache if a benchmark repeats a kernel that writes in place.
 
-    All of it if the data fill three quarters of the cache, none if they fill it. In a service, give 0.
+    It is 1 if the data fill at most three quarters of the cache, 0 if they fill it. In a service, give 0.
 
     >>> [resident_in_place(traffic=x, l2_capacity="100 MB") for x in ("100 MB", "180 MB", "300 MB")]
     [1.0, 0.4, 0.0]
@@ -49,7 +49,7 @@ def resident_in_place(traffic, l2_capacity):
 
 @formula("resident_share", _HERE)
 def resident_at_sites(hyper_sites, traffic, l2_capacity):
-    """Share of hyper-connections' traffic from the L2 cache if a benchmark repeats those of a whole block.
+    """Share of hyper-connections' traffic that hits the L2 cache if a benchmark repeats all of a block.
 
     >>> [resident_at_sites(hyper_sites=2, traffic=x, l2_capacity="100 MB") for x in ("50 MB", "60 MB", "70 MB")]
     [1.0, 0.2, 0.0]

@@ -50,7 +50,7 @@ _TOKENS = {
 
 
 def tokens_of(work: Work) -> Formula:
-    """Return the formula for the number of tokens that pass the blocks together; with two-batch overlap, of a half."""
+    """Return the formula for the tokens that pass the blocks together: a batch, or half with two-batch overlap."""
     f = _TOKENS[work.phase][work.passes - 1]
     more = Formula(f"{f.name}_drafted", f.letter, halves.with_drafts(f.rhs), f.sources, f.__doc__)
     return more if work.drafts else f
@@ -89,7 +89,7 @@ def _searched(known: Mapping) -> dict[str, tuple]:
 
 
 def remark(problem, rejected: Mapping[str, int]) -> str:
-    """Return a search's sentence about layouts left out because the device's row lacks a network, or ""."""
+    """Return a search's remark on layouts left out because the device's row lacks a network, or ""."""
     return unreached([x for x in problem.knowns if isinstance(x, Mapping)], problem.values, rejected)
 
 
@@ -141,7 +141,7 @@ class Step(Guided):
 
     @cached_property
     def letters(self) -> frozenset[str]:
-        """The names of all inputs and results for a model with experts, and of what engines' rows may set."""
+        """The names of all inputs and results for a model with experts, and quantities that engines' rows may set."""
         return frozenset({*self.takes, *self.gives, *self.choices})
 
     def sheet_of(self, dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:

@@ -88,7 +88,7 @@ def slowest_shifted(least_delay, mean_delay, ways):
 def slowest_normal(mean_delay, delay_spread, ways):
     """Mean delay of the slowest of `ways` devices, for normally distributed delays.
 
-    It is the limit for large groups: the part added to the mean is too high by 7 % at 8 devices, 2 % at 72.
+    It is the limit for large groups: the excess over the mean is 7 % too high for 8 devices, 2 % for 72.
 
     >>> round(slowest_normal(mean_delay="10 us", delay_spread="1 us", ways=72) * 1e6, 2)
     12.44
@@ -100,7 +100,8 @@ def slowest_normal(mean_delay, delay_spread, ways):
 def slowest_pareto(least_delay, tail_exponent, ways):
     """Mean delay of the slowest of `ways` devices, for Pareto-distributed delays, which have a heavy tail.
 
-    A delay exceeds d with probability (least_delay / d)^tail_exponent. Within 1 % at 1 device, 0.03 % from 8 on.
+    A delay exceeds d with probability (least_delay / d)^tail_exponent. The error is 1 % for 1 device and 0.03 % for 8
+    or more.
 
     >>> round(slowest_pareto(least_delay="1 us", tail_exponent=2, ways=100) * 1e6, 2)  # about √(100 π)
     17.75

@@ -24,7 +24,7 @@ __all__ = [
 
 @formula("break_even_bandwidth", "qin2025 eq. 2")
 def break_even_of_prompt(prompt, token_cache, prompt_time):
-    """Bandwidth per device above which fetching a prompt's cache is faster than computing it again.
+    """Least bandwidth per device that makes fetching a prompt's cache faster than computing it again.
 
     >>> break_even_of_prompt(prompt=8192, token_cache="20 kB", prompt_time="0.25 s") / 1e9
     0.65536
@@ -36,7 +36,7 @@ def break_even_of_prompt(prompt, token_cache, prompt_time):
 def break_even_roofline(
     kv_cache_per_token, devices, peak_flops, flops_efficiency, active_params, layers, heads, head_dim, prompt
 ):
-    """Bandwidth of all devices together above which fetching a cache is faster than its arithmetic.
+    """Least total bandwidth of all devices that makes fetching a cache faster than recomputing it at the roofline.
 
     >>> known = dict(kv_cache_per_token=327_680, active_params=70.6e9, layers=80, heads=64, head_dim=128, prompt=8192)
     >>> round(break_even_roofline(known, devices=8, peak_flops="312 TFLOP/s", flops_efficiency=1) / 1e9, 1)
@@ -48,7 +48,7 @@ def break_even_roofline(
 
 @formula("break_even_bandwidth", "qin2025 eq. 2")
 def break_even_of_lost(token_cache, turns, appended, output, lost_time, found_time):
-    """Bandwidth per device above which fetching a later turn's cache is faster than reading its tokens again.
+    """Least bandwidth per device that makes fetching a later turn's cache faster than reading its tokens again.
 
     >>> lost = dict(turns=33, appended=1891, output=351, lost_time="1.9 s", found_time="0.1 s")
     >>> round(break_even_of_lost(lost, token_cache=20_480) / 1e9, 2)
@@ -107,7 +107,7 @@ def keep_pause_bought(price_hour, break_even_bandwidth, tier_cost, tier_capacity
 def keep_pause_drive(drive_cost, tier_wear, tier_cost, tier_capacity, tier_life):
     """Pause beyond which a cache should move from memory to a drive: a five-minute rule with wear in place of accesses.
 
-    Memory charges rent for a byte and second, a drive a part of its life for each byte written.
+    Memory costs rent per byte and second; a drive loses a part of its life with each byte written.
 
     >>> memory = dict(tier_cost="1280 $", tier_capacity="256 GB", tier_life=5 * 365 * 86400)
     >>> round(keep_pause_drive(memory, drive_cost="768 $", tier_wear="14 PB") / 60)  # minutes
@@ -174,7 +174,7 @@ def written_cost(session_cost, prompt_load, turns, output):
 
 @formula("found_cost", "erdil2025")
 def found_cost_rented(devices, tier_cost, tier_life, turns, request_rate, hit_share, session_inputs):
-    """Cost of a million input tokens that are found: the price of the tiers bought for them; device memory is paid for.
+    """Cost of a million input tokens that are found: the price of the tiers bought for them; device memory adds none.
 
     >>> known = dict(devices=8, tier_cost="1280 $", tier_life=5 * 365 * 86400, turns=33, request_rate=4)
     >>> round(found_cost_rented(known, hit_share=0.96, session_inputs=1_642_179), 5)

@@ -159,7 +159,8 @@ def token_time_overhead(memory_time, bandwidth_efficiency, layers, block_overhea
 def token_time_engine(memory_time, bandwidth_efficiency, readers, layers, block_overhead, handovers, turn_time):
     """Time of a memory-bound step of an engine: achieved bandwidth, an overhead per block, and turns of devices.
 
-    `readers` devices read at once, each its part of every matrix, or devices with own layers take `handovers` turns.
+    Either `readers` devices each read a part of every matrix at once, or devices with own layers take `handovers`
+    turns.
 
     >>> from scalebook.tables import engines, models
     >>> one = dict(batch=1, context=64, weight_bits=4.54, kv_bits=16, readers=1, handovers=0)
@@ -173,7 +174,7 @@ def token_time_engine(memory_time, bandwidth_efficiency, readers, layers, block_
 def token_time_loads(
     memory_time, bandwidth_efficiency, load_rate, hbm_bandwidth, readers, layers, block_overhead, handovers, turn_time
 ):
-    """Time of a memory-bound step as `token_time_engine`, if the loads that cores have in flight limit the bandwidth.
+    """Time of a memory-bound step like `token_time_engine`, if the number of loads in flight limits the bandwidth.
 
     >>> from scalebook.tables import accelerators, engines, models
     >>> one = dict(batch=1, context=64, weight_bits=4.54, kv_bits=16, readers=1, handovers=0)

@@ -47,7 +47,7 @@ class Trace:
 
     @cached_property
     def gaps(self) -> np.ndarray:
-        """Seconds since the last request of each requested block, sorted; infinite for its first."""
+        """Seconds since each requested block was last requested, sorted; infinite for first requests."""
         last, found = {}, []
         for time, blocks in zip(self.times.tolist(), self.blocks, strict=True):
             for x in blocks:
@@ -62,9 +62,9 @@ class Trace:
         return self.times[-1] - np.array(list(last.values()))
 
     def found(self, room: float) -> float:
-        """Return the share of blocks found by a cache of `room` tokens, by simulation: the longest prefix that is kept.
+        """Simulate a cache of `room` tokens and return its hit rate: the share of blocks in the longest cached prefix.
 
-        A request's later blocks are evicted before its earlier ones, as engines do.
+        As in engines, a request's later blocks are evicted before its earlier ones.
         """
         most, kept, found = _room(room) // self.block, OrderedDict(), 0
         for blocks in self.blocks:
@@ -77,7 +77,7 @@ class Trace:
         return found / sum(map(len, self.blocks))
 
     def kept_time(self, room: float) -> float:
-        """Return the seconds for which a cache of `room` tokens keeps a block that nobody asks for, or the trace's."""
+        """Return the seconds that a cache of `room` tokens keeps an unrequested block, at most the trace's length."""
         span, waits = self.times[-1] - self.times[0], np.concatenate([self.gaps[np.isfinite(self.gaps)], self._ages])
         if len(self._ages) * self.block <= _room(room):
             return float(span)
@@ -89,7 +89,7 @@ class Trace:
         return high
 
     def found_in_closed_form(self, room: float) -> float:
-        """Return the share of blocks found by a cache of `room` tokens: the gaps shorter than `kept_time`."""
+        """Return the hit rate of a cache of `room` tokens, in closed form: the share of gaps up to `kept_time`."""
         finite = self.gaps[np.isfinite(self.gaps)]
         return float(np.searchsorted(finite, self.kept_time(room), "right")) / len(self.gaps)
 

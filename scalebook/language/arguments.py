@@ -67,7 +67,7 @@ def _row(mapping: Mapping) -> Row:
 
 
 def is_number(x) -> bool:
-    """Return True for one real number. True is none, nor is one of NumPy's spans of time."""
+    """Return True for one real number. True is not a number here, nor is NumPy's timedelta64."""
     return isinstance(x, Real) and not isinstance(x, bool | np.timedelta64)
 
 

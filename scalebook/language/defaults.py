@@ -78,9 +78,9 @@ def stated(module: str) -> dict[str, Formula]:
     """Return the formulas that the TOML file next to a module states, by name.
 
     A stanza holds the `letter`, the `source`, the meaning (`says`), and one of three: a `value` (an integer, or a
-    decimal as text), the letter that it is the `same` as, or what it `equals`. That is an expression, whose parts may
-    stand in `where`, with an `example` of a call and what this `gives`. `given` names default formulas of its inputs,
-    and `domain` says in words and as a condition where it holds.
+    decimal as text), the letter that it is the `same` as, or the expression that it `equals`. Parts of the expression
+    may stand in `where`; `example` is a call and `gives` its result. `given` names default formulas of its inputs, and
+    `domain` says in words and as a condition where it holds.
     """
     path, found = Path(sys.modules[module].__file__).with_suffix(".toml"), {}
     text = path.read_text("utf-8")

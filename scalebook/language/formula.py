@@ -72,7 +72,7 @@ class Formula:
 
     @cached_property
     def parameters(self) -> frozenset[str]:
-        """Names that include all inputs. For a decorated function they are known before it runs."""
+        """Names of all inputs, and possibly of others. A decorated function's are known before it runs."""
         return frozenset(self.inputs)
 
     # Knowing
@@ -259,7 +259,7 @@ class Formula:
 
     @property
     def meaning(self) -> str:
-        """What the formula computes: its docstring's first paragraph, or its letter's meaning."""
+        """What the formula computes: its docstring's first paragraph, or its quantity's meaning."""
         said = NOTATION[self.letter].meaning
         return inspect.cleandoc(self.__doc__ or f"{said[0].upper()}{said[1:]}.").split("\n\n")[0].replace("\n", " ")
 

@@ -170,7 +170,7 @@ class Interval:
 
 
 class Between:
-    """What a result may be whose call names no framework or engine (`what`): its results with each row of `named()`."""
+    """The possible results of a call that names no framework or engine (`what`): one for each row of `named()`."""
 
     def __init__(self, call: Call, what: str, named: Callable[[], Iterable[Row]]):
         self.call, self.what, self._named = call, what, named

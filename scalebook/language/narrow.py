@@ -48,7 +48,7 @@ def width(expr: sympy.Basic) -> float:
 
 @lru_cache(256)
 def in_parts(expr: sympy.Basic, most: float = MOST) -> tuple[sympy.Basic, list[tuple[sympy.Symbol, sympy.Basic]]]:
-    """Return an expression no wider than `most`, and its parts: pairs of a name, A and on, and what the name means.
+    """Return an expression no wider than `most`, and its parts: pairs of a name (A, B, ...) and the meaning of it.
 
     A part may use the names after it. Parts that repeat, or that fill a line, are named first.
     """
@@ -66,7 +66,7 @@ def in_parts(expr: sympy.Basic, most: float = MOST) -> tuple[sympy.Basic, list[t
 
 
 def in_lines(letter: str, expr: sympy.Basic, inks_of: Callable) -> str | None:
-    """Return TeX that defines a letter in narrow lines, in the colours of `inks_of`; None if one line will do."""
+    """Return TeX that defines a quantity in narrow lines, in the colours of `inks_of`; None if one line will do."""
     if width(expr) <= MOST:
         return None
     inks = inks_of(expr)

@@ -216,7 +216,8 @@ def _group(text: str) -> dict[str, list]:
 def letters_of(package: str) -> None:
     """Enter the quantities of a package's `letters.toml`: name = [unit, meaning, printed form, sign, whole].
 
-    In a group with `members`, `#` stands for a member's name, in meanings for its description, in printed forms a mark.
+    In a group with `members`, `#` stands for each member: its name, in meanings its description, in printed forms its
+    mark.
     """
     groups = Stanzas("letters.toml", (files(package) / "letters.toml").read_text("utf-8"), _group)
     for head, group in groups.items():

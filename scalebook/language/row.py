@@ -157,7 +157,7 @@ def _is_usual(name, value: float) -> bool:
 
 
 def fitting(name: str, array: np.ndarray | float, where: Callable[[], str] = str) -> np.ndarray | float:
-    """Return a quantity's values, with shares that a rounding error put beyond 0 or 1 moved back.
+    """Return a quantity's values, with shares that rounding pushed beyond 0 or 1 clamped.
 
     Raises ValueError, with a message that ends in `where()`, unless all values are finite and have the right sign.
     """

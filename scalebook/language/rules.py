@@ -45,9 +45,9 @@ class Rule:
 
 
 def condition(text: str, also: Iterable[str] = (), **functions: Callable) -> Callable:
-    """Return an expression that is written as text, such as a condition, as a function of its letters.
+    """Return an expression that is written as text, such as a condition, as a function of its quantities.
 
-    It may call `functions`. The letters `also` are arguments as well, although the text lacks them.
+    It may call `functions`. The quantities `also` are arguments too, although the text lacks them.
 
     >>> condition("heads % tp == 0")(64, 8)
     True

@@ -89,7 +89,7 @@ class Sheet(Guided):
         return [(f, x) for f in self.formulas.values() for x in f.domain]
 
     def suited(self, *knowns: Mapping) -> "Sheet":
-        """Return the sheet that a call with these rows uses. Some formulas have others `instead` for some rows."""
+        """Return the sheet that a call with these rows uses. For some rows, a formula's `instead` replaces it."""
         if not self._has_others:
             return self
         known = {n for row in knowns if isinstance(row, Mapping) for n in row}
@@ -280,7 +280,7 @@ def _point(inputs: list[str], formulas: list[Formula]) -> tuple[dict, list[str],
 
 
 def computed_at(compiled: tuple, values: dict[str, float]) -> dict[str, float]:
-    """Return the values of a plan's inputs and of all letters that it computes, from what `_point` returned."""
+    """Return the values of a plan's inputs and of all quantities that it computes, from what `_point` returned."""
     filled, needed, names, function = compiled
     known = values | {letter: values.get(x, x) for letter, x in filled.items()}
     known |= zip(names, map(float, function(*[known[i] for i in needed])), strict=True)

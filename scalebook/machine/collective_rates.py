@@ -46,7 +46,7 @@ def chunked_message(collective_bytes, link_bandwidth, chunk_time, chunk_count):
 
 @formula("issued_time", "vidur")
 def issued_by_host(collective_time, issue_time):
-    """Time of each collective in a series that the host issues: its own, or for a small one the host's `issue_time`.
+    """Time of each collective in a series that the host issues: its own time, or the host's `issue_time` if longer.
 
     >>> issued_by_host(collective_time="13 us", issue_time="48 us")
     4.8e-05
@@ -96,7 +96,7 @@ def bus_bandwidth(collective_bytes, ways, collective_time):
 
 @formula("bus_bandwidth", "nccl-tests §PERFORMANCE")
 def bus_bandwidth_reduce(collective_bytes, ways, collective_time):
-    """Bus bandwidth of an all-reduce: bytes leaving a device in a ring over time; in-switch sums may exceed the link.
+    """Bus bandwidth of an all-reduce: bytes that a ring sends per device, over time. Summing switches can beat a link.
 
     >>> bus_bandwidth_reduce(collective_bytes="8 GB", ways=8, collective_time="40 ms")
     350000000000.0

@@ -54,7 +54,7 @@ def halving_all_reduce(collective_bytes, ways, link_bandwidth, link_latency):
 
 @formula("collective_time", "sanders2009")
 def tree_all_reduce(collective_bytes, ways, link_bandwidth, link_latency, chunk_count):
-    """Time of an all-reduce over two binary trees: each sums half of the buffer and sends it back, by chunks.
+    """Time of an all-reduce over two binary trees: each sums half of the buffer and sends it back, in chunks.
 
     >>> tree_all_reduce(collective_bytes="8 MB", ways=8, link_bandwidth="100 GB/s", link_latency="1 us", chunk_count=16)
     0.000216

@@ -165,7 +165,7 @@ def all_to_all(
     collective_bytes, ways, near_ways, mesh_peers, torus_neighbours, scaleup_bandwidth, near_efficiency,
     near_latency, scaleout_bandwidth, far_efficiency, far_latency, collective_launch, chunk_time,
 ):  # fmt: skip
-    """Time of an all-to-all over both tiers at once; `collective_bytes` is a device's input with the part it keeps.
+    """Time of an all-to-all over both tiers at once; `collective_bytes` is a device's input, with the part it keeps.
 
     >>> from scalebook.tables import accelerators
     >>> round(all_to_all(accelerators.h100, collective_bytes="1 GB", ways=8, near_ways=8) * 1e3, 2)

@@ -49,7 +49,7 @@ def usable_flops(peak_flops, matmul_efficiency):
 
 @formula("usable_bandwidth", "aiconfigurator-gemm", given=[typical_stream_efficiency])
 def usable_bandwidth(hbm_bandwidth, stream_efficiency):
-    """Memory bandwidth that kernels reach which only read and write.
+    """Memory bandwidth that kernels reach if they only read and write.
 
     >>> usable_bandwidth(hbm_bandwidth="3.35 TB/s", stream_efficiency=0.799) / 1e12
     2.67665
@@ -59,7 +59,7 @@ def usable_bandwidth(hbm_bandwidth, stream_efficiency):
 
 @formula("best_bandwidth", "azure-ai-benchmarking", given=[typical_stream_efficiency, _DEFAULTS["best_found"]])
 def best_bandwidth(hbm_bandwidth, stream_efficiency, best_found):
-    """Bandwidth of the best copy benchmark (BabelStream); usual kernels reach the share `best_found` of it.
+    """Bandwidth of the best copy benchmark (BabelStream); ordinary kernels reach `best_found` times as much.
 
     >>> best_bandwidth(hbm_bandwidth="2 TB/s", stream_efficiency=0.72) / 1e12
     1.6
@@ -182,7 +182,7 @@ def peak_growth(next_flops, peak_flops, next_launch, launch):
 
 @formula("fleet_growth", "epoch2024-growth", given=[_DEFAULTS["compute_growth"]])
 def fleet_growth(compute_growth, peak_growth):
-    """Yearly growth factor of training compute that faster devices do not give: more devices, longer runs, better use.
+    """Yearly growth factor of training compute apart from faster devices: more devices, longer runs, better use.
 
     >>> fleet_growth(compute_growth=4.5, peak_growth=1.5)
     3.0

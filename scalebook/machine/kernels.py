@@ -189,7 +189,7 @@ def matmul_time_ideal(rows, columns, inner, copies, peak_flops, traffic, hbm_ban
 
 @formula("matmul_share", "williams2009 §3")
 def matmul_share(rows, columns, inner, copies, peak_flops, matmul_time):
-    """Share of the peak that a product reaches, by its own arithmetic alone.
+    """Share of the peak FLOP/s that a product reaches: its FLOPs over its time, divided by the peak.
 
     >>> matmul_share(rows=1000, columns=1000, inner=1000, copies=1, peak_flops="1 PFLOP/s", matmul_time="4 us")
     0.5

@@ -43,7 +43,7 @@ class Backend:
         return values
 
     def given(self, values: np.ndarray, precision: str | None = None):
-        """Return a NumPy array on the device, converted to a precision if given."""
+        """Put a NumPy array on the device, converted to a precision if given."""
         return values.astype(_DTYPES[precision]) if precision else values
 
     def compiled(self, run: Callable) -> Callable:
@@ -51,7 +51,7 @@ class Backend:
         return run
 
     def wait(self, *made) -> None:
-        """Return when all work given to the device is done."""
+        """Wait until the device has done all its work."""
 
     # Timed operations
 

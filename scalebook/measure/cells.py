@@ -23,7 +23,7 @@ _TENSORS = {"read": 1, "copy": 2, "wide copy": 2, "add": 3}  # tensors that a st
 
 
 class Found(NamedTuple):
-    """A cell: its value, its note and, if it was repeated, the ends of eight in ten repeats and their number."""
+    """A cell: its value, its note and, if it was repeated, the range of eight in ten repeats and their number."""
 
     value: float
     note: str

@@ -39,7 +39,7 @@ class Sample(NamedTuple):
 
     @property
     def spread(self) -> str:
-        """The interval of eight in ten of the times, as text."""
+        """The interval that holds eight in ten times, as text."""
         return f"{show(self.low, 's')} to {show(self.high, 's')}"
 
 

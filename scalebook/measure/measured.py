@@ -142,7 +142,7 @@ def measure(quick: bool = False, on: str | Backend | None = None, progress: bool
 
 
 def saved_at(path) -> Path:
-    """Return the path where a row may be saved: a TOML file in a writable folder that replaces only an earlier row.
+    """Return the path where a row may be saved: a TOML file in a writable folder, new or with an earlier row.
 
     Raises ValueError for any other path, so that a measurement is not lost and no other file is overwritten.
     """

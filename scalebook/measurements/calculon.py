@@ -120,7 +120,7 @@ class Outputs(Result):
 
     @cached_property
     def outputs(self) -> dict[str, dict]:
-        """For each of Calculon's outputs: the number of compared values, the largest |predicted/reported - 1|, its run.
+        """For each of Calculon's outputs: number of compared values, largest |predicted/reported - 1|, and its run.
 
         If Calculon reports 0, any other value counts as an error of 1.
         """

@@ -122,7 +122,7 @@ class Call:
         return self.answered()
 
     def at_peaks(self) -> list[float]:
-        """Return the call's roofline and peak (its two `least` expressions) in the answer's unit; NaN if empty."""
+        """Evaluate the call's two `least` expressions, roofline and peak, in the answer's unit; NaN if one is empty."""
         known = {n: x for row in map(row_of, self.rows) for n, x in row.items()} | dict(self.letters)
         known |= dict(self.runs[0]) if isinstance(self.runs[0], Row) else {}
         return [float(expression(x, known.__getitem__)) if x else np.nan for x in self.least]
@@ -178,7 +178,7 @@ def priced_calls(calls: list[Call], answers: list[list[str]], using=(), **given)
 
 
 def grouped(calls: list[Call], answers: list[list[str]]) -> dict[tuple, list[int]]:
-    """Return the places of calls that differ only in numbers, by function, rows, words, letters and answers."""
+    """Group calls that differ only in numbers. Return their indices by function, rows, options, inputs and answers."""
     groups: dict[tuple, list[int]] = {}
     for place, call in enumerate(calls):
         words = tuple((n, x) for n, x in call.letters.items() if isinstance(x, str | bool))
@@ -187,7 +187,7 @@ def grouped(calls: list[Call], answers: list[list[str]]) -> dict[tuple, list[int
 
 
 def arrays(calls: list[Call], letters: tuple[str, ...], words: dict) -> dict:
-    """Return the keywords of one call in place of several: words, and an array for each letter."""
+    """Return the keywords of one call in place of several: options, and an array for each quantity."""
     return words | {n: np.array([x.letters[n] for x in calls], float) for n in letters if n not in words}
 
 

@@ -83,7 +83,7 @@ class Confrontation:
       leaves them out.
     - `optional` columns may be missing in another file. A row without a `row_id` is known by its `id` or its number.
     - `completed` adds columns that are computed from the row's other columns.
-    - `alike` returns a row's group. One number might predict all rows of a group, such as one measured quantity.
+    - `alike` returns a row's group, such as the measured quantity. The baseline predicts a group by one number.
     - `readings` gives predictions for each possible meaning of incomplete rows, with their probabilities.
     - `call` gives the line of Python whose value is a row's prediction.
     - `why` says in a sentence why a set needs Python of its own.

@@ -27,7 +27,7 @@ _MOST = 1e100  # largest prediction over measurement; beyond it even a mean over
 
 @dataclass(frozen=True, eq=False)
 class Own(Result):
-    """The comparison with your own measurements: `found` has each row's result, `unpriced` why others have none."""
+    """The comparison with your own measurements: `found` has rows' results, `unpriced` why a row has none."""
 
     found: list[Row] = field(default_factory=list)
     unpriced: list[tuple[str, str]] = field(default_factory=list)

@@ -134,7 +134,7 @@ class Stanza:
         return said["group"].format_map({**row, **keys})
 
     def calibrates(self, row: Measurement) -> bool:
-        """Return True if some number of the package was fitted to this row."""
+        """Return True if a number in the package was fitted to this row."""
         said = self.said.get("calibrates", [])
         return any(self._calibrates(dict(x), row) for x in (said if isinstance(said, list) else [said]) if x)
 

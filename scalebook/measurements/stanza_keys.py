@@ -26,7 +26,7 @@ def joined(first: Mapping, second: Mapping) -> dict:
 
 
 def written() -> dict[str, dict]:
-    """Return every measured set's TOML description (stanza) by name, with keys that `like` takes from another."""
+    """Return every measured set's TOML description (stanza) by name, with the keys it inherits (`like`)."""
     said: dict[str, dict] = {}
     for path in sorted(files(__package__).joinpath("stanzas").iterdir(), key=lambda x: x.name):
         if path.name.endswith(".toml"):

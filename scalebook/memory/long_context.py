@@ -59,7 +59,7 @@ def context_memory(layers, context, whole_cache, window_cache, window, picked_ca
 def context_reads(
     layers, context, whole_cache, window_cache, window, picked_cache, picked_reach, kv_bits, linear_memory
 ):
-    """Bytes of the cache that a new token reads, and of the states, which it reads and writes.
+    """Bytes that a new token moves: the cache entries that it reads, and the states that it reads and writes.
 
     >>> context_reads(layers=61, context=131072, whole_cache=128, window_cache=0, window=1, picked_cache=576,
     ...               picked_reach=2048, kv_bits=16, linear_memory=0)

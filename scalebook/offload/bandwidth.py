@@ -23,7 +23,8 @@ def offload_bandwidth(
 ):  # fmt: skip
     """Bandwidth per direction that hides all transfers, in a block's forward pass and in its backward pass.
 
-    Forward, weights come in and activations go out. Backward, both and the optimizer state come in.
+    In the forward pass weights come in and activations go out. In the backward pass both and the optimizer state come
+    in.
 
     >>> at = dict(EVERYTHING, block_weights="0.45 GB", saved_activations="0.16 GB", block_states="0.2 GB")
     >>> offload_bandwidth(at, block_forward="6 ms", block_backward="12 ms") / 1e9

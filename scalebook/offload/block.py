@@ -73,7 +73,7 @@ def block_states(block_params, gradient_bits, optimizer_bits, tp, dp):
 
 @formula("saved_activations", "korthikanti2022 §5")
 def saved_activations_kept(batch, seq, hidden, kept_values, activation_bits, tp):
-    """Bytes of activations that a block saves for its backward pass on one of `tp` devices, in sequence parallelism.
+    """Bytes of activations that a block saves for its backward pass on one of `tp` devices, with sequence parallelism.
 
     `kept_values` is 17 if the attention core is recomputed (34 bytes at 16 bits, with masks), 1 if the whole block is.
 
@@ -163,7 +163,7 @@ def block_forward_piped(
 
 @formula("block_backward", "narayanan2021 §3", given=[block_forward])
 def block_backward(block_forward, recomputed):
-    """Time of a block's backward pass: twice the forward pass, one for each operand's gradient, plus recomputation.
+    """Time of a block's backward pass: the forward pass twice (once per operand's gradient), plus recomputation.
 
     >>> block_backward(block_forward="10 ms", recomputed=1)
     0.03

@@ -104,7 +104,7 @@ def near_memory(
 ):  # fmt: skip
     """Bytes in device memory: everything that is not offloaded, plus device buffers for a few offloaded blocks.
 
-    Blocks of unequal size need more buffers. The work space of a block is extra.
+    Blocks of unequal size need more buffers. A block's workspace comes on top.
 
     >>> at = dict(weight_offload=1, activation_offload=1, optimizer_offload=1, block_weights=5, saved_activations=1)
     >>> near_memory(at, block_states=2, layers=128, pp=8, held_microbatches=8.875, near_blocks=2, near_states=3)
@@ -129,7 +129,7 @@ typical_host_buffers = constant(
 def params_of_hosts(
     host_capacity, devices, weight_offload, optimizer_offload, weight_bits, gradient_bits, optimizer_bits, host_buffers
 ):
-    """Parameters whose offloaded state fills the hosts' memory. Gradients are kept where the optimizer runs.
+    """Parameters whose offloaded state fills the hosts' memory. Gradients are offloaded with the optimizer.
 
     >>> bits = dict(weight_offload=1, optimizer_offload=1, weight_bits=16, gradient_bits=32, optimizer_bits=96)
     >>> params_of_hosts(bits, host_capacity="1.5 TB", devices=1).__round__(-9)

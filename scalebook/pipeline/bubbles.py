@@ -121,7 +121,8 @@ def bubble_zb_h2(pp, microbatches, forward_time, input_gradient_time, weight_gra
 def bubble_zb_v(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
     """Bubble of ZB-V, whose devices have a stage on the way down and one on the way back: zero if all passes are equal.
 
-    Otherwise it is an upper bound, exact if the weight gradient is the shortest pass. The optimizer must not wait.
+    Otherwise it is an upper bound, exact if the weight gradient is the shortest pass. The optimizer is assumed to wait
+    for no other device.
 
     >>> bubble_zb_v(equal_input_gradient, pp=8, microbatches=32, forward_time="10 ms", weight_gradient_time="5 ms")
     0.04375

@@ -15,7 +15,7 @@ _ENOUGH = {"at least twice as many micro-batches as stages": lambda microbatches
 
 @formula("bubble", _SOURCE, "deepseek2024-v3 table 2", domain=_ENOUGH)
 def bubble_dualpipe_v(pp, microbatches, forward_time, input_gradient_time, weight_gradient_time):
-    """Bubble of DualPipeV: as of DualPipe on twice the devices, with every pass half as long.
+    """Bubble of DualPipeV: the same as DualPipe's on twice the devices, with every pass half as long.
 
     It is exact if the input gradient takes no longer than the forward pass, else an upper bound. `pp` counts devices
     (published: stages), and a pass of a device goes through both of its stages.

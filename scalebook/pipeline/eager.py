@@ -18,7 +18,7 @@ __all__ = ["held_eager", "pp_exposed_eager"]
 
 @formula("held_microbatches", "zhuang2022 §4")
 def held_eager(microbatches, pp, stage):
-    """Micro-batches whose activations a stage of eager 1F1B keeps: one, and two for every later stage.
+    """Micro-batches whose activations a stage of eager 1F1B keeps: one for itself and two for each later stage.
 
     >>> held_eager(microbatches=32, pp=8, stage=1), held_eager(microbatches=32, pp=8, stage=8)
     (15.0, 1.0)

@@ -66,7 +66,7 @@ def orders(fill: Callable, pp: int, microbatches: int, chunks: int) -> list[list
 
 
 def gpipe(order, device, pp, microbatches, chunks):
-    """GPipe: all forward passes, then all backward passes from the last micro-batch on."""
+    """GPipe: all forward passes, then all backward passes, last micro-batch first."""
     for k in range(microbatches):
         order.forward(device, k)
     for k in reversed(range(microbatches)):

@@ -18,7 +18,8 @@ __all__ = ["SCHEDULES", "Schedule"]
 class Schedule(Named):
     """A pipeline schedule: its bubble, memory and messages, its order of passes, and its placement on devices.
 
-    Creating one enters it in `SCHEDULES`. The bubble is an upper bound where `is_exact` is false of the passes' times.
+    Creating one enters it in `SCHEDULES`. The bubble is an upper bound if `is_exact` is false for the times of the
+    passes.
     """
 
     name: str

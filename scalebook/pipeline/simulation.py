@@ -64,7 +64,7 @@ class Run:
 
     @property
     def makespan(self) -> Fraction:
-        """Time from the first to the last operation on any device: the step time if an optimizer waits for all."""
+        """Time from the first to the last operation on any device: the step time if optimizers wait for all devices."""
         return Fraction(max(x.end for x in self.counted), self.ticks)
 
     @property

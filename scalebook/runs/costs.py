@@ -10,7 +10,7 @@ from .walls import run_flops
 
 @formula("device_hours", "narayanan2021 §5.1", given=[run_flops])
 def device_hours_of_arithmetic(run_flops, mfu, peak_flops):
-    """Device hours for a run's FLOPs at this MFU over all paid hours. Stops, restarts and repeated work lower the MFU.
+    """Device hours for a run's FLOPs at an MFU over all paid hours. Stops, restarts and repeated work lower the MFU.
 
     >>> round(device_hours_of_arithmetic(run_flops="3.8e25 FLOP", mfu=0.35, peak_flops="989.4 TFLOP/s") / 1e6, 1)
     30.5

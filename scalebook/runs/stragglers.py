@@ -52,7 +52,7 @@ def pool_lost_whole(fast_devices, slow_devices, speed_ratio, fast_microbatches):
 
 @formula("pool_gain", "jia2022-whale")
 def pool_gain_equal(fast_devices, slow_devices, speed_ratio):
-    """Speedup over the faster devices alone, with equal tokens. Below 1 the slower devices should stay out.
+    """Speedup of a mixed pool over its faster devices alone, with equal tokens. Below 1, leave out the slower ones.
 
     >>> pool_gain_equal(fast_devices=8, slow_devices=8, speed_ratio=0.32)
     0.64
@@ -62,7 +62,7 @@ def pool_gain_equal(fast_devices, slow_devices, speed_ratio):
 
 @formula("pool_gain", "jia2022-whale")
 def pool_gain_whole(fast_devices, slow_devices, speed_ratio, fast_microbatches):
-    """Speedup over the faster devices alone, with whole micro-batches in proportion to speed.
+    """Speedup of a mixed pool over its faster devices alone, with whole micro-batches in proportion to speed.
 
     >>> pool_gain_whole(fast_devices=8, slow_devices=8, speed_ratio=0.32, fast_microbatches=8)
     1.25

@@ -100,7 +100,7 @@ def _refuse_no_count(best) -> None:
 
 
 def margins(thing: Searchable, margin=None) -> dict[str, float]:
-    """Return how far, as a share, each quantity must stay below the default limits: `margin`, or its interval's end."""
+    """Return each quantity's margin below its default limit, as a share: `margin`, or its interval's end."""
     if margin is None:
         return {n: SPREADS[n].high - 1 for n in thing.space.margins}
     if not thing.space.margins:
@@ -168,7 +168,7 @@ def within(thing, letters: Mapping, subject_to) -> tuple[dict, list[str]]:
 
 
 def sizes_of(thing, letters: dict) -> list[dict]:
-    """Return a search's keywords once for each number of devices, if `devices` has several and the thing a layout."""
+    """Return a search's keywords once for each number of devices, if `devices` has several and `thing` a layout."""
     many = as_list(letters.get("devices"))
     if many is None or not getattr(thing, "space", Space()).layout:
         return [letters]

@@ -42,7 +42,7 @@ def _listed(values):
 
 
 class Devices(Search):
-    """The joined result of one search on several devices; `searches` has each.  A strategy found has a `device`.
+    """The joined result of one search on several devices; `searches` has one per device.  Each strategy has a `device`.
 
     `without` says why devices have no strategy. `lacking` has the errors of devices whose rows lack a cell.
     """

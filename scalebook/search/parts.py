@@ -28,9 +28,9 @@ def check_executor(executor) -> None:
 def tasks(sizes: list[Problem], layouts: list[int], combinations: int, shared: bool = False, pareto=True) -> list[list]:
     """Split a search into tasks.  Each is a list of pairs: the index of a size, and a range of its rows.
 
-    `layouts` is the number of layouts of each size, and `combinations` of all options; each task has all of these,
-    because they share most work. With `shared`, tasks are smaller, so that several workers get some. Without a front
-    (`pareto`), each task has whole sizes, small and large ones.
+    `layouts` is the number of layouts of each size. `combinations` counts the combinations of options; each task has
+    all of them, because they share most work. With `shared`, tasks are smaller, so that several workers get some. If
+    `pareto` is false, each task has whole sizes, small and large ones.
     """
     if not pareto:
         number = -(-len(sizes) // SIZES)
@@ -67,7 +67,7 @@ def run(sizes: list[Problem], combinations: list, parts: list[list], executor, s
 
 
 def gathered(calls: list[tuple], executor: Executor | None, says: str, progress: bool | None, counted: Callable):
-    """Run calls `(function, *arguments)`, here or in an executor.  Return the results, and why any are missing or "".
+    """Run calls `(function, *arguments)`, here or in an executor. Return results, and why some are missing (or "").
 
     If all fail, the first error is raised.  `counted` counts the strategies in a result, for the progress bar.
     """

@@ -20,7 +20,7 @@ _SHARED = 4  # with this many rows a combination or more, a value on axes is eva
 
 
 class Mixed(Exception):
-    """Raised for cases that need different operations.  `holds` says for each which of the two kinds it is."""
+    """Raised for cases that need different operations.  `holds` has True for cases of one kind, False for the other."""
 
     def __init__(self, holds: np.ndarray):
         super().__init__("some cases need other operations than others")
@@ -32,7 +32,7 @@ class Plan:
 
     `columns` name inputs with a value in each row, `axes` map inputs to the values that every row tries, `solved`
     inputs are found later, and `letters` maps all names to places. A bit mask says which of them an operation needs. A
-    constant may be an array with a value for each of several cases, in a dimension before those of axes.
+    constant may be an array with a value for each of several cases, in a dimension before the axes.
     """
 
     def __init__(self, columns: Sequence[str], axes: Mapping[str, tuple[float, ...]], solved: Sequence[str] = ()):
@@ -197,7 +197,7 @@ def _args(expr: sympy.Basic) -> Sequence[sympy.Basic]:
 class Program(NamedTuple):
     """A SymPy expression as steps to enter into a plan: functions, and the indices of their arguments.
 
-    Arguments are numbered from the symbols on, then the constants, then earlier results.
+    Arguments are numbered: symbols first, then constants, then earlier results.
     """
 
     letters: tuple[str, ...]
@@ -268,7 +268,7 @@ class Columns:
         return self._keys[bits]
 
     def places(self, bits: int, more: int) -> np.ndarray:
-        """Return, for each combination of the inputs in `more`, the number of its combination of those in `bits`."""
+        """Return, for each combination of the inputs in `more`, the index of the combination of `bits` in it."""
         if (bits, more) not in self._maps:
             self._maps[bits, more] = self.key(bits)[1][self.key(more)[0]]
         return self._maps[bits, more]

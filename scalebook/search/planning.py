@@ -94,7 +94,7 @@ def _idle(knowns, formulas, sheet) -> str:
 
 
 class Case(NamedTuple):
-    """Combinations of options that make no difference, by their numbers (`places`), of one of the problems."""
+    """Combinations of one problem's options that have equal results, by their indices (`places`)."""
 
     problem: int
     places: tuple[int, ...]

@@ -21,9 +21,10 @@ BLOCK = 1 << 16  # strategies evaluated at a time, so that the arrays stay in a 
 
 
 def each_sheet(planned: Planned, problem: Problem, slab: Slab, reject: Callable):
-    """For each sheet, yield its `Pricing`, the rows that the rules allow for some case, and for which: [cases, rows].
+    """Yield for each sheet its `Pricing`, the rows that the rules allow for any case, and for which: [cases, rows].
 
-    `reject(rule, problems, rows, numbers)` is called with the rows that a rule forbids and the strategies of each.
+    `reject(rule, problems, rows, numbers)` is called with the rows that a rule forbids and how many strategies each
+    stands for.
     """
     evaluated = Evaluated(planned.plan, slab.columns, len(slab.places))
     said, known = {}, {}
@@ -100,7 +101,7 @@ class Pricing:
         return values, np.broadcast_to(second, (len(values), *second.shape[1:-1], len(block.rows)))
 
     def records(self, block, values, second, flat, case, row):
-        """Return the strategies at flat indices of values, which begin at a case and a row, as in `Priced`."""
+        """Return the strategies at flat indices of values, as in `Priced`.  The values start at a case and a row."""
         index = np.unravel_index(flat, values.shape)
         second = np.broadcast_to(second, values.shape)[index]
         axis = flat // values.shape[-1] % math.prod(self.plan.shape)  # rows are the last dimension, but precede axes
@@ -111,7 +112,7 @@ class Pricing:
         return np.stack([first, second, np.fromiter(itertools.chain(*places), float), rows, axis], axis=1)
 
     def solved(self, block):
-        """Solve for the letter that follows from each choice.  Only the letters that the solver needs are evaluated."""
+        """Solve for the quantity that follows from each choice. Only quantities that the solver needs are evaluated."""
         name, _, solve = self.problem.space.solve
         place, parts = self.plan.letters[name], {}
 
@@ -169,7 +170,7 @@ def _as_deep(values: np.ndarray, axes: int) -> np.ndarray:
 
 
 def same_limits(pricing, rows):
-    """Number the rows, giving one number to rows with equal inputs to the limits; return how many numbers there are."""
+    """Number the rows, one number for rows with equal inputs to the limits. Return the numbers and how many differ."""
     plan, letters = pricing.plan, pricing.sheet.letters
     limits = [(x.letter, x.bound) for x in pricing.problem.limits if x.letter in letters]
     used = [letters[x] for pair in limits for x in pair if x in letters]

@@ -81,7 +81,7 @@ class Problem:
 
     @property
     def like(self) -> tuple:
-        """A key that two problems share if one plan can price both.  They differ in devices and in rules of rows."""
+        """A key that two problems share if one plan can price both.  Devices and rules about rows may differ."""
         space, within = self.space, self.space.within(self)
         read = {n for f in (*within, *space.idle.values(), *space.follows.values()) for n in needs(f)}
         read = read.union(space.offloads) - {"devices", *self.letters, *space.layout}
@@ -111,7 +111,7 @@ class Problem:
         return columns
 
     def judged_by(self, words: Mapping) -> tuple:
-        """Return a key of a combination of words.  Two combinations that no rule can distinguish have the same key."""
+        """Return a key of a combination of options. Two combinations that no rule can distinguish have the same key."""
         return tuple(words[n] for n in self.judged)
 
     def first(self, name: str) -> Any:
@@ -148,7 +148,7 @@ def distinct(
     """Return boolean arrays that select the strategies which repeat no other: all of the arrays must hold.
 
     Each has a dimension for rows and one per axis, and no two depend on the same axis.  If no slab of rows is given,
-    they cover only what options decide.  `said` caches results for the same rows and other options.
+    they cover only the inputs that options decide.  `said` caches results for the same rows and other options.
     """
     axes, v, said = len(problem.on_axes), dict(words), {} if said is None else said
     if slab is not None:

@@ -63,7 +63,7 @@ class Found:
 
     @cached_property
     def assumed(self) -> dict[str, list[str]]:
-        """The letters shown that rest on cells which no data sheet prints, each with the names of these cells."""
+        """Shown quantities that depend on cells which no data sheet prints, each with the names of these cells."""
         rows = (x for x in self._problem.knowns if isinstance(x, Row))
         known = {n for row in rows for n, cell in row.cells.items() if cell.is_assumed}
         cells = self.billed if known else {}

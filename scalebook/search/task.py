@@ -56,9 +56,9 @@ EMPTY = Priced(_NONE, _NONE, Counter(), 0)
 def price(sizes: list[Problem], combinations: list[tuple[int, dict]], parts: list, pareto=True) -> list[list[Priced]]:
     """Compute one task: each combination of options on ranges of rows, for each of the problems.
 
-    `sizes` are problems that differ in `devices`, in increasing order, each with as many `others`.  `parts` are pairs
-    of the index of a size and a range of its rows.  Without `pareto`, only strategies within all limits are priced in
-    full.  Returns what was found for each size and each of its problems.
+    `sizes` are problems that differ in `devices`, in increasing order, each with the same number of `others`.  `parts`
+    are pairs of the index of a size and a range of its rows.  If `pareto` is false, only strategies within all limits
+    are priced in full.  Returns what was found for each size and each of its problems.
     """
     with np.errstate(all="ignore"):
         return _Task(sizes, combinations, pareto).priced(parts)

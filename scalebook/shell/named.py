@@ -117,14 +117,14 @@ def row(name: str, kinds=tuple(ROWS)) -> Row:
 
 
 def words(thing) -> Mapping[str, tuple]:
-    """Return the options of what can be searched (such as `serve`), with choices; empty for a sheet or formula."""
+    """Return the options of a Searchable (such as `serve`) with their choices; empty for a sheet or formula."""
     return {} if isinstance(thing, Sheet | Formula) else thing.space.words
 
 
 def value(thing, name: str, text: str):
-    """Read the value of an input of `thing` from text, as "8192", "2.5 s", "full" or "true"; numbers in base units.
+    """Read the value of an input of `thing` from text such as "8192", "2.5 s" or "full"; numbers in base units.
 
-    Raises LookupError if `name` is no input, and ValueError for a text that does not fit it.
+    Raises LookupError if `name` is not an input, and ValueError for a text that does not fit it.
 
     >>> value(find("training_step"), "step_time", "2.5 s"), value(find("training_step"), "sequence_parallel", "true")
     (2.5, True)

@@ -168,7 +168,7 @@ def libraries_on(device: Row) -> tuple[str, ...]:
 
 
 def cells_of_libraries(device: Row, names: Iterable[str]) -> Mapping[str, Cell]:
-    """Return what libraries change of a device's row: cells by name. A later library overrides an earlier one."""
+    """Return the cells that libraries change in a device's row, by name. A later library overrides an earlier one."""
     return _cells_of_libraries(*_of(device), tuple(word(x, "a library") for x in listed(names, "a library")))
 
 
@@ -247,9 +247,9 @@ class Accelerators(Table):
     def read(self, path, key: str | None = None) -> Device:
         """Read a device of your own from a TOML file, as `python -m scalebook.measure --save` writes it.
 
-        What the file leaves out and a question may need is assumed from comparable devices, as in the table. If the
-        file has several stanzas, `key` names one. Raises TypeError for anything but a path, ValueError if the
-        file cannot be read, is broken or lacks a cell that every device has, and LookupError for an unknown key.
+        Needed figures that the file leaves out are assumed from comparable devices, as in the table. If the file has
+        several stanzas, `key` names one. Raises TypeError for anything but a path, ValueError if the file cannot be
+        read, is broken or lacks a cell that every device has, and LookupError for an unknown key.
 
         >>> from scalebook.measure import OWN
         >>> from scalebook.tables import accelerators

@@ -27,7 +27,7 @@ def _rules() -> dict[str, dict]:
 def complete(row: Row, everyone: Callable[[], list[Row]]) -> None:
     """Add to a device the figures that its data sheet leaves out, marked as assumed, with `low` and `high`.
 
-    A processor that multiplies in 32 bits or more alone is compared with none of the table's accelerators.
+    A processor that multiplies only in 32 bits or more is not compared with the table's accelerators.
     """
     if not any(x in row for x in _NARROW):
         return

@@ -58,7 +58,7 @@ def read_config(config, name: str | None = None, like: str | None = None) -> tup
     """Return the shape that a config.json states, and a sentence on what was left out or assumed ("" if nothing was).
 
     `config` is the path of the file or of its folder, or the parsed dict. `like` names the `model_type` whose rules are
-    used instead of its own. If blocks differ in more than the letters can say, a word `blocks` lists their parts.
+    used instead of its own. If blocks differ in more than numbers can say, the option `blocks` lists their parts.
     Raises TypeError for anything but a path or a dict, and ValueError for a file that cannot be read, a model that is
     not a decoder, and missing or contradictory fields.
     """

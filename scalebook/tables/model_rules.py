@@ -21,12 +21,12 @@ def _alternatives(rule: str) -> tuple[tuple[str, ...], ...]:
 
 
 def part_of(rule, config, place) -> str:
-    """Return the name of a part: itself, or the first whose condition holds."""
+    """Return the name of a part: the rule if it is a name, else the first name whose condition holds."""
     return rule if isinstance(rule, str) else next((x for x, y in rule.items() if holds(y, config, place)), "")
 
 
 def holds(rule, config, place) -> bool:
-    """Return whether a condition holds for a block; of several, all must hold."""
+    """Return True if a condition holds for a block, or if every condition of a list does."""
     if isinstance(rule, list):
         return all(holds(x, config, place) for x in rule)
     return bool(value_of(rule, config, place, ""))

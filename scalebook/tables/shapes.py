@@ -75,9 +75,9 @@ def attention_width_latent(heads, kv_rank, rope_dim):
 
 @formula("linear_state", "yang2024 §3")
 def linear_state(linear_layers, linear_key_heads, linear_key_dim, linear_value_heads, linear_value_dim, linear_conv):
-    """Values in the state of Gated DeltaNet: a key by value matrix per value head, and what is convolved.
+    """Values in the state of Gated DeltaNet: a key by value matrix per value head, and the inputs of convolutions.
 
-    Of each convolution as many inputs are kept as it is wide, as in transformers; engines may keep one less.
+    A convolution keeps one input per unit of its width, as in transformers; engines may keep one less.
 
     >>> qwen = dict(linear_key_heads=16, linear_key_dim=128, linear_value_heads=64, linear_value_dim=128)
     >>> linear_state(qwen, linear_layers=45, linear_conv=4)

@@ -88,7 +88,7 @@ def _saved(block: Block, strategy: Strategy) -> Expr:
 
 
 def of_kind(kind: Kind, cost: Expr) -> Expr:
-    """Return a block's cost with its kind's numbers. It computes the pairs of its window, or the picked pairs."""
+    """Return a block's cost with its kind's numbers. Attention counts the window's or the picked pairs."""
     if kind.slides:
         cost = replaced(cost, {symbol("attended_share"): attended_windows.of(window_layers=symbol("layers"))})
     if "index_heads" in kind.block.indices:  # of entries for several tokens, an indexer picks as many

@@ -49,7 +49,7 @@ def routed_shards(shards, tp, etp, ep):
 
 @formula("dp_passes", "data-parallelism")
 def dp_passes_once(pp, chunks):
-    """Number of a stage's passes under which once-per-step collectives can hide; with chunks, the last has one pass.
+    """Number of a stage's passes under which once-per-step collectives can hide; the last chunk has one pass.
 
     >>> dp_passes_once(pp=8, chunks=1), dp_passes_once(pp=8, chunks=4)
     (1.0, 6.25)
@@ -133,7 +133,7 @@ def dp_unhidden_all(dp_reduce, dp_gather, dp_window, dp_overlap, stage_blocks, c
 
 @formula("dp_unhidden", "narayanan2021 §2.2", "data-parallelism")
 def dp_unhidden_once(dp_reduce, dp_gather, dp_window, last_window, chunks, dp_overlap, stage_blocks, collective_cores):
-    """Data-parallel time that is not hidden, if exchanges run once per step. Chunks wait for the exchange before them.
+    """Data-parallel time that is not hidden, if exchanges run once per step. A chunk waits for the one before it.
 
     >>> at = dict(dp_window=25, last_window=4, chunks=4, dp_overlap=1, stage_blocks=48, collective_cores=0)
     >>> dp_unhidden_once(at, dp_reduce=10, dp_gather=5)

@@ -97,7 +97,7 @@ class AnyFramework(Between):
         super().__init__(call, "framework", _ends)
 
     def causes(self, letter: str) -> list[tuple[str, str, float, float]]:
-        """Return (name, meaning, fast, slow) of each assumption: the values of `letter` with only it at either end."""
+        """Return (name, meaning, fast, slow) of each assumption: `letter` with only this one at either end."""
         found = []
         middle = frameworks[UNNAMED]
         for names, meaning in tables_of(__package__, "defaults.toml")["unnamed"].items():

@@ -198,9 +198,9 @@ def received_tensors(pp):
 
 @formula("stall_exposed", "nanotron-ultrascale", "dean2013")
 def stall_exposed(stall_time, stall_ways, slow_share, received_tensors, microbatches, tp, pp, dp, cp, scaleup_size):
-    """Time that stalls add to a step, if at least one slow node is more likely than none.
+    """Time that stalls add to a step. Stalls occur if a slow node among the hosts is more likely than not.
 
-    Every received tensor then stalls. It always does if `tp` is more than `stall_ways`.
+    Every received tensor then stalls. With `tp` above `stall_ways` stalls always occur.
 
     >>> at = dict(stall_time=0.5, stall_ways=16, slow_share=0.018, microbatches=7, received_tensors=1, pp=2, cp=1)
     >>> stall_exposed(at, scaleup_size=8, tp=8, dp=4), stall_exposed(at, scaleup_size=8, tp=32, dp=1)

@@ -26,7 +26,7 @@ _SOURCE = ("zero2020 §5", "korthikanti2022 §4", "isaev2023-calculon §2")
 
 @formula("stage", "korthikanti2022 §4.2.3")
 def fullest_stage(first_memory, last_memory, pp):
-    """Number of the fullest stage: 1, which holds the most micro-batches, or `pp`, the last, which holds the logits.
+    """Number of the fullest stage: 1, which holds the most micro-batches, or `pp` (the last), which holds the logits.
 
     >>> fullest_stage(first_memory="60 GB", last_memory="50 GB", pp=8)
     1.0
@@ -183,7 +183,7 @@ def memory_formulas(
     sharding: Sharding = SHARDINGS["zero1"], schedule: Schedule = SCHEDULES["1f1b"], offload: bool = False, is_frozen:
     bool = False, optimizer: Optimizer = OPTIMIZERS["adam"],
 ) -> tuple[Formula, ...]:  # fmt: skip
-    """Return formulas for the memory of a training step: by kind at a pipeline `stage`, and in all."""
+    """Return formulas for the memory of a training step on a device of pipeline `stage`: each kind, and the total."""
     strategy = sharding, schedule, is_frozen, optimizer
     here = symbol("stage"), symbol("held_microbatches")
 

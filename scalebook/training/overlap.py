@@ -61,7 +61,7 @@ def hiding_replicated(gradient_bits, peak_flops, flops_efficiency, link_achieved
 
 @formula("hiding_tokens", _HERE)
 def hiding_zero1(gradient_bits, weight_bits, peak_flops, flops_efficiency, link_achieved):
-    """Tokens per device that hide ZeRO 1: gradients scattered under the backward pass, weights gathered under the next.
+    """Tokens per device that hide ZeRO 1: gradients scattered under the backward pass, weights gathered forward.
 
     >>> hiding_zero1(gradient_bits=32, weight_bits=16, peak_flops=989.4e12, flops_efficiency=0.6, link_achieved=360e9)
     1649.0
@@ -72,7 +72,7 @@ def hiding_zero1(gradient_bits, weight_bits, peak_flops, flops_efficiency, link_
 
 @formula("hiding_tokens", _SHARDED)
 def hiding_zero3(gradient_bits, weight_bits, peak_flops, flops_efficiency, link_achieved):
-    """Tokens per device that hide ZeRO 3: weights gathered under each pass, gradients scattered under the backward.
+    """Tokens per device that hide ZeRO 3: weights gathered under each pass, gradients scattered under the backward one.
 
     >>> hiding_zero3(gradient_bits=32, weight_bits=16, peak_flops=989.4e12, flops_efficiency=0.6, link_achieved=360e9)
     2473.5
@@ -83,7 +83,7 @@ def hiding_zero3(gradient_bits, weight_bits, peak_flops, flops_efficiency, link_
 
 @formula("wall_devices", _HERE, given=[hiding_zero1])
 def wall_devices(batch_tokens, hiding_tokens):
-    """Most devices among which a step's tokens can be divided if each needs enough of them to hide its collectives.
+    """Most devices that can share a step's tokens if each needs enough tokens to hide its collectives.
 
     >>> wall_devices(batch_tokens="16e6 token", hiding_tokens="2000 token")
     8000.0

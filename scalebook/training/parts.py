@@ -144,7 +144,7 @@ def with_waits(f: Formula) -> Formula:
 
 
 def bubble_with_waits(f: Formula) -> Formula:
-    """Return a schedule's bubble formula with the time that blocks wait for offloaded data, where it idles least."""
+    """Return a schedule's bubble formula with blocks' waits for offloaded data placed where the bubble is smallest."""
     if "weight_gradient_time" not in f.inputs:
         return f
     late, early = _waited(), symbol("input_gradient_time")

@@ -10,7 +10,7 @@ def part_gain_cast(
     columns, peak_bf16, matmul_bf16, peak_flops, matmul_efficiency, activation_bits, quantized_bits, hbm_bandwidth,
     stream_efficiency,
 ):  # fmt: skip
-    """Speedup of a low-precision product over a 16-bit one, if a kernel of its own casts its activations first.
+    """Speedup of a low-precision product over a 16-bit one, if a separate kernel casts its activations first.
 
     The cast writes two copies, one of them transposed. Results, kernel starts and partial tiles are left out.
 

@@ -62,7 +62,7 @@ class Profile:
 
 
 def profile(*knowns, **letters) -> Profile:
-    """Return the kernels of a training step with counts and seconds, no collectives. Call it like `training_step`."""
+    """Return a training step's kernels (not collectives) with counts and seconds. Call it like `training_step`."""
     run = training_step(*knowns, **letters)
     planned = training_step.plan(knowns, dict(letters))
     strategy, dense, moe = planned.strategy, planned.dense, planned.moe

@@ -63,7 +63,7 @@ class Lengths:
 
     @cached_property
     def typical(self) -> float:
-        """The median that the lengths would have without the cap, by bisection."""
+        """The median of the lengths before the cap is applied, found by bisection."""
         low, high = self.mean / 2, self.most * np.exp(8 * self.spread + 1)
         for _ in range(100):
             middle = (low * high) ** 0.5
@@ -198,14 +198,14 @@ class RLStep:
 
     `framework` is a row of `tables.frameworks` with an engine, such as "nemo_rl", or its name. `responses` answers of
     `response` tokens on average (with the cap) are lognormal with `response_spread`, and end at `response_most`.
-    `rollout` and `training` are letters of `serve` and of `training_step`: the layouts. With `age=0` all devices write
+    `rollout` and `training` are inputs of `serve` and of `training_step`: the layouts. With `age=0` all devices write
     answers that begin together, then all learn. With `age=1` and more, a `share` of the devices writes while the others
     learn from answers that are `age` updates old on average; "best" lets neither wait. `optimizer_steps` divide the
-    answers. Other letters, such as `step_overhead`, override the program's.
+    answers. Other inputs, such as `step_overhead`, override the program's.
 
     The Row has `update_time` and its parts, `rollout_tail`, `idle_share`, `staleness`, `rollout_wall`, `rollout_share`,
-    `update_rate` and `update_cost`. The prompts' reading is left out. Raises ValueError for layouts that do not run,
-    and TypeError for what it does not use.
+    `update_rate` and `update_cost`. Reading the prompts is left out. Raises ValueError for layouts that cannot run, and
+    TypeError for unused inputs.
     """
 
     name = "rl_step"
@@ -258,7 +258,7 @@ class RLStep:
         return row
 
     def unsaid(self, *knowns, **letters) -> dict[str, tuple]:
-        """Return what a call leaves to defaults or to its program: by letter, value, source and other values."""
+        """Return the inputs that a call leaves to defaults or its program: by name, value, source and other values."""
         asked = self._asked(*knowns, **letters)
         program, own = asked.program, {n: x.default for n, x in inspect.signature(self._asked).parameters.items()}
         own |= {"framework": "nemo_rl", "forward_passes": float(forward_passes_two.rhs)}
@@ -271,7 +271,7 @@ class RLStep:
         return {n: x for n, x in found.items() if n not in said}
 
     def sheet(self, knowns: tuple, letters: Mapping):
-        """Return the sheet of an update, for what asks for its letters."""
+        """Return the sheet of an update, for callers that need its quantities."""
         return update_sheet(bool(letters.get("age", 0))), (), {}
 
     def posed(self, cases: list[tuple], letters: Mapping) -> tuple["_Layouts", dict]:

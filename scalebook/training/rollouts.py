@@ -46,7 +46,8 @@ def rollout_time_begun(
 
     A decode step takes `pass_base`, and more for each answer still being written and for each of their tokens. Summed
     over all steps of one engine this is exact: an answer of n tokens is part of n steps, and has p + 0, ..., p + n - 1
-    cached tokens. Of several engines the slowest counts: its sum of lengths is the largest of as many normal draws.
+    cached tokens. With several engines the slowest counts: its sum of lengths is the largest of one normal draw per
+    engine.
 
     >>> step = dict(pass_base="8 ms", pass_answer="30 us", pass_token="4 ns", longest_response=8000, prompt=500)
     >>> one = dict(response_group=256, response=2000, response_square=6e6)
@@ -146,7 +147,8 @@ expert_gathers_none = constant(
 def sync_time(params, active_params, expert_gathers, weight_bits, scaleout_bandwidth, sync_share):
     """Time to bring new weights to the engines: each device gets them all through a share of one scale-out link.
 
-    A trainer may gather the experts' weights once more. Experts are counted by the weights that one token does not use.
+    A trainer may gather the experts' weights once more. Experts' weights are counted as the weights that one token does
+    not use.
 
     >>> known = dict(params="30.5e9", active_params="3.3e9", weight_bits=16, scaleout_bandwidth="50 GB/s")
     >>> round(sync_time(known, sync_share=0.5), 2), round(sync_time(known, sync_share=0.5, expert_gathers=1), 2)
@@ -191,9 +193,9 @@ def idle_share(update_time, rollout_work, learning_work, devices):
 
 @formula("rollout_wall", _HERE)
 def rollout_wall(rollout_work, learning_work, rollout_tail, sync_time, update_overhead):
-    """Number of devices at which the longest answer, the weights and the overhead are half of an update.
+    """Number of devices that makes the longest answer, the weight transfer and the overhead half of an update.
 
-    Doubling the devices there takes a quarter off an update whose parts run one after another.
+    If parts run one after another, doubling these devices shortens the update by a quarter.
 
     >>> round(rollout_wall(rollout_work=10_240, learning_work=7168, rollout_tail=140, sync_time=5, update_overhead=14))
     109
@@ -213,7 +215,7 @@ def rollout_share_best(rollout_work, learning_work):
 
 @formula("in_flight", "little1961")
 def in_flight_of_age(responses, age):
-    """Answers in flight that make answers this old, on average, when they are learnt from.
+    """Answers in flight that make answers this old, on average, when the trainer uses them.
 
     >>> in_flight_of_age(responses=2048, age=8)
     16384.0
@@ -223,7 +225,7 @@ def in_flight_of_age(responses, age):
 
 @formula("staleness", "little1961")
 def staleness_in_flight(in_flight, responses):
-    """Mean age in updates of the answers that are learnt from, by Little's law: whatever their lengths.
+    """Mean age, in updates, of the answers that are trained on, by Little's law. Their lengths do not matter.
 
     >>> staleness_in_flight(in_flight=16_384, responses=2048)
     8.0
@@ -233,7 +235,7 @@ def staleness_in_flight(in_flight, responses):
 
 @formula("update_rate", _HERE)
 def update_rate(responses, response, update_time):
-    """Tokens of answers that are learnt from in a second.
+    """Tokens of answers that are trained on per second.
 
     >>> round(update_rate(responses=8192, response=5000, update_time="431 s"))
     95035

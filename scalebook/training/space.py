@@ -58,7 +58,7 @@ def _schedules(problem: "Problem") -> tuple[Callable, ...]:
 
 
 def fewer_chunks(problem: "Problem", new: Mapping, changed: Mapping) -> dict:
-    """Return {"chunks": n} for a changed `pp`, the largest smaller number that divides its stages, or {}."""
+    """Return {"chunks": n} for a changed `pp`: the largest smaller n that divides its stages. {} if there is none."""
     if "pp" not in changed:
         return {}
     stage, choices = -(-problem.values["layers"] // new["pp"]), problem.letters.get("chunks", ())

@@ -117,7 +117,7 @@ def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_
 
 
 def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | bool) -> Sheet:
-    """Return the memory part of a training step's sheet: what a device holds, by default one of the fullest stage.
+    """Return the memory part of a training step's sheet: what a device holds, by default in the fullest stage.
 
     `words` are options such as recompute="full". No rule is checked, so stages may be unequal.
 

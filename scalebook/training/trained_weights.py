@@ -39,7 +39,7 @@ def model_flops_frozen(global_batch, batch, tp, cp, layers, block_flops, block_m
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trained(Named):
-    """A choice of the weights to train: adapters for the frozen matrices in `beside`, or all weights if it is ()."""
+    """A choice of the weights to train: adapters for the frozen matrices in `beside`; all weights if that is ()."""
 
     name: str
     source: str
@@ -72,7 +72,7 @@ class Trained(Named):
         return {"params": params, "forward": forward, "input_gradient": inputs, "weight_gradient": weights}
 
     def of(self, f: Formula, is_gathered: bool) -> Formula:
-        """Return a formula of state or its exchange as adapters have it; all weights are gathered if `is_gathered`."""
+        """Rewrite a formula of state or its exchange for adapters; all weights are gathered if `is_gathered`."""
         if not self.is_frozen or f.letter == "reduce_bits":
             return f
         widths = {"gradient_bits", "optimizer_bits", "moment_bits", "reduce_bits"} & {*f.inputs}
