@@ -1,6 +1,7 @@
 """A first answer: whether a run fits, what was assumed, what it costs, and what to change next."""
 
 from scalebook.language import exports
+from scalebook.language.renamed import renamed
 
 from .answer import *
 from .assumptions import *
@@ -8,3 +9,5 @@ from .changes import *
 from .costs import *
 
 __all__ = exports(__name__)
+
+__getattr__ = renamed(__name__)

@@ -26,7 +26,7 @@ from scalebook.search.space import Space
 from scalebook.tables import Device, Engine, KeysWith, accelerators, engines, models, precisions
 
 __all__ = [
-    "EXCHANGES", "OVERLAPS", "PARTS", "SERVING", "Step", "decode_step", "mixed_step", "prefill_step",
+    "EXCHANGES", "OVERLAPS", "PARTS", "SERVING", "Step", "decode_step", "engine_time", "mixed_step", "prefill_step",
     "step_formulas", "step_sheet", "tokens_of",
 ]  # fmt: skip
 
@@ -42,6 +42,7 @@ _SOURCES = ("pope2022 §3", "aiconfigurator")
 
 
 _OWN = equations(__name__)  # those of step.toml
+engine_time = _OWN.engine_time
 _TOKENS = {
     "decode": (_OWN.decoded_tokens, _OWN.decoded_tokens),
     "prefill": (_OWN.read_tokens, halves.read_tokens_half),
@@ -66,7 +67,7 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
     kinds |= {f.letter: f for f in (assumptions.LATENT if "kv_rank" in indices else assumptions.GROUPED)}
     return (
         *parts, *([halves.messages_of(dense, moe, work), assumptions.exchange_cores_deepep] if work.passes > 1 else []),
-        _OWN.engine_time, _OWN.pass_time, tokens_of(work),
+        engine_time, _OWN.pass_time, tokens_of(work),
         *([_OWN.device_batch if work.passes == 1 else halves.device_batch_half] if work.decodes else []),
         *((*experts.VISITED, experts.devices_touched) if moe else ()), *kinds.values(), *assumptions.ASSUMED,
         *kernels.DEFAULT_FORMULAS, kernels.wide_efficiency, *FABRIC,
