@@ -15,7 +15,7 @@ from tools import contents as tools_contents
 from tools import notebooks as tool
 from tools.notebooks import STORED, main, normal, notebooks
 
-ROOT = Path(__file__).parents[1]
+ROOT, BARE = Path(__file__).parents[1], r"\(|\{|\[[^a-z]|'|array\(|np\.|-?\d+\.?\d*(e[-+]?\d+)?\s*$"
 
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)
@@ -92,8 +92,7 @@ def test_an_output_is_no_bare_number_or_list(path):
             data = out.get("data", {})
             text = out.get("text", "") if out.output_type == "stream" else data.get("text/plain", "")
             if set(data) <= {"text/plain"}:
-                bare = re.match(r"\(|\{|\[[^a-z]|'|array\(|np\.|-?\d+\.?\d*(e[-+]?\d+)?\s*$", text)
-                assert not bare, f"{cell.source}\n{text[:200]}"
+                assert not re.match(BARE, text), f"{cell.source}\n{text[:200]}"
 
 
 def calls_only(node):

@@ -22,7 +22,7 @@ from scalebook.search import NothingFits, search
 from scalebook.search.arguments import margins
 from scalebook.tables import Device, accelerators, frameworks, models
 from scalebook.training import rl_step, training_step
-from scalebook.training.rl import PROGRAMS
+from scalebook.training.rl import programs
 
 from .support import cases
 from .test_planner import near, page  # noqa: F401
@@ -131,7 +131,7 @@ UPDATES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", programs())
 def test_an_update_is_the_same_on_the_page(page, program):  # noqa: F811
     """Its letters, its range, what it assumes, its code and its link."""
     plan, none = planner("rl", framework=program, **{"age": 0} | UPDATES[program]).plan, dict(letters={}, words={})

@@ -57,10 +57,12 @@ def test_lengths_have_the_mean_that_was_given(lengths):
 
 @pytest.mark.parametrize("program", programs())
 def test_every_program_prices_an_update(program):
-    run = rl_step(models.llama3_8b, H100, program, devices=16, responses=1024, response=2000, response_most=8192)
+    small = dict(devices=16, responses=1024, response=2000, response_most=8192)
+    run, scored = (rl_step(models.llama3_8b, H100, program, **small, **x) for x in ({}, {"reward_time": "20 s"}))
     parts = run.rollout_time, run.logprob_time + run.learning_time + run.sync_time + run.update_overhead
     is_apart = frameworks[program].words["placement"] == "apart"
     assert run.update_time == pytest.approx(max(parts) if is_apart else sum(parts))
+    assert scored.update_time == pytest.approx(max(parts[0], parts[1] + 20) if is_apart else sum(parts) + 20)
     assert ("staleness" in run) == is_apart and 0 <= run.idle_share < 1
 
 

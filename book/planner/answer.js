@@ -21,7 +21,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     ["4-inference/experts-when-few-tokens-come", "experts_time routing_time"],
     ["4-inference/jitter-and-more-devices", "exchange_time"],
     ["4-inference/capacity-pipelines-caches-prefixes", "held_weights workspace"],
-    ["4-inference/the-wall-of-reinforcement-learning", "rollout_time rollout_tail logprob_time learning_time sync_time update_overhead"],
+    ["4-inference/the-wall-of-reinforcement-learning", "rollout_time rollout_tail reward_time logprob_time learning_time sync_time update_overhead"],
   ].flatMap(([place, letters]) => letters.split(" ").map((x) => [x, place])));
   const part = (x) => data.parts[x];
   const nameOf = (x) => part(x)?.[0] ?? brief(x), look = (x) => { const [, kind, shade] = part(x) ?? ["", "waiting", 1]; return `sb-${kind}-${shade}`; };
@@ -85,7 +85,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
         found.push(h("p", { class: "pl-soft" }, `All ${stages.length} stages, the first on the left, from ${show(Math.min(...totals), "B", 3)} to ${show(Math.max(...totals), "B", 3)}; the line is the capacity.`), draw.columns(held, values.hbm_capacity, "memory of each stage"));
       }
     } else if (job === "rl") {
-      const piece = (letter, value = values[letter], name = nameOf(letter)) => ({ letter, name, value, look: look(letter) }), learnt = ["learning_time", "logprob_time", "sync_time", "update_overhead"].map((x) => piece(x)), { rollout_time: all, rollout_tail: tail } = values;
+      const piece = (letter, value = values[letter], name = nameOf(letter)) => ({ letter, name, value, look: look(letter) }), learnt = ["learning_time", "logprob_time", "reward_time", "sync_time", "update_overhead"].map((x) => piece(x)), { rollout_time: all, rollout_tail: tail } = values;
       const time = (title, own, more) => section(title, draw.bar(own.filter((x) => x.value > 0), { unit: "s", label: title, open, chapter, ...more })), whole = { capacity: values.update_time, capacityName: "an update" };
       if (tail) time("Where the time of an update goes", [piece("rollout_time", Math.max(0, all - tail), "answers, but for the longest"), piece("rollout_tail", Math.min(all, tail)), ...learnt]);
       else { time("Where the time of the engines goes", [piece("rollout_time")], whole); time("Where the time of the learners goes", learnt, whole); }

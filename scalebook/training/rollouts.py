@@ -15,9 +15,10 @@ from scalebook.language import Sheet, constant, formula
 
 __all__ = [
     "expert_gathers_none", "forward_passes_two", "idle_share", "in_flight_of_age", "learning_work", "logprob_time",
-    "longest_response_capped", "rollout_share_best", "rollout_tail", "rollout_time_begun", "rollout_time_refilled",
-    "rollout_wall", "rollout_work", "rollout_work_refilled", "staleness_in_flight", "sync_time", "update_apart",
-    "update_cost", "update_rate", "update_time_apart", "update_time_together", "update_together",
+    "longest_response_capped", "reward_time_rules", "rollout_share_best", "rollout_tail", "rollout_time_begun",
+    "rollout_time_refilled", "rollout_wall", "rollout_work", "rollout_work_refilled", "staleness_in_flight",
+    "sync_time", "update_apart", "update_cost", "update_rate", "update_time_apart", "update_time_together",
+    "update_together",
 ]  # fmt: skip
 
 _HERE = "verl-async"
@@ -128,14 +129,19 @@ def logprob_time(learning_time, forward_passes):
     return learning_time * forward_passes / 3
 
 
-@formula("learning_work", _HERE)
-def learning_work(learning_time, logprob_time, train_devices):
-    """Device-seconds of learning and of log-probabilities.
+reward_time_rules = constant(
+    "reward_time_rules", "reward_time", 0, "nemo-rl-03", "Rules score answers; what they take is in `update_overhead`."
+)
 
-    >>> learning_work(learning_time="84 s", logprob_time="28 s", train_devices=64)
+
+@formula("learning_work", _HERE)
+def learning_work(learning_time, logprob_time, reward_time, train_devices):
+    """Device-seconds of learning, of log-probabilities and of a reward model.
+
+    >>> learning_work(learning_time="84 s", logprob_time="28 s", reward_time=0, train_devices=64)
     7168.0
     """
-    return (learning_time + logprob_time) * train_devices
+    return (learning_time + logprob_time + reward_time) * train_devices
 
 
 expert_gathers_none = constant(
@@ -161,24 +167,26 @@ def sync_time(params, active_params, expert_gathers, weight_bits, scaleout_bandw
 # An update
 
 
-@formula("update_time", _HERE, given=[logprob_time, sync_time])
-def update_time_together(rollout_time, logprob_time, learning_time, sync_time, update_overhead):
+@formula("update_time", _HERE, given=[logprob_time, reward_time_rules, sync_time])
+def update_time_together(rollout_time, reward_time, logprob_time, learning_time, sync_time, update_overhead):
     """Time of an update whose parts run one after another.
 
-    >>> update_time_together(rollout_time=300, logprob_time=28, learning_time=84, sync_time=5, update_overhead=14)
-    431.0
+    >>> rest = dict(logprob_time=28, learning_time=84, sync_time=5, update_overhead=14)
+    >>> update_time_together(rest, rollout_time=300, reward_time=10)
+    441.0
     """
-    return rollout_time + logprob_time + learning_time + sync_time + update_overhead
+    return rollout_time + reward_time + logprob_time + learning_time + sync_time + update_overhead
 
 
-@formula("update_time", _HERE, given=[logprob_time, sync_time])
-def update_time_apart(rollout_time, logprob_time, learning_time, sync_time, update_overhead):
+@formula("update_time", _HERE, given=[logprob_time, reward_time_rules, sync_time])
+def update_time_apart(rollout_time, reward_time, logprob_time, learning_time, sync_time, update_overhead):
     """Time of an update if some devices write answers while others learn from earlier ones.
 
-    >>> update_time_apart(rollout_time=300, logprob_time=28, learning_time=84, sync_time=5, update_overhead=14)
+    >>> rest = dict(logprob_time=28, learning_time=84, sync_time=5, update_overhead=14)
+    >>> update_time_apart(rest, rollout_time=300, reward_time=10)
     300.0
     """
-    return Max(rollout_time, logprob_time + learning_time + sync_time + update_overhead)
+    return Max(rollout_time, reward_time + logprob_time + learning_time + sync_time + update_overhead)
 
 
 @formula("idle_share", _HERE)
@@ -254,8 +262,8 @@ def update_cost(update_time, devices, price_hour):
 
 
 _BOTH = (
-    forward_passes_two, logprob_time, learning_work, expert_gathers_none, sync_time, rollout_share_best, idle_share,
-    update_rate, update_cost,
+    forward_passes_two, logprob_time, reward_time_rules, learning_work, expert_gathers_none, sync_time,
+    rollout_share_best, idle_share, update_rate, update_cost,
 )  # fmt: skip
 update_together = Sheet(
     "update together", rollout_time_begun, longest_response_capped, rollout_tail, rollout_work, rollout_wall, *_BOTH,
