@@ -63,7 +63,7 @@
     for (const x of all(".katex")) x.replaceWith(x.querySelector("math"));
     all("annotation, style, input, .sb-key").forEach((x) => x.remove());
     all("summary > p").forEach((x) => x.replaceWith(...x.childNodes)); // a summary is a line of text
-    all("msub > mo:nth-child(3), msup > mo:nth-child(3)").forEach((x) => x.remove()); // KaTeX's "apply", one child too many
+    all("msub > mo:nth-child(3), msup > mo:nth-child(3), msubsup > mo:nth-child(4)").forEach((x) => x.remove()); // KaTeX's "apply", one child too many
     for (const x of all("article *")) {
       for (const { name } of [...x.attributes]) if (/^(data-|aria-|on|tabindex|role|contenteditable|open)|[^\w:-]/.test(name)) x.removeAttribute(name);
     }
