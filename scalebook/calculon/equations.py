@@ -12,7 +12,8 @@ from types import SimpleNamespace
 
 from sympy import Max, Min, Piecewise, ceiling, floor
 
-from scalebook.language import Formula, formula
+from scalebook.language import Formula
+from scalebook.language.defaults import equation
 
 __all__ = ["capacity", "gradients", "stages", "totals"]
 
@@ -22,23 +23,12 @@ _TEXT = _FILE.read_text("utf-8")
 
 
 def _formulas(name: str, entry: dict) -> Iterator[tuple[str, Formula]]:
-    line = _TEXT[: re.search(rf'^\[\w+\."?{name}"?\]', _TEXT, re.MULTILINE).start()].count("\n")
+    line = _TEXT[: re.search(rf'^\[\w+\."?{name}"?\]', _TEXT, re.MULTILINE).start()].count("\n") + 1
+    at = __name__, str(_FILE), line
     for word in entry.get("each", [""]):
-        own = {key: " ".join(x.replace("#", word).split()) for key, x in entry.items() if isinstance(x, str)}
-        yield name.replace("#", word), _formula(name.replace("#", word), own, entry, line)
-
-
-def _formula(name: str, own: dict[str, str], entry: dict, line: int) -> Formula:
-    """Return a formula that is made from a function, as decorated ones are, with its entry's line as its place."""
-    equals = own["equals"]
-    for part, expression in entry.get("where", {}).items():
-        equals = re.sub(rf"\b{part}\b", f"({expression})", equals)
-    letters = dict.fromkeys(x for x in re.findall(r"\b[a-z]\w*", equals, re.ASCII) if x not in _FUNCTIONS)
-    code = compile("\n" * line + f"lambda {', '.join(letters)}: {equals}", str(_FILE), "eval")
-    function = eval(code, dict(_FUNCTIONS))
-    function.__name__, function.__module__ = name, __name__
-    function.__doc__ = f"{own['meaning']}\n\n>>> {name}({own['example']})\n{entry['value']}"
-    return formula(own["letter"], "isaev2023-calculon §3")(function)
+        own = {key: " ".join(x.replace("#", word).split()) if isinstance(x, str) else x for key, x in entry.items()}
+        made = name.replace("#", word)
+        yield made, equation(made, own, ("isaev2023-calculon §3",), at, _FUNCTIONS)
 
 
 _GROUPS = {

@@ -3,6 +3,7 @@
 import re
 import sys
 import tomllib
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from .formula import FORMULAS, Formula, entered, formula
 from .notation import NOTATION, expression, quoted, word
 from .rules import condition
 
-__all__ = ["constant", "equations", "exports", "formulas_of", "same", "stated"]
+__all__ = ["constant", "equation", "equations", "exports", "formulas_of", "same", "stated"]
 
 
 def constant(
@@ -60,15 +61,16 @@ _FUNCTIONS = {x: getattr(sympy, x) for x in ("Piecewise", "ceiling", "exp", "flo
 _FUNCTIONS |= {x: partial(getattr(sympy, x), evaluate=False) for x in ("Max", "Min")}
 
 
-def _equation(name: str, stanza: dict, sources: tuple[str, ...], at: tuple) -> Formula:
+def equation(name: str, stanza: Mapping, sources: tuple[str, ...], at: tuple, functions=_FUNCTIONS) -> Formula:
+    """Return the formula that a stanza states, as `stated` explains it. `at` is the module, file and line of it."""
     text = stanza["equals"]
     for part, whole in reversed(stanza.get("where", {}).items()):
         text = re.sub(rf"\b{part}\b", f"({whole})", text)
-    function = condition(text, **_FUNCTIONS)
+    function = condition(text, **functions)
     function.__name__, function.__module__ = name, at[0]
     function.__doc__ = f"{stanza['says']}\n\n>>> {name}({' '.join(stanza['example'].split())})\n{stanza['gives']}"
     given = [FORMULAS[x] for x in stanza.get("given", ())]
-    domain = {words: condition(holds, **_FUNCTIONS) for words, holds in stanza.get("domain", {}).items()}
+    domain = {words: condition(holds, **functions) for words, holds in stanza.get("domain", {}).items()}
     made = formula(stanza["letter"], *sources, given=given, domain=domain)(function)
     made.place = at[1:]
     return made
@@ -88,7 +90,7 @@ def stated(module: str) -> dict[str, Formula]:
         at = module, str(path), text.partition(f"[{name}]\n")[0].count("\n") + 1
         sources = (x["source"],) if isinstance(x["source"], str) else tuple(x["source"])
         if "equals" in x:
-            found[name] = _equation(name, x, sources, at)
+            found[name] = equation(name, x, sources, at)
             continue
         make, value = (same, x["same"]) if "same" in x else (constant, x["value"])
         found[name] = make(name, x["letter"], value, sources, x["says"], at)

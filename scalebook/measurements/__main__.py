@@ -34,13 +34,17 @@ def main(arguments: list[str] | None = None) -> str:
         return "\n".join(f"{name:20} {c.what}" for name, c in CONFRONTATIONS.items())
     try:
         result = _result(given)
-        if given.json:
-            Path(given.json).write_text(json.dumps({given.name: result.record()}, indent=2) + "\n", "utf-8")
-        return _report(result)
     except (LookupError, TypeError, ValueError) as error:
         parser.exit(2, f"{sentence(error)}\n")
-    except OSError as error:
-        parser.exit(2, f"{given.json} could not be written: {error.strerror}\n")
+    text = _report(result)
+    if given.json:
+        print(text, flush=True)  # before writing, so that minutes of work are not lost if the disk is full
+        text = ""
+        try:
+            Path(given.json).write_text(json.dumps({given.name: result.record()}, indent=2) + "\n", "utf-8")
+        except OSError as error:
+            parser.exit(2, f"{given.json} could not be written: {error.strerror}\n")
+    return text
 
 
 def _result(given):

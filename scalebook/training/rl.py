@@ -201,7 +201,7 @@ class RLStep:
     `rollout` and `training` are inputs of `serve` and of `training_step`: the layouts. With `age=0` all devices write
     answers that begin together, then all learn. With `age=1` and more, a `share` of the devices writes while the others
     learn from answers that are `age` updates old on average; "best" lets neither wait. `optimizer_steps` divide the
-    answers. Other inputs, such as `step_overhead`, override the program's; `reward_time` is that of a reward model.
+    answers. `reward_time` is the time of a reward model. Other inputs replace the program's, such as `step_overhead`.
 
     The Row has `update_time` and its parts, `rollout_tail`, `idle_share`, `staleness`, `rollout_wall`, `rollout_share`,
     `update_rate` and `update_cost`. Reading the prompts is left out. Raises ValueError for layouts that cannot run, and

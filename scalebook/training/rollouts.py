@@ -1,4 +1,4 @@
-"""Reinforcement learning: the time to write answers, the size at which a fleet stops helping, and staleness.
+"""Reinforcement learning: the time to write answers, the wall of a growing fleet, and the age of answers.
 
 An update writes answers with an engine, takes their log-probabilities, learns from them and brings the new weights to
 the engine. The longest answer takes as long on a thousand devices as on eight.
