@@ -32,10 +32,10 @@ from scalebook.training import assumptions, host, parts, totals
 from scalebook.training.block_costs import block_formulas
 from scalebook.training.contention import bandwidth_formulas
 from scalebook.training.data_parallel import data_parallel_formulas
-from scalebook.training.frameworks import AnyFramework, framework_of, settled
+from scalebook.training.frameworks import AnyFramework, settled
+from scalebook.training.kinds import IN_TRAINING, OFFLOADS, kind_of
 from scalebook.training.memory import filled, memory_formulas, offload_formulas
 from scalebook.training.newton_schulz import muon_formulas, updated
-from scalebook.training.rules import check
 from scalebook.training.stages import with_first
 from scalebook.training.strategy import CHOICES, WORDS, Strategy
 from scalebook.training.trained_weights import model_flops_frozen, trained_share_adapters
@@ -47,9 +47,6 @@ __all__ = [
 __getattr__ = renamed(__name__)
 
 DEFAULT_LETTERS = tables_of(__package__, "defaults.toml")["step"] | host.DEFAULT_LETTERS
-OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
-
-_IN_TRAINING = {"matmul_efficiency": "training_efficiency", "matmul_bf16": "training_bf16"}
 _WHOLE_STREAM = Formula("whole_stream", "stream_efficiency", Integer(1), ["williams2009 §3"], "All of the bandwidth.")
 
 
@@ -282,7 +279,7 @@ class Training(Guided):
         words = defaults | {k: letters.pop(k) for k in list(letters) if k in WORDS}
         if "lora_rank" in letters:
             words.setdefault("trained", "lora")
-        for alone, inside in _IN_TRAINING.items():  # a call's letters for products apply to those of its step
+        for alone, inside in IN_TRAINING.items():  # a call's letters for products apply to those of its step
             if alone in letters:
                 letters.setdefault(inside, quantity(alone, letters.pop(alone)))  # its error names the letter
         rows = [k for k in knowns if isinstance(k, Mapping)]
@@ -343,17 +340,10 @@ class Training(Guided):
     def __call__(self, *knowns, **letters) -> Row:
         if (found := _offloads(letters)) and not letters.get("offload", True):
             raise ValueError(f"offload=False contradicts {found[0]}={letters[found[0]]}: leave one of them out")
-        asked = dict(letters)
-        planned = self.plan(knowns, asked)
-        known = {}
-        for row in knowns:  # a rule refers to the model's own blocks
-            if isinstance(row, Mapping):
-                known |= {n: x.value for n, x in row.cells.items()} if isinstance(row, Row) else row
-        check(known | asked | planned.strategy.words, planned.sheet)
-        sheet, rows, asked = self._called(planned.sheet, planned.rows, asked)
-        run = sheet(*rows, **asked)
+        kind = kind_of(self, knowns, letters)
+        run = kind.evaluated(letters)
         run.call = Call(self, knowns, letters)
-        if framework_of(knowns, letters) is None:
+        if kind.is_open:
             run.between = AnyFramework(run.call)
         return run
 
