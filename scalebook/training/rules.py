@@ -112,11 +112,12 @@ def refuse(own: Mapping[str, Any], sheet: Sheet | None = None) -> None:
 
     >>> refuse({"tp": 8.0, "heads": 64.0})
     """
+    odd = {n: x for n, x in own.items() if type(x) not in (float, str, bool)}
+    _refuse_symbols(odd)
+    broadcast(odd)
     known = derived(own)
     lifted = (*ADVICE, *_DEALT_BY_HAND) if "stage_blocks" in own else ADVICE
-    if odd := {n: x for n, x in own.items() if type(x) not in (float, str, bool)}:
-        _refuse_symbols(odd)
-        broadcast(odd)
+    if odd:
         _check_each(known, sheet, lifted)
     elif found := _reason(own, known, sheet, lifted):
         raise ValueError(found)
