@@ -110,10 +110,13 @@ def search(
 def _groups(questions, aims, lacking) -> dict:
     """Return the problems of each group of devices, size by size: what one plan can price. Fill in `lacking`."""
     together: dict = {}
+    checked_rows: set[int] = set()
     for place, (thing, rows, device, own) in enumerate(questions):
         try:
             problem = problem_of(thing, rows, *aims, own)
-            refuse_unused(problem, own)
+            if id(rows) not in checked_rows:  # another number of devices changes none of it
+                refuse_unused(problem, own)
+                checked_rows.add(id(rows))
             alone = None if hasattr(problem.sheet, "kind") else device
             together.setdefault((problem.like, alone, own.get("devices")), {})[place] = problem
         except TypeError as error:

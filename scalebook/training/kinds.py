@@ -63,6 +63,13 @@ def kind_of(step, knowns: tuple, letters: Mapping) -> Kind:
     return kind
 
 
+def shape_of(rows: tuple, letters: Mapping, defaults: Mapping) -> tuple:
+    """Return what decides a step's formulas: its rows' letters and precisions, its model, and the options."""
+    own = [(id(x) if "layers" in x else frozenset(x), getattr(x, "words", {}).get("precision")) for x in rows]
+    said = [(n, x) if n in _DECIDING else n for n, x in letters.items() if n not in ("framework", "mtp_blocks")]
+    return (*own, *said, *defaults.items())
+
+
 def _new(step, knowns: tuple, letters: Mapping) -> Kind:
     left, known = dict(letters), {}
     planned = step.plan(knowns, left)
