@@ -66,7 +66,7 @@ class Partitions:
     A value is computed once for each group.  If more than half of the cases have a group of their own, all have.
 
     >>> parts = Partitions()
-    >>> devices, programs = parts.of(np.array([5, 5, 5, 7, 7, 7])), parts.of(np.array([1, 1, 2, 1, 1, 2]))
+    >>> devices, programs = parts.of(np.repeat([5, 7], 6)), parts.of(np.tile([1, 1, 2], 4))
     >>> parts.places(devices, parts.joint(devices, programs)).tolist()
     [0, 0, 1, 1]
     """
