@@ -72,21 +72,18 @@ class Partitions:
     """
 
     def __init__(self):
-        self._parts: list[tuple[np.ndarray, np.ndarray]] = []  # the first case of each group, and each case's group
+        self.known: list[tuple[np.ndarray, np.ndarray]] = []  # the first case of each group, and each case's group
         self._numbers: dict[bytes, int] = {}
         self._joint: dict[tuple[int, int], int] = {}
-        self._places: dict[tuple[int, int], np.ndarray] = {}
 
     def of(self, codes: np.ndarray) -> int:
         """Return the partition into cases with the same code."""
         _, first, group = np.unique(codes, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        first, group = first[order], np.argsort(order)[group]
         if 2 * len(first) > len(codes):
             first = group = np.arange(len(codes))
-        number = self._numbers.setdefault(group.tobytes(), len(self._parts))
-        if number == len(self._parts):
-            self._parts.append((first, group))
+        number = self._numbers.setdefault(first[group].tobytes(), len(self.known))
+        if number == len(self.known):
+            self.known.append((first, group))
         return number
 
     def joint(self, one: int, other: int) -> int:
@@ -95,23 +92,11 @@ class Partitions:
             return one
         key = min(one, other), max(one, other)
         if key not in self._joint:
-            groups = [self._parts[x][1] for x in key]
+            groups = [self.known[x][1] for x in key]
             self._joint[key] = self.of(groups[0] * len(groups[1]) + groups[1])
         return self._joint[key]
 
-    def firsts(self, one: int) -> np.ndarray:
-        """Return the first case of each group."""
-        return self._parts[one][0]
-
     def places(self, one: int, finer: int | None = None) -> np.ndarray:
         """Return the group in `one` of each group of a finer partition, or of each case."""
-        if finer is None:
-            return self._parts[one][1]
-        if (one, finer) not in self._places:
-            self._places[one, finer] = self._parts[one][1][self._parts[finer][0]]
-        return self._places[one, finer]
-
-    def is_whole(self, one: int) -> bool:
-        """Return True if each case has a group of its own."""
-        first, group = self._parts[one]
-        return len(first) == len(group)
+        group = self.known[one][1]
+        return group if finer is None else group[self.known[finer][0]]

@@ -256,7 +256,7 @@ class Evaluated:
         self._values |= {plan.letters[n]: x for n, x in self.columns.values.items()}
         for place, part in plan.groups.items():
             if place in plan.values:
-                self._values[place] = plan.values[place][plan.parts.firsts(part)]
+                self._values[place] = plan.values[place][plan.parts.known[part][0]]
         self._late: dict[int, bool] = {}
         self._paths: dict[int, list[int]] = {}
 
@@ -334,9 +334,8 @@ class Block:
         value, bits = self.evaluated.value(place), self.evaluated.plan.bits[place] & self.evaluated.plan.in_columns
         if bits:
             value = _spread(value, self.evaluated.columns.key(bits)[1][self.rows])
-        groups, parts = self.evaluated.plan.groups, self.evaluated.plan.parts
-        if place in groups and not parts.is_whole(groups[place]):
-            value = _grouped(value, parts.places(groups[place]))
+        if place in self.evaluated.plan.groups:
+            value = _grouped(value, self.evaluated.plan.parts.places(self.evaluated.plan.groups[place]))
         self._values[place] = value
         return value
 

@@ -333,8 +333,8 @@ class Training(Guided):
         _, (*_, usual), said = self._called(sheet, rows, dict(letters))
         outer = {inside: x for x, inside in IN_TRAINING.items() if inside not in given}
         names = {n: outer.get(n, n) for n in letters}  # of all options
-        more_letters = {n: x for n, x in said.items() if n not in names}
-        return (strategy, *blocks, *more, own), sheet, usual, names, more_letters
+        rest = {n: x for n, x in said.items() if n not in names}
+        return (strategy, *blocks, *more, own), sheet, usual, names, rest
 
     def _called(self, sheet, knowns, letters):
         known = {n for row in knowns if isinstance(row, Mapping) for n in row} | letters.keys()
