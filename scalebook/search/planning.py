@@ -81,6 +81,11 @@ class _Built(NamedTuple):
     formulas: dict[str, Formula]
     constants: dict[str, float]
 
+    @property
+    def conditions(self) -> list[tuple[Formula, Condition]]:
+        """The conditions under which the formulas hold, each with its formula; rules read them."""
+        return [(f, x) for f in self.formulas.values() for x in f.domain]
+
 
 def _idle(knowns, formulas, sheet) -> str:
     """Name the rows that the sheet does not use, as the end of a sentence about missing letters."""
