@@ -120,11 +120,11 @@ _QUANTIZED = (layers.single_product, layers.results_of_16_bits, assumptions.stat
 quantize_kernel = Sheet(
     "quantize_kernel", *_QUANTIZED, _OWN.resident_tensor, _OWN.quantize_time_alone,
     doc="A kernel that quantizes a product's input, alone in a benchmark. In a service, give resident_share=0.",
-)
+)  # fmt: skip
 scale_kernel = Sheet(
     "scale_kernel", *_QUANTIZED, one_core, _OWN.resident_read, _OWN.scale_time_alone,
     doc="A search for the scales of a product's input, alone in a benchmark. In a service, give resident_share=0.",
-)
+)  # fmt: skip
 flash_attention = Sheet(
     "flash_attention", attended.prefill_context, assumptions.one_tile, fused.tiled_pairs, attended.sixteen_bits,
     queries_as_they_come, fused.least_traffic, *_READ[:2], assumptions.score_arithmetic, _OWN.flash_kernel_time,
