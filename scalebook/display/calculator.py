@@ -83,7 +83,7 @@ def _of_formula(f, choices, rows):
     sheet = Sheet(f.name, f).suited(*rows)
     tables = [x for x in choices.values() if isinstance(x, Table)]
     known = {*sheet.formulas, *choices, *(x for table in tables for row in table.values() for x in row)}
-    return Sheet(f.name, *(x.filled(known) for x in sheet.formulas.values()))
+    return Sheet(f.name, *(x._fill(known) for x in sheet.formulas.values()))
 
 
 def _several(what, words):

@@ -94,19 +94,19 @@ class Formula:
             knowns = tuple(x for x in knowns if not isinstance(x, Formula))
             known = {n for k in knowns if isinstance(k, Mapping) for n in k} | letters.keys()
             again = self._refit(known, assumed) if self._solved else None
-            return (again or self.filled(known, assumed).compose(*assumed))._know(knowns, letters)
+            return (again or self._fill(known, assumed).compose(*assumed))._know(knowns, letters)
         for name in letters:
             NOTATION[name]
         cells = gather(knowns, letters)
         if other := next((new[0] for suits, new in self.instead if suits(cells)), None):
             return other._know(knowns, letters)
-        formula = self.filled(cells.keys())
+        formula = self._fill(cells.keys())
         if stray := [name for name in letters if name not in formula.inputs]:
             hint = nearest(stray[0], formula.inputs) if formula.inputs else "it is a constant"
             raise TypeError(f"{self.name} depends on {', '.join(formula.inputs)}, not on {', '.join(stray)}; {hint}")
         return formula, {name: cells[name].value for name in formula.inputs if name in cells}
 
-    def filled(self, known, assumed=()):
+    def _fill(self, known, assumed=()):
         """Substitute default formulas for letters that are missing but follow from the known ones."""
         if not self.given:
             return self
@@ -209,7 +209,7 @@ class Formula:
         from .solve import invert
 
         unknown = NOTATION[word(letter)].name
-        formula = self if unknown in self.inputs else self.filled({unknown})
+        formula = self if unknown in self.inputs else self._fill({unknown})
         if unknown not in formula.inputs:
             raise ValueError(f"{self.name} does not depend on {unknown}; {nearest(unknown, formula.inputs)}")
         solved = invert(formula, unknown, between)
@@ -220,7 +220,7 @@ class Formula:
     def _refit(self, known, assumed=()):
         """Solve a solved formula again, with the default formulas that suit the known letters."""
         formula, between = self._solved
-        fits = formula.filled({*known, self.letter}, assumed)
+        fits = formula._fill({*known, self.letter}, assumed)
         fits = fits.compose(*assumed) if assumed else fits
         return fits.solve(self.letter, between) if self.letter in fits.inputs else None
 

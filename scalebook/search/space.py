@@ -171,7 +171,7 @@ def searchable(thing, knowns: tuple, letters: Iterable[str]) -> Searchable:
     swapped = tuple(x for x in knowns if isinstance(x, Formula))
     known = {n for row in knowns if isinstance(row, Mapping) for n in row} | set(letters)
     if isinstance(thing, Formula):
-        thing = Sheet(thing.name, thing.filled(frozenset(known), swapped))
+        thing = Sheet(thing.name, thing._fill(frozenset(known), swapped))
     if isinstance(thing, Sheet):
         thing = thing.suited(dict.fromkeys(known))
         return PlainSheet(thing.using(*swapped) if swapped else thing, known)
