@@ -105,10 +105,14 @@ def test_every_letter_of_a_sheet_is_used_and_shown(name):
     assert {*inspect.signature(sheet).parameters} == {"knowns", "letters", *sheet.inputs}
 
 
-@pytest.mark.parametrize("entry", [training_step, serve, decode_step, prefill_step, mixed_step], ids=lambda x: x.name)
+METHODS = [serve.sessions, serve.apart, serve.capacity, serve.offline, serve.static]
+ENTRIES = [training_step, serve, decode_step, prefill_step, mixed_step, *METHODS]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda x: x.name)
 def test_what_an_entry_takes_is_shown_with_units_and_defaults(entry):
     text, parameters = entry.__doc__, inspect.signature(entry).parameters
-    assert {"tp", *entry.choices} <= {*parameters} and {*entry.gives} <= entry.letters
+    assert {"tp", *entry.choices} <= {*parameters} and (entry in METHODS or {*entry.gives} <= entry.letters)
     assert parameters["tp"].default == 1 and "tensor-parallel size; by default 1" in text
     assert all(f"    {n} " in text for n in (*entry.takes, *entry.gives, *entry.choices))
     assert type(entry).__doc__ and "It gives" not in type(entry).__doc__
