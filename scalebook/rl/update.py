@@ -26,8 +26,9 @@ from scalebook.language.row import Call, Cell, as_rows, one_number, quantity
 from scalebook.search.space import NothingFits, Space
 from scalebook.tables import Framework, frameworks
 from scalebook.training.frameworks import framework_of
-from scalebook.training.rollouts import forward_passes_two, update_sheet
 from scalebook.training.step import training_step
+
+from .rollouts import forward_passes_two, update_sheet
 
 __all__ = ["rl_step"]
 
