@@ -6,7 +6,7 @@ from inspect import Parameter, Signature, cleandoc, signature
 
 from .notation import GROUPS, NOTATION, either
 
-__all__ = ["Guided", "GuidedMethod"]
+__all__ = ["Guided", "GuidedMethod", "named_parameters"]
 
 
 class _OfInstance:
@@ -41,8 +41,8 @@ class Guided:
     @property
     def _signature(self) -> Signature:
         takes = self.takes
-        named = [x for group in _grouped(takes).values() for x in group if x not in self.own] + [*self.choices]
-        keywords = [Parameter(x, Parameter.KEYWORD_ONLY, default=takes.get(x)) for x in dict.fromkeys(named)]
+        named = dict.fromkeys([x for group in _grouped(takes).values() for x in group] + [*self.choices])
+        keywords = [Parameter(x, Parameter.KEYWORD_ONLY, default=takes.get(x)) for x in named if x not in self.own]
         keywords = [*(x.replace(kind=Parameter.KEYWORD_ONLY) for x in self.own.values()), *keywords]
         ends = Parameter("knowns", Parameter.VAR_POSITIONAL), Parameter("letters", Parameter.VAR_KEYWORD)
         return Signature([ends[0], *keywords, ends[1]])
@@ -74,6 +74,12 @@ def _line(name: str, default) -> str:
     return f"    {name:<22} {letter.unit:<8} {letter.meaning}{'' if default is None else f'; by default {default:g}'}"
 
 
+def named_parameters(function: Callable) -> dict[str, Parameter]:
+    """Return the parameters of a function that have a name in a call, by that name."""
+    found = signature(function).parameters.values()
+    return {x.name: x for x in found if x.kind not in (x.VAR_POSITIONAL, x.VAR_KEYWORD)}
+
+
 class GuidedMethod(Guided):
     """A function of an owner, such as `serve.apart`, that passes further letters on to it, and so shows them too."""
 
@@ -86,8 +92,8 @@ class GuidedMethod(Guided):
 
     @cached_property
     def own(self) -> Mapping[str, Parameter]:
-        _, *rest = signature(self.__wrapped__).parameters.values()
-        return {x.name: x for x in rest if x.kind not in (x.VAR_POSITIONAL, x.VAR_KEYWORD)}
+        _, *rest = named_parameters(self.__wrapped__).items()
+        return dict(rest)
 
     @property
     def choices(self) -> Mapping[str, Iterable]:
