@@ -143,10 +143,10 @@ def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr
         elif work.reads:  # only prompts expand the latents
             _add_parts(total, _product(tuple(ops), "of prompts"))
     if kind in STATES:
-        _add_parts(first, state_parts(kind, work.decodes, work.reads))
+        _add_parts(first, state_parts(split, kind, work.decodes, work.reads))
     elif kind:
         whole = _prompted([]) if kind == "indexed" else None
-        _add_parts(first, sparse_parts(kind, work.decodes, work.reads, whole))
+        _add_parts(first, sparse_parts(split, kind, work.decodes, work.reads, whole))
     elif cores.keys() == {"flash"} and "kv" not in split.makers:  # a key that is the value has no heads of its own
         _add_attention(first, MLA_ABSORBED if latent else block, latent, work)
     else:
