@@ -35,15 +35,17 @@ def sparse_parts(block: Block, kind: str, decodes: bool, reads: bool, whole: Exp
     """
     total: dict[str, Expr] = {}
     has_index = "index" in core_kernels(block)
+    index = _index if has_index else lambda *_: S.Zero
     if decodes:
-        total["cache_time"] = _picked_steps(block, kind) + (_index(kind, "_steps", _DECODED) if has_index else S.Zero)
+        total["cache_time"] = _picked_steps(block, kind) + index(kind, "_steps", _DECODED)
         total["launches_time"] = _launches(has_index, "_steps")
         total["streams_time"] = _small(kind, x("device_batch"), "_steps")
     if reads:
-        picked = _picked_prompts(block, kind) + (_index(kind, "", _READ) if has_index else S.Zero)
+        picked = _picked_prompts(block, kind) + index(kind, "", _READ)
         is_short = _READ["context"] <= x("dense_tokens")
         total["reading_time"] = picked if whole is None else Piecewise((whole, is_short), (picked, True))
-        total["launches_time"] = Max(total.get("launches_time", S.Zero), _launches(has_index, "_prompts"), evaluate=False)
+        started = _launches(has_index, "_prompts")
+        total["launches_time"] = Max(total.get("launches_time", S.Zero), started, evaluate=False)
         small = _small(kind, x("prompts") * x("read_chunk"), "_prompts")
         total["streams_time"] = total.get("streams_time", S.Zero) + small
     return total
