@@ -33,6 +33,8 @@ NAMES = list(CONFRONTATIONS)
 
 # A row of each kind that is faster than its device can be: a time, a rate, a share of the links.
 TOO_FAST = cases("values faster than any device", globals())
+# A value with a wrong prefix is a thousand times its prediction. Rows that are nearly so far away, and why.
+FAR, REASONS = 40, cases("measured rows far from their formula", globals())
 
 
 @pytest.mark.parametrize("name", TOO_FAST)
@@ -108,6 +110,7 @@ def test_every_set(name, tmp_path):
     shows_a_table(name)
     is_no_worse_than_recorded(name)
     its_sources_are_known(name)
+    has_no_value_a_thousand_times_its_prediction(name)
     rows_of_another_file_are_predicted_alike_and_all_a_test(name, tmp_path)
     the_command_says_them(name)
 
@@ -156,6 +159,17 @@ def is_no_worse_than_recorded(name):
 
 def its_sources_are_known(name):
     assert all(key in SOURCES for key in CONFRONTATIONS[name].sources)
+
+
+def has_no_value_a_thousand_times_its_prediction(name):
+    result = confront(name)
+    apart = np.exp(np.abs(np.log(result.predicted / result.measured)))
+    far = {row["row_id"]: x for row, x in zip(result.rows, apart, strict=True) if x > FAR}
+    for strange in far.keys() - REASONS.keys():
+        pytest.fail(
+            f"{name}, row {strange}: {result.confrontation.measured} is {far[strange]:.0f} times off its prediction: "
+            "check its unit and its zeros, or say in cases.csv why it is so far"
+        )
 
 
 def rows_of_another_file_are_predicted_alike_and_all_a_test(name, tmp_path):

@@ -13,11 +13,14 @@ from scalebook.training import CHOICES, OPTIMIZERS, Matrix, Strategy, matrices, 
 from scalebook.training.newton_schulz import _cost
 from scalebook.training.step import DEFAULT_LETTERS, training_sheet
 
+from .support import cases
+
 H100 = accelerators.h100.at("bf16")
 MODES = "", "duplicated", "distributed", "layer_sharded", "blockwise"
 MUONS = [name for name, x in OPTIMIZERS.items() if x.mode]
 ONE = dict(tp=1, pp=1, dp=1, microbatches=1, seq=4096)
 QUINTIC = 3.4445, -4.7750, 2.0315  # Jordan's coefficients
+UPDATES = cases("updates of optimizers", globals())  # of a matrix: what is kept, from a gradient and what was kept
 
 
 class Counted:
@@ -51,6 +54,15 @@ def test_every_optimizer_has_a_source_and_moments_and_a_mode_that_are_known(name
     assert optimizer.source.split()[0] in SOURCES, f"{name}: the source {optimizer.source!r} is not among the sources"
     assert optimizer.moments in (1, 2), f"{name} keeps 1 or 2 moments, not {optimizer.moments}"
     assert optimizer.mode in MODES, f"{name}: the mode is one of {MODES}, not {optimizer.mode!r}"
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_optimizer_keeps_as_many_moments_as_its_update_reads(name):
+    assert name in UPDATES, f"write the update of {name} from its source into cases.csv: what it keeps of a gradient"
+    update, g = UPDATES[name], np.random.default_rng(3).normal(size=(4, 6))
+    once, twice = update(g), update(g, *update(g))
+    kept = [x for x, y in zip(once, twice, strict=True) if x.shape == g.shape and (x != y).all()]
+    assert OPTIMIZERS[name].moments == len(kept) == len(once), f"{name} keeps {len(kept)} moments"
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (8, 24), (24, 8)])
