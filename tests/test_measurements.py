@@ -108,9 +108,9 @@ def test_every_set(name, tmp_path):
     accounts_for_every_row(name)
     shows_its_worst_rows_first(name)
     shows_a_table(name)
+    has_no_value_a_thousand_times_its_prediction(name)
     is_no_worse_than_recorded(name)
     its_sources_are_known(name)
-    has_no_value_a_thousand_times_its_prediction(name)
     rows_of_another_file_are_predicted_alike_and_all_a_test(name, tmp_path)
     the_command_says_them(name)
 
