@@ -17,6 +17,7 @@ from scalebook.attention import assumptions, hyper_connections, sparse, states
 from scalebook.attention.arithmetic import causal_pairs
 from scalebook.block import Block, core_kernels
 from scalebook.block.operations import DERIVED, base
+from scalebook.inference.device_part import HELD_HEADS
 from scalebook.language import symbol
 from scalebook.language.notation import replaced
 
@@ -62,14 +63,10 @@ def _small(kind: str, tokens: Expr, phase: str) -> Expr:
     width = {
         "indexed": 2 * (x("kv_rank") + x("rope_dim") + x("q_rank"))
         + 2 * heads * (x("nope_dim") + x("rope_dim") + x("kv_rank") + x("v_dim")),
-        "blocks": x("head_dim") * 4 * (heads + _kv_heads()),
+        "blocks": x("head_dim") * 4 * (heads + HELD_HEADS),
     }.get(kind, 2 * (x("head_dim") + x("q_rank") + heads * x("head_dim")))
     moved = tokens * (x("hidden") + width) * x("result_bits") / 8
     return x(f"small_passes{phase}") * moved / (x("stream_efficiency") * x("hbm_bandwidth"))
-
-
-def _kv_heads() -> Expr:
-    return Max(1, x("kv_heads") / x("tp"), evaluate=False)
 
 
 def _index(kind: str, phase: str, shape: dict[str, Expr]) -> Expr:
@@ -80,8 +77,8 @@ def _index(kind: str, phase: str, shape: dict[str, Expr]) -> Expr:
     rates = dict(index_efficiency=x(f"index_efficiency{phase}"))
     if kind == "blocks":  # one head for each key-value head, in 16 bits; of 128 keys the best score is kept
         rates |= dict(index_heads=S.One, index_peak=x("attention_peak"))
-        known |= dict(index_bits=x("result_bits"), fp32_bits=x("fp32_bits") * _kv_heads() / 128)
-        busy = shape["batch"] * pairs * _kv_heads()
+        known |= dict(index_bits=x("result_bits"), fp32_bits=x("fp32_bits") * HELD_HEADS / 128)
+        busy = shape["batch"] * pairs * HELD_HEADS
     elif decodes:
         busy = shape["batch"] * pairs
     else:
@@ -104,7 +101,7 @@ def _of_a_pair(block: Block, kind: str) -> tuple[Expr, Expr]:
     core = [block[name] for name in core_kernels(block)["flash"]]
     one = dict.fromkeys((x("batch"), x("seq"), x("context"), DERIVED["picked"]), S.One)
     if kind == "blocks":
-        held = {x("kv_heads"): x("tp") * _kv_heads()}
+        held = {x("kv_heads"): x("tp") * HELD_HEADS}
     else:  # whole tiles of heads
         one, held = one | {x("heads"): x("tp") * x("tiled_heads")}, {}
     keys = {t.name: t.elements for op in core for t in op.args if block.is_attended(t)}

@@ -14,9 +14,9 @@ from scalebook.attention import kernels as fused
 from scalebook.block import HEAD, MLA, MLA_ABSORBED, Block, Hybrid, Kernel, Kind, cached, core_kernels, kinds_of, shard
 from scalebook.block.operations import COLLECTIVES, Op, Product, Tensor, base
 from scalebook.block.operations import size as length
-from scalebook.block.sharding import WIDTHS
 from scalebook.block.transformations import attention_core
 from scalebook.block.work import joined, launched
+from scalebook.inference.device_part import HELD_HEADS, PASSED, READ, TOKENS, cost_for, on_device
 from scalebook.inference.efficient_attention import hyper_parts, sparse_parts, state_parts
 from scalebook.inference.operators import latent_prompt_traffic
 from scalebook.inference.part_kernels import STATES, kind_of_attention
@@ -26,7 +26,7 @@ from scalebook.machine import kernels
 from scalebook.machine.collectives import collective, near_of
 
 __all__ = [
-    "PARTS", "Work", "beside_blocks", "counted", "on_device", "step_parts", "stretches", "whole_heads",
+    "PARTS", "Work", "beside_blocks", "counted", "step_parts", "stretches",
 ]  # fmt: skip
 
 PARTS = (
@@ -92,30 +92,6 @@ def counted(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> list[tu
 def _inside() -> Expr:
     """Return the devices of a neighbouring pair of pipeline stages within one scale-up domain (1 or 2)."""
     return 1 + Min(1, Max(0, x("scaleup_size") - x("tp") * x("attention_dp"), evaluate=False), evaluate=False)
-
-
-def on_device(block: Block) -> Block:
-    """Return a device's part of a block: `tp` splits heads and widths, `etp` the widths of experts."""
-    widths = [n for n in WIDTHS if n in block.indices]
-    split = shard(block, "tp", *widths)
-    return shard(split, "etp", "expert_ffn") if "expert_ffn" in block.indices else split
-
-
-def whole_heads(cost: Expr) -> Expr:
-    """Return a cost corrected for devices that outnumber key-value heads: each holds at least one whole head."""
-    return replaced(cost, {x("kv_heads"): Max(x("kv_heads"), x("tp"), evaluate=False)})
-
-
-_PASSED = {x("batch"): x("pass_tokens"), x("seq"): S.One}  # the step's tokens, instead of sequences and lengths
-_READ = {x("batch"): x("prompts"), x("seq"): x("read_chunk"), x("context"): x("past") + x("read_chunk")}
-_TOKENS = {"of a step": _PASSED, "of prompts": _READ, "decoded": {x("batch"): x("device_batch"), x("seq"): S.One}}
-
-
-_KV_HEADS = Max(1, x("kv_heads") / x("tp"), evaluate=False)  # a device holds at least one
-
-
-def _on(tokens: Mapping, cost: Expr) -> Expr:
-    return whole_heads(replaced(cost, tokens))
 
 
 @cache
@@ -191,7 +167,7 @@ def _add_stream(total, op: Op) -> None:
     is_norm, is_residual = op.function.endswith("norm"), base(entering.indices[-1]) == "hidden"
     read = (3 if is_residual else 1) if is_norm else len(op.args)
     written = x("result_bits" if is_norm and not is_residual else "activation_bits")
-    moved = _on(_PASSED, entering.elements) * (read * x("result_bits") + written) / 8
+    moved = cost_for(PASSED, entering.elements) * (read * x("result_bits") + written) / 8
     total["streams_time"] += moved / (x("stream_efficiency") * x("hbm_bandwidth"))
     total["launches_time"] += x("kernel_launch")
 
@@ -199,15 +175,15 @@ def _add_stream(total, op: Op) -> None:
 @cache  # a step that decodes and one that reads prompts have the same products
 def _product(ops: tuple[Op, ...], which: str) -> dict[str, Expr]:
     """Return the time by part of products of tokens and weights, as one; experts' products are grouped."""
-    tokens = _TOKENS[which]
+    tokens = TOKENS[which]
     weights = [t for op in ops for t in op.args if t.is_weight]
-    size = Product(*(_on(tokens, cost) for cost in joined(ops)))
+    size = Product(*(cost_for(tokens, cost) for cost in joined(ops)))
     if weights[0].is_routed:  # the visited experts, with the rows that they have on the fullest device
         size = size._replace(rows=x("fullest_share") * x("expert_rows"), copies=x("local_experts"))
         read = size.copies * size.columns * size.inner * x("expert_bits") / 8
         return _price(size, read, ("expert_peak", "expert_efficiency"), "experts_time")
     wide = any(t.name in _WIDE for t in weights)
-    read = sum(_on(tokens, t.elements) for t in weights) * x("result_bits" if wide else "weight_bits") / 8
+    read = sum(cost_for(tokens, t.elements) for t in weights) * x("result_bits" if wide else "weight_bits") / 8
     return _price(size, read, _IN_16_BITS if wide else ("peak_flops", "matmul_efficiency"))
 
 
@@ -237,7 +213,7 @@ def _add_routing(total, block: Block) -> None:
             activated += [*op.args, *op.outs]
     copied = x("assigned_passes") * length(sent.indices[-1]) + sum(length(t.indices[-1]) for t in activated)
     worked = x("fullest_share") * x("assigned_tokens") * copied
-    moved = (2 * _on(_PASSED, sent.elements) + worked) * x("result_bits") / 8
+    moved = (2 * cost_for(PASSED, sent.elements) + worked) * x("result_bits") / 8
     total["routing_time"] += x("routing_time_least") + moved / (x("stream_efficiency") * x("hbm_bandwidth"))
     total["launches_time"] += x("kernel_launch")
 
@@ -249,7 +225,7 @@ def _exchanges(block: Block, work: Work) -> tuple[Expr, Expr, Expr]:
     half = _sum_of(_SENT)
     if work.exchange == "all_reduce" or not any(op.function == "dispatch" for op in block.ops):
         return half, S.Zero, half
-    ways, tokens = x("tp") * x("attention_dp"), _on(_PASSED, _sent(block).elements) * x("result_bits") / 8
+    ways, tokens = x("tp") * x("attention_dp"), cost_for(PASSED, _sent(block).elements) * x("result_bits") / 8
     if work.exchange == "gather":
         everywhere = tokens * x("attention_dp")
         kinds = ("all_gather", "reduce_scatter")
@@ -283,15 +259,15 @@ def _add_attention(total, block: Block, latent: bool, work: Work) -> None:
 def _add_cores(total, block: Block, work: Work) -> None:
     """Add kernels that have no formula of their own: each takes its arithmetic or its traffic, whichever is longer."""
     cores, read = core_kernels(block), x("past") + x("read_chunk")
-    stages = [("cache_time", _TOKENS["decoded"], x("context"), x("context"))] if work.decodes else []
-    stages += [("reading_time", _READ, read, read - x("read_chunk") / 2)] if work.reads else []  # half is masked
+    stages = [("cache_time", TOKENS["decoded"], x("context"), x("context"))] if work.decodes else []
+    stages += [("reading_time", READ, read, read - x("read_chunk") / 2)] if work.reads else []  # half is masked
     first = any(op.function in ("conv", "append", "compress") for op in block.ops)  # a kernel before those
     for part, tokens, cached_keys, keys in stages:
         total["launches_time"] += (len(cores) + first) * x("kernel_launch")
         reached = x("read_efficiency" if part == "cache_time" else "prompt_efficiency")
         for kernel, names in cores.items():
             ops, most = [block[name] for name in names], _most_keys(kernel, cores)
-            flops = _on({**tokens, x("context"): most(keys)}, Add(*(op.flops for op in ops)))
+            flops = cost_for({**tokens, x("context"): most(keys)}, Add(*(op.flops for op in ops)))
             rate = x("stream_efficiency") if kernel == "state" else reached
             streamed = _moved(ops, {**tokens, x("context"): most(cached_keys)}) / (rate * x("hbm_bandwidth"))
             time = Max(flops / (x("attention_peak") * x("matmul_bf16")), streamed, evaluate=False)
@@ -311,17 +287,17 @@ def _most_keys(kernel: str, cores: Mapping) -> Callable[[Expr], Expr]:
 def _moved(ops: list[Op], tokens: Mapping) -> Expr:
     """Return the bytes that lines of the listing move as one kernel, with activations in the width of results."""
     inner = frozenset(t.name for op in ops[:-1] for t in op.outs if t.kind != "fp32")  # a state is written
-    return _on({**tokens, x("activation_bits"): x("result_bits")}, Kernel("", tuple(ops), inner).traffic)
+    return cost_for({**tokens, x("activation_bits"): x("result_bits")}, Kernel("", tuple(ops), inner).traffic)
 
 
 def _decoded(core: list[Op], latent: bool, within: Expr | None) -> Expr:
     """Return the time in which decoding sequences attend to their caches, without the launch."""
     context = x("context") if within is None else Min(x("context"), within, evaluate=False)
-    tokens = _TOKENS["decoded"] | {x("context"): context}
+    tokens = TOKENS["decoded"] | {x("context"): context}
     return fused.decode_kernel_time.of(
-        launch_time=S.Zero, batch=x("device_batch"), kv_heads=S.One if latent else _KV_HEADS,
+        launch_time=S.Zero, batch=x("device_batch"), kv_heads=S.One if latent else HELD_HEADS,
         traffic=_moved(core, tokens), bandwidth_efficiency=x("read_efficiency"),
-        flops=_on(tokens, Add(*(op.flops for op in core))), peak_flops=x("attention_peak"),
+        flops=cost_for(tokens, Add(*(op.flops for op in core))), peak_flops=x("attention_peak"),
     )  # fmt: skip
 
 
@@ -335,13 +311,13 @@ def _prompted(block: Block | None, within: Expr | None = None) -> Expr:
     shape, context = dict(batch=x("prompts"), seq=chunk, heads=heads, activation_bits=bits), x("past") + chunk
     if block:
         core = [block[name] for name in attention_core(block)]
-        moved, appended = _moved(core, _READ), _appended(block, core)
+        moved, appended = _moved(core, READ), _appended(block, core)
     else:
         core = [on_device(MLA)[name] for name in attention_core(MLA)]
         moved = latent_prompt_traffic.of(**shape, context=context, kv_bits=bits)
         appended = fused.latent_append_traffic.of(**shape)
     one = dict.fromkeys(map(x, ("batch", "seq", "context")), S.One)
-    width = _on(one, Add(*(op.flops for op in core))) / (4 * heads)  # half of a pair's width
+    width = cost_for(one, Add(*(op.flops for op in core))) / (4 * heads)  # half of a pair's width
     if within is None:
         pairs = fused.tiled_pairs.of(seq=chunk, context=context)
     else:  # all earlier tokens, and the causal triangle within the chunk
@@ -354,7 +330,7 @@ def _appended(block: Block, core: list[Op]) -> Expr:
     """Return the bytes that the kernel before attention moves: it reads all projections, and fills the cache."""
     queries = sum(t.elements for t in core[0].args if t.kind != "cache")
     new = sum(op.args[0].elements for op in block.ops if op.function == "append")
-    return _on(_READ, queries * 2 * x("result_bits") + new * (x("result_bits") + x("kv_bits"))) / 8
+    return cost_for(READ, queries * 2 * x("result_bits") + new * (x("result_bits") + x("kv_bits"))) / 8
 
 
 # Outside the blocks
