@@ -52,7 +52,6 @@ def run(**more):
 def test_every_optimizer_has_a_source_and_moments_and_a_mode_that_are_known(name):
     optimizer = OPTIMIZERS[name]
     assert optimizer.source.split()[0] in SOURCES, f"{name}: the source {optimizer.source!r} is not among the sources"
-    assert optimizer.moments in (1, 2), f"{name} keeps 1 or 2 moments, not {optimizer.moments}"
     assert optimizer.mode in MODES, f"{name}: the mode is one of {MODES}, not {optimizer.mode!r}"
 
 
@@ -204,8 +203,6 @@ def test_the_default_is_adam_and_knows_nothing_of_muon():
     sheet = training_sheet(LLAMA, None, Strategy())
     assert not {"moment_bits", "newton_steps", "orthogonal_time"} & {*sheet.letters}
     assert run(optimizer="adam").step_time == run().step_time
-    adapters = [run(optimizer=x, trained="lora").optimizer_memory for x in ("sgd", "adam")]
-    assert adapters[0] == pytest.approx(adapters[1] * 64 / 96)
     assert run(optimizer="sgd").step_time < run().step_time < run(optimizer="muon").step_time
     assert DEFAULT_LETTERS["optimizer_bits"] == 3 * DEFAULT_LETTERS["moment_bits"]
 

@@ -19,8 +19,8 @@ from .test_worked_numbers import LIMITS, NETWORK, NOTHING, PEAK, SERVED
 
 REACHED = "index_efficiency_steps picked_efficiency state_efficiency_steps conv_efficiency_steps hyper_efficiency"
 REACHED += " sparse_efficiency hyper_bandwidth hyper_bandwidth_after"
-TAKEN = "index_launch_steps small_launch_steps small_passes_steps conv_core_steps conv_launch_steps state_launch_steps"
-TAKEN += " hyper_launch hyper_launch_after"
+TAKEN = "index_launch_steps small_launch_steps small_passes_steps conv_core_steps conv_launch_steps"
+TAKEN += " state_launch_steps hyper_launch hyper_launch_after"
 IDEAL = SERVED | NETWORK | dict.fromkeys(REACHED.split(), 1) | dict.fromkeys(TAKEN.split(), NOTHING)
 IDEAL |= dict(index_peak=PEAK, tile_rows=1e-6, tile_columns=1e-6)
 CONTEXT, SINKHORN_STEPS = 16384, 20
@@ -49,15 +49,14 @@ def listed(model):
             return float((cost := sympify(of(cost))).xreplace({x: letters[x.name] for x in cost.free_symbols}))
 
         layers *= number(kind.share)
-        far = CONTEXT - min(CONTEXT, number(symbol("window")))  # keys that a window leaves out
+        near, slides = number(symbol("window")), number(symbol("window_layers")) / model["layers"]
+        seen = CONTEXT - slides * max(0, CONTEXT - near)  # keys: the mean over layers with a window and without
         state, name = core_kernels(kind.block).get("state", ()), kind_of_attention(kind.block)
         for op in kind.block.ops:
             weights = [] if op.function else [t for t in op.args if t.is_weight]
             part = "flops" if weights or (op.name in state and name not in STATES) else "pairs"
             part, flops = "sums" if op.name == "i_sums" else part, layers * number(op.flops)
-            found[part] += flops * (
-                1 if part == "flops" else CONTEXT - far * number(symbol("window_layers")) / model["layers"]
-            )
+            found[part] += flops * (1 if part == "flops" else seen)
             found["weights"] += layers * sum(number(t.visited("top_k")) for t in weights if t.name not in WIDE)
         if name == "hyper-connections":  # stated by hand: a weighted sum of the streams, and Sinkhorn's iterations
             found["flops"] += layers * 4 * model["streams"] * (model["hidden"] + 2 * SINKHORN_STEPS * model["streams"])
