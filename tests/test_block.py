@@ -354,9 +354,6 @@ def test_a_state_takes_three_products_a_token():
     core = sum(linear[x].flops for x in blocks.state_core(linear))
     each = values(core, row | {"batch": 1, "seq": 1})
     assert each == 6 * row["linear_value_heads"] * row["linear_key_dim"] * row["linear_value_dim"]
-    stored = values(linear["fp32_next"].outs[0].elements, row | {"batch": 1})
-    conv = row["linear_conv"] * (2 * 16 + 64) * 128
-    assert 45 * (stored + conv) == row["linear_state"]
 
 
 def test_blocks_of_a_hybrid_are_counted_by_kind():

@@ -49,8 +49,8 @@ def listed(model):
             return float((cost := sympify(of(cost))).xreplace({x: letters[x.name] for x in cost.free_symbols}))
 
         layers *= number(kind.share)
-        near, slides = number(symbol("window")), number(symbol("window_layers")) / model["layers"]
-        seen = CONTEXT - slides * max(0, CONTEXT - near)  # keys: the mean over layers with a window and without
+        slides = number(symbol("window_layers")) / model["layers"]
+        seen = CONTEXT - slides * max(0, CONTEXT - number(symbol("window")))  # keys: the mean over layers
         state, name = core_kernels(kind.block).get("state", ()), kind_of_attention(kind.block)
         for op in kind.block.ops:
             weights = [] if op.function else [t for t in op.args if t.is_weight]
