@@ -80,8 +80,7 @@ def search(
     1.0
     """
     check_executor(executor)
-    if not is_number(most) or not most > 0:
-        raise TypeError(f"most is a number of strategies, such as most=1e10, not {quoted(most)}")
+    _check_most(most)
     cases, letters = each(knowns, letters)
     letters, subject_to = within(sheet, letters, subject_to)
     if hasattr(sheet, "posed"):
@@ -105,6 +104,11 @@ def search(
         return found[0]
     seen = {*lacking, *(x.device for x in found)}
     return Devices(found, lacking, [x for _, x in cases if x not in seen])
+
+
+def _check_most(most) -> None:
+    if not is_number(most) or not most > 0:
+        raise TypeError(f"most is a number of strategies, such as most=1e10, not {quoted(most)}")
 
 
 def _groups(questions, aims, lacking) -> dict:
