@@ -64,7 +64,8 @@ DEFAULT_PLANS = {
     "agents": dict(
         job="agents", model="llama3_70b", device="h200", precision="fp8", engine="vllm", fixed={}, beside=[],
         letters=dict(
-            devices=64, sessions=400, turns=33, prefix=12_000, appended=1891, output=351, pause=5.2, pause_spread=1.18
+            devices=64, sessions=400, turns=33, prefix=12_000, appended=1891, output=351, pause=5.2, pause_spread=1.18,
+            prompt_spread=0, answer_spread=0,
         ),
         targets=dict(ttft=2, tpot=0.06),
     ),
