@@ -57,18 +57,9 @@ function planSessions(cases) {
   }
   // Least squares of relative errors: seconds per step, per token, and per pair of tokens, none of them negative.
   function fitted(seconds, fresh, past) {
-    const columns = [seconds.map(() => 1), fresh, fresh.map((n, i) => n * (past[i] + n / 2))].map((x) => x.map((y, i) => y / seconds[i])), lengths = columns.map((x) => Math.hypot(...x)), q = [], r = [[], [], []];
-    let rest = seconds.map(() => 1);
-    const dot = (a, b) => sum(a.map((x, i) => x * b[i])), less = (a, by, b) => a.map((x, i) => x - by * b[i]);
-    columns.forEach((column, k) => {
-      let own = column.map((x) => x / lengths[k]);
-      for (let turn = 0; turn < 2; turn++) q.forEach((x, i) => { const by = dot(x, own); r[i][k] = (r[i][k] ?? 0) + by; own = less(own, by, x); });
-      r[k][k] = Math.hypot(...own);
-      q.push(own.map((x) => x / r[k][k]));
-    });
-    const y = q.map((x) => { const by = dot(x, rest); rest = less(rest, by, x); return by; }), found = [0, 0, 0];
-    for (let k = 2; k >= 0; k--) found[k] = (y[k] - sum(found.map((x, i) => (i > k ? r[k][i] * x : 0)))) / r[k][k];
-    return found.map((x, i) => Math.max(0, x / lengths[i]));
+    const columns = [seconds.map(() => 1), fresh, fresh.map((n, i) => n * (past[i] + n / 2))].map((x) => x.map((y, i) => y / seconds[i])), lengths = columns.map((x) => Math.hypot(...x)), unit = columns.map((x, k) => x.map((y) => y / lengths[k]));
+    const dot = (a, b) => sum(a.map((x, i) => x * b[i])), all = unit.map((x) => unit.map((y) => dot(x, y))), right = unit.map(sum), volume = ([a, b, c]) => dot(a, [0, 1, 2].map((i) => b[(i + 1) % 3] * c[(i + 2) % 3] - b[(i + 2) % 3] * c[(i + 1) % 3]));
+    return lengths.map((x, k) => Math.max(0, volume(all.map((row, i) => (i === k ? right : row))) / volume(all) / x)); // by Cramer's rule: the matrix is its own transpose
   }
 
   // The loop of sessions on one copy of the service.
@@ -128,21 +119,13 @@ function planSessions(cases) {
   }
   // The last whole number below `most` that is good, with everything before it: near the guess in most cases.
   function lastGood(spare, most, guess, near) {
-    let low = 0, high = most, good, bad, at = Math.min(Math.max(Math.round(guess), 1), most - 1), step = Math.max(2, Math.round(near / 8));
-    for (;;) { // ends on both sides
-      const value = spare(at), isUp = value >= 0;
-      if (isUp) [low, good] = [at, value]; else [high, bad] = [at, value];
-      if ((low && high < most) || low === most - 1 || high === 1) break;
-      at = isUp ? Math.min(low + step, most - 1) : Math.max(high - step, 1);
+    let low = 0, high = most, good = NaN, bad = NaN, step = Math.max(2, near / 8);
+    for (let at = guess, turn = 1; high - low > 1; turn++) { // steps that grow, then straight lines between both ends, or the middle
+      at = Math.min(Math.max(Math.round(at), low + 1), high - 1);
+      const value = spare(at);
+      if (value >= 0) { low = at; good = value; bad /= 2; } else { high = at; bad = value; good /= 2; }
+      at = high === most ? low + step : !low ? high - step : turn % 3 ? low + ((high - low) * good) / (good - bad) : (low + high) / 2;
       step *= 8;
-    }
-    for (let turn = 0, side = 0, width = high - low; high - low > 1; turn++) { // a straight line between them, or the middle if that is slow
-      const isSlow = good === undefined || bad === undefined || (turn % 3 === 2 && (high - low) * 8 > width), line = isSlow ? (low + high) / 2 : low + ((high - low) * good) / (good - bad);
-      if (turn % 3 === 2) width = high - low;
-      at = Math.min(Math.max(Math.round(line), low + 1), high - 1);
-      const value = spare(at), now = value >= 0 ? 1 : -1;
-      if (now > 0) { [low, good] = [at, value]; if (side > 0) bad /= 2; } else { [high, bad] = [at, value]; if (side < 0) good /= 2; }
-      side = now;
     }
     return low;
   }
