@@ -108,6 +108,8 @@ _ORDER = (
     "modules", "follows", "ends", "margins", "changes", "engines", "shardings", "beyond", "trust", "space",
     "flags", "trained", "kernels", "train", "serve", "configs", "parts", "notes", "sources", "others", "bill",
 )  # fmt: skip
+
+
 def planner_data(parts: bool = False) -> dict:
     """Return all data of the planner's page, computed anew, as a dict that can be written as JSON.
 
