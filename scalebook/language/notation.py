@@ -13,9 +13,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property, lru_cache
-from importlib.resources import files
 from itertools import islice
 from numbers import Real
 from operator import is_
@@ -27,7 +25,7 @@ from sympy.printing.str import StrPrinter
 
 from scalebook import _shown_by
 
-from .stanzas import Stanzas, tables_of
+from .stanzas import Stanzas, file_of, tables_of
 from .tabular import aligned, folded, page_table, styled
 
 __all__ = [
@@ -90,6 +88,8 @@ def nearest(word: str, words: Iterable[str]) -> str:
     >>> nearest("h10", ["h100", "a100"]), nearest("zzz", ["h100"]), nearest("world_size", ["devices"])
     ("did you mean 'h100'?", 'there are: h100', "here it is 'devices'")
     """
+    from difflib import get_close_matches  # here, so that an import is quick
+
     words, word = sorted(words), str(word)[:80].lower().strip("'")  # the word may be quoted
     if OTHERS.get(word) in words:
         return f"here it is {OTHERS[word]!r}"
@@ -219,7 +219,7 @@ def letters_of(package: str) -> None:
     In a group with `members`, `#` stands for each member: its name, in meanings its description, in printed forms its
     mark.
     """
-    groups = Stanzas("letters.toml", (files(package) / "letters.toml").read_text("utf-8"), _group)
+    groups = Stanzas("letters.toml", file_of(package, "letters.toml").read_text("utf-8"), _group)
     for head, group in groups.items():
         for member, called, mark in group.pop("members", [("", "", "")]):
             for name, (unit, meaning, tex, *rest) in group.items():
