@@ -7,6 +7,8 @@ Such attention is sparse, or has a state. Each function returns times of a block
 ['cache_time', 'launches_time']
 """
 
+from functools import cache
+
 from sympy import Expr, Max, Piecewise, S
 
 from scalebook.attention import assumptions, hyper_connections, sparse, states
@@ -17,7 +19,11 @@ __all__ = ["hyper_parts", "sparse_parts", "state_parts"]
 
 x = symbol
 _DECODED = dict(batch=x("device_batch"), seq=S.One, context=x("context"))
-_READ = dict(batch=x("prompts"), seq=x("read_chunk"), context=x("past") + x("read_chunk"))
+
+
+@cache  # SymPy's first sum loads its tensors, which no import needs
+def _read() -> dict[str, Expr]:
+    return dict(batch=x("prompts"), seq=x("read_chunk"), context=x("past") + x("read_chunk"))
 
 
 def sparse_parts(kind: str, decodes: bool, reads: bool, whole: Expr | None = None) -> dict[str, Expr]:
@@ -31,8 +37,8 @@ def sparse_parts(kind: str, decodes: bool, reads: bool, whole: Expr | None = Non
         total["launches_time"] = _launches(kind, "_steps")
         total["streams_time"] = _small(kind, x("device_batch"), "_steps")
     if reads:
-        picked = _index(kind, "", _READ) + _picked_prompts(kind)
-        is_short = _READ["context"] <= x("dense_tokens")
+        picked = _index(kind, "", _read()) + _picked_prompts(kind)
+        is_short = _read()["context"] <= x("dense_tokens")
         total["reading_time"] = picked if whole is None else Piecewise((whole, is_short), (picked, True))
         total["launches_time"] = Max(total.get("launches_time", S.Zero), _launches(kind, "_prompts"), evaluate=False)
         small = _small(kind, x("prompts") * x("read_chunk"), "_prompts")
@@ -115,7 +121,7 @@ def _picked_steps(kind: str) -> Expr:
 
 def _picked_prompts(kind: str) -> Expr:
     """Return the time in which prompts attend to picked keys; queries of neighbours share what caches hold."""
-    flops = _flops(kind, x("prompts"), _pairs(kind, _READ))
+    flops = _flops(kind, x("prompts"), _pairs(kind, _read()))
     return flops / (x("sparse_efficiency_prompts") * x("attention_peak"))
 
 

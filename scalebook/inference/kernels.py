@@ -107,8 +107,12 @@ def whole_heads(cost: Expr) -> Expr:
 
 
 _PASSED = {x("batch"): x("pass_tokens"), x("seq"): S.One}  # the step's tokens, instead of sequences and lengths
-_READ = {x("batch"): x("prompts"), x("seq"): x("read_chunk"), x("context"): x("past") + x("read_chunk")}
-_TOKENS = {"of a step": _PASSED, "of prompts": _READ, "decoded": {x("batch"): x("device_batch"), x("seq"): S.One}}
+_DECODED = {x("batch"): x("device_batch"), x("seq"): S.One}
+
+
+@cache  # SymPy's first sum loads its tensors, which no import needs
+def _read() -> dict[Expr, Expr]:
+    return {x("batch"): x("prompts"), x("seq"): x("read_chunk"), x("context"): x("past") + x("read_chunk")}
 
 
 _KV_HEADS = Max(1, x("kv_heads") / x("tp"), evaluate=False)  # a device holds at least one
@@ -191,7 +195,7 @@ def _add_stream(total, op: Op) -> None:
 @cache  # a step that decodes and one that reads prompts have the same products
 def _product(ops: tuple[Op, ...], which: str) -> dict[str, Expr]:
     """Return the time by part of products of tokens and weights, as one; experts' products are grouped."""
-    tokens = _TOKENS[which]
+    tokens = {"of a step": _PASSED, "of prompts": _read(), "decoded": _DECODED}[which]
     weights = [t for op in ops for t in op.args if t.is_weight]
     size = Product(*(_on(tokens, cost) for cost in joined(ops)))
     if weights[0].is_routed:  # the visited experts, with the rows that they have on the fullest device
@@ -266,8 +270,8 @@ def _add_attention(total, block: Block, latent: bool, work: Work) -> None:
 def _add_cores(total, block: Block, work: Work) -> None:
     """Add kernels that have no formula of their own: each takes its arithmetic or its traffic, whichever is longer."""
     cores, read = core_kernels(block), x("past") + x("read_chunk")
-    stages = [("cache_time", _TOKENS["decoded"], x("context"), x("context"))] if work.decodes else []
-    stages += [("reading_time", _READ, read, read - x("read_chunk") / 2)] if work.reads else []  # half is masked
+    stages = [("cache_time", _DECODED, x("context"), x("context"))] if work.decodes else []
+    stages += [("reading_time", _read(), read, read - x("read_chunk") / 2)] if work.reads else []  # half is masked
     first = any(op.function in ("conv", "append", "compress") for op in block.ops)  # a kernel before those
     for part, tokens, cached_keys, keys in stages:
         total["launches_time"] += (len(cores) + first) * x("kernel_launch")
@@ -300,7 +304,7 @@ def _moved(ops: list[Op], tokens: Mapping) -> Expr:
 def _decoded(core: list[Op], latent: bool, within: Expr | None) -> Expr:
     """Return the time in which decoding sequences attend to their caches, without the launch."""
     context = x("context") if within is None else Min(x("context"), within, evaluate=False)
-    tokens = _TOKENS["decoded"] | {x("context"): context}
+    tokens = _DECODED | {x("context"): context}
     return fused.decode_kernel_time.of(
         launch_time=S.Zero, batch=x("device_batch"), kv_heads=S.One if latent else _KV_HEADS,
         traffic=_moved(core, tokens), bandwidth_efficiency=x("read_efficiency"),
@@ -317,7 +321,7 @@ def _prompted(core: list[Op], within: Expr | None = None) -> Expr:
     chunk, heads, bits = x("read_chunk"), x("heads") / x("tp"), x("result_bits")
     shape, context = dict(batch=x("prompts"), seq=chunk, heads=heads, activation_bits=bits), x("past") + chunk
     if core:
-        width, moved = x("head_dim"), _moved(core, _READ)
+        width, moved = x("head_dim"), _moved(core, _read())
         appended = fused.append_traffic.of(**shape, kv_heads=_KV_HEADS, query_bits=bits)
     else:
         width = pair_width_latent.of(heads=S.One) / 2

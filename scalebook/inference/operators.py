@@ -27,10 +27,12 @@ _OWN = equations(__name__)  # those of operators.toml
 def _read(kind: str, **own) -> tuple[Formula, ...]:
     """Return the time of an engine's decode attention, and the defaults of a device's letters for a kind of cache."""
     cells = READ_CELLS[kind]
-    time = fused.decode_kernel_time.of(
-        launch_time=symbol("read_launch"), bandwidth_efficiency=symbol("read_efficiency"), **own
-    )
-    time = replaced(time, {symbol(f.letter): symbol(cell) for cell, f in cells.items()})
+
+    def time():
+        letters = dict(launch_time=symbol("read_launch"), bandwidth_efficiency=symbol("read_efficiency"), **own)
+        read = fused.decode_kernel_time.of(**letters)
+        return replaced(read, {symbol(f.letter): symbol(cell) for cell, f in cells.items()})
+
     usual = [Formula(f"{cell}_usual", cell, f.rhs, f.sources, f.meaning) for cell, f in cells.items()]
     return Formula(f"{kind}_decode_time", "kernel_time", time, ("dao2022 §3.2", _HERE)), *usual
 
