@@ -1,11 +1,12 @@
 """A device's part of a block in a serving step, and costs of the block's listing for the tokens of the step.
 
 >>> from scalebook.block import LLAMA
->>> cost_for(TOKENS["decoded"], on_device(LLAMA)["up"].flops)
+>>> cost_for(tokens_of("decoded"), on_device(LLAMA)["up"].flops)
 2*device_batch*ffn*hidden/tp
 """
 
 from collections.abc import Mapping
+from functools import cache
 
 from sympy import Expr, Max, S
 
@@ -14,14 +15,18 @@ from scalebook.block.sharding import WIDTHS
 from scalebook.language import symbol
 from scalebook.language.notation import replaced
 
-__all__ = ["HELD_HEADS", "PASSED", "READ", "TOKENS", "cost_for", "on_device", "whole_heads"]
+__all__ = ["HELD_HEADS", "cost_for", "on_device", "tokens_of", "whole_heads"]
 
 x = symbol
-# The step's tokens, instead of sequences and lengths: all of them, those of prompts, and those of decoding sequences
-PASSED = {x("batch"): x("pass_tokens"), x("seq"): S.One}
-READ = {x("batch"): x("prompts"), x("seq"): x("read_chunk"), x("context"): x("past") + x("read_chunk")}
-TOKENS = {"of a step": PASSED, "of prompts": READ, "decoded": {x("batch"): x("device_batch"), x("seq"): S.One}}
 HELD_HEADS = Max(1, x("kv_heads") / x("tp"), evaluate=False)  # key-value heads: a device holds at least one
+
+
+@cache  # SymPy's first sum loads its tensors, which no import needs
+def tokens_of(which: str) -> Mapping[Expr, Expr]:
+    """Return what replaces sequences and lengths: tokens "of a step", "of prompts", or those "decoded"."""
+    if which == "of prompts":
+        return {x("batch"): x("prompts"), x("seq"): x("read_chunk"), x("context"): x("past") + x("read_chunk")}
+    return {x("batch"): x("pass_tokens" if which == "of a step" else "device_batch"), x("seq"): S.One}
 
 
 def on_device(block: Block) -> Block:
@@ -37,5 +42,5 @@ def whole_heads(cost: Expr) -> Expr:
 
 
 def cost_for(tokens: Mapping, cost: Expr) -> Expr:
-    """Return a cost for some of the step's tokens, one of `TOKENS`, with whole key-value heads."""
+    """Return a cost for some of the step's tokens (see `tokens_of`), with whole key-value heads."""
     return whole_heads(replaced(cost, tokens))

@@ -11,6 +11,8 @@ listing. The listing does not know an indexer's tiles, a prompt's chunks and the
 ['cache_time', 'launches_time']
 """
 
+from functools import cache
+
 from sympy import Add, Expr, Max, Piecewise, S
 
 from scalebook.attention import assumptions, hyper_connections, sparse, states
@@ -25,7 +27,11 @@ __all__ = ["hyper_parts", "sparse_parts", "state_parts"]
 
 x = symbol
 _DECODED = dict(batch=x("device_batch"), seq=S.One, context=x("context"))
-_READ = dict(batch=x("prompts"), seq=x("read_chunk"), context=x("past") + x("read_chunk"))
+
+
+@cache  # SymPy's first sum loads its tensors, which no import needs
+def _read() -> dict[str, Expr]:
+    return dict(batch=x("prompts"), seq=x("read_chunk"), context=x("past") + x("read_chunk"))
 
 
 def sparse_parts(block: Block, kind: str, decodes: bool, reads: bool, whole: Expr | None = None) -> dict[str, Expr]:
@@ -42,8 +48,8 @@ def sparse_parts(block: Block, kind: str, decodes: bool, reads: bool, whole: Exp
         total["launches_time"] = _launches(has_index, "_steps")
         total["streams_time"] = _small(kind, x("device_batch"), "_steps")
     if reads:
-        picked = _picked_prompts(block, kind) + index(kind, "", _READ)
-        is_short = _READ["context"] <= x("dense_tokens")
+        picked = _picked_prompts(block, kind) + index(kind, "", _read())
+        is_short = _read()["context"] <= x("dense_tokens")
         total["reading_time"] = picked if whole is None else Piecewise((whole, is_short), (picked, True))
         started = _launches(has_index, "_prompts")
         total["launches_time"] = Max(total.get("launches_time", S.Zero), started, evaluate=False)
@@ -122,7 +128,7 @@ def _picked_steps(block: Block, kind: str) -> Expr:
 
 def _picked_prompts(block: Block, kind: str) -> Expr:
     """Return the time in which prompts attend to picked keys; queries of neighbours share what caches hold."""
-    flops = x("prompts") * _pairs(kind, _READ) * _of_a_pair(block, kind)[0]
+    flops = x("prompts") * _pairs(kind, _read()) * _of_a_pair(block, kind)[0]
     return flops / (x("sparse_efficiency_prompts") * x("attention_peak"))
 
 

@@ -16,7 +16,7 @@ from scalebook.block.operations import COLLECTIVES, Op, Product, Tensor, base
 from scalebook.block.operations import size as length
 from scalebook.block.transformations import attention_core
 from scalebook.block.work import joined, launched
-from scalebook.inference.device_part import HELD_HEADS, PASSED, READ, TOKENS, cost_for, on_device
+from scalebook.inference.device_part import HELD_HEADS, cost_for, on_device, tokens_of
 from scalebook.inference.efficient_attention import hyper_parts, sparse_parts, state_parts
 from scalebook.inference.operators import latent_prompt_traffic
 from scalebook.inference.part_kernels import STATES, kind_of_attention
@@ -167,7 +167,7 @@ def _add_stream(total, op: Op) -> None:
     is_norm, is_residual = op.function.endswith("norm"), base(entering.indices[-1]) == "hidden"
     read = (3 if is_residual else 1) if is_norm else len(op.args)
     written = x("result_bits" if is_norm and not is_residual else "activation_bits")
-    moved = cost_for(PASSED, entering.elements) * (read * x("result_bits") + written) / 8
+    moved = cost_for(tokens_of("of a step"), entering.elements) * (read * x("result_bits") + written) / 8
     total["streams_time"] += moved / (x("stream_efficiency") * x("hbm_bandwidth"))
     total["launches_time"] += x("kernel_launch")
 
@@ -175,7 +175,7 @@ def _add_stream(total, op: Op) -> None:
 @cache  # a step that decodes and one that reads prompts have the same products
 def _product(ops: tuple[Op, ...], which: str) -> dict[str, Expr]:
     """Return the time by part of products of tokens and weights, as one; experts' products are grouped."""
-    tokens = TOKENS[which]
+    tokens = tokens_of(which)
     weights = [t for op in ops for t in op.args if t.is_weight]
     size = Product(*(cost_for(tokens, cost) for cost in joined(ops)))
     if weights[0].is_routed:  # the visited experts, with the rows that they have on the fullest device
@@ -213,7 +213,7 @@ def _add_routing(total, block: Block) -> None:
             activated += [*op.args, *op.outs]
     copied = x("assigned_passes") * length(sent.indices[-1]) + sum(length(t.indices[-1]) for t in activated)
     worked = x("fullest_share") * x("assigned_tokens") * copied
-    moved = (2 * cost_for(PASSED, sent.elements) + worked) * x("result_bits") / 8
+    moved = (2 * cost_for(tokens_of("of a step"), sent.elements) + worked) * x("result_bits") / 8
     total["routing_time"] += x("routing_time_least") + moved / (x("stream_efficiency") * x("hbm_bandwidth"))
     total["launches_time"] += x("kernel_launch")
 
@@ -225,7 +225,10 @@ def _exchanges(block: Block, work: Work) -> tuple[Expr, Expr, Expr]:
     half = _sum_of(_SENT)
     if work.exchange == "all_reduce" or not any(op.function == "dispatch" for op in block.ops):
         return half, S.Zero, half
-    ways, tokens = x("tp") * x("attention_dp"), cost_for(PASSED, _sent(block).elements) * x("result_bits") / 8
+    ways, tokens = (
+        x("tp") * x("attention_dp"),
+        cost_for(tokens_of("of a step"), _sent(block).elements) * x("result_bits") / 8,
+    )
     if work.exchange == "gather":
         everywhere = tokens * x("attention_dp")
         kinds = ("all_gather", "reduce_scatter")
@@ -259,8 +262,10 @@ def _add_attention(total, block: Block, latent: bool, work: Work) -> None:
 def _add_cores(total, block: Block, work: Work) -> None:
     """Add kernels that have no formula of their own: each takes its arithmetic or its traffic, whichever is longer."""
     cores, read = core_kernels(block), x("past") + x("read_chunk")
-    stages = [("cache_time", TOKENS["decoded"], x("context"), x("context"))] if work.decodes else []
-    stages += [("reading_time", READ, read, read - x("read_chunk") / 2)] if work.reads else []  # half is masked
+    stages = [("cache_time", tokens_of("decoded"), x("context"), x("context"))] if work.decodes else []
+    stages += (
+        [("reading_time", tokens_of("of prompts"), read, read - x("read_chunk") / 2)] if work.reads else []
+    )  # half is masked
     first = any(op.function in ("conv", "append", "compress") for op in block.ops)  # a kernel before those
     for part, tokens, cached_keys, keys in stages:
         total["launches_time"] += (len(cores) + first) * x("kernel_launch")
@@ -293,7 +298,7 @@ def _moved(ops: list[Op], tokens: Mapping) -> Expr:
 def _decoded(core: list[Op], latent: bool, within: Expr | None) -> Expr:
     """Return the time in which decoding sequences attend to their caches, without the launch."""
     context = x("context") if within is None else Min(x("context"), within, evaluate=False)
-    tokens = TOKENS["decoded"] | {x("context"): context}
+    tokens = tokens_of("decoded") | {x("context"): context}
     return fused.decode_kernel_time.of(
         launch_time=S.Zero, batch=x("device_batch"), kv_heads=S.One if latent else HELD_HEADS,
         traffic=_moved(core, tokens), bandwidth_efficiency=x("read_efficiency"),
@@ -311,7 +316,7 @@ def _prompted(block: Block | None, within: Expr | None = None) -> Expr:
     shape, context = dict(batch=x("prompts"), seq=chunk, heads=heads, activation_bits=bits), x("past") + chunk
     if block:
         core = [block[name] for name in attention_core(block)]
-        moved, appended = _moved(core, READ), _appended(block, core)
+        moved, appended = _moved(core, tokens_of("of prompts")), _appended(block, core)
     else:
         core = [on_device(MLA)[name] for name in attention_core(MLA)]
         moved = latent_prompt_traffic.of(**shape, context=context, kv_bits=bits)
@@ -330,7 +335,9 @@ def _appended(block: Block, core: list[Op]) -> Expr:
     """Return the bytes that the kernel before attention moves: it reads all projections, and fills the cache."""
     queries = sum(t.elements for t in core[0].args if t.kind != "cache")
     new = sum(op.args[0].elements for op in block.ops if op.function == "append")
-    return cost_for(READ, queries * 2 * x("result_bits") + new * (x("result_bits") + x("kv_bits"))) / 8
+    return (
+        cost_for(tokens_of("of prompts"), queries * 2 * x("result_bits") + new * (x("result_bits") + x("kv_bits"))) / 8
+    )
 
 
 # Outside the blocks

@@ -12,10 +12,10 @@ import math
 import sys
 import time
 from collections.abc import Iterable
-from concurrent.futures import Executor
 from dataclasses import replace
 from functools import cache
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from scalebook.language.arguments import checked, is_number
 from scalebook.language.notation import quoted
@@ -29,6 +29,9 @@ from .planning import planned_for
 from .problem import Problem, about, layouts, word_combinations
 from .results import Search
 from .space import NothingFits, Searchable, Space
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor  # loads `logging` and `threading`, which few searches need
 
 __all__ = ["Search", "Searchable", "Space", "search"]
 
@@ -47,7 +50,7 @@ def search(
     best: int = 10,
     pareto: bool = True,
     most: float = 1e9,
-    executor: Executor | None = None,
+    executor: "Executor | None" = None,
     progress: bool | None = None,
     **letters,
 ) -> Search:
