@@ -2,7 +2,7 @@
 
 import html
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
@@ -122,8 +122,12 @@ class Confrontation:
     @cached_property
     def first(self) -> Measured:
         """The first row of the package's file that is not left out, read without predicting anything."""
+        return next(self.kept())
+
+    def kept(self) -> Iterator[Measured]:
+        """Yield the rows of the package's file that are not left out, read without predicting anything."""
         rows, _ = read_rows(file_of(__package__, self.file))
-        return next(Measured(row, self.call) for row in map(self.completed, rows) if not self.left_out(row))
+        return (Measured(row, self.call) for row in map(self.completed, rows) if not self.left_out(row))
 
     def _confronted(self, path):
         own, columns = read_rows(file_of(__package__, self.file))
