@@ -262,7 +262,7 @@ function planSessions(cases) {
     const of = 1 + others.length + devices.length, told = (done) => ({ share: done / of, count: done, ...result });
     function* best(own) { const all = []; for (const way of each(own)) { all.push(served(own, way)); yield told(0); } return all.sort(cheaper); }
     const same = before && !plan.any && each(plan).find((x) => x.letters.tp === before.letters.tp && x.words.tiers === before.words.tiers && x.words.drafts === before.words.drafts), again = same && served(plan, same);
-    if (again && !again.why) { result.services = full([again]); yield told(0); }
+    if (again && !again.why) { result.services = [said(again)]; yield told(0); }
     result.services = full(yield* best(plan));
     yield { ...told(0), isSearched: true };
     const line = (named, [first_]) => said({ ...named, ...first_ }), like = { ...plan, fixed: { ...plan.fixed, ...result.services[0].words } };
