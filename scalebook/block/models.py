@@ -152,12 +152,19 @@ def _kinds(row: Mapping, indexed: str) -> tuple[Kind, ...]:
     found = []
     for number, names, own in paired(parts_of(row), row["layers"]):
         expanded = {x: listing(row, x, "expanded") for x in names}
-        listings = [listing(row, x, indexed) if "index_heads" in y.indices else y for x, y in expanded.items()]
+        listings = [listing(row, x, _form(row, x, y, indexed)) for x, y in expanded.items()]
         numbers = {symbol(x): Rational(str(y)) for x, y in own.items()}
         numbers[symbol("window_layers")] = symbol("layers") if "window" in own else S.Zero
         block = Block(tuple(op for part in listings for op in part.ops))
         found.append(Kind(block, Rational(str(number)) / Rational(str(row["layers"])), tuple(numbers.items())))
     return tuple(found)
+
+
+def _form(row: Mapping, name: str, expanded: Block, indexed: str) -> str:
+    """Return the form of a part: attention of a service without an indexer reads what an earlier block has picked."""
+    if "index_heads" in expanded.indices:
+        return indexed
+    return "picked" if indexed == "absorbed" and row.get("index_tokens") else "expanded"
 
 
 def _listed(row, attention: str):

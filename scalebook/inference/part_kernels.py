@@ -71,7 +71,8 @@ def kind_of_attention(block: Block) -> str:
         return "mamba"
     if "entries" in cores:
         return "compressed, indexed" if "index" in cores else "compressed"
-    return ("indexed" if "kv_rank" in block.indices else "blocks") if "index" in cores else ""
+    picks = "index" in cores or "picked" in block.indices  # by its own indexer, or by that of an earlier block
+    return ("indexed" if "kv_rank" in block.indices else "blocks") if picks else ""
 
 
 def kinds_of_attention(*blocks: Block | Hybrid | None) -> list[str]:

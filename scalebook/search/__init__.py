@@ -83,8 +83,7 @@ def search(
     1.0
     """
     check_executor(executor)
-    if not is_number(most) or not most > 0:
-        raise TypeError(f"most is a number of strategies, such as most=1e10, not {quoted(most)}")
+    _check_most(most)
     cases, letters = each(knowns, letters)
     letters, subject_to = within(sheet, letters, subject_to)
     if hasattr(sheet, "posed"):
@@ -110,13 +109,21 @@ def search(
     return Devices(found, lacking, [x for _, x in cases if x not in seen])
 
 
+def _check_most(most) -> None:
+    if not is_number(most) or not most > 0:
+        raise TypeError(f"most is a number of strategies, such as most=1e10, not {quoted(most)}")
+
+
 def _groups(questions, aims, lacking) -> dict:
     """Return the problems of each group of devices, size by size: what one plan can price. Fill in `lacking`."""
     together: dict = {}
+    checked_rows: set[int] = set()
     for place, (thing, rows, device, own) in enumerate(questions):
         try:
             problem = problem_of(thing, rows, *aims, own)
-            refuse_unused(problem, own)
+            if id(rows) not in checked_rows:  # another number of devices changes none of it
+                refuse_unused(problem, own)
+                checked_rows.add(id(rows))
             alone = None if hasattr(problem.sheet, "kind") else device
             together.setdefault((problem.like, alone, own.get("devices")), {})[place] = problem
         except TypeError as error:

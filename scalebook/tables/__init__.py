@@ -17,7 +17,7 @@ from scalebook import _shown_by
 from scalebook.language import NOTATION
 from scalebook.language.arguments import checked
 from scalebook.language.interval import SPREADS
-from scalebook.language.notation import either, listed, quoted, word
+from scalebook.language.notation import either, listed, nearest, quoted, word
 from scalebook.language.row import Cell, Row, one_number, quantity
 from scalebook.language.sources import SOURCES, cite
 from scalebook.language.stanzas import Stanzas, file_of, tables_of
@@ -173,7 +173,11 @@ def cells_of_libraries(device: Row, names: Iterable[str]) -> Mapping[str, Cell]:
 
 @cache
 def _cells_of_libraries(kin, precision, names):
-    rows = _libraries(kin, precision, tuple(f'library = "{name}"' for name in names))
+    texts = tuple(f'library = "{name}"' for name in names)
+    if strange := {*names}.difference(row.words["library"] for row in _named_libraries(texts)):
+        known = sorted({row.words["library"] for row in _table("libraries").values()})
+        raise LookupError(f"no library is called {quoted(min(strange))}; {nearest(min(strange), known)}")
+    rows = _libraries(kin, precision, texts)
     cells = (row.cells for name in names for row in rows if row.words["library"] == name)
     return MappingProxyType(reduce(or_, cells, {}))
 
