@@ -18,7 +18,7 @@ from sympy import Add, Expr, Max, Piecewise, S
 from scalebook.attention import assumptions, hyper_connections, sparse, states
 from scalebook.attention.arithmetic import causal_pairs
 from scalebook.block import Block, core_kernels
-from scalebook.block.operations import DERIVED, base
+from scalebook.block.operations import base, derived
 from scalebook.inference.device_part import HELD_HEADS
 from scalebook.language import symbol
 from scalebook.language.notation import replaced
@@ -105,7 +105,7 @@ def _pairs(kind: str, shape: dict[str, Expr]) -> Expr:
 def _of_a_pair(block: Block, kind: str) -> tuple[Expr, Expr]:
     """Return what one query and one key cost by the block's listing: FLOPs, and cached numbers that are read."""
     core = [block[name] for name in core_kernels(block)["flash"]]
-    one = dict.fromkeys((x("batch"), x("seq"), x("context"), DERIVED["picked"]), S.One)
+    one = dict.fromkeys((x("batch"), x("seq"), x("context"), derived("picked")), S.One)
     if kind == "blocks":
         held = {x("kv_heads"): x("tp") * HELD_HEADS}
     else:  # whole tiles of heads
