@@ -6,16 +6,14 @@ so a strategy's price does not change in the last digit if others are priced wit
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import sympy
 
-from .columns import Columns, Partitions
-
 __all__ = [
-    "Block", "Evaluated", "Mixed", "Plan", "Program", "cases", "evaluated", "program",
+    "Block", "Columns", "Evaluated", "Mixed", "Plan", "Program", "cases", "evaluated", "firsts", "numbered", "program",
 ]  # fmt: skip
 
 _SHARED = 4  # with this many rows a combination or more, a value on axes is evaluated by combination
@@ -39,7 +37,7 @@ class Plan:
 
     def __init__(self, columns: Sequence[str], axes: Mapping[str, tuple[float, ...]], solved: Sequence[str] = ()):
         self.operations: list[Callable | None] = []
-        self.parts, self.groups = Partitions(), {}  # of each value that differs between cases: its partition
+        self.ordered: set[int] = set()  # operations whose results have a dimension of cases, kept together in memory
         self.args: list[tuple[int, ...]] = []
         self.bits: list[int] = []
         self._ranks: list[int] = []  # how many inputs each value depends on, and 64 more if on axes
@@ -86,20 +84,13 @@ class Plan:
                 bits |= self.bits[x]
             if bits:
                 self._known[operation, args] = place = self._enter(operation, args, bits)
-                if groups := [self.groups[x] for x in args if self._differs(x)]:
-                    self.groups[place] = reduce(self.parts.joint, groups)
+                if any(x in self.ordered or np.ndim(self.values.get(x)) == len(self.deep) for x in args):
+                    self.ordered.add(place)
             else:
                 with np.errstate(all="ignore"):
                     value = operation(*(self.values[x] for x in args))
                 self._known[operation, args] = self.constant(np.asarray(value)[()])
         return self._known[operation, args]
-
-    def _differs(self, place: int) -> bool:
-        """Return True if a value differs between cases, and enter the groups of cases with the same value."""
-        if place not in self.groups and np.ndim(value := self.values.get(place)) == len(self.deep):
-            codes = value.reshape(-1)
-            self.groups[place] = self.parts.of(codes.view(np.int64) if codes.dtype == float else codes)
-        return place in self.groups
 
     def fold(self, operation: Callable, args: Iterable[int]) -> int:
         """Return the place of a sum, product, maximum or minimum of values.  Those with fewest inputs come first."""
@@ -236,9 +227,51 @@ def program(expr: sympy.Basic) -> Program:
 _PROGRAMS: dict[int, tuple[sympy.Basic, Program]] = {}  # each beside its expression, whose id stays its own
 
 
-def _grouped(value: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Return the values at places of the first dimension, which stay together in memory."""
-    return value.T.take(places, -1).T
+def numbered(mixed: np.ndarray, span: int) -> tuple[np.ndarray, int]:
+    """Replace integers below `span` by their ranks 0, 1, 2, ...; return the ranks and how many integers differ."""
+    if span > 16 * len(mixed) + 1024:
+        values, inverse = np.unique(mixed, return_inverse=True)
+        return inverse, len(values)
+    there = np.zeros(span, bool)
+    there[mixed] = True
+    return (np.cumsum(there) - 1)[mixed], int(np.count_nonzero(there))
+
+
+def firsts(inverse: np.ndarray, count: int) -> np.ndarray:
+    """Return, for each number from 0 to `count` - 1, the index of its first occurrence in `inverse`."""
+    first = np.empty(count, np.intp)
+    first[inverse[::-1]] = np.arange(len(inverse) - 1, -1, -1)
+    return first
+
+
+class Columns:
+    """Rows of inputs, stored as codes of each input's sorted distinct `values`.  Bit masks select inputs, in order."""
+
+    def __init__(self, columns: Mapping[str, np.ndarray], size: int):
+        self.size, self.values = size, {}
+        self._codes, self._keys, self._maps = [], {}, {}
+        for name, column in columns.items():
+            self.values[name], codes = np.unique(column, return_inverse=True)
+            self._codes.append((codes, len(self.values[name])))
+
+    def key(self, bits: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return each distinct combination's first row, and each row's combination, for the inputs in `bits`."""
+        if bits not in self._keys:
+            mixed, span = np.zeros(self.size, np.int64), 1
+            for place, (codes, count) in enumerate(self._codes):
+                if bits >> place & 1:
+                    if span * count > 2**62:
+                        mixed, span = numbered(mixed, span)
+                    mixed, span = mixed * count + codes, span * count
+            inverse, count = numbered(mixed, span)
+            self._keys[bits] = firsts(inverse, count), inverse
+        return self._keys[bits]
+
+    def places(self, bits: int, more: int) -> np.ndarray:
+        """Return, for each combination of the inputs in `more`, the index of the combination of `bits` in it."""
+        if (bits, more) not in self._maps:
+            self._maps[bits, more] = self.key(bits)[1][self.key(more)[0]]
+        return self._maps[bits, more]
 
 
 def _spread(value: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -254,9 +287,6 @@ class Evaluated:
         self.columns = Columns({n: columns[n] for n in plan.columns}, size)
         self.size, self._values, self._uses = size, dict(plan.values), dict(plan.uses)
         self._values |= {plan.letters[n]: x for n, x in self.columns.values.items()}
-        for place, part in plan.groups.items():
-            if place in plan.values:
-                self._values[place] = plan.values[place][plan.parts.known[part][0]]
         self._late: dict[int, bool] = {}
         self._paths: dict[int, list[int]] = {}
 
@@ -282,16 +312,13 @@ class Evaluated:
         if place not in self._values:
             plan, values, columns, uses = self.plan, self._values, self.columns, self._uses
             for x in plan.above([place], values.__contains__):
-                own, args, groups = plan.bits[x] & plan.in_columns, [], plan.groups
+                own, args = plan.bits[x] & plan.in_columns, []
                 for y in plan.args[x]:
-                    bits, value = plan.bits[y] & plan.in_columns, values[y]
-                    if bits and bits != own:
-                        value = _spread(value, columns.places(bits, own))
-                    if y in groups and groups[y] != groups[x]:
-                        value = _grouped(value, plan.parts.places(groups[y], groups[x]))
-                    args.append(value)
+                    bits = plan.bits[y] & plan.in_columns
+                    value = values[y]
+                    args.append(_spread(value, columns.places(bits, own)) if bits and bits != own else value)
                 operation = plan.operations[x]
-                if x not in groups:
+                if x not in plan.ordered:
                     values[x] = operation(*args)
                 elif isinstance(operation, np.ufunc):
                     values[x] = operation(*args, order="F")
@@ -334,8 +361,6 @@ class Block:
         value, bits = self.evaluated.value(place), self.evaluated.plan.bits[place] & self.evaluated.plan.in_columns
         if bits:
             value = _spread(value, self.evaluated.columns.key(bits)[1][self.rows])
-        if place in self.evaluated.plan.groups:
-            value = _grouped(value, self.evaluated.plan.parts.places(self.evaluated.plan.groups[place]))
         self._values[place] = value
         return value
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from scalebook.language.row import strays
 
-from .columns import numbered
-from .plan import Block, Evaluated
+from .plan import Block, Evaluated, numbered
 from .planning import Planned, PlannedSheet
 from .problem import Problem, Slab, counts, distinct, nonempty, ruled
 

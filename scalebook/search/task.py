@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import problem
-from .columns import firsts
-from .plan import Block
+from .plan import Block, firsts
 from .planning import planned_for
 from .pricing import each_sheet, same_limits
 from .problem import Problem, by_words, layouts, looked_through, parted, stand_for, together
