@@ -21,26 +21,6 @@ def batch_under_target(tpot_target, base_time, added_time):
     return (tpot_target - base_time) / added_time
 
 
-@formula("prefill_devices", "zhong2024")
-def prefill_devices(rate, prompt_time, load):
-    """Devices of the prefill pool if each reads one prompt after another and is busy for a share `load` of the time.
-
-    >>> prefill_devices(rate=100, prompt_time="30 ms", load=0.8)
-    3.75
-    """
-    return rate * prompt_time / load
-
-
-@formula("decode_devices", "zhong2024", "little1961")
-def decode_devices(rate, output, token_time, batch):
-    """Devices of the decode pool: the answers in progress, by Little's law, over the batch of a device.
-
-    >>> decode_devices(rate=100, output=200, token_time="20 ms", batch=200)
-    2.0
-    """
-    return rate * output * token_time / batch
-
-
 @formula("pool_ratio", "zhong2024")
 def pool_ratio(prompt_time, batch, output, token_time):
     """Prefill devices for each decode device if both pools are busy all the time.
@@ -128,8 +108,8 @@ def handover_by_layers(prompt, kv_cache_per_token, link_bandwidth, layers):
 
 
 disaggregating = Sheet(
-    "disaggregating", batch_under_target, token_time_linear, tpot_alone, prefill_devices, decode_devices, pool_ratio,
-    capacity_disaggregated, disaggregation_gain, disaggregation_bound, kv_cache_per_token,
+    "disaggregating", batch_under_target, token_time_linear, tpot_alone, _OWN.prefill_devices, _OWN.decode_devices,
+    pool_ratio, capacity_disaggregated, disaggregation_gain, disaggregation_bound, kv_cache_per_token,
     _OWN.prompt_rate_of_one, cache_rate, handover_whole, _OWN.queue_time_pool, _OWN.ttft_handed_over, end_to_end,
     doc="Disaggregated serving: sizes of the prefill and decode pools, what they gain and what they send.",
 )  # fmt: skip

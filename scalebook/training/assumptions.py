@@ -15,29 +15,9 @@ _DEFAULTS = stated(__name__)  # those of assumptions.toml
 globals().update(_DEFAULTS)
 
 __all__ = [
-    "MEASURED", "attended_chunks", "attended_picked", "attended_tiles", "attended_tiles_chunks",
-    "attended_tiles_windows", "attended_windows", "backward_reached_tiles", "grouped_efficiency_padded", *_DEFAULTS,
+    "MEASURED", "attended_chunks", "attended_picked", "attended_tiles_chunks", "attended_tiles_windows",
+    "attended_windows", *_DEFAULTS,
 ]  # fmt: skip
-
-
-@formula("grouped_efficiency", "maxtext")
-def grouped_efficiency_padded(training_efficiency, capacity_factor):
-    """Efficiency of the experts' products if every expert's buffer is padded with zeros beyond an even share of tokens.
-
-    >>> grouped_efficiency_padded(training_efficiency=0.75, capacity_factor=1.25)
-    0.6
-    """
-    return training_efficiency / capacity_factor
-
-
-@formula("backward_reached", "jax-splash")
-def backward_reached_tiles(attention_backward, attended_share, attended_back):
-    """Rate of attention's backward kernels over its forward kernels, if backward tiles compute other masked pairs.
-
-    >>> backward_reached_tiles(attention_backward=0.8, attended_share=0.6, attended_back=0.75)
-    0.64
-    """
-    return attention_backward * attended_share / attended_back
 
 
 @formula("picked_share", "deepseek2025-v32 §2.1")
@@ -63,16 +43,6 @@ def attended_windows(seq, layers, window_layers, window):
     0.258
     """
     return _mean_share(window_pairs.of(seq=seq, window=window), seq, layers, window_layers)
-
-
-@formula("attended_share", "jax-splash")
-def attended_tiles(seq, attention_tile):
-    """Share of query-key pairs that a causal kernel with large tiles computes, including whole tiles on the diagonal.
-
-    >>> attended_tiles(seq=8192, attention_tile=2048)
-    0.625
-    """
-    return (1 + Min(seq, attention_tile, evaluate=False) / seq) / 2
 
 
 @formula("attended_share", "jax-splash", "beltagy2020 §3.1")

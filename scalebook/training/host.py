@@ -10,6 +10,7 @@ from sympy import Gt, Max, Min, Piecewise, Pow, Rational, floor
 from sympy.core.relational import Relational
 
 from scalebook.language import Formula, formula, symbol
+from scalebook.language.defaults import equations
 from scalebook.language.notation import replaced
 from scalebook.language.renamed import renamed
 from scalebook.language.stanzas import tables_of
@@ -25,30 +26,11 @@ __all__ = [
 __getattr__ = renamed(__name__)
 
 
+_OWN = equations(__name__)  # those of host.toml
 DEFAULT_LETTERS = tables_of(__package__, "defaults.toml")["framework"]
 
 
 # Kernels
-
-
-@formula("stream_reached", "llm-foundry")
-def stream_reached_passes(stream_efficiency, element_passes):
-    """Share of memory bandwidth that the useful bytes of element-wise steps reach. Eager kernels move more bytes.
-
-    >>> stream_reached_passes(stream_efficiency=0.88, element_passes=2.2)
-    0.4
-    """
-    return stream_efficiency / element_passes
-
-
-@formula("sustained_reached", "llm-foundry")
-def sustained_reached_library(sustained_rate, library_rate):
-    """Sustained rate of products with this library. Older libraries reach less on the same device.
-
-    >>> sustained_reached_library(sustained_rate=0.8, library_rate=0.9)
-    0.72
-    """
-    return sustained_rate * library_rate
 
 
 @formula("attention_reached", "flash-attention-figures")
@@ -81,16 +63,6 @@ def _between(x, low, high):
 # Collectives
 
 
-@formula("tp_overlap", "nemo-launcher", "korthikanti2022 §4.2.2")
-def overlap_of_pieces(tp_pieces, tp):
-    """Share of a tensor-parallel collective that is hidden if it is sent in one piece per device: all but the first.
-
-    >>> overlap_of_pieces(tp_pieces=1, tp=8)
-    0.875
-    """
-    return tp_pieces * (1 - 1 / tp)
-
-
 @formula("pp_overlap", "narayanan2021 §2.2", "megatron-bridge")
 def overlap_of_chunks(chunks):
     """Share of stage-to-stage transfers that is hidden: all if a stage has several chunks, none with one.
@@ -115,30 +87,6 @@ def sent_once(ep, scaleup_size, top_k):
 # The host
 
 
-def _blocks(microbatches, pp, blocks):
-    return (microbatches + pp - 1) * blocks / pp
-
-
-@formula("launched_blocks", "narayanan2021 §2.2")
-def launched_blocks_all(microbatches, pp, layers):
-    """Blocks that a device runs in a step, plus the blocks that it waits for while the pipeline fills.
-
-    >>> launched_blocks_all(microbatches=15, pp=2, layers=32)
-    256.0
-    """
-    return _blocks(microbatches, pp, layers)
-
-
-@formula("launched_blocks", "narayanan2021 §2.2")
-def launched_blocks_moe(microbatches, pp, moe_layers):
-    """Blocks with experts that a device runs in a step, plus the ones that it waits for while the pipeline fills.
-
-    >>> launched_blocks_moe(microbatches=15, pp=2, moe_layers=32)
-    256.0
-    """
-    return _blocks(microbatches, pp, moe_layers)
-
-
 @formula("host_launch", "nanotron-ultrascale")
 def host_launch(block_launch, split_launch, stage_launch, domain_launch, tp, pp, dp, scaleup_size):
     """Least time in which the host launches a block: more with tensor parallelism, and over several domains.
@@ -152,38 +100,6 @@ def host_launch(block_launch, split_launch, stage_launch, domain_launch, tp, pp,
     further = Max(0, tp / scaleup_size - 1, evaluate=False)
     outside = stage_launch * tp * is_staged * is_wide + domain_launch * further * (1 - is_staged)
     return block_launch + split_launch * is_split + outside
-
-
-@formula("eager_time", "megatron-bridge")
-def experts_eager(clamped_experts, batch, seq, top_k, expert_ffn, activation_bits, expert_passes, hbm_bandwidth,
-                  stream_efficiency):  # fmt: skip
-    """Extra time of experts with biases and a clamped activation. Each unfused step reads and writes their activations.
-
-    >>> at = dict(seq=4096, top_k=4, expert_ffn=2880, activation_bits=16, hbm_bandwidth=3.35e12, stream_efficiency=0.8)
-    >>> experts_eager(at, clamped_experts=1, batch=1, expert_passes=100).__round__(4)
-    0.0035
-    """
-    moved = expert_passes * batch * seq * top_k * expert_ffn * activation_bits / 8
-    return clamped_experts * moved / (hbm_bandwidth * stream_efficiency)
-
-
-@formula("host_exposed", "megatron-bridge", "nanotron-ultrascale")
-def host_exposed(
-    launched_blocks, host_launch, block_wait, eager_time, step_forward, step_backward, step_again, step_head,
-    bubble_time, tp_exposed, cp_exposed, ep_exposed, pp_exposed, dp_exposed, offload_exposed, optimizer_time,
-    stall_exposed,
-):  # fmt: skip
-    """Time that hosts add to a step: waits in every block, or the launch time that no kernel hides, plus stalls.
-
-    >>> kernels = dict(step_forward=4, step_backward=8, step_again=0, step_head=0, bubble_time=1.5, optimizer_time=0.1)
-    >>> waits = {f"{x}_exposed": 0 for x in "tp cp ep pp dp offload stall".split()} | dict(block_wait=0, eager_time=0)
-    >>> host_exposed(kernels, waits, launched_blocks=1000, host_launch="20 ms")
-    6.4
-    """
-    kernels = step_forward + step_backward + step_again + step_head + optimizer_time
-    waits = tp_exposed + cp_exposed + ep_exposed + pp_exposed + dp_exposed + offload_exposed
-    added = launched_blocks * (block_wait + eager_time)
-    return Max(added, launched_blocks * host_launch - (kernels + waits + bubble_time), evaluate=False) + stall_exposed
 
 
 @formula("received_tensors", "narayanan2021 §2.2")
@@ -211,10 +127,10 @@ def stall_exposed(stall_time, stall_ways, slow_share, received_tensors, microbat
     return Piecewise((stalled, Gt(tp, stall_ways)), (stalled, Gt(chance, Rational(1, 2), evaluate=False)), (0, True))
 
 
-EXPOSED = (host_exposed, received_tensors, stall_exposed)
+EXPOSED = (_OWN.host_exposed, received_tensors, stall_exposed)
 FRAMEWORK: tuple[Formula, ...] = (
-    stream_reached_passes, sustained_reached_library, assumptions.attention_same_short,
-    assumptions.attention_same_long, overlap_of_pieces, sent_once, host_launch,
+    _OWN.stream_reached_passes, _OWN.sustained_reached_library, assumptions.attention_same_short,
+    assumptions.attention_same_long, _OWN.overlap_of_pieces, sent_once, host_launch,
 )  # fmt: skip
 # Efficiencies under the framework, which replace the best efficiencies of kernels.
 REACHED = {
@@ -252,6 +168,6 @@ def of_framework(has_experts: bool, schedule: Schedule, used: set[str]) -> list[
         *FRAMEWORK,
         overlap_of(schedule),
         attention_reached_heads if "head_dim" in used else attention_reached_length,
-        launched_blocks_moe if has_experts else launched_blocks_all,
-        experts_eager if has_experts else assumptions.experts_fused,
+        _OWN.launched_blocks_moe if has_experts else _OWN.launched_blocks_all,
+        _OWN.experts_eager if has_experts else assumptions.experts_fused,
     ]
