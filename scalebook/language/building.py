@@ -1,19 +1,22 @@
-"""Build formulas and their code without pauses for garbage collection."""
+"""Build formulas and their code without pauses for garbage collection, and with quick sums and products."""
 
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from .canonical import quickly
 
 __all__ = ["uncollected"]
 
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Switch off Python's garbage collector while building objects that stay.  A context manager and a decorator."""
+    """Build objects that stay: no garbage collection, and SymPy builds `quickly`.  A context manager and a decorator."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        yield
+        with quickly():
+            yield
     finally:
         if was_enabled:
             gc.enable()
