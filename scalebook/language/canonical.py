@@ -9,7 +9,7 @@ rational numbers and whole powers are collected; whatever else comes is left to 
 2*a*b**2 2*a + b + 1
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 
@@ -62,7 +62,9 @@ def _product(factors) -> Expr | None:
             powers[base] = powers.get(base, 0) + exponent.p
         else:
             return None
-    if not above or (len(factors) == 2 and (above, below) != (1, 1) and any(map(_has_sum_left, factors))):
+    if not above:
+        return S.Zero  # letters are finite
+    if len(factors) == 2 and (above, below) != (1, 1) and any(map(_has_sum_left, factors)):
         return None
     if any(n not in (0, 1) and type(x) not in _BASES for x, n in powers.items()):
         return None
@@ -93,7 +95,7 @@ def _total(terms) -> Expr | None:
             count = part.args[0]
             if not count.is_Number:
                 count, factors = S.One, part.args
-            elif count.is_Rational:
+            elif count.is_Rational and not part.args[1].is_Mul:
                 factors = part.args[1:]
             else:
                 return None
@@ -114,24 +116,51 @@ def _times(count: Expr, factors: tuple) -> Expr:
     return S.Zero if count == 0 else _new(Mul, parts) if len(parts) > 1 else parts[0]
 
 
-def _of_power(base, exponent) -> Expr | None:
-    whole = type(base) in _BASES and (exponent if type(exponent) is int else getattr(exponent, "is_Integer", 0))
-    return _power(base, int(exponent)) if whole and exponent not in (0, 1) else None
+def _raised(base, exponent) -> Expr | None:
+    """Return a whole power of a sum, a letter or a product of these."""
+    whole = exponent if type(exponent) is int else exponent.p if getattr(exponent, "is_Integer", False) else 0
+    if whole in (0, 1):
+        return None
+    if type(base) in _BASES:
+        return _power(base, whole)
+    if type(base) is not Mul:
+        return None
+    pairs = [x.args if type(x) is Pow else (x, S.One) for x in base.args]
+    if not all((type(x) in _BASES or x.is_Rational) and n.is_Integer for x, n in pairs):
+        return None
+    return _product([Pow(x, n.p * whole) for x, n in pairs])
 
 
-def _constructor(kind: type[Expr], build: Callable) -> Callable:
-    """Return a `__new__` that returns what `build` makes of the arguments, or else what SymPy's own makes."""
+@lru_cache(1 << 15)
+def _nodes(part: Basic) -> int:
+    return 1 + sum(map(_nodes, part.args))
+
+
+def _most(kind: type[Expr], options) -> Expr | None:
+    """Return a maximum or minimum that is not evaluated, its options in SymPy's order: the shorter first."""
+    options = {Integer(x) if type(x) is int else x for x in options}
+    by_size = {_nodes(x): x for x in options}
+    if len(by_size) < len(options) or len(options) < 2:
+        return None
+    made = Expr.__new__(kind, *(by_size[n] for n in sorted(by_size)))
+    made._argset = frozenset(options)
+    return made
+
+
+def _constructor(kind: type[Expr], build: Callable, only: Mapping) -> Callable:
+    """Return a `__new__` that, with `only` these options, returns what `build` makes, or else what SymPy's own does."""
     slow = kind.__new__
 
     @lru_cache(1 << 14, typed=True)
     def quick(*args):
-        return build(*args) or slow(kind, *args)
+        made = build(*args)
+        return slow(kind, *args, **only) if made is None else made
 
     def new(cls, *args, **options):
-        if cls is kind and not options:
+        if cls is kind and options == only:
             try:
                 return quick(*args)
-            except TypeError:  # a list, which has no hash
+            except (TypeError, AttributeError):  # something that is no expression
                 pass
         return slow(cls, *args, **options)
 
@@ -139,9 +168,11 @@ def _constructor(kind: type[Expr], build: Callable) -> Callable:
 
 
 _QUICK = {
-    Mul: _constructor(Mul, lambda *x: _product(x)),
-    Add: _constructor(Add, lambda *x: _total(x)),
-    Pow: _constructor(Pow, _of_power),
+    Mul: _constructor(Mul, lambda *x: _product(x), {}),
+    Add: _constructor(Add, lambda *x: _total(x), {}),
+    Pow: _constructor(Pow, _raised, {}),
+    Max: _constructor(Max, lambda *x: _most(Max, x), {"evaluate": False}),
+    Min: _constructor(Min, lambda *x: _most(Min, x), {"evaluate": False}),
 }
 _SLOW = {kind: kind.__dict__.get("__new__") for kind in _QUICK}
 _inside = 0  # how many building functions run

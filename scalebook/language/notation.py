@@ -322,7 +322,7 @@ def _is_share_of_sum(part: sympy.Expr) -> bool:
     return part.is_Mul and len(part.args) == 2 and part.args[0].is_Number and part.args[1].is_Add
 
 
-def replaced(expr: sympy.Expr, places: Mapping, kept: tuple = (sympy.Max, sympy.Min, sympy.ceiling)) -> sympy.Expr:
+def replaced(expr: sympy.Expr, places: Mapping, kept: tuple = (sympy.Max, sympy.Min, sympy.ceiling, sympy.floor)) -> sympy.Expr:
     """Replace symbols as `places` says.  Functions in `kept` are not evaluated again, which would take SymPy seconds.
 
     >>> replaced(sympy.Max(symbol("hidden"), symbol("ffn")), {symbol("ffn"): 4 * symbol("hidden")})
