@@ -147,6 +147,14 @@ def _most(kind: type[Expr], options) -> Expr | None:
     return made
 
 
+def _rounded(kind: type[Expr], count: Expr) -> Expr | None:
+    """Return a ceiling or floor of a product of letters, of which SymPy asks long whether it is whole."""
+    is_open = type(count) is Mul and all(
+        x.is_Rational or (x.base if type(x) is Pow and x.exp.is_Integer else x).is_Symbol for x in count.args
+    )
+    return kind(count, evaluate=False) if is_open else None
+
+
 def _constructor(kind: type[Expr], build: Callable, only: Mapping) -> Callable:
     """Return a `__new__` that, with `only` these options, returns what `build` makes, or else what SymPy's own does."""
     slow = kind.__new__
@@ -171,6 +179,8 @@ _QUICK = {
     Mul: _constructor(Mul, lambda *x: _product(x), {}),
     Add: _constructor(Add, lambda *x: _total(x), {}),
     Pow: _constructor(Pow, _raised, {}),
+    ceiling: _constructor(ceiling, lambda *x: _rounded(ceiling, *x), {}),
+    floor: _constructor(floor, lambda *x: _rounded(floor, *x), {}),
     Max: _constructor(Max, lambda *x: _most(Max, x), {"evaluate": False}),
     Min: _constructor(Min, lambda *x: _most(Min, x), {"evaluate": False}),
 }
