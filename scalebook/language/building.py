@@ -11,7 +11,7 @@ __all__ = ["uncollected"]
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Build objects that stay: no garbage collection, and SymPy builds `quickly`.  A context manager and a decorator."""
+    """Build formulas: no garbage collection, and SymPy builds `quickly`.  A context manager and a decorator."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -9,7 +9,7 @@ rational numbers and whole powers are collected; whatever else comes is left to 
 2*a*b**2 2*a + b + 1
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 
@@ -64,7 +64,7 @@ def _product(factors) -> Expr | None:
             return None
     if not above:
         return S.Zero  # letters are finite
-    if len(factors) == 2 and (above, below) != (1, 1) and any(map(_has_sum_left, factors)):
+    if len(factors) == 2 and any(map(_is_number, factors)) and any(map(_has_sum_left, factors)):
         return None
     if any(n not in (0, 1) and type(x) not in _BASES for x, n in powers.items()):
         return None
@@ -74,6 +74,10 @@ def _product(factors) -> Expr | None:
             return None
         parts.insert(0, Integer(above) if below == 1 else Rational(above, below))
     return _new(Mul, parts) if len(parts) > 1 else parts[0] if parts else S.One
+
+
+def _is_number(part) -> bool:
+    return isinstance(part, int) or part.is_Number
 
 
 def _has_sum_left(part) -> bool:
@@ -147,27 +151,47 @@ def _most(kind: type[Expr], options) -> Expr | None:
     return made
 
 
-def _rounded(kind: type[Expr], count: Expr) -> Expr | None:
+_ONE_ARGUMENT = sympy.FiniteSet(1)
+
+
+def _rounded(kind: type[Expr], count: Expr, evaluate: bool) -> Expr | None:
     """Return a ceiling or floor of a product of letters, of which SymPy asks long whether it is whole."""
-    is_open = type(count) is Mul and all(
-        x.is_Rational or (x.base if type(x) is Pow and x.exp.is_Integer else x).is_Symbol for x in count.args
-    )
-    return kind(count, evaluate=False) if is_open else None
+    if not isinstance(count, Expr) or (evaluate and not (count.is_Mul and all(map(_is_of_a_letter, count.args)))):
+        return None
+    made = Expr.__new__(kind, count)
+    made.nargs = _ONE_ARGUMENT
+    return made
 
 
-def _constructor(kind: type[Expr], build: Callable, only: Mapping) -> Callable:
-    """Return a `__new__` that, with `only` these options, returns what `build` makes, or else what SymPy's own does."""
-    slow = kind.__new__
+def _is_of_a_letter(part: Expr) -> bool:
+    return part.is_Rational or (part.base if type(part) is Pow and part.exp.is_Integer else part).is_Symbol
+
+
+# How to build each kind from arguments, evaluated or not; None leaves it to SymPy.
+_BUILT: dict[type[Expr], Callable] = {
+    Mul: lambda evaluate, *x: _product(x) if evaluate else None,
+    Add: lambda evaluate, *x: _total(x) if evaluate else None,
+    Pow: lambda evaluate, *x: _raised(*x) if evaluate else None,
+    ceiling: lambda evaluate, x: _rounded(ceiling, x, evaluate),
+    floor: lambda evaluate, x: _rounded(floor, x, evaluate),
+    Max: lambda evaluate, *x: None if evaluate else _most(Max, x),
+    Min: lambda evaluate, *x: None if evaluate else _most(Min, x),
+}
+
+
+def _constructor(kind: type[Expr]) -> Callable:
+    """Return a `__new__` that returns what our function builds, or else what SymPy's own does."""
+    slow, build = kind.__new__, _BUILT[kind]
 
     @lru_cache(1 << 14, typed=True)
-    def quick(*args):
-        made = build(*args)
-        return slow(kind, *args, **only) if made is None else made
+    def quick(evaluate, *args):
+        made = build(evaluate, *args)
+        return (slow(kind, *args) if evaluate else slow(kind, *args, evaluate=False)) if made is None else made
 
     def new(cls, *args, **options):
-        if cls is kind and options == only:
+        if cls is kind and (not options or options == {"evaluate": False}):
             try:
-                return quick(*args)
+                return quick(not options, *args)
             except (TypeError, AttributeError):  # something that is no expression
                 pass
         return slow(cls, *args, **options)
@@ -175,15 +199,7 @@ def _constructor(kind: type[Expr], build: Callable, only: Mapping) -> Callable:
     return new
 
 
-_QUICK = {
-    Mul: _constructor(Mul, lambda *x: _product(x), {}),
-    Add: _constructor(Add, lambda *x: _total(x), {}),
-    Pow: _constructor(Pow, _raised, {}),
-    ceiling: _constructor(ceiling, lambda *x: _rounded(ceiling, *x), {}),
-    floor: _constructor(floor, lambda *x: _rounded(floor, *x), {}),
-    Max: _constructor(Max, lambda *x: _most(Max, x), {"evaluate": False}),
-    Min: _constructor(Min, lambda *x: _most(Min, x), {"evaluate": False}),
-}
+_QUICK = {kind: _constructor(kind) for kind in _BUILT}
 _SLOW = {kind: kind.__dict__.get("__new__") for kind in _QUICK}
 _inside = 0  # how many building functions run
 
