@@ -18,7 +18,6 @@ from functools import cached_property, lru_cache
 from importlib.resources import files
 from itertools import islice
 from numbers import Real
-from operator import is_
 
 import sympy
 from sympy.concrete.expr_with_limits import ExprWithLimits
@@ -339,7 +338,7 @@ def replaced(expr: sympy.Expr, places: Mapping, kept: tuple = _KEPT) -> sympy.Ex
             return places.get(part, part)
         if part not in made:
             args = [again(x) for x in part.args]
-            if all(map(is_, args, part.args)):
+            if tuple(args) == part.args:  # compared, not by identity, which depends on what was built before
                 made[part] = part
             else:
                 # a power of a sum stays as it is, after SymPy has asked whether each term is infinite, and so does a
