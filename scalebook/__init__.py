@@ -16,7 +16,7 @@ __version__ = "0.1.0"  # the only place; pyproject.toml and a test of CITATION.c
 # The rooms, in the order a reader meets them: a module imports from its own room and from those before it.
 ROOMS = (
     "language", "tables", "machine", "block", "attention", "pipeline", "memory", "offload", "search", "inference",
-    "training", "runs", "answers", "flags", "calculon", "shell", "measurements", "measure",
+    "training", "rl", "runs", "answers", "flags", "calculon", "shell", "measurements", "measure",
     "display", "book",
 )  # fmt: skip
 

@@ -31,12 +31,12 @@ from scalebook.inference.step import EXCHANGES, OVERLAPS
 from scalebook.language import NOTATION, SOURCES, Row
 from scalebook.language.interval import SPREADS
 from scalebook.pipeline.schedules import SCHEDULES
+from scalebook.rl.rollouts import update_sheet
+from scalebook.rl.update import OF_PROGRAM, rl_step
 from scalebook.runs.costs import device_power_of_system, power_hour_of_device, price_hour_owned, run_bill
 from scalebook.search.arguments import margins
 from scalebook.tables import accelerators, engines, frameworks, libraries, models, precisions
 from scalebook.training.frameworks import FASTEST, SLOWEST, UNNAMED
-from scalebook.training.rl import OF_PROGRAM, rl_step
-from scalebook.training.rollouts import update_sheet
 from scalebook.training.rules import RULES as TRAINING_RULES
 from scalebook.training.shardings import SHARDINGS
 from scalebook.training.space import usual_choices

@@ -134,7 +134,7 @@ function planState({ engine, cases, words, rows }) {
   function python(state, chosen) {
     const own = model(state.model), chip = device(state.device), lines = [], args = [];
     const table = { train: "training_step", rl: "rl_step" }[state.job] ?? "serve", framework = START[state.job].framework && state.framework !== "unnamed" ? state.framework : "";
-    lines.push(`from scalebook.${table === "serve" ? "inference" : "training"} import ${table}`, `from scalebook.tables import accelerators, ${framework ? "frameworks, " : ""}models`, "");
+    lines.push(`from scalebook.${{ serve: "inference", rl_step: "rl" }[table] ?? "training"} import ${table}`, `from scalebook.tables import accelerators, ${framework ? "frameworks, " : ""}models`, "");
     const dict = (x) => `{${Object.entries(x).map(([n, v]) => `${py(n)}: ${py(v)}`).join(", ")}}`;
     if (typeof state.model === "string") args.push(`models.${state.model}`);
     else { lines.push(`from scalebook.language.row import Cell, Row`, `model = Row(${py(own.name)}, {n: Cell(float(x), "here") for n, x in ${dict(own.letters)}.items()}, ${dict(own.words)})`); args.push("model"); }

@@ -16,6 +16,7 @@ from scalebook.inference.assumptions import READ_CELLS, one_new_token, queries_a
 from scalebook.language import Formula, Sheet, formula, formulas_of, symbol
 from scalebook.language.defaults import equations
 from scalebook.language.notation import replaced
+from scalebook.machine import operators as layers
 from scalebook.machine.kernels import one_core
 
 _HERE = "aiconfigurator"
@@ -115,6 +116,15 @@ latent_decode_attention = Sheet(
     *_read("latent", kv_heads=1),
     doc="An engine's operator of absorbed attention to cached latents, for one new token of each sequence.",
 )  # fmt: skip
+_QUANTIZED = (layers.single_product, layers.results_of_16_bits, assumptions.state_l2)
+quantize_kernel = Sheet(
+    "quantize_kernel", *_QUANTIZED, _OWN.resident_tensor, _OWN.quantize_time_alone,
+    doc="A kernel that quantizes a product's input, alone in a benchmark. In a service, give resident_share=0.",
+)  # fmt: skip
+scale_kernel = Sheet(
+    "scale_kernel", *_QUANTIZED, one_core, _OWN.resident_read, _OWN.scale_time_alone,
+    doc="A search for the scales of a product's input, alone in a benchmark. In a service, give resident_share=0.",
+)  # fmt: skip
 flash_attention = Sheet(
     "flash_attention", attended.prefill_context, assumptions.one_tile, fused.tiled_pairs, attended.sixteen_bits,
     queries_as_they_come, fused.least_traffic, *_READ[:2], assumptions.score_arithmetic, _OWN.flash_kernel_time,
@@ -125,4 +135,5 @@ __all__ = [
     *formulas_of(__name__),
     "decode_attention", "decode_attention_by_cores", "decode_attention_issued", "flash_attention",
     "latent_decode_attention", "latent_prompt_attention", "prompt_attention", "prompt_attention_issued",
+    "quantize_kernel", "scale_kernel",
 ]  # fmt: skip

@@ -85,7 +85,7 @@ def measured_kernels(kinds: Iterable[str], engine: Row | None, *rows: Mapping) -
     device = next((row for row in rows if isinstance(row, Device)), None)
     for kind in kinds if device is not None else ():
         for phase, libraries in _TABLE["parts"][kind].items():
-            library, *taken = libraries.get(name, [""])
+            library, *taken = libraries.get(name) or libraries.get("any", [""])
             letters: Mapping[str, str] = _TABLE["letters"][phase]
             for cell, value in cells_of_libraries(device, [library] if library else []).items():
                 if cell in letters and (not taken or cell in taken):

@@ -116,15 +116,18 @@ def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_
     return [host.as_run(f, {"attention_backward": "backward_reached"} if is_tiled else {}) for f in formulas]
 
 
-def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | bool) -> Sheet:
+def memory_sheet(dense: Block | Mapping | None, moe: Block | None = None, **words: str | bool) -> Sheet:
     """Return the memory part of a training step's sheet: what a device holds, by default in the fullest stage.
 
-    `words` are options such as recompute="full". No rule is checked, so stages may be unequal.
+    The model is a row, or its blocks. `words` are options such as recompute="full". No rule is checked, so stages may
+    be unequal.
 
     >>> from scalebook.block import LLAMA
     >>> memory_sheet(LLAMA).formulas["memory"].inputs
     ('first_memory', 'last_memory')
     """
+    if isinstance(dense, Mapping):
+        dense, moe = blocks_of(dense)
     if stray := [x for x in words if x not in WORDS]:
         raise TypeError(f"a strategy has no word {quoted(stray[0])}; {nearest(stray[0], WORDS)}")
     return _memory_sheet(dense, moe, Strategy(**words))
