@@ -12,6 +12,7 @@ rational numbers and whole powers are collected; whatever else comes is left to 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from threading import Lock
 
 import sympy
 from sympy import Add, Expr, Integer, Max, Min, Mul, Pow, Rational, S, Symbol, ceiling, floor, log
@@ -26,7 +27,7 @@ _FACTORS = _BASES | {log, sympy.Piecewise}
 
 @lru_cache(1 << 15)
 def _key(part: Basic) -> tuple:
-    """Return what orders parts as `Basic.compare` does: the kind of part, then what it is made of."""
+    """Return a key that sorts parts as `Basic.compare` does: by class, then by arguments."""
     made_of, kind = part._hashable_content(), type(part).__name__
     place = _PLACES.get(kind) or (len(_PLACES) + 1, kind)
     return place, len(made_of), *(_key(x) if isinstance(x, Basic) else x for x in made_of)
@@ -136,8 +137,8 @@ def _raised(base, exponent) -> Expr | None:
 
 
 @lru_cache(1 << 15)
-def _nodes(part: Basic) -> int:
-    return 1 + sum(map(_nodes, part.args))
+def _nodes(part: Basic) -> float:
+    return 0.5 if part.is_Float else 1 + sum(map(_nodes, part.args))
 
 
 def _most(kind: type[Expr], options) -> Expr | None:
@@ -155,7 +156,7 @@ _ONE_ARGUMENT = sympy.FiniteSet(1)
 
 
 def _rounded(kind: type[Expr], count: Expr, evaluate: bool) -> Expr | None:
-    """Return a ceiling or floor of a product of letters, of which SymPy asks long whether it is whole."""
+    """Return a ceiling or floor of a product of letters without SymPy's long questions whether it is an integer."""
     if not isinstance(count, Expr) or (evaluate and not (count.is_Mul and all(map(_is_of_a_letter, count.args)))):
         return None
     made = Expr.__new__(kind, count)
@@ -201,23 +202,22 @@ def _constructor(kind: type[Expr]) -> Callable:
 
 _QUICK = {kind: _constructor(kind) for kind in _BUILT}
 _SLOW = {kind: kind.__dict__.get("__new__") for kind in _QUICK}
-_inside = 0  # how many building functions run
+_inside, _lock = [], Lock()  # the building functions that run, in any thread
 
 
 @contextmanager
 def quickly() -> Iterator[None]:
     """Let SymPy build sums, products and powers in less time, with the same results.  Also a decorator."""
-    global _inside
-    _inside += 1
-    if _inside == 1:
+    with _lock:
+        _inside.append(True)
         for kind, new in _QUICK.items():
             kind.__new__ = new
     try:
         yield
     finally:
-        _inside -= 1
-        if not _inside:
-            for kind, new in _SLOW.items():
+        with _lock:
+            _inside.pop()
+            for kind, new in _SLOW.items() if not _inside else ():
                 if new is None:
                     del kind.__new__
                 else:
