@@ -18,8 +18,7 @@ from scalebook.answers import all_changes, assumed, bill, fits, nearest_fit
 from scalebook.inference import serve
 from scalebook.inference.capacity import LONG
 from scalebook.language.interval import range_of
-from scalebook.rl import rl_step
-from scalebook.rl.update import programs
+from scalebook.rl.update import programs, rl_step
 from scalebook.search import NothingFits, search
 from scalebook.search.arguments import margins
 from scalebook.tables import Device, accelerators, frameworks, models

@@ -17,6 +17,7 @@ from tools.notebooks import notebooks
 
 from .browser import answered, chosen, drag, open_page, script, settled
 from .support import calculators, python_says
+from .test_access import READ, read
 
 BOX = ".sb-calculator:not(.sb-gantt, .sb-guess)"
 LIVE = "html[data-widgets=live]"
@@ -77,7 +78,8 @@ def test_the_sidebar_leads_to_every_page(site):
 
 @pytest.mark.parametrize("path", pages())
 def test_page(chromium, address, path):
-    """No error, nothing from outside, no formula or icon left undrawn, readable contrast, and no wider than a phone.
+    """No error, nothing from outside, no formula or icon left undrawn, readable contrast, and no wider than a phone;
+    and of each kind of page one is read by axe-core.
 
     A page is set once, which takes longest, and looked at in both colour schemes: it opens in dark, and follows the
     reader's system to light; but of the pages of formulas, which are long and all alike, one.
@@ -100,6 +102,8 @@ def test_page(chromium, address, path):
             for width, height in ((390, 844), (1300, 800)):
                 page.set_viewport_size({"width": width, "height": height})
                 assert max(page.evaluate(PLACE)) <= height, f"its calculator is not on the first screen of {width} px"
+        if path in READ:
+            read(page, READ[path])
         check(page)
 
 

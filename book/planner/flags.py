@@ -5,6 +5,7 @@ Each letter is written as its own prime number, which is then replaced by the le
 
 import itertools
 import re
+from functools import cache
 from graphlib import TopologicalSorter
 
 from scalebook.flags import SERVERS, write
@@ -29,6 +30,7 @@ FRAMEWORKS = {"megatron": ("Megatron-LM", " ", r" (?=--)"), "torchtitan": ("torc
 FACTORS = ("precision", "recompute", "sharding", "schedule", *WAYS)
 
 
+@cache
 def flag_texts(
     precisions=("bf16", "fp8"), recomputed=(*CHOICES["recompute"], MODULES), shardings=SHARDINGS, schedules=SCHEDULES
 ):

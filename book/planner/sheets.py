@@ -248,9 +248,18 @@ _NO_DENSE = Formula(
 )  # fmt: skip
 
 
+_MADE: dict[tuple, list[Formula]] = {}  # for the page's second file, which has the blocks of the first too
+
+
 def _block(row: Mapping, **words) -> list[Formula]:
     """Return the formulas of the costs of a model's blocks, with the letters of a framework's row."""
-    own = Strategy(**words).of_block
+    key = kind_of(row), *words.items()
+    if key not in _MADE:
+        _MADE[key] = _block_of(row, Strategy(**words).of_block)
+    return _MADE[key]
+
+
+def _block_of(row: Mapping, own: Strategy) -> list[Formula]:
     blocks = blocks_of(row)
     blocks = map(lettered, blocks) if "blocks" in getattr(row, "words", row) else blocks
     return [host.as_run(own.trained.of(f, False)) for f in block_formulas(*blocks, own)]

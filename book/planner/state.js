@@ -89,6 +89,7 @@ function planState({ engine, cases, words, rows }) {
     }
     if (said.trained !== undefined) { if (job !== "train" || !TRAINED.includes(said.trained)) refuse("what it trains is not known"); state.trained = said.trained; }
     state.letters = numbers(said.letters, null, "its numbers");
+    if (job === "agents") state.letters = { prompt_spread: 0, answer_spread: 0, ...state.letters }; // which older links do not say
     for (const n of Object.keys(START[job].letters)) if (!(n in state.letters) && (n !== "users" || !("rate" in state.letters))) refuse(`it lacks ${n}`);
     if ("users" in state.letters && "rate" in state.letters) refuse("it says both users and a rate");
     if (state.letters.rate === 0) refuse("it asks for no requests");

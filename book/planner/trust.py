@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from scalebook.book.measured.serving import run_of
 
-from scalebook.measurements import confront
+from scalebook.measurements import confront, find
 from scalebook.tables import accelerators
 
 __all__ = ["NOT_MODELLED", "measured", "trained", "trust"]
@@ -21,7 +21,7 @@ _FAMILIES = {
 }
 NOT_MODELLED = {
     "train": "stragglers, the file system, evaluation, work space of libraries",
-    "serve": "prefix caches, drafted tokens, uneven lengths and experts, a network shared with others, restarts",
+    "serve": "prefix caches, uneven lengths and experts, a network shared with others, restarts",
     "rl": "reading prompts, tools that take time, discarded answers, lengths that change, drafts, failures",
 }
 
@@ -78,7 +78,7 @@ def measured() -> dict:
     ('deepseek_v3', '4,4,4,8,8,8', '56:aaefaa')
     """
     found: dict[tuple, list] = {}
-    for row in confront("serving_ttft").rows:
+    for row in find("serving_ttft").kept():
         run = run_of(row)
         said = run.model, run.device, row["backend"], row["precision"] or "bf16", int(run.devices)
         times = float(row["silicon_ttft_ms"]), float(row["silicon_tpot_ms"])

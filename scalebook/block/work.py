@@ -66,7 +66,7 @@ def work(block: Block, phase: str = "", quantized: bool = False) -> tuple[Work, 
     ['q k v', 'scores', 'mix', 'attended', 'up gate', 'down']
     """
     indices = frozenset(block.indices)
-    return tuple(w for x in launched(block) for w in _works(x, phase or phase_of(x[0]), quantized, indices))
+    return tuple(w for x in launched(block) for w in _works(tuple(x), phase or phase_of(x[0]), quantized, indices))
 
 
 def launched(block: Block) -> list[list[Kernel]]:
@@ -98,7 +98,8 @@ def _share_computed(kernel: str, indices: frozenset[str]) -> Expr:
     return _COMPUTED.get(kernel, symbol("attended_share"))
 
 
-def _works(group: list[Kernel], phase: str, quantized: bool, indices: frozenset[str]) -> list[Work]:
+@cache
+def _works(group: tuple[Kernel, ...], phase: str, quantized: bool, indices: frozenset[str]) -> list[Work]:
     name = " ".join(k.name for k in group)
     ops = [op for k in group for op in k.ops]
     tensors = tensors_of(ops)

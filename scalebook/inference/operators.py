@@ -28,10 +28,12 @@ _OWN = equations(__name__)  # those of operators.toml
 def _read(kind: str, **own) -> tuple[Formula, ...]:
     """Return the time of an engine's decode attention, and the defaults of a device's letters for a kind of cache."""
     cells = READ_CELLS[kind]
-    time = fused.decode_kernel_time.of(
-        launch_time=symbol("read_launch"), bandwidth_efficiency=symbol("read_efficiency"), **own
-    )
-    time = replaced(time, {symbol(f.letter): symbol(cell) for cell, f in cells.items()})
+
+    def time():
+        letters = dict(launch_time=symbol("read_launch"), bandwidth_efficiency=symbol("read_efficiency"), **own)
+        read = fused.decode_kernel_time.of(**letters)
+        return replaced(read, {symbol(f.letter): symbol(cell) for cell, f in cells.items()})
+
     usual = [Formula(f"{cell}_usual", cell, f.rhs, f.sources, f.meaning) for cell, f in cells.items()]
     return Formula(f"{kind}_decode_time", "kernel_time", time, ("dao2022 §3.2", _HERE)), *usual
 
@@ -89,19 +91,22 @@ _DECODED = (
 _DECODE_TIME, *_READ = _read("grouped")
 _GROUPED = (*_DECODED, arithmetic.pair_width_grouped, fused.least_traffic, *_READ)
 
-prompt_attention = Sheet(
-    "prompt_attention", *_PROMPT, queries_as_they_come, fused.append_traffic, fused.least_traffic,
-    fused.prefill_kernel_time,
-    doc="An engine's operator of causal attention over prompts: the cache written, and attention.",
+
+def _issued_too(name: str, doc: str, *formulas) -> tuple[Sheet, Sheet]:
+    """Return a kernel's sheet, and the sheet of the same kernel if the host launches it."""
+    issued = Sheet(f"{name}_issued", *formulas, _OWN.kernel_issued, doc=f"{doc} The host launches each kernel.")
+    return Sheet(name, *formulas, doc=doc), issued
+
+
+prompt_attention, prompt_attention_issued = _issued_too(
+    "prompt_attention", "An engine's operator of causal attention over prompts: the cache written, and attention.",
+    *_PROMPT, queries_as_they_come, fused.append_traffic, fused.least_traffic, fused.prefill_kernel_time,
 )  # fmt: skip
-decode_attention = Sheet(
-    "decode_attention", *_GROUPED, _DECODE_TIME,
-    doc="An engine's operator of attention to cached keys and values, for one new token of each sequence.",
+decode_attention, decode_attention_issued = _issued_too(
+    "decode_attention",
+    "An engine's operator of attention to cached keys and values, for one new token of each sequence.",
+    *_GROUPED, _DECODE_TIME,
 )  # fmt: skip
-prompt_attention_issued, decode_attention_issued = (
-    Sheet(f"{x.name}_issued", *x.formulas.values(), _OWN.kernel_issued, doc=f"{x.doc} The host launches each kernel.")
-    for x in (prompt_attention, decode_attention)
-)
 decode_attention_by_cores = Sheet(
     "decode_attention_by_cores", *_GROUPED, _OWN.decode_time_by_cores, _OWN.resident_when_repeated,
     doc="Decode attention by kernels whose time per core a library gives: mmha and xqa of TensorRT-LLM.",

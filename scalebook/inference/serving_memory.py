@@ -5,7 +5,8 @@ from functools import cache
 from sympy import S
 
 from scalebook.block import LLAMA, Block, Hybrid, cached, core_kernels, kinds_of  # noqa: F401  (the first in examples)
-from scalebook.inference.kernels import counted, on_device, whole_heads
+from scalebook.inference.device_part import on_device, whole_heads
+from scalebook.inference.kernels import counted
 from scalebook.language import Formula, formula, formulas_of, symbol
 from scalebook.language.defaults import equations
 from scalebook.memory.serving import linear_memory, sliding_window

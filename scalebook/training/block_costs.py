@@ -15,6 +15,7 @@ from scalebook.machine.collectives import collective, near_of, port_times
 from scalebook.training.assumptions import attended_picked, attended_windows
 from scalebook.training.parts import stage_moe_blocks_whole
 from scalebook.training.strategy import Strategy
+from scalebook.training.trained_weights import Trained
 
 __all__ = ["block_formulas", "head", "of_kind"]
 
@@ -81,9 +82,9 @@ def head() -> Block:
 
 
 @cache
-def _saved(block: Block, strategy: Strategy) -> Expr:
+def _saved(block: Block, weights: Trained) -> Expr:
     tensors = {t.name: t for t in tensors_of(block.ops)}
-    kept = strategy.trained.saved(block)
+    kept = weights.saved(block)
     return factored(trained(x, [tensors[name]]) for name, x in kept.items())
 
 
@@ -91,6 +92,8 @@ def of_kind(kind: Kind, cost: Expr) -> Expr:
     """Return a block's cost with its kind's numbers. Attention counts the window's or the picked pairs."""
     if kind.slides:
         cost = replaced(cost, {symbol("attended_share"): attended_windows.of(window_layers=symbol("layers"))})
+    elif kind.reads_picks:
+        cost = replaced(cost, {symbol("attended_share"): attended_picked.rhs})
     if "index_heads" in kind.block.indices:  # of entries for several tokens, an indexer picks as many
         each = symbol("entry_tokens") if "entries" in kind.block.indices else S.One
         picked = attended_picked.of(index_tokens=symbol("index_tokens") * each)
@@ -133,9 +136,10 @@ def _phases(forward: Block, back: Block, strategy: Strategy) -> tuple[dict[str, 
     return {f"{phase}_compute": time for phase, time in times.items()}, frozen
 
 
-def _exchanges(forward: Block, back: Block, strategy: Strategy) -> dict[str, Expr]:
+@cache
+def _exchanges(forward: Block, back: Block, is_all_again: bool) -> dict[str, Expr]:
     """Return the seconds of a block's collectives, exposed and overlapped, and how long they keep ports busy."""
-    is_hidden = partial(_is_hidden, is_all_again=strategy.recompute == "full")
+    is_hidden = partial(_is_hidden, is_all_again=is_all_again)
     costs = {}
     for way in ("tp", "cp", "ep"):
         costs[f"{way}_forward"] = _messages(forward, way)
@@ -148,18 +152,24 @@ def _exchanges(forward: Block, back: Block, strategy: Strategy) -> dict[str, Exp
 
 
 @cache
-def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
+def _passes(block: Block, strategy: Strategy) -> tuple[Block, Block]:
     forward = strategy.transformed(block)
-    back = backward(forward)
+    return forward, backward(forward)
+
+
+@cache
+def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
+    lines = replace(strategy, quantized=False, kernels="measured", trained="all")  # the options that change a line
+    forward, back = _passes(block, lines)
     times, frozen = _phases(forward, back, strategy)
     params, routed = (
         Add(*(trained(t.elements, [t]) for t in forward.weights if t.is_routed is x)) for x in (False, True)
     )
-    whole = forward if strategy.recompute == "none" else replace(strategy, recompute="none").transformed(block)
-    saved = replaced(_saved(forward, strategy), {symbol("activation_bits"): symbol("saved_bits")})
-    return times | _exchanges(forward, back, strategy) | frozen | {
+    whole, _ = _passes(block, replace(lines, recompute="none"))
+    saved = replaced(_saved(forward, strategy.trained), {symbol("activation_bits"): symbol("saved_bits")})
+    return times | _exchanges(forward, back, strategy.recompute == "full") | frozen | {
         "block_params": params, "block_routed_params": routed, "saved_activations": saved,
-        "working_activations": saved if whole is forward else _saved(whole, strategy),
+        "working_activations": saved if whole is forward else _saved(whole, strategy.trained),
         "block_flops": trained(forward.flops),  # for the whole model: what several devices hold is counted once
         "again_flops": trained(_less_unread(back, _again_flops)),
     }  # fmt: skip

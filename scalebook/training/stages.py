@@ -14,6 +14,7 @@ from functools import cache
 from sympy import Add, Expr, Ge, Integer, Le, Max, Piecewise, ceiling
 
 from scalebook.language import Formula, Sheet, formula, symbol
+from scalebook.language.notation import replaced
 from scalebook.pipeline.schedules import Schedule
 
 __all__ = ["last_blocks_rest", "stage_blocks_first", "stage_blocks_last", "stage_blocks_middle", "with_first"]
@@ -114,10 +115,10 @@ def _memory(sheet: Sheet, schedule: Schedule) -> list[Formula]:
     for f in formulas.values():
         here = x("first_blocks") if f.letter in _FIRST else by_stage if "stage" in f.inputs else None
         if here is not None and "stage_blocks" in f.inputs:
-            found.append(_changed(f, f.rhs.xreplace({x("stage_blocks"): here})))
+            found.append(_changed(f, replaced(f.rhs, {x("stage_blocks"): here})))
     held = schedule.held.of(stage=Integer(2)) if "stage" in schedule.held.inputs else schedule.held.rhs
     second = {x("stage"): Integer(2), x("held_microbatches"): held}
-    total = Add(*(formulas[part].rhs.xreplace(second) for part in formulas["train_memory"].inputs))
+    total = Add(*(replaced(formulas[part].rhs, second) for part in formulas["train_memory"].inputs))
     first, middle, last = x("first_memory"), x("second_memory"), x("last_memory")
     stage = Piecewise((1, Ge(first, Max(middle, last))), (2, Ge(middle, last)), (x("pp"), True))
     made = Formula("second_memory_middle", "second_memory", total, formulas["first_memory"].sources)

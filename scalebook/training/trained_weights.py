@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 from sympy import Expr, S
 
@@ -82,11 +83,16 @@ class Trained(Named):
             widths |= {"weight_bits"}
         if not widths:
             return f
-        rhs = f.rhs.xreplace({symbol(x): symbol("trained_share") * symbol(x) for x in widths})
+        rhs = _shared(f.rhs, frozenset(widths))
         return Formula(f"{f.name}_{self.name}", f.letter, rhs, (*f.sources, self.source), f.__doc__, domain=f.domain)
 
 
 TRAINED = Trained.known  # by name, the default first
+
+
+@cache
+def _shared(rhs: Expr, widths: frozenset[str]) -> Expr:
+    return rhs.xreplace({symbol(x): symbol("trained_share") * symbol(x) for x in widths})
 
 
 def _weights(op) -> Iterable:
