@@ -29,10 +29,11 @@ _FIRST = {
     "search": "search", "confront": "measurements", "calculator": "display", "formula": "language", "Sheet": "language",
 }  # fmt: skip
 
-# What is shown of a formula and of a row, what an error says of other sheets, and the counts of a model that was read:
-# the language and the tables stand before these rooms, and ask here.
+# What is shown of a formula and of a row, what an error says of other sheets, the counts of a model that was read, and
+# whose letters a search completes: the language, the tables and searches stand before these rooms, and ask here.
 _SHOWN = {
     "coloured_terms": "display.meanings", "row_page": "display.row_page", "things_with": "shell.named",
+    "training_step": "training.step", "serve": "inference.serving",
     "answer_of": "answers.answer", "row_as_dict": "answers.answer", "counts": "block.counts",
 }  # fmt: skip
 

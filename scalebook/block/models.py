@@ -64,6 +64,7 @@ class Kind(NamedTuple):
     block: Block
     share: Expr | int
     letters: tuple[tuple[Expr, Expr], ...] = ()
+    reads_picks: bool = False  # attention uses the keys that an earlier block's indexer has picked
 
     def of(self, cost: Expr) -> Expr:
         """Return a cost of the block with the kind's own numbers."""
@@ -156,7 +157,10 @@ def _kinds(row: Mapping, indexed: str) -> tuple[Kind, ...]:
         numbers = {symbol(x): Rational(str(y)) for x, y in own.items()}
         numbers[symbol("window_layers")] = symbol("layers") if "window" in own else S.Zero
         block = Block(tuple(op for part in listings for op in part.ops))
-        found.append(Kind(block, Rational(str(number)) / Rational(str(row["layers"])), tuple(numbers.items())))
+        picks = any(
+            _form(row, x, y, "absorbed") == "picked" and y != listing(row, x, "picked") for x, y in expanded.items()
+        )
+        found.append(Kind(block, Rational(str(number)) / Rational(str(row["layers"])), tuple(numbers.items()), picks))
     return tuple(found)
 
 

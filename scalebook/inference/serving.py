@@ -26,6 +26,7 @@ from scalebook.inference.step import ENGINES, Step, step_formulas, tokens_of
 from scalebook.inference.trust import RANGES
 from scalebook.inference.two_batch_overlap import parts_of_step
 from scalebook.language import Formula, Row, Sheet, show, symbol
+from scalebook.language.building import uncollected
 from scalebook.language.defaults import equations
 from scalebook.language.guide import GuidedMethod
 from scalebook.language.interval import Between
@@ -114,6 +115,7 @@ class ServeSheet(Sheet):
 
 
 @cache
+@uncollected()
 def serve_sheet(
     dense: Block | None, moe: Block | None, exchange: str, *more: Formula, overlap: str = "none", drafts: bool = False
 ) -> Sheet:  # fmt: skip

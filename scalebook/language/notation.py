@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
 from numbers import Real
-from operator import is_
 
 import sympy
 from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.str import StrPrinter
+from sympy.utilities.iterables import sift
 
 from scalebook import _shown_by
 
@@ -30,7 +30,7 @@ from .tabular import aligned, folded, page_table, styled
 
 __all__ = [
     "GROUPS", "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "free", "in_letters", "letter",
-    "letters_of", "listed", "nearest", "no_attribute", "quoted", "replaced", "symbol", "tex", "unused", "word",
+    "letters_of", "listed", "nearest", "no_attribute", "quoted", "replaced", "root", "symbol", "tex", "unused", "word",
 ]  # fmt: skip
 
 
@@ -322,7 +322,10 @@ def _is_share_of_sum(part: sympy.Expr) -> bool:
     return part.is_Mul and len(part.args) == 2 and part.args[0].is_Number and part.args[1].is_Add
 
 
-def replaced(expr: sympy.Expr, places: Mapping, kept: tuple = (sympy.Max, sympy.Min, sympy.ceiling)) -> sympy.Expr:
+_KEPT = (sympy.Max, sympy.Min, sympy.ceiling, sympy.floor)
+
+
+def replaced(expr: sympy.Expr, places: Mapping, kept: tuple = _KEPT) -> sympy.Expr:
     """Replace symbols as `places` says.  Functions in `kept` are not evaluated again, which would take SymPy seconds.
 
     >>> replaced(sympy.Max(symbol("hidden"), symbol("ffn")), {symbol("ffn"): 4 * symbol("hidden")})
@@ -335,7 +338,7 @@ def replaced(expr: sympy.Expr, places: Mapping, kept: tuple = (sympy.Max, sympy.
             return places.get(part, part)
         if part not in made:
             args = [again(x) for x in part.args]
-            if all(map(is_, args, part.args)):
+            if tuple(args) == part.args:  # compared, not by identity, which depends on what was built before
                 made[part] = part
             else:
                 # a power of a sum stays as it is, after SymPy has asked whether each term is infinite, and so does a
@@ -345,6 +348,24 @@ def replaced(expr: sympy.Expr, places: Mapping, kept: tuple = (sympy.Max, sympy.
         return made[part]
 
     return again(expr)
+
+
+def root(product: sympy.Expr) -> sympy.Expr:
+    """Return the square root of a product, factor by factor, since SymPy is slow at a whole product's sign.
+
+    >>> root(symbol("hidden") * symbol("ffn"))
+    sqrt(ffn)*sqrt(hidden)
+    """
+    letters, others = sift(sympy.Mul.make_args(product), _is_of_letters, binary=True)
+    return sympy.Mul(*map(sympy.sqrt, letters), sympy.sqrt(sympy.Mul(*others)))
+
+
+def _is_of_letters(factor: sympy.Expr) -> bool:
+    """Return True if a factor is built from nonnegative letters and numbers by Max, Min, sums or powers only."""
+    base = factor.base if factor.is_Pow else factor
+    if base.func in (sympy.Max, sympy.Min, sympy.Add):
+        return all(map(_is_of_letters, base.args))
+    return bool((base.is_Symbol or base.is_Number) and base.is_nonnegative)
 
 
 def tex(expr, names: dict | None = None, inks: Mapping[sympy.Expr, str] | None = None) -> str:

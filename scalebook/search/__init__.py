@@ -14,10 +14,13 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
+from inspect import Signature, signature
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from scalebook import _shown_by
 from scalebook.language.arguments import checked, is_number
+from scalebook.language.guide import named_parameters
 from scalebook.language.notation import quoted
 from scalebook.language.renamed import renamed
 
@@ -209,10 +212,24 @@ def _longest(problem) -> str:
     return "shorten " + ", ".join(f"{n} ({len(x):,} values)" for n, x in lists if len(x) > 1)
 
 
+class _Search:
+    """The function `search`, whose signature has the letters of a training step and of a service too."""
+
+    def __call__(self, *args, **letters) -> Search:
+        return search(*args, **letters)
+
+    @property
+    def __signature__(self) -> Signature:
+        own, searched = named_parameters(search), (_shown_by("training_step"), _shown_by("serve"))
+        letters = {n: x for thing in searched for n, x in named_parameters(thing).items() if n not in own}
+        *first, rest = signature(search).parameters.values()
+        return Signature([*first, *(x.replace(default=None) for x in letters.values()), rest])
+
+
 class _Called(ModuleType):
     """The type of this package, so that calling `scalebook.search` runs a search once anything has imported it."""
 
-    __call__ = staticmethod(search)
+    __call__ = _Search()
 
 
 sys.modules[__name__].__class__ = _Called

@@ -258,7 +258,7 @@ class Training(Guided):
 
     @property
     def takes(self) -> dict[str, float | None]:
-        return dict.fromkeys(["microbatches", "train_tokens", *self._shown.inputs]) | DEFAULT_LETTERS
+        return dict.fromkeys(["seq", "dp", "microbatches", "train_tokens", *self._shown.inputs]) | DEFAULT_LETTERS
 
     @property
     def gives(self) -> tuple[str, ...]:
