@@ -57,36 +57,6 @@ def usable_bandwidth(hbm_bandwidth, stream_efficiency):
     return stream_efficiency * hbm_bandwidth
 
 
-@formula("best_bandwidth", "azure-ai-benchmarking", given=[typical_stream_efficiency, _DEFAULTS["best_found"]])
-def best_bandwidth(hbm_bandwidth, stream_efficiency, best_found):
-    """Bandwidth of the best copy benchmark (BabelStream); ordinary kernels reach `best_found` times as much.
-
-    >>> best_bandwidth(hbm_bandwidth="2 TB/s", stream_efficiency=0.72) / 1e12
-    1.6
-    """
-    return stream_efficiency * hbm_bandwidth / best_found
-
-
-@formula("link_achieved", "aiconfigurator-gemm", given=[typical_stream_efficiency])
-def streamed_link(link_bandwidth, stream_efficiency):
-    """Bandwidth that kernels reach when they stream data from a memory in the table of links, such as host memory.
-
-    >>> streamed_link(link_bandwidth="512 GB/s") / 1e9
-    384.0
-    """
-    return stream_efficiency * link_bandwidth
-
-
-@formula("storage_bandwidth", "azure-nd-sizes")
-def striped_drives(drives, link_achieved):
-    """Bandwidth of all drives of a machine reading or writing large pieces at once.
-
-    >>> striped_drives(drives=8, link_achieved="6.9 GB/s") / 1e9
-    55.2
-    """
-    return drives * link_achieved
-
-
 @formula("usable_links", "aiconfigurator-nccl")
 def usable_links(scaleup_bandwidth, near_efficiency):
     """Bandwidth per direction that large ring collectives reach over the whole scale-up domain.
