@@ -16,7 +16,7 @@ __version__ = "0.1.0"  # the only place; pyproject.toml and a test of CITATION.c
 # The rooms, in the order a reader meets them: a module imports from its own room and from those before it.
 ROOMS = (
     "language", "tables", "machine", "block", "attention", "pipeline", "memory", "offload", "search", "inference",
-    "training", "runs", "answers", "flags", "calculon", "shell", "measurements", "measure",
+    "training", "rl", "runs", "answers", "flags", "calculon", "shell", "measurements", "measure",
     "display", "book",
 )  # fmt: skip
 
@@ -29,10 +29,11 @@ _FIRST = {
     "search": "search", "confront": "measurements", "calculator": "display", "formula": "language", "Sheet": "language",
 }  # fmt: skip
 
-# What is shown of a formula and of a row, what an error says of other sheets, and the counts of a model that was read:
-# the language and the tables stand before these rooms, and ask here.
+# What is shown of a formula and of a row, what an error says of other sheets, the counts of a model that was read, and
+# whose letters a search completes: the language, the tables and searches stand before these rooms, and ask here.
 _SHOWN = {
     "coloured_terms": "display.meanings", "row_page": "display.row_page", "things_with": "shell.named",
+    "training_step": "training.step", "serve": "inference.serving",
     "answer_of": "answers.answer", "row_as_dict": "answers.answer", "counts": "block.counts",
 }  # fmt: skip
 

@@ -12,7 +12,6 @@ token_time           4.796 ms  is the largest of
   compute_time         ...
 """
 
-import json
 import sys
 from pathlib import Path
 from textwrap import shorten
@@ -117,6 +116,8 @@ def _call(thing, rows, texts, form="") -> str:
         return repr(thing.worked(*knowns, **letters)) if rows or texts else f"{thing!r}\n{_first_line(thing)}"
     found = priced(thing, knowns, letters)
     if form == "--json":
+        import json
+
         return json.dumps(found.to_dict(), indent=1, allow_nan=False)
     if found.answer and not form:
         return f"{found.answer.title}\n{found.answer.text(more='--all prints every letter, --json the same as data')}"

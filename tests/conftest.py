@@ -23,26 +23,16 @@ ROOT = Path(__file__).parents[1]
 SITE = ROOT / "book" / "_build" / "html"
 
 # A worker takes a file at a time.  These are taken in so many parts, for each takes longer than a worker's share.
-PARTS = {"tests/test_site.py": 3, "tests/test_language.py": 2, "tests/test_questions.py": 2}
+PARTS = {"tests/test_site.py": 3, "tests/test_questions.py": 2}
 
 # What takes longest goes first, so that no core waits at the end for the last of them, and what needs the site after
 # what does not: it is built meanwhile.
 LONGEST = (
-    "notebooks/",
-    "tests/test_questions.py",
-    "tests/test_measurements.py",
-    "tests/test_language.py",
-    "tests/test_sessions.py",
-    "tests/test_calibrations.py",
-    "tests/test_visit.py",
-    "tests/test_site.py",
-    "tests/test_live.py",
-    "tests/test_access.py",
-    "tests/test_lab.py",
-    "tests/test_planner.py",
-    "tests/test_configurations.py",
-    "tests/test_calculon_search.py",
-)
+    "notebooks/", "tests/test_questions.py", "tests/test_measurements.py", "tests/test_sessions.py",
+    "tests/test_language.py", "tests/test_calibrations.py", "tests/test_visit.py", "tests/test_site.py",
+    "tests/test_live.py", "tests/test_access.py", "tests/test_lab.py", "tests/test_planner.py",
+    "tests/test_configurations.py", "tests/test_calculon_search.py",
+)  # fmt: skip
 
 
 @pytest.hookimpl(tryfirst=True)

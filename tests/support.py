@@ -60,6 +60,8 @@ def draw(letters, number, seed=0, grouped=False):
         drawn["weight_columns"] = drawn["tp"] * np.ceil(drawn["weight_columns"])
     if grouped and {"turn_rate", "added_time"} <= drawn.keys():  # so few that all of them fit into a second
         drawn["turn_rate"] /= 1e6
+    if "l2_capacity" in drawn:  # bytes that hold some of the tensors drawn
+        drawn["l2_capacity"] *= 1e6
     return drawn
 
 

@@ -11,8 +11,8 @@ import scalebook.__main__ as shell
 from scalebook import accelerators, decoding, models, training_step
 from scalebook.answers import Answer, bill
 from scalebook.inference import serve
+from scalebook.rl import rl_step  # noqa: F401  (of cases.csv)
 from scalebook.tables import frameworks
-from scalebook.training import rl_step  # noqa: F401  (of cases.csv)
 
 from .support import cases
 

@@ -1,37 +1,15 @@
 """Attention: the formulas against the block, against counting by brute force, and against each other."""
 
 import numpy as np
-import pytest
 import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scalebook import attention, confront
 from scalebook.attention import kernels as attention_io
-from scalebook.attention.arithmetic import layer_flops
-from scalebook.block import GPT, LLAMA, MLA, blocks_of, unbiased
-from scalebook.language import symbol
-from scalebook.tables import models
+from scalebook.block import GPT, LLAMA, MLA, unbiased
 
-from .every import every
-
-NEEDED = ("hidden", "heads", "kv_heads", "head_dim", "ffn", "gating")
-ALIKE = {x: row for x, row in models.items() if "linear_layers" not in row and "blocks" not in row.words}
-DENSE = [key for key, row in ALIKE.items() if all(x in row for x in NEEDED)]
 counts = st.integers(1, 40)
-
-
-def letters(row):
-    return {symbol(x): row[x] for x in NEEDED}
-
-
-@every(DENSE)
-def test_a_layer_is_the_sum_over_its_block(key):
-    row = models[key]
-    block = blocks_of(row)[0]
-    known = {symbol("batch"): 3, symbol("seq"): 512, symbol("context"): 2048}
-    expected = float(block.flops.subs(letters(row)).subs(known))
-    assert layer_flops(row, batch=3, seq=512, context=2048) == pytest.approx(expected)
 
 
 def test_the_parts_are_lines_of_the_listings():

@@ -16,9 +16,11 @@ import numpy as np
 import pytest
 
 from scalebook import confront, tables
+from scalebook.language import NOTATION
 from scalebook.machine.kernels import exposed_write
 from scalebook.measurements.confrontation import TIMES
 from scalebook.measurements.sets import stanzas
+from scalebook.training.host import DEFAULT_LETTERS as HOST_LETTERS
 
 from .refits import fitted_rows, predicted_with
 
@@ -78,3 +80,18 @@ def test_a_cell_is_best_for_the_rows_it_names(line):
     is_value, others = line["others"].startswith("="), map(float, line["others"].strip("= ").split())
     for other in [x if is_value else x * value for x in others]:
         assert own < error(*asked, *((x, other) for x in letters)), f"{letters[0]} = {other:g} is nearer"
+
+
+HOST_TIMES = [letter for letter in HOST_LETTERS if NOTATION[letter].unit == "s"]
+HOSTS = [(key, letter) for key, row in tables.frameworks.items() for letter in HOST_TIMES if row.get(letter)]
+
+
+@pytest.mark.parametrize(("key", "letter"), HOSTS)
+def test_a_framework_s_host_time_is_calibrated_by_a_line(key, letter):
+    """So a time that is wrong, however small, is not the best of its line."""
+    sets = {x for line in LINES if letter in line["letters"].split() for x in line["sets"].split()}
+    calls = [stanzas()[name].call(row) for name in sets for row in confront(name).rows]
+    used = {other for call in calls for kind, other, *_ in call.rows if kind == "frameworks"}
+    own, value = tables.frameworks[key].kin, tables.frameworks[key][letter]
+    found = [x for x in own if x in used and tables.frameworks[x].get(letter) == value]
+    assert found, f"{key}: no line of calibrations.csv finds {letter} again: add one, or leave the time out"

@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalebook import accelerators, models, training_step
+from scalebook import accelerators, calculator, models, training_step
 from scalebook.block import counts, reaching
 from scalebook.inference import decoding, serve
 from scalebook.language import NOTATION
 from scalebook.memory import context_costs, kv_cache
 from scalebook.tables.huggingface import NOT_DECODERS, TYPES, read_config
+from scalebook.training import memory_sheet
 
 from .support import cases
 
@@ -52,17 +53,17 @@ def test_a_configuration_is_counted_as_transformers_builds_it(name):
 
 def check_prices(row, tokens):
     """A step, a service and a step of decoding have finite values, and the step has the FLOPs of the reader's count."""
-    room = "10 PB"
     step = training_step(row, H200, dp=8, global_batch=8, seq=tokens)
-    served = serve(row, H200, hbm_capacity=room, users=64, prompt=1000, output=200)
-    decoded = decoding(row, H200, hbm_capacity=room, batch=1, context=1000, weight_bits=8, kv_bits=8)
+    served = serve(row, H200, hbm_capacity="10 PB", users=64, prompt=1000, output=200)
+    decoded = decoding(row, H200, hbm_capacity="10 PB", batch=1, context=1000, weight_bits=8, kv_bits=8)
     assert step.model_flops / 3 / 8 == pytest.approx(counts(row, tokens)["flops"], rel=0.02)
     assert step.weight_memory == pytest.approx(2 * counts(row)["params"], rel=0.02)
     values = (step.step_time, step.mfu, step.memory, served.tpot, served.ttft, served.max_users, decoded.token_time)
     assert np.isfinite(values).all() and min(values) > 0
-    served_cache = 1100 * served.token_cache + served.get("sequence_state", 0)
+    shown = calculator(kv_cache, model=row, batch=1, context=[1100], kv_bits=8).values["kv_cache"]
+    assert shown == pytest.approx(kv_cache(row, batch=1, context=1100, kv_bits=8)) and memory_sheet(row).formulas
     if not row.get("window_layers") and not row.get("index_heads"):
-        assert kv_cache(row, batch=1, context=1100, kv_bits=8) == pytest.approx(served_cache)
+        assert shown == pytest.approx(1100 * served.token_cache + served.get("sequence_state", 0))
 
 
 @pytest.mark.parametrize("name", DECODERS[::4])
@@ -118,9 +119,10 @@ def test_what_is_unmet_is_a_row_with_a_reason():
     assert {name for name, _ in UNMET} <= set(ROWS) and all(len(x) > 20 for x in UNMET.values())
 
 
-def test_a_wrapper_says_what_was_left_out():
+def test_what_was_left_out_is_said():
     for name, part in {"gemma3": "vision_config", "moss_transcribe_diarize": "audio_config"}.items():
         assert part in models.read(ROWS[name]["config"]).cells["params"].note
+    assert read_config(ROWS["longcat_flash"]["config"])[1] == "without its experts that compute nothing"
 
 
 def test_an_encoder_adds_its_tokens_and_its_arithmetic_to_a_prompt():
@@ -147,10 +149,6 @@ def test_an_unknown_type_is_read_by_its_keys_and_says_so():
     note = row.cells["params"].note
     assert "'llama7' is not known" in note and "window_of_thought" in note and "like=" in note
     assert "not known" not in models.read(config | {"model_type": "llama7"}, like="llama").cells["params"].note
-
-
-def test_what_no_listing_counts_is_said():
-    assert read_config(ROWS["longcat_flash"]["config"])[1] == "without its experts that compute nothing"
 
 
 @pytest.mark.parametrize("name", DECODERS[::2])

@@ -39,4 +39,6 @@ def test_search_is_the_same_whatever_was_imported_before():
     found = scalebook.search(
         scalebook.decoding, models.llama3_8b, accelerators.h100, batch=[1, 2], maximize="batch", **known
     )
-    assert found.best[0].batch == 2 and "minimize" in inspect.signature(scalebook.search).parameters
+    assert found.best[0].batch == 2 and {"minimize", "tp", "seq", "users"} <= {
+        *inspect.signature(scalebook.search).parameters
+    }

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 import scalebook.block.models as blocks
 from scalebook import accelerators, confront, models, training_step
 from scalebook.block.backward import backward
-from scalebook.language.notation import symbol
 from scalebook.machine import kernels
 from scalebook.machine.datasheet import best_found
 from scalebook.machine.kernels import matmul_time, matmul_time_ideal, matrix_product, tiles, typical_matmul_efficiency
@@ -43,25 +42,6 @@ def test_products_do_the_arithmetic_of_their_line_and_write_its_result(name):
         p = op.products[0]
         assert p.rows * p.columns * p.copies == op.outs[0].elements
         assert all(q[:2] == p[:2] and q.copies == p.copies for q in op.products)
-
-
-def sizes(block, name):
-    return {op.name: op.products[0] for op in block.ops if op.products}[name]
-
-
-def test_products_of_known_lines():
-    b, s, h, f, a, d = map(symbol, ("batch", "seq", "hidden", "ffn", "heads", "head_dim"))
-    assert sizes(blocks.LLAMA, "up") == (b * s, f, h, 1)
-    assert sizes(blocks.LLAMA, "attended") == (b * s, h, a * d, 1)
-    k = symbol("kv_heads")
-    assert sizes(blocks.LLAMA, "scores") == (s * a / k, symbol("context"), d, b * k)
-    tokens = b * s * symbol("top_k") / symbol("experts")
-    assert sizes(blocks.MOE, "up") == (tokens, symbol("expert_ffn"), h, symbol("experts"))
-    assert sizes(backward(blocks.GPT), "d_Wup") == (f, h, b * s, 1)
-
-
-def test_a_function_is_no_product():
-    assert all(op.products == () for op in blocks.GPT.ops if op.function)
 
 
 # The formulas

@@ -18,11 +18,11 @@ from scalebook.answers import all_changes, assumed, bill, fits, nearest_fit
 from scalebook.inference import serve
 from scalebook.inference.capacity import LONG
 from scalebook.language.interval import range_of
+from scalebook.rl.update import programs, rl_step
 from scalebook.search import NothingFits, search
 from scalebook.search.arguments import margins
 from scalebook.tables import Device, accelerators, frameworks, models
-from scalebook.training import rl_step, training_step
-from scalebook.training.rl import programs
+from scalebook.training import training_step
 
 from .support import cases
 from .test_planner import near, page  # noqa: F401

@@ -16,6 +16,7 @@ from scalebook.__main__ import _given, main
 from scalebook.inference import decode_step, decoding, mixed_step, prefill_step, serve, simulate_serving  # noqa: F401  (of cases.csv)
 from scalebook.language import NOTATION, Row, Sheet
 from scalebook.machine.roofline import roofline
+from scalebook.rl import rl_step
 from scalebook.search import Search, search
 from scalebook.shell.named import find, priced, read, things
 from scalebook.tables import accelerators, engines, frameworks, models
@@ -105,11 +106,16 @@ def test_every_letter_of_a_sheet_is_used_and_shown(name):
     assert {*inspect.signature(sheet).parameters} == {"knowns", "letters", *sheet.inputs}
 
 
-@pytest.mark.parametrize("entry", [training_step, serve, decode_step, prefill_step, mixed_step], ids=lambda x: x.name)
+METHODS = [serve.sessions, serve.apart, serve.capacity, serve.offline, serve.static]
+ENTRIES = [training_step, serve, rl_step, decode_step, prefill_step, mixed_step, *METHODS]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda x: x.name)
 def test_what_an_entry_takes_is_shown_with_units_and_defaults(entry):
     text, parameters = entry.__doc__, inspect.signature(entry).parameters
-    assert {"tp", *entry.choices} <= {*parameters} and {*entry.gives} <= entry.letters
-    assert parameters["tp"].default == 1 and "tensor-parallel size; by default 1" in text
+    name, default = ("devices", 128) if entry is rl_step else ("tp", 1)
+    assert {name, *entry.choices} <= {*parameters} and (entry in METHODS or {*entry.gives} <= entry.letters)
+    assert parameters[name].default == default and f"{NOTATION[name].meaning}; by default {default}" in text
     assert all(f"    {n} " in text for n in (*entry.takes, *entry.gives, *entry.choices))
     assert type(entry).__doc__ and "It gives" not in type(entry).__doc__
 

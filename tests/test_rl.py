@@ -5,10 +5,10 @@ import pytest
 from scalebook.book.measured.rl_simulation import simulate_rollout, simulate_staleness
 
 from scalebook.language.interval import SPREADS
+from scalebook.rl import rl_step, rollouts
+from scalebook.rl.update import Lengths, programs
 from scalebook.search import search
 from scalebook.tables import accelerators, frameworks, models
-from scalebook.training import rl_step, rollouts
-from scalebook.training.rl import Lengths, programs
 
 STEP = dict(pass_base=8e-3, pass_answer=3e-5, pass_token=4e-9, prompt=500)
 LAWS = [Lengths(2500, 0.8, 8192), Lengths(5500, 1.0, 32_768), Lengths(2500, 1.2, 16_384), Lengths(3300, 0.5, 8192)]

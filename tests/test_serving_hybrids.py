@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from scalebook import accelerators, inference, models
-from scalebook.attention import delta_flops, picked_pairs
-from scalebook.inference import PARTS, alternating_time, decode_step, prefill_step, serve, token_cache_indexed
-from scalebook.memory import linear_memory
+from scalebook.attention import picked_pairs
+from scalebook.inference import PARTS, alternating_time, decode_step, prefill_step, serve
 
 H200, H800 = (accelerators[x].at("fp8") for x in ("h200", "h800"))
 GLM, QWEN, V3 = models.glm_5, models.qwen3_5_397b, models.deepseek_v3
@@ -23,18 +22,6 @@ GLM, QWEN, V3 = models.glm_5, models.qwen3_5_397b, models.deepseek_v3
 def test_picked_pairs_are_counted(past, seq, best):
     counted = sum(min(p, best) for p in range(past + 1, past + seq + 1))
     assert picked_pairs(seq=seq, context=past + seq, index_tokens=best) == counted
-
-
-def test_attention_to_picked_keys_stops_growing_and_the_indexer_goes_on():
-    asked = dict(tp=8, batch=32, kv_bits=16)
-    contexts = np.array([512, 1024, 2048, 10_000, 20_000, 40_000, 80_000])
-    time = decode_step(GLM, H200, **asked, context=contexts).cache_time
-    assert (np.diff(time) > 0).all()
-    steps = np.diff(time[3:]) / np.diff(contexts[3:])
-    assert steps == pytest.approx(steps[0], rel=1e-6)  # the indexer's part, per token
-    assert steps[0] < 0.3 * (time[1] - time[0]) / 512  # far less than attention to a token more
-    dense = decode_step(models.deepseek_v3, H200, **asked, context=contexts[-1]).cache_time / 61
-    assert time[-1] / 78 < dense
 
 
 def test_prompts_of_picked_keys_cost_nearly_the_same_per_token_however_long():
@@ -63,35 +50,7 @@ def test_few_heads_on_a_device_fill_no_tile():
     assert prefill_step(GLM, H200, tp=8, **asked, head_tile=8).reading_time < 0.8 * eight.reading_time
 
 
-def test_a_cached_token_of_an_indexer_is_a_latent_and_a_key():
-    whole = token_cache_indexed(GLM, pp=1, kv_bits=16, index_bits=8)
-    assert whole == 78 * (576 * 2 + 128)
-
-
 # States
-
-
-def test_a_state_costs_the_same_at_any_length():
-    asked = dict(tp=8, batch=64)
-    rows = [decode_step(QWEN, H200, **asked, linear_layers=60, context=n).cache_time for n in (1000, 100_000)]
-    assert rows[0] == pytest.approx(rows[1], rel=1e-9)
-    moved = 64 * 2 * linear_memory(QWEN) / 8 / (0.76 * H200.hbm_bandwidth)  # a state is read and written
-    assert 0.98 * moved < rows[0] * 45 / 60 < 1.2 * moved  # and queries, keys, values, and a convolution
-
-
-def test_a_hybrid_is_the_mean_of_its_kinds():
-    """Its step is linear in the layers of each kind."""
-    asked = dict(tp=8, batch=16, context=8000)
-    times = [decode_step(QWEN, H200, **asked, linear_layers=n).pass_time for n in (15, 30, 45)]
-    assert times[0] - times[1] == pytest.approx(times[1] - times[2], rel=1e-6)
-
-
-def test_prompts_are_read_in_linear_time_by_linear_attention():
-    work = [delta_flops(QWEN, batch=1, seq=n, delta_chunk=64) / n for n in (64, 6400)]
-    assert work[0] == work[1]
-    recurrent = 6 * QWEN.linear_value_heads * QWEN.linear_key_dim * QWEN.linear_value_dim
-    assert delta_flops(QWEN, batch=1, seq=1, delta_chunk=1) == pytest.approx(recurrent, rel=0.02)
-    assert recurrent < work[0] < 2 * recurrent
 
 
 def test_room_for_states():

@@ -398,3 +398,9 @@ class TestUnevenStages:
         assert read(text).knowns["first_blocks"] == 7 and "first-pipeline-num-layers 7" in write(
             dict(pp=16, first_blocks=7)
         )
+
+
+def test_a_layer_without_an_indexer_computes_what_an_earlier_layer_picked():
+    known = dict(dp=8, tp=8, pp=8, ep=8, microbatches=8, seq=131_072)
+    all_pick, quarter_picks = (training_step(x, accelerators.h200, **known) for x in (models.glm_5, models.glm_5_2))
+    assert quarter_picks.step_time < all_pick.step_time  # of one shape: fewer layers score all keys

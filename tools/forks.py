@@ -8,7 +8,6 @@ batches that took most processor time are named.  Where the system cannot fork, 
 import gc
 import os
 import traceback
-from itertools import groupby
 from multiprocessing import connection, get_context
 
 import pytest
@@ -29,7 +28,10 @@ def pytest_configure(config):
 
 def batches(items):
     """The items by file, in their order; an item with an attribute `part` by that."""
-    return [list(some) for _, some in groupby(items, lambda x: getattr(x, "part", x.nodeid.partition("::")[0]))]
+    found = {}
+    for item in items:
+        found.setdefault(getattr(item, "part", item.nodeid.partition("::")[0]), []).append(item)
+    return [*found.values()]
 
 
 class Forks:

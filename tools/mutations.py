@@ -25,7 +25,7 @@ QUICK = ("test_worked_numbers", "test_derivatives", "test_shardings")  # seconds
 OF_ROOM = {
     "block": ("test_block",),
     "training": ("test_training", "test_training_memory"),
-    "inference": ("test_serving",),
+    "inference": ("test_serving", "test_serving_counts"),
     "machine": ("test_collectives",),
     "pipeline": ("test_schedules",),
     "calculon": ("test_calculon",),

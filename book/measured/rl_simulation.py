@@ -4,7 +4,7 @@ from heapq import heapify, heapreplace
 
 import numpy as np
 
-from scalebook.training.rl import Lengths
+from scalebook.rl.update import Lengths
 
 __all__ = ["simulate_rollout", "simulate_staleness"]
 

@@ -320,10 +320,12 @@ function planCases(engine) {
   // A model has blocks that predict further tokens while it is trained.
   const withFurther = ({ mtp_blocks: more, layers, moe_layers: routed }) => (more ? { layers: layers + more, moe_layers: routed + more } : {});
   function used(own, known) {
-    const names = new Set(own.order.flatMap((f) => [f.letter, ...f.inputs]));
+    const names = (own.names ??= new Set(own.order.flatMap((f) => [f.letter, ...f.inputs])));
     if (own.by.has("step_time")) known = { ...known, ...withFurther(known) };
     const width = names.has("ffn") && known.ffn === undefined && known.experts ? { ffn: 1 } : {}; // of no blocks
-    return { ...width, ...Object.fromEntries(Object.entries(known).filter(([x, y]) => names.has(x) && y !== undefined)) };
+    const found = { ...width };
+    for (const x in known) if (names.has(x) && known[x] !== undefined) found[x] = known[x];
+    return found;
   }
   // What nothing says of the letters that an answer rests on: most often cells that a device of one's own was not given.
   function lacking(plan) {
@@ -331,7 +333,8 @@ function planCases(engine) {
     const { sheet: own, known } = thing.answer(plan, { letters: ways, words: {} });
     return engine.needed(own, new Set(Object.keys(known)), aim(plan).axes).flatMap((f) => f.inputs).filter((x, i, all) => !own.by.has(x) && known[x] === undefined && all.indexOf(x) === i && x !== "users");
   }
-  const thingOf = (job) => ({ serve: serving, rl: made.updating })[job] ?? training, made = { engine, training, serving, fullest, bill, owned, overlaps, hasScales, framework, isEager, leavesSequence, frameworkEnds, wordsOf, aim, lacking, reach, NETWORK, withFurther, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
+  const draftsOf = (model) => Object.keys(data.drafts).filter((x) => typeof model === "string" && model.startsWith(x.split("_")[1])); // a row of drafts is named for its model
+  const thingOf = (job) => ({ serve: serving, rl: made.updating })[job] ?? training, made = { draftsOf, engine, training, serving, fullest, bill, owned, overlaps, hasScales, framework, isEager, leavesSequence, frameworkEnds, wordsOf, aim, lacking, reach, NETWORK, withFurther, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
   made.updating = planUpdates(made);
   return made;
 }

@@ -31,12 +31,12 @@ from scalebook.inference.step import EXCHANGES, OVERLAPS
 from scalebook.language import NOTATION, SOURCES, Row
 from scalebook.language.interval import SPREADS
 from scalebook.pipeline.schedules import SCHEDULES
+from scalebook.rl.rollouts import update_sheet
+from scalebook.rl.update import OF_PROGRAM, rl_step
 from scalebook.runs.costs import device_power_of_system, power_hour_of_device, price_hour_owned, run_bill
 from scalebook.search.arguments import margins
 from scalebook.tables import accelerators, engines, frameworks, libraries, models, precisions
 from scalebook.training.frameworks import FASTEST, SLOWEST, UNNAMED
-from scalebook.training.rl import OF_PROGRAM, rl_step
-from scalebook.training.rollouts import update_sheet
 from scalebook.training.rules import RULES as TRAINING_RULES
 from scalebook.training.shardings import SHARDINGS
 from scalebook.training.space import usual_choices
@@ -64,7 +64,8 @@ DEFAULT_PLANS = {
     "agents": dict(
         job="agents", model="llama3_70b", device="h200", precision="fp8", engine="vllm", fixed={}, beside=[],
         letters=dict(
-            devices=64, sessions=400, turns=33, prefix=12_000, appended=1891, output=351, pause=5.2, pause_spread=1.18
+            devices=64, sessions=400, turns=33, prefix=12_000, appended=1891, output=351, pause=5.2, pause_spread=1.18,
+            prompt_spread=0, answer_spread=0,
         ),
         targets=dict(ttft=2, tpot=0.06),
     ),
@@ -100,6 +101,13 @@ FRAMEWORK = (
 )  # fmt: skip
 _FROM = re.compile(r"^from [\d.]+% to [\d.]+% by source; |; eight in ten of them give .*$")  # the ends stand beside it
 BITS = ("weight_bits", "kv_bits", "activation_bits")
+# The order of the data, found by trial: gzip looks back 32 kB, so what resembles each other stands together (-2 kB).
+_ORDER = (
+    "measured", "formulas", "reads", "letters", "rl", "formats", "models", "devices", "spreads", "rules", "tiers",
+    "frameworks", "libraries", "drafts", "schedules", "precisions", "assumed", "usual", "kinds", "start",
+    "modules", "follows", "ends", "margins", "changes", "engines", "shardings", "beyond", "trust", "space",
+    "flags", "trained", "kernels", "train", "serve", "configs", "parts", "notes", "sources", "others", "bill",
+)  # fmt: skip
 
 
 def planner_data(parts: bool = False) -> dict:
@@ -158,7 +166,8 @@ def planner_data(parts: bool = False) -> dict:
     said["assumed"], said["changes"], said["space"] = _assumed(), _changes(), _space()
     said["spreads"] = {x: [*ends, *SPREADS.with_experts.get(x, ())] for x, ends in SPREADS.items()}
     said["parts"] = {x: part for x, part in PARTS.items() if NOTATION[x].unit in ("s", "B")}
-    return said | _words(said, {x for x in graph.nodes if isinstance(x, str)}, listed)
+    said |= _words(said, {x for x in graph.nodes if isinstance(x, str)}, listed)
+    return {name: said[name] for name in _ORDER}
 
 
 def engine_kernels(served: Mapping, devices: Mapping, kinds: Iterable[str]) -> dict:
@@ -246,6 +255,7 @@ def _words(said, letters, listed) -> dict:
     letters |= {x for table in tables for x in table["letters"]}
     letters |= {x for table in (listed, accelerators) for row in table.values() for x in row}  # links say them
     letters |= {"memory_margin", "first_blocks", "last_blocks", *said["rl"]["unsaid"], *said["bill"]["known"]}
+    letters |= DEFAULT_PLANS["agents"]["letters"].keys()
     letters |= {x for x in NOTATION if x.startswith(("peak_", "matmul_", "training_", "storage_"))}  # one's own device
     cited = {x for own in of_formulas for x in own[2]}
     cited |= {row["source"] for table in tables for row in table["rows"].values()}

@@ -4,11 +4,11 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
   const { h, show, unit, meaning } = words;
   const label = (name) => ({ devices: "devices", global_batch: "sequences a step", seq: "tokens a sequence", users: "users", rate: "requests a second", prompt: "tokens of a prompt", output: "tokens of an answer", ttft: "most time to the first token", tpot: "most time a token", train_tokens: "tokens to train on", sessions: "sessions", turns: "turns of a session", prefix: "tokens of the shared prefix", appended: "new tokens of a turn", pause: "median pause", pause_spread: "spread of the pauses", responses: "answers an update", response: "tokens of an answer on average", response_most: "most tokens of an answer", response_spread: "spread of the answers" })[name] ?? meaning(name);
   function field(name, store = current().letters, whole = true, kept = () => {}, called = label(name)) {
-    const said = () => (whole ? words.grouped(store[name]) : show(store[name], unit(name)).replace(/ (tokens?|requests?\/s)$/, ""));
+    const isSpread = name.endsWith("_spread"), said = () => (whole ? words.grouped(store[name]) : show(store[name], unit(name)).replace(/ (tokens?|requests?\/s)$/, ""));
     const input = h("input", { class: "pl-field", type: "text", inputmode: whole ? "numeric" : "text", autocomplete: "off", spellcheck: "false", "aria-label": called, title: `${called}: type it, or drag sideways`, value: said() });
     const isFitting = globalThis.CSS?.supports?.("field-sizing: content"), fit = () => isFitting || (input.style.width = `${Math.max(2, input.value.length) + 0.8}ch`);
     const set = (x) => {
-      if (!(x > 0) || (whole && !Number.isInteger(x)) || !engine.good(name, x) || x > 1e18) { say(`${view.upper(called)}: type ${whole ? "a whole number" : `a quantity such as ${show(store[name], unit(name))}`}, not “${input.value.slice(0, 40)}”.`); input.value = said(); fit(); return; }
+      if (!(x > 0 || (x === 0 && isSpread)) || (whole && !Number.isInteger(x)) || !engine.good(name, x) || x > 1e18) { say(`${view.upper(called)}: type ${whole ? "a whole number" : `a quantity such as ${show(store[name], unit(name))}`}, not “${input.value.slice(0, 40)}”.`); input.value = said(); fit(); return; }
       if (["devices", "global_batch", "users", "rate", "sessions", "responses"].includes(name) && x > 1e6) { say(`${view.upper(called)}: a million at most here.`); input.value = said(); return; }
       store[name] = x;
       kept(x);
@@ -21,11 +21,11 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
     input.addEventListener("keydown", (e) => {
       if (e.key !== "ArrowUp" && e.key !== "ArrowDown") return;
       e.preventDefault();
-      const x = store[name] * (e.key === "ArrowUp" ? 2 : 0.5);
+      const x = (store[name] || (isSpread && e.key === "ArrowUp" ? 0.25 : 0)) * (e.key === "ArrowUp" ? 2 : 0.5);
       set(whole ? Math.max(1, Math.round(x)) : x);
     });
     input.addEventListener("pointerdown", (down) => {
-      const begin = store[name];
+      const begin = store[name] || 0.25;
       let x = begin, moved = false;
       const move = (e) => { const by = Math.round((e.clientX - down.clientX) / 28); if (!by && !moved) return; moved = true; x = whole ? Math.max(1, Math.round(begin * 2 ** by)) : begin * 2 ** (by / 2); input.value = whole ? words.grouped(x) : show(x, unit(name)); fit(); };
       const up = () => { removeEventListener("pointermove", move); removeEventListener("pointerup", up); if (moved) { input.blur(); set(x); } };

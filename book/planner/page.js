@@ -33,12 +33,19 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
     const keep = (...x) => h("span", { class: "pl-keep" }, ...x), loop = job === "serve" && menu([["users", "users"], ["rate", "requests a second"]], "rate" in state.letters ? "rate" : "users", "users or requests a second", turned);
     const model = pill(named(state.model, data.models), "model", () => pick("model")), device = pill(state.any ? "any device" : named(state.device, data.devices), "device", () => pick("device"));
     const label = (x) => x.getAttribute("aria-label").split(":")[0], had = at.ask.contains(document.activeElement) && label(document.activeElement);
-    const served = [" in ", precision, " with ", keep(menu(Object.entries(data.engines).map(([k, x]) => [k, x.name]), state.engine, "engine", (x) => { state.engine = x; update(); }), ","), " first token within ", keep(field("ttft", state.targets, false), ","), " ", field("tpot", state.targets, false), " a token."];
+    const served = [" in ", precision, " with ", keep(menu(Object.entries(data.engines).map(([k, x]) => [k, x.name]), state.engine, "engine", (x) => { state.engine = x; update(); }), ","), " first token within ", keep(field("ttft", state.targets, false), ","), " ", field("tpot", state.targets, false), " a token", ...(job === "serve" ? drafts(keep) : []), "."];
     const frameworkOf = (all) => keep(menu(all.map(([k, x]) => [k, k === "unnamed" ? "no framework named" : x.name]), state.framework, "framework", (x) => { state.framework = x; state.fixed = {}; if (data.frameworks[x].words.placement === "apart") state.letters.age ||= 1; sentence(); update(); }), ","), programs = Object.entries(data.frameworks).filter(([, x]) => x.words.engine);
-    at.ask.replaceChildren(h("p", {}, ...(job === "rl" ? [verb, " ", model, " on ", field("devices"), " × ", keep(device, ","), " in ", precision, " with ", frameworkOf(programs), " from ", field("responses"), " answers an update of ", field("response"), " tokens (spread ", keep(field("response_spread", state.letters, false), ","), " at most ", keep(field("response_most"), "),"), " learnt from ", ...aged(keep)] : job === "agents" ? [verb, " ", keep(model, ":"), " ", field("sessions"), " sessions of ", field("turns"), " turns, each of ", field("appended"), " new and ", field("output"), " written tokens after a shared prefix of ", keep(field("prefix"), ","), " with pauses of ", field("pause", state.letters, false), " (spread ", keep(field("pause_spread", state.letters, false), "),"), " on at most ", field("devices"), " × ", device, ...served] : job === "train"
+    at.ask.replaceChildren(h("p", {}, ...(job === "rl" ? [verb, " ", model, " on ", field("devices"), " × ", keep(device, ","), " in ", precision, " with ", frameworkOf(programs), " from ", field("responses"), " answers an update of ", field("response"), " tokens (spread ", keep(field("response_spread", state.letters, false), ","), " at most ", keep(field("response_most"), "),"), " learnt from ", ...aged(keep)] : job === "agents" ? [verb, " ", keep(model, ":"), " ", field("sessions"), " sessions of ", field("turns"), " turns, each of ", field("appended"), " new (spread ", keep(field("prompt_spread", state.letters, false), ")"), " and ", field("output"), " written tokens (spread ", keep(field("answer_spread", state.letters, false), ")"), " after a shared prefix of ", keep(field("prefix"), ","), " with pauses of ", field("pause", state.letters, false), " (spread ", keep(field("pause_spread", state.letters, false), "),"), " on at most ", field("devices"), " × ", device, ...served] : job === "train"
       ? [verb, " ", model, " on ", field("devices"), " × ", keep(device, ","), " batch ", field("global_batch"), " × ", field("seq"), " tokens, in ", precision, " with ", frameworkOf(Object.entries(data.frameworks).filter(([k, x]) => ![...data.ends, "plain"].includes(k) && !x.words.engine)), " for ", field("train_tokens", state.letters, false), " tokens."]
       : [verb, " ", model, ...("rate" in state.letters ? [" at ", field("rate", state.letters, false)] : [" to ", field("users")]), " ", loop, " of ", field("prompt"), " + ", field("output"), " tokens on at most ", field("devices"), " × ", device, ...served])));
     if (had) [...at.ask.querySelectorAll("[aria-label]")].find((x) => label(x) === had)?.focus({ preventScroll: true });
+  }
+
+  // Drafted tokens that each step checks, or none; a model's own row of drafts says how many and how good they are.
+  function drafts(keep) {
+    const { letters } = state, { drafted = 3, acceptance = 0.8 } = data.drafts[cases.draftsOf(state.model)[0]]?.letters ?? {}, isOn = "drafted" in letters;
+    const choice = menu([["", "no drafts"], ["on", "drafts"]], isOn ? "on" : "", "drafts or none", (x) => { if (x) Object.assign(letters, { drafted, acceptance }); else { delete letters.drafted; delete letters.acceptance; } sentence(); update(); });
+    return [" with ", ...(isOn ? [choice, ": ", field("drafted"), " a step, ", keep(field("acceptance", letters, false), " right")] : [choice])];
   }
 
   // Of an update: how old its answers are, which devices write them, and how the model is split there.
@@ -89,7 +96,7 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
     const stop = () => { worker.stop(); if (last?.best.length) settleOn({ ...last, stopped: true }); else if (state.any) { delete state.any; settle_(); } };
     const settleOn = (found) => { clearTimeout(timer); if (now === turn) finish(here, found, now); };
     try {
-      if (state.job === "agents") { await sessions(only, (x) => { bar.value = x.share; count.textContent = `${x.services.length} services found so far`; }); clearTimeout(timer); root.firstChild.removeAttribute("aria-busy"); return; }
+      if (state.job === "agents") { await sessions(only, (x) => { if (x.services.length) clearTimeout(timer); bar.value = x.share; count.textContent = `${x.services.length} services found so far`; }); clearTimeout(timer); root.firstChild.removeAttribute("aria-busy"); return; }
       if (state.job === "rl") { clearTimeout(timer); await learnt(only); return; }
       if (states.question(state) !== asked) part.market.replaceChildren();
       if (state.any) await everywhere(only, () => now === turn, count, bar);
@@ -98,11 +105,11 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
       settleOn(await worker.ask("search", { plan }, (x) => { last = x; bar.value = x.share; count.textContent = `${words.grouped(x.count)} strategies priced so far`; }).then(only));
     } catch (error) { clearTimeout(timer); root.firstChild.removeAttribute("aria-busy"); show_nothing(error.message); }
   }
-  // Agents: services are asked for together, and shown when those of this device and engine are known.
+  // Agents: first the service that was the best before, then all of this device and engine, then others.
+  let before = null;
   async function sessions(only, told) {
-    const shown = (found, isDone) => { const of = agents.paint(found, isDone); if (of) ({ answer, chosen } = of); };
-    let isShown = false;
-    const found = await worker.ask("agents", { plan: states.plan(state) }, (x) => { told(x); if (x.services.length && !isShown) { isShown = true; Promise.resolve(only(x)).then((y) => shown(y, false)); } }).then(only);
+    const shown = (found, isDone) => { const of = agents.paint(found, isDone); if (of) { ({ answer, chosen } = of); [before] = found.services; } };
+    const found = await worker.ask("agents", { plan: { ...states.plan(state), before } }, (x) => { told(x); if (x.services.length && (x.isSearched || x.services.length === 1)) Promise.resolve(only(x)).then((y) => shown(y, false)); }).then(only);
     if (state.any && found.devices[0].device && !found.devices[0].why) state.device = found.devices[0].device;
     shown(found, true);
   }

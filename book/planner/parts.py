@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import sympy
 from sympy import S
 
-from scalebook.block import Block, Hybrid, Kind, parts_of
+from scalebook.block import Block, Hybrid, parts_of
 from scalebook.block.counts import paired, totals
 from scalebook.block.operations import DERIVED
 from scalebook.language import NOTATION, Formula, symbol
@@ -34,7 +34,7 @@ def lettered(blocks: Hybrid | Block | None) -> Hybrid | Block | None:
     kinds = []
     for number, kind in enumerate(blocks.kinds, 1):
         own = ((x, y if x.name == "window_layers" else _own(x.name, number)) for x, y in kind.letters)
-        kinds.append(Kind(kind.block, _own("layers", number) / symbol("layers"), tuple(own)))
+        kinds.append(kind._replace(share=_own("layers", number) / symbol("layers"), letters=tuple(own)))
     return Hybrid(tuple(kinds))
 
 

@@ -89,6 +89,7 @@ function planState({ engine, cases, words, rows }) {
     }
     if (said.trained !== undefined) { if (job !== "train" || !TRAINED.includes(said.trained)) refuse("what it trains is not known"); state.trained = said.trained; }
     state.letters = numbers(said.letters, null, "its numbers");
+    if (job === "agents") state.letters = { prompt_spread: 0, answer_spread: 0, ...state.letters }; // which older links do not say
     for (const n of Object.keys(START[job].letters)) if (!(n in state.letters) && (n !== "users" || !("rate" in state.letters))) refuse(`it lacks ${n}`);
     if ("users" in state.letters && "rate" in state.letters) refuse("it says both users and a rate");
     if (state.letters.rate === 0) refuse("it asks for no requests");
@@ -134,7 +135,7 @@ function planState({ engine, cases, words, rows }) {
   function python(state, chosen) {
     const own = model(state.model), chip = device(state.device), lines = [], args = [];
     const table = { train: "training_step", rl: "rl_step" }[state.job] ?? "serve", framework = START[state.job].framework && state.framework !== "unnamed" ? state.framework : "";
-    lines.push(`from scalebook.${table === "serve" ? "inference" : "training"} import ${table}`, `from scalebook.tables import accelerators, ${framework ? "frameworks, " : ""}models`, "");
+    lines.push(`from scalebook.${{ serve: "inference", rl_step: "rl" }[table] ?? "training"} import ${table}`, `from scalebook.tables import accelerators, ${framework ? "frameworks, " : ""}models`, "");
     const dict = (x) => `{${Object.entries(x).map(([n, v]) => `${py(n)}: ${py(v)}`).join(", ")}}`;
     if (typeof state.model === "string") args.push(`models.${state.model}`);
     else { lines.push(`from scalebook.language.row import Cell, Row`, `model = Row(${py(own.name)}, {n: Cell(float(x), "here") for n, x in ${dict(own.letters)}.items()}, ${dict(own.words)})`); args.push("model"); }

@@ -21,7 +21,7 @@ _FAMILIES = {
 }
 NOT_MODELLED = {
     "train": "stragglers, the file system, evaluation, work space of libraries",
-    "serve": "prefix caches, drafted tokens, uneven lengths and experts, a network shared with others, restarts",
+    "serve": "prefix caches, uneven lengths and experts, a network shared with others, restarts",
     "rl": "reading prompts, tools that take time, discarded answers, lengths that change, drafts, failures",
 }
 

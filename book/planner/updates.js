@@ -1,4 +1,4 @@
-// Updates of reinforcement learning: what rl_step gives (scalebook/training/rl.py), in the same steps.
+// Updates of reinforcement learning: what rl_step gives (scalebook/rl/update.py), in the same steps.
 
 function planUpdates(cases) {
   const { engine } = cases, { data } = engine, sheets = data.rl.sheets.map((x) => engine.sheet(engine.listed(x))), POINTS = 160;

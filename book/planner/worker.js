@@ -10,7 +10,7 @@ function planWorker(functions, data, text) {
       newest[kind] = id;
       let told = 0;
       if (kind === "stop") { for (const x of Object.keys(newest)) newest[x] = id; return; }
-      const turn = () => new Promise((resolve) => setTimeout(resolve));
+      const { port1, port2 } = new MessageChannel(), turn = () => new Promise((resolve) => { port1.onmessage = resolve; port2.postMessage(0); }); // a timeout waits for 4 ms
       await turn();
       try {
         if (newest[kind] !== id) return;
@@ -22,7 +22,7 @@ function planWorker(functions, data, text) {
         const running = (searching[kind] ?? searching.search)(plan, ...(kind === "assumed" || kind === "changes" ? [chosen] : []));
         for (;;) {
           const { value: { space, layouts, ...value }, done } = running.next();
-          if (done || Date.now() - told > 80) { told = Date.now(); port.postMessage({ id, done, value }); }
+          if (done || value.isSearched || Date.now() - told > 80) { told = Date.now(); port.postMessage({ id, done, value }); }
           if (done) return;
           await turn();
           if (newest[kind] !== id) return;

@@ -23,7 +23,7 @@ from scalebook.language.interval import range_of
 from scalebook.language.parts import nearest_parts, part_lines
 from scalebook.language.row import with_unit
 from scalebook.language.tabular import Markup, aligned, folded, page_table, styled
-from scalebook.tables import Engine
+from scalebook.tables import Engine, engines, frameworks
 
 from .assumptions import answer_letter, assumed, short_meaning
 from .changes import Change, all_changes, fits, nearest_fit, quick_changes
@@ -69,8 +69,9 @@ class Answer:
         call = self.run.call
         own = [x.name for x in call.knowns if isinstance(x, Row)]
         is_named = any(isinstance(x, Engine) for x in call.knowns)
-        said = ({} if is_named else {"engine": getattr(call.thing, "engine", None)}) | call.letters
-        own += [f"{n} {getattr(said[n], 'name', said[n])}" for n in ("framework", "engine") if said.get(n)]
+        usual = None if is_named else getattr(call.thing, "engine", None)
+        said = (frameworks, call.letters.get("framework")), (engines, call.letters.get("engine", usual))
+        own += [x.name if isinstance(x, Row) else table[x].name for table, x in said if x]
         own += ["no framework named"] if self.run.between is not None and self.letter == "step_time" else []
         return f"{call.thing.name}: {', '.join(own)}, {self.run.devices:,.0f} device{'s' * (self.run.devices > 1)}"
 

@@ -6,6 +6,7 @@ blocks differ in width or lack a part, the row's word `blocks` lists the parts: 
 
 import itertools
 import re
+import tomllib
 from collections.abc import Mapping
 from functools import cache
 from math import isfinite, prod
@@ -13,16 +14,18 @@ from math import isfinite, prod
 from sympy import lambdify
 
 from scalebook.block.listing import Block, parse
-from scalebook.block.operations import DERIVED, size
+from scalebook.block.operations import derived, size
 from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest, quoted, symbol
 from scalebook.language.row import Cell, Row, one_number
-from scalebook.language.stanzas import tables_of
+from scalebook.language.stanzas import file_of
 
 __all__ = ["counts", "parts_of", "reaching"]
 
-LISTINGS = tables_of(__package__, "listings.toml")
-GPT = parse(LISTINGS["GPT"])
+_TEXT = file_of(__package__, "listings.toml").read_text("utf-8")
+_LISTING = re.compile(r'^(\w+) = """\n(.*?)^"""$', re.M | re.S)  # tomllib would need a tenth of an import for these
+LISTINGS = tomllib.loads(_LISTING.sub("", _TEXT)) | {"parts": dict(_LISTING.findall(_TEXT))}
+GPT = parse(LISTINGS["parts"]["GPT"])
 _KNOWN = {**LISTINGS["attention"], **LISTINGS["feed_forward"], **LISTINGS["once"]}
 _LETTER = r"[a-z_]+=\d+(?:\.\d+)?"
 _PART = re.compile(rf"(\d+) ([^()]+?)(?: \(((?:{_LETTER}(?: {_LETTER})*)?)\))?")
@@ -53,8 +56,8 @@ def _costs(block: Block) -> dict:
 
 @cache
 def _length(index: str):
-    inputs = sorted(x.name for x in DERIVED[index].free_symbols)
-    length = lambdify([symbol(x) for x in inputs], DERIVED[index], "math")
+    inputs = sorted(x.name for x in derived(index).free_symbols)
+    length = lambdify([symbol(x) for x in inputs], derived(index), "math")
     return lambda letters: length(*(letters[x] for x in inputs))
 
 

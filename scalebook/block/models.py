@@ -30,7 +30,7 @@ __all__ = [
     "served_blocks", "state_core",
 ]  # fmt: skip
 
-EMBEDDING, HEAD = (parse(LISTINGS[x]) for x in ("EMBEDDING", "HEAD"))
+EMBEDDING, HEAD = (parse(LISTINGS["parts"][x]) for x in ("EMBEDDING", "HEAD"))
 
 
 @checked
@@ -64,6 +64,7 @@ class Kind(NamedTuple):
     block: Block
     share: Expr | int
     letters: tuple[tuple[Expr, Expr], ...] = ()
+    reads_picks: bool = False  # attention uses the keys that an earlier block's indexer has picked
 
     def of(self, cost: Expr) -> Expr:
         """Return a cost of the block with the kind's own numbers."""
@@ -152,12 +153,22 @@ def _kinds(row: Mapping, indexed: str) -> tuple[Kind, ...]:
     found = []
     for number, names, own in paired(parts_of(row), row["layers"]):
         expanded = {x: listing(row, x, "expanded") for x in names}
-        listings = [listing(row, x, indexed) if "index_heads" in y.indices else y for x, y in expanded.items()]
+        listings = [listing(row, x, _form(row, x, y, indexed)) for x, y in expanded.items()]
         numbers = {symbol(x): Rational(str(y)) for x, y in own.items()}
         numbers[symbol("window_layers")] = symbol("layers") if "window" in own else S.Zero
         block = Block(tuple(op for part in listings for op in part.ops))
-        found.append(Kind(block, Rational(str(number)) / Rational(str(row["layers"])), tuple(numbers.items())))
+        picks = any(
+            _form(row, x, y, "absorbed") == "picked" and y != listing(row, x, "picked") for x, y in expanded.items()
+        )
+        found.append(Kind(block, Rational(str(number)) / Rational(str(row["layers"])), tuple(numbers.items()), picks))
     return tuple(found)
+
+
+def _form(row: Mapping, name: str, expanded: Block, indexed: str) -> str:
+    """Return the form of a part: attention of a service without an indexer reads what an earlier block has picked."""
+    if "index_heads" in expanded.indices:
+        return indexed
+    return "picked" if indexed == "absorbed" and row.get("index_tokens") else "expanded"
 
 
 def _listed(row, attention: str):

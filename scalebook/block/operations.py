@@ -21,12 +21,7 @@ __all__ = ["Kernel", "Op", "Tensor"]
 FUNCTIONS = tables_of(__package__, "functions.toml")
 
 
-def _length(text: str) -> Expr:
-    function = condition(text, Min=partial(Min, evaluate=False))
-    return sympify(function(*map(symbol, function.__code__.co_varnames)))
-
-
-DERIVED = {index: _length(text) for index, text in FUNCTIONS["sizes"].items()}  # lengths that follow from others
+DERIVED = FUNCTIONS["sizes"]  # dimensions whose lengths follow from others
 TOKENS = ("seq", "context", "expert_tokens")  # indices that count tokens
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 
@@ -56,10 +51,17 @@ RULES = {name: Rule(**x) for name, x in FUNCTIONS["functions"].items()} | dict.f
 
 
 @cache
+def derived(index: str) -> Expr:
+    """Return the length of a dimension in DERIVED.  No import needs one: SymPy's first sum loads its tensors."""
+    function = condition(DERIVED[index], Min=partial(Min, evaluate=False))
+    return sympify(function(*map(symbol, function.__code__.co_varnames)))
+
+
+@cache
 def size(index: str) -> Expr:
     """Return the length of a tensor's dimension on one device, as an expression: heads/tp for "heads/tp"."""
     base, *marks = re.split(r"(?=[/*])", index)
-    known = DERIVED[base] if base in DERIVED else symbol(base)
+    known = derived(base) if base in DERIVED else symbol(base)
     return Mul(known, *(symbol(m[1:]) if m[0] == "*" else 1 / symbol(m[1:]) for m in marks))
 
 

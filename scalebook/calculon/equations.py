@@ -7,18 +7,18 @@
 import re
 import tomllib
 from collections.abc import Iterator
-from importlib.resources import files
 from types import SimpleNamespace
 
 from sympy import Max, Min, Piecewise, ceiling, floor
 
 from scalebook.language import Formula
 from scalebook.language.defaults import equation
+from scalebook.language.stanzas import file_of
 
 __all__ = ["capacity", "gradients", "stages", "totals"]
 
 _FUNCTIONS = {x.__name__: x for x in (Max, Min, Piecewise, ceiling, floor)}
-_FILE = files(__package__) / "equations.toml"
+_FILE = file_of(__package__, "equations.toml")
 _TEXT = _FILE.read_text("utf-8")
 
 

@@ -5,12 +5,12 @@ unchanged. The others are variants of them: the twelve shapes of its poster, and
 """
 
 import json
-from importlib.resources import files
 
 from scalebook.language import Row
 from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest, quoted
 from scalebook.language.row import Cell, one_number
+from scalebook.language.stanzas import file_of
 
 from .documents import application, execution
 from .systems import System, system
@@ -19,7 +19,7 @@ __all__ = ["example", "machine", "models", "sample", "shape", "systems"]
 
 
 def _load(name):
-    return json.loads((files(__package__) / name).read_text("utf-8"))
+    return json.loads(file_of(__package__, name).read_text("utf-8"))
 
 
 models: dict[str, dict] = _load("models.json")

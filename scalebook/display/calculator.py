@@ -6,7 +6,7 @@ from scalebook import tables
 from scalebook.language import LETTERS, NOTATION, Formula, Sheet
 from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest, quoted
-from scalebook.language.row import quantity
+from scalebook.language.row import Row, quantity
 from scalebook.tables import Table
 
 from .described import reference, typeset
@@ -36,6 +36,7 @@ def calculator(
     - `start`: the first choice of each control, by the control's name.
     - `warn`: `(left, right, sentence)` shows the sentence if quantity `left` exceeds `right`; `{name}` is a value.
     - `choices`: inputs by name. A Table is a menu, `(low, high)` a logarithmic slider, a list a slider, a number fixed.
+      A single row, such as one from `models.read`, is fixed too.
 
     Raises TypeError, LookupError or ValueError if the sheet lacks an input or does not use a given one.
 
@@ -44,8 +45,10 @@ def calculator(
     >>> calculator(ridge_intensity, device=accelerators, precision=["bf16", "fp8"], start={"device": "h100"})
     Calculator(ridge_intensity='295.3 FLOP/B')
     """
+    rows = {x: row for x, row in choices.items() if isinstance(row, Row)}
+    choices |= {x: Table("a row", {row.name: row}) for x, row in rows.items()}
     if isinstance(sheet, Formula):
-        answer, sheet = sheet.letter, Sheet(sheet.name, sheet)
+        answer, sheet = sheet.letter, _of_formula(sheet, choices, rows.values())
     if not isinstance(sheet, Sheet):
         of = "a calculator is of a sheet or of a formula"
         if callable(getattr(sheet, "sheet", None)):  # training_step, serve
@@ -53,6 +56,7 @@ def calculator(
         raise TypeError(f"{of}, not of {quoted(sheet)}")
     if answer is None:
         raise TypeError(f"a calculator answers one letter, not None; name one: {', '.join(sheet.formulas)}")
+    sheet = sheet.suited(*rows.values())
     also, curve, precision = (_names(*x) for x in (("also", also), ("curve", curve), ("precision", precision)))
     warn = [_warning(x) for x in ([warn] if isinstance(warn, str) else _several("warn", warn))]
     if answer in choices:
@@ -72,6 +76,14 @@ def calculator(
     if main.name not in refs:
         choice["equation"] = typeset(main)
     return Calculator(choice, sheet)
+
+
+def _of_formula(f, choices, rows):
+    """Return the sheet of a formula for these rows. Default formulas give inputs that are not chosen."""
+    sheet = Sheet(f.name, f).suited(*rows)
+    tables = [x for x in choices.values() if isinstance(x, Table)]
+    known = {*sheet.formulas, *choices, *(x for table in tables for row in table.values() for x in row)}
+    return Sheet(f.name, *(x._fill(known) for x in sheet.formulas.values()))
 
 
 def _several(what, words):

@@ -267,7 +267,7 @@ class Described:
             label = f"{brief(self.letter(x).meaning)}{f' ({unit})' if unit else ''}"
             lines = _beside_parts([self._line_of(y) for y in ys or [answer]])
             words["curve"] = dict(x=x, unit=unit, label=label, y=lines)
-            if "values" in control:  # a list has nothing between its values
+            if len(control.get("values", ())) in range(1, 25):  # a short list has nothing between its values
                 words["curve"]["steps"] = True
         return words
 

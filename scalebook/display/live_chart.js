@@ -16,8 +16,10 @@ export function along(spec, state) {
     return [at, y.map(({ letter }) => found[letter])];
   };
   const every = [...values, here].sort((a, b) => a - b);
-  const places = steps ? [...new Set(every)] : between(every[0], every.at(-1));
-  return { points: places.map(row), now: row(here), values };
+  // Where a warning of this slider begins, an answer may jump: both sides are computed.
+  const edges = spec.warn.filter(([left]) => left === x).map(([, right]) => compute(spec, { ...letters, [x]: here })[right]).filter((at) => at > every[0] && at < every.at(-1));
+  const places = steps ? [...new Set(every)] : [...between(every[0], every.at(-1)), ...edges.flatMap((at) => [at, at * (1 + 1e-9)])].sort((a, b) => a - b);
+  return { points: places.map(row), now: row(here), values, edges };
 }
 
 // The ends between which the first of them lies in eight of ten cases, at some values of its slider; none without spread.
@@ -131,6 +133,7 @@ export function draw(svg, spec, state, pinned, { width, height, band }) {
     }
     if (path) add("path", { d: path, class: kind, style });
   };
+  for (const at of found.edges) add("line", { x1: X.place(at), x2: X.place(at), y1: top, y2: height - bottom, class: "sb-edge" });
   pinned.forEach((pin) => line(pin.points, 0, "sb-line sb-pinned"));
   lines.forEach((_, k) => line(points, k, `sb-line sb-line-${k}${k === 0 && lines.length > 1 ? " sb-under" : ""}`, own(lines[k])));
   lines.forEach((_, k) => {

@@ -11,12 +11,12 @@ from functools import cache
 from sympy import Add, Expr, Integer, Max, Min, S
 
 from scalebook.attention import kernels as fused
-from scalebook.attention.arithmetic import pair_width_latent
-from scalebook.block import HEAD, MLA_ABSORBED, Block, Hybrid, Kernel, Kind, cached, core_kernels, kinds_of, shard
-from scalebook.block.operations import Op, Product, base
-from scalebook.block.sharding import WIDTHS
+from scalebook.block import HEAD, MLA, MLA_ABSORBED, Block, Hybrid, Kernel, Kind, cached, core_kernels, kinds_of, shard
+from scalebook.block.operations import COLLECTIVES, Op, Product, Tensor, base
+from scalebook.block.operations import size as length
 from scalebook.block.transformations import attention_core
 from scalebook.block.work import joined, launched
+from scalebook.inference.device_part import HELD_HEADS, cost_for, on_device, tokens_of
 from scalebook.inference.efficient_attention import hyper_parts, sparse_parts, state_parts
 from scalebook.inference.operators import latent_prompt_traffic
 from scalebook.inference.part_kernels import STATES, kind_of_attention
@@ -26,7 +26,7 @@ from scalebook.machine import kernels
 from scalebook.machine.collectives import collective, near_of
 
 __all__ = [
-    "PARTS", "Work", "beside_blocks", "counted", "on_device", "step_parts", "stretches", "whole_heads",
+    "PARTS", "Work", "beside_blocks", "counted", "step_parts", "stretches",
 ]  # fmt: skip
 
 PARTS = (
@@ -94,30 +94,6 @@ def _inside() -> Expr:
     return 1 + Min(1, Max(0, x("scaleup_size") - x("tp") * x("attention_dp"), evaluate=False), evaluate=False)
 
 
-def on_device(block: Block) -> Block:
-    """Return a device's part of a block: `tp` splits heads and widths, `etp` the widths of experts."""
-    widths = [n for n in WIDTHS if n in block.indices]
-    split = shard(block, "tp", *widths)
-    return shard(split, "etp", "expert_ffn") if "expert_ffn" in block.indices else split
-
-
-def whole_heads(cost: Expr) -> Expr:
-    """Return a cost corrected for devices that outnumber key-value heads: each holds at least one whole head."""
-    return replaced(cost, {x("kv_heads"): Max(x("kv_heads"), x("tp"), evaluate=False)})
-
-
-_PASSED = {x("batch"): x("pass_tokens"), x("seq"): S.One}  # the step's tokens, instead of sequences and lengths
-_READ = {x("batch"): x("prompts"), x("seq"): x("read_chunk"), x("context"): x("past") + x("read_chunk")}
-_TOKENS = {"of a step": _PASSED, "of prompts": _READ, "decoded": {x("batch"): x("device_batch"), x("seq"): S.One}}
-
-
-_KV_HEADS = Max(1, x("kv_heads") / x("tp"), evaluate=False)  # a device holds at least one
-
-
-def _on(tokens: Mapping, cost: Expr) -> Expr:
-    return whole_heads(replaced(cost, tokens))
-
-
 @cache
 def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr]]:
     """Return a block's time by part, for two halves: up to the messages after attention, and the rest."""
@@ -126,7 +102,7 @@ def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr
         return first, hyper_parts()
     split = on_device(block)
     cores = core_kernels(split)
-    core, latent = {x for names in cores.values() for x in names}, "kv_rank" in split.indices and "index" not in cores
+    core, latent = {x for names in cores.values() for x in names}, "kv_rank" in split.indices and not kind
     attends, feeds = "x2" in split.makers, "y" in split.makers
     names_of_first = {op.name for op in split.ops[: split.ops.index(split["x2"])]} if attends else set()
     for group in launched(split):
@@ -139,25 +115,26 @@ def stretches(block: Block, work: Work) -> tuple[dict[str, Expr], dict[str, Expr
             if not (total is first and kind and kind not in STATES):  # else among the attention's small kernels
                 _add_stream(total, ops[0])
         elif not (latent and names & {"k_nope", "v"}):
-            _add_parts(total, _product(tuple(ops), "of a step"))
+            for each in _by_width(ops):
+                _add_parts(total, _product(each, "of a step"))
         elif work.reads:  # only prompts expand the latents
             _add_parts(total, _product(tuple(ops), "of prompts"))
     if kind in STATES:
-        _add_parts(first, state_parts(kind, work.decodes, work.reads))
+        _add_parts(first, state_parts(split, kind, work.decodes, work.reads))
     elif kind:
-        whole = _prompted([]) if kind == "indexed" else None
-        _add_parts(first, sparse_parts(kind, work.decodes, work.reads, whole))
+        whole = _prompted(None) if kind == "indexed" else None
+        _add_parts(first, sparse_parts(split, kind, work.decodes, work.reads, whole))
     elif cores.keys() == {"flash"} and "kv" not in split.makers:  # a key that is the value has no heads of its own
         _add_attention(first, MLA_ABSORBED if latent else block, latent, work)
     else:
         _add_cores(first, cached(split) if cores.keys() & {"flash", "entries"} else split, work)
     routed = any(op.function == "dispatch" for op in split.ops)
     if routed:
-        _add_routing(second)
+        _add_routing(second, split)
     halves = [half for half, there in ((first, attends), (second, feeds)) if there]
     for half in halves:
         half["launches_time"] += x("scale_kernels") / 2 * x("kernel_launch")
-    summed, there, back = _exchanges(routed, work)
+    summed, there, back = _exchanges(split, work)
     first["exchange_time"], second["exchange_time"] = (summed if attends else S.Zero) + there, back if feeds else S.Zero
     if work.exchange != "none" and attends:  # queries and keys that are normed over all heads sum their squares
         first["exchange_time"] += x("norm_sums") * _sum_of(x("pass_tokens") * x("fp32_bits") / 8)
@@ -175,6 +152,13 @@ def _sum_of(size: Expr) -> Expr:
     return replaced(collective("all_reduce", size, x("tp"), near_of(x("tp"), S.One)), own)
 
 
+def _by_width(ops: list[Op]) -> list[tuple[Op, ...]]:
+    """Separate the products that stay in 16 bits from others that read the same tensor."""
+    wide = {op.name for op in ops for t in op.args if t.name in _WIDE}
+    both = (tuple(op for op in ops if (op.name in wide) is is_wide) for is_wide in (True, False))
+    return [x for x in both if x]
+
+
 def _add_stream(total, op: Op) -> None:
     """Add the time of a memory-bound operator; a norm of the residual stream is fused with the sum before it."""
     entering = op.args[0]
@@ -183,7 +167,7 @@ def _add_stream(total, op: Op) -> None:
     is_norm, is_residual = op.function.endswith("norm"), base(entering.indices[-1]) == "hidden"
     read = (3 if is_residual else 1) if is_norm else len(op.args)
     written = x("result_bits" if is_norm and not is_residual else "activation_bits")
-    moved = _on(_PASSED, entering.elements) * (read * x("result_bits") + written) / 8
+    moved = cost_for(tokens_of("of a step"), entering.elements) * (read * x("result_bits") + written) / 8
     total["streams_time"] += moved / (x("stream_efficiency") * x("hbm_bandwidth"))
     total["launches_time"] += x("kernel_launch")
 
@@ -191,15 +175,15 @@ def _add_stream(total, op: Op) -> None:
 @cache  # a step that decodes and one that reads prompts have the same products
 def _product(ops: tuple[Op, ...], which: str) -> dict[str, Expr]:
     """Return the time by part of products of tokens and weights, as one; experts' products are grouped."""
-    tokens = _TOKENS[which]
+    tokens = tokens_of(which)
     weights = [t for op in ops for t in op.args if t.is_weight]
-    size = Product(*(_on(tokens, cost) for cost in joined(ops)))
+    size = Product(*(cost_for(tokens, cost) for cost in joined(ops)))
     if weights[0].is_routed:  # the visited experts, with the rows that they have on the fullest device
         size = size._replace(rows=x("fullest_share") * x("expert_rows"), copies=x("local_experts"))
         read = size.copies * size.columns * size.inner * x("expert_bits") / 8
         return _price(size, read, ("expert_peak", "expert_efficiency"), "experts_time")
     wide = any(t.name in _WIDE for t in weights)
-    read = sum(_on(tokens, t.elements) for t in weights) * x("result_bits" if wide else "weight_bits") / 8
+    read = sum(cost_for(tokens, t.elements) for t in weights) * x("result_bits" if wide else "weight_bits") / 8
     return _price(size, read, _IN_16_BITS if wide else ("peak_flops", "matmul_efficiency"))
 
 
@@ -216,29 +200,41 @@ def _price(size: Product, read: Expr, rates: tuple[str, str], part: str = "produ
     return {part: time - streamed, "launches_time": x("kernel_launch"), "weights_time": streamed}
 
 
-def _add_routing(total) -> None:
+def _sent(block: Block) -> Tensor:
+    """Return the tokens that a block sends to its experts: some models narrow them first."""
+    return next(op.args[0] for op in block.ops if op.function == "dispatch")
+
+
+def _add_routing(total, block: Block) -> None:
     """Add sorting tokens by expert, and the memory passes that copy, quantize, weight and sum them."""
-    copied = x("assigned_passes") * x("hidden") + 3 * x("expert_ffn") / x("etp")
+    sent, activated = _sent(block), []
+    for op in block.ops:
+        if op.function not in ("", "combine", *COLLECTIVES) and base(op.args[0].indices[0]) == "experts":
+            activated += [*op.args, *op.outs]
+    copied = x("assigned_passes") * length(sent.indices[-1]) + sum(length(t.indices[-1]) for t in activated)
     worked = x("fullest_share") * x("assigned_tokens") * copied
-    moved = (2 * x("pass_tokens") * x("hidden") + worked) * x("result_bits") / 8
+    moved = (2 * cost_for(tokens_of("of a step"), sent.elements) + worked) * x("result_bits") / 8
     total["routing_time"] += x("routing_time_least") + moved / (x("stream_efficiency") * x("hbm_bandwidth"))
     total["launches_time"] += x("kernel_launch")
 
 
-def _exchanges(routed: bool, work: Work) -> tuple[Expr, Expr, Expr]:
+def _exchanges(block: Block, work: Work) -> tuple[Expr, Expr, Expr]:
     """Return the communication times after attention, before the feed-forward layer and after it."""
     if work.exchange == "none":
         return S.Zero, S.Zero, S.Zero
     half = _sum_of(_SENT)
-    if not routed or work.exchange == "all_reduce":
+    if work.exchange == "all_reduce" or not any(op.function == "dispatch" for op in block.ops):
         return half, S.Zero, half
-    ways = x("tp") * x("attention_dp")
+    ways, tokens = (
+        x("tp") * x("attention_dp"),
+        cost_for(tokens_of("of a step"), _sent(block).elements) * x("result_bits") / 8,
+    )
     if work.exchange == "gather":
-        everywhere = _SENT * x("attention_dp")
+        everywhere = tokens * x("attention_dp")
         kinds = ("all_gather", "reduce_scatter")
         there, back = (collective(kind, everywhere, ways, near_of(ways, S.One)) for kind in kinds)
     else:
-        sent, near = x("fullest_share") * _SENT / x("tp") * x("visited_devices"), near_of(x("ep"), S.One)
+        sent, near = x("fullest_share") * tokens / x("tp") * x("visited_devices"), near_of(x("ep"), S.One)
         sizes = sent * x("activation_bits") / x("result_bits"), sent
         there, back = (collective("all_to_all", size, x("ep"), near) for size in sizes)
     return half, there, back
@@ -256,7 +252,7 @@ def _add_attention(total, block: Block, latent: bool, work: Work) -> None:
             total["cache_time"] += share * x("fullest_group") * _decoded(core, latent, within)
             total["launches_time"] += share * x("read_launch")
         if work.reads:
-            total["reading_time"] += share * _prompted([] if latent else core, within)
+            total["reading_time"] += share * _prompted(None if latent else split, within)
             total["launches_time"] += share * x("prompt_launch")
     if latent and work.decodes:  # queries are projected to the latent width, and results out of it
         for name in ("q_absorbed", "mix"):
@@ -266,15 +262,17 @@ def _add_attention(total, block: Block, latent: bool, work: Work) -> None:
 def _add_cores(total, block: Block, work: Work) -> None:
     """Add kernels that have no formula of their own: each takes its arithmetic or its traffic, whichever is longer."""
     cores, read = core_kernels(block), x("past") + x("read_chunk")
-    stages = [("cache_time", _TOKENS["decoded"], x("context"), x("context"))] if work.decodes else []
-    stages += [("reading_time", _READ, read, read - x("read_chunk") / 2)] if work.reads else []  # half is masked
+    stages = [("cache_time", tokens_of("decoded"), x("context"), x("context"))] if work.decodes else []
+    stages += (
+        [("reading_time", tokens_of("of prompts"), read, read - x("read_chunk") / 2)] if work.reads else []
+    )  # half is masked
     first = any(op.function in ("conv", "append", "compress") for op in block.ops)  # a kernel before those
     for part, tokens, cached_keys, keys in stages:
         total["launches_time"] += (len(cores) + first) * x("kernel_launch")
         reached = x("read_efficiency" if part == "cache_time" else "prompt_efficiency")
         for kernel, names in cores.items():
             ops, most = [block[name] for name in names], _most_keys(kernel, cores)
-            flops = _on({**tokens, x("context"): most(keys)}, Add(*(op.flops for op in ops)))
+            flops = cost_for({**tokens, x("context"): most(keys)}, Add(*(op.flops for op in ops)))
             rate = x("stream_efficiency") if kernel == "state" else reached
             streamed = _moved(ops, {**tokens, x("context"): most(cached_keys)}) / (rate * x("hbm_bandwidth"))
             time = Max(flops / (x("attention_peak") * x("matmul_bf16")), streamed, evaluate=False)
@@ -294,41 +292,52 @@ def _most_keys(kernel: str, cores: Mapping) -> Callable[[Expr], Expr]:
 def _moved(ops: list[Op], tokens: Mapping) -> Expr:
     """Return the bytes that lines of the listing move as one kernel, with activations in the width of results."""
     inner = frozenset(t.name for op in ops[:-1] for t in op.outs if t.kind != "fp32")  # a state is written
-    return _on({**tokens, x("activation_bits"): x("result_bits")}, Kernel("", tuple(ops), inner).traffic)
+    return cost_for({**tokens, x("activation_bits"): x("result_bits")}, Kernel("", tuple(ops), inner).traffic)
 
 
 def _decoded(core: list[Op], latent: bool, within: Expr | None) -> Expr:
     """Return the time in which decoding sequences attend to their caches, without the launch."""
     context = x("context") if within is None else Min(x("context"), within, evaluate=False)
-    tokens = _TOKENS["decoded"] | {x("context"): context}
+    tokens = tokens_of("decoded") | {x("context"): context}
     return fused.decode_kernel_time.of(
-        launch_time=S.Zero, batch=x("device_batch"), kv_heads=S.One if latent else _KV_HEADS,
+        launch_time=S.Zero, batch=x("device_batch"), kv_heads=S.One if latent else HELD_HEADS,
         traffic=_moved(core, tokens), bandwidth_efficiency=x("read_efficiency"),
-        flops=_on(tokens, Add(*(op.flops for op in core))), peak_flops=x("attention_peak"),
+        flops=cost_for(tokens, Add(*(op.flops for op in core))), peak_flops=x("attention_peak"),
     )  # fmt: skip
 
 
-def _prompted(core: list[Op], within: Expr | None = None) -> Expr:
+def _prompted(block: Block | None, within: Expr | None = None) -> Expr:
     """Return the time in which prompts are cached and attended to, without the launch.
 
-    `core` has no lines for latents, which are expanded first, as TensorRT-LLM does. Queries pass the kernel that fills
-    the cache, rotated or not.
+    `block` is a device's part with its cache, or None for latents, which are expanded first, as TensorRT-LLM does.
+    Queries pass the kernel that fills the cache, rotated or not.
     """
     chunk, heads, bits = x("read_chunk"), x("heads") / x("tp"), x("result_bits")
     shape, context = dict(batch=x("prompts"), seq=chunk, heads=heads, activation_bits=bits), x("past") + chunk
-    if core:
-        width, moved = x("head_dim"), _moved(core, _READ)
-        appended = fused.append_traffic.of(**shape, kv_heads=_KV_HEADS, query_bits=bits)
+    if block:
+        core = [block[name] for name in attention_core(block)]
+        moved, appended = _moved(core, tokens_of("of prompts")), _appended(block, core)
     else:
-        width = pair_width_latent.of(heads=S.One) / 2
+        core = [on_device(MLA)[name] for name in attention_core(MLA)]
         moved = latent_prompt_traffic.of(**shape, context=context, kv_bits=bits)
         appended = fused.latent_append_traffic.of(**shape)
+    one = dict.fromkeys(map(x, ("batch", "seq", "context")), S.One)
+    width = cost_for(one, Add(*(op.flops for op in core))) / (4 * heads)  # half of a pair's width
     if within is None:
         pairs = fused.tiled_pairs.of(seq=chunk, context=context)
     else:  # all earlier tokens, and the causal triangle within the chunk
         pairs = chunk * Min(within, x("past") + chunk / 2, evaluate=False)
     known = dict(append_traffic=appended, traffic=moved, head_dim=width, peak_flops=x("attention_peak"))
     return fused.prefill_kernel_time.of(**known, busy_pairs=x("prompts") * heads * pairs) - x("prompt_launch")
+
+
+def _appended(block: Block, core: list[Op]) -> Expr:
+    """Return the bytes that the kernel before attention moves: it reads all projections, and fills the cache."""
+    queries = sum(t.elements for t in core[0].args if t.kind != "cache")
+    new = sum(op.args[0].elements for op in block.ops if op.function == "append")
+    return (
+        cost_for(tokens_of("of prompts"), queries * 2 * x("result_bits") + new * (x("result_bits") + x("kv_bits"))) / 8
+    )
 
 
 # Outside the blocks

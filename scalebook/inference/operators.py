@@ -16,6 +16,7 @@ from scalebook.inference.assumptions import READ_CELLS, one_new_token, queries_a
 from scalebook.language import Formula, Sheet, formula, formulas_of, symbol
 from scalebook.language.defaults import equations
 from scalebook.language.notation import replaced
+from scalebook.machine import operators as layers
 from scalebook.machine.kernels import one_core
 
 _HERE = "aiconfigurator"
@@ -27,10 +28,12 @@ _OWN = equations(__name__)  # those of operators.toml
 def _read(kind: str, **own) -> tuple[Formula, ...]:
     """Return the time of an engine's decode attention, and the defaults of a device's letters for a kind of cache."""
     cells = READ_CELLS[kind]
-    time = fused.decode_kernel_time.of(
-        launch_time=symbol("read_launch"), bandwidth_efficiency=symbol("read_efficiency"), **own
-    )
-    time = replaced(time, {symbol(f.letter): symbol(cell) for cell, f in cells.items()})
+
+    def time():
+        letters = dict(launch_time=symbol("read_launch"), bandwidth_efficiency=symbol("read_efficiency"), **own)
+        read = fused.decode_kernel_time.of(**letters)
+        return replaced(read, {symbol(f.letter): symbol(cell) for cell, f in cells.items()})
+
     usual = [Formula(f"{cell}_usual", cell, f.rhs, f.sources, f.meaning) for cell, f in cells.items()]
     return Formula(f"{kind}_decode_time", "kernel_time", time, ("dao2022 §3.2", _HERE)), *usual
 
@@ -88,19 +91,22 @@ _DECODED = (
 _DECODE_TIME, *_READ = _read("grouped")
 _GROUPED = (*_DECODED, arithmetic.pair_width_grouped, fused.least_traffic, *_READ)
 
-prompt_attention = Sheet(
-    "prompt_attention", *_PROMPT, queries_as_they_come, fused.append_traffic, fused.least_traffic,
-    fused.prefill_kernel_time,
-    doc="An engine's operator of causal attention over prompts: the cache written, and attention.",
+
+def _issued_too(name: str, doc: str, *formulas) -> tuple[Sheet, Sheet]:
+    """Return a kernel's sheet, and the sheet of the same kernel if the host launches it."""
+    issued = Sheet(f"{name}_issued", *formulas, _OWN.kernel_issued, doc=f"{doc} The host launches each kernel.")
+    return Sheet(name, *formulas, doc=doc), issued
+
+
+prompt_attention, prompt_attention_issued = _issued_too(
+    "prompt_attention", "An engine's operator of causal attention over prompts: the cache written, and attention.",
+    *_PROMPT, queries_as_they_come, fused.append_traffic, fused.least_traffic, fused.prefill_kernel_time,
 )  # fmt: skip
-decode_attention = Sheet(
-    "decode_attention", *_GROUPED, _DECODE_TIME,
-    doc="An engine's operator of attention to cached keys and values, for one new token of each sequence.",
+decode_attention, decode_attention_issued = _issued_too(
+    "decode_attention",
+    "An engine's operator of attention to cached keys and values, for one new token of each sequence.",
+    *_GROUPED, _DECODE_TIME,
 )  # fmt: skip
-prompt_attention_issued, decode_attention_issued = (
-    Sheet(f"{x.name}_issued", *x.formulas.values(), _OWN.kernel_issued, doc=f"{x.doc} The host launches each kernel.")
-    for x in (prompt_attention, decode_attention)
-)
 decode_attention_by_cores = Sheet(
     "decode_attention_by_cores", *_GROUPED, _OWN.decode_time_by_cores, _OWN.resident_when_repeated,
     doc="Decode attention by kernels whose time per core a library gives: mmha and xqa of TensorRT-LLM.",
@@ -115,6 +121,15 @@ latent_decode_attention = Sheet(
     *_read("latent", kv_heads=1),
     doc="An engine's operator of absorbed attention to cached latents, for one new token of each sequence.",
 )  # fmt: skip
+_QUANTIZED = (layers.single_product, layers.results_of_16_bits, assumptions.state_l2)
+quantize_kernel = Sheet(
+    "quantize_kernel", *_QUANTIZED, _OWN.resident_tensor, _OWN.quantize_time_alone,
+    doc="A kernel that quantizes a product's input, alone in a benchmark. In a service, give resident_share=0.",
+)  # fmt: skip
+scale_kernel = Sheet(
+    "scale_kernel", *_QUANTIZED, one_core, _OWN.resident_read, _OWN.scale_time_alone,
+    doc="A search for the scales of a product's input, alone in a benchmark. In a service, give resident_share=0.",
+)  # fmt: skip
 flash_attention = Sheet(
     "flash_attention", attended.prefill_context, assumptions.one_tile, fused.tiled_pairs, attended.sixteen_bits,
     queries_as_they_come, fused.least_traffic, *_READ[:2], assumptions.score_arithmetic, _OWN.flash_kernel_time,
@@ -125,4 +140,5 @@ __all__ = [
     *formulas_of(__name__),
     "decode_attention", "decode_attention_by_cores", "decode_attention_issued", "flash_attention",
     "latent_decode_attention", "latent_prompt_attention", "prompt_attention", "prompt_attention_issued",
+    "quantize_kernel", "scale_kernel",
 ]  # fmt: skip

@@ -27,21 +27,24 @@ STATES = ("delta", "kimi delta", "mamba")
 
 # By what a core's time on the H100 is scaled on a device without rows: the H100's rate per core over the device's.
 # Chunks of linear attention are products, and a convolution moves what it reads.
-_CORES, _PEAK, _BANDWIDTH = (Rational(repr(accelerators.h100[n])) for n in ("cores", "peak_bf16", "hbm_bandwidth"))
-_H100 = {"peak": symbol("cores") / _CORES * _PEAK / symbol("attention_peak"),
-         "bandwidth": symbol("cores") / _CORES * _BANDWIDTH / symbol("hbm_bandwidth")}  # fmt: skip
 SCALED = {"state_core_prompts": "peak", "conv_core_prompts": "bandwidth", "conv_core_steps": "bandwidth"}
 
 
-def _defaults(kind: str):
-    """Return the default formulas of letters: values of `parts.toml` for an engine without rows of its own."""
-    made = []
-    for letter, value in _TABLE["usual"][kind].items():
+def _default(letter: str, value: str) -> Formula:
+    """Return a letter's default formula: a value of `parts.toml` for an engine without rows of its own."""
+
+    def rhs():  # here, so that an import reads no row
         number = Rational(repr(quantity(letter, value)))
-        said = f"Default {NOTATION[letter].meaning}, about as on the H100."
-        rhs = number * _H100[SCALED[letter]] if letter in SCALED else number
-        made.append(Formula(f"{letter}_usual", letter, rhs, ("aiconfigurator-2026",), said))
-    return tuple(made)
+        cores, peak, bandwidth = (Rational(repr(accelerators.h100[n])) for n in ("cores", "peak_bf16", "hbm_bandwidth"))
+        scales = {"peak": peak / symbol("attention_peak"), "bandwidth": bandwidth / symbol("hbm_bandwidth")}
+        return number * symbol("cores") / cores * scales[SCALED[letter]] if letter in SCALED else number
+
+    said = f"Default {NOTATION[letter].meaning}, about as on the H100."
+    return Formula(f"{letter}_usual", letter, rhs, ("aiconfigurator-2026",), said)
+
+
+def _defaults(kind: str) -> tuple[Formula, ...]:
+    return tuple(_default(letter, value) for letter, value in _TABLE["usual"][kind].items())
 
 
 _SPARSE, _STATE = (*INDEXED, *_defaults("sparse")), (*LINEAR, *_defaults("state"))
@@ -68,7 +71,8 @@ def kind_of_attention(block: Block) -> str:
         return "mamba"
     if "entries" in cores:
         return "compressed, indexed" if "index" in cores else "compressed"
-    return ("indexed" if "kv_rank" in block.indices else "blocks") if "index" in cores else ""
+    picks = "index" in cores or "picked" in block.indices  # by its own indexer, or by that of an earlier block
+    return ("indexed" if "kv_rank" in block.indices else "blocks") if picks else ""
 
 
 def kinds_of_attention(*blocks: Block | Hybrid | None) -> list[str]:
@@ -85,7 +89,7 @@ def measured_kernels(kinds: Iterable[str], engine: Row | None, *rows: Mapping) -
     device = next((row for row in rows if isinstance(row, Device)), None)
     for kind in kinds if device is not None else ():
         for phase, libraries in _TABLE["parts"][kind].items():
-            library, *taken = libraries.get(name, [""])
+            library, *taken = libraries.get(name) or libraries.get("any", [""])
             letters: Mapping[str, str] = _TABLE["letters"][phase]
             for cell, value in cells_of_libraries(device, [library] if library else []).items():
                 if cell in letters and (not taken or cell in taken):

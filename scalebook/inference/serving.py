@@ -26,7 +26,9 @@ from scalebook.inference.step import ENGINES, Step, step_formulas, tokens_of
 from scalebook.inference.trust import RANGES
 from scalebook.inference.two_batch_overlap import parts_of_step
 from scalebook.language import Formula, Row, Sheet, show, symbol
+from scalebook.language.building import uncollected
 from scalebook.language.defaults import equations
+from scalebook.language.guide import GuidedMethod
 from scalebook.language.interval import Between
 from scalebook.language.notation import replaced
 from scalebook.language.row import Call
@@ -113,6 +115,7 @@ class ServeSheet(Sheet):
 
 
 @cache
+@uncollected()
 def serve_sheet(
     dense: Block | None, moe: Block | None, exchange: str, *more: Formula, overlap: str = "none", drafts: bool = False
 ) -> Sheet:  # fmt: skip
@@ -151,6 +154,8 @@ class Serve(Step):
     def __init__(self):
         super().__init__("decode", "A model on devices, and what its users get: times per token, room, price.")
         self.name = "serve"
+        for function in (apart, offline, static, capacity, sessions):
+            setattr(self, function.__name__, GuidedMethod(function, self))
 
     def sheet_of(self, dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
         return serve_sheet(dense, moe, work.exchange, *more, overlap=work.overlap, drafts=work.drafts)
@@ -183,8 +188,7 @@ class Serve(Step):
 
     targets = (*TARGETS, *PERCENTILES)  # letters whose value in a search is the most that may be
 
-    # functions of other modules that take a service first
-    posed, apart, offline, static, capacity, sessions = posed, apart, offline, static, capacity, sessions
+    posed = posed
 
     def __call__(self, *knowns, **letters) -> Row:
         if targets := [x for x in self.finds if x in letters]:
@@ -282,4 +286,5 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
 
 
 serve = Serve()
-sessions.posed, sessions.targets = partial(session_search.cheapest_sessions, serve), session_search.TARGETS
+serve.sessions.posed = partial(session_search.cheapest_sessions, serve)
+serve.sessions.targets = session_search.TARGETS

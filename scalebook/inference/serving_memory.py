@@ -5,7 +5,8 @@ from functools import cache
 from sympy import S
 
 from scalebook.block import LLAMA, Block, Hybrid, cached, core_kernels, kinds_of  # noqa: F401  (the first in examples)
-from scalebook.inference.kernels import counted, on_device, whole_heads
+from scalebook.inference.device_part import on_device, whole_heads
+from scalebook.inference.kernels import counted
 from scalebook.language import Formula, formula, formulas_of, symbol
 from scalebook.language.defaults import equations
 from scalebook.memory.serving import linear_memory, sliding_window
@@ -39,21 +40,26 @@ def cached_tokens_windows(prompt, output, layers, window, window_layers):
 def token_cache_mixed(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> Formula:
     """Return the formula of the bytes that all kinds of block cache for one token on a device.
 
+    An indexer's keys have `index_bits`, as its kernels read them; MiniMax-M3's stay in 16 bits, whatever the cache has.
+
     >>> token_cache_mixed(LLAMA, None)(layers=80, kv_heads=8, head_dim=128, tp=8, pp=1, kv_bits=16)
     40960.0
     """
     total = S.Zero
     for kind, count in counted(dense, moe):
         if "kv_rank" in kind.block.indices:
-            keys = symbol("index_dim") * symbol("kv_bits") / 8 if "index_heads" in kind.block.indices else S.Zero
+            keys = symbol("index_dim") * symbol("index_bits") / 8 if "index_heads" in kind.block.indices else S.Zero
             each = _OWN.token_cache_latent.rhs / symbol("layers") + keys / symbol("pp")
         elif {"flash", "entries"} & core_kernels(kind.block).keys():
             one = {symbol("batch"): S.One, symbol("context"): S.One}
             each = whole_heads(on_device(cached(kind.block)).cache.xreplace(one)) / symbol("pp")
+            keys = each - each.xreplace({symbol("index_dim"): S.Zero})
+            bits = symbol("index_bits" if "entries" in core_kernels(kind.block) else "result_bits")
+            each += keys.xreplace({symbol("kv_bits"): bits}) - keys
         else:
             continue
         total += count * kind.of(each)
-    return Formula("token_cache_mixed", "token_cache", total, ("pope2022 §3.3",))
+    return Formula("token_cache_mixed", "token_cache", total, ("pope2022 §3.3", "vllm-sparse", "sglang-m3-index"))
 
 
 def memory_formulas(dense: Block | Hybrid | None, moe: Block | Hybrid | None) -> tuple[Formula, ...]:

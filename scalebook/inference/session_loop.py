@@ -6,6 +6,7 @@ folds back, one number of sessions has several working points: the service keeps
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -25,6 +26,7 @@ __all__ = ["Loop", "sessions_on"]
 _FOUND = (
     "tpot", "prompt_load", "read_tokens", "queue_time", "ttft", "reserved_sessions", "sessions", "room_tokens",
 )  # fmt: skip
+_LENGTHS = "turns", "prefix", "appended", "output", "prompt_spread", "answer_spread"  # of what an engine reads
 _NEAR = 1e-6  # how close to a limit counts as there
 _FEW = 12  # sessions of mean length in device memory, below which predictions fail near the edge of the cliff
 _SMALLEST = 0.01  # spread of pauses that are called constant
@@ -151,6 +153,11 @@ class Loop:
         is_low = rate[top:] < rate[top] / 2
         return float(number[top:][is_low].min()) if is_low.any() else None
 
+    @cached_property
+    def most(self) -> float:
+        """The edge of the cliff in sessions, or infinity if there is none."""
+        return np.inf if self.lost_from is None else laws.edge_of_cliff(self.known, sessions_lost=self.lost_from)
+
     @property
     def surely(self) -> float:
         """Most sessions that surely keep their caches, or infinity; if few fit, their contexts vary much."""
@@ -222,10 +229,9 @@ def sessions(
     """
     session = dict(turns=turns, prefix=prefix, appended=appended, output=output, pause=pause, pause_spread=pause_spread)
     session |= dict(pauses=pauses, tiers=tiers, prompt_spread=prompt_spread, answer_spread=answer_spread)
-    loop = _loop_of(serve, knowns, session | letters)
+    loop = _remembered(_LOOPS, sessions_on, serve, knowns, session | letters)
     sessions, sheet = one_number("sessions", sessions), laws.session_sheet(pauses)
-    edge = {} if loop.lost_from is None else {"sessions_lost": loop.lost_from}
-    most = laws.edge_of_cliff(loop.known, **edge) if edge else np.inf
+    edge, most = {} if loop.lost_from is None else {"sessions_lost": loop.lost_from}, loop.most
     point = loop._point(sessions, sessions > most)
     found = {n: point[n] for n in ("kept_pause", "turn_rate", "fetch_time", "queue_time")}
     row = sheet(**{n: x for n, x in {**loop.known, **found, **edge}.items() if n in sheet.letters})
@@ -239,21 +245,28 @@ def sessions(
     return row
 
 
-_LOOPS: OrderedDict = OrderedDict()  # of the last services, because another number of sessions changes none of it
+# Of the last services: another number of sessions changes no loop, and other pauses or tiers no engine.
+_LOOPS: OrderedDict = OrderedDict()
+_ENGINES: OrderedDict = OrderedDict()
 
 
-def _loop_of(serve, knowns: tuple, letters: dict) -> Loop:
+def _remembered(found: OrderedDict, make: Callable, serve, knowns: tuple, letters: dict):
     values = [(n, type(x), tuple(x) if isinstance(x, list) else x) for n, x in sorted(letters.items())]
     key = id(serve), *map(id, knowns), *values
     try:
-        loop, _ = _LOOPS.pop(key, (None, None))
+        made, _ = found.pop(key, (None, None))
     except TypeError:  # rows among the letters
-        return sessions_on(serve, *knowns, **letters)
-    loop = sessions_on(serve, *knowns, **letters) if loop is None else loop
-    _LOOPS[key] = loop, knowns  # which keeps the rows, and so their ids
-    if len(_LOOPS) > 32:
-        _LOOPS.popitem(last=False)
-    return loop
+        return make(serve, *knowns, **letters)
+    made = make(serve, *knowns, **letters) if made is None else made
+    found[key] = made, knowns  # which keeps the rows, and so their ids
+    if len(found) > 32:
+        found.popitem(last=False)
+    return made
+
+
+def _engine(serve, *knowns, **letters) -> dict:
+    lengths = {n: letters.pop(n) for n in _LENGTHS}
+    return engine_of(serve, knowns, letters, lengths)
 
 
 @checked
@@ -287,7 +300,7 @@ def sessions_on(
         if given[name] > most:
             raise ValueError(f"{name}={given[name]:g} is more than such a spread is: up to {most} would do")
     sheet, rows = laws.session_sheet(pauses), tier_rows(tiers)
-    engine = engine_of(serve, knowns, letters, given)
+    engine = _remembered(_ENGINES, _engine, serve, knowns, letters | {n: given[n] for n in _LENGTHS})
     known = {n: x for n, x in {**engine, **given}.items() if n in sheet.letters}
     known["pause_spread"] = max(given["pause_spread"], _SMALLEST)
     known["prompt_spread"] = given["prompt_spread"]

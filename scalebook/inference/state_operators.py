@@ -13,20 +13,21 @@ from sympy import Max, Min
 from scalebook.attention import arithmetic, encoders, hyper_connections, linear, states
 from scalebook.attention import assumptions as attended
 from scalebook.language import Sheet, formula
-from scalebook.language.defaults import stated
+from scalebook.language.defaults import equations
 from scalebook.machine.kernels import one_core
 
 from . import assumptions
 from .operators import resident_when_repeated
 
 __all__ = [
-    "convolution_defaults", "decode_defaults", "encoder_defaults", "hyper_connections_around",
-    "hyper_defaults", "prompt_defaults", "resident_at_sites", "resident_in_place",
+    "conv_time_in_tiles", "convolution_defaults", "decode_defaults", "encoder_defaults", "first_chunk_steps",
+    "hyper_connections_around", "hyper_defaults", "prompt_defaults", "resident_at_sites", "resident_in_place",
     "short_convolution", "state_decode", "state_prompt", "vision_attention",
 ]  # fmt: skip
 
 _HERE = "aiconfigurator-2026"
-_DEFAULTS = stated(__name__)  # those of state_operators.toml
+_DEFAULTS = vars(equations(__name__))  # those of state_operators.toml
+conv_time_in_tiles, first_chunk_steps = (_DEFAULTS[x] for x in ("conv_time_in_tiles", "first_chunk_steps"))
 
 
 convolution_defaults, prompt_defaults, decode_defaults, hyper_defaults, encoder_defaults = (

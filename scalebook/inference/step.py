@@ -14,6 +14,7 @@ from scalebook.inference.engine_terms import TERMS, with_engine_terms
 from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, reach, reason, unreached
 from scalebook.language import Formula, Row, Sheet
+from scalebook.language.building import uncollected
 from scalebook.language.defaults import equations
 from scalebook.language.guide import Guided
 from scalebook.language.notation import either, quoted, word
@@ -75,6 +76,7 @@ def step_formulas(dense: Block | None, moe: Block | None, work: Work) -> tuple[F
 
 
 @cache
+@uncollected()
 def step_sheet(dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
     """Return the sheet of a serving step for a model's blocks, by default with the H100's efficiency of cache reads."""
     formulas = [*step_formulas(dense, moe, work), *more]

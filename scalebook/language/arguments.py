@@ -10,7 +10,7 @@ TypeError: speed does not use secnds; did you mean 'seconds'?
 
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from functools import wraps
+from functools import cache, wraps
 from numbers import Integral, Real
 from typing import ParamSpec, TypeVar
 
@@ -33,12 +33,10 @@ _ONE = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Decorator: a wrong, missing or repeated argument raises one sentence.  Mappings are read as rows."""
-    own = inspect.signature(function).parameters.values()
-    kinds = [(i, x) for i, x in enumerate(own) if x.annotation in _KINDS and x.kind in _ONE]
 
     @wraps(function)
     def called(*args: P.args, **letters: P.kwargs) -> R:
-        for i, x in kinds:
+        for i, x in _checkable(function):
             placed = x.kind != x.KEYWORD_ONLY and i < len(args)
             if not placed and x.name not in letters:
                 continue
@@ -57,6 +55,12 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         raise TypeError(_misfit(function, args, letters))
 
     return called
+
+
+@cache  # at the first call: all signatures would take a twentieth of an import
+def _checkable(function: Callable) -> list[tuple[int, inspect.Parameter]]:
+    own = inspect.signature(function).parameters.values()
+    return [(i, x) for i, x in enumerate(own) if x.annotation in _KINDS and x.kind in _ONE]
 
 
 def _row(mapping: Mapping) -> Row:

@@ -1,11 +1,12 @@
 """Documentation of what a call takes and gives, for `help`, `?` and completion, with units and defaults."""
 
-from collections.abc import Iterable, Mapping
-from inspect import Parameter, Signature
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from inspect import Parameter, Signature, cleandoc, signature
 
 from .notation import GROUPS, NOTATION, either
 
-__all__ = ["Guided"]
+__all__ = ["Guided", "GuidedMethod", "named_parameters"]
 
 
 class _OfInstance:
@@ -29,6 +30,8 @@ class Guided:
     """
 
     choices: Mapping[str, Iterable] = {}
+    gives: Iterable[str] = ()
+    own: Mapping[str, Parameter] = {}  # parameters of the function itself
 
     def __init_subclass__(cls):
         cls.__doc__ = _OfInstance(_documented, cls.__dict__.get("__doc__") or "")
@@ -38,8 +41,9 @@ class Guided:
     @property
     def _signature(self) -> Signature:
         takes = self.takes
-        named = [x for group in _grouped(takes).values() for x in group] + [*self.choices]
-        keywords = [Parameter(x, Parameter.KEYWORD_ONLY, default=takes.get(x)) for x in dict.fromkeys(named)]
+        named = dict.fromkeys([x for group in _grouped(takes).values() for x in group] + [*self.choices])
+        keywords = [Parameter(x, Parameter.KEYWORD_ONLY, default=takes.get(x)) for x in named if x not in self.own]
+        keywords = [*(x.replace(kind=Parameter.KEYWORD_ONLY) for x in self.own.values()), *keywords]
         ends = Parameter("knowns", Parameter.VAR_POSITIONAL), Parameter("letters", Parameter.VAR_KEYWORD)
         return Signature([ends[0], *keywords, ends[1]])
 
@@ -53,12 +57,12 @@ def _documented(x: Guided) -> str:
     words = [f"    {n:<22} {either(map(repr, own))}" for n, own in x.choices.items()]
     takes = x.takes
     lines = [
-        x.doc,
+        cleandoc(x.doc),
         "",
         "A call takes rows of tables by position, and letters by keyword, as numbers or as text with a unit:",
     ]
     for heads, letters in (("", takes), ("It gives, and a search minimizes, maximizes and limits:", x.gives)):
-        lines += ["", heads] if heads else []
+        lines += ["", heads] if heads and letters else []
         for head, group in _grouped(letters).items():
             lines += ["", head, *(_line(n, letters[n] if letters is takes else None) for n in group)]
         lines += ["", "Words", *words] if words and not heads else []
@@ -68,3 +72,37 @@ def _documented(x: Guided) -> str:
 def _line(name: str, default) -> str:
     letter = NOTATION[name]
     return f"    {name:<22} {letter.unit:<8} {letter.meaning}{'' if default is None else f'; by default {default:g}'}"
+
+
+def named_parameters(function: Callable) -> dict[str, Parameter]:
+    """Return the parameters of a function that have a name in a call, by that name."""
+    found = signature(function).parameters.values()
+    return {x.name: x for x in found if x.kind not in (x.VAR_POSITIONAL, x.VAR_KEYWORD)}
+
+
+class GuidedMethod(Guided):
+    """A function of an owner, such as `serve.apart`, that passes further letters on to it, and so shows them too."""
+
+    def __init__(self, function: Callable, owner: Guided):
+        self.__wrapped__, self.owner, self.name = function, owner, f"{owner.name}.{function.__name__}"
+        self.__module__, self.doc = function.__module__, function.__doc__
+
+    def __repr__(self):
+        return f"{self.name}(model, device, {', '.join(f'{x}=' for x in self.own)}, ...)"
+
+    @cached_property
+    def own(self) -> Mapping[str, Parameter]:
+        _, *rest = named_parameters(self.__wrapped__).items()
+        return dict(rest)
+
+    @property
+    def choices(self) -> Mapping[str, Iterable]:
+        return self.owner.choices
+
+    @property
+    def takes(self) -> Mapping[str, float | None]:
+        given = {n: None if x.default is x.empty else x.default for n, x in self.own.items() if n in NOTATION}
+        return {**self.owner.takes, **given}
+
+    def __call__(self, *knowns, **letters):
+        return self.__wrapped__(self.owner, *knowns, **letters)

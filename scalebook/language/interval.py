@@ -323,10 +323,17 @@ def _drawn(letter, part: _Part, groups, typical, level: float):
     if not groups:
         return typical, typical
     steps = {names: _draws(f"{min(names)} {part.cells[names[0]].origin}") for names in groups}
-    tails = (1 - level) / 2, (1 + level) / 2
-    low, high = np.quantile(_evaluated(letter, part, steps, np.shape(typical)), tails, axis=0)
+    draws = np.sort(_evaluated(letter, part, steps, np.shape(typical)), axis=0)
+    low, high = (_quantile(draws, x) for x in ((1 - level) / 2, (1 + level) / 2))
     # If spreads are lopsided the value is not in the middle of the draws, but it must lie between the ends.
     return _plain(np.minimum(low, typical)), _plain(np.maximum(high, typical))
+
+
+def _quantile(draws: np.ndarray, share: float):
+    """Interpolate between sorted draws as `np.quantile` does, whose first call would import `numpy.ma`."""
+    at = share * (len(draws) - 1)
+    below, above, part = draws[int(at)], draws[int(np.ceil(at))], at % 1
+    return below + (above - below) * part if part < 0.5 else above - (above - below) * (1 - part)
 
 
 def _between(row: Row, letter: str, level: float, least, most, own: Callable) -> Interval | None:

@@ -13,26 +13,24 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property, lru_cache
-from importlib.resources import files
 from itertools import islice
 from numbers import Real
-from operator import is_
 
 import sympy
 from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.str import StrPrinter
+from sympy.utilities.iterables import sift
 
 from scalebook import _shown_by
 
-from .stanzas import Stanzas, tables_of
+from .stanzas import Stanzas, file_of, tables_of
 from .tabular import aligned, folded, page_table, styled
 
 __all__ = [
     "GROUPS", "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "free", "in_letters", "letter",
-    "letters_of", "listed", "nearest", "no_attribute", "quoted", "replaced", "symbol", "tex", "unused", "word",
+    "letters_of", "listed", "nearest", "no_attribute", "quoted", "replaced", "root", "symbol", "tex", "unused", "word",
 ]  # fmt: skip
 
 
@@ -90,6 +88,8 @@ def nearest(word: str, words: Iterable[str]) -> str:
     >>> nearest("h10", ["h100", "a100"]), nearest("zzz", ["h100"]), nearest("world_size", ["devices"])
     ("did you mean 'h100'?", 'there are: h100', "here it is 'devices'")
     """
+    from difflib import get_close_matches  # here, so that an import is quick
+
     words, word = sorted(words), str(word)[:80].lower().strip("'")  # the word may be quoted
     if OTHERS.get(word) in words:
         return f"here it is {OTHERS[word]!r}"
@@ -171,11 +171,6 @@ def letter(
         ...
     ValueError: 'layers' already means 'transformer blocks'
     """
-    return _entered(name, unit, meaning, tex, sign, whole).symbol
-
-
-def _entered(name: str, unit: str, meaning: str, tex: str | None, sign="positive", whole=False) -> Letter:
-    """Enter a letter whose symbol is made when it is first asked for, so that an import is quick."""
     if not (name := word(name)).isidentifier() or not name.isascii() or keyword.iskeyword(name) or len(name) > 99:
         raise ValueError(f"{quoted(name)} cannot be a letter: its word is a parameter too, such as hbm_bandwidth")
     for what, text in {
@@ -188,11 +183,16 @@ def _entered(name: str, unit: str, meaning: str, tex: str | None, sign="positive
             raise TypeError(f"the {what} of {name} is text, not {quoted(text)}")
     if not isinstance(whole, bool):
         raise TypeError(f"whole says whether {name} is a whole number, True or False, not {quoted(whole)}")
-    if sign not in SIGNS:
-        raise ValueError(f"the sign of {name} is {either(map(repr, SIGNS))}, not {quoted(sign)}")
-    new = Letter(name, unit, meaning, tex or rf"\mathrm{{{name.replace('_', chr(92) + '_')}}}", sign, whole)
-    if NOTATION.setdefault(name, new) != new:
-        raise ValueError(f"{name!r} already means {NOTATION[name].meaning!r}")
+    named = rf"\mathrm{{{name.replace('_', chr(92) + '_')}}}"
+    return _entered(Letter(name, unit, meaning, tex or named, sign, whole)).symbol
+
+
+def _entered(new: Letter) -> Letter:
+    """Enter a letter whose symbol is made when it is first asked for, so that an import is quick."""
+    if new.sign not in SIGNS:
+        raise ValueError(f"the sign of {new.name} is {either(map(repr, SIGNS))}, not {quoted(new.sign)}")
+    if (old := NOTATION.setdefault(new.name, new)) is not new and old != new:
+        raise ValueError(f"{new.name!r} already means {old.meaning!r}")
     return new
 
 
@@ -219,12 +219,12 @@ def letters_of(package: str) -> None:
     In a group with `members`, `#` stands for each member: its name, in meanings its description, in printed forms its
     mark.
     """
-    groups = Stanzas("letters.toml", (files(package) / "letters.toml").read_text("utf-8"), _group)
+    groups = Stanzas("letters.toml", file_of(package, "letters.toml").read_text("utf-8"), _group)
     for head, group in groups.items():
         for member, called, mark in group.pop("members", [("", "", "")]):
             for name, (unit, meaning, tex, *rest) in group.items():
                 said = name.replace("#", member), unit, meaning.replace("#", called), tex.replace("#", mark)
-                GROUPS.setdefault(head, []).append(_entered(*said, *rest).name)
+                GROUPS.setdefault(head, []).append(_entered(Letter(*said, *rest)).name)
 
 
 def symbol(name: str) -> sympy.Symbol:
@@ -322,7 +322,10 @@ def _is_share_of_sum(part: sympy.Expr) -> bool:
     return part.is_Mul and len(part.args) == 2 and part.args[0].is_Number and part.args[1].is_Add
 
 
-def replaced(expr: sympy.Expr, places: Mapping, kept: tuple = (sympy.Max, sympy.Min, sympy.ceiling)) -> sympy.Expr:
+_KEPT = (sympy.Max, sympy.Min, sympy.ceiling, sympy.floor)
+
+
+def replaced(expr: sympy.Expr, places: Mapping, kept: tuple = _KEPT) -> sympy.Expr:
     """Replace symbols as `places` says.  Functions in `kept` are not evaluated again, which would take SymPy seconds.
 
     >>> replaced(sympy.Max(symbol("hidden"), symbol("ffn")), {symbol("ffn"): 4 * symbol("hidden")})
@@ -335,7 +338,7 @@ def replaced(expr: sympy.Expr, places: Mapping, kept: tuple = (sympy.Max, sympy.
             return places.get(part, part)
         if part not in made:
             args = [again(x) for x in part.args]
-            if all(map(is_, args, part.args)):
+            if tuple(args) == part.args:  # compared, not by identity, which depends on what was built before
                 made[part] = part
             else:
                 # a power of a sum stays as it is, after SymPy has asked whether each term is infinite, and so does a
@@ -345,6 +348,24 @@ def replaced(expr: sympy.Expr, places: Mapping, kept: tuple = (sympy.Max, sympy.
         return made[part]
 
     return again(expr)
+
+
+def root(product: sympy.Expr) -> sympy.Expr:
+    """Return the square root of a product, factor by factor, since SymPy is slow at a whole product's sign.
+
+    >>> root(symbol("hidden") * symbol("ffn"))
+    sqrt(ffn)*sqrt(hidden)
+    """
+    letters, others = sift(sympy.Mul.make_args(product), _is_of_letters, binary=True)
+    return sympy.Mul(*map(sympy.sqrt, letters), sympy.sqrt(sympy.Mul(*others)))
+
+
+def _is_of_letters(factor: sympy.Expr) -> bool:
+    """Return True if a factor is built from nonnegative letters and numbers by Max, Min, sums or powers only."""
+    base = factor.base if factor.is_Pow else factor
+    if base.func in (sympy.Max, sympy.Min, sympy.Add):
+        return all(map(_is_of_letters, base.args))
+    return bool((base.is_Symbol or base.is_Number) and base.is_nonnegative)
 
 
 def tex(expr, names: dict | None = None, inks: Mapping[sympy.Expr, str] | None = None) -> str:

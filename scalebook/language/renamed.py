@@ -34,7 +34,7 @@ def renamed(module: str) -> Callable[[str], object]:
 
     def __getattr__(name: str) -> object:
         old = f"{module}.{name}"
-        if new := old_names()[1].get(old):
+        if name[:2] != "__" and (new := old_names()[1].get(old)):  # an import asks for __path__, which needs no file
             _warn(old, new)
             return resolved(new)
         raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules.get(module))

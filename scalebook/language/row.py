@@ -5,7 +5,7 @@ A row of a table, the result of a sheet and a reader's keywords are all rows, so
 
 import html
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -191,6 +191,14 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
 
     Keywords win over rows.  Values that a row computed from something that a keyword changes are dropped.
     """
+    cells = joined(knowns, letters)
+    for name, value in letters.items():
+        cells[name] = Cell(quantity(name, value))
+    return cells
+
+
+def joined(knowns: tuple, letters: Collection[str]) -> dict[str, Cell]:
+    """Join rows into cells by name, as `gather` does, for a call whose keywords have these names."""
     cells = {}
     for row in knowns:
         if not isinstance(row, Row) and hasattr(row, "columns"):
@@ -214,8 +222,6 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
     # Drop results of an earlier call that depend on a letter whose value is now given anew.
     for name in [n for n, c in cells.items() if c.inputs and n not in letters and not c.letters.isdisjoint(letters)]:
         del cells[name]
-    for name, value in letters.items():
-        cells[name] = Cell(quantity(name, value))
     return cells
 
 

@@ -23,7 +23,7 @@ from .domain import Condition, OutsideDomain
 from .formula import Formula
 from .guide import Guided
 from .notation import NOTATION, either, listed, nearest, quoted, unused, word
-from .row import Computed, Row, fitting, gather
+from .row import Cell, Computed, Row, fitting, gather
 from .tabular import page_table, styled, table_cell
 from .units import show
 
@@ -110,21 +110,29 @@ class Sheet(Guided):
             return sheet(*knowns, **letters)
         if swapped := [x for x in knowns if isinstance(x, Formula)]:
             return self.using(*swapped)(*(x for x in knowns if not isinstance(x, Formula)), **letters)
+        self._refuse_unused(letters)
+        return self._evaluated({n: c for n, c in gather(knowns, letters).items() if n in self.letters})
+
+    def _refuse_unused(self, letters):
         for name in letters:
             NOTATION[name]
             if name not in self.letters:
                 raise TypeError(unused(self.name, name, self.letters))
-        cells = {n: c for n, c in gather(knowns, letters).items() if n in self.letters}
-        if symbols := [n for n, c in cells.items() if type(c.value) is not float and isinstance(c.value, sympy.Basic)]:
+
+    def _evaluated(self, cells: dict[str, Cell]) -> Row:
+        """Compute everything that follows from cells of the sheet's own letters, whose values were checked."""
+        values = {n: c.value for n, c in cells.items()}
+        are_floats = {*map(type, values.values())} <= {float}
+        if not are_floats and (symbols := [n for n, x in values.items() if isinstance(x, sympy.Basic)]):
             how = f"use {self.name}.formula(letter)"
             raise TypeError(f"a sheet needs numbers, not symbols ({', '.join(symbols)}); {how}")
         inputs, steps, missing, point, vector = self._plan(frozenset(cells))
-        values = {n: cells[n].value for n in inputs}
-        if any(type(x) is not float and np.ndim(x) for x in values.values()):
-            results = code.blocks(vector(), values)
+        known = {n: values[n] for n in inputs}
+        if not are_floats and any(map(np.ndim, known.values())):
+            results = code.blocks(vector(), known)
         else:
-            results = self._at_point(point(), values, [x[0] for x in steps])
-        missing, values, is_whole = dict(missing), {n: x.value for n, x in cells.items()}, True
+            results = self._at_point(point(), known, [x[0] for x in steps])
+        missing, is_whole = dict(missing), True
         for (name, f, inputs, least, most), result in zip(steps, results, strict=True):
             if is_whole and type(result) is float and least <= result <= most:  # true for nearly all values
                 values[name] = result

@@ -23,10 +23,11 @@ def invert(formula: Formula, unknown: str, between=None) -> Formula:
     if formula.letter in formula.inputs:
         raise ValueError(f"{formula.name} has {formula.letter} on both sides")
     hidden = any(x in part.free_symbols for part in formula.rhs.atoms(*_OBSTACLES))
-    # SymPy takes too long for an unknown under a root in a long sum.
-    roots = (part for part in formula.rhs.atoms(sympy.Pow) if not part.exp.is_integer)
+    # SymPy takes too long for an unknown under a root, or in two sums that divide, in a long sum.
+    powers = [part for part in formula.rhs.atoms(sympy.Pow) if x in part.free_symbols]
+    dividing = [part for part in powers if part.exp.is_negative and part.base.is_Add]
     is_long = formula.rhs.is_Add and formula.rhs.count_ops() > 12
-    hidden |= is_long and any(x in part.free_symbols for part in roots)
+    hidden |= is_long and (len(dividing) > 1 or any(not part.exp.is_integer for part in powers))
     # SymPy finds no inverse if the unknown is in a logarithm and outside it, or in two.
     deep = {part: sympy.Dummy() for part in formula.rhs.atoms(sympy.log, sympy.exp) if x in part.free_symbols}
     hidden |= len(deep) > 1 or (bool(deep) and x in formula.rhs.xreplace(deep).free_symbols)
@@ -53,7 +54,7 @@ def _branches(y, expr, x):
         found = sympy.solve(sympy.Eq(y, expr), x, check=False)
     except NotImplementedError:
         return []
-    return [branch for branch in found if not branch.has(sympy.zoo, sympy.nan)]
+    return [branch for branch in found if not branch.has(sympy.zoo, sympy.nan, sympy.I)]
 
 
 def _rooted(y, expr, x):

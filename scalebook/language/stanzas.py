@@ -6,11 +6,12 @@
 """
 
 import re
+import sys
 import tomllib
 from collections.abc import Callable, Mapping
-from importlib.resources import files
+from pathlib import Path
 
-__all__ = ["Stanzas", "tables_of"]
+__all__ = ["Stanzas", "file_of", "tables_of"]
 
 _HEAD = re.compile(r'^\["?(.+?)"?\]$', re.M)
 
@@ -42,6 +43,11 @@ class Stanzas(Mapping):
         return [key for key, own in self._texts.items() if any(x in own for x in texts)]
 
 
+def file_of(package: str, name: str) -> Path:
+    """Return the path of a file that lies in a package.  `importlib.resources` would slow each import down."""
+    return Path(sys.modules[package].__path__[0], name)
+
+
 def tables_of(package: str, name: str) -> dict:
     """Return all tables of a TOML file that lies in a package."""
-    return tomllib.loads((files(package) / name).read_text("utf-8"))
+    return tomllib.loads(file_of(package, name).read_text("utf-8"))

@@ -4,7 +4,8 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from importlib.resources import files
+
+from .stanzas import file_of
 
 __all__ = ["Markup", "aligned", "callable_said", "folded", "house", "page_table", "plain_page", "styled", "table_cell"]
 
@@ -94,7 +95,7 @@ def folded(table: Markup, rows: str) -> Markup:
 @cache
 def house() -> str:
     """Return the book's CSS style sheet, without comments and line breaks."""
-    text = re.sub(r"/\*.*?\*/", "", (files(__package__) / "house.css").read_text("utf-8"), flags=re.DOTALL)
+    text = re.sub(r"/\*.*?\*/", "", file_of(__package__, "house.css").read_text("utf-8"), flags=re.DOTALL)
     return re.sub(r"\s*([{};:,>])\s+|\s+", lambda x: x[1] or " ", text).strip()
 
 

@@ -7,11 +7,10 @@ work at once, and the slower one sets the pace. In a mesh or a torus a group use
 
 from functools import cache, partial
 
-from sympy import Expr, Integer, Max, Min, Mul, Rational, floor, sqrt
-from sympy.utilities.iterables import sift
+from sympy import Expr, Integer, Max, Min, Rational, floor
 
 from scalebook.language import formula, formulas_of, symbol
-from scalebook.language.notation import nearest, quoted
+from scalebook.language.notation import nearest, quoted, root
 from scalebook.machine.collective_rates import FABRIC, doublings, group_share
 
 # A device copies its own part within its memory, which was measured to take half the time of sending a part.
@@ -28,21 +27,7 @@ def _one_if_any(count):
 
 def _time(ways, collective_launch, chunk_time, hops, wire):
     """Return the time of a collective from its launch, hops, transfer and chunking; 0 for a single device."""
-    return _one_if_any(ways - 1) * collective_launch + hops + wire + 2 * _root(chunk_time * wire)
-
-
-def _root(product):
-    """Return the square root of a product, factor by factor, since SymPy is slow at a whole product's sign."""
-    letters, others = sift(Mul.make_args(product), _is_letter, binary=True)
-    return Mul(*map(sqrt, letters), sqrt(Mul(*others)))
-
-
-def _is_letter(factor):
-    """Return True if a factor is built from nonnegative letters and numbers by Max, Min or powers only."""
-    base = factor.base if factor.is_Pow else factor
-    if base.func in (Max, Min):
-        return all(map(_is_letter, base.args))
-    return bool((base.is_Symbol or base.is_Number) and base.is_nonnegative)
+    return _one_if_any(ways - 1) * collective_launch + hops + wire + 2 * root(chunk_time * wire)
 
 
 def _ring_hops(ways, near_ways, near_latency, far_latency):

@@ -5,10 +5,11 @@ Writing a finished tile is hidden only in part. One measured share per device an
 instruction overhead.
 """
 
-from sympy import Max, Min, Pow, Rational, ceiling, floor, sqrt
+from sympy import Max, Min, Pow, Rational, ceiling, floor
 
 from scalebook.language import Sheet, formula, formulas_of
 from scalebook.language.defaults import stated
+from scalebook.language.notation import root
 from scalebook.language.renamed import renamed
 
 _DEFAULTS = stated(__name__)  # those of kernels.toml
@@ -129,7 +130,7 @@ def _shared_waves(
     waves = ceiling(copies * high * wide / cores, evaluate=False)
     shared = copies * Max(1, high, evaluate=False) * wide  # a step without decoding has no rows
     whole = (pace + inner_wait) * inner
-    worth = Min(floor(cores / shared, evaluate=False), sqrt(whole / split_step), evaluate=False)
+    worth = Min(floor(cores / shared, evaluate=False), root(whole / split_step), evaluate=False)
     splits = Max(1, worth, evaluate=False)
     apart = whole / splits + split_time + split_step * Max(0, splits - 2, evaluate=False)
     return pace * ((waves - 1) * inner + waves * inner_half) + Min(whole, apart, evaluate=False)

@@ -8,7 +8,6 @@ prices it; our own prediction is the set `korthikanti_seconds`. Nothing is calib
 
 from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from scalebook.calculon import QUIRKS, Choices, calculon_step, execution, library
 from scalebook.calculon import priced as price
 from scalebook.language.notation import quoted
-from scalebook.language.stanzas import tables_of
+from scalebook.language.stanzas import file_of, tables_of
 
 from .confrontation import Confrontation, Priced, Result
 from .rows import Measurement, read_rows
@@ -160,7 +159,7 @@ class Outputs(Result):
 class _Runs(Confrontation):
     def __call__(self, path=None) -> Outputs:
         result = super().__call__(path)
-        rows, _ = read_rows(files("scalebook.measurements") / self.file if path is None else Path(path))
+        rows, _ = read_rows(file_of(__package__, self.file) if path is None else Path(path))
         refused = {row["row_id"]: said for row in filter(_is_known, rows) if isinstance(said := priced(row), str)}
         return Outputs(**{f.name: getattr(result, f.name) for f in fields(Result)}, refused=refused)
 

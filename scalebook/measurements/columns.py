@@ -5,11 +5,11 @@ The file of a measured set names one in `complete` or `readings`, as `columns:FU
 
 import re
 from functools import cache
-from importlib.resources import files
 
 import numpy as np
 
 from scalebook.inference.expert_layer import block_rows_xpu
+from scalebook.language.stanzas import file_of
 from scalebook.tables import frameworks
 
 from .confrontation import Readings
@@ -91,7 +91,7 @@ def nanotron_readings(stanza, rows: list[Measurement]) -> Readings:
 
 @cache
 def _rows_with_times() -> list[Measurement]:
-    rows, _ = read_rows(files("scalebook.measurements") / "pipeline_zero_bubble.csv")
+    rows, _ = read_rows(file_of(__package__, "pipeline_zero_bubble.csv"))
     return [row for row in rows if row["t_f_ms"]]
 
 

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.resources import files
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 
 from scalebook.language.arguments import checked
 from scalebook.language.notation import brief, quoted
+from scalebook.language.stanzas import file_of
 from scalebook.language.tabular import folded, page_table, styled
 from scalebook.tables import cite
 
@@ -126,11 +126,11 @@ class Confrontation:
 
     def kept(self) -> Iterator[Measured]:
         """Yield the rows of the package's file that are not left out, read without predicting anything."""
-        rows, _ = read_rows(files("scalebook.measurements") / self.file)
+        rows, _ = read_rows(file_of(__package__, self.file))
         return (Measured(row, self.call) for row in map(self.completed, rows) if not self.left_out(row))
 
     def _confronted(self, path):
-        own, columns = read_rows(files("scalebook.measurements") / self.file)
+        own, columns = read_rows(file_of(__package__, self.file))
         rows, where = (own, self.file) if path is None else self._other(path, columns)
         rows = [self._answer(where, self.completed, row) for row in rows]
         reasons = [self._answer(where, self.left_out, row) for row in rows]

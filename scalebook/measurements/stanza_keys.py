@@ -2,10 +2,9 @@
 
 import tomllib
 from collections.abc import Mapping
-from importlib.resources import files
 
 from scalebook.language.notation import nearest, quoted
-from scalebook.language.stanzas import tables_of
+from scalebook.language.stanzas import file_of, tables_of
 
 __all__ = ["inherited", "joined", "written"]
 
@@ -28,7 +27,7 @@ def joined(first: Mapping, second: Mapping) -> dict:
 def written() -> dict[str, dict]:
     """Return every measured set's TOML description (stanza) by name, with the keys it inherits (`like`)."""
     said: dict[str, dict] = {}
-    for path in sorted(files(__package__).joinpath("stanzas").iterdir(), key=lambda x: x.name):
+    for path in sorted(file_of(__package__, "stanzas").iterdir(), key=lambda x: x.name):
         if path.name.endswith(".toml"):
             said |= tomllib.loads(path.read_text("utf-8"))
     return {name: inherited(name, said) for name in said}

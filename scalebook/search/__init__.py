@@ -12,12 +12,15 @@ import math
 import sys
 import time
 from collections.abc import Iterable
-from concurrent.futures import Executor
 from dataclasses import replace
 from functools import cache
+from inspect import Signature, signature
 from types import ModuleType
+from typing import TYPE_CHECKING
 
+from scalebook import _shown_by
 from scalebook.language.arguments import checked, is_number
+from scalebook.language.guide import named_parameters
 from scalebook.language.notation import quoted
 from scalebook.language.renamed import renamed
 
@@ -29,6 +32,9 @@ from .planning import planned_for
 from .problem import Problem, about, layouts, word_combinations
 from .results import Search
 from .space import NothingFits, Searchable, Space
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor  # loads `logging` and `threading`, which few searches need
 
 __all__ = ["Search", "Searchable", "Space", "search"]
 
@@ -47,7 +53,7 @@ def search(
     best: int = 10,
     pareto: bool = True,
     most: float = 1e9,
-    executor: Executor | None = None,
+    executor: "Executor | None" = None,
     progress: bool | None = None,
     **letters,
 ) -> Search:
@@ -80,8 +86,7 @@ def search(
     1.0
     """
     check_executor(executor)
-    if not is_number(most) or not most > 0:
-        raise TypeError(f"most is a number of strategies, such as most=1e10, not {quoted(most)}")
+    _check_most(most)
     cases, letters = each(knowns, letters)
     letters, subject_to = within(sheet, letters, subject_to)
     if hasattr(sheet, "posed"):
@@ -107,13 +112,21 @@ def search(
     return Devices(found, lacking, [x for _, x in cases if x not in seen])
 
 
+def _check_most(most) -> None:
+    if not is_number(most) or not most > 0:
+        raise TypeError(f"most is a number of strategies, such as most=1e10, not {quoted(most)}")
+
+
 def _groups(questions, aims, lacking) -> dict:
     """Return the problems of each group of devices, size by size: what one plan can price. Fill in `lacking`."""
     together: dict = {}
+    checked_rows: set[int] = set()
     for place, (thing, rows, device, own) in enumerate(questions):
         try:
             problem = problem_of(thing, rows, *aims, own)
-            refuse_unused(problem, own)
+            if id(rows) not in checked_rows:  # another number of devices changes none of it
+                refuse_unused(problem, own)
+                checked_rows.add(id(rows))
             alone = None if hasattr(problem.sheet, "kind") else device
             together.setdefault((problem.like, alone, own.get("devices")), {})[place] = problem
         except TypeError as error:
@@ -199,10 +212,24 @@ def _longest(problem) -> str:
     return "shorten " + ", ".join(f"{n} ({len(x):,} values)" for n, x in lists if len(x) > 1)
 
 
+class _Search:
+    """The function `search`, whose signature has the letters of a training step and of a service too."""
+
+    def __call__(self, *args, **letters) -> Search:
+        return search(*args, **letters)
+
+    @property
+    def __signature__(self) -> Signature:
+        own, searched = named_parameters(search), (_shown_by("training_step"), _shown_by("serve"))
+        letters = {n: x for thing in searched for n, x in named_parameters(thing).items() if n not in own}
+        *first, rest = signature(search).parameters.values()
+        return Signature([*first, *(x.replace(default=None) for x in letters.values()), rest])
+
+
 class _Called(ModuleType):
     """The type of this package, so that calling `scalebook.search` runs a search once anything has imported it."""
 
-    __call__ = staticmethod(search)
+    __call__ = _Search()
 
 
 sys.modules[__name__].__class__ = _Called

@@ -2,14 +2,16 @@
 
 import math
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scalebook.language.notation import quoted
 
 from .problem import Problem
 from .task import EMPTY, joined, price
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 __all__ = ["check_executor", "gathered", "run", "tasks"]
 
@@ -66,11 +68,13 @@ def run(sizes: list[Problem], combinations: list, parts: list[list], executor, s
     return [[reduce(lambda a, b: joined(a, b, best), y) for y in x] for x in own], len(parts) - len(done), why
 
 
-def gathered(calls: list[tuple], executor: Executor | None, says: str, progress: bool | None, counted: Callable):
+def gathered(calls: list[tuple], executor: "Executor | None", says: str, progress: bool | None, counted: Callable):
     """Run calls `(function, *arguments)`, here or in an executor. Return results, and why some are missing (or "").
 
     If all fail, the first error is raised.  `counted` counts the strategies in a result, for the progress bar.
     """
+    from concurrent.futures import BrokenExecutor, Future, as_completed
+
     from tqdm.auto import tqdm
 
     if not isinstance(progress, bool | None):
@@ -109,6 +113,8 @@ def gathered(calls: list[tuple], executor: Executor | None, says: str, progress:
 
 
 def _here(calls):
+    from concurrent.futures import Future
+
     for call, *args in calls:
         future = Future()
         try:
@@ -119,6 +125,8 @@ def _here(calls):
 
 
 def _why(error: BaseException) -> str:
+    from concurrent.futures import BrokenExecutor
+
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     if isinstance(error, BrokenExecutor):

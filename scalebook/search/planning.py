@@ -83,7 +83,7 @@ class _Built(NamedTuple):
 
     @property
     def conditions(self) -> list[tuple[Formula, Condition]]:
-        """The conditions under which the formulas hold, each with its formula."""
+        """The conditions under which the formulas hold, each with its formula; rules read them."""
         return [(f, x) for f in self.formulas.values() for x in f.domain]
 
 

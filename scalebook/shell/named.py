@@ -31,7 +31,7 @@ FILES = {".toml": "device", ".json": "model"}  # kind of row in a reader's own f
 # Rooms and files that hold nothing to call.
 _ABOVE = ("calculon", "shell", "measurements", "measure", "display", "book", "__main__.py")
 # What is asked most and where it is: to find these, no other module is imported.
-_FIRST = {"training_step": "training", "serve": "inference", "decoding": "inference"}
+_FIRST = {"training_step": "training", "serve": "inference", "decoding": "inference", "rl_step": "rl"}
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
 
 

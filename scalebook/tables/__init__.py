@@ -8,7 +8,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, reduce
-from importlib.resources import files
 from operator import or_
 from os import PathLike
 from pathlib import Path
@@ -18,10 +17,10 @@ from scalebook import _shown_by
 from scalebook.language import NOTATION
 from scalebook.language.arguments import checked
 from scalebook.language.interval import SPREADS
-from scalebook.language.notation import either, listed, quoted, word
+from scalebook.language.notation import either, listed, nearest, quoted, word
 from scalebook.language.row import Cell, Row, one_number, quantity
 from scalebook.language.sources import SOURCES, cite
-from scalebook.language.stanzas import Stanzas, tables_of
+from scalebook.language.stanzas import Stanzas, file_of, tables_of
 
 from . import assumed, shapes
 from .plausible import refuse_faster
@@ -33,8 +32,8 @@ __all__ = [
     "libraries", "libraries_on", "links", "models", "precisions", "ranges", "runs", "tiers",
 ]  # fmt: skip
 
-SOURCES.add(files(__name__))
-SPREADS.add(files(__name__) / "spreads.toml")
+SOURCES.add(file_of(__name__, ""))
+SPREADS.add(file_of(__name__, "spreads.toml"))
 
 FOLLOWS = [  # in this order; if a model lacks an input of a formula, it has the other kind of attention
     shapes.kv_width_hybrid, shapes.kv_width_grouped, shapes.kv_width_indexed, shapes.kv_width_latent,
@@ -174,7 +173,11 @@ def cells_of_libraries(device: Row, names: Iterable[str]) -> Mapping[str, Cell]:
 
 @cache
 def _cells_of_libraries(kin, precision, names):
-    rows = _libraries(kin, precision, tuple(f'library = "{name}"' for name in names))
+    texts = tuple(f'library = "{name}"' for name in names)
+    if strange := {*names}.difference(row.words["library"] for row in _named_libraries(texts)):
+        known = sorted({row.words["library"] for row in _table("libraries").values()})
+        raise LookupError(f"no library is called {quoted(min(strange))}; {nearest(min(strange), known)}")
+    rows = _libraries(kin, precision, texts)
     cells = (row.cells for name in names for row in rows if row.words["library"] == name)
     return MappingProxyType(reduce(or_, cells, {}))
 
@@ -303,7 +306,7 @@ def _table(name):
     def read():
         file = f"{name}.toml"
         complete = assumed.complete if name == "accelerators" else None
-        return Rows(file, Stanzas(file, (files(__name__) / file).read_text("utf-8")), complete, **_TABLES[name])
+        return Rows(file, Stanzas(file, file_of(__name__, file).read_text("utf-8")), complete, **_TABLES[name])
 
     return kind(name, read)
 

@@ -1,4 +1,4 @@
-"""A training step: strategies, the parts of its time, its memory, and the rules on strategies; and updates by RL."""
+"""A training step: strategies, the parts of its time, its memory, and the rules on strategies."""
 
 from scalebook.language import exports
 from scalebook.language.renamed import renamed
@@ -7,8 +7,6 @@ from .newton_schulz import *
 from .optimizers import *
 from .precision import *
 from .recomputation import *
-from .rl import *
-from .rollouts import *
 from .shardings import *
 from .step import *
 from .strategy import *

@@ -92,6 +92,8 @@ def of_kind(kind: Kind, cost: Expr) -> Expr:
     """Return a block's cost with its kind's numbers. Attention counts the window's or the picked pairs."""
     if kind.slides:
         cost = replaced(cost, {symbol("attended_share"): attended_windows.of(window_layers=symbol("layers"))})
+    elif kind.reads_picks:
+        cost = replaced(cost, {symbol("attended_share"): attended_picked.rhs})
     if "index_heads" in kind.block.indices:  # of entries for several tokens, an indexer picks as many
         each = symbol("entry_tokens") if "entries" in kind.block.indices else S.One
         picked = attended_picked.of(index_tokens=symbol("index_tokens") * each)

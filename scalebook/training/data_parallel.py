@@ -226,7 +226,7 @@ def _over_shards(exchange: Exchange, copies: int) -> tuple[Expr, Expr, Expr]:
 
 
 _REPLICATED = Formula(
-    "optimizer_time_replicated", "optimizer_time", optimizer_time_sharded.of(shards=1, routed_shards=1),
+    "optimizer_time_replicated", "optimizer_time", lambda: optimizer_time_sharded.of(shards=1, routed_shards=1),
     ["kingma2014 algorithm 1"], "Time of Adam with gradient clipping if every device updates all state that it holds.",
 )  # fmt: skip
 # The optimizer's time, by which devices share its state.

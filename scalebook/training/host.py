@@ -6,7 +6,7 @@ Their inputs come from rows of `tables.frameworks`, `tables.libraries` or `table
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from sympy import Gt, Max, Min, Piecewise, Pow, Rational, floor
+from sympy import Gt, Lt, Max, Min, Or, Piecewise, Pow, Rational, floor
 from sympy.core.relational import Relational
 
 from scalebook.language import Formula, formula, symbol
@@ -206,9 +206,10 @@ def stall_exposed(stall_time, stall_ways, slow_share, received_tensors, microbat
     >>> stall_exposed(at, scaleup_size=8, tp=8, dp=4), stall_exposed(at, scaleup_size=8, tp=32, dp=1)
     (0.0, 4.0)
     """
-    chance = any_slow.of(slow_share=slow_share, ways=tp * pp * dp * cp / scaleup_size)
+    none_slow = 1 - any_slow.of(slow_share=slow_share, ways=tp * pp * dp * cp / scaleup_size)
     stalled = stall_time * received_tensors * (microbatches + pp - 1)
-    return Piecewise((stalled, Gt(tp, stall_ways)), (stalled, Gt(chance, Rational(1, 2), evaluate=False)), (0, True))
+    stalls = Or(Lt(stall_ways, tp, evaluate=False), Lt(none_slow, Rational(1, 2), evaluate=False), evaluate=False)
+    return Piecewise((stalled, stalls), (0, True), evaluate=False)
 
 
 EXPOSED = (host_exposed, received_tensors, stall_exposed)

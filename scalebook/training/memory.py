@@ -31,7 +31,7 @@ def fullest_stage(first_memory, last_memory, pp):
     >>> fullest_stage(first_memory="60 GB", last_memory="50 GB", pp=8)
     1.0
     """
-    return Piecewise((1, Ge(first_memory, last_memory)), (pp, True))
+    return Piecewise((1, Ge(first_memory, last_memory, evaluate=False)), (pp, True), evaluate=False)
 
 
 @formula("filled", "korthikanti2022 §1")

@@ -148,6 +148,8 @@ def _exchange(matrix: Matrix, strategy: Strategy) -> Expr:
 
 @dataclass(frozen=True)
 class _Stage:
+    """The blocks of one stage, from which the matrices to orthogonalize are counted."""
+
     dense: Block | Hybrid | None
     moe: Block | Hybrid | None
     strategy: Strategy

@@ -7,6 +7,7 @@ ValueError: tp=7 does not divide the 96 heads: tp=1, 2, 3, 4, 6, 8, 12, 16, 24, 
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,7 @@ RULES = rules.stated_rules(__name__, Rule, divides=lambda ways, whole: whole % w
 
 
 ADVICE = tuple(x.name for x in RULES if x.advice)
+_DEALT_BY_HAND = "pp within layers", "stages have blocks"  # rules that a given number of blocks per stage lifts
 _NAMES = {*COUNTS, *(x for rule in RULES for x in rule.needs)}
 
 
@@ -87,15 +89,35 @@ def check(values: Mapping[str, Any], sheet: Sheet | None = None) -> None:
     `values` has the step's inputs, numbers or arrays. Rules about missing ones are skipped. With a sheet, the
     conditions of its formulas are checked too, as far as their inputs are known.
     """
+    refuse(checked_values(values, sheet), sheet)
+
+
+def checked_values(values: Mapping[str, Any], sheet: Sheet | None = None) -> dict[str, Any]:
+    """Return the values that rules or the sheet's conditions read, as numbers or options.
+
+    Raises ValueError for a fraction of something that is counted, and TypeError for a symbol.
+
+    >>> checked_values({"tp": 8, "hbm_bandwidth": "3 TB/s", "recompute": "full"})
+    {'tp': 8.0}
+    """
     own = _own(values, sheet)
     for name, value in values.items():
         if name not in CHOICES and NOTATION[name].whole:
             refuse_parts(name, own[name] if name in own else quantity(name, value))
-    broadcast(own)
+    return own
+
+
+def refuse(own: Mapping[str, Any], sheet: Sheet | None = None) -> None:
+    """Raise ValueError for a strategy that cannot run, as `check` does, for values from `checked_values`.
+
+    >>> refuse({"tp": 8.0, "heads": 64.0})
+    """
+    odd = {n: x for n, x in own.items() if type(x) not in (float, str, bool)}
+    _refuse_symbols(odd)
+    broadcast(odd)
     known = derived(own)
-    dealt_by_hand = ("pp within layers", "stages have blocks") if "stage_blocks" in values else ()
-    lifted = (*ADVICE, *dealt_by_hand)
-    if any(isinstance(x, np.ndarray) for x in known.values()):
+    lifted = (*ADVICE, *_DEALT_BY_HAND) if "stage_blocks" in own else ADVICE
+    if odd:
         _check_each(known, sheet, lifted)
     elif found := _reason(own, known, sheet, lifted):
         raise ValueError(found)
@@ -106,28 +128,43 @@ def _own(values, sheet):
     own = {
         n: x if isinstance(x, (str, bool)) and n in CHOICES else quantity(n, x) for n, x in values.items() if n in names
     }
+    _refuse_symbols(own)
+    return own
+
+
+def _refuse_symbols(own):
     if symbols := [n for n, x in own.items() if isinstance(x, Basic)]:
         raise TypeError(f"a strategy is priced for numbers, not for symbols ({', '.join(symbols)})")
-    return own
 
 
 def reason(values: Mapping[str, Any], sheet: Sheet | None = None, lifted: Iterable[str] = ()) -> str | None:
     """Return why a strategy cannot run (the sentence of `check`), or None if it can. Rules in `lifted` are skipped."""
     own = _own(values, sheet)
-    return _reason(own, derived(own), sheet, lifted)
+    return _reason(own, derived(own), sheet, tuple(lifted))
 
 
 def _reason(values, known, sheet, lifted):
-    for letter in COUNTS:
-        if (letter in values or letter == "dp") and letter in known and (known[letter] % 1 or known[letter] < 1):
+    counts, rules = _readable(frozenset(values), frozenset(known), lifted)
+    for letter in counts:
+        if known[letter] % 1 or known[letter] < 1:
             return _no_multiple(known) if letter not in values else not_whole(letter, known[letter])
-    for rule in RULES:
-        if rule.name not in lifted and rule.of(known) == False:  # noqa: E712  (None is not known)
+    full = {"stage_blocks": _fullest(known)} | known if "layers" in known else known
+    for rule, holds, needs in rules:
+        if not holds(*[full[x] for x in needs]):
             return _sentence(rule, known)
     for f, x in _conditions(sheet, known):
         if not x.holds(known):
             return _outside(f.name, x, known)
     return None
+
+
+@lru_cache(256)
+def _readable(names, known, lifted):
+    """Return the counts to check and the rules whose letters are known. `names` are given, `known` follow too."""
+    known = known | {"stage_blocks"} if "layers" in known else known
+    counts = [x for x in COUNTS if x in known and (x in names or x == "dp")]
+    rules = [x for x in RULES if x.name not in lifted and known.issuperset(x.needs)]
+    return counts, [(x, x.holds, x.needs) for x in rules]
 
 
 def _conditions(sheet, known):

@@ -32,10 +32,10 @@ from scalebook.training import assumptions, host, parts, totals
 from scalebook.training.block_costs import block_formulas
 from scalebook.training.contention import bandwidth_formulas
 from scalebook.training.data_parallel import data_parallel_formulas
-from scalebook.training.frameworks import AnyFramework, framework_of, settled
+from scalebook.training.frameworks import AnyFramework, settled
+from scalebook.training.kinds import IN_TRAINING, OFFLOADS, kind_of, shape_of
 from scalebook.training.memory import filled, memory_formulas, offload_formulas
 from scalebook.training.newton_schulz import muon_formulas, updated
-from scalebook.training.rules import check
 from scalebook.training.stages import with_first
 from scalebook.training.strategy import CHOICES, WORDS, Strategy
 from scalebook.training.trained_weights import model_flops_frozen, trained_share_adapters
@@ -47,10 +47,9 @@ __all__ = [
 __getattr__ = renamed(__name__)
 
 DEFAULT_LETTERS = tables_of(__package__, "defaults.toml")["step"] | host.DEFAULT_LETTERS
-OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
-
-_IN_TRAINING = {"matmul_efficiency": "training_efficiency", "matmul_bf16": "training_bf16"}
 _WHOLE_STREAM = Formula("whole_stream", "stream_efficiency", Integer(1), ["williams2009 §3"], "All of the bandwidth.")
+
+_SHAPES: dict[tuple, tuple] = {}  # what calls of a search share
 
 
 @cache
@@ -116,15 +115,18 @@ def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_
     return [host.as_run(f, {"attention_backward": "backward_reached"} if is_tiled else {}) for f in formulas]
 
 
-def memory_sheet(dense: Block | None, moe: Block | None = None, **words: str | bool) -> Sheet:
+def memory_sheet(dense: Block | Mapping | None, moe: Block | None = None, **words: str | bool) -> Sheet:
     """Return the memory part of a training step's sheet: what a device holds, by default in the fullest stage.
 
-    `words` are options such as recompute="full". No rule is checked, so stages may be unequal.
+    The model is a row, or its blocks. `words` are options such as recompute="full". No rule is checked, so stages may
+    be unequal.
 
     >>> from scalebook.block import LLAMA
     >>> memory_sheet(LLAMA).formulas["memory"].inputs
     ('first_memory', 'last_memory')
     """
+    if isinstance(dense, Mapping):
+        dense, moe = blocks_of(dense)
     if stray := [x for x in words if x not in WORDS]:
         raise TypeError(f"a strategy has no word {quoted(stray[0])}; {nearest(stray[0], WORDS)}")
     return _memory_sheet(dense, moe, Strategy(**words))
@@ -256,7 +258,7 @@ class Training(Guided):
 
     @property
     def takes(self) -> dict[str, float | None]:
-        return dict.fromkeys(["microbatches", "train_tokens", *self._shown.inputs]) | DEFAULT_LETTERS
+        return dict.fromkeys(["seq", "dp", "microbatches", "train_tokens", *self._shown.inputs]) | DEFAULT_LETTERS
 
     @property
     def gives(self) -> tuple[str, ...]:
@@ -282,7 +284,7 @@ class Training(Guided):
         words = defaults | {k: letters.pop(k) for k in list(letters) if k in WORDS}
         if "lora_rank" in letters:
             words.setdefault("trained", "lora")
-        for alone, inside in _IN_TRAINING.items():  # a call's letters for products apply to those of its step
+        for alone, inside in IN_TRAINING.items():  # a call's letters for products apply to those of its step
             if alone in letters:
                 letters.setdefault(inside, quantity(alone, letters.pop(alone)))  # its error names the letter
         rows = [k for k in knowns if isinstance(k, Mapping)]
@@ -315,14 +317,27 @@ class Training(Guided):
 
     def kind(self, knowns: tuple, letters: Mapping) -> tuple[tuple, Sheet, dict[str, Cell]]:
         """Return a key that calls with the same formulas share, their sheet with defaults, and all that is known."""
-        letters = dict(letters)
-        knowns, defaults = settled(knowns, letters)
-        strategy, blocks, more, known = self._asked(knowns, letters, defaults)
+        rows, defaults = settled(knowns, letters)
+        said = shape_of(rows, letters, defaults)  # devices and frameworks often differ in numbers alone
+        if (found := _SHAPES.get(said)) is None:
+            if len(_SHAPES) >= 4096:
+                _SHAPES.clear()
+            found = _SHAPES[said] = self._shape(rows, dict(letters), defaults), rows  # which keep their ids
+        key, sheet, usual, names, more = found[0]
+        return key, sheet, gather((*rows, usual), {n: letters[x] for n, x in names.items()} | more)
+
+    def _shape(self, rows, letters, defaults):
+        """Return a kind's key and sheet, the row of defaults, the letters as the sheet calls them, and further ones."""
+        given = set(letters)
+        strategy, blocks, more, known = self._asked(rows, letters, defaults)
         more = [f for f in more if f.letter not in known or f in assumptions.MEASURED]
         own = tuple(sorted(known & {"first_blocks", "last_blocks", "stage_blocks"}))
         sheet = with_first(training_sheet(*blocks, strategy, *more), strategy.schedule, known)
-        _, rows, said = self._called(sheet, knowns, dict(letters))
-        return (strategy, *blocks, *more, own), sheet, gather(rows, letters | said)  # for all options
+        _, (*_, usual), said = self._called(sheet, rows, dict(letters))
+        outer = {inside: x for x, inside in IN_TRAINING.items() if inside not in given}
+        names = {n: outer.get(n, n) for n in letters}  # of all options
+        rest = {n: x for n, x in said.items() if n not in names}
+        return (strategy, *blocks, *more, own), sheet, usual, names, rest
 
     def _called(self, sheet, knowns, letters):
         known = {n for row in knowns if isinstance(row, Mapping) for n in row} | letters.keys()
@@ -343,17 +358,10 @@ class Training(Guided):
     def __call__(self, *knowns, **letters) -> Row:
         if (found := _offloads(letters)) and not letters.get("offload", True):
             raise ValueError(f"offload=False contradicts {found[0]}={letters[found[0]]}: leave one of them out")
-        asked = dict(letters)
-        planned = self.plan(knowns, asked)
-        known = {}
-        for row in knowns:  # a rule refers to the model's own blocks
-            if isinstance(row, Mapping):
-                known |= {n: x.value for n, x in row.cells.items()} if isinstance(row, Row) else row
-        check(known | asked | planned.strategy.words, planned.sheet)
-        sheet, rows, asked = self._called(planned.sheet, planned.rows, asked)
-        run = sheet(*rows, **asked)
+        kind = kind_of(self, knowns, letters)
+        run = kind.evaluated(letters)
         run.call = Call(self, knowns, letters)
-        if framework_of(knowns, letters) is None:
+        if kind.is_open:
             run.between = AnyFramework(run.call)
         return run
 

@@ -7,7 +7,6 @@
 0.9
 """
 
-import inspect
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,13 +20,15 @@ from scalebook.inference import decode_step, serve
 from scalebook.inference.layouts import MOST_DEVICES
 from scalebook.inference.tail import mean_of_largest
 from scalebook.language import NOTATION, Row
+from scalebook.language.guide import Guided, named_parameters
 from scalebook.language.notation import quoted, unused
 from scalebook.language.row import Call, Cell, as_rows, one_number, quantity
 from scalebook.search.space import NothingFits, Space
 from scalebook.tables import Framework, frameworks
 from scalebook.training.frameworks import framework_of
-from scalebook.training.rollouts import forward_passes_two, update_sheet
 from scalebook.training.step import training_step
+
+from .rollouts import forward_passes_two, update_sheet
 
 __all__ = ["rl_step"]
 
@@ -193,7 +194,7 @@ class _Asked:
         return min((at(max(1, few - 1)), at(few)), key=lambda x: x.update_time)
 
 
-class RLStep:
+class RLStep(Guided):
     """An update of reinforcement learning: `rl_step(model, device, "nemo_rl", devices=128, ...)` returns a Row.
 
     `framework` is a row of `tables.frameworks` with an engine, such as "nemo_rl", or its name. `responses` answers of
@@ -216,10 +217,23 @@ class RLStep:
     )
     finds = ("update_time",)
 
+    choices = space.words
+    doc = property(lambda self: type(self).__doc__)
+    own = property(lambda self: named_parameters(self._asked))
+
+    @property
+    def takes(self) -> dict[str, float | None]:
+        """The inputs of an update by name, with defaults."""
+        inputs = [*update_sheet(True).inputs, *update_sheet(False).inputs, "step_overhead", "packed_share"]
+        return dict.fromkeys(inputs) | {n: x.default for n, x in self.own.items() if n in NOTATION}
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        return tuple({**update_sheet(True).formulas, **update_sheet(False).formulas})
+
     @cached_property
     def letters(self) -> frozenset[str]:
-        own = {*update_sheet(True).letters, *update_sheet(False).letters, *inspect.signature(self._asked).parameters}
-        return frozenset({x for x in own if x in NOTATION} | {"step_overhead", "packed_share"})
+        return frozenset({*self.takes, *self.gives})
 
     def __repr__(self):
         return 'rl_step(model, device, "nemo_rl", devices=, responses=, response=, rollout=, training=, ...)'
@@ -260,7 +274,7 @@ class RLStep:
     def unsaid(self, *knowns, **letters) -> dict[str, tuple]:
         """Return the inputs that a call leaves to defaults or its program: by name, value, source and other values."""
         asked = self._asked(*knowns, **letters)
-        program, own = asked.program, {n: x.default for n, x in inspect.signature(self._asked).parameters.items()}
+        program, own = asked.program, {n: x.default for n, x in self.own.items()}
         own |= {"framework": "nemo_rl", "forward_passes": float(forward_passes_two.rhs)}
         found = {n: (own[n], "the default", x) for n, x in _OTHERS.items()}
         found["age"] = asked.age, program.name, (1 - min(asked.age, 1.0),)
