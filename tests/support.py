@@ -177,7 +177,7 @@ def row_of(control, key, precision):
         is_device, has_peak = "peaks" in own, at is not None
     else:
         row = getattr(tables, control["table"])[key]
-        is_device, has_peak = hasattr(row, "at"), f"peak_{precision}" in row
+        is_device, has_peak = hasattr(type(row), "at"), f"peak_{precision}" in row
         row = row.at(precision) if is_device and has_peak else row
     lacking = {"peak_flops"} if precision and is_device and not has_peak else ()
     return {x: row[x] for x in row if x not in lacking}

@@ -1,12 +1,20 @@
-"""Drop from the themes' style sheets what no page of the site can show: most of Bootstrap and every icon by name."""
+"""Drop from the themes' style sheets what no page of the site can show: most of Bootstrap and every icon by name.
+
+And from the theme's script what makes a browser lay a page out once for each of its boxes.
+"""
 
 import re
 from functools import cache
 from pathlib import Path
 
+from sphinx.errors import ExtensionError
+
 SHEETS = ("styles/pydata-sphinx-theme.css", "sphinx-design.min.css", "mystnb.*.css")
 RULE = re.compile(r"([^{};]+)\{([^{}]*)\}")
 INSIDE = re.compile(r"\([^()]*\)")
+# The theme asks each box for its width, and then tells it whether Tab stops there, after every change of a page; a long
+# page takes seconds.  book/_static/reading.js asks all boxes first.
+STOPS = re.compile(r'document\.querySelectorAll\(\["pre",[^\]]*\]\.join\(", "\)\)')
 NAME = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
 
 
@@ -54,6 +62,11 @@ def finish(app, error):
     if error or app.builder.format != "html":
         return
     folder = Path(app.outdir)
+    script = folder / "_static" / "scripts" / "pydata-sphinx-theme.js"
+    text, found = STOPS.subn("[]", script.read_text("utf-8"))
+    if not found:
+        raise ExtensionError("the theme's script has no boxes to stop at any more: book/_ext/slim.py looks for them")
+    script.write_text(text, "utf-8")
     words = words_of(folder)
     begun = tuple(x for x in words if x.endswith("-") and len(x) > 3)  # a script puts the rest behind it
     has = cache(lambda name: name in words or name.startswith(begun))

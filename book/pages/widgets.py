@@ -23,8 +23,11 @@ def remade(notebook: dict) -> list[tuple[dict, AnyWidget]]:
     return [(o, MADE[kind](said)) for o in shown for kind, said in o["data"][STORED].items()]
 
 
-def published(notebook: dict, stem: str, shared: dict) -> dict:
-    """Return a notebook with its widgets' states, as the site shows it; add what pages share to `shared`."""
+def published(notebook: dict, stem: str, shared: dict, made: list | None = None) -> dict:
+    """Return a notebook with its widgets' states, as the site shows it; add what pages share to `shared`.
+
+    `made` is what `remade` returned for the notebook, if it was called before.
+    """
     states = {}
     for cell in notebook["cells"]:
         for data in (o.get("data", {}) for o in cell.get("outputs", ())):
@@ -34,7 +37,7 @@ def published(notebook: dict, stem: str, shared: dict) -> dict:
         if any(STORED in o.get("data", ()) for o in cell.get("outputs", ())):
             for which, tag in ((cell, "live"), (before, "before-live")):
                 which.setdefault("metadata", {}).setdefault("tags", []).append(tag)
-    for number, (output, widget) in enumerate(remade(notebook)):
+    for number, (output, widget) in enumerate(remade(notebook) if made is None else made):
         name = f"{stem}-{number:04d}"  # names by chance would make every build another
         if isinstance(widget, Calculator):
             merge(shared, widget.made.data)

@@ -32,11 +32,12 @@ def row_of(row) -> dict:
     said = dict(name=row.name, letters={x: float(row[x]) for x in row})
     if ends := ends_of(row, row):
         said["ends"] = ends
-    if hasattr(row, "at"):
+    if hasattr(type(row), "at"):  # to ask the row itself is slow, for it looks for what else may be meant
         peaks = [x for x in row if x.startswith("peak_") and x not in ("peak_flops", "peak_vector")]
         names = [x.removeprefix("peak_") for x in peaks]
-        said["peaks"] = [[p, {x: row.at(p)[x] for x in BY_PRECISION if x in row.at(p)}] for p in names]
-        said["ends_at"] = {p: ends for p in names if (ends := ends_of(row.at(p), BY_PRECISION))}
+        at = {p: row.at(p) for p in names}
+        said["peaks"] = [[p, {x: own[x] for x in BY_PRECISION if x in own}] for p, own in at.items()]
+        said["ends_at"] = {p: ends for p, own in at.items() if (ends := ends_of(own, BY_PRECISION))}
     return said
 
 

@@ -70,7 +70,7 @@ class Sheet(Guided):
         """The names of all quantities that the sheet takes or computes."""
         return frozenset({*self.inputs, *self.formulas})
 
-    @property
+    @cached_property
     def parameters(self) -> frozenset[str]:
         """Names that include all inputs, known before any formula is worked out."""
         return frozenset().union(*(f.parameters for f in self._by_letter.values()))

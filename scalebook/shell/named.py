@@ -83,9 +83,13 @@ def things_with(letter: str) -> tuple[str, ...]:
             return letter in x.letters
         return letter in x.parameters and letter in x.inputs
 
+    return tuple(name for name in _in_order() if takes(things()[name]))
+
+
+@cache
+def _in_order() -> list[str]:
     first = "training_step", "serve", "decode_step"
-    order = sorted((isinstance(x, Formula), (*first, n).index(n), n) for n, x in things().items())
-    return tuple(name for *_, name in order if takes(things()[name]))
+    return sorted(things(), key=lambda n: (isinstance(things()[n], Formula), (*first, n).index(n), n))
 
 
 def find(name: str) -> Sheet | Formula | Searchable:

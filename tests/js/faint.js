@@ -1,4 +1,5 @@
-// Texts whose contrast with the colour behind them is under 3 to 1 (a large text's minimum in WCAG 2).
+// Texts whose contrast with the colour behind them is under 3 to 1 (a large text's minimum in WCAG 2); of a page of
+// formulas, whose entries are all alike, those that the browser has drawn.
 () => {
   const parts = (colour) => colour.match(/[\d.]+/g).map(Number);
   const linear = (v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
@@ -13,7 +14,7 @@
     return found.get(e);
   };
   const texts = [...document.querySelectorAll("article :is(p, td, th, .sb-widget *, .cell_output *)")].filter(
-    (e) => e.getClientRects().length && !e.closest(".katex-mathml") // which is heard, and not seen
+    (e) => e.checkVisibility({ contentVisibilityAuto: true }) && e.getClientRects().length && !e.closest(".katex-mathml") // which is heard, and not seen
       && [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()));
   return texts.filter((e) => {
     const [dark, bright] = [light(parts(getComputedStyle(e).color)), light(behind(e))].sort((x, y) => x - y);
