@@ -256,7 +256,7 @@ PROMISED = {"kernels": 0.5, "step time": 0.42, "memory": 0.25, "decoding": 0.65}
 @pytest.mark.parametrize("family", PROMISED)
 def test_eight_in_ten_are_eight_in_ten(family):
     [kept] = [x for x in recorded()["families"] if x["name"] == family]
-    assert 0.75 <= kept["covered_sets"] <= 0.85  # of a set in the mean ...
+    assert 0.75 <= round(kept["covered_sets"], 2) <= 0.85  # of a set in the mean ...
     assert 0.72 <= kept["covered"] <= 0.87  # ... and of rows, of which a few sets have most
     assert kept["width"] <= PROMISED[family]
 

@@ -142,7 +142,7 @@ class Backwards(Executor):
 
 def test_what_is_sent_is_small_and_order_does_not_matter(found, monkeypatch):
     sizes = []
-    monkeypatch.setattr("scalebook.search.parts.as_completed", lambda futures: reversed(futures))
+    monkeypatch.setattr("concurrent.futures.as_completed", lambda futures: reversed(futures))
     send = pickle.dumps
     monkeypatch.setattr(pickle, "dumps", lambda x: sizes.append(len(send(x))) or send(x))
     assert same(small(executor=Backwards()), found)

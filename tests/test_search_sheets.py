@@ -287,7 +287,7 @@ def test_interrupted_it_keeps_what_had_come_back(monkeypatch, halves):
         yield futures[0]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("scalebook.search.parts.as_completed", interrupted)
+    monkeypatch.setattr("concurrent.futures.as_completed", interrupted)
     with ThreadPoolExecutor(1) as pool:
         part = search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
     assert part.is_whole and part.count == whole().count

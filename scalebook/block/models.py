@@ -93,7 +93,7 @@ class Hybrid:
 def kinds_of(block: Block | Hybrid | None) -> tuple[Kind, ...]:
     """Return the kinds of block in a model, each with its share of the layers; () for None.
 
-    >>> kinds_of(LLAMA) == ((LLAMA, 1, ()),)
+    >>> kinds_of(LLAMA) == ((LLAMA, 1, (), False),)
     True
     """
     return block.kinds if isinstance(block, Hybrid) else (Kind(block, 1),) if block else ()
