@@ -157,10 +157,8 @@ def _kinds(row: Mapping, indexed: str) -> tuple[Kind, ...]:
         numbers = {symbol(x): Rational(str(y)) for x, y in own.items()}
         numbers[symbol("window_layers")] = symbol("layers") if "window" in own else S.Zero
         block = Block(tuple(op for part in listings for op in part.ops))
-        picks = any(
-            _form(row, x, y, "absorbed") == "picked" and y != listing(row, x, "picked") for x, y in expanded.items()
-        )
-        found.append(Kind(block, Rational(str(number)) / Rational(str(row["layers"])), tuple(numbers.items()), picks))
+        share = Rational(str(number)) / Rational(str(row["layers"]))
+        found.append(Kind(block, share, tuple(numbers.items()), any(_picks(row, x, y) for x, y in expanded.items())))
     return tuple(found)
 
 
@@ -168,7 +166,12 @@ def _form(row: Mapping, name: str, expanded: Block, indexed: str) -> str:
     """Return the form of a part: attention of a service without an indexer reads what an earlier block has picked."""
     if "index_heads" in expanded.indices:
         return indexed
-    return "picked" if indexed == "absorbed" and row.get("index_tokens") else "expanded"
+    return "picked" if indexed == "absorbed" and _picks(row, name, expanded) else "expanded"
+
+
+def _picks(row: Mapping, name: str, expanded: Block) -> bool:
+    """Return True for attention that has no indexer and uses the keys that an earlier block has picked."""
+    return bool(row.get("index_tokens")) and "index_heads" not in expanded.indices and name in LISTINGS["picks"]
 
 
 def _listed(row, attention: str):

@@ -225,10 +225,8 @@ def _exchanges(block: Block, work: Work) -> tuple[Expr, Expr, Expr]:
     half = _sum_of(_SENT)
     if work.exchange == "all_reduce" or not any(op.function == "dispatch" for op in block.ops):
         return half, S.Zero, half
-    ways, tokens = (
-        x("tp") * x("attention_dp"),
-        cost_for(tokens_of("of a step"), _sent(block).elements) * x("result_bits") / 8,
-    )
+    ways = x("tp") * x("attention_dp")
+    tokens = cost_for(tokens_of("of a step"), _sent(block).elements) * x("result_bits") / 8
     if work.exchange == "gather":
         everywhere = tokens * x("attention_dp")
         kinds = ("all_gather", "reduce_scatter")
@@ -263,9 +261,8 @@ def _add_cores(total, block: Block, work: Work) -> None:
     """Add kernels that have no formula of their own: each takes its arithmetic or its traffic, whichever is longer."""
     cores, read = core_kernels(block), x("past") + x("read_chunk")
     stages = [("cache_time", tokens_of("decoded"), x("context"), x("context"))] if work.decodes else []
-    stages += (
-        [("reading_time", tokens_of("of prompts"), read, read - x("read_chunk") / 2)] if work.reads else []
-    )  # half is masked
+    if work.reads:  # half of the chunk's pairs are masked
+        stages.append(("reading_time", tokens_of("of prompts"), read, read - x("read_chunk") / 2))
     first = any(op.function in ("conv", "append", "compress") for op in block.ops)  # a kernel before those
     for part, tokens, cached_keys, keys in stages:
         total["launches_time"] += (len(cores) + first) * x("kernel_launch")
@@ -335,9 +332,8 @@ def _appended(block: Block, core: list[Op]) -> Expr:
     """Return the bytes that the kernel before attention moves: it reads all projections, and fills the cache."""
     queries = sum(t.elements for t in core[0].args if t.kind != "cache")
     new = sum(op.args[0].elements for op in block.ops if op.function == "append")
-    return (
-        cost_for(tokens_of("of prompts"), queries * 2 * x("result_bits") + new * (x("result_bits") + x("kv_bits"))) / 8
-    )
+    bits = queries * 2 * x("result_bits") + new * (x("result_bits") + x("kv_bits"))
+    return cost_for(tokens_of("of prompts"), bits) / 8
 
 
 # Outside the blocks
