@@ -11,27 +11,24 @@ listing. The listing does not know an indexer's tiles, a prompt's chunks and the
 ['cache_time', 'launches_time']
 """
 
-from functools import cache
-
 from sympy import Add, Expr, Max, Piecewise, S
 
 from scalebook.attention import assumptions, hyper_connections, sparse, states
 from scalebook.attention.arithmetic import causal_pairs
 from scalebook.block import Block, core_kernels
 from scalebook.block.operations import base, derived
-from scalebook.inference.device_part import HELD_HEADS
+from scalebook.inference.device_part import HELD_HEADS, tokens_of
 from scalebook.language import symbol
 from scalebook.language.notation import replaced
 
 __all__ = ["hyper_parts", "sparse_parts", "state_parts"]
 
 x = symbol
-_DECODED = dict(batch=x("device_batch"), seq=S.One, context=x("context"))
 
 
-@cache  # SymPy's first sum loads its tensors, which no import needs
-def _read() -> dict[str, Expr]:
-    return dict(batch=x("prompts"), seq=x("read_chunk"), context=x("past") + x("read_chunk"))
+def _shape(which: str) -> dict[str, Expr]:
+    """Return the letters of a step's tokens, which `tokens_of` names, for a kernel's formula."""
+    return {"context": x("context")} | {letter.name: value for letter, value in tokens_of(which).items()}
 
 
 def sparse_parts(block: Block, kind: str, decodes: bool, reads: bool, whole: Expr | None = None) -> dict[str, Expr]:
@@ -44,12 +41,12 @@ def sparse_parts(block: Block, kind: str, decodes: bool, reads: bool, whole: Exp
     has_index = "index" in core_kernels(block)
     index = _index if has_index else lambda *_: S.Zero
     if decodes:
-        total["cache_time"] = _picked_steps(block, kind) + index(kind, "_steps", _DECODED)
+        total["cache_time"] = _picked_steps(block, kind) + index(kind, "_steps", _shape("decoded"))
         total["launches_time"] = _launches(has_index, "_steps")
         total["streams_time"] = _small(kind, x("device_batch"), "_steps")
     if reads:
-        picked = _picked_prompts(block, kind) + index(kind, "", _read())
-        is_short = _read()["context"] <= x("dense_tokens")
+        picked = _picked_prompts(block, kind) + index(kind, "", _shape("of prompts"))
+        is_short = _shape("of prompts")["context"] <= x("dense_tokens")
         total["reading_time"] = picked if whole is None else Piecewise((whole, is_short), (picked, True))
         started = _launches(has_index, "_prompts")
         total["launches_time"] = Max(total.get("launches_time", S.Zero), started, evaluate=False)
@@ -116,7 +113,7 @@ def _of_a_pair(block: Block, kind: str) -> tuple[Expr, Expr]:
 
 def _picked_steps(block: Block, kind: str) -> Expr:
     """Return the time in which each decoding sequence attends to its picked keys."""
-    pairs, (flops, numbers) = x("device_batch") * _pairs(kind, _DECODED), _of_a_pair(block, kind)
+    pairs, (flops, numbers) = x("device_batch") * _pairs(kind, _shape("decoded")), _of_a_pair(block, kind)
     tiles = S.One if kind == "blocks" else x("tiled_heads") / x("head_tile")
     return sparse.sparse_kernel_time.of(
         flops=pairs * flops,
@@ -128,7 +125,7 @@ def _picked_steps(block: Block, kind: str) -> Expr:
 
 def _picked_prompts(block: Block, kind: str) -> Expr:
     """Return the time in which prompts attend to picked keys; queries of neighbours share what caches hold."""
-    flops = x("prompts") * _pairs(kind, _read()) * _of_a_pair(block, kind)[0]
+    flops = x("prompts") * _pairs(kind, _shape("of prompts")) * _of_a_pair(block, kind)[0]
     return flops / (x("sparse_efficiency_prompts") * x("attention_peak"))
 
 

@@ -5,7 +5,6 @@ the highest rate whose caches fit. All shares from 1 to 0 give a curve of sessio
 folds back, one number of sessions has several working points: the service keeps its caches, or it loses all of them.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -18,6 +17,7 @@ from scalebook.inference.session_percentiles import percentile_cells
 from scalebook.inference.tiers import tier_rows
 from scalebook.language import Row, code, show
 from scalebook.language.arguments import checked
+from scalebook.language.latest import Latest
 from scalebook.language.notation import quoted
 from scalebook.search.arguments import one_number
 
@@ -231,7 +231,8 @@ def sessions(
     session |= dict(pauses=pauses, tiers=tiers, prompt_spread=prompt_spread, answer_spread=answer_spread)
     loop = _remembered(_LOOPS, sessions_on, serve, knowns, session | letters)
     sessions, sheet = one_number("sessions", sessions), laws.session_sheet(pauses)
-    edge, most = {} if loop.lost_from is None else {"sessions_lost": loop.lost_from}, loop.most
+    edge = {} if loop.lost_from is None else {"sessions_lost": loop.lost_from}
+    most = loop.most
     point = loop._point(sessions, sessions > most)
     found = {n: point[n] for n in ("kept_pause", "turn_rate", "fetch_time", "queue_time")}
     row = sheet(**{n: x for n, x in {**loop.known, **found, **edge}.items() if n in sheet.letters})
@@ -246,22 +247,13 @@ def sessions(
 
 
 # Of the last services: another number of sessions changes no loop, and other pauses or tiers no engine.
-_LOOPS: OrderedDict = OrderedDict()
-_ENGINES: OrderedDict = OrderedDict()
+_LOOPS, _ENGINES = Latest(32), Latest(32)
 
 
-def _remembered(found: OrderedDict, make: Callable, serve, knowns: tuple, letters: dict):
+def _remembered(found: Latest, make: Callable, serve, knowns: tuple, letters: dict):
     values = [(n, type(x), tuple(x) if isinstance(x, list) else x) for n, x in sorted(letters.items())]
     key = id(serve), *map(id, knowns), *values
-    try:
-        made, _ = found.pop(key, (None, None))
-    except TypeError:  # rows among the letters
-        return make(serve, *knowns, **letters)
-    made = make(serve, *knowns, **letters) if made is None else made
-    found[key] = made, knowns  # which keeps the rows, and so their ids
-    if len(found) > 32:
-        found.popitem(last=False)
-    return made
+    return found.get(key, lambda: make(serve, *knowns, **letters), knowns)
 
 
 def _engine(serve, *knowns, **letters) -> dict:

@@ -7,11 +7,11 @@
 True
 """
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from scalebook.language import Formula, Row, Sheet
+from scalebook.language.latest import Latest
 from scalebook.language.row import Cell, joined, quantity, refuse_parts
 from scalebook.training.frameworks import framework_of
 from scalebook.training.rules import checked_values, refuse
@@ -24,7 +24,7 @@ OFFLOADS = ("weight_offload", "activation_offload", "optimizer_offload")
 IN_TRAINING = {"matmul_efficiency": "training_efficiency", "matmul_bf16": "training_bf16"}
 # Letters whose values, and not only their presence, decide which formulas a step has.
 _DECIDING = frozenset({*WORDS, *OFFLOADS, "framework", "mtp_blocks", "experts", "chunks", "window_layers"})
-_KINDS: OrderedDict = OrderedDict()  # the latest ones
+_KINDS = Latest(256)
 
 
 class Kind(NamedTuple):
@@ -51,16 +51,12 @@ def kind_of(step, knowns: tuple, letters: Mapping) -> Kind:
     if not all(isinstance(x, Row | Formula) for x in knowns):  # a mapping may change
         return _new(step, knowns, letters)
     said = [(n, type(x), id(x) if isinstance(x, Row) else x) if n in _DECIDING else n for n, x in letters.items()]
-    try:
-        kind, _ = _KINDS.pop(key := (*map(id, knowns), *said), (None, None))
-    except TypeError:  # a list or an array
-        return _new(step, knowns, letters)
-    kind = kind or _new(step, knowns, letters)
-    if _DECIDING.union(kind.asked).issuperset(letters):
-        _KINDS[key] = kind, (knowns, letters.get("framework"))  # which keeps the rows, and so their ids
-    if len(_KINDS) > 256:
-        _KINDS.popitem(last=False)
-    return kind
+
+    def lasts(kind: Kind) -> bool:  # a letter that is neither may be refused at another value
+        return _DECIDING.union(kind.asked).issuperset(letters)
+
+    rows = knowns, letters.get("framework")
+    return _KINDS.get((*map(id, knowns), *said), lambda: _new(step, knowns, letters), rows, lasts)
 
 
 def shape_of(rows: tuple, letters: Mapping, defaults: Mapping) -> tuple:

@@ -19,6 +19,7 @@ from scalebook.language import Formula, Row, Sheet, symbol
 from scalebook.language.arguments import checked
 from scalebook.language.building import uncollected
 from scalebook.language.guide import Guided
+from scalebook.language.latest import Latest
 from scalebook.language.notation import nearest, quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.row import Call, Cell, gather, one_number, quantity
@@ -49,7 +50,7 @@ __getattr__ = renamed(__name__)
 DEFAULT_LETTERS = tables_of(__package__, "defaults.toml")["step"] | host.DEFAULT_LETTERS
 _WHOLE_STREAM = Formula("whole_stream", "stream_efficiency", Integer(1), ["williams2009 §3"], "All of the bandwidth.")
 
-_SHAPES: dict[tuple, tuple] = {}  # what calls of a search share
+_SHAPES = Latest(4096)  # what calls of a search share
 
 
 @cache
@@ -319,11 +320,7 @@ class Training(Guided):
         """Return a key that calls with the same formulas share, their sheet with defaults, and all that is known."""
         rows, defaults = settled(knowns, letters)
         said = shape_of(rows, letters, defaults)  # devices and frameworks often differ in numbers alone
-        if (found := _SHAPES.get(said)) is None:
-            if len(_SHAPES) >= 4096:
-                _SHAPES.clear()
-            found = _SHAPES[said] = self._shape(rows, dict(letters), defaults), rows  # which keep their ids
-        key, sheet, usual, names, more = found[0]
+        key, sheet, usual, names, more = _SHAPES.get(said, lambda: self._shape(rows, dict(letters), defaults), rows)
         return key, sheet, gather((*rows, usual), {n: letters[x] for n, x in names.items()} | more)
 
     def _shape(self, rows, letters, defaults):
