@@ -6,7 +6,6 @@ blocks differ in width or lack a part, the row's word `blocks` lists the parts: 
 
 import itertools
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from math import isfinite, prod
@@ -18,14 +17,12 @@ from scalebook.block.operations import derived, size
 from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest, quoted, symbol
 from scalebook.language.row import Cell, Row, one_number
-from scalebook.language.stanzas import file_of
+from scalebook.language.stanzas import tables_of
 
 __all__ = ["counts", "parts_of", "reaching"]
 
-_TEXT = file_of(__package__, "listings.toml").read_text("utf-8")
-_LISTING = re.compile(r'^(\w+) = """\n(.*?)^"""$', re.M | re.S)  # tomllib would need a tenth of an import for these
-LISTINGS = tomllib.loads(_LISTING.sub("", _TEXT)) | {"parts": dict(_LISTING.findall(_TEXT))}
-GPT = parse(LISTINGS["parts"]["GPT"])
+LISTINGS = tables_of(__package__, "listings.toml")
+GPT = parse(LISTINGS["GPT"])
 _KNOWN = {**LISTINGS["attention"], **LISTINGS["feed_forward"], **LISTINGS["once"]}
 _LETTER = r"[a-z_]+=\d+(?:\.\d+)?"
 _PART = re.compile(rf"(\d+) ([^()]+?)(?: \(((?:{_LETTER}(?: {_LETTER})*)?)\))?")

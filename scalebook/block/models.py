@@ -30,7 +30,7 @@ __all__ = [
     "served_blocks", "state_core",
 ]  # fmt: skip
 
-EMBEDDING, HEAD = (parse(LISTINGS["parts"][x]) for x in ("EMBEDDING", "HEAD"))
+EMBEDDING, HEAD = (parse(LISTINGS[x]) for x in ("EMBEDDING", "HEAD"))
 
 
 @checked

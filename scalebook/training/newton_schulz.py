@@ -148,7 +148,7 @@ def _exchange(matrix: Matrix, strategy: Strategy) -> Expr:
 
 @dataclass(frozen=True)
 class _Stage:
-    """The blocks of one stage, from which the matrices to orthogonalize are counted."""
+    """The blocks of one stage. Their matrices are the ones that an update orthogonalizes."""
 
     dense: Block | Hybrid | None
     moe: Block | Hybrid | None
