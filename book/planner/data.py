@@ -167,7 +167,7 @@ def planner_data(parts: bool = False) -> dict:
     said["spreads"] = {x: [*ends, *SPREADS.with_experts.get(x, ())] for x, ends in SPREADS.items()}
     said["parts"] = {x: part for x, part in PARTS.items() if NOTATION[x].unit in ("s", "B")}
     said |= _words(said, {x for x in graph.nodes if isinstance(x, str)}, listed)
-    return {name: said[name] for name in _ORDER}
+    return {name: said[name] for name in _ORDER} | said
 
 
 def engine_kernels(served: Mapping, devices: Mapping, kinds: Iterable[str]) -> dict:

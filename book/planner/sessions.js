@@ -190,8 +190,8 @@ function planSessions(cases) {
   }
   const first = ({ shift, width, late }, row, share) => shift + (placeOf(row) ? 0 : row.bunch_time) * (2 * share - 1) + (lower(summed(late), share) + 0.5) * width;
   // Percentiles of a turn's times: to its first token, per token, and end to end (session_percentiles.py).
-  function percentiles({ x, turnsRead: { later, chances: likely } }, row) {
-    const start = waiting({ x, turnsRead: arguments[0].turnsRead }, row), mid = (row.output - 1) * row.tpot, spread = x.answer_spread, [z, chances] = nodes(spread), answers = z.map((y) => Math.exp(spread * y - spread ** 2 / 2));
+  function percentiles(loop, row) {
+    const { x, turnsRead: { later, chances: likely } } = loop, start = waiting(loop, row), mid = (row.output - 1) * row.tpot, spread = x.answer_spread, [z, chances] = nodes(spread), answers = z.map((y) => Math.exp(spread * y - spread ** 2 / 2));
     const place = placeOf(row), lostShare = ((1 - row.found_turns) * (row.turns - 1)) / row.turns, pausing = row.pause_mean / (row.pause_mean + mid), spare = 1 - row.prompt_load - row.turn_rate * (row.output - 1) * row.added_time;
     const gain = 1 / (1 - Math.min(1 - spare, 0.98) * pausing), beside = place ? 0 : row.turn_rate * mid, jumps = later.flat().map((y) => gain * y), weights = later.flatMap((y, k) => y.map(() => likely[k] / y.length)), number = beside * lostShare;
     const reads = beside * (1 - lostShare) * row.found_spread * row.found_time ** 2, others = ((row.output - 1) * row.added_time) ** 2 * row.reserved_sessions, varied = answers.map((y) => gain ** 2 * pausing * (reads * y + others * y ** 2)), top = (own) => own.reduce((a, b) => Math.max(a, b));
