@@ -53,13 +53,14 @@ def test_a_configuration_is_counted_as_transformers_builds_it(name):
 
 def check_prices(row, tokens):
     """A step, a service and a step of decoding have finite values, and the step has the FLOPs of the reader's count."""
-    step = training_step(row, H200, dp=8, global_batch=8, seq=tokens)
+    step, long = (training_step(row, H200, dp=8, global_batch=8, seq=x) for x in (tokens, 2**17))
     served = serve(row, H200, hbm_capacity="10 PB", users=64, prompt=1000, output=200)
     decoded = decoding(row, H200, hbm_capacity="10 PB", batch=1, context=1000, weight_bits=8, kv_bits=8)
-    assert step.model_flops / 3 / 8 == pytest.approx(counts(row, tokens)["flops"], rel=0.02)
+    outside = 0.06 if row.get("window_layers") else 0.02  # pairs outside a window are no model FLOPs
+    assert step.model_flops / 3 / 8 == pytest.approx(counts(row, tokens)["flops"], rel=outside)
     assert step.weight_memory == pytest.approx(2 * counts(row)["params"], rel=0.02)
     values = (step.step_time, step.mfu, step.memory, served.tpot, served.ttft, served.max_users, decoded.token_time)
-    assert np.isfinite(values).all() and min(values) > 0
+    assert np.isfinite(values).all() and min(values) > 0 and long.hfu < 1
     shown = calculator(kv_cache, model=row, batch=1, context=[1100], kv_bits=8).values["kv_cache"]
     assert shown == pytest.approx(kv_cache(row, batch=1, context=1100, kv_bits=8)) and memory_sheet(row).formulas
     if not row.get("window_layers") and not row.get("index_heads"):

@@ -311,6 +311,7 @@ def training(graph: Graph, parts: bool = False) -> dict:
             x: graph.number(getattr(assumptions, f"attended_{x}"))
             for x in ("half", "windows", "chunks", "tiles", "tiles_windows", "tiles_chunks")
         },
+        "counted": {x: graph.number(getattr(assumptions, f"counted_{x}")) for x in ("whole", "windows", "chunks")},
         "fused": {
             "usual": graph.number(assumptions.attention_efficiency),
             "arrays": graph.number(systolic.attention_efficiency_arrays),
@@ -329,7 +330,7 @@ def training(graph: Graph, parts: bool = False) -> dict:
         "dense": graph.number(_NO_DENSE),
         "eager": {"all": graph.number(assumptions.experts_fused), "moe": graph.number(host.experts_eager)},
     }
-    swapped = ("attended_share", "attention_efficiency", "grouped_efficiency")
+    swapped = ("attended_share", "counted_share", "attention_efficiency", "grouped_efficiency")
     more = [x for x in assumptions.MEASURED if x.letter not in swapped]
     always = [microbatches_of_batch, ways_left, longest_sequence, wide_efficiency, host.sent_once, *more]
     always = graph.numbers(always)

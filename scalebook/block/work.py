@@ -17,8 +17,8 @@ from scalebook.language.notation import replaced
 from scalebook.machine import kernels
 
 __all__ = [
-    "PHASES", "Work", "both_passes", "joined", "launched", "phase_of", "product_time", "stream", "tensors_of",
-    "trained", "work",
+    "PHASES", "Work", "both_passes", "joined", "launched", "phase_of", "product_time", "share_computed", "stream",
+    "tensors_of", "trained", "work",
 ]  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def _ways(weight: Tensor) -> list[str]:
     return sorted({w for i in weight.indices for w in ways(i)})
 
 
-def _share_computed(kernel: str, indices: frozenset[str]) -> Expr:
+def share_computed(kernel: str, indices: frozenset[str]) -> Expr:
     """Return the share of a kernel's listed pairs that it computes. An indexer scores all earlier keys, and picks."""
     picks = "entries" if "entries" in indices else "flash"
     if "index_heads" in indices and kernel == picks:
@@ -108,7 +108,7 @@ def _works(group: tuple[Kernel, ...], phase: str, quantized: bool, indices: froz
         return [Work(name, phase, "stream", flops, traffic, stream(traffic))]
     if len(ops) > len(group):
         kernel = group[0].name.removesuffix("_backward")
-        rate = symbol("attention_peak") / _share_computed(kernel, indices)
+        rate = symbol("attention_peak") / share_computed(kernel, indices)
         efficiency = symbol("attention_efficiency") * (
             symbol("attention_backward") if any(t.is_gradient for t in tensors) else 1
         )

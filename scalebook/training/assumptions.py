@@ -6,7 +6,7 @@ A device's own table cell, or a value given in a call, takes precedence over the
 from sympy import Max, Min, ceiling
 
 from scalebook.attention.arithmetic import causal_pairs, chunk_pairs, window_pairs
-from scalebook.language import formula
+from scalebook.language import Formula, formula
 from scalebook.language.defaults import stated
 from scalebook.machine.collective_rates import FABRIC
 from scalebook.machine.kernels import grouped_hidden
@@ -16,7 +16,7 @@ globals().update(_DEFAULTS)
 
 __all__ = [
     "MEASURED", "attended_chunks", "attended_picked", "attended_tiles_chunks", "attended_tiles_windows",
-    "attended_windows", *_DEFAULTS,
+    "attended_windows", "counted_chunks", "counted_windows", *_DEFAULTS,
 ]  # fmt: skip
 
 
@@ -79,9 +79,19 @@ def attended_chunks(seq, layers, window_layers, window):
     return _mean_share(chunk_pairs.of(seq=seq, window=window), seq, layers, window_layers)
 
 
+def _counted(attended: Formula) -> Formula:
+    """Return the formula for the share of a causal mask's pairs that model FLOPs count, from that of attended pairs."""
+    share = attended.rhs / attended.of(window_layers=0)
+    sources = *attended.sources, "chowdhery2022 appendix B"
+    doc = "Share of a causal mask's query-key pairs that model FLOPs count: none outside a window or chunk."
+    return Formula(attended.name.replace("attended", "counted"), "counted_share", share, sources, doc)
+
+
+counted_windows, counted_chunks = _counted(attended_windows), _counted(attended_chunks)
+
 _MEASURED = (
     "sustained_rate", "training_efficiency_alone", "training_wide_alone", "collective_cores", "attention_efficiency",
-    "attention_backward", "attended_half", "quantized_bits", "one_port", "every_expert", "expert_ways_same",
-    "host_efficiency",
+    "attention_backward", "attended_half", "counted_whole", "quantized_bits", "one_port", "every_expert",
+    "expert_ways_same", "host_efficiency",
 )  # fmt: skip
 MEASURED = (*(_DEFAULTS[x] for x in _MEASURED), grouped_hidden, _DEFAULTS["grouped_efficiency_same"], *FABRIC)

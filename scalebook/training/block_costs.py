@@ -6,9 +6,10 @@ from functools import cache, partial
 
 from sympy import Add, Expr, Mul, S
 
-from scalebook.block import HEAD, Block, Hybrid, Kind, backward, kinds_of, read_and_unread, shard
+from scalebook.attention.arithmetic import causal_pairs
+from scalebook.block import HEAD, Block, Hybrid, Kernel, Kind, backward, kinds_of, read_and_unread, shard
 from scalebook.block.listing import factored
-from scalebook.block.work import PHASES, Work, phase_of, stream, tensors_of, trained, work
+from scalebook.block.work import PHASES, Work, phase_of, share_computed, stream, tensors_of, trained, work
 from scalebook.language import Formula, symbol
 from scalebook.language.notation import replaced
 from scalebook.machine.collectives import collective, near_of, port_times
@@ -90,10 +91,9 @@ def _saved(block: Block, weights: Trained) -> Expr:
 
 def of_kind(kind: Kind, cost: Expr) -> Expr:
     """Return a block's cost with its kind's numbers. Attention counts the window's or the picked pairs."""
-    if kind.slides:
-        cost = replaced(cost, {symbol("attended_share"): attended_windows.of(window_layers=symbol("layers"))})
-    elif kind.reads_picks:
-        cost = replaced(cost, {symbol("attended_share"): attended_picked.rhs})
+    if kind.slides or kind.reads_picks:
+        share = attended_windows.of(window_layers=symbol("layers")) if kind.slides else attended_picked.rhs
+        cost = replaced(cost, {symbol("attended_share"): share, symbol("counted_share"): share / _causal_share()})
     if "index_heads" in kind.block.indices:  # of entries for several tokens, an indexer picks as many
         each = symbol("entry_tokens") if "entries" in kind.block.indices else S.One
         picked = attended_picked.of(index_tokens=symbol("index_tokens") * each)
@@ -105,8 +105,24 @@ def _time(kernels: Iterable[Work], rates: str) -> Expr:
     return Add(*(w.ideal if rates == "ideal" else w.time for w in kernels))
 
 
+def _causal_share() -> Expr:
+    seq = symbol("seq")
+    return causal_pairs.of(seq=seq, context=seq) / seq**2
+
+
+def _model_flops(kernels: Iterable[Kernel], block: Block) -> Expr:
+    """Return what model FLOPs count of a block's kernels: masked pairs too, but none outside a window or a pick."""
+    picked = symbol("picked_share")
+    counted = {symbol("attended_share"): symbol("counted_share"), picked: picked / _causal_share()}
+    indices, flops = frozenset(block.indices), []
+    for k in kernels:
+        share = share_computed(k.name.removesuffix("_backward"), indices) if len(k.ops) > 1 else S.One
+        flops.append(k.flops * counted.get(share, S.One))
+    return Add(*flops)
+
+
 def _again_flops(back: Block) -> Expr:
-    return Add(*(k.flops for k in back.kernels if phase_of(k) == "again"))
+    return _model_flops([k for k in back.kernels if phase_of(k) == "again"], back)
 
 
 def _phases(forward: Block, back: Block, strategy: Strategy) -> tuple[dict[str, Expr], dict[str, Expr]]:
@@ -170,7 +186,8 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
     return times | _exchanges(forward, back, strategy.recompute == "full") | frozen | {
         "block_params": params, "block_routed_params": routed, "saved_activations": saved,
         "working_activations": saved if whole is forward else _saved(whole, strategy.trained),
-        "block_flops": trained(forward.flops),  # for the whole model: what several devices hold is counted once
+        # for the whole model: what several devices hold is counted once
+        "block_flops": trained(_model_flops(forward.kernels, forward)),
         "again_flops": trained(_less_unread(back, _again_flops)),
     }  # fmt: skip
 

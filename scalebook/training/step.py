@@ -145,19 +145,20 @@ def _offloads(letters: Mapping) -> list[str]:
     return [x for x in OFFLOADS if x in letters and np.any(np.asarray(letters[x]) != 0)]
 
 
-def _attended(model: Mapping, letters: Mapping, is_tiled: bool) -> Formula:
+def _attended(model: Mapping, letters: Mapping, is_tiled: bool) -> tuple[Formula, Formula]:
+    """Return the formulas of the shares of query-key pairs that attention computes and that model FLOPs count."""
+    a, words = assumptions, getattr(model, "words", model)
     sliding = "window" in {*model, *letters} and letters.get("window_layers", model.get("window_layers", 0))
-    words = getattr(model, "words", model)
     if "blocks" in words or not np.any(np.asarray(sliding)):  # kinds say their windows
-        return assumptions.attended_tiles if is_tiled else assumptions.attended_half
+        return a.attended_tiles if is_tiled else a.attended_half, a.counted_whole
     if words.get("windows") == "chunked":
-        return assumptions.attended_tiles_chunks if is_tiled else assumptions.attended_chunks
-    return assumptions.attended_tiles_windows if is_tiled else assumptions.attended_windows
+        return a.attended_tiles_chunks if is_tiled else a.attended_chunks, a.counted_chunks
+    return a.attended_tiles_windows if is_tiled else a.attended_windows, a.counted_windows
 
 
 def _measured(model: Mapping, letters: Mapping, known: set[str]) -> list[Formula]:
     """Return the measured assumptions of a step; for systolic arrays, the formulas of how full the arrays are."""
-    by_device = {"attended_share": _attended(model, letters, "attention_tile" in known)}
+    by_device = {f.letter: f for f in _attended(model, letters, "attention_tile" in known)}
     if "attention_whole" in known:
         is_latent = "kv_rank" in model
         by_device["attention_efficiency"] = (

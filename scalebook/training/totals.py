@@ -57,7 +57,9 @@ def devices_of_ways(dp, tp, cp, pp):
 
 @formula("model_flops", "chowdhery2022 appendix B", "narayanan2021 §5.1")
 def model_flops(global_batch, batch, tp, cp, layers, block_flops, head_flops):
-    """Model FLOPs of a step: three times a forward pass's matrix FLOPs, without recomputation, masked pairs included.
+    """Model FLOPs of a step: three times a forward pass's matrix FLOPs, without recomputation.
+
+    Pairs of tokens that a causal mask hides are counted, and pairs outside a window or an indexer's picks are not.
 
     >>> at = dict(global_batch=8, batch=1, tp=8, cp=1, layers=96)
     >>> model_flops(at, block_flops="1 TFLOP", head_flops="0.3 TFLOP") / 1e12
@@ -78,7 +80,7 @@ def hardware_flops(model_flops, global_batch, batch, tp, cp, layers, again_flops
 
 @formula("mfu", "chowdhery2022 appendix B")
 def mfu(model_flops, step_time, devices, peak_flops):
-    """Model FLOPs utilisation: model FLOPs over the devices' peak. Masked pairs and windows do not lower model FLOPs.
+    """Model FLOPs utilisation: model FLOPs over the devices' peak.
 
     >>> mfu(model_flops=1e18, step_time=10, devices=512, peak_flops="312 TFLOP/s")
     0.6260016025641025
@@ -179,5 +181,5 @@ def useful_times(run: Row) -> tuple:
     """
     rate = run.devices * run.peak_flops
     width = 2 * run.head_dim if "head_dim" in run else run.nope_dim + run.rope_dim + run.v_dim
-    masked = 3 * run.layers * run.heads * width * run.seq**2 * run.global_batch
+    masked = 3 * run.layers * run.heads * width * run.seq**2 * run.global_batch * run.get("counted_share", 1)
     return run.model_flops / rate, np.maximum(0, run.model_flops - masked) / rate
