@@ -60,10 +60,11 @@ CLEARED = "() => { try { localStorage.clear(); sessionStorage.clear(); } catch {
 
 
 @contextlib.contextmanager
-def open_page(chromium, viewport=None, color_scheme="light"):
+def open_page(chromium, viewport=None, color_scheme="light", stays=False):
     """The browser's page as if it were new: empty, of this size and colour scheme, with nothing stored or noted.
 
-    Where a test fails on it, the next gets another.
+    Where a test fails on it, the next gets another.  What a test that `stays` has opened is left by the next one: such
+    tests come one after another, and each opens another page.
     """
     if chromium not in _KEPT:
         kept = contextlib.ExitStack()
@@ -72,6 +73,8 @@ def open_page(chromium, viewport=None, color_scheme="light"):
     kept, page = _KEPT.pop(chromium)
     with contextlib.ExitStack() as unless_well:
         unless_well.push(kept)
+        if not stays:
+            empty(page)
         page.set_viewport_size(viewport or {"width": 1280, "height": 720})
         page.emulate_media(color_scheme=color_scheme, media="null")
         for noted in (page.outside, page.errors, page.missing):
@@ -79,12 +82,19 @@ def open_page(chromium, viewport=None, color_scheme="light"):
         yield page
         with contextlib.suppress(Exception):  # a page that is just being left cannot be cleared
             page.evaluate(CLEARED)
-            page.goto("about:blank")
-            page.mouse.move(0, 0)
-            page.context.clear_permissions()
-            page.set_default_timeout(PATIENCE)
+            if not stays:
+                empty(page)
             unless_well.pop_all()
             _KEPT[chromium] = kept, page
+
+
+def empty(page):
+    """Leave what is open in a page, if anything is."""
+    if page.url != "about:blank":
+        page.goto("about:blank")
+        page.mouse.move(0, 0)
+        page.context.clear_permissions()
+        page.set_default_timeout(PATIENCE)
 
 
 @contextlib.contextmanager

@@ -39,10 +39,15 @@ RUN = script("axe")
 ENDED = "document.getAnimations().forEach((x) => x.effect.getComputedTiming().endTime < Infinity && x.finish())"
 
 
-def violations(page, width, scheme):
-    page.set_viewport_size({"width": width, "height": 844})
+def follow(page, scheme):
+    """The reader's system turns light or dark, and the page with it."""
     page.emulate_media(color_scheme=scheme)
     page.wait_for_function("(x) => document.documentElement.dataset.theme === x", arg=scheme)
+
+
+def violations(page, width, scheme):
+    page.set_viewport_size({"width": width, "height": 844})
+    follow(page, scheme)
     settled(page, 400)  # what follows the width: the theme looks anew after 300 ms
     page.evaluate(ENDED)
     return page.evaluate(RUN, THEIRS)
