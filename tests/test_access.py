@@ -105,10 +105,13 @@ def test_wide_tables_are_scrolled_from_the_keyboard(page, address):
     assert box.get_attribute("aria-label")
 
 
-@pytest.mark.parametrize(("name", "width"), [("accelerators", 1300), ("accelerators", 390), ("notation", 390)])
+WIDER = [("reference/accelerators", 1300), ("reference/accelerators", 390), ("parts/2-parallelism", 390)]
+
+
+@pytest.mark.parametrize(("name", "width"), WIDER)
 def test_what_is_wider_than_its_place_fades_and_keeps_the_names_of_its_rows(page, address, name, width):
     page.set_viewport_size({"width": width, "height": 844})
-    page.goto(f"{address}/book/reference/{name}.html")
+    page.goto(f"{address}/book/{name}.html")
     page.locator("[data-more~=right][data-sticks]").first.evaluate("(x) => x.dataset.tried = 'yes'")
     box, fades = page.locator("[data-tried]"), "(x) => getComputedStyle(x).maskImage.includes('32px')"
     row = box.locator("tbody tr > :first-child").first
