@@ -18,8 +18,9 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--
 FLAGS += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"]
 # The address bar draws its own pages, which nobody sees: half a second of a core for each profile.  The list of what is
 # off that comes last counts, so that Playwright's stands in it too.
-FLAGS += ["--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup,AvoidUnnecessaryBeforeUnloadCheckSync,PaintHolding,"
-          "DestroyProfileOnBrowserClose,HttpsUpgrades,ThirdPartyStoragePartitioning,MediaRouter,OptimizationHints"]  # fmt: skip
+OFF = ["WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "AvoidUnnecessaryBeforeUnloadCheckSync", "HttpsUpgrades",
+       "DestroyProfileOnBrowserClose", "PaintHolding", "ThirdPartyStoragePartitioning", "MediaRouter", "OptimizationHints"]  # fmt: skip
+FLAGS += [f"--disable-features={','.join(OFF)}"]
 FLAGS += ["--in-process-gpu"]  # which draws in software; a process of its own costs more than it saves
 PATIENCE = 300_000  # milliseconds: what is waited for comes, however slow the machine; only what never comes fails
 OWN = ("http://127.0.0.1", "http://localhost", "file:", "data:", "blob:", "ws://127.0.0.1")

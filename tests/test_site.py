@@ -93,7 +93,7 @@ def test_page(chromium, address, path):
             said = [answered(box) for box in page.locator(BOX).all()]
             assert said == answers_of(notebook), f"{path} opens with other answers than its notebook"
         if path not in FORMULAS[1:]:
-            page.evaluate("document.documentElement.dataset.theme = 'light'") if path not in READ else follow(page, "light")
+            follow(page, "light") if path in READ else page.evaluate(LIGHT)
             look(page, path, "light")
         if path in CHAPTERS:
             for width, height in ((390, 844), (1300, 800)):
@@ -123,6 +123,7 @@ def look(page, path, scheme):
 # Colours that fade into others are there at once.
 ENDED = "document.getAnimations().forEach((x) => x.effect.getComputedTiming().endTime < Infinity && x.finish())"
 
+LIGHT = "document.documentElement.dataset.theme = 'light'"
 LOOK = script("look").replace("FAINT", script("faint"))
 
 CHAPTERS = [p for p in pages() if p.startswith("notebooks/") and "/appendix/" not in p]
