@@ -18,9 +18,9 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--
 FLAGS += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"]
 # The address bar draws its own pages, which nobody sees: half a second of a core for each profile.  The list of what is
 # off that comes last counts, so that Playwright's stands in it too.
-OFF = ["WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "AvoidUnnecessaryBeforeUnloadCheckSync", "HttpsUpgrades",
-       "DestroyProfileOnBrowserClose", "PaintHolding", "ThirdPartyStoragePartitioning", "MediaRouter", "OptimizationHints"]  # fmt: skip
-FLAGS += [f"--disable-features={','.join(OFF)}"]
+OFF = """WebUIOmniboxPopup WebUIOmniboxAimPopup AvoidUnnecessaryBeforeUnloadCheckSync DestroyProfileOnBrowserClose
+    HttpsUpgrades PaintHolding ThirdPartyStoragePartitioning MediaRouter OptimizationHints"""
+FLAGS += [f"--disable-features={','.join(OFF.split())}"]
 FLAGS += ["--in-process-gpu"]  # which draws in software; a process of its own costs more than it saves
 PATIENCE = 300_000  # milliseconds: what is waited for comes, however slow the machine; only what never comes fails
 OWN = ("http://127.0.0.1", "http://localhost", "file:", "data:", "blob:", "ws://127.0.0.1")
@@ -115,6 +115,8 @@ def watched(context):
     """A page that notes what it should not do: `outside` requests (not met), `errors`, `missing`."""
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
+    # Asked in every frame, which is usual, a page is drawn in every frame.
+    page.wait_for_function = functools.partial(page.wait_for_function, polling=50)
     page.outside, page.errors, page.missing = [], [], []
     page.on("request", lambda one: None if one.url.startswith(OWN) else page.outside.append(one.url))
     page.on("pageerror", lambda error: page.errors.append(str(error)))
