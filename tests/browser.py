@@ -20,8 +20,8 @@ FLAGS += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE loc
 # off that comes last counts, so that Playwright's stands in it too.
 OFF = """WebUIOmniboxPopup WebUIOmniboxAimPopup AvoidUnnecessaryBeforeUnloadCheckSync DestroyProfileOnBrowserClose
     HttpsUpgrades PaintHolding ThirdPartyStoragePartitioning MediaRouter OptimizationHints"""
-FLAGS += [f"--disable-features={','.join(OFF.split())}"]
-FLAGS += ["--in-process-gpu"]  # which draws in software; a process of its own costs more than it saves
+# What draws, in software, has no process of its own, which costs more than it saves.
+FLAGS += [f"--disable-features={','.join(OFF.split())}", "--in-process-gpu"]
 PATIENCE = 300_000  # milliseconds: what is waited for comes, however slow the machine; only what never comes fails
 OWN = ("http://127.0.0.1", "http://localhost", "file:", "data:", "blob:", "ws://127.0.0.1")
 

@@ -20,9 +20,7 @@ from .support import calculators, python_says
 from .test_access import READ, follow, read
 
 BOX = ".sb-calculator:not(.sb-gantt, .sb-guess)"
-SHOWN = """!document.querySelector("script[type='application/vnd.jupyter.widget-view+json']")
-    || document.documentElement.dataset.widgets === "live"
-    && [...document.querySelectorAll(".sb-value")].every((x) => x.textContent.trim())"""
+SHOWN = script("shown")
 START = "notebooks/start.html"
 CHAPTER = "notebooks/1-scaling-compute/memory-bottlenecks"
 ROOT = Path(__file__).parents[1]
@@ -85,8 +83,7 @@ def test_page(chromium, address, path):
     system, and is made light as by its switch; but of the pages of formulas, which are long and all alike, one.  That
     pages follow the system to light, for which the browser styles them twice, those show that axe-core reads.
     """
-    phone, stays = {"width": 390, "height": 844}, path not in CHAPTERS
-    with open_page(chromium, viewport=phone, color_scheme="dark", stays=stays) as page:
+    with open_page(chromium, {"width": 390, "height": 844}, "dark", stays=path not in CHAPTERS) as page:
         visit(page, f"{address}/{path}")
         look(page, path, "dark")
         if (notebook := ROOT / path.replace(".html", ".ipynb")).exists():
@@ -98,7 +95,7 @@ def test_page(chromium, address, path):
         if path in CHAPTERS:
             for width, height in ((390, 844), (1300, 800)):
                 page.set_viewport_size({"width": width, "height": height})
-                assert max(page.evaluate(PLACE)) <= height, f"its calculator is not on the first screen of {width} px"
+                assert max(page.evaluate(script("place"))) <= height, f"its calculator is not on the first screen of {width} px"
         if path in READ:
             read(page, READ[path])
         check(page)
@@ -116,19 +113,15 @@ def look(page, path, scheme):
     theme, width, undrawn, faint = page.evaluate(LOOK)
     assert theme == scheme
     assert width <= 390, f"{path} is {width} px wide on a phone of 390, in {scheme}"
-    assert undrawn == [], "an equation or a widget is wrong, or an icon lacks in book/js/icon-list.js"
+    assert undrawn == [], "an equation, a widget or a verdict is wrong, or an icon lacks in book/js/icon-list.js"
     assert faint == [], scheme
 
-
-# Colours that fade into others are there at once.
-ENDED = "document.getAnimations().forEach((x) => x.effect.getComputedTiming().endTime < Infinity && x.finish())"
 
 LIGHT = "document.documentElement.dataset.theme = 'light'"
 LOOK = script("look").replace("FAINT", script("faint"))
 
 CHAPTERS = [p for p in pages() if p.startswith("notebooks/") and "/appendix/" not in p]
 FORMULAS = [p for p in pages() if p.startswith("book/reference/formulas/")]
-PLACE = script("place")
 
 
 def test_no_style_rests_on_what_another_place_holds():
