@@ -95,7 +95,7 @@ def test_page(chromium, address, path):
         if path in CHAPTERS:
             for width, height in ((390, 844), (1300, 800)):
                 page.set_viewport_size({"width": width, "height": height})
-                assert max(page.evaluate(script("place"))) <= height, f"its calculator is not on a first screen, {width}"
+                assert max(page.evaluate(script("place"))) <= height, f"its calculator is out of view at {width} px"
         if path in READ:
             read(page, READ[path])
         check(page)
