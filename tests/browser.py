@@ -16,6 +16,12 @@ NAMES = ["chromium", "google-chrome", "google-chrome-stable", "chromium-browser"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 # Nothing outside is found, so that pages are not stopped and asked for each of their requests.
 FLAGS += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"]
+# The address bar draws its own pages, which nobody sees: half a second of a core for each profile.  The list of what is
+# off that comes last counts, so that Playwright's stands in it too.
+OFF = """WebUIOmniboxPopup WebUIOmniboxAimPopup AvoidUnnecessaryBeforeUnloadCheckSync DestroyProfileOnBrowserClose
+    HttpsUpgrades PaintHolding ThirdPartyStoragePartitioning MediaRouter OptimizationHints"""
+# What draws, in software, has no process of its own, which costs more than it saves.
+FLAGS += [f"--disable-features={','.join(OFF.split())}", "--in-process-gpu"]
 PATIENCE = 300_000  # milliseconds: what is waited for comes, however slow the machine; only what never comes fails
 OWN = ("http://127.0.0.1", "http://localhost", "file:", "data:", "blob:", "ws://127.0.0.1")
 
@@ -60,10 +66,11 @@ CLEARED = "() => { try { localStorage.clear(); sessionStorage.clear(); } catch {
 
 
 @contextlib.contextmanager
-def open_page(chromium, viewport=None, color_scheme="light"):
+def open_page(chromium, viewport=None, color_scheme="light", stays=False):
     """The browser's page as if it were new: empty, of this size and colour scheme, with nothing stored or noted.
 
-    Where a test fails on it, the next gets another.
+    Where a test fails on it, the next gets another.  What a test that `stays` has opened is left by the next one: such
+    tests come one after another, and each opens another page.
     """
     if chromium not in _KEPT:
         kept = contextlib.ExitStack()
@@ -72,6 +79,8 @@ def open_page(chromium, viewport=None, color_scheme="light"):
     kept, page = _KEPT.pop(chromium)
     with contextlib.ExitStack() as unless_well:
         unless_well.push(kept)
+        if not stays:
+            empty(page)
         page.set_viewport_size(viewport or {"width": 1280, "height": 720})
         page.emulate_media(color_scheme=color_scheme, media="null")
         for noted in (page.outside, page.errors, page.missing):
@@ -79,12 +88,19 @@ def open_page(chromium, viewport=None, color_scheme="light"):
         yield page
         with contextlib.suppress(Exception):  # a page that is just being left cannot be cleared
             page.evaluate(CLEARED)
-            page.goto("about:blank")
-            page.mouse.move(0, 0)
-            page.context.clear_permissions()
-            page.set_default_timeout(PATIENCE)
+            if not stays:
+                empty(page)
             unless_well.pop_all()
             _KEPT[chromium] = kept, page
+
+
+def empty(page):
+    """Leave what is open in a page, if anything is."""
+    if page.url != "about:blank":
+        page.goto("about:blank")
+        page.mouse.move(0, 0)
+        page.context.clear_permissions()
+        page.set_default_timeout(PATIENCE)
 
 
 @contextlib.contextmanager
@@ -99,6 +115,8 @@ def watched(context):
     """A page that notes what it should not do: `outside` requests (not met), `errors`, `missing`."""
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
+    # Asked in every frame, which is usual, a page is drawn in every frame.
+    page.wait_for_function = functools.partial(page.wait_for_function, polling=50)
     page.outside, page.errors, page.missing = [], [], []
     page.on("request", lambda one: None if one.url.startswith(OWN) else page.outside.append(one.url))
     page.on("pageerror", lambda error: page.errors.append(str(error)))

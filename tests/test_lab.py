@@ -144,14 +144,11 @@ def test_chapter_in_jupyterlab(page):
     assert page.outside == []
 
 
-OPENED = script("opened")
-
-
 def test_a_notebook_that_was_only_opened_is_not_unsaved(page):
     """Its kernel's language is written into it when the kernel answers: here it is there already."""
     panel, tab = opened(page, START.name), page.locator(".lm-TabBar-tab.jp-mod-current")
     tab.get_by_text(START.name).wait_for()
-    held = page.evaluate(OPENED)
+    held = page.evaluate(script("opened"))
     assert held["notebook"] == held["kernel"] and not held["unsaved"]
     marked = page.locator(".lm-TabBar-tab.jp-mod-current.jp-mod-dirty")
     assert marked.count() == 0

@@ -9,7 +9,8 @@ from scalebook.language import NOTATION
 
 from .browser import answered, chosen, drag, new_page, open_page, script, settled
 from .support import calculators, python_says
-from .test_site import BOX, CHAPTER, ENDED, check, visit
+from .test_access import ENDED, follow
+from .test_site import BOX, CHAPTER, check, visit
 
 ROOT = Path(__file__).parents[1]
 MADE = [calc for _, calc in calculators(ROOT / f"{CHAPTER}.ipynb")]
@@ -52,9 +53,7 @@ def box(page):
 
 def seen_at(page, width, scheme="light"):
     page.set_viewport_size({"width": width, "height": 900 if width > 900 else 844})
-    page.emulate_media(color_scheme=scheme, media="null")
-    page.wait_for_function("(x) => document.documentElement.dataset.theme === x", arg=scheme)
-    page.evaluate(ENDED)
+    follow(page, scheme)
 
 
 def says(box):

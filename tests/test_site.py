@@ -17,10 +17,10 @@ from tools.notebooks import notebooks
 
 from .browser import answered, chosen, drag, open_page, script, settled
 from .support import calculators, python_says
-from .test_access import READ, read
+from .test_access import READ, follow, read
 
 BOX = ".sb-calculator:not(.sb-gantt, .sb-guess)"
-LIVE = "html[data-widgets=live]"
+SHOWN = script("shown")
 START = "notebooks/start.html"
 CHAPTER = "notebooks/1-scaling-compute/memory-bottlenecks"
 ROOT = Path(__file__).parents[1]
@@ -51,9 +51,7 @@ def test_what_a_page_asks_for_outside_is_noted(chromium):
 def visit(page, url):
     """Open a page and wait until its widgets are live."""
     page.goto(url)
-    if page.locator('script[type="application/vnd.jupyter.widget-view+json"]').count():
-        page.locator(LIVE).wait_for(state="attached")
-        page.wait_for_function("[...document.querySelectorAll('.sb-value')].every((x) => x.textContent.trim())")
+    page.wait_for_function(SHOWN)
 
 
 def test_every_chapter_is_on_the_site(site):
@@ -81,27 +79,23 @@ def test_page(chromium, address, path):
     """No error, nothing from outside, no formula or icon left undrawn, readable contrast, and no wider than a phone;
     and of each kind of page one is read by axe-core.
 
-    A page is set once, which takes longest, and looked at in both colour schemes: it opens in dark, and follows the
-    reader's system to light; but of the pages of formulas, which are long and all alike, one.
+    A page is set once, which takes longest, and looked at in both colour schemes: it opens in the dark of the reader's
+    system, and is made light as by its switch; but of the pages of formulas, which are long and all alike, one.  That
+    pages follow the system to light, for which the browser styles them twice, those show that axe-core reads.
     """
-    with open_page(chromium, viewport={"width": 390, "height": 844}, color_scheme="dark") as page:
+    with open_page(chromium, {"width": 390, "height": 844}, "dark", stays=path not in CHAPTERS) as page:
         visit(page, f"{address}/{path}")
         look(page, path, "dark")
-        assert page.locator(".katex-error").count() == 0
-        assert page.locator("i[class*=fa-], span[class*=fa-]").count() == 0, "add the icon to book/js/icon-list.js"
-        assert page.locator(".jupyter-widgets-error-widget").count() == 0
         if (notebook := ROOT / path.replace(".html", ".ipynb")).exists():
             said = [answered(box) for box in page.locator(BOX).all()]
             assert said == answers_of(notebook), f"{path} opens with other answers than its notebook"
         if path not in FORMULAS[1:]:
-            page.emulate_media(color_scheme="light")
-            page.wait_for_function("document.documentElement.dataset.theme === 'light'")
-            page.evaluate(ENDED)
+            follow(page, "light") if path in READ else page.evaluate(LIGHT)
             look(page, path, "light")
         if path in CHAPTERS:
             for width, height in ((390, 844), (1300, 800)):
                 page.set_viewport_size({"width": width, "height": height})
-                assert max(page.evaluate(PLACE)) <= height, f"its calculator is not on the first screen of {width} px"
+                assert max(page.evaluate(script("place"))) <= height, f"its calculator is out of view at {width} px"
         if path in READ:
             read(page, READ[path])
         check(page)
@@ -115,22 +109,19 @@ def answers_of(notebook):
 
 
 def look(page, path, scheme):
-    """What the colours of a page can change: its theme, its contrast and its width."""
-    assert page.evaluate("document.documentElement.dataset.theme") == scheme
-    width = page.evaluate("Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)")
+    """What the colours of a page can change, its contrast and its width; and that all of it is drawn."""
+    theme, width, undrawn, faint = page.evaluate(LOOK)
+    assert theme == scheme
     assert width <= 390, f"{path} is {width} px wide on a phone of 390, in {scheme}"
-    assert page.evaluate(FAINT) == [], scheme
+    assert undrawn == [], "an equation, a widget or a verdict is wrong, or an icon lacks in book/js/icon-list.js"
+    assert faint == [], scheme
 
 
-# Colours that fade into others are there at once.
-ENDED = "document.getAnimations().forEach((x) => x.effect.getComputedTiming().endTime < Infinity && x.finish())"
-
-FAINT = script("faint")
-
+LIGHT = "document.documentElement.dataset.theme = 'light'"
+LOOK = script("look").replace("FAINT", script("faint"))
 
 CHAPTERS = [p for p in pages() if p.startswith("notebooks/") and "/appendix/" not in p]
 FORMULAS = [p for p in pages() if p.startswith("book/reference/formulas/")]
-PLACE = script("place")
 
 
 def test_no_style_rests_on_what_another_place_holds():

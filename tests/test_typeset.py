@@ -98,7 +98,7 @@ def test_a_coloured_term_takes_the_hue_of_the_scheme(ext, tmp_path, chromium, si
 
 
 def test_an_equation_wider_than_the_page_scrolls_in_its_own_box(chromium, address):
-    with open_page(chromium) as page:
+    with open_page(chromium, viewport={"width": 1300, "height": 844}) as page:
         page.goto(f"{address}/book/reference/formulas/training.html")
         for width in (1300, 390):
             page.set_viewport_size({"width": width, "height": 844})
