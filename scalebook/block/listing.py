@@ -215,8 +215,7 @@ def factored(costs: Iterable[Expr]) -> Expr:
     content, whole = total.primitive()
     terms = Add.make_args(whole)
     powers = [dict(x.as_base_exp() for x in Mul.make_args(term) if not x.is_Number) for term in terms]
-    in_all = [base for base in powers[0] if all(base in x for x in powers)]
-    shared = Mul(*(_shared(base, [x[base] for x in powers]) for base in in_all))
+    shared = Mul(*(_shared(b, [x[b] for x in powers]) for b in powers[0] if all(b in x for x in powers)))
     if shared is S.One:  # a number alone may stand in the sum
         return factor_terms(total)
     return content * shared * Add(*(term / shared for term in terms))

@@ -81,8 +81,7 @@ class _Python:
 
     def _product(self, x):
         number, factors = x.as_coeff_mul()
-        is_sign = number is sympy.S.One or number is sympy.S.NegativeOne
-        over = [] if is_sign else [self.text(abs(number), _ATOM)]
+        over = [] if abs(number) is sympy.S.One else [self.text(abs(number), _ATOM)]
         under = []
         for y in factors:
             if y.is_Pow and _is_below_zero(y.exp):
