@@ -1,6 +1,7 @@
 """The backward pass of a block, derived operation by operation from its forward pass."""
 
 from dataclasses import replace
+from functools import cache
 
 from scalebook.block.listing import Block
 from scalebook.block.operations import Op, Tensor, ways
@@ -27,6 +28,7 @@ def backward(block: Block) -> Block:
     return _Pass(block).run()
 
 
+@cache
 def read_and_unread(back: Block) -> tuple[Block, Block]:
     """Split a backward pass in two: operations whose results are used, and recomputed ones whose results are not.
 

@@ -83,6 +83,11 @@ _BITS = {  # an activation's gradient is as wide as the activation
 }  # fmt: skip
 
 
+@cache
+def _bytes(indices: tuple[str, ...], kind: str) -> Expr:
+    return Mul(*map(size, indices), symbol(_BITS.get(kind, "activation_bits")) / 8)
+
+
 @dataclass(frozen=True)
 class Tensor:
     """A tensor of a block: its name and its dimensions, such as "seq/tp", which is split over tp devices."""
@@ -101,19 +106,15 @@ class Tensor:
         ['weight', 'weight gradient', 'gradient', 'cache', 'mask', 'fp32', 'activation']
         """
         name = self.name
-        return (
-            "fp32"
-            if name.startswith("fp32_")
-            else "weight"
-            if name[0].isupper()
-            else ("weight gradient" if name[2:3].isupper() else "gradient")
-            if name.startswith("d_")
-            else "cache"
-            if name.endswith("_cache")
-            else "mask"
-            if name.startswith("mask")
-            else "activation"
+        kinds = (
+            ("fp32", name.startswith("fp32_")),
+            ("weight", name[0].isupper()),
+            ("weight gradient", name.startswith("d_") and name[2:3].isupper()),
+            ("gradient", name.startswith("d_")),
+            ("cache", name.endswith("_cache")),
+            ("mask", name.startswith("mask")),
         )
+        return next((kind for kind, is_named_so in kinds if is_named_so), "activation")
 
     @property
     def is_weight(self) -> bool:
@@ -132,14 +133,14 @@ class Tensor:
     def elements(self) -> Expr:
         return Mul(*map(size, self.indices))
 
-    @cached_property
+    @property
     def width(self) -> Expr:
         """Bytes per element of the tensor."""
-        return symbol(_BITS.get(self.kind, "activation_bits")) / 8
+        return _bytes((), self.kind)
 
-    @cached_property
+    @property
     def bytes(self) -> Expr:
-        return self.elements * self.width
+        return _bytes(self.indices, self.kind)
 
     def visited(self, by: str) -> Expr:
         return self.elements.subs(symbol("experts"), symbol(by)) if self.is_routed else self.elements
@@ -152,7 +153,7 @@ class Tensor:
     @property
     def read(self) -> Expr:
         """Bytes that a kernel reads. It reads a routed expert only if tokens of the batch visit it."""
-        return self.visited("visited_experts") * self.width
+        return self.visited("visited_experts") * self.width if self.is_routed else self.bytes
 
 
 @dataclass(frozen=True)
@@ -205,11 +206,7 @@ class Op:
         """FLOPs of its contractions: a multiply and an add for every combination of the indices."""
         if self.function:
             return S.Zero
-        return Add(*(2 * x for x in self._multiplied))
-
-    @cached_property
-    def _multiplied(self) -> list[Expr]:
-        return [Mul(*map(size, {i for t in term for i in t.indices})) for term in self.terms if len(term) > 1]
+        return Add(*(Mul(2, *map(size, {i for t in term for i in t.indices})) for term in self.terms if len(term) > 1))
 
     @cached_property
     def products(self) -> tuple[Product, ...]:
@@ -219,14 +216,16 @@ class Op:
         only the second has it; all others are summed over. Further contractions into the same result share its rows,
         columns and copies.
         """
-        if self.function or not self._multiplied:
+        terms = [] if self.function else [term for term in self.terms if len(term) > 1]
+        if not terms:
             return ()
-        first, second = next(term for term in self.terms if len(term) > 1)
+        first, second = terms[0]
         kept, left, right = ({base(i) for i in x.indices} for x in (self.outs[0], first, second))
         sizes = {base(i): size(i) for i in (*first.indices, *second.indices)}
         groups = kept & left - right, kept & right - left, kept & left & right
         rows, columns, copies = (Mul(*(sizes[i] for i in sorted(group))) for group in groups)
-        return tuple(Product(rows, columns, x / (rows * columns * copies), copies) for x in self._multiplied)
+        summed = [{i for t in term for i in t.indices if base(i) not in kept} for term in terms]
+        return tuple(Product(rows, columns, Mul(*map(size, x)), copies) for x in summed)
 
     @property
     def vector_flops(self) -> Expr:
@@ -247,11 +246,6 @@ class Op:
         return tuple(t for t in kept if not t.is_weight)
 
     @property
-    def saved(self) -> Expr:
-        """Bytes that its backward pass reads, without weights."""
-        return Add(*(t.bytes for t in dict.fromkeys(self.keeps)))
-
-    @property
     def traffic(self) -> Expr:
         """Bytes read and written if the operation is a kernel of its own."""
         return Kernel(self.name, (self,), frozenset()).traffic
@@ -269,14 +263,10 @@ class Kernel(NamedTuple):
         return Add(*(op.flops for op in self.ops))
 
     @property
-    def vector_flops(self) -> Expr:
-        return Add(*(op.vector_flops for op in self.ops))
-
-    @property
     def traffic(self) -> Expr:
         """Bytes moved: each operand from outside is read once, and each result that leaves is written once."""
         written = {
-            t.name: (t.elements if op.function != "append" else op.args[0].elements) * t.width
+            t.name: t.bytes if op.function != "append" else op.args[0].elements * t.width
             for op in self.ops
             for t in op.outs
             if not op.is_collective and t.name not in self.inner

@@ -288,7 +288,7 @@ _NO_NUMBERS = frozenset([sympy.nan, sympy.oo, -sympy.oo, sympy.zoo, sympy.I])
 @lru_cache(1 << 15)
 def _is_real(expr):
     """Return True if no subexpression is infinite, imaginary or NaN.  Visits each subexpression only once."""
-    return all(_is_real(x) if x.args else x not in _NO_NUMBERS for x in (expr.args or [expr]))
+    return all(_is_real(x) if x.args else x.is_Symbol or x not in _NO_NUMBERS for x in expr.args or [expr])
 
 
 def expression(value) -> sympy.Basic:
@@ -301,7 +301,7 @@ def expression(value) -> sympy.Basic:
     """
     if hasattr(type(value), "_sympy_"):  # a formula
         return value._sympy_()
-    if isinstance(value, Real) and not isinstance(value, bool):
+    if not isinstance(value, (sympy.Expr, bool)) and isinstance(value, Real):
         with suppress(sympy.SympifyError):  # NumPy's timedelta counts as a number
             value = sympy.sympify(value, strict=True)
     if not isinstance(value, sympy.Expr) or not _is_real(value):

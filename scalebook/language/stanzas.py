@@ -13,7 +13,7 @@ from pathlib import Path
 
 __all__ = ["Stanzas", "file_of", "tables_of"]
 
-_HEAD = re.compile(r'^\["?(.+?)"?\]$', re.M)
+_HEAD = re.compile(r'\n\["?(.+?)"?\]$', re.M)  # ten times faster than with ^ in front
 
 
 class Stanzas(Mapping):
@@ -21,7 +21,7 @@ class Stanzas(Mapping):
 
     def __init__(self, name: str, text: str, parse: Callable[[str], dict] = tomllib.loads):
         self.name, self._parse, self._parsed = name, parse, {}
-        _, *pieces = _HEAD.split(text)
+        _, *pieces = _HEAD.split("\n" + text)
         self._texts = dict(zip(pieces[::2], pieces[1::2], strict=True))
 
     def __getitem__(self, key):

@@ -4,7 +4,6 @@ SymPy's own printers sort the terms of every sum, and its `cse` rebuilds every s
 of the time of a first answer.  Here each subexpression is visited once and printed in SymPy's internal order.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import sympy
@@ -82,7 +81,7 @@ class _Python:
 
     def _product(self, x):
         number, factors = x.as_coeff_mul()
-        over = [self.text(abs(number), _ATOM)] if abs(number) != 1 else []
+        over = [] if abs(number) is sympy.S.One else [self.text(abs(number), _ATOM)]
         under = []
         for y in factors:
             if y.is_Pow and _is_below_zero(y.exp):
@@ -160,15 +159,15 @@ def repeated(expressions: Iterable[sympy.Basic], cases: bool = True) -> dict[sym
 
     With `cases=False`, operations inside a Piecewise are skipped, since they may have no value outside their case.
     """
-    met, waiting = Counter(), list(expressions)
+    met, waiting = {}, list(expressions)
     while waiting:
         part = waiting.pop()
         if part.args:
-            met[part] += 1
-            if met[part] == 1 and (cases or not isinstance(part, sympy.Piecewise)):
+            met[part] = is_again = part in met
+            if not is_again and (cases or not isinstance(part, sympy.Piecewise)):
                 waiting += part.args
     # Powers in a denominator and negated terms are printed in place, not named.
-    parts = [x for x, count in met.items() if count > 1 and not _written_in_place(x)]
+    parts = [x for x, is_again in met.items() if is_again and not _written_in_place(x)]
     return {x: f"_x{i}" for i, x in enumerate(parts)}
 
 

@@ -7,7 +7,7 @@ work at once, and the slower one sets the pace. In a mesh or a torus a group use
 
 from functools import cache, partial
 
-from sympy import Expr, Integer, Max, Min, Rational, floor
+from sympy import Add, Expr, Integer, Max, Min, Rational, floor
 
 from scalebook.language import formula, formulas_of, symbol
 from scalebook.language.notation import nearest, quoted, root
@@ -27,7 +27,7 @@ def _one_if_any(count):
 
 def _time(ways, collective_launch, chunk_time, hops, wire):
     """Return the time of a collective from its launch, hops, transfer and chunking; 0 for a single device."""
-    return _one_if_any(ways - 1) * collective_launch + hops + wire + 2 * root(chunk_time * wire)
+    return Add(_one_if_any(ways - 1) * collective_launch, hops, wire, 2 * root(chunk_time * wire))
 
 
 def _ring_hops(ways, near_ways, near_latency, far_latency):
@@ -43,6 +43,7 @@ def _share(near_ways, mesh_peers, torus_neighbours):
     return group_share.of(near_ways=near_ways, mesh_peers=mesh_peers, torus_neighbours=torus_neighbours)
 
 
+@cache
 def _ring_ports(ways, near_ways, share, near_rate, far_rate, passes=1):
     near = _one_if_any(near_ways - 1) * (passes * (ways - 1) / share + OWN_PART) / near_rate
     return near, _one_if_any(ways - near_ways) * passes * (ways - 1) / (near_ways * far_rate)
@@ -61,7 +62,7 @@ def _send_ports(ways, near_ways, share, near_rate, far_rate):  # per byte of the
 
 
 def _wire(ports, collective_bytes, ways):
-    return Max(*ports, evaluate=False) * collective_bytes / ways
+    return Max(*ports, evaluate=False) * (collective_bytes / ways)
 
 
 # The kinds of collectives

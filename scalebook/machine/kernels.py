@@ -93,11 +93,11 @@ def matmul_time(
     >>> round(matmul_time(shape, device, hbm_bandwidth=2e12, stream_efficiency=0.8, kernel_launch="2 us"), 9)
     6.244e-06
     """
-    wave = 2 * cores * tile_rows * tile_columns * (inner + inner_half) / (matmul_efficiency * peak_flops)
+    pace = 2 * cores * tile_rows * tile_columns / (matmul_efficiency * peak_flops)
     high, wide = (ceiling(x, evaluate=False) for x in (rows / tile_rows, columns / tile_columns))
     rounds = ceiling(copies * high * wide / cores, evaluate=False)
     streamed = traffic / (stream_efficiency * hbm_bandwidth)
-    return kernel_launch + _both(rounds * wave, streamed)
+    return kernel_launch + _both(rounds * (inner + inner_half) * pace, streamed)
 
 
 @formula("matmul_time", _TILES, "nvidia-cutlass-splitk")

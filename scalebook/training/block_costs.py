@@ -130,7 +130,7 @@ def _phases(forward: Block, back: Block, strategy: Strategy) -> tuple[dict[str, 
 
     @cache
     def time(block, phase=""):
-        kernels = work(block, phase, strategy.quantized)
+        kernels = work(block, phase, strategy.quantized, is_run=True)
         return {p: _time((w for w in kernels if w.phase == p), strategy.kernels) for p in PHASES}
 
     times = time(back) | {
@@ -195,7 +195,7 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
 @cache
 def _head_costs(rates: str, quantized: bool, is_frozen: bool) -> dict[str, Expr]:
     forward, back = head(), backward(head())
-    there, again = work(forward, "forward", quantized), work(back, quantized=quantized)
+    there, again = work(forward, "forward", quantized, is_run=True), work(back, "", quantized, is_run=True)
     again = [w for w in again if not (is_frozen and w.phase == "weight_gradient")]
     return {
         "head_forward": _time(there, rates) + _messages(forward, "tp"),
@@ -211,7 +211,8 @@ def _embedding_time(strategy: Strategy) -> Expr:
     whole, found = values * x("activation_bits") / 8, values / x("tp")
     moved = whole + found * x("weight_bits") / 8, whole + found * 2 * x("gradient_bits") / 8
     kinds = ("reduce_scatter", "all_gather") if strategy.sequence_parallel else ("all_reduce",)
-    streams = sum(bytes_ / x("hbm_bandwidth") if strategy.kernels == "ideal" else stream(bytes_) for bytes_ in moved)
+    is_ideal = strategy.kernels == "ideal"
+    streams = sum(bytes_ / x("hbm_bandwidth") if is_ideal else stream(bytes_, is_run=True) for bytes_ in moved)
     return streams + sum(collective(kind, whole, x("tp"), _near("tp")) for kind in kinds)
 
 
@@ -231,15 +232,17 @@ def block_formulas(dense: Block | Hybrid | None, moe: Block | Hybrid | None, str
 @cache
 def _block_formulas(dense, moe, strategy):
     x, total = symbol, {}
+    times = [f"{phase}_compute" for phase in PHASES] if strategy.kernels == "measured" else []
     held, whole = x("stage_moe_blocks") / x("stage_blocks"), x("moe_layers") / x("layers")
     for block, is_moe in ((dense, False), (moe, True)):
         for kind in kinds_of(block):
             for letter, cost in _costs(kind.block, strategy).items():
                 share = whole if letter in _OF_MODEL else held
                 part = (share if is_moe else 1 - share) if dense and moe else S.One
-                # SymPy would multiply the share into each term of the cost, which takes seconds
                 whole_share, cost = part * kind.share, of_kind(kind, cost)
-                cost = cost if whole_share == 1 or cost == 0 else Mul(whole_share, cost, evaluate=False)
+                if whole_share != 1 and cost != 0:
+                    # SymPy would multiply a number into each term of the cost, which takes seconds
+                    cost = Mul(whole_share, cost, evaluate=letter in times and not whole_share.is_Number)
                 total[letter] = total.get(letter, S.Zero) + cost
     total |= _head_costs(strategy.kernels, strategy.quantized, strategy.trained.is_frozen)
     total["embedding_time"] = _embedding_time(strategy)

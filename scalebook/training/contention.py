@@ -5,7 +5,7 @@ Other dimensions' collectives go on while data-parallel ones run, so the needed 
 
 from functools import cache
 
-from sympy import Max, Min
+from sympy import Add, Max, Min
 
 from scalebook.language import Formula, formula, symbol
 from scalebook.machine.collectives import port_times
@@ -81,6 +81,6 @@ def bandwidth_formulas(sharding: Sharding, sends: int, chunks, transfer) -> tupl
         made.append(Formula(f"pp_{tier}_time_sent", f"pp_{tier}_time", often * time, ["narayanan2021 §2.2.2"]))
     for tier in TIERS:
         made += [needed(way, tier, sharding) for way in _WAYS]
-        total = sum(symbol(f"{way}_{tier}_needed") for way in _WAYS)
+        total = Add(*(symbol(f"{way}_{tier}_needed") for way in _WAYS))
         made.append(Formula(f"all_{tier}_needed_sum", f"all_{tier}_needed", total, [_HERE]))
     return (*made, dp_contention_shared)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from sympy import Gt, Lt, Max, Min, Or, Piecewise, Pow, Rational, floor
 from sympy.core.relational import Relational
 
+from scalebook.block.work import REACHED
 from scalebook.language import Formula, formula, symbol
 from scalebook.language.defaults import equations
 from scalebook.language.notation import replaced
@@ -133,11 +134,6 @@ FRAMEWORK: tuple[Formula, ...] = (
     _OWN.stream_reached_passes, _OWN.sustained_reached_library, assumptions.attention_same_short,
     assumptions.attention_same_long, _OWN.overlap_of_pieces, sent_once, host_launch,
 )  # fmt: skip
-# Efficiencies under the framework, which replace the best efficiencies of kernels.
-REACHED = {
-    "stream_efficiency": "stream_reached", "sustained_rate": "sustained_reached",
-    "attention_efficiency": "attention_reached",
-}  # fmt: skip
 
 
 def as_run(f: Formula, more: Mapping[str, str] = MappingProxyType({})) -> Formula:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from scalebook.language import Formula, Row, Sheet
+from scalebook.language.building import uncollected
 from scalebook.language.latest import Latest
 from scalebook.language.row import Cell, joined, quantity, refuse_parts
 from scalebook.training.frameworks import framework_of
@@ -66,6 +67,7 @@ def shape_of(rows: tuple, letters: Mapping, defaults: Mapping) -> tuple:
     return (*own, *said, *defaults.items())
 
 
+@uncollected()
 def _new(step, knowns: tuple, letters: Mapping) -> Kind:
     left, known = dict(letters), {}
     planned = step.plan(knowns, left)

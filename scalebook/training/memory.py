@@ -79,7 +79,7 @@ def bytes_of(
     """Return the bytes of "weight", "gradient" or "optimizer" state, for parameters outside and in experts."""
     among = sharding.parts(what)
     parts = (dense / sharing("shards", x) + routed / sharing("routed_shards", x) for x in among)
-    held = Add(*parts) * symbol(f"{what}_bits") / 8
+    held = Add(*parts) * (symbol(f"{what}_bits") / 8)
     return optimizer.state(held) if what == "optimizer" else held
 
 
@@ -171,7 +171,7 @@ def _parts(stage: Expr, held: Expr, offload: bool, *strategy) -> dict[str, Expr]
     found["gradient_memory"] += x("dummy_gradients")
     kept, saved = held * blocks, x("saved_activations")
     found["activation_memory"] = near(kept, "activation", kept, S.One) * saved
-    found["logits_memory"] = at_end * x("batch") * x("seq") * x("vocab") / (x("tp") * x("cp")) * x("logit_bits") / 8
+    found["logits_memory"] = x("batch") * x("seq") * x("vocab") / (x("tp") * x("cp")) * x("logit_bits") / 8 * at_end
     some = Min(1, blocks, evaluate=False)  # the last stage may have none
     found["buffer_memory"] = some * (x("working_activations") - saved) + _gathered(sharding, matrices)
     found["buffer_memory"] += x("work_memory")
@@ -196,7 +196,7 @@ def memory_formulas(
     made = parts | {
         "dense_params": dense,
         "routed_params": routed,
-        "train_memory": sum(map(symbol, parts)),
+        "train_memory": Add(*map(symbol, parts)),
         "first_memory": total(S.One),  # it keeps most micro-batches
         "last_memory": total(symbol("pp")),  # it makes the logits
         "memory": Max(first, last, evaluate=False),
@@ -204,7 +204,7 @@ def memory_formulas(
     if offload:
         away = _away(*here, *strategy)
         most = Add(*_away(S.One, _kept_microbatches(schedule, S.One), *strategy).values())
-        made |= away | {"train_away": sum(map(symbol, away)), "offload_memory": most}
+        made |= away | {"train_away": Add(*map(symbol, away)), "offload_memory": most}
     built = (Formula(f"{letter}_{sharding}", letter, expr, _SOURCE) for letter, expr in made.items())
     return (*built, schedule.held, fullest_stage, dummy_gradients_kept, work_memory, *_NONE)
 

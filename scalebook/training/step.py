@@ -12,6 +12,7 @@ from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
+import sympy.tensor.tensor  # noqa: F401  (SymPy's first sum would load it, for a quarter of a first step)
 from sympy import Integer, Min, floor
 
 from scalebook.block import Block, blocks_of
