@@ -37,7 +37,7 @@ class Plan:
 
     def __init__(self, columns: Sequence[str], axes: Mapping[str, tuple[float, ...]], solved: Sequence[str] = ()):
         self.operations: list[Callable | None] = []
-        self.ordered: set[int] = set()  # operations whose results have a dimension of cases, kept together in memory
+        self.ordered: set[int] = set()  # values with a dimension of cases, which is kept together in memory
         self.args: list[tuple[int, ...]] = []
         self.bits: list[int] = []
         self._ranks: list[int] = []  # how many inputs each value depends on, and 64 more if on axes
@@ -67,30 +67,35 @@ class Plan:
     def constant(self, value: float | np.generic | np.ndarray) -> int:
         """Return the place (index) of a constant in the plan, which is added if it is new."""
         value = np.float64(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+        said = value.tobytes()
         if value.ndim:
-            first = value.flat[0]
-            value = first if (value == first).all() else value.reshape(self.deep)
-        key = (value.dtype.kind, value.tobytes())
+            is_one = said == said[: value.itemsize] * value.size
+            value, said = (value.flat[0], said[: value.itemsize]) if is_one else (value.reshape(self.deep), said)
+        key = (value.dtype.kind, said)
         if key not in self._constants:
             self._constants[key] = self._enter(None, (), 0)
             self.values[self._constants[key]] = value
+            if value.ndim:
+                self.ordered.add(self._constants[key])
         return self._constants[key]
 
     def operate(self, operation: Callable, *args: int) -> int:
         """Add an operation on the values at `args` and return its place.  One on constants is evaluated at once."""
-        if (operation, args) not in self._known:
+        place = self._known.get((operation, args))
+        if place is None:
             bits = 0
             for x in args:
                 bits |= self.bits[x]
             if bits:
-                self._known[operation, args] = place = self._enter(operation, args, bits)
-                if any(x in self.ordered or np.ndim(self.values.get(x)) == len(self.deep) for x in args):
+                place = self._enter(operation, args, bits)
+                if not self.ordered.isdisjoint(args):
                     self.ordered.add(place)
             else:
                 with np.errstate(all="ignore"):
                     value = operation(*(self.values[x] for x in args))
-                self._known[operation, args] = self.constant(np.asarray(value)[()])
-        return self._known[operation, args]
+                place = self.constant(np.asarray(value)[()])
+            self._known[operation, args] = place
+        return place
 
     def fold(self, operation: Callable, args: Iterable[int]) -> int:
         """Return the place of a sum, product, maximum or minimum of values.  Those with fewest inputs come first."""
@@ -248,7 +253,7 @@ class Columns:
     """Rows of inputs, stored as codes of each input's sorted distinct `values`.  Bit masks select inputs, in order."""
 
     def __init__(self, columns: Mapping[str, np.ndarray], size: int):
-        self.size, self.values = size, {}
+        self.size, self.values, self._every = size, {}, np.arange(size)
         self._codes, self._keys, self._maps = [], {}, {}
         for name, column in columns.items():
             self.values[name], codes = np.unique(column, return_inverse=True)
@@ -264,18 +269,24 @@ class Columns:
                         mixed, span = numbered(mixed, span)
                     mixed, span = mixed * count + codes, span * count
             inverse, count = numbered(mixed, span)
-            self._keys[bits] = firsts(inverse, count), inverse
+            if 4 * count > 3 * self.size and bits & bits - 1:  # so few are equal that every row keeps its place
+                self._keys[bits] = self._every, self._every
+            else:
+                self._keys[bits] = firsts(inverse, count), inverse
         return self._keys[bits]
 
     def places(self, bits: int, more: int) -> np.ndarray:
         """Return, for each combination of the inputs in `more`, the index of the combination of `bits` in it."""
         if (bits, more) not in self._maps:
-            self._maps[bits, more] = self.key(bits)[1][self.key(more)[0]]
+            own, other = self.key(bits)[1], self.key(more)[0]
+            self._maps[bits, more] = None if own is other else own[other]
         return self._maps[bits, more]
 
 
-def _spread(value: np.ndarray, places: np.ndarray) -> np.ndarray:
+def _spread(value: np.ndarray, places: np.ndarray | None) -> np.ndarray:
     """Return the values at places of the last dimension.  Fast if the first dimension is contiguous."""
+    if places is None:
+        return value
     return value.T.take(places, 0).T if value.flags.f_contiguous else value.take(places, -1)
 
 

@@ -199,11 +199,12 @@ class Planned:
         formulas = {n: f for n, f in own.formulas.items() if n in left}
         used = _limited(self.problem) & {*own.constants, *own.formulas}
         used = used.union(*(f.inputs for f in formulas.values()))
-        values = {n: columns[n][part] for n in used & columns.keys() - formulas.keys()}
-        lacks = np.isnan([*values.values()]).any(0)
+        names = used & columns.keys() - formulas.keys()
+        values = np.array([columns[n] for n in names]).reshape(len(names), len(cases))[:, part]
+        lacks = np.isnan(values).any(0)
         for i in np.array(part)[lacks]:
             self._alone(cases[i])
-        own = _Built(formulas, {n: x[~lacks] for n, x in values.items()})
+        own = _Built(formulas, dict(zip(names, values[:, ~lacks], strict=True)))
         return self._enter([cases[i] for i in np.array(part)[~lacks]], own)
 
     def _settled(self, sheet, cells, number):
@@ -295,13 +296,13 @@ def _merged(cases: list[Case], own: "_Built") -> tuple[list[Case], "_Built"]:
     """Join the cases of a problem that know the same numbers, such as two releases of a framework."""
     if len(cases) == 1:
         return cases, own
-    known = [np.broadcast_to(x, len(cases)) for x in own.constants.values()]
+    known = np.array([*own.constants.values()])
     kept: dict[bytes, list[int]] = {}
-    for i, row in enumerate(np.column_stack([[x.problem for x in cases], *known])):
+    for i, row in enumerate(np.column_stack([[x.problem for x in cases], known.T])):
         kept.setdefault(row.tobytes(), []).append(i)
     first = [x[0] for x in kept.values()]
     cases = [cases[x[0]]._replace(places=tuple(y for i in x for y in cases[i].places)) for x in kept.values()]
-    return cases, _Built(own.formulas, {n: x[first] for n, x in zip(own.constants, known, strict=True)})
+    return cases, _Built(own.formulas, dict(zip(own.constants, known[:, first], strict=True)))
 
 
 def _column(cases: list[Case], name: str) -> np.ndarray:

@@ -161,14 +161,16 @@ class _Task:
     def _enter(self, pricing, block, fits, sizes):
         """Keep the strategies of a block that may be among the best or on a front."""
         values, second = pricing.valued(block, fits)
-        of, could = np.array(pricing.sheet.problems), np.ones(len(sizes), bool)
-        for j in dict.fromkeys(pricing.sheet.problems):
-            cases = slice(*np.searchsorted(of, [j, j + 1]))
+        own, places = np.unique(sizes, return_index=True)
+        ranges = [*zip(own, map(slice, places, [*places[1:], len(sizes)]), strict=True)]
+        owners, places = np.unique(pricing.sheet.problems, return_index=True)
+        for j, cases in zip(owners, map(slice, places, [*places[1:], len(values)]), strict=True):
             if not self.has_front:
                 low = values[cases].min(tuple(range(values.ndim - 1)))
                 could = np.isfinite(low) & (low <= self.least[sizes, j])
-            for i in np.unique(sizes[could]):
-                self._join(pricing, block, values, second, (i, j), cases, slice(*np.searchsorted(sizes, [i, i + 1])))
+            for i, rows in ranges:
+                if self.has_front or could[rows].any():
+                    self._join(pricing, block, values, second, (i, j), cases, rows)
 
     def _join(self, pricing, block, values, second, owner, cases, rows):
         """Join a part of a block, cases of one problem and rows of one size, to what was found there."""
