@@ -291,12 +291,15 @@ def _spread(value: np.ndarray, places: np.ndarray | None) -> np.ndarray:
 
 
 class Evaluated:
-    """A plan applied to rows.  It computes values on demand, once per combination of the inputs that they depend on."""
+    """A plan applied to rows.  It computes values on demand, once per combination of the inputs that they depend on.
 
-    def __init__(self, plan: Plan, columns: Mapping[str, np.ndarray], size: int):
-        self.plan = plan
-        self.columns = Columns({n: columns[n] for n in plan.columns}, size)
-        self.size, self._values, self._uses = size, dict(plan.values), dict(plan.uses)
+    `kept` says which rows of the columns have values: others are none of the cases'.
+    """
+
+    def __init__(self, plan: Plan, columns: Mapping[str, np.ndarray], kept: np.ndarray):
+        self.plan, self.places = plan, np.cumsum(kept) - 1  # of the rows among those that are kept
+        self.columns = Columns({n: columns[n][kept] for n in plan.columns}, np.count_nonzero(kept))
+        self.size, self._values, self._uses = self.columns.size, dict(plan.values), dict(plan.uses)
         self._values |= {plan.letters[n]: x for n, x in self.columns.values.items()}
         self._late: dict[int, bool] = {}
         self._paths: dict[int, list[int]] = {}
@@ -371,7 +374,7 @@ class Block:
     def _early(self, place):
         value, bits = self.evaluated.value(place), self.evaluated.plan.bits[place] & self.evaluated.plan.in_columns
         if bits:
-            value = _spread(value, self.evaluated.columns.key(bits)[1][self.rows])
+            value = _spread(value, self.evaluated.columns.key(bits)[1][self.evaluated.places[self.rows]])
         self._values[place] = value
         return value
 
@@ -399,5 +402,5 @@ def evaluated(formulas: Mapping, columns: Mapping[str, np.ndarray], constants: M
         if name not in letters:
             letters[name] = plan.add(f.rhs, letters)
     with np.errstate(all="ignore"):
-        rows = Block(Evaluated(plan, columns, size), np.arange(size))
+        rows = Block(Evaluated(plan, columns, np.ones(size, bool)), np.arange(size))
         return {n: np.broadcast_to(rows.value(x), size) for n, x in letters.items()}
