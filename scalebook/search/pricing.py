@@ -104,14 +104,14 @@ class Pricing:
         second = _as_deep(second, values.ndim)
         return values, np.broadcast_to(second, (len(values), *second.shape[1:-1], len(block.rows)))
 
-    def records(self, block, values, second, flat, case, row):
-        """Return the strategies at flat indices of values, as in `Priced`.  The values start at a case and a row."""
+    def records(self, block, values, second, flat, case, rows):
+        """Return the strategies at flat indices of values, as in `Priced`.  The values start at a case, and are of some rows."""
         index = np.unravel_index(flat, values.shape)
         second = np.broadcast_to(second, values.shape)[index]
         axis = flat // values.shape[-1] % math.prod(self.plan.shape)  # rows are the last dimension, but precede axes
         places = [self.sheet.cases[x + case].places for x in index[0]]
         often = np.fromiter(map(len, places), int)
-        found = [values[index], second, self.slab.places[block.rows[index[-1] + row]], axis]
+        found = [values[index], second, self.slab.places[block.rows[rows[index[-1]]]], axis]
         first, second, rows, axis = (np.repeat(x, often) for x in found)
         return np.stack([first, second, np.fromiter(itertools.chain(*places), float), rows, axis], axis=1)
 

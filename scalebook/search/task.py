@@ -161,34 +161,45 @@ class _Task:
     def _enter(self, pricing, block, fits, sizes):
         """Keep the strategies of a block that may be among the best or on a front."""
         values, second = pricing.valued(block, fits)
-        own, places = np.unique(sizes, return_index=True)
-        ranges = [*zip(own, map(slice, places, [*places[1:], len(sizes)]), strict=True)]
-        owners, places = np.unique(pricing.sheet.problems, return_index=True)
-        for j, cases in zip(owners, map(slice, places, [*places[1:], len(values)]), strict=True):
-            if not self.has_front:
-                low = values[cases].min(tuple(range(values.ndim - 1)))
-                could = np.isfinite(low) & (low <= self.least[sizes, j])
-            for i, rows in ranges:
-                if self.has_front or could[rows].any():
-                    self._join(pricing, block, values, second, (i, j), cases, rows)
+        owners, cases = np.unique(pricing.sheet.problems, return_index=True)
+        own, rows = np.unique(sizes, return_index=True)
+        axes = tuple(range(1, values.ndim - 1))
+        low, least = (np.fmin.reduceat(np.fmin.reduce(x, axes), cases, 0) for x in (values, second))
+        for j, of, low_of, least_of in zip(owners, _slices(cases, len(values)), low, least, strict=True):
+            for i, part in zip(own, _slices(rows, len(sizes)), strict=True):
+                could = np.flatnonzero(low_of[part] <= self._most(i, j, least_of[part])) + part.start
+                if len(could):
+                    self._join(pricing, block, values[of][..., could], second[of][..., could], (i, j), of.start, could)
 
-    def _join(self, pricing, block, values, second, owner, cases, rows):
-        """Join a part of a block, cases of one problem and rows of one size, to what was found there."""
+    def _most(self, i, j, second):
+        """Return what strategies must not exceed to be among the best or on a front, given their second objective."""
+        if not self.has_front:
+            return min(self.least[i, j], _MOST)
+        front = self.found[i][j].front
+        known = np.concatenate([[_MOST], front[:, 0]])[np.searchsorted(front[:, 1], second, side="right")]
+        return np.maximum(known, min(self.least[i, j], _MOST))
+
+    def _join(self, pricing, block, values, second, owner, case, rows):
+        """Join strategies of a block, of one problem and one size, to what was found there."""
         i, j = owner
-        found, values, second = self.found[i][j], values[cases, ..., rows], second[cases, ..., rows]
+        found = self.found[i][j]
         kept = _lowest(values, self.one.best, found.best)
         if self.has_front:
             known = np.concatenate([[_MOST], found.front[:, 0]])
             known = known[np.searchsorted(found.front[:, 1], second.ravel(), side="right")].reshape(second.shape)
             could = values <= known
-            could.reshape(-1)[kept] = True
+            could.flat[kept] = True  # whichever way they lie in memory
             kept = np.flatnonzero(could)
         if len(kept):
-            new = pricing.records(block, values, second, kept, cases.start, rows.start)
+            new = pricing.records(block, values, second, kept, case, rows)
             more = Priced(new, new if self.has_front else _NONE, Counter(), 0)
             self.found[i][j] = joined(found, more, self.one.best)
             if len(best := self.found[i][j].best) == self.one.best:
                 self.least[i, j] = best[-1, 0]
+
+
+def _slices(starts: np.ndarray, end: int) -> map:
+    return map(slice, starts.tolist(), [*starts[1:].tolist(), end])
 
 
 def _deep(values: np.ndarray, like: np.ndarray) -> np.ndarray:
