@@ -187,15 +187,21 @@ class _Task:
         if self.has_front:
             known = np.concatenate([[_MOST], found.front[:, 0]])
             known = known[np.searchsorted(found.front[:, 1], second.ravel(), side="right")].reshape(second.shape)
-            could = values <= known
-            could.flat[kept] = True  # whichever way they lie in memory
-            kept = np.flatnonzero(could)
+            kept = np.union1d(kept, _undominated(values, second, np.flatnonzero(values <= known)))
         if len(kept):
             new = pricing.records(block, values, second, kept, case, rows)
             more = Priced(new, new if self.has_front else _NONE, Counter(), 0)
             self.found[i][j] = joined(found, more, self.one.best)
             if len(best := self.found[i][j].best) == self.one.best:
                 self.least[i, j] = best[-1, 0]
+
+
+def _undominated(values: np.ndarray, second: np.ndarray, flat: np.ndarray) -> np.ndarray:
+    """Return those of the flat indices whose values none with less of the second objective is below."""
+    index = np.unravel_index(flat, values.shape)
+    own, other = values[index], np.broadcast_to(second, values.shape)[index]
+    order = np.lexsort((own, other))
+    return flat[order[own[order] <= np.minimum.accumulate(own[order])]]
 
 
 def _slices(starts: np.ndarray, end: int) -> map:
