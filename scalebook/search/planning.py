@@ -15,6 +15,7 @@ import numpy as np
 
 from scalebook.language import Formula
 from scalebook.language import Sheet as FormulaSheet
+from scalebook.language.building import uncollected
 from scalebook.language.domain import Condition
 from scalebook.language.notation import nearest
 from scalebook.language.row import gather
@@ -150,6 +151,7 @@ class Planned:
 
     lacking: dict[int, TypeError]  # of problems that lack a letter, which have no sheets
 
+    @uncollected()
     def __init__(self, problem: Problem, combinations: list[tuple[int, dict]]):
         space, axes = problem.space, {n: problem.letters[n] for n in problem.on_axes}
         self.plan, self.problem = Plan(problem.columned, axes, space.solved), problem
