@@ -68,21 +68,19 @@ class Plan:
         """Return the place (index) of a constant in the plan, which is added if it is new."""
         value = np.float64(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
         said = value.tobytes()
-        if value.ndim:
-            is_one = said == said[: value.itemsize] * value.size
-            value, said = (value.flat[0], said[: value.itemsize]) if is_one else (value.reshape(self.deep), said)
+        if value.ndim and said == said[: value.itemsize] * value.size:  # the same for all cases
+            value, said = value.flat[0], said[: value.itemsize]
         key = (value.dtype.kind, said)
         if key not in self._constants:
-            self._constants[key] = self._enter(None, (), 0)
-            self.values[self._constants[key]] = value
+            self._constants[key] = place = self._enter(None, (), 0)
+            self.values[place] = value.reshape(self.deep) if value.ndim else value
             if value.ndim:
-                self.ordered.add(self._constants[key])
+                self.ordered.add(place)
         return self._constants[key]
 
     def operate(self, operation: Callable, *args: int) -> int:
         """Add an operation on the values at `args` and return its place.  One on constants is evaluated at once."""
-        place = self._known.get((operation, args))
-        if place is None:
+        if (place := self._known.get((operation, args))) is None:
             bits = 0
             for x in args:
                 bits |= self.bits[x]
@@ -253,7 +251,7 @@ class Columns:
     """Rows of inputs, stored as codes of each input's sorted distinct `values`.  Bit masks select inputs, in order."""
 
     def __init__(self, columns: Mapping[str, np.ndarray], size: int):
-        self.size, self.values, self._every = size, {}, np.arange(size)
+        self.size, self.values, self._every_row = size, {}, (np.arange(size),) * 2
         self._codes, self._keys, self._maps = [], {}, {}
         for name, column in columns.items():
             self.values[name], codes = np.unique(column, return_inverse=True)
@@ -269,37 +267,32 @@ class Columns:
                         mixed, span = numbered(mixed, span)
                     mixed, span = mixed * count + codes, span * count
             inverse, count = numbered(mixed, span)
-            if 4 * count > 3 * self.size and bits & bits - 1:  # so few are equal that every row keeps its place
-                self._keys[bits] = self._every, self._every
-            else:
-                self._keys[bits] = firsts(inverse, count), inverse
+            is_whole = 4 * count > 3 * self.size and bits & bits - 1  # so few are equal that each row keeps its place
+            self._keys[bits] = self._every_row if is_whole else (firsts(inverse, count), inverse)
         return self._keys[bits]
 
     def places(self, bits: int, more: int) -> np.ndarray:
         """Return, for each combination of the inputs in `more`, the index of the combination of `bits` in it."""
         if (bits, more) not in self._maps:
-            own, other = self.key(bits)[1], self.key(more)[0]
-            self._maps[bits, more] = None if own is other else own[other]
+            self._maps[bits, more] = self.key(bits)[1][self.key(more)[0]]
         return self._maps[bits, more]
 
 
-def _spread(value: np.ndarray, places: np.ndarray | None) -> np.ndarray:
+def _spread(value: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return the values at places of the last dimension.  Fast if the first dimension is contiguous."""
-    if places is None:
-        return value
     return value.T.take(places, 0).T if value.flags.f_contiguous else value.take(places, -1)
 
 
 class Evaluated:
     """A plan applied to rows.  It computes values on demand, once per combination of the inputs that they depend on.
 
-    `kept` says which rows of the columns have values: others are none of the cases'.
+    `kept` says which rows have values.
     """
 
     def __init__(self, plan: Plan, columns: Mapping[str, np.ndarray], kept: np.ndarray):
-        self.plan, self.places = plan, np.cumsum(kept) - 1  # of the rows among those that are kept
+        self.plan, self.kept, self.places = plan, kept, np.cumsum(kept) - 1  # of rows among those kept
         self.columns = Columns({n: columns[n][kept] for n in plan.columns}, np.count_nonzero(kept))
-        self.size, self._values, self._uses = self.columns.size, dict(plan.values), dict(plan.uses)
+        self._values, self._uses = dict(plan.values), dict(plan.uses)
         self._values |= {plan.letters[n]: x for n, x in self.columns.values.items()}
         self._late: dict[int, bool] = {}
         self._paths: dict[int, list[int]] = {}
@@ -311,7 +304,7 @@ class Evaluated:
             own = bits & self.plan.in_columns
             is_late = bits > self.plan.in_columns
             if is_late and not bits & self.plan.solved:
-                is_late = own != 0 and _SHARED * len(self.columns.key(own)[0]) > self.size
+                is_late = own != 0 and _SHARED * len(self.columns.key(own)[0]) > self.columns.size
             self._late[bits] = is_late
         return self._late[bits]
 
@@ -330,7 +323,8 @@ class Evaluated:
                 for y in plan.args[x]:
                     bits = plan.bits[y] & plan.in_columns
                     value = values[y]
-                    args.append(_spread(value, columns.places(bits, own)) if bits and bits != own else value)
+                    is_moved = bits and columns.key(bits) is not columns.key(own)
+                    args.append(_spread(value, columns.places(bits, own)) if is_moved else value)
                 operation = plan.operations[x]
                 if x not in plan.ordered:
                     values[x] = operation(*args)
@@ -356,7 +350,6 @@ class Block:
 
     def __init__(self, evaluated: Evaluated, rows: np.ndarray):
         self.evaluated, self.rows = evaluated, rows
-        self.shape = (*evaluated.plan.shape, len(rows))
         self._values: dict[int, np.ndarray] = {}
 
     def value(self, place: int) -> np.ndarray:

@@ -8,7 +8,7 @@ import math
 import pickle
 from collections import Counter
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -173,7 +173,8 @@ class Planned:
             return self._alone(cases[0])
         try:
             same = tuple(id(x.cells) for x in cases)  # other options of the same cases know the same
-            cells = self._cells.setdefault(same, cache(partial(_column, cases)))
+            column = cache(lambda name: np.array([x.cells.get(name, np.nan) for x in cases], float))
+            cells = self._cells.setdefault(same, column)  # what the cases know of a letter, NaN for those that do not
             columns, left, is_alone, keys = self._settled(sheet, cells, len(cases))
         except Mixed as mixed:
             return [self._kind(x, sheet) for x in _parts(cases, mixed)]
@@ -305,11 +306,6 @@ def _merged(cases: list[Case], own: "_Built") -> tuple[list[Case], "_Built"]:
     first = [x[0] for x in kept.values()]
     cases = [cases[x[0]]._replace(places=tuple(y for i in x for y in cases[i].places)) for x in kept.values()]
     return cases, _Built(own.formulas, dict(zip(own.constants, known[:, first], strict=True)))
-
-
-def _column(cases: list[Case], name: str) -> np.ndarray:
-    """Return what the cases know of a letter, NaN for a case that does not know it."""
-    return np.array([x.cells.get(name, np.nan) for x in cases], float)
 
 
 def _parts(cases, mixed: Mixed) -> list[list]:

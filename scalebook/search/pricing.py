@@ -26,18 +26,12 @@ def each_sheet(planned: Planned, problem: Problem, slab: Slab, reject: Callable)
     `reject(rule, problems, rows, numbers)` is called with the rows that a rule forbids and how many strategies each
     stands for.
     """
-    evaluated, said, known = {}, {}, {}
+    evaluated, said = {}, {}
     for sheet in planned.sheets:
-        key = problem.judged_by(sheet.words)
-        if key not in known:
-            parts = distinct(problem, sheet.words, slab, said)
-            known[key] = parts, np.flatnonzero(nonempty(parts))
-        parts, kept = known[key]
-        own = tuple(dict.fromkeys(sheet.problems))
-        among = slab.among[own, :].any(0)
-        kept = kept[among[kept]]
+        parts, own = distinct(problem, sheet.words, slab, said), tuple(dict.fromkeys(sheet.problems))
         if own not in evaluated:
-            evaluated[own] = Evaluated(planned.plan, slab.columns, among)
+            evaluated[own] = Evaluated(planned.plan, slab.columns, slab.among[own, :].any(0))
+        kept = np.flatnonzero(evaluated[own].kept & nonempty(parts))
         if len(kept):
             pricing = Pricing(problem, sheet, evaluated[own], slab, parts)
             allowed = pricing.allowed(kept, reject, said)
@@ -81,8 +75,8 @@ class Pricing:
             if key not in said:
                 said[key] = self._holds(condition, places, Block(self.evaluated, np.arange(len(self.slab.places))))
             if not np.all(said[key]):
-                holds = np.broadcast_to(said[key], (*self.shape[:1], *(1,) * len(self.plan.shape), len(self.slab.places)))
-                keep(name, holds.reshape(len(of), -1)[:, rows])
+                deep = len(of), *(1,) * len(self.plan.shape), len(self.slab.places)
+                keep(name, np.broadcast_to(said[key], deep).reshape(len(of), -1)[:, rows])
         return allowed
 
     def _holds(self, condition, places, block):
@@ -104,14 +98,14 @@ class Pricing:
         second = _as_deep(second, values.ndim)
         return values, np.broadcast_to(second, (len(values), *second.shape[1:-1], len(block.rows)))
 
-    def records(self, block, values, second, flat, case, rows):
-        """Return the strategies at flat indices of values, as in `Priced`.  The values start at a case, and are of some rows."""
+    def records(self, block, values, second, flat, case, row):
+        """Return the strategies at flat indices of values, as in `Priced`.  The values start at a case and a row."""
         index = np.unravel_index(flat, values.shape)
         second = np.broadcast_to(second, values.shape)[index]
         axis = flat // values.shape[-1] % math.prod(self.plan.shape)  # rows are the last dimension, but precede axes
         places = [self.sheet.cases[x + case].places for x in index[0]]
         often = np.fromiter(map(len, places), int)
-        found = [values[index], second, self.slab.places[block.rows[rows[index[-1]]]], axis]
+        found = [values[index], second, self.slab.places[block.rows[index[-1] + row]], axis]
         first, second, rows, axis = (np.repeat(x, often) for x in found)
         return np.stack([first, second, np.fromiter(itertools.chain(*places), float), rows, axis], axis=1)
 

@@ -161,26 +161,13 @@ class _Task:
     def _enter(self, pricing, block, fits, sizes):
         """Keep the strategies of a block that may be among the best or on a front."""
         values, second = pricing.valued(block, fits)
-        owners, cases = np.unique(pricing.sheet.problems, return_index=True)
-        own, rows = np.unique(sizes, return_index=True)
-        axes = tuple(range(1, values.ndim - 1))
-        low, least = (np.fmin.reduceat(np.fmin.reduce(x, axes), cases, 0) for x in (values, second))
-        for j, of, low_of, least_of in zip(owners, _slices(cases, len(values)), low, least, strict=True):
-            for i, part in zip(own, _slices(rows, len(sizes)), strict=True):
-                could = np.flatnonzero(low_of[part] <= self._most(i, j, least_of[part])) + part.start
-                if len(could):
-                    self._join(pricing, block, values[of][..., could], second[of][..., could], (i, j), of.start, could)
+        for j, of in _ranges(pricing.sheet.problems):
+            for i, rows in _ranges(sizes):
+                own = values[of, ..., rows], second[of, ..., rows]
+                self._join(pricing, block, *own, (i, j), of.start, rows.start)
 
-    def _most(self, i, j, second):
-        """Return what strategies must not exceed to be among the best or on a front, given their second objective."""
-        if not self.has_front:
-            return min(self.least[i, j], _MOST)
-        front = self.found[i][j].front
-        known = np.concatenate([[_MOST], front[:, 0]])[np.searchsorted(front[:, 1], second, side="right")]
-        return np.maximum(known, min(self.least[i, j], _MOST))
-
-    def _join(self, pricing, block, values, second, owner, case, rows):
-        """Join strategies of a block, of one problem and one size, to what was found there."""
+    def _join(self, pricing, block, values, second, owner, case, row):
+        """Join a part of a block, of one problem and one size, which starts at a case and a row, to what was found."""
         i, j = owner
         found = self.found[i][j]
         kept = _lowest(values, self.one.best, found.best)
@@ -189,7 +176,7 @@ class _Task:
             known = known[np.searchsorted(found.front[:, 1], second.ravel(), side="right")].reshape(second.shape)
             kept = np.union1d(kept, _undominated(values, second, np.flatnonzero(values <= known)))
         if len(kept):
-            new = pricing.records(block, values, second, kept, case, rows)
+            new = pricing.records(block, values, second, kept, case, row)
             more = Priced(new, new if self.has_front else _NONE, Counter(), 0)
             self.found[i][j] = joined(found, more, self.one.best)
             if len(best := self.found[i][j].best) == self.one.best:
@@ -204,8 +191,10 @@ def _undominated(values: np.ndarray, second: np.ndarray, flat: np.ndarray) -> np
     return flat[order[own[order] <= np.minimum.accumulate(own[order])]]
 
 
-def _slices(starts: np.ndarray, end: int) -> map:
-    return map(slice, starts.tolist(), [*starts[1:].tolist(), end])
+def _ranges(numbers) -> list[tuple[int, slice]]:
+    """Return each number of a sequence in order, and where it stands."""
+    own, starts = np.unique(numbers, return_index=True)
+    return [*zip(own, map(slice, starts, [*starts[1:], len(numbers)]), strict=True)]
 
 
 def _deep(values: np.ndarray, like: np.ndarray) -> np.ndarray:
