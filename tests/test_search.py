@@ -289,7 +289,7 @@ def test_a_plan_evaluates_as_formulas_do(expr, rows, axis):
     own = {"tp": np.array([r[0] for r in rows], float), "pp": np.array([r[1] for r in rows], float)}
     plan = Plan(["tp", "pp"], {"dp": tuple(axis)})
     place = plan.add(expr, plan.letters)
-    got = Block(Evaluated(plan, own, len(rows)), np.arange(len(rows))).value(place)
+    got = Block(Evaluated(plan, own, np.ones(len(rows), bool)), np.arange(len(rows))).value(place)
     arrays = np.broadcast_arrays(*own.values(), np.array(axis, float)[:, None])
     known = dict(zip(("tp", "pp", "dp"), arrays, strict=True))
     expected = f.numpy(*(known[n] for n in f.inputs)) if f.inputs else float(expr)

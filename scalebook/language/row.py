@@ -57,6 +57,9 @@ class Cell:
         """The names of all quantities that the value was computed from."""
         return frozenset(self.inputs).union(*(c.letters for c in self.inputs.values()))
 
+    def __getstate__(self):  # equal cells pickle alike, whether `letters` was asked or not
+        return {n: x for n, x in self.__dict__.items() if n != "letters"}
+
     @property
     def is_assumed(self) -> bool:
         """True if the value is only typical of comparable rows. A value given in a call replaces it."""

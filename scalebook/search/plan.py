@@ -37,7 +37,7 @@ class Plan:
 
     def __init__(self, columns: Sequence[str], axes: Mapping[str, tuple[float, ...]], solved: Sequence[str] = ()):
         self.operations: list[Callable | None] = []
-        self.ordered: set[int] = set()  # operations whose results have a dimension of cases, kept together in memory
+        self.ordered: set[int] = set()  # values with a dimension of cases, which is kept together in memory
         self.args: list[tuple[int, ...]] = []
         self.bits: list[int] = []
         self._ranks: list[int] = []  # how many inputs each value depends on, and 64 more if on axes
@@ -67,30 +67,33 @@ class Plan:
     def constant(self, value: float | np.generic | np.ndarray) -> int:
         """Return the place (index) of a constant in the plan, which is added if it is new."""
         value = np.float64(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
-        if value.ndim:
-            first = value.flat[0]
-            value = first if (value == first).all() else value.reshape(self.deep)
-        key = (value.dtype.kind, value.tobytes())
+        said = value.tobytes()
+        if value.ndim and said == said[: value.itemsize] * value.size:  # the same for all cases
+            value, said = value.flat[0], said[: value.itemsize]
+        key = (value.dtype.kind, said)
         if key not in self._constants:
-            self._constants[key] = self._enter(None, (), 0)
-            self.values[self._constants[key]] = value
+            self._constants[key] = place = self._enter(None, (), 0)
+            self.values[place] = value.reshape(self.deep) if value.ndim else value
+            if value.ndim:
+                self.ordered.add(place)
         return self._constants[key]
 
     def operate(self, operation: Callable, *args: int) -> int:
         """Add an operation on the values at `args` and return its place.  One on constants is evaluated at once."""
-        if (operation, args) not in self._known:
+        if (place := self._known.get((operation, args))) is None:
             bits = 0
             for x in args:
                 bits |= self.bits[x]
             if bits:
-                self._known[operation, args] = place = self._enter(operation, args, bits)
-                if any(x in self.ordered or np.ndim(self.values.get(x)) == len(self.deep) for x in args):
+                place = self._enter(operation, args, bits)
+                if not self.ordered.isdisjoint(args):
                     self.ordered.add(place)
             else:
                 with np.errstate(all="ignore"):
                     value = operation(*(self.values[x] for x in args))
-                self._known[operation, args] = self.constant(np.asarray(value)[()])
-        return self._known[operation, args]
+                place = self.constant(np.asarray(value)[()])
+            self._known[operation, args] = place
+        return place
 
     def fold(self, operation: Callable, args: Iterable[int]) -> int:
         """Return the place of a sum, product, maximum or minimum of values.  Those with fewest inputs come first."""
@@ -248,7 +251,7 @@ class Columns:
     """Rows of inputs, stored as codes of each input's sorted distinct `values`.  Bit masks select inputs, in order."""
 
     def __init__(self, columns: Mapping[str, np.ndarray], size: int):
-        self.size, self.values = size, {}
+        self.size, self.values, self._every_row = size, {}, (np.arange(size),) * 2
         self._codes, self._keys, self._maps = [], {}, {}
         for name, column in columns.items():
             self.values[name], codes = np.unique(column, return_inverse=True)
@@ -264,7 +267,8 @@ class Columns:
                         mixed, span = numbered(mixed, span)
                     mixed, span = mixed * count + codes, span * count
             inverse, count = numbered(mixed, span)
-            self._keys[bits] = firsts(inverse, count), inverse
+            is_whole = 4 * count > 3 * self.size and bits & bits - 1  # so few are equal that each row keeps its place
+            self._keys[bits] = self._every_row if is_whole else (firsts(inverse, count), inverse)
         return self._keys[bits]
 
     def places(self, bits: int, more: int) -> np.ndarray:
@@ -280,12 +284,15 @@ def _spread(value: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 class Evaluated:
-    """A plan applied to rows.  It computes values on demand, once per combination of the inputs that they depend on."""
+    """A plan applied to rows.  It computes values on demand, once per combination of the inputs that they depend on.
 
-    def __init__(self, plan: Plan, columns: Mapping[str, np.ndarray], size: int):
-        self.plan = plan
-        self.columns = Columns({n: columns[n] for n in plan.columns}, size)
-        self.size, self._values, self._uses = size, dict(plan.values), dict(plan.uses)
+    `kept` says which rows have values.
+    """
+
+    def __init__(self, plan: Plan, columns: Mapping[str, np.ndarray], kept: np.ndarray):
+        self.plan, self.kept, self.places = plan, kept, np.cumsum(kept) - 1  # of rows among those kept
+        self.columns = Columns({n: columns[n][kept] for n in plan.columns}, np.count_nonzero(kept))
+        self._values, self._uses = dict(plan.values), dict(plan.uses)
         self._values |= {plan.letters[n]: x for n, x in self.columns.values.items()}
         self._late: dict[int, bool] = {}
         self._paths: dict[int, list[int]] = {}
@@ -297,7 +304,7 @@ class Evaluated:
             own = bits & self.plan.in_columns
             is_late = bits > self.plan.in_columns
             if is_late and not bits & self.plan.solved:
-                is_late = own != 0 and _SHARED * len(self.columns.key(own)[0]) > self.size
+                is_late = own != 0 and _SHARED * len(self.columns.key(own)[0]) > self.columns.size
             self._late[bits] = is_late
         return self._late[bits]
 
@@ -316,7 +323,8 @@ class Evaluated:
                 for y in plan.args[x]:
                     bits = plan.bits[y] & plan.in_columns
                     value = values[y]
-                    args.append(_spread(value, columns.places(bits, own)) if bits and bits != own else value)
+                    is_moved = bits and columns.key(bits) is not columns.key(own)
+                    args.append(_spread(value, columns.places(bits, own)) if is_moved else value)
                 operation = plan.operations[x]
                 if x not in plan.ordered:
                     values[x] = operation(*args)
@@ -342,7 +350,6 @@ class Block:
 
     def __init__(self, evaluated: Evaluated, rows: np.ndarray):
         self.evaluated, self.rows = evaluated, rows
-        self.shape = (*evaluated.plan.shape, len(rows))
         self._values: dict[int, np.ndarray] = {}
 
     def value(self, place: int) -> np.ndarray:
@@ -360,7 +367,7 @@ class Block:
     def _early(self, place):
         value, bits = self.evaluated.value(place), self.evaluated.plan.bits[place] & self.evaluated.plan.in_columns
         if bits:
-            value = _spread(value, self.evaluated.columns.key(bits)[1][self.rows])
+            value = _spread(value, self.evaluated.columns.key(bits)[1][self.evaluated.places[self.rows]])
         self._values[place] = value
         return value
 
@@ -388,5 +395,5 @@ def evaluated(formulas: Mapping, columns: Mapping[str, np.ndarray], constants: M
         if name not in letters:
             letters[name] = plan.add(f.rhs, letters)
     with np.errstate(all="ignore"):
-        rows = Block(Evaluated(plan, columns, size), np.arange(size))
+        rows = Block(Evaluated(plan, columns, np.ones(size, bool)), np.arange(size))
         return {n: np.broadcast_to(rows.value(x), size) for n, x in letters.items()}

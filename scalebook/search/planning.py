@@ -8,13 +8,14 @@ import math
 import pickle
 from collections import Counter
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from scalebook.language import Formula
 from scalebook.language import Sheet as FormulaSheet
+from scalebook.language.building import uncollected
 from scalebook.language.domain import Condition
 from scalebook.language.notation import nearest
 from scalebook.language.row import gather
@@ -150,6 +151,7 @@ class Planned:
 
     lacking: dict[int, TypeError]  # of problems that lack a letter, which have no sheets
 
+    @uncollected()
     def __init__(self, problem: Problem, combinations: list[tuple[int, dict]]):
         space, axes = problem.space, {n: problem.letters[n] for n in problem.on_axes}
         self.plan, self.problem = Plan(problem.columned, axes, space.solved), problem
@@ -171,7 +173,8 @@ class Planned:
             return self._alone(cases[0])
         try:
             same = tuple(id(x.cells) for x in cases)  # other options of the same cases know the same
-            cells = self._cells.setdefault(same, cache(partial(_column, cases)))
+            column = cache(lambda name: np.array([x.cells.get(name, np.nan) for x in cases], float))
+            cells = self._cells.setdefault(same, column)  # what the cases know of a letter, NaN for those that do not
             columns, left, is_alone, keys = self._settled(sheet, cells, len(cases))
         except Mixed as mixed:
             return [self._kind(x, sheet) for x in _parts(cases, mixed)]
@@ -199,11 +202,12 @@ class Planned:
         formulas = {n: f for n, f in own.formulas.items() if n in left}
         used = _limited(self.problem) & {*own.constants, *own.formulas}
         used = used.union(*(f.inputs for f in formulas.values()))
-        values = {n: columns[n][part] for n in used & columns.keys() - formulas.keys()}
-        lacks = np.isnan([*values.values()]).any(0)
+        names = used & columns.keys() - formulas.keys()
+        values = np.array([columns[n] for n in names]).reshape(len(names), len(cases))[:, part]
+        lacks = np.isnan(values).any(0)
         for i in np.array(part)[lacks]:
             self._alone(cases[i])
-        own = _Built(formulas, {n: x[~lacks] for n, x in values.items()})
+        own = _Built(formulas, dict(zip(names, values[:, ~lacks], strict=True)))
         return self._enter([cases[i] for i in np.array(part)[~lacks]], own)
 
     def _settled(self, sheet, cells, number):
@@ -295,18 +299,13 @@ def _merged(cases: list[Case], own: "_Built") -> tuple[list[Case], "_Built"]:
     """Join the cases of a problem that know the same numbers, such as two releases of a framework."""
     if len(cases) == 1:
         return cases, own
-    known = [np.broadcast_to(x, len(cases)) for x in own.constants.values()]
+    known = np.array([*own.constants.values()])
     kept: dict[bytes, list[int]] = {}
-    for i, row in enumerate(np.column_stack([[x.problem for x in cases], *known])):
+    for i, row in enumerate(np.column_stack([[x.problem for x in cases], known.T])):
         kept.setdefault(row.tobytes(), []).append(i)
     first = [x[0] for x in kept.values()]
     cases = [cases[x[0]]._replace(places=tuple(y for i in x for y in cases[i].places)) for x in kept.values()]
-    return cases, _Built(own.formulas, {n: x[first] for n, x in zip(own.constants, known, strict=True)})
-
-
-def _column(cases: list[Case], name: str) -> np.ndarray:
-    """Return what the cases know of a letter, NaN for a case that does not know it."""
-    return np.array([x.cells.get(name, np.nan) for x in cases], float)
+    return cases, _Built(own.formulas, dict(zip(own.constants, known[:, first], strict=True)))
 
 
 def _parts(cases, mixed: Mixed) -> list[list]:

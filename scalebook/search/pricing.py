@@ -26,20 +26,18 @@ def each_sheet(planned: Planned, problem: Problem, slab: Slab, reject: Callable)
     `reject(rule, problems, rows, numbers)` is called with the rows that a rule forbids and how many strategies each
     stands for.
     """
-    evaluated = Evaluated(planned.plan, slab.columns, len(slab.places))
-    said, known = {}, {}
+    evaluated, said = {}, {}
     for sheet in planned.sheets:
-        key = problem.judged_by(sheet.words)
-        if key not in known:
-            parts = distinct(problem, sheet.words, slab, said)
-            known[key] = parts, np.flatnonzero(nonempty(parts))
-        parts, kept = known[key]
+        parts, own = distinct(problem, sheet.words, slab, said), tuple(dict.fromkeys(sheet.problems))
+        if own not in evaluated:
+            evaluated[own] = Evaluated(planned.plan, slab.columns, slab.among[own, :].any(0))
+        kept = np.flatnonzero(evaluated[own].kept & nonempty(parts))
         if len(kept):
-            pricing = Pricing(problem, sheet, evaluated, slab, parts)
+            pricing = Pricing(problem, sheet, evaluated[own], slab, parts)
             allowed = pricing.allowed(kept, reject, said)
             some = allowed.any(0)
             yield pricing, kept[some], allowed[:, some]
-        evaluated.forget(sheet.last)
+        evaluated[own].forget(sheet.last)
 
 
 class Pricing:
@@ -73,12 +71,12 @@ class Pricing:
         for name, condition, places in self.sheet.conditions:
             if any(map(self.plan.is_wide, places.values())):
                 continue
-            key = (id(condition), *places.values())
+            key = (self.evaluated, id(condition), *places.values())
             if key not in said:
                 said[key] = self._holds(condition, places, Block(self.evaluated, np.arange(len(self.slab.places))))
             if not np.all(said[key]):
-                holds = np.broadcast_to(said[key], (*self.shape[:1], *(1,) * len(self.plan.shape), self.evaluated.size))
-                keep(name, holds.reshape(len(of), -1)[:, rows])
+                deep = len(of), *(1,) * len(self.plan.shape), len(self.slab.places)
+                keep(name, np.broadcast_to(said[key], deep).reshape(len(of), -1)[:, rows])
         return allowed
 
     def _holds(self, condition, places, block):
@@ -178,7 +176,7 @@ def same_limits(pricing, rows):
         used += own.values() if any(map(plan.is_wide, own.values())) else ()
     bits = reduce(or_, (plan.bits[x] for x in used), 0)
     first, inverse = pricing.evaluated.columns.key(bits & plan.in_columns)
-    places, span = inverse[rows], len(first)
+    places, span = inverse[pricing.evaluated.places[rows]], len(first)
     for part in pricing.parts:
         if part.strides[0] and part[0].size > 1:  # other parts are the same for all of these rows
             for byte in np.packbits(part[rows].reshape(len(rows), -1), axis=1).T:

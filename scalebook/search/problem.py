@@ -281,12 +281,19 @@ def parted(slab: "Slab", size: int) -> Iterator["Slab"]:
 
 
 def by_words(problem: Problem, slab: Slab, combinations: list[dict]) -> Iterator[Slab]:
-    """Split a slab into the rows that the same combinations of options use, so that none is evaluated in vain."""
+    """Split a slab into the rows that the same combinations of options use, so that none is evaluated in vain.
+
+    Few rows join others that more combinations use, because a slab has a fixed cost.
+    """
     said: dict = {}
     used = [nonempty(distinct(problem, words, slab, said)) for words, _ in _kinds(problem, combinations).values()]
-    _, part = np.unique(np.packbits(used, axis=0), axis=1, return_inverse=True)
-    for x in range(part.max() + 1):
-        yield slab.take(np.flatnonzero(part.ravel() == x))
+    kinds, part, numbers = np.unique(np.array(used), axis=1, return_inverse=True, return_counts=True)
+    part = part.ravel()
+    for x in np.flatnonzero(32 * numbers < len(part)):
+        wider = [y for y in range(len(numbers)) if y != x and (kinds[:, x] <= kinds[:, y]).all()]
+        part[part == x] = min(wider, key=lambda y: kinds[:, y].sum(), default=x)
+    for x in np.unique(part):
+        yield slab.take(np.flatnonzero(part == x))
 
 
 def together(slabs: list[Slab]) -> Slab:

@@ -161,32 +161,40 @@ class _Task:
     def _enter(self, pricing, block, fits, sizes):
         """Keep the strategies of a block that may be among the best or on a front."""
         values, second = pricing.valued(block, fits)
-        of, could = np.array(pricing.sheet.problems), np.ones(len(sizes), bool)
-        for j in dict.fromkeys(pricing.sheet.problems):
-            cases = slice(*np.searchsorted(of, [j, j + 1]))
-            if not self.has_front:
-                low = values[cases].min(tuple(range(values.ndim - 1)))
-                could = np.isfinite(low) & (low <= self.least[sizes, j])
-            for i in np.unique(sizes[could]):
-                self._join(pricing, block, values, second, (i, j), cases, slice(*np.searchsorted(sizes, [i, i + 1])))
+        for j, of in _ranges(pricing.sheet.problems):
+            for i, rows in _ranges(sizes):
+                own = values[of, ..., rows], second[of, ..., rows]
+                self._join(pricing, block, *own, (i, j), of.start, rows.start)
 
-    def _join(self, pricing, block, values, second, owner, cases, rows):
-        """Join a part of a block, cases of one problem and rows of one size, to what was found there."""
+    def _join(self, pricing, block, values, second, owner, case, row):
+        """Join a part of a block, of one problem and one size, which starts at a case and a row, to what was found."""
         i, j = owner
-        found, values, second = self.found[i][j], values[cases, ..., rows], second[cases, ..., rows]
+        found = self.found[i][j]
         kept = _lowest(values, self.one.best, found.best)
         if self.has_front:
             known = np.concatenate([[_MOST], found.front[:, 0]])
             known = known[np.searchsorted(found.front[:, 1], second.ravel(), side="right")].reshape(second.shape)
-            could = values <= known
-            could.reshape(-1)[kept] = True
-            kept = np.flatnonzero(could)
+            kept = np.union1d(kept, _undominated(values, second, np.flatnonzero(values <= known)))
         if len(kept):
-            new = pricing.records(block, values, second, kept, cases.start, rows.start)
+            new = pricing.records(block, values, second, kept, case, row)
             more = Priced(new, new if self.has_front else _NONE, Counter(), 0)
             self.found[i][j] = joined(found, more, self.one.best)
             if len(best := self.found[i][j].best) == self.one.best:
                 self.least[i, j] = best[-1, 0]
+
+
+def _undominated(values: np.ndarray, second: np.ndarray, flat: np.ndarray) -> np.ndarray:
+    """Return those of the flat indices whose values none with less of the second objective is below."""
+    index = np.unravel_index(flat, values.shape)
+    own, other = values[index], np.broadcast_to(second, values.shape)[index]
+    order = np.lexsort((own, other))
+    return flat[order[own[order] <= np.minimum.accumulate(own[order])]]
+
+
+def _ranges(numbers) -> list[tuple[int, slice]]:
+    """Return each number of a sequence in order, and where it stands."""
+    own, starts = np.unique(numbers, return_index=True)
+    return [*zip(own, map(slice, starts, [*starts[1:], len(numbers)]), strict=True)]
 
 
 def _deep(values: np.ndarray, like: np.ndarray) -> np.ndarray:
