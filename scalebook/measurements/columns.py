@@ -148,7 +148,7 @@ def _steepen(loads, left, tokens):
             able = np.flatnonzero(room)
             order = able[np.argsort(-one[able], kind="stable")]
             picked = order[:more] if more > 0 else order[more:]
-            change = np.sign(more) * max(1, min(abs(more) // len(able), room[able].min()))  # many rounds over all at once
+            change = np.sign(more) * max(1, min(abs(more) // len(able), room[able].min()))  # rounds over all, at once
             one[picked] += change
             more -= change * len(picked)
     return loads
