@@ -6,8 +6,8 @@
 import itertools
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache, partial
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache, partial
 from importlib import import_module
 
 import numpy as np
@@ -38,6 +38,8 @@ class Stanza:
 
     name: str
     said: Mapping
+    _calls: dict[tuple[str, ...], Call | Sum] = field(default_factory=dict, repr=False)
+    _wholes: dict[tuple[bool, ...], dict] = field(default_factory=dict, repr=False)
 
     def confrontation(self) -> Confrontation:
         """Return the set as a `Confrontation`, which compares its measurements with predictions."""
@@ -197,10 +199,6 @@ class Stanza:
             self._calls[key] = self._call(row)
         return self._calls[key]
 
-    @cached_property
-    def _calls(self) -> dict[tuple[str, ...], Call | Sum]:
-        return {}
-
     def _call(self, row: Measurement) -> Call | Sum:
         said = self._whole(row)
         parts = said.get("parts")
@@ -217,8 +215,7 @@ class Stanza:
         letters, rows = {}, self._rows(row, said)
         for letter, text in said.get("letters", {}).items():
             try:
-                known = partial(_cells, rows)
-                letters[letter] = self._of(text, row, letters, known) if isinstance(text, str) else text
+                letters[letter] = self._of(text, row, letters, partial(_cells, rows)) if isinstance(text, str) else text
             except Empty:
                 continue
         letters = {n: x for n, x in letters.items() if not n.startswith("_")}
@@ -279,10 +276,6 @@ class Stanza:
                     said = joined(said, {k: x for k, x in case.items() if k != "if"})
             self._wholes[fits] = said
         return self._wholes[fits]
-
-    @cached_property
-    def _wholes(self) -> dict[tuple[bool, ...], dict]:
-        return {}
 
     def _rows(self, row: Measurement, said: Mapping) -> tuple[tuple, ...]:
         rows = [("shape", self._shape(said["shape"], row))] if "shape" in said else []
