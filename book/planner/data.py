@@ -29,6 +29,7 @@ from scalebook.inference.serving import Serve, serve
 from scalebook.inference.session_search import STACKS
 from scalebook.inference.step import EXCHANGES, OVERLAPS
 from scalebook.language import NOTATION, SOURCES, Row
+from scalebook.language.building import uncollected
 from scalebook.language.interval import SPREADS
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.rl.rollouts import update_sheet
@@ -110,6 +111,7 @@ _ORDER = (
 )  # fmt: skip
 
 
+@uncollected()
 def planner_data(parts: bool = False) -> dict:
     """Return all data of the planner's page, computed anew, as a dict that can be written as JSON.
 

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from functools import cache
 from importlib.resources import files
 
 from scalebook.book.measured.serving import run_of
@@ -68,6 +69,7 @@ _MIDDLE = 26
 _SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
+@cache
 def measured() -> dict:
     """Return public serving runs by setting, in columns: model, device, engine, precision, devices, prompt and output.
 

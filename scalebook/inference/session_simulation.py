@@ -75,7 +75,7 @@ class _Sessions:
         self.turn = self.random.integers(0, int(x["turns"]), sessions).tolist()
         self.own = [float(sum(sum(self.lengths()) for _ in range(turn))) for turn in self.turn]  # tokens of a session
         self.next = [self.lengths() for _ in self.turn]
-        self.tiers, self.reserved = _Tiers(loop.rooms), x["prefix"]
+        self.tiers, self.reserved, self.is_moved = _Tiers(loop.rooms), x["prefix"], True  # since they were trimmed
         self.asleep = [(t, i) for i, t in enumerate(self.random.random(sessions) * 2 * x["pause_mean"])]
         heapify(self.asleep)
         self.waiting, self.fetching, self.ready = deque(), [], deque()
@@ -94,16 +94,17 @@ class _Sessions:
         return tuple(found)
 
     def pause(self) -> float:
-        x = self.x
         if self.loop.pauses == "exponential":
-            return self.random.exponential(x["pause_mean"])
-        return x["pause"] * np.exp(x["pause_spread"] * self.random.standard_normal())
+            return self.random.exponential(self.x["pause_mean"])
+        return float(self.x["pause"] * np.exp(self.x["pause_spread"] * self.random.standard_normal()))
 
     def begin_step(self, now) -> bool:
         if self.start is None and now >= self.seconds_in_all / 3:
             self.start, self.counted, self.ttft, self.tpot, self.whole = now, np.zeros(4), [], [], []
         self.now = now
-        self.tiers.trim(self.reserved)
+        if self.is_moved:
+            self.tiers.trim(self.reserved)
+            self.is_moved = False
         return now < self.seconds_in_all
 
     def admit(self, now, busy) -> Request | None:
@@ -124,7 +125,7 @@ class _Sessions:
                 return None
             self.waiting.popleft()
             found = self.tiers.take(i)
-            have, self.reserved = sum(found), self.reserved + whole
+            have, self.reserved, self.is_moved = sum(found), self.reserved + whole, True
             self.counted += np.array([need > 0, need > 0 and have >= need - 1, prefix + need + new, prefix + have])
             turn = Request(i, prefix + have, need - have + new, output)
             if (at := self.fetched(found)) <= now:
@@ -147,10 +148,11 @@ class _Sessions:
         return min(x[0][0] for x in (self.asleep, self.fetching) if x)
 
     def seconds(self, batch, context, parts) -> float:
-        step, token, pair = self.loop.reading
-        reading = sum(new * (token + pair * (past + new / 2)) for past, new in parts)
-        added = self.x["added_time"] / self.loop.context * context
-        return self.x["base_time"] + added + (reading + step if parts else 0)
+        seconds = self.x["base_time"] + self.x["added_time"] / self.loop.context * context
+        if parts:
+            step, token, pair = self.loop.reading
+            seconds += sum(new * (token + pair * (past + new / 2)) for past, new in parts) + step
+        return seconds
 
     def equal_steps(self, now, batch, seconds) -> int:
         return 1  # contexts grow
@@ -165,7 +167,7 @@ class _Sessions:
         self.whole.append(now - self.asked[i])
         self.turn[i] += 1
         self.own[i] += sum(self.next[i])
-        self.reserved -= self.own[i]
+        self.reserved, self.is_moved = self.reserved - self.own[i], True
         is_last = self.turn[i] == self.x["turns"]
         self.tiers.put((i, now) if is_last else i, self.own[i])
         if is_last:

@@ -144,11 +144,13 @@ def _steepen(loads, left, tokens):
     """Correct rounding by adding to the fullest experts with room, or by taking from the emptiest."""
     for one, more in zip(loads.reshape(len(loads), -1), left, strict=True):
         while more:
-            able = np.flatnonzero(one < tokens if more > 0 else one > 0)
+            room = tokens - one if more > 0 else one
+            able = np.flatnonzero(room)
             order = able[np.argsort(-one[able], kind="stable")]
             picked = order[:more] if more > 0 else order[more:]
-            one[picked] += np.sign(more)
-            more -= np.sign(more) * len(picked)
+            change = np.sign(more) * max(1, min(abs(more) // len(able), room[able].min()))  # rounds over all, at once
+            one[picked] += change
+            more -= change * len(picked)
     return loads
 
 

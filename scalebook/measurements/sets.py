@@ -6,8 +6,8 @@
 import itertools
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache, partial
 from importlib import import_module
 
 import numpy as np
@@ -29,6 +29,7 @@ __all__ = ["Call", "Stanza", "Sum", "confrontations", "expression", "stanzas"]
 _DEVICES = ["gb300", "gb200", "b300", "b200", "h200", "h100", "a100", "v100", "mi300x", "mi325x", "mi350x", "mi355x"]
 _REQUIRED = ("file", "what", "sources", "measured", "unit", "group")
 _PATTERNS = {x.upper(): x for x in _DEVICES}  # of devices, if a stanza gives none; the longer name first
+_search = lru_cache(1 << 14)(re.search)  # rows of a set have the same few texts in most columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,8 @@ class Stanza:
 
     name: str
     said: Mapping
+    _calls: dict[tuple[str, ...], Call | Sum] = field(default_factory=dict, repr=False)
+    _wholes: dict[tuple[bool, ...], dict] = field(default_factory=dict, repr=False)
 
     def confrontation(self) -> Confrontation:
         """Return the set as a `Confrontation`, which compares its measurements with predictions."""
@@ -84,9 +87,9 @@ class Stanza:
             text = how["of"].format_map(row)
             patterns = how.get("names", {"": text})
             patterns = self.said["names"][patterns] if isinstance(patterns, str) else patterns
-            return next((x for pattern, x in patterns.items() if re.search(pattern, text)), "")
+            return next((x for pattern, x in patterns.items() if _search(pattern, text)), "")
         pairs = how if isinstance(how[0], list) else [how]
-        found = next((x for column, pattern in pairs if (x := re.search(pattern, row.get(column, "")))), None)
+        found = next((x for column, pattern in pairs if (x := _search(pattern, row.get(column, "")))), None)
         return (found[1] if found.re.groups else found[0]) if found else ""
 
     def _labels(self, case: str | Mapping, row: Measurement) -> bool:
@@ -107,7 +110,7 @@ class Stanza:
                     is_out = self._holds(entry, row, known)
             elif len(entry) == 3:
                 column, pattern, reason = entry
-                is_out = re.search(pattern, row.get(column, ""))
+                is_out = _search(pattern, row.get(column, ""))
             else:
                 condition, reason = entry
                 is_out = self._of(condition, row, {}, known)
@@ -146,7 +149,7 @@ class Stanza:
 
     def _holds(self, case: Mapping, row: Measurement, known: Callable[[], Mapping] = dict) -> bool:
         """Return True if a row matches all patterns of a case and its expression; False if a cell it needs is empty."""
-        if not all(re.search(p, row.get(c, "")) for c, p in case.get("if", {}).items()):
+        if not all(_search(p, row.get(c, "")) for c, p in case.get("if", {}).items()):
             return False
         try:
             return not case.get("where") or bool(self._of(case["where"], row, {}, known))
@@ -196,10 +199,6 @@ class Stanza:
             self._calls[key] = self._call(row)
         return self._calls[key]
 
-    @cached_property
-    def _calls(self) -> dict[tuple[str, ...], Call | Sum]:
-        return {}
-
     def _call(self, row: Measurement) -> Call | Sum:
         said = self._whole(row)
         parts = said.get("parts")
@@ -216,8 +215,7 @@ class Stanza:
         letters, rows = {}, self._rows(row, said)
         for letter, text in said.get("letters", {}).items():
             try:
-                known = partial(_cells, rows)
-                letters[letter] = self._of(text, row, letters, known) if isinstance(text, str) else text
+                letters[letter] = self._of(text, row, letters, partial(_cells, rows)) if isinstance(text, str) else text
             except Empty:
                 continue
         letters = {n: x for n, x in letters.items() if not n.startswith("_")}
@@ -279,10 +277,6 @@ class Stanza:
             self._wholes[fits] = said
         return self._wholes[fits]
 
-    @cached_property
-    def _wholes(self) -> dict[tuple[bool, ...], dict]:
-        return {}
-
     def _rows(self, row: Measurement, said: Mapping) -> tuple[tuple, ...]:
         rows = [("shape", self._shape(said["shape"], row))] if "shape" in said else []
         if said.get("model") and "shape" not in said:
@@ -327,7 +321,7 @@ class Stanza:
         patterns = said.get("names", {}).get(kind, _PATTERNS if kind == "device" else None)
         if patterns is None or (patterns is _PATTERNS and text in tables.accelerators):
             return text  # the text is a key already
-        return next((key for pattern, key in patterns.items() if re.search(pattern, text, re.IGNORECASE)), "")
+        return next((key for pattern, key in patterns.items() if _search(f"(?i){pattern}", text)), "")
 
 
 def _first(call: Call | Sum) -> Call:
