@@ -152,8 +152,17 @@ class _Sessions:
         added = self.x["added_time"] / self.loop.context * context
         return self.x["base_time"] + added + (reading + step if parts else 0)
 
-    def equal_steps(self, now, batch, seconds) -> int:
-        return 1  # contexts grow
+    def steps_taken(self, most, now, seconds, batch, context, read) -> tuple[int, float, float]:
+        """Take up to `most` steps, each longer than the last as contexts grow, until a turn comes or a third is over."""
+        count, now, context = 1, now + seconds, context + batch
+        if most > 1:
+            self.tiers.trim(self.reserved)
+            end = self.seconds_in_all / 3 if self.start is None else self.seconds_in_all
+            end = min([end, *(x[0][0] for x in (self.asleep, self.fetching) if x)])
+            base, added = float(self.x["base_time"]), float(self.x["added_time"] / self.loop.context)
+            while count < most and now < end:
+                count, now, context = count + 1, now + (base + added * context), context + batch
+        return count, now, context
 
     def first_token(self, i: int, now: float):
         self.first[i] = now
