@@ -159,7 +159,7 @@ class _Requests:
         return self.step(batch, sum(new for _, new in parts))
 
     def steps_taken(self, most, now, seconds, batch, context, read) -> tuple[int, float, float]:
-        """Take up to `most` equal steps, until the next arrival. Return their number, the time and the context after."""
+        """Take up to `most` equal steps, until the next arrival. Return their number, and time and context after."""
         new = len(self.starts)
         if batch < self.most and new < len(self.arrivals) and self.arrivals[new] > now:
             most = min(most, ceil((self.arrivals[new] - now) / seconds))
