@@ -20,6 +20,7 @@ SCHEMA = json.loads(resources.files("scalebook.answers").joinpath("schema.json")
 DENSE = dict(tp=8, pp=4, dp=4, global_batch=128, seq=8192)
 EXPERTS = dict(pp=16, ep=64, dp=128, microbatches=120, seq=4096)
 CALLS = cases("calls that have an answer", globals())
+PAGES = {(thing, "experts" in name): name for name, (thing, *_) in CALLS.items()}.values()  # one of each kind
 
 
 @cache
@@ -37,7 +38,7 @@ each = pytest.mark.parametrize("name", CALLS)
 @each
 def test_an_answer_is_short_and_says_first_what_does_not_fit(name):
     said = repr(run(name))
-    assert len(said.splitlines()) <= 12 and run(name)._repr_html_().count("<table>") > 1
+    assert len(said.splitlines()) <= 12 and (name not in PAGES or run(name)._repr_html_().count("<table>") > 1)
     too_much = "memory" in run(name) and (
         run(name).memory > run(name).hbm_capacity
         or run(name).get("offload_memory", 0) > run(name).get("host_capacity", 1e99)

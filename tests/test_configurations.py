@@ -67,7 +67,7 @@ def check_prices(row, tokens):
         assert shown == pytest.approx(1100 * served.token_cache + served.get("sequence_state", 0))
 
 
-@pytest.mark.parametrize("name", DECODERS[::4])
+@pytest.mark.parametrize("name", DECODERS[::8])
 def test_a_configuration_that_is_read_has_a_step_a_service_and_a_decoding(name):
     check_prices(models.read(ROWS[name]["config"]), 512)
 

@@ -150,10 +150,10 @@ def test_layouts_that_need_a_network_which_is_not_known_are_left_out_and_said(ke
         assert (BEYOND in found.rejected) == (most < 8) == bool(found.remark)
         if most < 8:
             assert f"since {device.name} has no sca" in repr(found)
-        with_h100 = search(serve, model, [device, accelerators.h100], **asked)
-        assert found.remark in repr(with_h100) and "NVIDIA H100 SXM has no" not in repr(with_h100)
-        given = search(serve, model, device, **asked, scaleup_size=8, scaleout_bandwidth="50 GB/s")
-        assert BEYOND not in given.rejected and not given.remark
+    with_h100 = search(serve, model, [device, accelerators.h100], **asked)
+    assert found.remark in repr(with_h100) and "NVIDIA H100 SXM has no" not in repr(with_h100)
+    given = search(serve, model, device, **asked, scaleup_size=8, scaleout_bandwidth="50 GB/s")
+    assert BEYOND not in given.rejected and not given.remark
 
 
 def test_without_a_rate_devices_are_as_full_as_targets_let_them():

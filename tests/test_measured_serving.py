@@ -41,7 +41,7 @@ def least(error, values):
 def test_how_long_devices_wait_in_a_sum():
     """On half of the curves; 0.8 to 1.1 us do equally, and without any wait predictions are too fast."""
     result = confront("serving_tpot")
-    rows = [r for r, x in zip(result.rows, result.fitted, strict=True) if x][::6]
+    rows = [r for r, x in zip(result.rows, result.fitted, strict=True) if x][::12]
     measured = np.array([float(r["silicon_tpot_ms"]) for r in rows])
     waits = np.array([0, 0.5, 1, 1.5]) * 1e-6
     times = {x: 1e3 * served_rows(rows, "tpot", sum_latency=x)["tpot"] for x in waits}
@@ -108,10 +108,10 @@ def test_ranges_hold_what_they_say(name, low, high):
 def test_a_choice_among_measured_runs_that_were_predicted_perfectly_is_the_best():
     result = confront("serving_tpot")
     perfect = dataclasses.replace(result, predicted=result.measured)
-    assert choices(perfect, 0.02, margin=1).met == 1
+    chosen = choices(perfect, 0.02, margin=1)
     found = layouts(perfect, 0.02)["predicted"]
     assert found.able == 1 and found.kept_p10 > 0.99  # times from end to end are still predicted
-    assert choices(perfect, 0.02, margin=1).searches >= choices(result, 0.02, margin=1).searches
+    assert chosen.met == 1 and chosen.searches >= choices(result, 0.02, margin=1).searches
 
 
 @pytest.mark.parametrize(("phase", "times"), [("prefill", 1.49), ("decode", 2.54)])

@@ -98,7 +98,7 @@ def broken(schedule, pp, microbatches, chunks, times, scale=1):
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
-@settings(max_examples=40)
+@settings(max_examples=24)
 @given(SHAPES, st.integers(2, 4), TIMES, st.integers(1, 3))
 @example((4, 16), 2, dict.fromkeys(TIMES_OF, 1), 2)
 def test_its_closed_forms_are_what_its_order_does(name, shape, chunks, times, scale):

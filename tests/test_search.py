@@ -117,7 +117,7 @@ def test_a_dask_cluster_finds_the_same(found):
 
 
 def test_one_search_of_a_market_is_one_search_for_each_device_and_size():
-    devices = [getattr(accelerators, x) for x in ("h100", "mi300x", "tpu_v5p", "gaudi3", "trainium2")]
+    devices = [getattr(accelerators, x) for x in ("h100", "mi300x", "tpu_v5p")]
     programs = [frameworks.nemo, frameworks.torchtitan, frameworks.maxtext]
     asked = dict(global_batch=256, seq=8192, batch=[1, 4], progress=False)
     joined = search(training_step, models.llama3_70b, devices, programs, devices=[64, 256], **asked)
@@ -173,15 +173,15 @@ def test_limits_rules_and_lifting():
     assert lifted.fitting == lifted.count > plain.count and "tp within scaleup_size" not in lifted.rejected
 
 
-@pytest.mark.parametrize(("margin", "factor"), [(None, SPREADS["memory"].high), (0, 1), (0.1, 1.1), ("25 %", 1.25)])
-def test_a_margin_of_memory_is_kept_and_said(margin, factor):
+def test_a_margin_of_memory_is_kept_and_said():
     asked = SMALL | dict(tp=[1, 2], pp=[1, 2], best=1000, hbm_capacity="60 GB")
-    said = {} if margin is None else {"memory_margin": margin}
-    found = search(training_step, models.llama3_8b, H100, **asked, **said)
-    every = search(training_step, models.llama3_8b, H100, **asked, lift="memory <= hbm_capacity")
-    assert {repr(x) for x in found.best} == {repr(x) for x in every.best if x.memory * factor <= 60e9}
-    assert ("memory with a margin of" in repr(found)) == (factor > 1)
-    assert len(found.best) < len(every.best)
+    every = search(training_step, models.llama3_8b, H100, **asked, lift="memory <= hbm_capacity").best
+    for margin, factor in ((None, SPREADS["memory"].high), (0, 1), (0.1, 1.1), ("25 %", 1.25)):
+        said = {} if margin is None else {"memory_margin": margin}
+        found = search(training_step, models.llama3_8b, H100, **asked, **said)
+        assert {repr(x) for x in found.best} == {repr(x) for x in every if x.memory * factor <= 60e9}
+        assert ("memory with a margin of" in repr(found)) == (factor > 1)
+        assert len(found.best) < len(every)
     # what the caller limits is limited as it is said
     bound = search(training_step, models.llama3_8b, H100, **asked, subject_to=f"memory <= {found.best[0].memory!r} B")
     assert found.best[0].memory in {x.memory for x in bound.best}

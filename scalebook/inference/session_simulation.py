@@ -8,13 +8,12 @@ other caches form one stack over the tiers. The least recently used tokens are e
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from numbers import Real
 
 import numpy as np
 
 from scalebook.inference.session_loop import Loop
 from scalebook.inference.simulation import Request, run_engine
-from scalebook.language.arguments import checked
+from scalebook.language.arguments import checked, is_number
 from scalebook.language.notation import quoted
 
 __all__ = ["Simulated", "simulate_sessions"]
@@ -154,8 +153,17 @@ class _Sessions:
             seconds += sum(new * (token + pair * (past + new / 2)) for past, new in parts) + step
         return seconds
 
-    def equal_steps(self, now, batch, seconds) -> int:
-        return 1  # contexts grow
+    def steps_taken(self, most, now, seconds, batch, context, read) -> tuple[int, float, float]:
+        """Take up to `most` steps, each longer than the last as contexts grow, until there is something else to do."""
+        count, now, context = 1, now + seconds, context + batch
+        if most > 1:
+            self.tiers.trim(self.reserved)
+            marks = [self.seconds_in_all / (3 if self.start is None else 1)]
+            end = min(marks + [x[0][0] for x in (self.asleep, self.fetching) if x])
+            base, added = float(self.x["base_time"]), float(self.x["added_time"] / self.loop.context)
+            while count < most and now < end:
+                count, now, context = count + 1, now + (base + added * context), context + batch
+        return count, now, context
 
     def first_token(self, i: int, now: float):
         self.first[i] = now
@@ -193,8 +201,7 @@ def simulate_sessions(loop: Loop, sessions: int, seconds: float = 1800.0, seed: 
     if not isinstance(loop, Loop):
         raise TypeError(f"loop is what sessions_on returns, not {quoted(loop)}")
     for name, value, most in (("sessions", sessions, 10_000), ("seconds", seconds, 100_000), ("seed", seed, 2**32)):
-        is_number = isinstance(value, Real) and not isinstance(value, bool | np.timedelta64)
-        if not is_number or not int(name != "seed") <= value <= most or (name != "seconds" and value % 1):
+        if not is_number(value) or not int(name != "seed") <= value <= most or (name != "seconds" and value % 1):
             raise ValueError(f"{name} is a number from {int(name != 'seed')} to {most:,}, not {quoted(value)}")
     run = _Sessions(loop, int(sessions), seconds, int(seed))
     run_engine(run, loop.known["chunk_tokens"])

@@ -83,9 +83,9 @@ def simulate_serving(
     if (longest := max(sizes)) > room:
         raise ValueError(f"the longest request has {longest} tokens, and cache_limit={room} would never have them")
     traffic = _Requests(arrivals or [0.0] * users, unread, outputs, sizes, step, most, room)
-    steps = run_engine(traffic, chunk)
+    run_engine(traffic, chunk)
     times = traffic.arrivals, traffic.starts, traffic.firsts, traffic.ends
-    return Served(np.array(outputs), *map(np.array, times), steps, warmup)
+    return Served(np.array(outputs), *map(np.array, times), traffic.steps, warmup)
 
 
 @dataclass(slots=True)
@@ -98,12 +98,13 @@ class Request:
     output: int
 
 
-def run_engine(traffic, chunk: float) -> list[Steps]:
-    """Run an engine step by step while it has traffic. Return the steps; consecutive equal steps share an entry.
+def run_engine(traffic, chunk: float):
+    """Run an engine step by step while it has traffic.
 
-    A step decodes all running requests and reads up to `chunk` prompt tokens of admitted requests.
+    A step decodes all running requests and reads up to `chunk` prompt tokens of admitted requests. Steps that only
+    decode follow each other without a look at the traffic, until a sequence ends or the traffic changes.
     """
-    now, done, context, current, running, steps = 0.0, 0, 0.0, None, [], []  # running: a heap by last step
+    now, done, context, current, running = 0.0, 0, 0.0, None, []  # running: a heap by last step
     while traffic.begin_step(now):
         budget, parts, read, batch = chunk, [], [], len(running)
         while budget > 0 and (current or (current := traffic.admit(now, batch + len(read)))):
@@ -116,11 +117,9 @@ def run_engine(traffic, chunk: float) -> list[Steps]:
         if not parts and not batch:
             now = max(now, traffic.next_time())
             continue
-        count, seconds = 1, _seconds(traffic.seconds(batch, context, parts), now)
-        if not parts:  # steps are equal until a sequence ends, or until the traffic changes
-            count = min(running[0][0] - done, traffic.equal_steps(now, batch, seconds))
-        steps.append(Steps(now, count * seconds, batch, count * batch + len(read)))
-        now, done, context = now + count * seconds, done + count, context + count * batch
+        seconds, most = _seconds(traffic.seconds(batch, context, parts), now), 1 if parts else running[0][0] - done
+        count, now, context = traffic.steps_taken(most, now, seconds, batch, context, len(read))
+        done += count
         for request in read:
             traffic.first_token(request.key, now)
             heappush(running, (done + request.output - 1, request.key, request))
@@ -129,7 +128,6 @@ def run_engine(traffic, chunk: float) -> list[Steps]:
             request = heappop(running)[2]
             context -= request.past + request.output
             traffic.end(request.key, now)
-    return steps
 
 
 class _Requests:
@@ -138,7 +136,7 @@ class _Requests:
     def __init__(self, arrivals, unread, outputs, sizes, step, most, room):
         self.arrivals, self.unread, self.outputs, self.sizes = arrivals, unread, outputs, sizes
         self.step, self.most, self.room = step, most, room
-        self.starts, self.firsts, self.ends = [], [0.0] * len(outputs), [0.0] * len(outputs)
+        self.starts, self.firsts, self.ends, self.steps = [], [0.0] * len(outputs), [0.0] * len(outputs), []
         self.held = self.ended = 0  # tokens reserved in the cache, requests
 
     def begin_step(self, now) -> bool:
@@ -160,10 +158,13 @@ class _Requests:
     def seconds(self, batch, context, parts) -> float:
         return self.step(batch, sum(new for _, new in parts))
 
-    def equal_steps(self, now, batch, seconds) -> float:
+    def steps_taken(self, most, now, seconds, batch, context, read) -> tuple[int, float, float]:
+        """Take up to `most` equal steps, until the next arrival. Return their number, and time and context after."""
         new = len(self.starts)
-        is_next = batch < self.most and new < len(self.arrivals) and self.arrivals[new] > now
-        return ceil((self.arrivals[new] - now) / seconds) if is_next else inf
+        if batch < self.most and new < len(self.arrivals) and self.arrivals[new] > now:
+            most = min(most, ceil((self.arrivals[new] - now) / seconds))
+        self.steps.append(Steps(now, most * seconds, batch, most * batch + read))
+        return most, now + most * seconds, context + most * batch
 
     def first_token(self, key, now):
         self.firsts[key] = now

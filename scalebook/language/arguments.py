@@ -72,7 +72,7 @@ def _row(mapping: Mapping) -> Row:
 
 def is_number(x) -> bool:
     """Return True for one real number. True is not a number here, nor is NumPy's timedelta64."""
-    return isinstance(x, Real) and not isinstance(x, bool | np.timedelta64)
+    return type(x) is float or (isinstance(x, Real) and not isinstance(x, bool | np.timedelta64))
 
 
 def is_whole(x) -> bool:
