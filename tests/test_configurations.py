@@ -56,8 +56,8 @@ def check_prices(row, tokens):
     step, long = (training_step(row, H200, dp=8, global_batch=8, seq=x) for x in (tokens, 2**17))
     served = serve(row, H200, hbm_capacity="10 PB", users=64, prompt=1000, output=200)
     decoded = decoding(row, H200, hbm_capacity="10 PB", batch=1, context=1000, weight_bits=8, kv_bits=8)
-    outside = 0.06 if row.get("window_layers") else 0.02  # pairs outside a window are no model FLOPs
-    assert step.model_flops / 3 / 8 == pytest.approx(counts(row, tokens)["flops"], rel=outside)
+    assert step.model_flops / 3 / 8 <= 1.02 * counts(row, tokens)["flops"]  # of which some are outside of windows
+    assert step.model_flops / 3 / 8 >= (0.94 if row.get("window_layers") else 0.98) * counts(row, tokens)["flops"]
     assert step.weight_memory == pytest.approx(2 * counts(row)["params"], rel=0.02)
     values = (step.step_time, step.mfu, step.memory, served.tpot, served.ttft, served.max_users, decoded.token_time)
     assert np.isfinite(values).all() and min(values) > 0 and long.hfu < 1

@@ -51,9 +51,8 @@ def link_of(device, tp):
 
 
 def test_the_cheapest_pair_is_found():
-    devices = [H100, B200]
-    found = serve.apart(LLAMA, devices, **ASKED, **TARGETS)
-    best = min(one_by_one(LLAMA, devices, **TARGETS))
+    found = serve.apart(LLAMA, [H100, B200], **ASKED, **TARGETS)
+    best = min(one_by_one(LLAMA, [H100, B200], **TARGETS))
     assert (found.row.million_cost, found.row.token_time) == pytest.approx(best, rel=1e-9)
 
 

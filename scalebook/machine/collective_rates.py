@@ -10,7 +10,7 @@ globals().update(_DEFAULTS)
 _HERE = "interconnects-and-memory-tiers"
 
 # Defaults for the links of a group, if a device's row does not give them.
-FABRIC = tuple(_DEFAULTS.values())
+FABRIC = _DEFAULTS["no_mesh"], _DEFAULTS["no_torus"]
 
 
 def doublings(devices):
@@ -42,26 +42,6 @@ def chunked_message(collective_bytes, link_bandwidth, chunk_time, chunk_count):
     2e-05
     """
     return (1 + 1 / chunk_count) * collective_bytes / link_bandwidth + chunk_count * chunk_time
-
-
-@formula("issued_time", "vidur")
-def issued_by_host(collective_time, issue_time):
-    """Time of each collective in a series that the host issues: its own time, or the host's `issue_time` if longer.
-
-    >>> issued_by_host(collective_time="13 us", issue_time="48 us")
-    4.8e-05
-    """
-    return Max(collective_time, issue_time, evaluate=False)
-
-
-@formula("issued_time", "bekman-network")
-def timed_by_host(collective_time, issue_time):
-    """Time of a collective in a benchmark whose host issues each one after the last has ended, which adds `issue_time`.
-
-    >>> timed_by_host(collective_time="24 us", issue_time="17 us")
-    4.1e-05
-    """
-    return collective_time + issue_time
 
 
 @formula("chunk_count", _HERE)

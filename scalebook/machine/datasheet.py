@@ -104,39 +104,6 @@ data_sheet = Sheet(
 )  # fmt: skip
 
 
-# Performance per watt and per dollar
-
-
-@formula("flops_per_joule", "patterson2021")
-def flops_per_joule(peak_flops, tdp):
-    """FLOPs per joule at the peak and the design power of the chip or module, without host, network and cooling.
-
-    >>> flops_per_joule(peak_flops="989.4 TFLOP/s", tdp="700 W") / 1e12
-    1.4134285714285715
-    """
-    return peak_flops / tdp
-
-
-@formula("flops_per_dollar", "epoch2024-growth")
-def flops_per_dollar(peak_flops, price_hour):
-    """FLOPs per dollar: an hour at the peak over the price of that hour.
-
-    >>> flops_per_dollar(peak_flops="1 PFLOP/s", price_hour="3.6 $/h") / 1e18
-    1.0
-    """
-    return 3600 * peak_flops / price_hour
-
-
-@formula("bytes_per_dollar", "pope2022")
-def bytes_per_dollar(hbm_bandwidth, price_hour):
-    """Bytes read per dollar: an hour at full bandwidth over the price of that hour. Decoding buys bytes.
-
-    >>> bytes_per_dollar(hbm_bandwidth="3.6 TB/s", price_hour="3.6 $/h") / 1e15
-    3.6
-    """
-    return 3600 * hbm_bandwidth / price_hour
-
-
 # Growth from year to year
 
 
@@ -148,26 +115,6 @@ def peak_growth(next_flops, peak_flops, next_launch, launch):
     2.0
     """
     return (next_flops / peak_flops) ** (1 / (next_launch - launch))
-
-
-@formula("fleet_growth", "epoch2024-growth", given=[_DEFAULTS["compute_growth"]])
-def fleet_growth(compute_growth, peak_growth):
-    """Yearly growth factor of training compute apart from faster devices: more devices, longer runs, better use.
-
-    >>> fleet_growth(compute_growth=4.5, peak_growth=1.5)
-    3.0
-    """
-    return compute_growth / peak_growth
-
-
-@formula("bargain_growth", "cottier2024", given=[_DEFAULTS["compute_growth"], _DEFAULTS["cost_growth"]])
-def bargain_growth(compute_growth, cost_growth):
-    """Yearly growth factor of FLOPs per dollar in the largest training runs: growth of compute over growth of cost.
-
-    >>> bargain_growth()
-    1.875
-    """
-    return compute_growth / cost_growth
 
 
 __all__ = [*formulas_of(__name__), "data_sheet"]

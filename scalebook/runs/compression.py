@@ -3,55 +3,14 @@
 from sympy import pi, sin
 
 from scalebook.language import formula, formulas_of
+from scalebook.language.defaults import equations
 from scalebook.language.renamed import renamed
 from scalebook.runs import assumptions
 
-_RANK, _TOP = "vogels2019", "lin2018-dgc"
-
 __getattr__ = renamed(__name__)
-
+equations(__name__)  # those of compression.toml
 
 # Compressed gradients
-
-
-@formula("compression", _TOP)
-def compression_top(gradient_bits, top_share, entry_bits):
-    """Compression ratio of top-k gradients, each sent with its index. A device keeps the others for the next step.
-
-    >>> compression_top(gradient_bits=32, top_share=0.001, entry_bits=32)
-    500.0
-    """
-    return gradient_bits / (top_share * (gradient_bits + entry_bits))
-
-
-@formula("compression", _RANK + " §3")
-def compression_rank(gradient_rows, gradient_columns, gradient_rank):
-    """Compression ratio of a low-rank approximation: two thin matrices in place of a gradient matrix.
-
-    >>> compression_rank(gradient_rows=4096, gradient_columns=14336, gradient_rank=32).__round__(1)
-    99.6
-    """
-    return gradient_rows * gradient_columns / (gradient_rank * (gradient_rows + gradient_columns))
-
-
-@formula("exchange_bits", _RANK + " §3")
-def exchange_bits_compressed(gradient_bits, compression):
-    """Bits exchanged per parameter, if all gradients have the same compression ratio.
-
-    >>> exchange_bits_compressed(gradient_bits=32, compression=100)
-    0.32
-    """
-    return gradient_bits / compression
-
-
-@formula("top_ways", _TOP)
-def top_ways_gathered(compression):
-    """Number of devices for which gathering top-k gradients moves as many bytes as a ring all-reduce of all of them.
-
-    >>> top_ways_gathered(compression=500)
-    1000.0
-    """
-    return 2 * compression
 
 
 @formula("compression_time", "williams2009 §3", given=[assumptions.passes_of_rank])
@@ -64,7 +23,7 @@ def compression_time_passes(params, gradient_bits, compression_passes, hbm_bandw
     return params * gradient_bits / 8 * compression_passes / hbm_bandwidth
 
 
-@formula("compression_share", _RANK + " §3")
+@formula("compression_share", "vogels2019 §3")
 def compression_share_rank(gradient_rank, replica_tokens):
     """FLOPs of low-rank compression, 6 per parameter and unit of rank, over the FLOPs of a step.
 
@@ -77,7 +36,7 @@ def compression_share_rank(gradient_rank, replica_tokens):
 _SEVERAL = {"several ways": lambda ways: ways > 1}
 
 
-@formula("paying_bandwidth", "patarasuk2009", _RANK, given=[assumptions.passes_of_rank], domain=_SEVERAL)
+@formula("paying_bandwidth", "patarasuk2009", "vogels2019", given=[assumptions.passes_of_rank], domain=_SEVERAL)
 def paying_bandwidth_ring(ways, compression, compression_passes, hbm_bandwidth):
     """Bandwidth of each device below which compression pays in a ring all-reduce that nothing hides.
 
