@@ -118,7 +118,7 @@ def _model_flops(kernels: Iterable[Kernel], block: Block) -> Expr:
     for k in kernels:
         share = share_computed(k.name.removesuffix("_backward"), indices) if len(k.ops) > 1 else S.One
         flops.append(k.flops * counted.get(share, S.One))
-    return Add(*flops)
+    return factored(flops)
 
 
 def _again_flops(back: Block) -> Expr:
