@@ -100,7 +100,6 @@ def empty(page):
         page.goto("about:blank")
         page.mouse.move(0, 0)
         page.context.clear_permissions()
-        page.set_default_timeout(PATIENCE)
 
 
 @contextlib.contextmanager

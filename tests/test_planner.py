@@ -939,7 +939,8 @@ def test_what_the_page_loads_is_small(planned):
 
     Rows of frameworks and libraries, a source for every cell, are 3 kB of it; the differences of eager blocks 3 kB,
     adapters, modules that run again and the bill of a run 9 kB, memory with a first stage of its own size 3 kB, the
-    rules that read 150 types of model 7 kB, agents with their drafts and tiers 5 kB, reinforcement learning 4 kB, and pairs that MFU does not count .3 kB.
+    rules that read 150 types of model 7 kB, agents with their drafts and tiers 5 kB, reinforcement learning 4 kB, and
+    pairs that MFU does not count .3 kB.
     """
     data = json.loads(planned)
     own = json.dumps({x: data[x] for x in ("formulas", "train", "serve", "rules", "letters")})

@@ -1,4 +1,5 @@
-// Whether a page's widgets are live, if it has any, and say something.
-!document.querySelector("script[type='application/vnd.jupyter.widget-view+json']")
-  || (document.documentElement.dataset.widgets === "live"
-    && [...document.querySelectorAll(".sb-value")].every((x) => x.textContent.trim()))
+// Whether a page's icons are drawn, and whether its widgets, if it has any, are live and say something.
+document.documentElement.classList.contains("fontawesome-i2svg-complete")
+  && (!document.querySelector("script[type='application/vnd.jupyter.widget-view+json']")
+    || (document.documentElement.dataset.widgets === "live"
+      && [...document.querySelectorAll(".sb-value")].every((x) => x.textContent.trim())))
