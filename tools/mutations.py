@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 QUICK = ("test_worked_numbers", "test_derivatives", "test_shardings")  # seconds, for any mutation
 OF_ROOM = {
     "block": ("test_block",),
-    "training": ("test_training", "test_training_memory"),
+    "training": ("test_training", "test_training_memory", "test_configurations"),
     "inference": ("test_serving", "test_serving_counts"),
     "machine": ("test_collectives",),
     "pipeline": ("test_schedules",),
@@ -91,8 +91,9 @@ def killer_of(copy: Path, change: dict) -> str:
 
 
 def modules(changes) -> list[str]:
-    """Return the changed files that have doctests; a table has none."""
-    return sorted({x["file"] for x in changes if x["file"].endswith(".py")})
+    """Return the files with the doctests of what changed. Those of equations in a table are its module's, beside it."""
+    files = {Path(x["file"]).with_suffix(".py") for x in changes}
+    return sorted(str(x) for x in files if (ROOT / x).exists())
 
 
 def paths(names) -> list[str]:

@@ -283,7 +283,7 @@ def parted(slab: "Slab", size: int) -> Iterator["Slab"]:
 def by_words(problem: Problem, slab: Slab, combinations: list[dict]) -> Iterator[Slab]:
     """Split a slab into the rows that the same combinations of options use, so that none is evaluated in vain.
 
-    Few rows join others that more combinations use, because a slab has a fixed cost.
+    A small part joins a larger one that all its combinations use too, because each slab has a fixed cost.
     """
     said: dict = {}
     used = [nonempty(distinct(problem, words, slab, said)) for words, _ in _kinds(problem, combinations).values()]

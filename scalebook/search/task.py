@@ -184,7 +184,7 @@ class _Task:
 
 
 def _undominated(values: np.ndarray, second: np.ndarray, flat: np.ndarray) -> np.ndarray:
-    """Return those of the flat indices whose values none with less of the second objective is below."""
+    """Return the flat indices on the front: no strategy with a lower second objective has a lower value."""
     index = np.unravel_index(flat, values.shape)
     own, other = values[index], np.broadcast_to(second, values.shape)[index]
     order = np.lexsort((own, other))
