@@ -80,7 +80,7 @@ def hardware_flops(model_flops, global_batch, batch, tp, cp, layers, again_flops
 
 @formula("mfu", "chowdhery2022 appendix B")
 def mfu(model_flops, step_time, devices, peak_flops):
-    """Model FLOPs utilisation: model FLOPs over the devices' peak.
+    """Model FLOPs utilisation: model FLOPs over the devices' peak. Pairs outside a window or a pick are not counted.
 
     >>> mfu(model_flops=1e18, step_time=10, devices=512, peak_flops="312 TFLOP/s")
     0.6260016025641025
