@@ -3,8 +3,8 @@
 import contextlib
 import sys
 
+import nbval.kernel
 import pytest
-from nbval.kernel import RunningKernel
 
 from tools.kernels import fork_kernels
 
@@ -49,4 +49,17 @@ def execute_cell_input(self, cell_input, allow_stdin=None):
     return self.kc.execute(cell_input, allow_stdin=allow_stdin, stop_on_error=False, store_history=True)
 
 
-RunningKernel.execute_cell_input = execute_cell_input
+nbval.kernel.RunningKernel.execute_cell_input = execute_cell_input
+
+# Jupyter looks for free ports before a kernel is there to hold them.  If another process takes one meanwhile, the kernel
+# dies (jupyter_client issue 487), and another one is started with other ports.
+
+
+def start_kernel(*names, start=nbval.kernel.start_new_kernel, **settings):
+    for _ in range(2):
+        with contextlib.suppress(RuntimeError):
+            return start(*names, **settings)
+    return start(*names, **settings)
+
+
+nbval.kernel.start_new_kernel = start_kernel
