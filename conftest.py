@@ -51,8 +51,8 @@ def execute_cell_input(self, cell_input, allow_stdin=None):
 
 nbval.kernel.RunningKernel.execute_cell_input = execute_cell_input
 
-# Jupyter looks for free ports before a kernel is there to hold them.  If another process takes one meanwhile, the kernel
-# dies (jupyter_client issue 487), and another one is started with other ports.
+# Jupyter looks for free ports before a kernel is there to hold them.  If another process takes one meanwhile, the
+# kernel dies (jupyter_client issue 487), and another one is started with other ports.
 
 
 def start_kernel(*names, start=nbval.kernel.start_new_kernel, **settings):
