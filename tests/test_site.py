@@ -17,7 +17,7 @@ from tools.notebooks import notebooks
 
 from .browser import answered, chosen, drag, open_page, script, settled
 from .support import calculators, python_says
-from .test_access import READ, follow, read
+from .test_access import ENDED, READ, follow, read
 
 BOX = ".sb-calculator:not(.sb-gantt, .sb-guess)"
 SHOWN = script("shown")
@@ -118,7 +118,7 @@ def look(page, path, scheme):
 
 
 LIGHT = "document.documentElement.dataset.theme = 'light'"
-LOOK = script("look").replace("FAINT", script("faint"))
+LOOK = script("look").replace("ENDED", ENDED).replace("FAINT", script("faint"))
 
 CHAPTERS = [p for p in pages() if p.startswith("notebooks/") and "/appendix/" not in p]
 FORMULAS = [p for p in pages() if p.startswith("book/reference/formulas/")]

@@ -71,6 +71,7 @@ class _Sessions:
         self.loop, self.x, self.seconds_in_all = loop, loop.known, seconds
         self.random, self.of_lengths = np.random.default_rng(seed), np.random.default_rng([seed, 1])
         x = self.x
+        self.base_time, self.added_time = float(x["base_time"]), float(x["added_time"] / loop.context)
         self.turn = self.random.integers(0, int(x["turns"]), sessions).tolist()
         self.own = [float(sum(sum(self.lengths()) for _ in range(turn))) for turn in self.turn]  # tokens of a session
         self.next = [self.lengths() for _ in self.turn]
@@ -101,10 +102,14 @@ class _Sessions:
         if self.start is None and now >= self.seconds_in_all / 3:
             self.start, self.counted, self.ttft, self.tpot, self.whole = now, np.zeros(4), [], [], []
         self.now = now
+        self.trim()
+        return now < self.seconds_in_all
+
+    def trim(self):
+        """Evict what has no room, if anything was moved since."""
         if self.is_moved:
             self.tiers.trim(self.reserved)
             self.is_moved = False
-        return now < self.seconds_in_all
 
     def admit(self, now, busy) -> Request | None:
         """Return the next turn to read, or None. Fetched caches go first, then the turn that has waited longest."""
@@ -133,7 +138,7 @@ class _Sessions:
         return None
 
     def fetched(self, found) -> float:
-        """Return the time at which a cache has been fetched from lower tiers. Each tier sends one cache at a time."""
+        """Return when a cache arrives from lower tiers. Each tier sends one cache at a time."""
         x, at = self.x, self.now
         mean = (x["appended"] + x["output"]) * x["turns"] / 2
         for place in range(1, len(found)):
@@ -147,7 +152,7 @@ class _Sessions:
         return min(x[0][0] for x in (self.asleep, self.fetching) if x)
 
     def seconds(self, batch, context, parts) -> float:
-        seconds = self.x["base_time"] + self.x["added_time"] / self.loop.context * context
+        seconds = self.base_time + self.added_time * context
         if parts:
             step, token, pair = self.loop.reading
             seconds += sum(new * (token + pair * (past + new / 2)) for past, new in parts) + step
@@ -157,12 +162,11 @@ class _Sessions:
         """Take up to `most` steps, each longer than the last as contexts grow, until there is something else to do."""
         count, now, context = 1, now + seconds, context + batch
         if most > 1:
-            self.tiers.trim(self.reserved)
+            self.trim()
             marks = [self.seconds_in_all / (3 if self.start is None else 1)]
             end = min(marks + [x[0][0] for x in (self.asleep, self.fetching) if x])
-            base, added = float(self.x["base_time"]), float(self.x["added_time"] / self.loop.context)
             while count < most and now < end:
-                count, now, context = count + 1, now + (base + added * context), context + batch
+                count, now, context = count + 1, now + (self.base_time + self.added_time * context), context + batch
         return count, now, context
 
     def first_token(self, i: int, now: float):

@@ -177,7 +177,7 @@ class _Requests:
 
 def _seconds(said, now: float) -> float:
     """Return the time of a step that begins at `now`, if it is one."""
-    if type(said) is not float and not is_number(said):  # the first is true for nearly all steps, and quick
+    if not is_number(said):
         raise TypeError(f"step is a function of batch and tokens read that says seconds, not {quoted(said)}")
     if not now < now + said < LATEST:
         moved = f"a step of {said:g} s does not move a clock at {now:g} s"

@@ -80,7 +80,7 @@ def attended_chunks(seq, layers, window_layers, window):
 
 
 def _counted(attended: Formula) -> Formula:
-    """Return the formula for the share of a causal mask's pairs that model FLOPs count, from that of attended pairs."""
+    """Return the formula for the pairs that model FLOPs count, as a share of a causal mask's."""
     share = attended.rhs / attended.of(window_layers=0)
     sources = *attended.sources, "chowdhery2022 appendix B"
     doc = "Share of a causal mask's query-key pairs that model FLOPs count: none outside a window or chunk."

@@ -40,7 +40,7 @@ def model_flops_frozen(global_batch, batch, tp, cp, layers, block_flops, block_m
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trained(Named):
-    """A choice of the weights to train: all of them, or adapters beside the frozen matrices that `beside` names."""
+    """A choice of the weights to train: all of them, or adapters next to frozen matrices (the names in `beside`)."""
 
     name: str
     source: str

@@ -1,7 +1,7 @@
 // The theme of a page, its width, what is left undrawn or unsaid in it, and texts that can hardly be read.
 () => {
   const root = document.documentElement, wrong = ".katex-error, i[class*=fa-], span[class*=fa-], .jupyter-widgets-error-widget";
-  document.getAnimations().forEach((x) => x.effect.getComputedTiming().endTime < Infinity && x.finish());
+  ENDED;
   const silent = [...document.querySelectorAll(".sb-verdict")].filter((x) => !x.textContent.trim()); // a colour alone
   return [root.dataset.theme, Math.max(root.scrollWidth, document.body.scrollWidth),
     [...document.querySelectorAll(wrong), ...silent].map((x) => x.outerHTML.slice(0, 80)), (FAINT)()];
