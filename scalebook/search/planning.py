@@ -7,7 +7,7 @@ same formulas differ only in numbers, so their sheet has an array of a number of
 import math
 import pickle
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -143,7 +143,40 @@ def _grouped(problem: Problem, combinations: list[tuple[int, dict]]) -> list[tup
             if (judged[place], kind) not in found:  # `known` may hold the sheet of other words that rules judge
                 found[judged[place], kind] = [], x.sheet.kind(x.knowns, _told(x, words, offload))[1]
             found[judged[place], kind][0].append(Case(i, (place,), cells))
-    return list(found.values())
+    return _merged([*found.values()])
+
+
+def _merged(groups: list[tuple[list[Case], FormulaSheet | None]]) -> list[tuple[list[Case], FormulaSheet | None]]:
+    """Join the cases of a problem that know the same numbers, such as two releases of a framework.
+
+    Numbers count that any sheet uses, so that all sheets have the same cases and share values.
+    """
+    used = {n for _, sheet in groups if sheet for n in sheet.letters}
+    numbers: dict[frozenset, int] = {}
+    same: dict[int, int] = {}  # a number by what a case knows
+    for x in {id(x.cells): x.cells for cases, _ in groups for x in cases}.values():
+        own = frozenset((n, y if isinstance(y, float) else repr(y)) for n, y in x.items() if n in used)
+        same[id(x)] = numbers.setdefault(own, len(numbers))
+    found = []
+    for cases, sheet in groups:
+        kept: dict[tuple[int, int], list[Case]] = {}
+        for i, x in enumerate(cases):
+            kept.setdefault((x.problem, same[id(x.cells)] if sheet else i), []).append(x)
+        joined = (x[0]._replace(places=tuple(y for case in x for y in case.places)) for x in kept.values())
+        found.append(([*joined], sheet))
+    return found
+
+
+class _Settled(NamedTuple):
+    """The cases of a kind, with what of it depends on no column."""
+
+    cases: list[Case]
+    sheet: FormulaSheet
+    cells: Callable[[str], np.ndarray]  # what the cases know of a letter, NaN for those that do not
+    columns: dict[str, np.ndarray]
+    left: dict[str, Formula]  # which depend on columns
+    partly: set[str]  # letters that some cases know and others compute or lack
+    is_alone: np.ndarray  # which cases are to be planned alone
 
 
 class Planned:
@@ -158,8 +191,10 @@ class Planned:
         self.sheets, self.lacking, self._words, self._cells = [], {}, dict(combinations), {}
         for bound in (x.bound for x in problem.limits if not isinstance(x.bound, str)):
             self.plan.constant(bound)  # now, because the plan cannot change during evaluation
-        for cases, sheet in _grouped(problem, combinations):
-            self._kind(cases, sheet)
+        settled = [x for cases, sheet in _grouped(problem, combinations) for x in self._settle(cases, sheet)]
+        partly = {n for x in settled for n in x.partly}
+        for x in settled:
+            self._kind(x, partly)
         seen: set[int] = set()
         for sheet in reversed(self.sheets):
             sheet.last.extend(self.plan.above(_ends(problem, sheet), seen.__contains__))
@@ -167,39 +202,31 @@ class Planned:
         ends = set().union(*(_ends(problem, x) for x in self.sheets))
         self.plan.uses = Counter(y for x in seen for y in self.plan.args[x] if y in seen and y not in ends)
 
-    def _kind(self, cases: list[Case], sheet) -> None:
-        """Add the sheets of cases with the same formulas; of each alone if it lacks a letter, or a condition fails."""
-        if len(cases) == 1:
-            return self._alone(cases[0])
-        try:
-            same = tuple(id(x.cells) for x in cases)  # other options of the same cases know the same
-            column = cache(lambda name: np.array([x.cells.get(name, np.nan) for x in cases], float))
-            cells = self._cells.setdefault(same, column)  # what the cases know of a letter, NaN for those that do not
-            columns, left, is_alone, keys = self._settled(sheet, cells, len(cases))
-        except Mixed as mixed:
-            return [self._kind(x, sheet) for x in _parts(cases, mixed)]
+    def _kind(self, own: _Settled, partly: set[str]) -> None:
+        """Add the sheets of cases with the same formulas, each for cases that know the same of the letters `partly`."""
         parts: dict[tuple, list[int]] = {}
-        for i, key in enumerate(zip(*keys, strict=True) if keys else [()] * len(cases)):
-            if is_alone[i]:
-                self._alone(cases[i])
+        keys = [~np.isnan(own.cells(n)) for n in sorted(partly)] or [np.zeros(len(own.cases), bool)]
+        for i, key in enumerate(zip(*keys, strict=True)):
+            if own.is_alone[i]:
+                self._alone(own.cases[i])
             else:
                 parts.setdefault(key, []).append(i)
         for part in parts.values():
-            self._part(cases, part, columns, left, sheet)
-        return None
+            self._part(own, part)
 
-    def _part(self, cases, part, columns, left, sheet):
+    def _part(self, settled: _Settled, part: list[int]) -> None:
         """Add the sheet of the cases at the indices `part`, which know the same of the letters with formulas left."""
+        cases, columns = settled.cases, settled.columns
         while part := [i for i in part if cases[i].problem not in self.lacking]:
             try:
-                own = self._built(cases[part[0]], sheet)
+                own = self._built(cases[part[0]], settled.sheet)
             except TypeError as error:
                 self.lacking[cases[part[0]].problem] = error
             else:
                 break
         else:
             return None
-        formulas = {n: f for n, f in own.formulas.items() if n in left}
+        formulas = {n: f for n, f in own.formulas.items() if n in settled.left}
         used = _limited(self.problem) & {*own.constants, *own.formulas}
         used = used.union(*(f.inputs for f in formulas.values()))
         names = used & columns.keys() - formulas.keys()
@@ -210,13 +237,24 @@ class Planned:
         own = _Built(formulas, dict(zip(names, values[:, ~lacks], strict=True)))
         return self._enter([cases[i] for i in np.array(part)[~lacks]], own)
 
-    def _settled(self, sheet, cells, number):
-        """Compute what depends on no column for all cases of a kind.
+    def _settle(self, cases: list[Case], sheet) -> Iterator[_Settled]:
+        """Compute what depends on no column for all cases of a kind. Add the sheet of a case without others."""
+        if len(cases) == 1:
+            return self._alone(cases[0])
+        same = tuple(id(x.cells) for x in cases)  # other options of the same cases know the same
+        column = cache(lambda name: np.array([x.cells.get(name, np.nan) for x in cases], float))
+        own = _Settled(cases, sheet, self._cells.setdefault(same, column), {}, {}, set(), np.zeros(len(cases), bool))
+        try:
+            self._fill(own)
+        except Mixed as mixed:
+            for part in _parts(cases, mixed):
+                yield from self._settle(part, sheet)
+        else:
+            yield own
 
-        Return values by letter, the formulas left, the cases to plan alone, and which of the letters left each case
-        knows.
-        """
-        columns, left, alone, keys = {}, {}, np.zeros(number, bool), []
+    def _fill(self, own: _Settled) -> None:
+        """Fill in what the cases of a kind know, and which formulas depend on columns."""
+        columns, left, cells, formulas = own.columns, own.left, own.cells, own.sheet.formulas
         searched = {*self.problem.letters, *self.plan.letters}
         places: dict[str, int] = {}
 
@@ -224,10 +262,11 @@ class Planned:
             columns[name] = cells(name)
             places[name] = self.plan.constant(columns[name])
 
-        for name in _limited(self.problem) - sheet.formulas.keys() - searched:
+        there = searched.union(formulas)
+        own.partly.update(_limited(self.problem, lambda x: x in there or not np.isnan(cells(x)).all()) - there)
+        for name in own.partly:
             known(name)
-            keys.append(~np.isnan(columns[name]))
-        for name, f in sheet.formulas.items():
+        for name, f in formulas.items():
             for x in f.inputs:
                 if x not in columns and x not in left and x not in searched:
                     known(x)
@@ -235,10 +274,10 @@ class Planned:
                 continue
             told = ~np.isnan(cells(name))
             if all(x in columns for x in f.inputs) and not told.all():
-                value = np.broadcast_to(self.plan.values[self.plan.add(f.rhs, places)].reshape(-1), number)
+                value = np.broadcast_to(self.plan.values[self.plan.add(f.rhs, places)].reshape(-1), len(told))
                 values = {n: columns[n] for n in f.inputs} | {name: value}
                 for x in f.domain:
-                    alone |= ~x.holds(values) & ~told
+                    own.is_alone[:] |= ~x.holds(values) & ~told
                 columns[name] = np.where(told, cells(name), value)
                 places[name] = self.plan.constant(columns[name])
             elif told.all():
@@ -246,9 +285,8 @@ class Planned:
             else:
                 left[name] = f
                 if told.any():
-                    keys.append(told)
+                    own.partly.add(name)
                     columns[name] = cells(name)
-        return columns, left, alone, keys
 
     def _built(self, case: Case, sheet: FormulaSheet | None = None) -> "_Built":
         """Return the formulas for one case. If its kind's sheet is given, keep its formulas for unknown letters."""
@@ -281,7 +319,6 @@ class Planned:
         return None
 
     def _sheet(self, cases, own) -> PlannedSheet:
-        cases, own = _merged(cases, own)
         letters = {n: self.plan.constant(x) for n, x in own.constants.items()} | self.plan.letters
         given, conditions = set(letters), []
         for name, f in own.formulas.items():
@@ -295,29 +332,17 @@ class Planned:
         return PlannedSheet(cases, self._words[cases[0].places[0]], letters, conditions, [])
 
 
-def _merged(cases: list[Case], own: "_Built") -> tuple[list[Case], "_Built"]:
-    """Join the cases of a problem that know the same numbers, such as two releases of a framework."""
-    if len(cases) == 1:
-        return cases, own
-    known = np.array([*own.constants.values()])
-    kept: dict[bytes, list[int]] = {}
-    for i, row in enumerate(np.column_stack([[x.problem for x in cases], known.T])):
-        kept.setdefault(row.tobytes(), []).append(i)
-    first = [x[0] for x in kept.values()]
-    cases = [cases[x[0]]._replace(places=tuple(y for i in x for y in cases[i].places)) for x in kept.values()]
-    return cases, _Built(own.formulas, dict(zip(own.constants, known[:, first], strict=True)))
-
-
 def _parts(cases, mixed: Mixed) -> list[list]:
     """Split cases by the kind of operations that they need."""
     holds = np.ravel(mixed.holds)
     return [[x for x, is_own in zip(cases, part, strict=True) if is_own] for part in (holds, ~holds)]
 
 
-def _limited(problem: Problem) -> set[str]:
-    """Return the letters of the objectives, the solver and the limits."""
+def _limited(problem: Problem, is_there: Callable[[str], bool] = lambda letter: True) -> set[str]:
+    """Return the letters of the objectives, the solver and the limits on letters that are there."""
     ends = {*problem.axes, *(problem.space.solve[1] if problem.space.solve else ())}
-    return ends | {x for y in problem.limits for x in (y.letter, y.bound) if isinstance(x, str)}
+    limits = (x for x in problem.limits if is_there(x.letter))
+    return ends | {x for y in limits for x in (y.letter, y.bound) if isinstance(x, str)}
 
 
 def _ends(problem: Problem, sheet: PlannedSheet) -> set[int]:

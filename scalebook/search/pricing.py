@@ -85,7 +85,9 @@ class Pricing:
         return ~strays(condition, values[condition]) if isinstance(condition, str) else condition.holds(values)
 
     def slices(self, number):
-        """Split `number` rows into slices so short that all their strategies fit a core's cache."""
+        """Split `number` rows into slices so short that what is computed row by row fits a core's cache."""
+        if not self.plan.shape and not self.plan.solved:  # then nothing is
+            return [slice(0, number)]
         step = max(1, BLOCK // math.prod(self.shape))
         return [slice(start, start + step) for start in range(0, number, step)]
 

@@ -18,7 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 _AXES = 4096  # at most this many combinations of letters on axes; the other letters become columns
-CASES = 1 << 10  # cases of a sheet
+CASES = 1 << 8  # cases of a sheet
 SLAB, CANDIDATES = 1 << 13, 1 << 17  # rows priced at a time, and rows checked against the rules at a time
 LOOKED, COUNTED = 1 << 15, 1 << 10  # rows that an estimate samples, and rows whose strategies it counts
 

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scalebook.language.building import uncollected
+
 from . import problem
 from .plan import Block, firsts
 from .planning import planned_for
@@ -60,7 +62,7 @@ def price(sizes: list[Problem], combinations: list[tuple[int, dict]], parts: lis
     are pairs of the index of a size and a range of its rows.  If `pareto` is false, only strategies within all limits
     are priced in full.  Returns what was found for each size and each of its problems.
     """
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), uncollected():
         return _Task(sizes, combinations, pareto).priced(parts)
 
 
@@ -71,8 +73,7 @@ class _Task:
         self.sizes, self.one, self.has_front = sizes, sizes[0], pareto
         self.words, self.planned = [x for _, x in combinations], planned_for(self.one, combinations)
         self.found = [[EMPTY for _ in self.one.each] for _ in sizes]
-        self.least = np.full((len(sizes), len(self.one.each)), np.inf)  # what a strategy must not exceed
-        self.counts = np.zeros(self.least.shape, np.int64)
+        self.counts = np.zeros((len(sizes), len(self.one.each)), np.int64)
         self.rejected: dict[str, np.ndarray] = {}
 
     def priced(self, parts):
@@ -121,7 +122,7 @@ class _Task:
         return np.searchsorted([x.values["devices"] for x in self.sizes], slab.columns["devices"])
 
     def _reject(self, sizes, name, problems, rows, numbers):
-        own = self.rejected.setdefault(name, np.zeros(self.least.shape, np.int64))
+        own = self.rejected.setdefault(name, np.zeros(self.counts.shape, np.int64))
         _add(own, problems, sizes[rows], numbers)
 
     def _price(self, slab):
@@ -169,26 +170,25 @@ class _Task:
     def _join(self, pricing, block, values, second, owner, case, row):
         """Join a part of a block, of one problem and one size, which starts at a case and a row, to what was found."""
         i, j = owner
-        found = self.found[i][j]
-        kept = _lowest(values, self.one.best, found.best)
-        if self.has_front:
+        found, number = self.found[i][j], self.one.best
+        least = most = found.best[-1, 0] if len(found.best) >= number else _MOST
+        if self.has_front:  # compare with the strategy on the front that needs no more of the second objective
             known = np.concatenate([[_MOST], found.front[:, 0]])
             known = known[np.searchsorted(found.front[:, 1], second.ravel(), side="right")].reshape(second.shape)
-            kept = np.union1d(kept, _undominated(values, second, np.flatnonzero(values <= known)))
-        if len(kept):
-            new = pricing.records(block, values, second, kept, case, row)
+            most = np.maximum(known, least)
+        flat = np.flatnonzero(values <= most)
+        if not len(flat):
+            return
+        index = np.unravel_index(flat, values.shape)
+        own, other = values[index], np.broadcast_to(second, values.shape)[index]
+        is_kept = own <= (min(least, np.partition(own, number - 1)[number - 1]) if len(own) > number else least)
+        if self.has_front:
+            order = np.lexsort((own, other))
+            is_kept[order[own[order] <= np.minimum.accumulate(own[order])]] = True
+        if is_kept.any():
+            new = pricing.records(block, values, second, flat[is_kept], case, row)
             more = Priced(new, new if self.has_front else _NONE, Counter(), 0)
-            self.found[i][j] = joined(found, more, self.one.best)
-            if len(best := self.found[i][j].best) == self.one.best:
-                self.least[i, j] = best[-1, 0]
-
-
-def _undominated(values: np.ndarray, second: np.ndarray, flat: np.ndarray) -> np.ndarray:
-    """Return the flat indices on the front: no strategy with a lower second objective has a lower value."""
-    index = np.unravel_index(flat, values.shape)
-    own, other = values[index], np.broadcast_to(second, values.shape)[index]
-    order = np.lexsort((own, other))
-    return flat[order[own[order] <= np.minimum.accumulate(own[order])]]
+            self.found[i][j] = joined(found, more, number)
 
 
 def _ranges(numbers) -> list[tuple[int, slice]]:
@@ -208,12 +208,3 @@ def _add(total: np.ndarray, problems, sizes: np.ndarray, numbers: np.ndarray) ->
     of, cases = np.unique(problems, return_index=True)
     own, rows = np.unique(sizes, return_index=True)
     total[np.ix_(own, of)] += np.add.reduceat(np.add.reduceat(numbers, cases, 0), rows, 1).T
-
-
-def _lowest(values: np.ndarray, number: int, best: np.ndarray) -> np.ndarray:
-    """Return the flat indices of the lowest values, enough to include all that could be among the best `number`."""
-    flat = np.flatnonzero(values <= (best[-1, 0] if len(best) >= number else _MOST))
-    if len(flat) <= number:
-        return flat
-    own = values[np.unravel_index(flat, values.shape)]
-    return flat[own <= np.partition(own, number - 1)[number - 1]]
