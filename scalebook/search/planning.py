@@ -155,7 +155,7 @@ def _merged(groups: list[tuple[list[Case], FormulaSheet | None]]) -> list[tuple[
     numbers: dict[frozenset, int] = {}
     same: dict[int, int] = {}  # a number by what a case knows
     for x in {id(x.cells): x.cells for cases, _ in groups for x in cases}.values():
-        own = frozenset((n, y if isinstance(y, float) else repr(y)) for n, y in x.items() if n in used)
+        own = frozenset((n, y if isinstance(y, (int, float)) else id(y)) for n, y in x.items() if n in used)
         same[id(x)] = numbers.setdefault(own, len(numbers))
     found = []
     for cases, sheet in groups:
