@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from scalebook import accelerators, calculon, confront, measurements, models, offload
 from scalebook.block import GPT, backward, flash, sequence_parallel, tensor_parallel
-from scalebook.language import symbol
 from scalebook.measurements.calculon import priced
 from scalebook.measurements.calls import row_of
 from scalebook.measurements.sets import stanzas
@@ -23,10 +22,6 @@ from .support import written
 OWN = Path(measurements.__file__).with_name("offload_calculon.csv")
 RUN = dict(batch=1, seq=8192, tp=32, dp=16, pp=8, chunks=4, kept_values=17, recomputed=0.05, flops_efficiency=0.75,
            near_blocks=2, near_states=3, **MIXED)  # fmt: skip
-SQUARE = {
-    symbol("ffn"): 4 * symbol("hidden"), symbol("kv_heads"): symbol("heads"),
-    symbol("head_dim"): symbol("hidden") / symbol("heads"), symbol("context"): symbol("seq"),
-}  # fmt: skip
 POSTERS = [key for key in models if key.startswith("poster")]
 shares = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 size = st.floats(1e6, 1e11)
@@ -39,18 +34,10 @@ def of(model, device="h100", **letters):
     return offloading(models[model], accelerators[device], **(RUN | EVERYTHING | {"link_bandwidth": 1e11} | letters))
 
 
-class TestBlock:
-    """The sizes of a block are those of its listing."""
-
+def test_the_backward_pass_takes_twice_the_forward_pass_and_the_scores():
     block = GPT.then(tensor_parallel, sequence_parallel, flash)
-
-    def wide(self, cost, power):
-        h = symbol("hidden")
-        return sympy.limit(sympy.expand(cost.subs(SQUARE, simultaneous=True)) / h**power, h, sympy.oo)
-
-    def test_the_backward_pass_takes_twice_the_forward_pass_and_the_scores(self):
-        back = sympy.expand(backward(self.block).flops - 2 * self.block.flops)
-        assert sympy.simplify(back - self.block["scores"].flops) == 0
+    back = sympy.expand(backward(block).flops - 2 * block.flops)
+    assert sympy.simplify(back - block["scores"].flops) == 0
 
 
 class TestBandwidth:
@@ -142,13 +129,10 @@ class TestPlaces:
         assert list(offload_tiers.near_blocks_mix(at, link_latency=late)) == [2, 3, 4, 5]
 
 
-class TestBreakEven:
-    """What was solved for, put back, gives what it was solved from."""
-
-    def test_no_share_where_all_fits_and_none_where_nothing_helps(self):
-        run = RUN | dict(weight_offload=0.0, activation_offload=1.0, link_bandwidth=1e11)
-        row = break_even(models.llama3_8b, accelerators.h100, run, near_memory=80e9)
-        assert row.optimizer_offload == 0 == row.offload_memory - row.saved_activations * row.held_microbatches * 4
+def test_no_share_where_all_fits_and_none_where_nothing_helps():
+    run = RUN | dict(weight_offload=0.0, activation_offload=1.0, link_bandwidth=1e11)
+    row = break_even(models.llama3_8b, accelerators.h100, run, near_memory=80e9)
+    assert row.optimizer_offload == 0 == row.offload_memory - row.saved_activations * row.held_microbatches * 4
 
 
 def test_memory_is_conserved():

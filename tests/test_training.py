@@ -1,6 +1,5 @@
 """A training step: its parts, its formulas under every strategy, and what it must agree with."""
 
-import itertools
 
 import numpy as np
 import pytest
@@ -75,18 +74,16 @@ def test_a_word_that_no_strategy_has(word):
     refuses(ValueError, f"{word} is '.*not 'nonsense'", lambda: Strategy(**{word: "nonsense"}))
 
 
-@pytest.mark.parametrize(
-    ("recompute", "sequence_parallel"), list(itertools.product(CHOICES["recompute"], (True, False)))
-)
+@pytest.mark.parametrize("recompute", CHOICES["recompute"])
+@pytest.mark.parametrize("sequence_parallel", [True, False])
 def test_no_kernel_is_lost(recompute, sequence_parallel):
     """The time model sees the arithmetic and the traffic of every kernel once."""
     strategy = Strategy(recompute=recompute, sequence_parallel=sequence_parallel, attention="unfused")
     for block in (strategy.transformed(GPT), backward(strategy.transformed(GPT))):
         seen = work(block)
         letters = {x for w in seen for x in (w.flops + w.traffic).free_symbols}
-        at = {x: 2.0 + i for i, x in enumerate(sorted(letters, key=str))} | {
-            symbol("kv_heads"): 64.0
-        }  # more than devices
+        # More heads than devices.
+        at = {x: 2.0 + i for i, x in enumerate(sorted(letters, key=str))} | {symbol("kv_heads"): 64.0}
         for cost in ("flops", "traffic"):
             total = getattr(block, cost).subs(symbol("context"), symbol("seq")).subs(at)
             assert float(sum(getattr(w, cost) for w in seen).subs(at)) == pytest.approx(float(total))
@@ -144,9 +141,8 @@ def test_fewer_key_value_heads_than_devices_are_held_by_several(words):
     whole = [training_step(models.llama3_8b, H100, **knowns | dict(tp=tp)) for tp in (1, 8, 16)]
     assert len({run.model_flops for run in whole}) == len({run.hardware_flops for run in whole}) == 1
     assert whole[0].block_params == parameters_of_a_block(models.llama3_8b)
-    assert whole[1].block_params * 8 == pytest.approx(
-        parameters_of_a_block(models.llama3_8b), rel=1e-3
-    )  # norms are held by all
+    # All devices hold the norms.
+    assert whole[1].block_params * 8 == pytest.approx(parameters_of_a_block(models.llama3_8b), rel=1e-3)
 
 
 def parameters_of_a_block(row):
@@ -281,9 +277,8 @@ def test_words_are_looked_up_once_and_their_gradients_added():
     assert run.embedding_time == pytest.approx(launches + values * (2 + 2 + 2 + 2 * 4) / rate, rel=1e-6)
     assert run.step_head == pytest.approx(4 * (run.head_forward + run.head_backward + run.embedding_time))
     piped = training_step(models.llama3_8b, H100, pp=4, dp=2, microbatches=8, seq=8192)
-    assert piped.step_head == pytest.approx(
-        8 * (piped.head_forward + piped.head_backward)
-    )  # more than the first stage's
+    # More than the first stage's.
+    assert piped.step_head == pytest.approx(8 * (piped.head_forward + piped.head_backward))
 
 
 @pytest.mark.parametrize("sharding", ["zero1", "zero3"])
