@@ -57,9 +57,8 @@ class TestBandwidth:
     @settings(max_examples=40)
     @given(moves=st.fixed_dictionaries(MOVES))
     def test_a_mix_needs_at_least_each_class_and_at_most_their_sum(self, moves):
-        alone = [
-            offload.offload_bandwidth(moves | {x: 0.0 for x in EVERYTHING if x != y}) for y in EVERYTHING if moves[y]
-        ]
+        nothing = dict.fromkeys(EVERYTHING, 0.0)
+        alone = [offload.offload_bandwidth(moves | nothing | {x: moves[x]}) for x in EVERYTHING if moves[x]]
         if alone:
             need = offload.offload_bandwidth(moves)
             assert max(alone) * (1 - 1e-12) <= need <= sum(alone) * (1 + 1e-12)
@@ -164,16 +163,11 @@ class TestCalculon:
     def test_tensor_parallelism_runs_on_the_network_that_is_said(self, system):
         """Held against Calculon's own model of the same runs on their second, slower network."""
         result, networks = confront("offload_calculon_weights"), dict(pipeline_par_net="1", data_par_net="1")
+        predict, theirs = result.confrontation.predict, dict(tensor_par_net="1", data_par_overlap="False")
         kind = {"system": system, "tensor_par": "8", "tensor_par_overlap": "none", "tensor_par_comm_type": "rs_ag"}
         rows = [row | networks for row in result.rows if kind.items() <= row.items()][:6]
-        near, far = (
-            np.array([result.confrontation.predict([row | dict(network=net)])[0][0] for row in rows])
-            for net in ("0", "1")
-        )
-        theirs = [
-            priced(row | dict(tensor_par_net="1", data_par_overlap="False"))["weight_move_needed"] for row in rows
-        ]
-        assert np.median(np.abs(far / theirs - 1)) < 0.2
+        near, far = (np.array([predict([row | dict(network=net)])[0][0] for row in rows]) for net in ("0", "1"))
+        assert np.median(np.abs(far / [priced(row | theirs)["weight_move_needed"] for row in rows] - 1)) < 0.2
         assert (far < near / 1.4).all()
 
     def test_a_file_as_calculon_writes_it_needs_no_row_id_and_no_source(self, tmp_path):
