@@ -80,9 +80,8 @@ def test_contention_is_a_formula_to_swap_and_none_where_links_are_not_shared():
     shared, alone = training_step(model, H100, **letters), training_step(model, H100, dp_contention_none, **letters)
     assert shared.dp_contention > 0 == alone.dp_contention
     assert shared.step_time - alone.step_time == pytest.approx(shared.dp_contention)
-    whole = training_step(
-        model, H100, **letters | dict(tp=8, dp=16)
-    )  # tensor parallelism has the scale-up ports to itself
+    # Tensor parallelism has the scale-up ports to itself.
+    whole = training_step(model, H100, **letters | dict(tp=8, dp=16))
     assert whole.dp_contention == 0
 
 

@@ -153,9 +153,7 @@ def test_what_is_not_is_said_in_a_sentence(text, unit):
 def test_a_chosen_number_is_shown_exactly_and_read_back():
     rng = np.random.default_rng(1)
     for unit in ("", "token", "B", "B/s", "s", "%", "bit", "$", "FLOP/s"):
-        values = [
-            float(x) for x in [2**17, 2**20, 12_345, 199_936, 0.03, 3.35e12, 4.15625, *rng.uniform(1e-3, 1e9, 40)]
-        ]
+        values = [2.0**17, 2.0**20, 12_345.0, 199_936.0, 0.03, 3.35e12, 4.15625, *rng.uniform(1e-3, 1e9, 40).tolist()]
         shown = DECODE(
             f"{json.dumps(values)}.map((x) => [exact(x, '{unit}'), parse(exact(x, '{unit}'), '{unit}').value ?? null])"
         )
@@ -210,9 +208,8 @@ def test_bars_are_the_answer_taken_apart():
         )
         found = next(x for x in measured if x["letter"] == "decode_memory")
         assert found["rows"][0]["total"] == pytest.approx(calc.values["decode_memory"], rel=1e-12)
-        assert ("It does not fit" in calc.message) == (
-            found["rows"][0]["total"] > found["limit"]
-        ) or "peak" in calc.message
+        is_full = found["rows"][0]["total"] > found["limit"]
+        assert ("It does not fit" in calc.message) == is_full or "peak" in calc.message
 
 
 def test_sliders():
@@ -232,10 +229,8 @@ def test_outside_its_domain_a_formula_says_where_it_holds():
     for state, page in zip(several, on_a_page(calc, several), strict=True):
         assert page == in_python(calc, state)
     said = {in_python(calc, x)["message"] for x in several}
-    assert (
-        "pipeline bubble: the formula holds for micro-batches in multiples of the stages, "
-        "not at micro-batches per step = 12; pipeline stages = 8"
-    ) in said
+    holds = "pipeline bubble: the formula holds for micro-batches in multiples of the stages, "
+    assert f"{holds}not at micro-batches per step = 12; pipeline stages = 8" in said
 
 
 def test_long_sums_are_broken_and_short_ones_and_those_inside_are_not():

@@ -114,9 +114,8 @@ def fits_networks(x, machine):
 def sample(model, machine, devices, batch, fitting, others):
     """Strategies of the space at random: so many that fit the networks, so many that do not."""
     rng, kept, seen = random.Random(3), ([], []), [0, 0]
-    fits = cache(
-        lambda ways, tiers: fits_networks((*ways, *tiers), machine)
-    )  # millions of strategies share a few of these
+    # Millions of strategies share a few of these.
+    fits = cache(lambda ways, tiers: fits_networks((*ways, *tiers), machine))
     for x in documents(library.models[model], machine, devices, batch):
         kind = not fits(x[:3], x[-3:])
         number = (fitting, others)[kind]

@@ -289,9 +289,8 @@ def test_rings_over_two_tiers_load_the_ports_as_the_formula_says(near, domains):
     far = [sent[i, "far"] for i in range(ways)]
     assert far == pytest.approx([(ways - 1) / ways * BYTES / near] * ways)
     assert max(sent[i, "near"] for i in range(ways)) <= (ways - 1) / ways * BYTES
-    says = float(
-        collectives._ring_hops(ways, near, 1, 100)
-    )  # of a part that starts beside a far link; others: one more
+    # Hops of a part that starts beside a far link. Other parts make one more.
+    says = float(collectives._ring_hops(ways, near, 1, 100))
     assert says <= max(hops) * (1 + 1e-9) <= (says + 99) * (1 + 1e-9)
 
 

@@ -6,8 +6,6 @@ from scalebook.book.measured.generations import ALIKE, paired, ratio
 from scalebook.inference import decode_step, generation_gain, reading_share
 from scalebook.tables import accelerators, models
 
-STEPS = [("h100", "h200"), ("h200", "b200"), ("h100", "b200")]
-
 
 def test_pairs_are_alike_and_are_chosen_by_a_mask():
     pairs = paired("h200", "b200", "ttft")

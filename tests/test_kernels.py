@@ -265,12 +265,10 @@ GROUPED = [*cases("products of experts on a B200", globals()).values()]
 def grouped_share(rows, columns, inner, gradient=False):
     """Of the peak, 64 experts on a B200 whose products reach 0.52."""
     bits = 16 * (rows * inner + rows * columns) + (64 if gradient else 16) * inner * columns
-    sizes = (
-        dict(rows=rows, columns=columns, inner=inner) if not gradient else dict(rows=columns, columns=inner, inner=rows)
-    )
+    m, n, k = (columns, inner, rows) if gradient else (rows, columns, inner)
     time = kernels.matmul_time_grouped(
-        accelerators.b200, **sizes, copies=64, traffic=64 * bits / 8, matmul_efficiency=0.52, tile_rows=64,
-        tile_columns=64, grouped_hidden=kernels.grouped_hidden(),
+        accelerators.b200, rows=m, columns=n, inner=k, copies=64, traffic=64 * bits / 8, matmul_efficiency=0.52,
+        tile_rows=64, tile_columns=64, grouped_hidden=kernels.grouped_hidden(),
     )  # fmt: skip
     return 2 * 64 * rows * columns * inner / (time * accelerators.b200.peak_bf16)
 

@@ -419,8 +419,7 @@ def test_a_machine_on_which_others_were_at_work_is_told():
 
 def test_one_call_that_is_held_up_is_no_measure_of_the_others(monkeypatch):
     """Neither of how often a short run is made in a row, nor of how large the products become."""
-    seconds = iter([0, 0, 1, 10, 10, 11])  # begun and done: a first call, one that is held up for nine ...
-    monkeypatch.setattr(
-        "scalebook.measure.clock.perf_counter", lambda: next(seconds, 11)
-    )  # ... and two that take no time
+    # Begun and done: a first call, one that is held up for nine seconds, and two that take no time.
+    seconds = iter([0, 0, 1, 10, 10, 11])
+    monkeypatch.setattr("scalebook.measure.clock.perf_counter", lambda: next(seconds, 11))
     assert _calls(lambda: None, lambda: None, least=2e-3) == 10_000

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from scalebook import accelerators, calculon, confront, measurements, models, offload
 from scalebook.block import GPT, backward, flash, sequence_parallel, tensor_parallel
-from scalebook.language import symbol
 from scalebook.measurements.calculon import priced
 from scalebook.measurements.calls import row_of
 from scalebook.measurements.sets import stanzas
@@ -23,10 +22,6 @@ from .support import written
 OWN = Path(measurements.__file__).with_name("offload_calculon.csv")
 RUN = dict(batch=1, seq=8192, tp=32, dp=16, pp=8, chunks=4, kept_values=17, recomputed=0.05, flops_efficiency=0.75,
            near_blocks=2, near_states=3, **MIXED)  # fmt: skip
-SQUARE = {
-    symbol("ffn"): 4 * symbol("hidden"), symbol("kv_heads"): symbol("heads"),
-    symbol("head_dim"): symbol("hidden") / symbol("heads"), symbol("context"): symbol("seq"),
-}  # fmt: skip
 POSTERS = [key for key in models if key.startswith("poster")]
 shares = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 size = st.floats(1e6, 1e11)
@@ -39,18 +34,10 @@ def of(model, device="h100", **letters):
     return offloading(models[model], accelerators[device], **(RUN | EVERYTHING | {"link_bandwidth": 1e11} | letters))
 
 
-class TestBlock:
-    """The sizes of a block are those of its listing."""
-
+def test_the_backward_pass_takes_twice_the_forward_pass_and_the_scores():
     block = GPT.then(tensor_parallel, sequence_parallel, flash)
-
-    def wide(self, cost, power):
-        h = symbol("hidden")
-        return sympy.limit(sympy.expand(cost.subs(SQUARE, simultaneous=True)) / h**power, h, sympy.oo)
-
-    def test_the_backward_pass_takes_twice_the_forward_pass_and_the_scores(self):
-        back = sympy.expand(backward(self.block).flops - 2 * self.block.flops)
-        assert sympy.simplify(back - self.block["scores"].flops) == 0
+    back = sympy.expand(backward(block).flops - 2 * block.flops)
+    assert sympy.simplify(back - block["scores"].flops) == 0
 
 
 class TestBandwidth:
@@ -70,9 +57,8 @@ class TestBandwidth:
     @settings(max_examples=40)
     @given(moves=st.fixed_dictionaries(MOVES))
     def test_a_mix_needs_at_least_each_class_and_at_most_their_sum(self, moves):
-        alone = [
-            offload.offload_bandwidth(moves | {x: 0.0 for x in EVERYTHING if x != y}) for y in EVERYTHING if moves[y]
-        ]
+        nothing = dict.fromkeys(EVERYTHING, 0.0)
+        alone = [offload.offload_bandwidth(moves | nothing | {x: moves[x]}) for x in EVERYTHING if moves[x]]
         if alone:
             need = offload.offload_bandwidth(moves)
             assert max(alone) * (1 - 1e-12) <= need <= sum(alone) * (1 + 1e-12)
@@ -142,13 +128,10 @@ class TestPlaces:
         assert list(offload_tiers.near_blocks_mix(at, link_latency=late)) == [2, 3, 4, 5]
 
 
-class TestBreakEven:
-    """What was solved for, put back, gives what it was solved from."""
-
-    def test_no_share_where_all_fits_and_none_where_nothing_helps(self):
-        run = RUN | dict(weight_offload=0.0, activation_offload=1.0, link_bandwidth=1e11)
-        row = break_even(models.llama3_8b, accelerators.h100, run, near_memory=80e9)
-        assert row.optimizer_offload == 0 == row.offload_memory - row.saved_activations * row.held_microbatches * 4
+def test_no_share_where_all_fits_and_none_where_nothing_helps():
+    run = RUN | dict(weight_offload=0.0, activation_offload=1.0, link_bandwidth=1e11)
+    row = break_even(models.llama3_8b, accelerators.h100, run, near_memory=80e9)
+    assert row.optimizer_offload == 0 == row.offload_memory - row.saved_activations * row.held_microbatches * 4
 
 
 def test_memory_is_conserved():
@@ -180,16 +163,11 @@ class TestCalculon:
     def test_tensor_parallelism_runs_on_the_network_that_is_said(self, system):
         """Held against Calculon's own model of the same runs on their second, slower network."""
         result, networks = confront("offload_calculon_weights"), dict(pipeline_par_net="1", data_par_net="1")
+        predict, theirs = result.confrontation.predict, dict(tensor_par_net="1", data_par_overlap="False")
         kind = {"system": system, "tensor_par": "8", "tensor_par_overlap": "none", "tensor_par_comm_type": "rs_ag"}
         rows = [row | networks for row in result.rows if kind.items() <= row.items()][:6]
-        near, far = (
-            np.array([result.confrontation.predict([row | dict(network=net)])[0][0] for row in rows])
-            for net in ("0", "1")
-        )
-        theirs = [
-            priced(row | dict(tensor_par_net="1", data_par_overlap="False"))["weight_move_needed"] for row in rows
-        ]
-        assert np.median(np.abs(far / theirs - 1)) < 0.2
+        near, far = (np.array([predict([row | dict(network=net)])[0][0] for row in rows]) for net in ("0", "1"))
+        assert np.median(np.abs(far / [priced(row | theirs)["weight_move_needed"] for row in rows] - 1)) < 0.2
         assert (far < near / 1.4).all()
 
     def test_a_file_as_calculon_writes_it_needs_no_row_id_and_no_source(self, tmp_path):

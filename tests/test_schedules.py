@@ -57,9 +57,8 @@ def wrongly_exposed(schedule, run, asked, times, letters):
     needed = {x: need for x in place if (need := _needs(x, run.pp * run.chunks - 1))}
     received = Counter(place[x] for x, need in needed.items() if place[x] != place[need])
     late, most = Fraction(min(times.values()), 8 * run.chunks), max(received.values(), default=0)
-    chunks = (
-        run.chunks if schedule.chunks is None else 1
-    )  # a strategy gives chunks only if the schedule leaves them open
+    # A strategy gives chunks only if the schedule leaves them open.
+    chunks = run.chunks if schedule.chunks is None else 1
     said = exactly(schedule.exposed, **letters | dict(transfer_time=late, pp_overlap=0, chunks=chunks)) / late
     if said == most:
         return ""

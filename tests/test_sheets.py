@@ -10,7 +10,7 @@ from scalebook.language import NOTATION, Formula, Sheet, code, symbol
 from scalebook.machine.roofline import compute_time, memory_time, roofline, roofline_time
 from scalebook.memory.serving import full_attention, kv_cache
 
-from .support import SHEETS, agree
+from .support import SHEETS, agree, refuses
 
 every = pytest.mark.parametrize("sheet", SHEETS, ids=lambda s: s.name)
 GIVEN = {"batch": 8, "context": 8192, "weight_bits": 16, "kv_bits": 16}
@@ -111,10 +111,8 @@ def test_a_letter_without_a_value_says_so_and_stops_no_other():
         row = sheet(flops=1, batch=batch)
         assert "intensity" not in row and "kv_cache" not in row and np.all(row.traffic == 1)
         for name in ("intensity", "kv_cache"):
-            with pytest.raises(
-                AttributeError, match=f"{name} of s has no value here: intensity must be a finite number, not {value}"
-            ):
-                getattr(row, name)
+            said = f"{name} of s has no value here: intensity must be a finite number, not {value}"
+            refuses(AttributeError, said, getattr, row, name)
     row = decoding(models.deepseek_v3, accelerators.h200, batch=1, context=4096, weight_bits=8, kv_bits=8)
     assert row.memory_time > 0 and "ridge_context" in row.missing
     assert row.missing["token_time"].endswith("; no weight_bits, kv_bits, batch or context alone would do")

@@ -1,7 +1,5 @@
 """A training step: its parts, its formulas under every strategy, and what it must agree with."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -75,18 +73,16 @@ def test_a_word_that_no_strategy_has(word):
     refuses(ValueError, f"{word} is '.*not 'nonsense'", lambda: Strategy(**{word: "nonsense"}))
 
 
-@pytest.mark.parametrize(
-    ("recompute", "sequence_parallel"), list(itertools.product(CHOICES["recompute"], (True, False)))
-)
+@pytest.mark.parametrize("recompute", CHOICES["recompute"])
+@pytest.mark.parametrize("sequence_parallel", [True, False])
 def test_no_kernel_is_lost(recompute, sequence_parallel):
     """The time model sees the arithmetic and the traffic of every kernel once."""
     strategy = Strategy(recompute=recompute, sequence_parallel=sequence_parallel, attention="unfused")
     for block in (strategy.transformed(GPT), backward(strategy.transformed(GPT))):
         seen = work(block)
         letters = {x for w in seen for x in (w.flops + w.traffic).free_symbols}
-        at = {x: 2.0 + i for i, x in enumerate(sorted(letters, key=str))} | {
-            symbol("kv_heads"): 64.0
-        }  # more than devices
+        # More heads than devices.
+        at = {x: 2.0 + i for i, x in enumerate(sorted(letters, key=str))} | {symbol("kv_heads"): 64.0}
         for cost in ("flops", "traffic"):
             total = getattr(block, cost).subs(symbol("context"), symbol("seq")).subs(at)
             assert float(sum(getattr(w, cost) for w in seen).subs(at)) == pytest.approx(float(total))
@@ -103,9 +99,8 @@ def test_the_share_of_pairs_that_windows_leave(seq, window, layers, sliding):
     letters = dict(seq=seq, window=window, layers=layers, window_layers=min(sliding, layers))
     kinds = [(assumptions.attended_windows, assumptions.counted_windows, False)]
     for f, counted, chunked in (*kinds, (assumptions.attended_chunks, assumptions.counted_chunks, True)):
-        pairs = letters["window_layers"] * _pairs_by_listing(seq, window, chunked) + (
-            layers - letters["window_layers"]
-        ) * _pairs_by_listing(seq, seq, False)
+        some, whole = _pairs_by_listing(seq, window, chunked), _pairs_by_listing(seq, seq, False)
+        pairs = letters["window_layers"] * some + (layers - letters["window_layers"]) * whole
         assert f(**letters) == pytest.approx(pairs / (layers * seq**2))
         assert counted(**letters) == pytest.approx(2 * pairs / (layers * seq * (seq + 1)))
         if window >= seq:  # no window
@@ -144,9 +139,8 @@ def test_fewer_key_value_heads_than_devices_are_held_by_several(words):
     whole = [training_step(models.llama3_8b, H100, **knowns | dict(tp=tp)) for tp in (1, 8, 16)]
     assert len({run.model_flops for run in whole}) == len({run.hardware_flops for run in whole}) == 1
     assert whole[0].block_params == parameters_of_a_block(models.llama3_8b)
-    assert whole[1].block_params * 8 == pytest.approx(
-        parameters_of_a_block(models.llama3_8b), rel=1e-3
-    )  # norms are held by all
+    # All devices hold the norms.
+    assert whole[1].block_params * 8 == pytest.approx(parameters_of_a_block(models.llama3_8b), rel=1e-3)
 
 
 def parameters_of_a_block(row):
@@ -163,26 +157,22 @@ def test_heads_dealt_out_to_more_devices_than_there_are():
     assert enough[0].cp_forward < enough[1].cp_forward
 
 
-def _time_of(model, device, name, **letters):
-    [line] = [x for x in profile(model, device, **letters).lines if x.name == name and x.phase == "forward"]
-    return line.time
-
-
 @pytest.mark.parametrize("name", ["scores", "mix", "fp32_logits"])
 def test_scores_and_logits_are_not_quantized(name):
     knowns = dict(tp=8, dp=1, microbatches=8, seq=4096, attention="unfused")
-    wide, narrow = (_time_of(models.llama3_8b, accelerators.h100.at(x), name, **knowns) for x in ("bf16", "fp8"))
-    assert narrow == pytest.approx(wide, rel=1e-12)
-    assert _time_of(models.llama3_8b, accelerators.h100.at("fp8"), "up gate", **knowns) < 0.7 * _time_of(
-        models.llama3_8b, H100, "up gate", **knowns
-    )
-    ideal = [
-        _time_of(models.llama3_8b, accelerators.h100.at(x), name, **knowns, kernels="ideal") for x in ("bf16", "fp8")
-    ]
-    assert ideal[0] == pytest.approx(ideal[1], rel=1e-12)
-    assert not [
-        x for x in profile(models.llama3_8b, accelerators.h100.at("fp8"), **knowns).lines if x.name == f"{name} cast"
-    ]
+
+    def lines(precision, name, **letters):
+        run = profile(models.llama3_8b, accelerators.h100.at(precision), **knowns, **letters)
+        return [x for x in run.lines if x.name == name]
+
+    def time(*asked, **letters):
+        [line] = [x for x in lines(*asked, **letters) if x.phase == "forward"]
+        return line.time
+
+    assert time("fp8", name) == pytest.approx(time("bf16", name), rel=1e-12)
+    assert time("fp8", "up gate") < 0.7 * time("bf16", "up gate")
+    assert time("bf16", name, kernels="ideal") == pytest.approx(time("fp8", name, kernels="ideal"), rel=1e-12)
+    assert not lines("fp8", f"{name} cast")
 
 
 @pytest.mark.parametrize("precision", ["fp8", "fp4"])
@@ -267,10 +257,8 @@ def test_the_optimizers_state_moves_once_a_step():
     still = knowns | dict(optimizer_offload=0)  # then no micro-batch differs
     usual = training_step(models.megatron_1t, H100, **still, microbatches=32)
     assert usual.exposed_between == usual.exposed_time > 0
-    fast = training_step(
-        models.megatron_1t, H100, **knowns | dict(link_bandwidth=many.offload_bandwidth * 1.001), microbatches=32
-    )
-    assert fast.exposed_between == 0
+    quick = knowns | dict(link_bandwidth=many.offload_bandwidth * 1.001)
+    assert training_step(models.megatron_1t, H100, **quick, microbatches=32).exposed_between == 0
 
 
 def test_words_are_looked_up_once_and_their_gradients_added():
@@ -281,9 +269,8 @@ def test_words_are_looked_up_once_and_their_gradients_added():
     assert run.embedding_time == pytest.approx(launches + values * (2 + 2 + 2 + 2 * 4) / rate, rel=1e-6)
     assert run.step_head == pytest.approx(4 * (run.head_forward + run.head_backward + run.embedding_time))
     piped = training_step(models.llama3_8b, H100, pp=4, dp=2, microbatches=8, seq=8192)
-    assert piped.step_head == pytest.approx(
-        8 * (piped.head_forward + piped.head_backward)
-    )  # more than the first stage's
+    # More than the first stage's.
+    assert piped.step_head == pytest.approx(8 * (piped.head_forward + piped.head_backward))
 
 
 @pytest.mark.parametrize("sharding", ["zero1", "zero3"])
@@ -298,9 +285,8 @@ def test_the_second_tier_is_split_as_the_first_for_every_stage(sharding, schedul
     for kind in kinds:
         assert there[f"{kind}_away"] == pytest.approx(np.broadcast_to(here[f"{kind}_memory"], 8))
     assert there.train_away == pytest.approx(sum(there[f"{kind}_away"] for kind in kinds))
-    assert there.train_away[0] == pytest.approx(there.offload_memory) and there.train_away.max() == pytest.approx(
-        there.offload_memory
-    )
+    assert there.train_away[0] == pytest.approx(there.offload_memory)
+    assert there.train_away.max() == pytest.approx(there.offload_memory)
 
 
 def test_a_word_is_no_letter():
@@ -316,9 +302,7 @@ def test_whole_experts_are_dealt_out_as_megatron_does(name):
     run = training_step(model, H100, tp=8, dp=8, ep=8, etp=1, microbatches=4, seq=4096, mtp_blocks=0)
     routed = model.moe_layers * 3 * model.hidden * model.expert_ffn * model.experts / 8
     assert run.routed_params == pytest.approx(routed) and run.routed_shards == 8
-    state = (
-        2 * run.dense_params + 2 * routed + 4 * (run.dense_params + routed) + 12 * (run.dense_params / 8 + routed / 8)
-    )
+    state = (2 + 4 + 12 / 8) * (run.dense_params + routed)
     assert run.weight_memory + run.gradient_memory + run.optimizer_memory == pytest.approx(state)
 
 
@@ -397,9 +381,8 @@ class TestUnevenStages:
 
     def test_flags_take_them(self):
         text = "--pipeline-model-parallel-size 16 --decoder-first-pipeline-num-layers 7"
-        assert read(text).knowns["first_blocks"] == 7 and "first-pipeline-num-layers 7" in write(
-            dict(pp=16, first_blocks=7)
-        )
+        assert read(text).knowns["first_blocks"] == 7
+        assert "first-pipeline-num-layers 7" in write(dict(pp=16, first_blocks=7))
 
 
 def test_a_layer_without_an_indexer_computes_what_an_earlier_layer_picked():

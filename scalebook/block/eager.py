@@ -104,9 +104,8 @@ class _Eager:
         self.ops.append(replace(op, outs=outs, terms=(tuple(args),)))
 
     def _product(self, op: Op, args: list[Tensor]):
-        is_routed = any(
-            base(i) == "expert_tokens" for t in op.args for i in t.indices
-        )  # autocast does not cover grouped products
+        # Autocast does not cover grouped products.
+        is_routed = any(base(i) == "expert_tokens" for t in op.args for i in t.indices)
         wide = is_routed and any(t.is_fp32 for t in args)
         of = "qkv" if self.family.one_product and op.name in ("q", "k", "v") else op.name
 

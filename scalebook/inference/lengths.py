@@ -13,12 +13,7 @@ from functools import cache
 from sympy import Expr, Max, exp, log, sqrt
 
 from scalebook.inference.serving_memory import sliding_window
-from scalebook.language import Formula, Sheet, constant, formula, symbol
-
-__all__ = [
-    "PERCENTILES", "cached_tokens_spread", "context_spread", "deviation_of_answers", "deviation_of_first",
-    "deviation_of_tokens", "equal_answers", "equal_prompts", "with_lengths",
-]  # fmt: skip
+from scalebook.language import Formula, Sheet, constant, formula, formulas_of, symbol
 
 _NORMAL = {"50": 0, "95": 1.6448536269514722, "99": 2.3263478740408408}  # quantiles of the normal distribution
 PERCENTILES = tuple(f"{x}_p{n}" for x in ("ttft", "tpot", "end_to_end") for n in _NORMAL)
@@ -137,3 +132,6 @@ def with_lengths(sheet: Sheet) -> Sheet:
     )  # fmt: skip
     formulas = sheet.formulas | {f.letter: f for f in own}
     return type(sheet)(sheet.name, *formulas.values(), doc=sheet.doc, changes=sheet.changes)
+
+
+__all__ = [*formulas_of(__name__), "PERCENTILES", "with_lengths"]

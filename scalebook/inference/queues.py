@@ -9,6 +9,9 @@ from sympy import Max, S
 
 from scalebook.inference.assumptions import batch_closed
 from scalebook.language import Sheet, formula, formulas_of
+from scalebook.language.defaults import equations
+
+_OWN = equations(__name__)  # those of queues.toml
 
 # Conditions that several formulas share
 SPARE_TIME = {"a load below 1": lambda load: load < 1}
@@ -18,49 +21,6 @@ TARGET_ABOVE_BASE = {
 READABLE = {"prompts that take less than all of the time": lambda prompt_load: prompt_load < 1}
 SEVERAL_TOKENS = {"answers of more than one token": lambda output: output > 1}
 SOME_USER = {"at least one user": lambda users: users >= 1}
-
-
-# Open and closed loops
-
-
-@formula("token_time", "yu2022")
-def token_time_linear(base_time, added_time, batch):
-    """Time of a decode step: a fixed part, and what each sequence adds.
-
-    >>> token_time_linear(base_time="10 ms", added_time="50 us", batch=64)
-    0.0132
-    """
-    return base_time + batch * added_time
-
-
-@formula("half_speed_batch", "yu2022")
-def half_speed_batch(base_time, added_time):
-    """Batch that doubles the time of an empty step. A token then costs twice the lowest cost that it can have.
-
-    >>> half_speed_batch(base_time="10 ms", added_time="50 us")
-    200.0
-    """
-    return base_time / added_time
-
-
-@formula("ttft", "yu2022")
-def ttft(queue_time, prompt_time):
-    """Time to first token: the prompt waits and is read.
-
-    >>> ttft(queue_time="10 ms", prompt_time="30 ms")
-    0.04
-    """
-    return queue_time + prompt_time
-
-
-@formula("end_to_end", "zhong2024")
-def end_to_end(ttft, output, tpot):
-    """Time of a whole answer: the first token, and `tpot` for each of the others.
-
-    >>> end_to_end(ttft="40 ms", output=201, tpot="10 ms")
-    2.04
-    """
-    return ttft + (output - 1) * tpot
 
 
 @formula("tpot", "zhong2024", domain=SEVERAL_TOKENS)
@@ -73,52 +33,10 @@ def tpot_from_ends(end_to_end, ttft, output):
     return (end_to_end - ttft) / (output - 1)
 
 
-@formula("users", "little1961")
-def littles_law(rate, end_to_end):
-    """Requests in the system, by Little's law: the arrival rate times the time that a request stays.
-
-    >>> littles_law(rate=8, end_to_end="3 s")
-    24.0
-    """
-    return rate * end_to_end
-
-
-@formula("user_rate", "zhong2024")
-def user_rate(tpot):
-    """Tokens per second that one user sees after the first token.
-
-    >>> user_rate(tpot="20 ms")
-    50.0
-    """
-    return 1 / tpot
-
-
-@formula("device_rate", "little1961")
-def device_rate_served(rate, output, devices):
-    """Output tokens per second and device, if `devices` share one server that keeps up with its requests.
-
-    >>> device_rate_served(rate=8, output=200, devices=4)
-    400.0
-    """
-    return rate * output / devices
-
-
 # An open loop: requests arrive at random, whatever the server does
 
 
-@formula("load", "kleinrock1975")
-def load_open(rate, output, added_time, prompt_time):
-    """Load of an open loop: the work per second that requests add, their prompts and their share of the steps.
-
-    The fixed part of a step does not count, since more sequences share it if the server gets busier.
-
-    >>> load_open(rate=8, output=200, added_time="50 us", prompt_time="30 ms")
-    0.32
-    """
-    return rate * (output * added_time + prompt_time)
-
-
-@formula("tpot", "kleinrock1975", "little1961", given=[load_open], domain=SPARE_TIME)
+@formula("tpot", "kleinrock1975", "little1961", given=[_OWN.load_open], domain=SPARE_TIME)
 def tpot_open(base_time, load):
     """Mean time per output token in an open loop: the fixed time of a step over the share of time left for it.
 
@@ -132,22 +50,12 @@ def tpot_open(base_time, load):
     return base_time / (1 - load)
 
 
-@formula("prompt_load", "kleinrock1975")
-def prompt_load(rate, prompt_time):
-    """Share of the time spent on prompts, which take precedence over decode steps.
-
-    >>> prompt_load(rate=8, prompt_time="30 ms")
-    0.24
-    """
-    return rate * prompt_time
-
-
 def _excess(prompt_time, prompt_load):
     """Excess of the step that reads a prompt over the mean step: long steps cluster and meet more arrivals."""
     return prompt_time / (1 - prompt_load**2)
 
 
-@formula("tpot", "kleinrock1975", given=[load_open, prompt_load], domain=SPARE_TIME)
+@formula("tpot", "kleinrock1975", given=[_OWN.load_open, _OWN.prompt_load], domain=SPARE_TIME)
 def tpot_open_beside(base_time, added_time, prompt_time, output, load, prompt_load):
     """Mean time per output token in an open loop whose steps read prompts and decode together.
 
@@ -161,7 +69,7 @@ def tpot_open_beside(base_time, added_time, prompt_time, output, load, prompt_lo
     return (own + load * _excess(prompt_time, prompt_load) / output) / (1 - load)
 
 
-@formula("ttft", "kleinrock1975", given=[tpot_open_beside, prompt_load], domain=READABLE)
+@formula("ttft", "kleinrock1975", given=[tpot_open_beside, _OWN.prompt_load], domain=READABLE)
 def ttft_beside(tpot, prompt_time, prompt_load):
     """Time to first token if steps read prompts and decode: the rest of the running step, then the prompt's own step.
 
@@ -193,17 +101,7 @@ def capacity_open(base_time, added_time, prompt_time, output, tpot_target):
     return (1 - base_time / tpot_target) / (output * added_time + prompt_time)
 
 
-@formula("headroom", "kleinrock1975", domain={"a rate within the capacity": lambda rate, capacity: rate <= capacity})
-def headroom(rate, capacity):
-    """Share of the capacity that is still free.
-
-    >>> headroom(rate=8, capacity=12.5)
-    0.36
-    """
-    return 1 - rate / capacity
-
-
-@formula("queue_time", "kleinrock1975", given=[prompt_load], domain=READABLE)
+@formula("queue_time", "kleinrock1975", given=[_OWN.prompt_load], domain=READABLE)
 def queue_time_prompts(prompt_time, prompt_load):
     """Mean time that prompts wait for each other (M/D/1): random arrivals, equal reading times.
 
@@ -213,7 +111,7 @@ def queue_time_prompts(prompt_time, prompt_load):
     return prompt_load * prompt_time / (2 * (1 - prompt_load))
 
 
-@formula("queue_time", "kleinrock1975", "fuhrmann1985", given=[prompt_load], domain=READABLE)
+@formula("queue_time", "kleinrock1975", "fuhrmann1985", given=[_OWN.prompt_load], domain=READABLE)
 def queue_time_open(prompt_time, prompt_load, token_time):
     """Mean waiting time of prompts on a server that runs decode steps when no prompt waits.
 
@@ -226,8 +124,9 @@ def queue_time_open(prompt_time, prompt_load, token_time):
 
 
 open_loop = Sheet(
-    "open_loop", load_open, tpot_open, batch_open, token_time_linear, prompt_load, queue_time_open, ttft, end_to_end,
-    littles_law, user_rate, device_rate_served, capacity_open, headroom, half_speed_batch,
+    "open_loop", _OWN.load_open, tpot_open, batch_open, _OWN.token_time_linear, _OWN.prompt_load, queue_time_open,
+    _OWN.ttft, _OWN.end_to_end, _OWN.littles_law, _OWN.user_rate, _OWN.device_rate_served, capacity_open,
+    _OWN.headroom, _OWN.half_speed_batch,
     doc="Requests that arrive at random at one server: latency, requests in the system, and capacity.",
 )  # fmt: skip
 
@@ -245,16 +144,6 @@ def end_to_end_closed(users, output, token_time, prompt_time):
     return (output - 1) * token_time + users * prompt_time
 
 
-@formula("rate", "little1961")
-def rate_closed(users, end_to_end):
-    """Requests per second of a closed loop, by Little's law.
-
-    >>> rate_closed(users=32, end_to_end="3.2 s")
-    10.0
-    """
-    return users / end_to_end
-
-
 @formula("queue_time", "kleinrock1975", domain=SEVERAL_TOKENS | SOME_USER)
 def queue_time_closed(users, output, prompt_time):
     """Mean waiting time of a prompt in a closed loop with users out of step.
@@ -266,8 +155,8 @@ def queue_time_closed(users, output, prompt_time):
 
 
 closed_loop = Sheet(
-    "closed_loop", batch_closed, token_time_linear, end_to_end_closed, queue_time_closed, ttft, tpot_from_ends,
-    rate_closed, user_rate, device_rate_served, half_speed_batch,
+    "closed_loop", batch_closed, _OWN.token_time_linear, end_to_end_closed, queue_time_closed, _OWN.ttft,
+    tpot_from_ends, _OWN.rate_closed, _OWN.user_rate, _OWN.device_rate_served, _OWN.half_speed_batch,
     doc="Users who each send the next request when the last is answered: latency and throughput.",
 )  # fmt: skip
 

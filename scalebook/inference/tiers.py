@@ -6,18 +6,11 @@ Fetching costs a link's time, computing it again costs a device's, and a drive's
 
 from collections.abc import Mapping
 
-from scalebook.language import Row, Sheet, formula
+from scalebook.language import Row, Sheet, formula, formulas_of
 from scalebook.language.notation import quoted
 from scalebook.language.row import Cell, quantity
 from scalebook.memory.serving import kv_cache_per_token
 from scalebook.tables import tiers as TABLE
-
-__all__ = [
-    "break_even_of_lost", "break_even_of_prompt", "break_even_roofline", "fetch_time_of_cache", "found_cost_rented",
-    "keep_pause_bought", "keep_pause_drive", "keep_pause_fetched", "keep_pause_memory", "keeping", "read_cost",
-    "session_cost", "session_cost_listed", "wear_time", "written_cost",
-]  # fmt: skip
-
 
 # Fetch, or compute again
 
@@ -212,3 +205,6 @@ def _row(tier) -> Row:
     if lacking := [n for n in _NEEDED if n not in own]:
         raise TypeError(f"a tier needs {', '.join(_NEEDED)}, and {lacking[0]} is missing: start from tables.tiers")
     return Row(getattr(tier, "name", "tier"), own)
+
+
+__all__ = [*formulas_of(__name__), "keeping"]

@@ -4,17 +4,9 @@ from sympy import Le, Min, Piecewise, Rational
 
 from scalebook.attention.arithmetic import attention_flops, causal_pairs, pair_width_grouped
 from scalebook.attention.assumptions import prefill_context
-from scalebook.language import Sheet, formula, same
+from scalebook.language import Sheet, formula, formulas_of, same
 from scalebook.pipeline.bubbles import EVEN_STAGES, FILLED_TWICE, GROUPS, PAIRS, bubble_1f1b_transfers, pipeline_idle
 from scalebook.tables.shapes import used_params
-
-__all__ = [
-    "held_1f1b", "held_chunks", "held_dualpipe", "held_gpipe", "held_interleaved", "held_zb_h1", "held_zb_h2",
-    "held_zb_v", "messages_dualpipe", "messages_interleaved", "messages_loop", "messages_zb_v", "pipeline_latency",
-    "pipeline_traffic", "pipelining", "pp_exposed", "pp_exposed_v", "stage_forward", "stage_input_gradient",
-    "stage_transfer", "stage_weight_gradient", "staleness_pipedream", "versions_pipedream",
-]  # fmt: skip
-
 
 # Kept
 
@@ -252,3 +244,6 @@ pipelining = Sheet(
     bubble_1f1b_transfers, pipeline_idle, messages_loop, pipeline_traffic, pipeline_latency,
     doc="1F1B over pp stages of tp devices each, with causal attention in every layer and exposed transfers.",
 )  # fmt: skip
+
+
+__all__ = [*formulas_of(__name__), "pipelining"]

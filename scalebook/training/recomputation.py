@@ -3,13 +3,8 @@
 from sympy import Max, Piecewise, sqrt
 
 from scalebook.block import Block
-from scalebook.language import Sheet, formula
+from scalebook.language import Sheet, formula, formulas_of
 from scalebook.training.step import memory_sheet
-
-__all__ = [
-    "activation_room_left", "again_share_of_blocks", "block_input_split", "rerun_blocks_needed", "rerun_sheet",
-    "segment_blocks_best", "segment_memory_kept",
-]  # fmt: skip
 
 
 @formula("block_input", "korthikanti2022 §5")
@@ -97,3 +92,6 @@ def rerun_sheet(dense: Block, **words: str | bool) -> Sheet:
         "recomputation", *memory_sheet(dense, **words).formulas.values(), *more,
         doc="How many blocks of a stage to recompute so that it fits.",
     )  # fmt: skip
+
+
+__all__ = [*formulas_of(__name__), "rerun_sheet"]

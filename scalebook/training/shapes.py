@@ -5,12 +5,7 @@ The feed-forward layer is four times as wide as the model, heads share the width
 
 from sympy import Rational
 
-from scalebook.language import Sheet, formula
-
-__all__ = [
-    "aspect_of_shape", "attention_share_wide", "block_params_wide", "hidden_of_size", "layers_of_size",
-    "params_of_shape", "saved_activations_whole", "shape",
-]  # fmt: skip
+from scalebook.language import Sheet, formula, formulas_of
 
 
 @formula("aspect", "isaev2023 table I")
@@ -88,3 +83,6 @@ shape = Sheet(
     "shape", hidden_of_size, layers_of_size, block_params_wide, attention_share_wide, saved_activations_whole,
     doc="Width and depth from size and aspect ratio, and the memory of one block and one micro-batch.",
 )  # fmt: skip
+
+
+__all__ = [*formulas_of(__name__), "shape"]
