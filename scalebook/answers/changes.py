@@ -189,7 +189,7 @@ def nearest_fit(run: Row) -> Change | None:
 
 
 def _gaining(run: Row, found: Iterable[Change]) -> tuple[Change, ...]:
-    """Sort changes by gain.  If the run fits already, drop the changes that gain nothing or leave it too little room."""
+    """Sort changes by gain.  Drop those that leave too little room and, if the run fits already, those without gain."""
     kept = (x for x in found if x.has_room or x.run.memory <= run.memory)
     return tuple(x for x in sorted(kept, key=lambda x: -x.gain) if x.gain > LEAST or fits(run) is False)
 

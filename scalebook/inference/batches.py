@@ -142,11 +142,11 @@ def static(serve, *knowns, prompt, output, batch=1, **letters) -> Row:
     """
     given = {n: quantity(n, x) for n, x in (("prompt", prompt), ("output", output), ("batch", batch))}
     prompt, output = given["prompt"], given["output"]
-    # no engine keeps memory free
-    _refuse(serve, knowns, letters | {"prompt": prompt, "output": output}, given["batch"], cache_share=1.0)
     reading, decoding = _by_step(knowns, letters)
     read = prefill_step(*knowns, prompts=batch, read_chunk=prompt, **reading)
     step = decode_step(*knowns, batch=batch, context=prompt + output / 2, **decoding)
+    # no engine keeps memory free
+    _refuse(serve, knowns, letters | {"prompt": prompt, "output": output}, given["batch"], cache_share=1.0)
     ways = {n: quantity(n, letters.get(n, 1)) for n in ("tp", "pp", "attention_dp")}
     given = {n: x for n, x in given.items() if n != "prompt"}
     found = static_batch(**given, ttft=read.pass_time, tpot=step.pass_time, devices=np.prod([*ways.values()]))

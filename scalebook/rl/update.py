@@ -20,8 +20,8 @@ from scalebook.inference import decode_step, serve
 from scalebook.inference.layouts import MOST_DEVICES
 from scalebook.inference.tail import mean_of_largest
 from scalebook.language import NOTATION, Row
-from scalebook.language.interval import SPREADS
 from scalebook.language.guide import Guided, named_parameters
+from scalebook.language.interval import SPREADS
 from scalebook.language.notation import quoted, unused
 from scalebook.language.row import Call, Cell, as_rows, one_number, quantity
 from scalebook.search.space import NothingFits, Space
