@@ -202,7 +202,7 @@ def _answer_as_dict(answer: Answer) -> dict[str, Any]:
     if cost:
         known = {**run, **cost.row}
         costs = {n: known[n] for n in ("run_time", "train_time", "device_hours", "goodput", "run_energy") if n in known}
-    rates = ("train_rate", "device_rate", "million_cost")
+    rates = ("train_rate", "device_rate", "million_cost", "update_rate", "update_cost")
     costs |= {n: run[n] for n in rates if n in run} | {"prices": [x._asdict() for x in cost.prices] if cost else []}
     return {
         "call": answer.title,
@@ -218,5 +218,5 @@ def _answer_as_dict(answer: Answer) -> dict[str, Any]:
 
 
 def _change_as_dict(x: Change) -> dict[str, Any]:
-    held = {n: x.run[n] for n in ("step_time", "tpot", "memory") if n in x.run}
+    held = {n: x.run[n] for n in ("step_time", "tpot", "update_time", "memory") if n in x.run}
     return {"said": x.said, "gain": x.gain, "is_free": x.is_free} | held

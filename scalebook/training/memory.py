@@ -44,7 +44,7 @@ def filled(train_memory, hbm_capacity):
     return train_memory / hbm_capacity
 
 
-@formula("host_filled", "isaev2023-calculon §2")
+@formula("host_filled", "rajbhandari2021 §3")
 def host_filled(offload_memory, host_capacity):
     """Share of a device's part of host memory that offloaded tensors use. Above 1 they do not fit.
 
