@@ -51,11 +51,12 @@ def test_an_answer_is_short_and_says_first_what_does_not_fit(name):
 def test_the_change_that_fits_does_fit(name):
     answer = run(name).answer
     change = answer.nearest
-    assert (change is None) == (answer.fits is not False or name == "hopeless")
+    assert (change is None) == (answer.fits is not False or name.startswith("hopeless"))
     if change:
         again = run(name).call.again(*change.rows, **change.letters)
-        assert again.memory <= again.hbm_capacity and again.step_time == change.run.step_time
-        assert change.said in repr(run(name))
+        assert again.interval("memory").high <= again.hbm_capacity or ", without margin: " in repr(run(name))
+        assert again.memory <= again.hbm_capacity and again[answer.letter] == change.run[answer.letter]
+        assert change.said in repr(run(name)) and again.get("host_filled", 0) <= 1
 
 
 @each

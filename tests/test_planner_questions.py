@@ -241,13 +241,13 @@ def test_what_binds_is_what_python_lists(page, name):  # noqa: F811
 LARGE = (
     ("llama3_70b", dict(tp=8, pp=1, cp=1, ep=1, batch=1, chunks=1)),
     ("llama3_405b", dict(tp=8, pp=8, cp=1, ep=1, batch=2, chunks=1)),
+    ("mixtral_8x22b", dict(tp=1, pp=1, cp=1, ep=1, batch=1, chunks=1)),
 )
 
 
 @pytest.mark.parametrize(("model", "layout"), LARGE)
 def test_the_nearest_change_that_fits_is_that_of_python(page, model, layout):  # noqa: F811
     plan = planner(model=model, devices=128, global_batch=128, framework="nemo").plan
-    plan["letters"]["memory_margin"] = 0
     chosen = dict(letters=layout, words=dict(recompute="none", sharding="zero1", schedule="1f1b", attention="flash"))
     run, own = called(page, plan, chosen), page("changes", [plan, chosen])
     python = nearest_fit(run)

@@ -34,7 +34,12 @@ function planChanges(cases, { beyond }) {
     else yield* [...recomputed(now), ...(tried.frameworks[vendor] ?? []).map((x) => ({ framework: x }))];
   }
   const recomputed = (now) => tried.recompute.filter((x) => x !== now.recompute && (x !== "selective" || now.attention !== "flash")).map((x) => ({ words: { recompute: x } }));
-  const toFit = tried.to_fit.map((all) => Object.entries(all).reduce((x, [n, y]) => ({ ...x, ...(typeof y === "string" ? { words: { ...x.words, [n]: y } } : { letters: { [n]: y } }) }), {}));
+  const asChange = (all) => Object.entries(all).reduce((x, [n, y]) => ({ ...x, ...(typeof y === "string" ? { words: { ...x.words, [n]: y } } : { letters: { ...x.letters, [n]: y } }) }), {});
+  // Other layouts of the same devices: first with the plan's own words, then with less to hold.
+  function laidOut({ values, words: now }) {
+    const { tp, pp, ep } = tried.laid_out, differs = (all) => Object.fromEntries(Object.entries(all).filter(([n, y]) => (values[n] ?? now[n]) !== y)), own = tp.flatMap((x) => pp.flatMap((y) => (values.experts ? ep : [1]).map((z) => ({ tp: x, pp: y, ep: z }))));
+    return tried.beside.map((more) => [{}, ...own].map((x) => asChange(differs({ ...x, ...more }))));
+  }
   function* hardware({ values, given }) {
     const twice = (names) => Object.fromEntries(names.map((n) => [n, 2 * values[n]]));
     yield { letters: twice(Object.keys(values).filter((n) => n.startsWith("peak_") && n in given)), twice: "peaks" };
@@ -68,7 +73,7 @@ function planChanges(cases, { beyond }) {
     const best = (list) => list.sort((a, b) => b.gain - a.gain), gaining = (list) => best(list.filter((x) => x.gain > tried.least || !fits)), own = [...numbers(asked, here)];
     const free = yield* priced(plan, chosen, here, [...own, ...words(plan, here)], true, []), bought = yield* priced(plan, chosen, here, hardware(here), false, []);
     let nearest = null;
-    if (!fits) for (const candidates of [[...own, ...recomputed(here.words)], toFit]) nearest ??= best(yield* priced(plan, chosen, here, candidates, true, []))[0] ?? null;
+    if (!fits) for (const candidates of [[...own, ...recomputed(here.words)], tried.to_fit.map(asChange), ...laidOut(here)]) nearest ??= best(yield* priced(plan, chosen, here, candidates, true, []))[0] ?? null;
     return { list: [...gaining(free), ...gaining(bought)], nearest, fits };
   }
   return changes;

@@ -194,7 +194,7 @@ function planState({ engine, cases, words, rows }) {
     }));
     const { job } = state, { values } = answer, costs = Object.fromEntries(["run_time", "train_time", "device_hours", "goodput", "run_energy", "train_rate", "device_rate", "million_cost", "update_rate", "update_cost"].filter((n) => n in values).map((n) => [n, values[n]]));
     const call = `${{ train: "training_step", rl: "rl_step" }[job] ?? "serve"}: ${model(state.model).name}, ${device(state.device).name}, ${values.devices} devices`;
-    const said = { call, letter: { train: "step_time", rl: "update_time" }[job] ?? "tpot", fits: job !== "train" || values.memory <= values.hbm_capacity, nearest, assumed: assumed.map(({ letter, value, source, ends, moved }) => ({ letter, value, source, ends, unit: words.unit(letter), moved })), costs: { ...costs, prices: prices(state, answer).filter((x) => x.cost !== undefined) }, changes };
+    const said = { call, letter: { train: "step_time", rl: "update_time" }[job] ?? "tpot", fits: !(values.memory > values.hbm_capacity || values.offload_memory > values.host_capacity), nearest, assumed: assumed.map(({ letter, value, source, ends, moved }) => ({ letter, value, source, ends, unit: words.unit(letter), moved })), costs: { ...costs, prices: prices(state, answer).filter((x) => x.cost !== undefined) }, changes };
     return JSON.stringify({ name: Object.entries({ ...chosen.letters, ...chosen.words }).map(([n, x]) => `${n}=${x}`).join(" "), letters, missing, answer: said }, null, 2);
   }
   // Two ways to pay: a device that is rented, and one that is bought.

@@ -80,7 +80,7 @@ function planUpdates(cases) {
     if (age) known.rollout_share = first / devices; else delete known.rollout_share;
     const found = { ...engine.evaluate(sheet, cases.used(sheet, known)), sheet, words: {}, why: null, known };
     need(found, "update_time", plan);
-    for (const x of [...data.rl.own, "optimizer_steps"]) if (x in known) found.values[x] ??= known[x]; // of its engine and its learners
+    for (const x of [...data.rl.own, "optimizer_steps", "memory", "hbm_capacity"]) if (x in known) found.values[x] ??= known[x]; // of its engine and its learners
     return found;
   }
   // The update of a plan. With the best share, engines and learners take equally long.

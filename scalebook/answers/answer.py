@@ -100,18 +100,20 @@ class Answer:
             return "fits", said.replace("%", " %")
         if "memory" not in run or self.fits is None:
             return None
-        held, most = self._shown("memory"), self._shown("hbm_capacity")
+        held, most = self._shown("memory"), f"{self._shown('hbm_capacity')} on each device"
+        held = f"learners hold {held}" if self.letter == "update_time" else held
         if self.fits:
             high = run.interval("memory").high
             over = f"; the upper end of its range, {with_unit(high, 'B')}, does not" if high > run.hbm_capacity else ""
-            return "fits", f"{held} of {most} on each device{over}"
+            return "fits", f"{held} of {most}{over}"
         if run.memory <= run.hbm_capacity:
-            held, most = self._shown("offload_memory"), self._shown("host_capacity")
+            held, most = self._shown("offload_memory"), f"{self._shown('host_capacity')} of each device's host memory"
         if x := self.nearest:
-            would = f"{x.said} fits: {with_unit(x.run.memory, 'B')}, {with_unit(x.run[self.letter], 's')}"
+            margin = "" if x.has_room else ", without margin"
+            would = f"{x.said} fits{margin}: {with_unit(x.run.memory, 'B')}, {with_unit(x.run[self.letter], 's')}"
         else:
-            would = "no single change was found that fits; more devices or a search may"
-        return "does not fit", f"{held} of {most} on each device; {would}"
+            would = "no change was found that fits; more devices or a search may"
+        return "does not fit", f"{held} of {most}; {would}"
 
     def _time(self) -> tuple[str, str]:
         if not self.interval:
@@ -200,7 +202,7 @@ def _answer_as_dict(answer: Answer) -> dict[str, Any]:
     if cost:
         known = {**run, **cost.row}
         costs = {n: known[n] for n in ("run_time", "train_time", "device_hours", "goodput", "run_energy") if n in known}
-    rates = ("train_rate", "device_rate", "million_cost")
+    rates = ("train_rate", "device_rate", "million_cost", "update_rate", "update_cost")
     costs |= {n: run[n] for n in rates if n in run} | {"prices": [x._asdict() for x in cost.prices] if cost else []}
     return {
         "call": answer.title,
@@ -216,5 +218,5 @@ def _answer_as_dict(answer: Answer) -> dict[str, Any]:
 
 
 def _change_as_dict(x: Change) -> dict[str, Any]:
-    held = {n: x.run[n] for n in ("step_time", "tpot", "memory") if n in x.run}
+    held = {n: x.run[n] for n in ("step_time", "tpot", "update_time", "memory") if n in x.run}
     return {"said": x.said, "gain": x.gain, "is_free": x.is_free} | held

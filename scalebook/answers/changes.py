@@ -2,10 +2,12 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
+from math import inf
 from typing import Any, NamedTuple
 
 from scalebook.language import NOTATION, Row
 from scalebook.language.arguments import checked
+from scalebook.language.interval import SPREADS
 from scalebook.language.row import with_unit
 from scalebook.language.stanzas import tables_of
 from scalebook.tables import Device, frameworks
@@ -34,6 +36,12 @@ class Change(NamedTuple):
     gain: float
     is_free: bool
 
+    @property
+    def has_room(self) -> bool:
+        """True if the upper end of the memory's interval fits, as a search asks by default."""
+        run = self.run
+        return "memory" not in run or run.memory * SPREADS["memory"].high <= run.get("hbm_capacity", inf)
+
     def __str__(self):
         letter = answer_letter(self.run)
         time = f"{letter} {with_unit(self.run[letter], 's')}"
@@ -50,7 +58,8 @@ def fits(run: Row) -> bool | None:
 
 
 def _rate(run: Row) -> float:
-    return run.train_rate / run.devices if "train_rate" in run else run.device_rate
+    whole = next((x for x in ("train_rate", "update_rate") if x in run), "")
+    return run[whole] / run.devices if whole else run.device_rate
 
 
 def _tried(run: Row, candidates: Iterable[Candidate], is_free: bool = True) -> Iterator[Change]:
@@ -66,8 +75,11 @@ def _tried(run: Row, candidates: Iterable[Candidate], is_free: bool = True) -> I
 
 
 def _letters_said(run: Row, letters: Mapping) -> str:
-    shown = {n: x for n, x in letters.items() if x is not None and (n not in run or run[n] != x)}
-    return ", ".join(f"{n}={x:g}" if isinstance(x, float) else f"{n}={x!r}" for n, x in shown.items())
+    return _as_keywords({n: x for n, x in letters.items() if x is not None and (n not in run or run[n] != x)})
+
+
+def _as_keywords(letters: Mapping) -> str:
+    return ", ".join(f"{n}={x:g}" if isinstance(x, float) else f"{n}={x!r}" for n, x in letters.items())
 
 
 def _each(dicts: Iterable[dict]) -> Iterator[Candidate]:
@@ -119,32 +131,67 @@ def _to_fit(run: Row) -> Iterator[Candidate]:
         yield from _each({n: run[n] * x} for n in ("tp", "pp", "dp") for x in (2, 4, 8) if n in run)
 
 
+def _laid_out(run: Row) -> Iterator[Iterator[Candidate]]:
+    """Yield sets of other layouts of the same devices: first with the call's own words, then with less to hold."""
+    ways = TRIED["laid_out"] | ({} if run.get("experts", 0) else {"ep": [1]})
+    layouts = (dict(zip(ways, x, strict=True)) for x in itertools.product(*ways.values()))
+    layouts = [{}, *(x for x in layouts if x["pp"] * max(x["tp"], x["ep"]) <= run.devices)]
+    now, same = {**run.call.letters, **run}, {}
+    if not {"dp", "microbatches"}.isdisjoint(run.call.letters):
+        same = {"dp": None, "microbatches": None, "devices": run.devices, "global_batch": run.global_batch}
+    for more in TRIED["beside"]:
+        yield _each([same | {n: y for n, y in (x | more).items() if now.get(n) != y} for x in layouts])
+
+
+def _of_learners(run: Row) -> Iterator[Candidate]:
+    """Yield the `training` of an update whose learners fit, if there is one."""
+    step, own = run.call.thing.learner(run), {"devices", "batch", "seq", "global_batch"}
+    step = step.call.again(dp=None, devices=step.devices)
+    if x := next((x for x in _fitting(step) if x.has_room and own.isdisjoint(x.letters)), None):
+        left = {n: y for n, y in (step.call.letters | x.letters).items() if n not in own and y is not None}
+        yield (), {"training": left}, f"training=dict({_as_keywords(left)})"
+
+
 def _hardware(run: Row) -> Iterator[Candidate]:
     yield (), {n: 2 * run[n] for n in run if n.startswith("peak_") and run.cells[n].formula is None}, "twice the peaks"
     yield from (((), {n: 2 * run[n]}, f"twice the {NOTATION[n].meaning}") for n in TRIED["hardware"] if n in run)
+
+
+def _fitting(run: Row) -> Iterator[Change]:
+    """Yield changes with which a run fits: a set of the fewest letters first, in each set the fastest first."""
+    given = run.call.letters
+    if answer_letter(run) == "update_time":
+        tried = [_of_learners(run)]
+    else:
+        own = given.get("recompute"), "full"
+        shorter = _each({"seq": x, "recompute": y} for x in (8192.0, 4096.0) for y in own if "seq" not in given)
+        tried = [[*_numbers(run), *_recomputed(run)], _to_fit(run), *_laid_out(run), shorter]
+    for candidates in tried:
+        yield from sorted(_tried(run, candidates), key=lambda x: -x.gain)
 
 
 @checked
 def nearest_fit(run: Row) -> Change | None:
     """Return the fastest change that makes a run fit in memory, or None if the run already fits or none was found.
 
-    Recomputation and layouts are tried first, then sharding, offload and more devices. A shorter sequence comes last,
-    and only if the call gave no `seq`.
+    Recomputation and layouts are tried first, then sharding, offload and more devices, then several letters together. A
+    shorter sequence comes last, and only if the call gave no `seq`. A change that fits without room for the upper end
+    of the memory's interval is named only if no other fits.
     """
     if fits(run) is not False:
         return None
-    given = run.call.letters
-    own = given.get("recompute"), "full"
-    shorter = _each({"seq": x, "recompute": y} for x in (8192.0, 4096.0) for y in own if "seq" not in given)
-    for candidates in ([*_numbers(run), *_recomputed(run)], _to_fit(run), shorter):
-        if found := list(_tried(run, candidates)):
-            return max(found, key=lambda x: x.gain)
-    return None
+    least = None
+    for x in _fitting(run):
+        if x.has_room:
+            return x
+        least = least or x
+    return least
 
 
 def _gaining(run: Row, found: Iterable[Change]) -> tuple[Change, ...]:
-    """Sort changes by gain.  If the run fits already, drop the changes that gain nothing."""
-    return tuple(x for x in sorted(found, key=lambda x: -x.gain) if x.gain > LEAST or fits(run) is False)
+    """Sort changes by gain.  Drop those that leave too little room and, if the run fits already, those without gain."""
+    kept = (x for x in found if x.has_room or x.run.memory <= run.memory)
+    return tuple(x for x in sorted(kept, key=lambda x: -x.gain) if x.gain > LEAST or fits(run) is False)
 
 
 @checked

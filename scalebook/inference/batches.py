@@ -13,6 +13,7 @@ from scalebook.language.defaults import equations
 from scalebook.language.notation import unused
 from scalebook.language.row import quantity
 from scalebook.memory.serving import sliding_window
+from scalebook.search.space import NothingFits
 
 _ENDLESS = 10**6  # default number of requests: so many that neither the start nor the end counts
 _OWN = equations(__name__)  # those of batches.toml
@@ -114,7 +115,8 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
     room = asked.priced("full_batch")
     most = float(room["full_batch"]) if "full_batch" in room else 0.0  # none if the weights alone do not fit
     if most < 1:
-        raise ValueError("the weights and one sequence do not fit: more devices or fewer bits would let them in")
+        _refuse(serve, knowns, letters, 1.0)
+        raise NothingFits("the weights and one sequence do not fit: more devices or fewer bits would let them in")
     targets = [] if tpot is None else [quantity("tpot", tpot)]
     if tpot_p99 is not None:
         tail = {} if tpot_tail is None else {"tpot_tail": tpot_tail}
@@ -143,11 +145,20 @@ def static(serve, *knowns, prompt, output, batch=1, **letters) -> Row:
     reading, decoding = _by_step(knowns, letters)
     read = prefill_step(*knowns, prompts=batch, read_chunk=prompt, **reading)
     step = decode_step(*knowns, batch=batch, context=prompt + output / 2, **decoding)
+    # no engine keeps memory free
+    _refuse(serve, knowns, letters | {"prompt": prompt, "output": output}, given["batch"], cache_share=1.0)
     ways = {n: quantity(n, letters.get(n, 1)) for n in ("tp", "pp", "attention_dp")}
     given = {n: x for n, x in given.items() if n != "prompt"}
     found = static_batch(**given, ttft=read.pass_time, tpot=step.pass_time, devices=np.prod([*ways.values()]))
     found.made_of = {"ttft": (read, "pass_time"), "tpot": (step, "pass_time")}
     return found
+
+
+def _refuse(serve, knowns, letters, batch, **own) -> None:
+    """Raise NothingFits, as `serve` does, if weights or the caches of `batch` sequences of each group do not fit."""
+    users = batch * np.prod([quantity(x, letters.get(x, 1)) for x in ("replicas", "attention_dp")])
+    sheet, _, _, known = serve.checked(knowns, letters | {"users": users})
+    serve.refuse(sheet, known | own)
 
 
 def _by_step(knowns, letters) -> list[dict]:

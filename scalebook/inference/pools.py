@@ -21,6 +21,7 @@ from scalebook.language.rules import not_whole
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.search.arguments import each
 from scalebook.search.plan import evaluated
+from scalebook.search.space import NothingFits
 
 __all__ = ["Apart", "Pool", "apart"]
 
@@ -102,6 +103,7 @@ class _Layouts:
                 holds &= fine
         self.sheet, self.columns = sheet, columns
         self._keep(holds)
+        self.least = self.at("held_weights", 1.0).min(initial=np.inf)
         self._keep(self.at("cache_room", 1.0) > 0)
         self.each = 2.0 if letters.get("overlap") == "half_batches" else 1.0  # fewest sequences of a decoding group
         self._keep(self.at("max_users", 1.0) >= self.each * self.columns["attention_dp"])
@@ -110,7 +112,8 @@ class _Layouts:
         if not self.link:
             with np.errstate(over="ignore"):
                 self.link = self.columns["tp"] * self.known["scaleout_bandwidth"] * self.known["far_efficiency"]
-        self.link = np.broadcast_to(quantity("link_bandwidth", self.link), self.size)
+        if self.size:
+            self.link = np.broadcast_to(quantity("link_bandwidth", self.link), self.size)
 
     def _keep(self, holds):
         self.columns = {n: x[holds] for n, x in self.columns.items()}
@@ -185,11 +188,13 @@ def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **lette
         raise ValueError(f"devices={asked['devices']:g} is no number of devices from 1 to {MOST_DEVICES:,}")
     cases = each(knowns, {})[0]
     exchanges = _exchanges(cases[0][0], letters)
-    layouts = (_Layouts(serve, rows, letters, asked["devices"], x) for rows, _ in cases for x in exchanges)
-    if not (layouts := [x for x in layouts if x.size]):
-        raise ValueError(
-            f"the weights fit on no layout of {devices:g} devices or fewer: more devices, or fewer weight_bits, "
-            "may let them in"
+    tried = [_Layouts(serve, rows, letters, asked["devices"], x) for rows, _ in cases for x in exchanges]
+    if not (layouts := [x for x in tried if x.size]):
+        least = min(tried, key=lambda x: x.least / x.known["hbm_capacity"])
+        held = f" ({show(least.least, 'B')} or more of {show(least.known['hbm_capacity'], 'B')} on each)"
+        raise NothingFits(
+            f"the weights fit on no layout of {devices:g} devices or fewer{held if least.least < np.inf else ''}: more "
+            "devices, or fewer weight_bits, may let them in"
         )
     read = _joined(layouts, [x.reading() for x in layouts])
     write = _joined(layouts, [x.writing(asked["rate"], layouts[0].known["output"], asked["tpot"]) for x in layouts])

@@ -280,8 +280,8 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
     full = memory(**{n: known[n] for n in memory.inputs})
     if known["users"] > full.max_users:
         raise NothingFits(
-            f"the caches of {known['users']:,.0f} users at {full.cached_tokens:,.0f} tokens do not fit: "
-            f"{full.max_users:,.0f} fit; more devices, fewer kv_bits or shorter prompts would let more in"
+            f"the caches of {known['users']:,.0f} user{'s' * (known['users'] > 1)} at {full.cached_tokens:,.0f} tokens "
+            f"do not fit: {full.max_users:,.0f} fit; more devices, fewer kv_bits or shorter prompts would let more in"
         )
 
 

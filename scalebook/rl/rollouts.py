@@ -11,17 +11,11 @@ the engine. The longest answer takes as long on a thousand devices as on eight.
 from sympy import Max, Min, Rational, exp, log, sqrt
 
 from scalebook.inference.tail import normal_largest
-from scalebook.language import Sheet, constant, formula
-
-__all__ = [
-    "expert_gathers_none", "forward_passes_two", "idle_share", "in_flight_of_age", "learning_work", "logprob_time",
-    "longest_response_capped", "reward_time_rules", "rollout_share_best", "rollout_tail", "rollout_time_begun",
-    "rollout_time_refilled", "rollout_wall", "rollout_work", "rollout_work_refilled", "staleness_in_flight",
-    "sync_time", "update_apart", "update_cost", "update_rate", "update_time_apart", "update_time_together",
-    "update_together",
-]  # fmt: skip
+from scalebook.language import Sheet, formula, formulas_of
+from scalebook.language.defaults import equations
 
 _HERE = "verl-async"
+_OWN = equations(__name__)  # those of rollouts.toml
 
 
 # Writing answers
@@ -66,21 +60,6 @@ def rollout_time_begun(
     )
 
 
-@formula("rollout_time", _HERE)
-def rollout_time_refilled(
-    pass_base, pass_answer, pass_token, response_group, in_flight, responses, response, response_square, prompt
-):
-    """Time to write the answers of an update if a new answer takes the place of each that ends.
-
-    >>> step = dict(pass_base="8 ms", pass_answer="30 us", pass_token="4 ns", response_group=256, in_flight=8192)
-    >>> round(rollout_time_refilled(step, responses=8192, response=2000, response_square=6e6, prompt=500), 2)
-    35.45
-    """
-    cached = prompt + (response_square / response - 1) / 2
-    step = pass_base + response_group * (pass_answer + pass_token * cached)
-    return responses / in_flight * response * step
-
-
 @formula("rollout_tail", _HERE)
 def rollout_tail(pass_base, longest_response):
     """Time for which the longest answer alone keeps an engine busy. No number of devices makes it shorter.
@@ -91,112 +70,7 @@ def rollout_tail(pass_base, longest_response):
     return pass_base * longest_response
 
 
-@formula("rollout_work", _HERE)
-def rollout_work(rollout_time, rollout_tail, rollout_devices):
-    """Device-seconds of writing answers without the tail. More devices share them.
-
-    >>> rollout_work(rollout_time="300 s", rollout_tail="140 s", rollout_devices=64)
-    10240.0
-    """
-    return Max(0, rollout_time - rollout_tail) * rollout_devices
-
-
-@formula("rollout_work", _HERE)
-def rollout_work_refilled(rollout_time, rollout_devices):
-    """Device-seconds of writing answers if a new answer takes the place of each that ends: there is no tail.
-
-    >>> rollout_work_refilled(rollout_time="300 s", rollout_devices=64)
-    19200.0
-    """
-    return rollout_time * rollout_devices
-
-
-# Learning from them
-
-
-forward_passes_two = constant(
-    "forward_passes_two", "forward_passes", 2, _HERE, "Log-probabilities of the policy and of a reference."
-)
-
-
-@formula("logprob_time", _HERE, given=[forward_passes_two])
-def logprob_time(learning_time, forward_passes):
-    """Time of log-probabilities: a forward pass is a third of a training step's arithmetic.
-
-    >>> logprob_time(learning_time="84 s", forward_passes=1)
-    28.0
-    """
-    return learning_time * forward_passes / 3
-
-
-reward_time_rules = constant(
-    "reward_time_rules", "reward_time", 0, "nemo-rl-03", "Rules score answers; what they take is in `update_overhead`."
-)
-
-
-@formula("learning_work", _HERE)
-def learning_work(learning_time, logprob_time, reward_time, train_devices):
-    """Device-seconds of learning, of log-probabilities and of a reward model.
-
-    >>> learning_work(learning_time="84 s", logprob_time="28 s", reward_time=0, train_devices=64)
-    7168.0
-    """
-    return (learning_time + logprob_time + reward_time) * train_devices
-
-
-expert_gathers_none = constant(
-    "expert_gathers_none", "expert_gathers", 0, "verl-delta", "The trainer gathers experts' weights as it does others'."
-)
-
-
-@formula("sync_time", "verl-delta", given=[expert_gathers_none])
-def sync_time(params, active_params, expert_gathers, weight_bits, scaleout_bandwidth, sync_share):
-    """Time to bring new weights to the engines: each device gets them all through a share of one scale-out link.
-
-    A trainer may gather the experts' weights once more. Experts' weights are counted as the weights that one token does
-    not use.
-
-    >>> known = dict(params="30.5e9", active_params="3.3e9", weight_bits=16, scaleout_bandwidth="50 GB/s")
-    >>> round(sync_time(known, sync_share=0.5), 2), round(sync_time(known, sync_share=0.5, expert_gathers=1), 2)
-    (2.44, 4.62)
-    """
-    gathered = params + expert_gathers * (params - active_params)
-    return gathered * weight_bits / 8 / (scaleout_bandwidth * sync_share)
-
-
 # An update
-
-
-@formula("update_time", _HERE, given=[logprob_time, reward_time_rules, sync_time])
-def update_time_together(rollout_time, reward_time, logprob_time, learning_time, sync_time, update_overhead):
-    """Time of an update whose parts run one after another.
-
-    >>> rest = dict(logprob_time=28, learning_time=84, sync_time=5, update_overhead=14)
-    >>> update_time_together(rest, rollout_time=300, reward_time=10)
-    441.0
-    """
-    return rollout_time + reward_time + logprob_time + learning_time + sync_time + update_overhead
-
-
-@formula("update_time", _HERE, given=[logprob_time, reward_time_rules, sync_time])
-def update_time_apart(rollout_time, reward_time, logprob_time, learning_time, sync_time, update_overhead):
-    """Time of an update if some devices write answers while others learn from earlier ones.
-
-    >>> rest = dict(logprob_time=28, learning_time=84, sync_time=5, update_overhead=14)
-    >>> update_time_apart(rest, rollout_time=300, reward_time=10)
-    300.0
-    """
-    return Max(rollout_time, reward_time + logprob_time + learning_time + sync_time + update_overhead)
-
-
-@formula("idle_share", _HERE)
-def idle_share(update_time, rollout_work, learning_work, devices):
-    """Share of the device time of an update in which devices wait: for the longest answer, for weights or for others.
-
-    >>> idle_share(update_time="431 s", rollout_work=10_240, learning_work=7168, devices=64).__round__(2)
-    0.37
-    """
-    return Max(0, 1 - (rollout_work + learning_work) / (devices * update_time))
 
 
 @formula("rollout_wall", _HERE)
@@ -211,26 +85,6 @@ def rollout_wall(rollout_work, learning_work, rollout_tail, sync_time, update_ov
     return (rollout_work + learning_work) / (rollout_tail + sync_time + update_overhead)
 
 
-@formula("rollout_share", _HERE)
-def rollout_share_best(rollout_work, learning_work):
-    """Share of the devices that should write answers, so that engines and learners take equally long.
-
-    >>> round(rollout_share_best(rollout_work=10_240, learning_work=7168), 2)
-    0.59
-    """
-    return rollout_work / (rollout_work + learning_work)
-
-
-@formula("in_flight", "little1961")
-def in_flight_of_age(responses, age):
-    """Answers in flight that make answers this old, on average, when the trainer uses them.
-
-    >>> in_flight_of_age(responses=2048, age=8)
-    16384.0
-    """
-    return responses * age
-
-
 @formula("staleness", "little1961")
 def staleness_in_flight(in_flight, responses):
     """Mean age, in updates, of the answers that are trained on, by Little's law. Their lengths do not matter.
@@ -241,37 +95,18 @@ def staleness_in_flight(in_flight, responses):
     return in_flight / responses
 
 
-@formula("update_rate", _HERE)
-def update_rate(responses, response, update_time):
-    """Tokens of answers that are trained on per second.
-
-    >>> round(update_rate(responses=8192, response=5000, update_time="431 s"))
-    95035
-    """
-    return responses * response / update_time
-
-
-@formula("update_cost", _HERE)
-def update_cost(update_time, devices, price_hour):
-    """Cost of an update: the rent of all its devices.
-
-    >>> round(update_cost(update_time="431 s", devices=64, price_hour="3 $/h"), 2)
-    22.99
-    """
-    return update_time * devices * price_hour / 3600
-
-
 _BOTH = (
-    forward_passes_two, logprob_time, reward_time_rules, learning_work, expert_gathers_none, sync_time,
-    rollout_share_best, idle_share, update_rate, update_cost,
+    _OWN.forward_passes_two, _OWN.logprob_time, _OWN.reward_time_rules, _OWN.learning_work, _OWN.expert_gathers_none,
+    _OWN.sync_time, _OWN.rollout_share_best, _OWN.idle_share, _OWN.update_rate, _OWN.update_cost,
 )  # fmt: skip
 update_together = Sheet(
-    "update together", rollout_time_begun, longest_response_capped, rollout_tail, rollout_work, rollout_wall, *_BOTH,
-    update_time_together, doc="An update of reinforcement learning whose parts run one after another.",
+    "update together", rollout_time_begun, longest_response_capped, rollout_tail, _OWN.rollout_work, rollout_wall,
+    *_BOTH, _OWN.update_time_together, doc="An update of reinforcement learning whose parts run one after another.",
 )  # fmt: skip
 update_apart = Sheet(
-    "update apart", in_flight_of_age, rollout_time_refilled, rollout_work_refilled, *_BOTH, update_time_apart,
-    staleness_in_flight, doc="An update of reinforcement learning in which some devices write while others learn.",
+    "update apart", _OWN.in_flight_of_age, _OWN.rollout_time_refilled, _OWN.rollout_work_refilled, *_BOTH,
+    _OWN.update_time_apart, staleness_in_flight,
+    doc="An update of reinforcement learning in which some devices write while others learn.",
 )  # fmt: skip
 
 
@@ -282,3 +117,6 @@ def update_sheet(is_apart: bool) -> Sheet:
     'update_time_apart'
     """
     return update_apart if is_apart else update_together
+
+
+__all__ = [*formulas_of(__name__), "update_apart", "update_together"]

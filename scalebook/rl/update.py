@@ -9,7 +9,7 @@
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from math import erfc, lcm, prod
 
@@ -21,17 +21,20 @@ from scalebook.inference.layouts import MOST_DEVICES
 from scalebook.inference.tail import mean_of_largest
 from scalebook.language import NOTATION, Row
 from scalebook.language.guide import Guided, named_parameters
+from scalebook.language.interval import SPREADS
 from scalebook.language.notation import quoted, unused
 from scalebook.language.row import Call, Cell, as_rows, one_number, quantity
 from scalebook.search.space import NothingFits, Space
 from scalebook.tables import Framework, frameworks
 from scalebook.training.frameworks import framework_of
+from scalebook.training.space import TRAINING
 from scalebook.training.step import training_step
 
 from .rollouts import forward_passes_two, update_sheet
 
 __all__ = ["rl_step"]
 
+HELD = tuple(x for limit in TRAINING.limits for x in limit.split(" <= "))  # what learners hold, and of what
 SYNC = "sync_share", "expert_gathers", "update_overhead"  # letters of the program that are the update's own
 OF_PROGRAM = "step_overhead", "packed_share", *SYNC  # what a program says of an update
 # Other likely values of what a call leaves to its defaults.
@@ -142,7 +145,8 @@ class _Asked:
         step = decode_step(*self.rows, batch=alive, context=self.prompt + at, **said).pass_time
         return float((any_left * step).sum() * width)
 
-    def learning(self, devices: float) -> dict:
+    def learning(self, devices: float) -> tuple[dict, Row]:
+        """Return the letters of learners on `devices`, and a training step of these."""
         said = {"recompute": "full"} | dict(self.training)
         ways = np.prod([one_number(x, said.get(x, 1)) for x in ("tp", "pp", "cp")])
         if devices < ways or devices % ways:
@@ -157,11 +161,11 @@ class _Asked:
         step = training_step(
             *self.rows, self.program, dp=dp, batch=batch, seq=seq, global_batch=whole * batch * dp, **said
         )
-        return dict(train_devices=devices, learning_time=step.step_time * self.optimizer_steps * micro / whole)
+        return dict(train_devices=devices, learning_time=step.step_time * self.optimizer_steps * micro / whole), step
 
     def update(self, first: float, last: float) -> Row:
-        found = self.writing(first) | self.learning(last)
-        found |= dict(
+        found, (learnt, step) = self.writing(first), self.learning(last)
+        found |= learnt | dict(
             devices=self.devices, responses=self.responses, prompt=self.prompt, age=self.age,
             response=self.lengths.mean, response_square=self.lengths.square, response_most=self.lengths.most,
             response_spread=self.lengths.spread, response_typical=self.lengths.typical, weight_bits=16.0,
@@ -169,9 +173,8 @@ class _Asked:
         found |= {n: x for n, x in self.program.items() if n in SYNC} | self.letters
         sheet = update_sheet(self.age > 0)
         row = sheet(*self.rows, **{n: x for n, x in found.items() if n in sheet.letters})
-        if not self.age:
-            return row
-        return Row(row.name, row.cells | {"rollout_share": Cell(first / self.devices, "given")}, missing=row.missing)
+        more = _held(step) | ({"rollout_share": Cell(first / self.devices, "given")} if self.age else {})
+        return Row(row.name, row.cells | more, missing=row.missing)
 
     def settled(self) -> Row:
         """Return the update of the call. With the best share, engines and learners take equally long."""
@@ -271,6 +274,10 @@ class RLStep(Guided):
         row.call = Call(self, tuple(frameworks[x] if isinstance(x, str) else x for x in knowns), letters)
         return row
 
+    def learner(self, run: Row) -> Row:
+        """Return a training step of the learners of an update that this call returned."""
+        return self._asked(*run.call.knowns, **run.call.letters).learning(run.train_devices)[1]
+
     def unsaid(self, *knowns, **letters) -> dict[str, tuple]:
         """Return the inputs that a call leaves to defaults or its program: by name, value, source and other values."""
         asked = self._asked(*knowns, **letters)
@@ -294,6 +301,7 @@ class RLStep(Guided):
         Raises ValueError if none can.
         """
         letters, [knowns, *more] = dict(letters), cases
+        kept = {n: letters.pop(n) for n in ("memory_margin",) if n in letters}  # of the search itself
         if more:
             raise TypeError("a search of rl_step is of one device: search each in turn")
         lists = {n: list(x) for n, x in letters.items() if isinstance(x, list | tuple)}
@@ -310,7 +318,14 @@ class RLStep(Guided):
             raise NothingFits(
                 f"no layout of the search runs: {why}" if why else "there is nothing to search: give lists"
             )
-        return _Layouts(found), {"layout": list(found)}
+        return _Layouts(found), {"layout": list(found)} | kept
+
+
+def _held(step: Row) -> dict[str, Cell]:
+    """Return cells of what a device of the learners holds, and of what, without those that they follow from."""
+    found = {n: Cell(step[n], "a training step of the learners") for n in HELD if n in step}
+    low, high = (step.memory * x for x in SPREADS["memory"])
+    return found | {"memory": replace(found["memory"], low=low, high=high)}
 
 
 def _layout(name: str, given) -> dict:
@@ -334,12 +349,13 @@ class _Layouts:
 
     @property
     def space(self) -> Space:
-        return Space(axes=("update_time", "update_cost"), words={"layout": tuple(self.found)})
+        own = dict(limits=TRAINING.limits, margins=TRAINING.margins)  # of the learners
+        return Space(axes=("update_time", "update_cost"), words={"layout": tuple(self.found)}, **own)
 
     def sheet(self, knowns, letters):
         row = self.found[letters.get("layout", next(iter(self.found)))]
         sheet = update_sheet("staleness" in row)
-        return sheet, (), {n: row[n] for n in (*sheet.inputs, "longest_response", "in_flight") if n in row}
+        return sheet, (), {n: row[n] for n in (*sheet.inputs, "longest_response", "in_flight", *HELD) if n in row}
 
     def __call__(self, *knowns, **letters) -> Row:
         return self.found[letters["layout"]]

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from scalebook import _shown_by
+from scalebook.language import NOTATION, show
 from scalebook.language.arguments import checked, is_number
 from scalebook.language.guide import named_parameters
 from scalebook.language.notation import quoted
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor  # loads `logging` and `threading`, which few searches need
 
 __all__ = ["Search", "Searchable", "Space", "search"]
+
+_FEW = 100_000  # of so many strategies, those that hold least are found at once
 
 __getattr__ = renamed(__name__)
 
@@ -157,7 +160,30 @@ def _why_nothing(thing, able, letters, found) -> str:
     """Return why no strategy can run, in the thing's own words if it has some."""
     said = thing.unmet(able, letters, {n for x in found for n in x.rejected}) if hasattr(thing, "unmet") else ""
     why = "; ".join(dict.fromkeys(f"{x.device}: {why_none(x)}" if x.device else why_none(x) for x in found))
-    return "; ".join([said or f"no strategy can run; {why}", *(x.remark for x in found if x.remark)])
+    near = _nearest_to_fit(found[0]) if len(found) == 1 and not said else ""
+    return "; ".join([said or f"no strategy can run; {why}", *filter(None, [near, *(x.remark for x in found)])])
+
+
+def _nearest_to_fit(found: Search) -> str:
+    """Say what the strategy that holds least holds, and which offload would let one fit; "" if memory is not short."""
+    problem, space = found.problem, found.problem.space
+    short = [x for x in problem.limits if x.name in {*space.limits} & found.rejected.keys()]
+    if not short or NOTATION[short[0].letter].unit != "B" or found.count > _FEW:
+        return ""
+
+    def best(**changed):
+        own = replace(problem, best=1, is_rising=False, **changed)
+        return _searched([[own]], [found.device], False, math.inf, None, False)[0][0].best
+
+    letter, _, bound, _, margin = short[0]
+    least = best(axes=(letter, letter), limits=tuple(x for x in problem.limits if x not in short))
+    if not least:
+        return ""
+    said = f"the strategy that holds least has {least[0]!r}, and {bound} is {show(least[0].row[bound], 'B')}"
+    said += f" with a margin of {100 * margin:.2g} % (memory_margin)" if margin else ""
+    away = ((n, {n: 1.0}) for n in reversed(space.offloads) if n not in problem.fixed and n not in problem.letters)
+    would = next((n for n, x in away if best(fixed=problem.fixed | x, values=problem.values | x)), "")
+    return f"{said}; {would}=1 would let one fit" if would else said
 
 
 def _searched(sizes: list[list[Problem]], devices: list, pareto: bool, most: float, executor, progress):

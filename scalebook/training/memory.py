@@ -17,8 +17,8 @@ from scalebook.training.shardings import SHARDINGS, Sharding
 from scalebook.training.totals import link_of_host
 
 __all__ = [
-    "bytes_of", "dummy_gradients_kept", "filled", "fullest_stage", "memory_formulas", "offload_formulas", "sharing",
-    "work_memory",
+    "bytes_of", "dummy_gradients_kept", "filled", "fullest_stage", "host_filled", "memory_formulas", "offload_formulas",
+    "sharing", "work_memory",
 ]  # fmt: skip
 
 _SOURCE = ("zero2020 §5", "korthikanti2022 §4", "isaev2023-calculon §2")
@@ -42,6 +42,16 @@ def filled(train_memory, hbm_capacity):
     0.75
     """
     return train_memory / hbm_capacity
+
+
+@formula("host_filled", "rajbhandari2021 §3")
+def host_filled(offload_memory, host_capacity):
+    """Share of a device's part of host memory that offloaded tensors use. Above 1 they do not fit.
+
+    >>> host_filled(offload_memory="64 GB", host_capacity="256 GB")
+    0.25
+    """
+    return offload_memory / host_capacity
 
 
 @formula("dummy_gradients", "transformer-engine")
@@ -237,4 +247,5 @@ def offload_formulas(sharding: Sharding, schedule: Schedule, optimizer: Optimize
         offload.exposed_time,
         parts.offload_exposed_both if schedule.copies > 1 else parts.offload_exposed,
         link_of_host,
+        host_filled,
     ]
