@@ -22,7 +22,7 @@ from scalebook.language.notation import either, nearest, quoted
 from scalebook.language.parts import breakdowns, part_lines
 from scalebook.search import search
 from scalebook.search.space import NothingFits
-from scalebook.shell.named import FILES, ROWS, find, priced, read, things, value, words
+from scalebook.shell.named import FILES, ROWS, WHOLE, find, parts_of_serve, priced, read, texts_of, things, value, words
 from scalebook.shell.sentences import say, sentence
 
 EXAMPLES = """\
@@ -55,7 +55,7 @@ def _answer(arguments):
         raise ValueError(f"{form} does not go with {first}: {either(forms)} would do")
     if first in ("-h", "--help"):
         return overview()
-    if first in ROWS.values():
+    if first in (*ROWS.values(), *WHOLE):
         return repr(getattr(tables, first))
     return _search(rest, form) if first == "search" else _call(*_given([first, *rest]), form)
 
@@ -69,13 +69,14 @@ def overview() -> str:
     sheets = {n: x for n, x in things().items() if not isinstance(x, Formula)}
     some = ", ".join(f"{name} ({len(getattr(tables, name))})" for name in ROWS.values())
     names = "\n".join(f"  {n:<16} {_first_line(x)}" for n, x in sheets.items())
-    formulas = f"{len(things()) - len(sheets)} formulas, such as weight_memory or ridge_intensity"
+    others = f"{', '.join(parts_of_serve())}, and {len(things()) - len(sheets)} formulas, such as ridge_intensity"
     return f"""\
 python -m scalebook NAME [ROW ...] [LETTER=VALUE ...] says what follows from what is known.
 
 Names:
 {names}
-  and {formulas}; `search NAME ...` takes lists, tp=1,2,4 or batch=1..64
+  {others}
+`search NAME ...` takes lists, tp=1,2,4 or batch=1..64, and whole tables: {", ".join(WHOLE)}.
 Rows are of the tables {some};
   `python -m scalebook accelerators` lists its own.
 --all prints every letter, --json the same as data, --csv the rows of a search.
@@ -94,8 +95,8 @@ def _given(arguments):
     for text in rest:
         key, is_letter, given = text.partition("=")
         stems = [x.partition("@")[0] for x in text.split(",")]  # a search takes several devices
-        kind = key if is_letter else next((k for k, x in ROWS.items() if {*stems} <= {*getattr(tables, x)}), None)
-        kind = kind or FILES.get(Path(text).suffix)
+        kind = next((k for k, x in ROWS.items() if {*stems} <= {*getattr(tables, x)}), FILES.get(Path(text).suffix))
+        kind = key if is_letter else WHOLE.get(text, kind)
         if kind is None:
             raise LookupError(_no_row(text))
         into = rows if kind in ROWS or kind == "precision" else texts
@@ -111,18 +112,25 @@ def _no_row(text) -> str:
 
 
 def _call(thing, rows, texts, form="") -> str:
-    knowns, letters = read(thing, texts, **rows)
+    if whole := [x for x in (*rows.values(), *texts.values()) if x in WHOLE]:
+        raise ValueError(f"{whole[0]} is a whole table, which a search takes: search {thing.name} ... {whole[0]}")
+    is_apart = thing.name == "serve.apart"  # two pools may be of several devices
+    knowns = _rows(thing, rows) if is_apart else read(thing, {}, **rows)[0]
+    letters = {n: value(thing, n, x) for n, x in texts.items()}
     if isinstance(thing, Formula) and form != "--json":
         return repr(thing.worked(*knowns, **letters)) if rows or texts else f"{thing!r}\n{_first_line(thing)}"
-    found = priced(thing, knowns, letters)
+    result = priced(thing, knowns, letters)
+    found = getattr(result, "row", result)  # of a capacity, or of two pools
     if form == "--json":
         import json
 
         return json.dumps(found.to_dict(), indent=1, allow_nan=False)
+    head = [] if result is found else [f"{result!r}\n"]
     if found.answer and not form:
-        return f"{found.answer.title}\n{found.answer.text(more='--all prints every letter, --json the same as data')}"
+        more = found.answer.text(more="--all prints every letter, --json the same as data")
+        return "\n".join([*head, found.answer.title, more])
     lacking = [f"  {n:<22} {why}" for n, why in found.missing.items()]
-    return "\n".join([found.listing, *(["", "No value:", *lacking] if lacking else []), *_parts(found)])
+    return "\n".join([*head, found.listing, *(["", "No value:", *lacking] if lacking else []), *_parts(found)])
 
 
 def _parts(row):
@@ -142,11 +150,17 @@ def _search(arguments, form="") -> str:
     asked = {n: texts.pop(n) for n in _SOUGHT if n in texts}
     asked |= {n: [x.strip() for x in texts.pop(n).split(",")] for n in _TEXTS if n in texts}
     asked |= {n: _count(n, texts.pop(n)) for n in _COUNTS if n in texts}
-    cases = [read(thing, {}, **rows | {"device": x})[0] for x in rows.get("device", "").split(",") if x]
-    kinds = zip(*cases, strict=True) if len(cases) > 1 else ([x] for x in read(thing, {}, **rows)[0])
-    knowns = [[*x] if len(x) > 1 and "hbm_bandwidth" in x[0] else x[0] for x in kinds]
-    found = search(thing, *knowns, **asked, **{n: _values(thing, n, text) for n, text in texts.items()})
+    whole = [getattr(tables, own.pop(n)) for own in (rows, texts) for n, x in [*own.items()] if WHOLE.get(x) == n]
+    letters = {n: _values(thing, n, text) for n, text in texts.items()}
+    found = search(thing, *_rows(thing, rows), *whole, **asked, **letters)
     return found.to_csv().rstrip() if form else repr(found)
+
+
+def _rows(thing, rows) -> list:
+    """Return the rows of a call. Several devices, separated by commas, are a list."""
+    devices = rows.get("device", "").split(",")
+    cases = [read(thing, {}, **rows | {"device": x} if x else rows)[0] for x in devices]
+    return [[*x] if len(x) > 1 and "hbm_bandwidth" in x[0] else x[0] for x in zip(*cases, strict=True)]
 
 
 def _count(name, text):
@@ -158,8 +172,8 @@ def _count(name, text):
 
 def _values(thing, name, text):
     """Read a value, several separated by commas, or a range of whole numbers such as 1..64."""
-    if text.lstrip()[:1] in ("<", ">"):  # a limit, which the search reads
-        return text
+    if text.lstrip()[:1] in ("<", ">") or name in texts_of(thing):  # a limit, which the search reads, or a word
+        return value(thing, name, text) if name in texts_of(thing) else text
     first, is_range, last = text.partition("..")
     if is_range and name not in words(thing):
         if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last) <= 10**6):

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
-from scalebook.__main__ import _given, main
+from scalebook.__main__ import _given, _rows, main
 from scalebook.inference import decode_step, decoding, mixed_step, prefill_step, serve, simulate_serving  # noqa: F401  (of cases.csv)
 from scalebook.language import NOTATION, Row, Sheet
 from scalebook.machine.roofline import roofline
@@ -38,8 +38,8 @@ def test_a_question_has_one_answer_in_python_and_in_the_shell(question):
         assert main(words) == repr(search(sheet, *rows, **letters))
         return
     thing, named, texts = _given(words)
-    knowns, said = read(thing, texts, **named)
-    shell, python = priced(thing, knowns, said), sheet(*rows, **letters)
+    knowns, said = _rows(thing, named), read(thing, texts)[1]
+    shell, python = (getattr(x, "row", x) for x in (priced(thing, knowns, said), sheet(*rows, **letters)))
     assert shell.name == python.name
     assert {n: float(x) for n, x in shell.items()} == {n: float(x) for n, x in python.items()}
 
@@ -175,7 +175,9 @@ def test_tables_of_frameworks_and_engines_are_choices():
     asked = STEP | dict(tp=[1], batch=[1], chunks=[1])
     some = search(training_step, M.llama3_8b, A.h100, frameworks[["nemo", "torchtitan"]], **asked)
     assert {x.framework for x in some.best} == {"nemo", "torchtitan"}
-    whole = search(training_step, M.llama3_8b, A.h100, frameworks, **asked)
+    whole = search(training_step, M.llama3_8b, accelerators, frameworks, **asked)
+    letters = [f"{n}={x}".translate({91: "", 93: ""}) for n, x in asked.items()]
+    assert repr(whole) == main(["search", "training_step", "llama3_8b", "accelerators", "frameworks", *letters])
     assert {*whole.problem.words["framework"]} == {*frameworks} - {"unnamed", "fastest", "slowest", "plain"}
     served = search(serve, M.llama3_8b, A.h100, engines[["vllm", "sglang"]], rate=5, devices=4, **USERS)
     assert {*served.problem.words["engine"]} == {"vllm", "sglang"}
