@@ -20,17 +20,14 @@ from scalebook import tables
 from scalebook.language import NOTATION, Formula, show
 from scalebook.language.notation import either, nearest, quoted
 from scalebook.language.parts import breakdowns, part_lines
+from scalebook.language.stanzas import tables_of
 from scalebook.search import search
 from scalebook.search.space import NothingFits
-from scalebook.shell.named import FILES, ROWS, WHOLE, find, parts_of_serve, priced, read, texts_of, things, value, words
+from scalebook.shell.named import FILES, ROWS, WHOLE, find, parts_of_serve, priced, read, things, value, words
 from scalebook.shell.sentences import say, sentence
 
-EXAMPLES = """\
-  python -m scalebook decoding llama3_8b h100 batch=1 context=8192 weight_bits=16 kv_bits=16
-  python -m scalebook training_step llama3_70b h100 precision=fp8 framework=nemo tp=8 pp=4 dp=8 global_batch=64 seq=8192
-  python -m scalebook serve llama3_70b h200 precision=fp8 engine=vllm tp=8 users=64 prompt=1024 output=1024
-  python -m scalebook search training_step llama3_8b h100 framework=nemo,torchtitan devices=64 global_batch=256 seq=8192
-  python -m scalebook search serve llama3_70b h100,h200,b200 devices=64 rate=200 prompt=1000 output=300 tpot=0.03"""
+_STATED = tables_of("scalebook.shell", "overview.toml")["overview"]
+EXAMPLES = _STATED["examples"]
 _SOUGHT = ("minimize", "maximize", "against")  # what a search takes besides letters: letters' names,
 _TEXTS, _COUNTS = ("subject_to", "lift"), ("best", "most")  # texts by commas, and numbers
 
@@ -67,21 +64,10 @@ def overview() -> str:
     '  decoding         One step of decoding on one device: what it holds, reads and computes, and how long it takes.'
     """
     sheets = {n: x for n, x in things().items() if not isinstance(x, Formula)}
-    some = ", ".join(f"{name} ({len(getattr(tables, name))})" for name in ROWS.values())
-    names = "\n".join(f"  {n:<16} {_first_line(x)}" for n, x in sheets.items())
     others = f"{', '.join(parts_of_serve())}, and {len(things()) - len(sheets)} formulas, such as ridge_intensity"
-    return f"""\
-python -m scalebook NAME [ROW ...] [LETTER=VALUE ...] says what follows from what is known.
-
-Names:
-{names}
-  {others}
-`search NAME ...` takes lists, tp=1,2,4 or batch=1..64, and whole tables: {", ".join(WHOLE)}.
-Rows are of the tables {some};
-  `python -m scalebook accelerators` lists its own.
---all prints every letter, --json the same as data, --csv the rows of a search.
-Examples:
-{EXAMPLES}"""
+    names = "\n".join(f"  {n:<16} {_first_line(x)}" for n, x in sheets.items())
+    some = ", ".join(f"{name} ({len(getattr(tables, name))})" for name in ROWS.values())
+    return _STATED["text"].format(names=names, others=others, whole=", ".join(WHOLE), some=some, examples=EXAMPLES)
 
 
 def _first_line(thing) -> str:
@@ -114,8 +100,7 @@ def _no_row(text) -> str:
 def _call(thing, rows, texts, form="") -> str:
     if whole := [x for x in (*rows.values(), *texts.values()) if x in WHOLE]:
         raise ValueError(f"{whole[0]} is a whole table, which a search takes: search {thing.name} ... {whole[0]}")
-    is_apart = thing.name == "serve.apart"  # two pools may be of several devices
-    knowns = _rows(thing, rows) if is_apart else read(thing, {}, **rows)[0]
+    knowns = _rows(thing, rows) if thing.name == "serve.apart" else read(thing, {}, **rows)[0]
     letters = {n: value(thing, n, x) for n, x in texts.items()}
     if isinstance(thing, Formula) and form != "--json":
         return repr(thing.worked(*knowns, **letters)) if rows or texts else f"{thing!r}\n{_first_line(thing)}"
@@ -127,6 +112,9 @@ def _call(thing, rows, texts, form="") -> str:
         return json.dumps(found.to_dict(), indent=1, allow_nan=False)
     head = [] if result is found else [f"{result!r}\n"]
     if found.answer and not form:
+        if (letter := found.answer.letter) not in found:
+            lacks = found.missing[letter] if "device" in rows else "needs a device: give one, such as h100"
+            raise TypeError(f"{thing.name} {lacks}")
         more = found.answer.text(more="--all prints every letter, --json the same as data")
         return "\n".join([*head, found.answer.title, more])
     lacking = [f"  {n:<22} {why}" for n, why in found.missing.items()]
@@ -143,9 +131,7 @@ def _parts(row):
 
 def _search(arguments, form="") -> str:
     if not arguments:
-        raise LookupError(
-            "search what? Name it, such as: search training_step llama3_8b h100 devices=64 global_batch=256"
-        )
+        raise LookupError(_STATED["search"])
     thing, rows, texts = _given(arguments)
     asked = {n: texts.pop(n) for n in _SOUGHT if n in texts}
     asked |= {n: [x.strip() for x in texts.pop(n).split(",")] for n in _TEXTS if n in texts}
@@ -172,8 +158,8 @@ def _count(name, text):
 
 def _values(thing, name, text):
     """Read a value, several separated by commas, or a range of whole numbers such as 1..64."""
-    if text.lstrip()[:1] in ("<", ">") or name in texts_of(thing):  # a limit, which the search reads, or a word
-        return value(thing, name, text) if name in texts_of(thing) else text
+    if text.lstrip()[:1] in ("<", ">", "≤", "≥"):  # a limit, which the search reads
+        return text
     first, is_range, last = text.partition("..")
     if is_range and name not in words(thing):
         if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last) <= 10**6):

@@ -175,9 +175,7 @@ def test_tables_of_frameworks_and_engines_are_choices():
     asked = STEP | dict(tp=[1], batch=[1], chunks=[1])
     some = search(training_step, M.llama3_8b, A.h100, frameworks[["nemo", "torchtitan"]], **asked)
     assert {x.framework for x in some.best} == {"nemo", "torchtitan"}
-    whole = search(training_step, M.llama3_8b, accelerators, frameworks, **asked)
-    letters = [f"{n}={x}".translate({91: "", 93: ""}) for n, x in asked.items()]
-    assert repr(whole) == main(["search", "training_step", "llama3_8b", "accelerators", "frameworks", *letters])
+    whole = search(training_step, M.llama3_8b, A.h100, frameworks, **asked)
     assert {*whole.problem.words["framework"]} == {*frameworks} - {"unnamed", "fastest", "slowest", "plain"}
     served = search(serve, M.llama3_8b, A.h100, engines[["vllm", "sglang"]], rate=5, devices=4, **USERS)
     assert {*served.problem.words["engine"]} == {"vllm", "sglang"}

@@ -18,7 +18,7 @@ from pathlib import Path
 from scalebook import tables
 from scalebook.language import FORMULAS, NOTATION, Formula, Row, Sheet
 from scalebook.language.guide import GuidedMethod
-from scalebook.language.notation import either, nearest, quoted, word
+from scalebook.language.notation import either, known_as, nearest, quoted, word
 from scalebook.language.row import quantity
 from scalebook.search import Searchable
 from scalebook.search.space import searchable
@@ -86,7 +86,8 @@ def things_with(letter: str) -> tuple[str, ...]:
             return letter in x.letters
         return letter in x.parameters and letter in x.inputs
 
-    return tuple(name for name in _in_order() if takes(things()[name]))
+    searches = ("a search of training_step",) if letter == "memory_margin" else ()
+    return (*searches, *(name for name in _in_order() if takes(things()[name])))
 
 
 @cache
@@ -135,7 +136,7 @@ def words(thing) -> Mapping[str, tuple]:
 
 
 def texts_of(thing) -> Mapping[str, str | tuple]:
-    """Return what a function of a service takes besides letters and words, with defaults: a text, or a list of texts.
+    """Return what a function of a service takes besides letters and words, with defaults: a text, or texts joined by +.
 
     >>> texts_of(find("serve.sessions"))
     {'pauses': 'lognormal', 'tiers': ()}
@@ -155,13 +156,13 @@ def value(thing, name: str, text: str):
     choices = words(thing).get(name)
     if choices is not None:
         by_text = {str(x).lower(): x for x in choices}
-        if text.lower() not in by_text:
+        if (text := known_as(text.lower(), by_text)) not in by_text:
             if name in thing.space.spelled:
-                return thing.space.spelled[name](text.lower())
+                return thing.space.spelled[name](text)
             raise ValueError(f"{name} is {either(map(repr, by_text))}, not {quoted(text)}")
-        return by_text[text.lower()]
+        return by_text[text]
     if name in (own := texts_of(thing)):
-        return text if isinstance(own[name], str) else [x for x in text.split(",") if x not in ("", "none")]
+        return text if isinstance(own[name], str) else [x for x in text.split("+") if x != "none"]
     if name not in NOTATION:
         kinds = "a letter nor a word" if words(thing) else "a letter nor a row"
         known = {*NOTATION, *words(thing), *own}
