@@ -82,7 +82,7 @@ class Sheet(Guided):
 
     def _refuse_results(self, thing, letters: Mapping) -> None:
         """Raise TypeError if a call of `thing` gives a letter that only results from the sheet."""
-        if given := letters.keys() & self._results(thing.finds):
+        if given := {n for n in letters.keys() & self.formulas.keys() if n in self._results(thing.finds)}:
             raise TypeError(found_by(thing.name, name := min(given), letters[name]))
 
     @property
