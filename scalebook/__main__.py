@@ -20,17 +20,14 @@ from scalebook import tables
 from scalebook.language import NOTATION, Formula, show
 from scalebook.language.notation import either, nearest, quoted
 from scalebook.language.parts import breakdowns, part_lines
+from scalebook.language.stanzas import tables_of
 from scalebook.search import search
 from scalebook.search.space import NothingFits
-from scalebook.shell.named import FILES, ROWS, find, priced, read, things, value, words
+from scalebook.shell.named import FILES, ROWS, WHOLE, find, parts_of_serve, priced, read, things, value, words
 from scalebook.shell.sentences import say, sentence
 
-EXAMPLES = """\
-  python -m scalebook decoding llama3_8b h100 batch=1 context=8192 weight_bits=16 kv_bits=16
-  python -m scalebook training_step llama3_70b h100 precision=fp8 framework=nemo tp=8 pp=4 dp=8 global_batch=64 seq=8192
-  python -m scalebook serve llama3_70b h200 precision=fp8 engine=vllm tp=8 users=64 prompt=1024 output=1024
-  python -m scalebook search training_step llama3_8b h100 framework=nemo,torchtitan devices=64 global_batch=256 seq=8192
-  python -m scalebook search serve llama3_70b h100,h200,b200 devices=64 rate=200 prompt=1000 output=300 tpot=0.03"""
+_STATED = tables_of("scalebook.shell", "overview.toml")["overview"]
+EXAMPLES = _STATED["examples"]
 _SOUGHT = ("minimize", "maximize", "against")  # what a search takes besides letters: letters' names,
 _TEXTS, _COUNTS = ("subject_to", "lift"), ("best", "most")  # texts by commas, and numbers
 
@@ -55,7 +52,7 @@ def _answer(arguments):
         raise ValueError(f"{form} does not go with {first}: {either(forms)} would do")
     if first in ("-h", "--help"):
         return overview()
-    if first in ROWS.values():
+    if first in (*ROWS.values(), *WHOLE):
         return repr(getattr(tables, first))
     return _search(rest, form) if first == "search" else _call(*_given([first, *rest]), form)
 
@@ -67,20 +64,10 @@ def overview() -> str:
     '  decoding         One step of decoding on one device: what it holds, reads and computes, and how long it takes.'
     """
     sheets = {n: x for n, x in things().items() if not isinstance(x, Formula)}
-    some = ", ".join(f"{name} ({len(getattr(tables, name))})" for name in ROWS.values())
+    others = f"{', '.join(parts_of_serve())}, and {len(things()) - len(sheets)} formulas, such as ridge_intensity"
     names = "\n".join(f"  {n:<16} {_first_line(x)}" for n, x in sheets.items())
-    formulas = f"{len(things()) - len(sheets)} formulas, such as weight_memory or ridge_intensity"
-    return f"""\
-python -m scalebook NAME [ROW ...] [LETTER=VALUE ...] says what follows from what is known.
-
-Names:
-{names}
-  and {formulas}; `search NAME ...` takes lists, tp=1,2,4 or batch=1..64
-Rows are of the tables {some};
-  `python -m scalebook accelerators` lists its own.
---all prints every letter, --json the same as data, --csv the rows of a search.
-Examples:
-{EXAMPLES}"""
+    some = ", ".join(f"{name} ({len(getattr(tables, name))})" for name in ROWS.values())
+    return _STATED["text"].format(names=names, others=others, whole=", ".join(WHOLE), some=some, examples=EXAMPLES)
 
 
 def _first_line(thing) -> str:
@@ -94,8 +81,8 @@ def _given(arguments):
     for text in rest:
         key, is_letter, given = text.partition("=")
         stems = [x.partition("@")[0] for x in text.split(",")]  # a search takes several devices
-        kind = key if is_letter else next((k for k, x in ROWS.items() if {*stems} <= {*getattr(tables, x)}), None)
-        kind = kind or FILES.get(Path(text).suffix)
+        kind = next((k for k, x in ROWS.items() if {*stems} <= {*getattr(tables, x)}), FILES.get(Path(text).suffix))
+        kind = key if is_letter else WHOLE.get(text, kind)
         if kind is None:
             raise LookupError(_no_row(text))
         into = rows if kind in ROWS or kind == "precision" else texts
@@ -111,18 +98,27 @@ def _no_row(text) -> str:
 
 
 def _call(thing, rows, texts, form="") -> str:
-    knowns, letters = read(thing, texts, **rows)
+    if whole := [x for x in (*rows.values(), *texts.values()) if x in WHOLE]:
+        raise ValueError(f"{whole[0]} is a whole table, which a search takes: search {thing.name} ... {whole[0]}")
+    knowns = _rows(thing, rows) if thing.name == "serve.apart" else read(thing, {}, **rows)[0]
+    letters = {n: value(thing, n, x) for n, x in texts.items()}
     if isinstance(thing, Formula) and form != "--json":
         return repr(thing.worked(*knowns, **letters)) if rows or texts else f"{thing!r}\n{_first_line(thing)}"
-    found = priced(thing, knowns, letters)
+    result = priced(thing, knowns, letters)
+    found = getattr(result, "row", result)  # of a capacity, or of two pools
     if form == "--json":
         import json
 
         return json.dumps(found.to_dict(), indent=1, allow_nan=False)
+    head = [] if result is found else [f"{result!r}\n"]
     if found.answer and not form:
-        return f"{found.answer.title}\n{found.answer.text(more='--all prints every letter, --json the same as data')}"
+        if (letter := found.answer.letter) not in found:
+            lacks = found.missing[letter] if "device" in rows else "needs a device: give one, such as h100"
+            raise TypeError(f"{thing.name} {lacks}")
+        more = found.answer.text(more="--all prints every letter, --json the same as data")
+        return "\n".join([*head, found.answer.title, more])
     lacking = [f"  {n:<22} {why}" for n, why in found.missing.items()]
-    return "\n".join([found.listing, *(["", "No value:", *lacking] if lacking else []), *_parts(found)])
+    return "\n".join([*head, found.listing, *(["", "No value:", *lacking] if lacking else []), *_parts(found)])
 
 
 def _parts(row):
@@ -135,18 +131,22 @@ def _parts(row):
 
 def _search(arguments, form="") -> str:
     if not arguments:
-        raise LookupError(
-            "search what? Name it, such as: search training_step llama3_8b h100 devices=64 global_batch=256"
-        )
+        raise LookupError(_STATED["search"])
     thing, rows, texts = _given(arguments)
     asked = {n: texts.pop(n) for n in _SOUGHT if n in texts}
     asked |= {n: [x.strip() for x in texts.pop(n).split(",")] for n in _TEXTS if n in texts}
     asked |= {n: _count(n, texts.pop(n)) for n in _COUNTS if n in texts}
-    cases = [read(thing, {}, **rows | {"device": x})[0] for x in rows.get("device", "").split(",") if x]
-    kinds = zip(*cases, strict=True) if len(cases) > 1 else ([x] for x in read(thing, {}, **rows)[0])
-    knowns = [[*x] if len(x) > 1 and "hbm_bandwidth" in x[0] else x[0] for x in kinds]
-    found = search(thing, *knowns, **asked, **{n: _values(thing, n, text) for n, text in texts.items()})
+    whole = [getattr(tables, own.pop(n)) for own in (rows, texts) for n, x in [*own.items()] if WHOLE.get(x) == n]
+    letters = {n: _values(thing, n, text) for n, text in texts.items()}
+    found = search(thing, *_rows(thing, rows), *whole, **asked, **letters)
     return found.to_csv().rstrip() if form else repr(found)
+
+
+def _rows(thing, rows) -> list:
+    """Return the rows of a call. Several devices, separated by commas, are a list."""
+    devices = rows.get("device", "").split(",")
+    cases = [read(thing, {}, **rows | {"device": x} if x else rows)[0] for x in devices]
+    return [[*x] if len(x) > 1 and "hbm_bandwidth" in x[0] else x[0] for x in zip(*cases, strict=True)]
 
 
 def _count(name, text):
@@ -158,7 +158,7 @@ def _count(name, text):
 
 def _values(thing, name, text):
     """Read a value, several separated by commas, or a range of whole numbers such as 1..64."""
-    if text.lstrip()[:1] in ("<", ">"):  # a limit, which the search reads
+    if text.lstrip()[:1] in ("<", ">", "≤", "≥"):  # a limit, which the search reads
         return text
     first, is_range, last = text.partition("..")
     if is_range and name not in words(thing):

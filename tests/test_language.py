@@ -17,6 +17,7 @@ from scalebook.inference.tokens import decode_rate, latency_floor, token_time, t
 from scalebook.language import FORMULAS, NOTATION, Formula, OutsideDomain, code, formula, letter, parse, show, symbol
 from scalebook.language.notation import OTHERS
 from scalebook.language.units import Quantity, dimension, show_tex
+from scalebook.language.words import WORDS
 from scalebook.machine.roofline import compute_time, memory_time, ridge_intensity, roofline, roofline_time
 from scalebook.memory import serving
 from scalebook.memory.serving import full_attention, kv_cache, kv_cache_per_token, max_batch, weight_memory
@@ -474,5 +475,6 @@ def test_code():
 
 def test_what_others_call_a_letter_is_no_letter_and_leads_to_one():
     for other, name in OTHERS.items():
-        assert name in NOTATION and other not in NOTATION
-        refuses(LookupError, f"no letter is called '{other}'; here it is '{name}'", NOTATION.__getitem__, other)
+        assert name in {*NOTATION, *WORDS, *WORDS["optimizer"].values} and other not in NOTATION
+        hint = "the nearest are" if name == "adam" else f"here it is '{name}'"
+        refuses(LookupError, f"no letter is called '{other}'; {hint}", NOTATION.__getitem__, other)

@@ -6,14 +6,12 @@ those about one step of decoding or reading, about a roofline, or about a search
 
 import contextlib
 import io
-import json
 import math
-from functools import cache
-from urllib.parse import unquote
 
 import pytest
 from scalebook.book.planner import planner
 
+from scalebook.__main__ import _given
 from scalebook.answers import all_changes, assumed, bill, fits, nearest_fit
 from scalebook.inference import serve
 from scalebook.inference.capacity import LONG
@@ -21,12 +19,14 @@ from scalebook.language.interval import range_of
 from scalebook.rl.update import programs, rl_step
 from scalebook.search import NothingFits, search
 from scalebook.search.arguments import margins
+from scalebook.shell.named import read, value
+from scalebook.shell.named import row as find_row
 from scalebook.tables import Device, accelerators, frameworks, models
 from scalebook.training import training_step
 
 from .support import cases
 from .test_planner import near, page  # noqa: F401
-from .test_questions import LINKS, QUESTIONS
+from .test_questions import FIRST, LINKS, QUESTIONS, SECTIONS, words_of
 
 JOBS = {training_step: "train", serve: "serve"}
 POSED = {x: y for x, y in QUESTIONS.items() if y[0] in JOBS}
@@ -86,16 +86,14 @@ def test_a_searched_question_has_the_same_answer_on_the_page(page, question):  #
 
 # The plans of the links on the page of ten questions, and what the planner asks before its reader does
 
-PLANS = {x: json.loads(unquote(x)) for x in LINKS} | {x: planner(x).plan for x in ("train", "serve")}
-BY_NAME = {f"{x['job']} {x['model']} on {x['letters']['devices']:g} {x['device']}": x for x in PLANS.values()}
+PLANS = [y for x in LINKS.values() for y in (x, *x["beside"])] + [planner(x).plan for x in ("train", "serve")]
+BY_NAME = {f"{x['job']} {x['model']} on {x['letters']['devices']:g} {x['device']} {[*x['fixed']]}": x for x in PLANS}
 
 
-@cache
-def searched(name):
-    """The same search in Python, or None if nothing fits."""
-    p = BY_NAME[name]
+def searched(p):
+    """The search of a plan in Python, or None if nothing fits."""
     rows = [models[p["model"]], accelerators[p["device"]].at(p["precision"])]
-    words = dict(trained=p["trained"]) if "trained" in p else {}
+    words = p["fixed"] | (dict(trained=p["trained"]) if "trained" in p else {})
     if p["job"] == "serve":
         words |= dict(engine=p["engine"]) | p["targets"]
     elif p["framework"] != "unnamed":
@@ -108,12 +106,32 @@ def searched(name):
 
 @pytest.mark.parametrize("name", BY_NAME)
 def test_a_linked_plan_is_searched_as_in_python(page, name):  # noqa: F811
-    own, python = page("find", BY_NAME[name]), searched(name)
+    own, python = page("find", BY_NAME[name]), searched(BY_NAME[name])
     if python is None:
         assert not own["best"]
         return
     assert (own["count"], own["fitting"]) == (python.count, python.fitting)
     assert all(near(own["best"][0]["values"][n], x) for n, x in python.best[0].values.items())
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_the_link_of_a_question_asks_what_its_command_asks(page, name):  # noqa: F811
+    """The same letters of a search.  Of one layout the same answer, which the targets of the plan leave as it is."""
+    plan, (first, *rest) = LINKS[name], words_of(name)
+    thing, rows, texts = _given(rest if first == "search" else [first, *rest])
+    several = rows["device"].split(",")
+    said = {n: value(thing, n, x.lstrip("<")) for n, x in texts.items()}
+    assert page("link", page("write", plan)) == {"is": plan, "dropped": []} and JOBS[thing] == plan["job"]
+    if first == "search":
+        own = {n: plan[n] for n in ("framework", "engine") if n in plan} | plan["letters"] | plan["fixed"]
+        devices = [f"{x['device']}@{x['precision']}" for x in (plan, *plan["beside"])]
+        assert own | plan["targets"] == said and rows["model"] == plan["model"]
+        assert {find_row(x).name.removesuffix(" at bf16") for x in devices} == {find_row(x).name for x in several}
+    else:
+        row, found = thing(*read(thing, {}, **rows)[0], **said), searched(plan)
+        assert (repr(row), "1 strategy,") == (repr(found.best[0].row).replace(" at bf16", ""), repr(found)[:11])
+    for other in plan["beside"] if first != "search" else ():
+        assert FIRST.search(repr(searched(other).best[0].row))[0] in SECTIONS[name]
 
 
 # Updates of reinforcement learning

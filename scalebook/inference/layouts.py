@@ -116,6 +116,8 @@ class Layouts:
     name: str = "serve"
     is_open: bool = False  # each device has its own limit, the fewest that serve
 
+    finds = property(lambda self: self.serve.finds)
+
     def __reduce__(self):
         return type(self), tuple(getattr(self, x.name) for x in fields(self))
 
@@ -314,10 +316,6 @@ def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
 
 def _refuse_other_searches(letters: Mapping) -> None:
     """Raise an error for letters that a search of layouts does not take, or for a rate of nothing."""
-    if "end_to_end" in letters:
-        raise TypeError(
-            "end_to_end is what serve finds, its targets are tpot and ttft: subject_to='end_to_end <= ...' bounds it"
-        )
     if "pools" in letters:
         raise TypeError(
             "pools have layouts of their own: serve.apart(model, [devices], rate=...) searches those of two"

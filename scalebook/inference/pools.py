@@ -83,7 +83,7 @@ class _Layouts:
                 f"{', '.join(f'{x}=...' for x in lacking)}"
             )
         sheet, rows, left = serve.plan(knowns, {**letters, **words, **dict.fromkeys([*_LETTERS, "users"], 1.0)})
-        of_serve = {*sheet.letters, *_LETTERS, "link_bandwidth"} - {"encoder_tokens"}
+        of_serve = {*sheet.letters, *_LETTERS, "link_bandwidth"} - {"encoder_tokens", *sheet._results(serve.finds)}
         if stray := [n for n in left if n not in of_serve]:
             raise TypeError(unused("serve.apart", stray[0], sheet.letters))
         cells = gather(rows, left)

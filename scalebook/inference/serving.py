@@ -149,7 +149,7 @@ class Serve(Step):
 
     usual = Step.usual | {"replicas": 1, "generations": 10}
     engine = "ideal"
-    finds = ("tpot", "ttft", "end_to_end", *PERCENTILES)  # measured figures of a service, never inputs
+    finds = ("tpot", "ttft", "end_to_end", *PERCENTILES, "device_rate", "filled", "max_users", "million_cost")
 
     def __init__(self):
         super().__init__("decode", "A model on devices, and what its users get: times per token, room, price.")
@@ -191,11 +191,6 @@ class Serve(Step):
     posed = posed
 
     def __call__(self, *knowns, **letters) -> Row:
-        if targets := [x for x in self.finds if x in letters]:
-            raise TypeError(
-                f"serve says what {targets[0]} is: leave it out; serve.capacity and search find what keeps to a tpot "
-                "or a ttft"
-            )
         call = Call(self, knowns, letters)
         if "rate" in letters:
             refuse_no_rate(letters["rate"])

@@ -29,8 +29,9 @@ from .stanzas import Stanzas, file_of, tables_of
 from .tabular import aligned, folded, page_table, styled
 
 __all__ = [
-    "GROUPS", "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "free", "in_letters", "letter",
-    "letters_of", "listed", "nearest", "no_attribute", "quoted", "replaced", "root", "symbol", "tex", "unused", "word",
+    "GROUPS", "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "found_by", "free", "in_letters",
+    "known_as", "letter", "letters_of", "listed", "nearest", "no_attribute", "quoted", "replaced", "root", "symbol",
+    "tex", "unused", "word",
 ]  # fmt: skip
 
 
@@ -94,6 +95,8 @@ def nearest(word: str, words: Iterable[str]) -> str:
     if OTHERS.get(word) in words:
         return f"here it is {OTHERS[word]!r}"
     close = get_close_matches(word, words, n=3, cutoff=0.65)
+    if close and not get_close_matches(word, close, n=1, cutoff=0.8):
+        close = get_close_matches(word, words, n=3, cutoff=0.4)  # not sure which is meant
     if not close and len(word) > 2:  # `bf16` is part of `peak_bf16`
         close = [w for w in words if word in w][:4]
     if close:
@@ -101,6 +104,12 @@ def nearest(word: str, words: Iterable[str]) -> str:
     if len(words) > 12:
         return f"the nearest are {either(map(repr, get_close_matches(word, words, 3, 0))).replace(' or ', ' and ')}"
     return f"there are: {', '.join(words)}"
+
+
+def known_as(name, names: Iterable):
+    """Return the one of `names` that another common name, such as "AdamW", stands for; or else the name itself."""
+    other = OTHERS.get(name.lower()) if isinstance(name, str) else None
+    return other if other in names else name
 
 
 def unused(name: str, letter: str, letters: Iterable[str]) -> str:
@@ -113,6 +122,17 @@ def unused(name: str, letter: str, letters: Iterable[str]) -> str:
     return f"{name} does not use {letter}" + (
         f", which is of {either(others).replace(' or ', ' and ')}" if others else f"; {nearest(letter, letters)}"
     )
+
+
+def found_by(name: str, letter: str, value) -> str:
+    """Return an error message: a call gives a letter that `name` finds, which a search can limit.
+
+    >>> found_by("training_step", "mfu", 0.4)
+    "training_step finds mfu: leave it out, or limit it in a search, search(training_step, ..., mfu='> 0.4')"
+    """
+    limit = quoted(f"{'<' if NOTATION[letter].unit in ('s', 'B', '$', 'J') else '>'} {value}")
+    how = f"limit it in a search, search({name}, ..., {letter}={limit})"
+    return f"{name} finds {letter}: leave it out, or {how}"
 
 
 @dataclass(frozen=True)
@@ -144,7 +164,10 @@ class Notation(dict):
     """The entries of all quantities by name.  Looking up an unknown name raises LookupError with the nearest names."""
 
     def __missing__(self, name):
-        raise LookupError(f"no letter is called {quoted(name)}; {_ROWS.get(name) or nearest(word(name), self)}")
+        from .words import WORDS  # which imports this module
+
+        hint = _ROWS.get(name) or nearest(word(name), {*self, *WORDS})
+        raise LookupError(f"no letter is called {quoted(name)}; {hint}")
 
     def __repr__(self):
         return aligned(([x.name, x.unit or "count", x.meaning] for x in self.values()), gap="  ")

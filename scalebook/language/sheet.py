@@ -22,7 +22,7 @@ from .arguments import checked
 from .domain import Condition, OutsideDomain
 from .formula import Formula
 from .guide import Guided
-from .notation import NOTATION, either, listed, nearest, quoted, unused, word
+from .notation import NOTATION, either, found_by, listed, nearest, quoted, unused, word
 from .row import Cell, Computed, Row, fitting, gather
 from .tabular import page_table, styled, table_cell
 from .units import show
@@ -74,6 +74,16 @@ class Sheet(Guided):
     def parameters(self) -> frozenset[str]:
         """Names that include all inputs, known before any formula is worked out."""
         return frozenset().union(*(f.parameters for f in self._by_letter.values()))
+
+    def _results(self, answers: Iterable[str]) -> set[str]:
+        """Return the letters that only result from the sheet: these answers, and what none of their formulas reads."""
+        own = self.only(*(x for x in answers if x in self.formulas)).formulas.values()
+        return {*self.formulas} - ({i for f in own for i in f.inputs} - {*answers}) if own else set()
+
+    def _refuse_results(self, thing, letters: Mapping) -> None:
+        """Raise TypeError if a call of `thing` gives a letter that only results from the sheet."""
+        if given := {n for n in letters.keys() & self.formulas.keys() if n in self._results(thing.finds)}:
+            raise TypeError(found_by(thing.name, name := min(given), letters[name]))
 
     @property
     def takes(self) -> dict[str, None]:

@@ -18,16 +18,9 @@ __all__ = ["BASE", "Quantity", "check", "dimension", "parse", "show", "show_tex"
 
 BASE = ("B", "s", "J", "$")
 _STATED = tables_of(__package__, "units.toml")
-_UP = ["", "k", "M", "G", "T", "P", "E"]
-_DOWN = ["", "m", "µ", "n", "p"]
-_COUNTS = ["million", "billion", "trillion", "quadrillion"]
-_COUNTED = (  # units that take no prefix
-    "", "%", "token", "token/s", "request/s", "bit", "$", "$/h", "FLOP/B", "h", "MWh", "$/MWh", "t", "t/MWh",
-)  # fmt: skip
-_LONG = [(86400.0, "days"), (3600.0, "h"), (60.0, "min")]
+_UP, _DOWN, _COUNTS, _COUNTED, _LONG = (_STATED["shown"][x] for x in ("up", "down", "counts", "counted", "long"))
 _PREFIXES = {p: 1e3**i for i, p in enumerate(_UP)} | {"m": 1e-3, "u": 1e-6, "µ": 1e-6, "n": 1e-9, "p": 1e-12}
 _PREFIXES |= {f"{p}i": 1024.0**i for i, p in enumerate("KMGT", 1)}
-_BARE = ("", "token", "request")  # pure counts, whose unit may be left out
 _DIGITS = Context(prec=4, rounding=ROUND_HALF_UP)
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -50,12 +43,16 @@ def _dimension(unit):
 
 
 def parse(quantity: str, unit: str) -> float:
-    """Read a text such as "8 TB/s" as a number in base units.  It must carry `unit`; a count may leave the unit out.
+    """Read a text such as "8 TB/s" as a number in base units.  It must carry `unit`, which counts may leave out.
 
     >>> parse("8 TB/s", "B/s"), parse("480 GiB", "B"), parse("1.5 us", "s"), parse("2022-07", "year")
     (8000000000000.0, 515396075520.0, 1.5e-06, 2022.5)
     >>> parse("15 trillion tokens", "token") == parse("15T", "token"), parse("10 days", "s"), parse("$2/hour", "$/h")
     (True, 864000.0, 2.0)
+    >>> parse("5 years", "s"), parse("400 Gbit/s", "B/s"), parse("$2", "$/h"), parse("0.8", "%")
+    (157680000.0, 50000000000.0, 2.0, 0.8)
+    >>> parse("200", "request/s"), parse("200/s", "request/s"), parse("200 req/s", "request/s")
+    (200.0, 200.0, 200.0)
     >>> parse("80 GB", "B/s")
     Traceback (most recent call last):
         ...
@@ -77,7 +74,8 @@ def parse(quantity: str, unit: str) -> float:
                 raise ValueError
             return int(year) + (int(month or 1) - 1) / 12
         times, rest = _times(rest, unit)
-        prefix = rest.removesuffix(unit) if rest.endswith(unit) else "" if unit in _BARE and not rest else None
+        rest = unit if rest in _STATED["short"].get(unit, ()) else rest
+        prefix = rest.removesuffix(unit) if rest.endswith(unit) else None
         if prefix not in _PREFIXES or (not unit and prefix):
             raise ValueError
         # "80 mB" is a typing error for "80 MB", and only bytes have binary prefixes.
@@ -99,6 +97,8 @@ def _times(rest: str, unit: str) -> tuple[float, str]:
     first, _, others = rest.partition(" ")
     if unit in ("s", "h") and (span := spans.get(rest) or spans.get(rest.removesuffix("s"))):
         return span / spans.get(unit, 1), unit
+    if unit in ("B", "B/s") and "bit" in rest:
+        return 1 / 8, rest.replace("bit", "B")
     if unit in _COUNTED and unit != "%" and first != unit and first.lower() in times:
         return times[first.lower()], others
     return 1, rest

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .notation import NOTATION, either, quoted
+from .notation import NOTATION, either, known_as, quoted
 
 __all__ = ["WORDS", "Named", "Word", "word"]
 
@@ -43,6 +43,7 @@ class Word:
 
         Raises ValueError, listing the values, for an unknown name.
         """
+        name = known_as(name, self.values)
         if isinstance(name, str | bool) and name in self.values:
             return self.values[name]
         if any(name is x for x in self.values.values()):

@@ -10,7 +10,7 @@ import numpy as np
 from scalebook.language import NOTATION, Formula, Row
 from scalebook.language.arguments import as_list, is_number, is_whole
 from scalebook.language.interval import SPREADS
-from scalebook.language.notation import either, nearest, quoted, unused
+from scalebook.language.notation import either, found_by, known_as, nearest, quoted, unused
 from scalebook.language.row import gather, one_number, quantity
 from scalebook.tables import Engine, Framework, Table
 
@@ -38,7 +38,7 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
     fixed, values = _values(space, rows, several, fixed)
     for name in space.needed:
         if name not in values and name not in several:
-            raise TypeError(f"a search needs {name}: give {name}=...")
+            raise TypeError(f"a search needs {name}: give {name}=..., one number or a list of them")
     for name, x in (space.usual(values) | space.stated(rows, several)).items():
         if name not in several and name not in fixed and not any(name in row for row in rows):
             several[name] = x if name in space.words else tuple(map(float, x))
@@ -53,8 +53,7 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
             raise ValueError(said)
     axes = _axes(thing, minimize, maximize, against)
     if given := next((x for x in axes if x in fixed), None):
-        how = f"leave it out, or bound it, as in subject_to='{given} <= ...'"
-        raise TypeError(f"{given} is what the search finds, and {given}={quoted(letters[given])} says it: {how}")
+        raise TypeError(found_by(thing.name, given, letters[given]))
     limits, lifted = _limits(space, subject_to, lift, margins(thing, margin)), frozenset(lift)
     return Problem(thing, knowns, fixed, values, words, searched, axes, limits, lifted, int(best), maximize is not None)
 
@@ -62,7 +61,7 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
 def refuse_unused(problem: Problem, letters: Mapping) -> None:
     """Raise TypeError if a search call gives a quantity that no strategy uses, unless its value is the default."""
     space = problem.space
-    within = {x for f in space.within(problem) for x in needs(f)} | {x for text in space.limits for x in text.split()}
+    within = {x for f in space.within(problem) for x in needs(f)} | {text.split()[2] for text in space.limits}
     known = {"memory_margin", "devices", *space.layout, *space.words, *space.needed, *space.follows, *space.offloads}
     known |= within
     own = {n: problem.letters.get(n, (problem.values.get(n),)) for n in letters}
@@ -74,8 +73,11 @@ def refuse_unused(problem: Problem, letters: Mapping) -> None:
     for words in itertools.product(*problem.words.values()):
         if not (left := [x for x in left if x not in used]):
             return
-        used |= problem.sheet.sheet(rows, told | dict(zip(problem.words, words, strict=True)))[0].letters
+        sheet = problem.sheet.sheet(rows, told | dict(zip(problem.words, words, strict=True)))[0]
+        used |= sheet.letters - sheet._results(getattr(problem.sheet, "finds", ()))
     if left := [x for x in left if x not in used]:
+        if left[0] in sheet.letters:
+            raise TypeError(found_by(problem.sheet.name, left[0], letters[left[0]]))
         raise TypeError(unused(problem.sheet.name, left[0], getattr(problem.sheet, "letters", used)))
 
 
@@ -158,12 +160,12 @@ def within(thing, letters: Mapping, subject_to) -> tuple[dict, list[str]]:
     """
     left, limits = {}, [*_texts("subject_to", subject_to, "memory <= 70 GB")]
     for name, x in letters.items():
-        if not (found := isinstance(x, str) and re.fullmatch(r"\s*([<>])=?\s*(.+)", x)):
+        if not (found := isinstance(x, str) and re.fullmatch(r"\s*([<>≤≥])=?\s*(.+)", x)):
             left[name] = x
-        elif name in getattr(thing, "targets", ()) and found[1] == "<":
+        elif name in getattr(thing, "targets", ()) and found[1] in "<≤":
             left[name] = found[2]
         else:
-            limits.append(f"{name} {found[1]}= {found[2]}")
+            limits.append(f"{name} {'<=' if found[1] in '<≤' else '>='} {found[2]}")
     return left, limits
 
 
@@ -218,7 +220,7 @@ def _split(space: Space, letters: Mapping) -> tuple[dict[str, tuple], dict[str, 
 
 
 def _word(space: Space, name: str, value):
-    value = value.item() if isinstance(value, np.generic) else value
+    value = known_as(value.item() if isinstance(value, np.generic) else value, space.words[name])
     if isinstance(value, (str, bool, int)) and value in space.words[name]:
         return space.words[name][space.words[name].index(value)]
     if name in space.spelled:

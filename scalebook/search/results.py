@@ -177,7 +177,8 @@ class Search(Frame):
     def _summary(self) -> str:
         number = self.fitting + sum(self.rejected.values())
         said = f"{self.count:,}" if number == self.count else f"{self.count:,} of {number:,}"
-        said = f"{said} strategies{' can run' * (number != self.count)}, {self.fitting:,} within all limits"
+        many = "strategy" if number == 1 else "strategies"
+        said = f"{said} {many}{' can run' * (number != self.count)}, {self.fitting:,} within all limits"
         kept = [x for x in self.problem.limits if x.margin]
         margins = (f"{x.letter} with a margin of {100 * x.margin:.2g} % (memory_margin)" for x in kept)
         return "; ".join(filter(None, [said, *margins, self.remark, self.note]))

@@ -17,16 +17,19 @@ from pathlib import Path
 
 from scalebook import tables
 from scalebook.language import FORMULAS, NOTATION, Formula, Row, Sheet
-from scalebook.language.notation import either, nearest, quoted, word
+from scalebook.language.guide import GuidedMethod
+from scalebook.language.notation import either, known_as, nearest, quoted, word
 from scalebook.language.row import quantity
 from scalebook.search import Searchable
 from scalebook.search.space import searchable
 
 __all__ = [
-    "FILES", "ROWS", "find", "home", "is_thing", "priced", "read", "row", "things", "things_with", "value", "words",
+    "FILES", "ROWS", "WHOLE", "find", "home", "is_thing", "parts_of_serve", "priced", "read", "row", "texts_of",
+    "things", "things_with", "value", "words",
 ]  # fmt: skip
 
 ROWS = {"model": "models", "device": "accelerators", "link": "links", "cluster": "clusters"}  # kind of a row: its table
+WHOLE = {"accelerators": "device", "frameworks": "framework", "engines": "engine"}  # tables that a search takes whole
 FILES = {".toml": "device", ".json": "model"}  # kind of row in a reader's own file, by suffix
 # Rooms and files that hold nothing to call.
 _ABOVE = ("calculon", "shell", "measurements", "measure", "display", "book", "__main__.py")
@@ -83,7 +86,8 @@ def things_with(letter: str) -> tuple[str, ...]:
             return letter in x.letters
         return letter in x.parameters and letter in x.inputs
 
-    return tuple(name for name in _in_order() if takes(things()[name]))
+    searches = ("a search of training_step",) if letter == "memory_margin" else ()
+    return (*searches, *(name for name in _in_order() if takes(things()[name])))
 
 
 @cache
@@ -96,9 +100,15 @@ def find(name: str) -> Sheet | Formula | Searchable:
     """Return the sheet, formula or Searchable of this name.  Raises LookupError, with the nearest names, for others."""
     if word(name, "what is called") in _FIRST:
         return getattr(importlib.import_module(f"scalebook.{_FIRST[name]}"), name)
-    if name not in things():
-        raise LookupError(f"nothing to call is named {quoted(name)}; {nearest(name, things())}")
-    return things()[name]
+    known = parts_of_serve() if name.startswith("serve.") else things()
+    if name not in known:
+        raise LookupError(f"nothing to call is named {quoted(name)}; {nearest(name, known)}")
+    return known[name]
+
+
+def parts_of_serve() -> dict[str, GuidedMethod]:
+    """Return the functions of a service, such as `serve.capacity`, by name."""
+    return {x.name: x for x in vars(find("serve")).values() if isinstance(x, GuidedMethod)}
 
 
 def row(name: str, kinds=tuple(ROWS)) -> Row:
@@ -122,7 +132,17 @@ def row(name: str, kinds=tuple(ROWS)) -> Row:
 
 def words(thing) -> Mapping[str, tuple]:
     """Return the options of a Searchable (such as `serve`) with their choices; empty for a sheet or formula."""
-    return {} if isinstance(thing, Sheet | Formula) else thing.space.words
+    return {} if isinstance(thing, Sheet | Formula) else getattr(thing, "owner", thing).space.words
+
+
+def texts_of(thing) -> Mapping[str, str | tuple]:
+    """Return what a function of a service takes besides letters and words, with defaults: a text, or texts joined by +.
+
+    >>> texts_of(find("serve.sessions"))
+    {'pauses': 'lognormal', 'tiers': ()}
+    """
+    own = thing.own.items() if isinstance(thing, GuidedMethod) else ()
+    return {n: x.default for n, x in own if n not in NOTATION}
 
 
 def value(thing, name: str, text: str):
@@ -136,14 +156,16 @@ def value(thing, name: str, text: str):
     choices = words(thing).get(name)
     if choices is not None:
         by_text = {str(x).lower(): x for x in choices}
-        if text.lower() not in by_text:
+        if (text := known_as(text.lower(), by_text)) not in by_text:
             if name in thing.space.spelled:
-                return thing.space.spelled[name](text.lower())
+                return thing.space.spelled[name](text)
             raise ValueError(f"{name} is {either(map(repr, by_text))}, not {quoted(text)}")
-        return by_text[text.lower()]
+        return by_text[text]
+    if name in (own := texts_of(thing)):
+        return text if isinstance(own[name], str) else [x for x in text.split("+") if x != "none"]
     if name not in NOTATION:
         kinds = "a letter nor a word" if words(thing) else "a letter nor a row"
-        known = {*NOTATION, *words(thing)}
+        known = {*NOTATION, *words(thing), *own}
         raise LookupError(f"{quoted(name)} is neither {kinds} of {thing.name}; {nearest(name, known)}")
     return quantity(name, float(text) if _NUMBER.fullmatch(text) else text)
 
@@ -164,5 +186,10 @@ def read(thing, texts: Mapping[str, str], **rows: str) -> tuple[tuple[Row, ...],
 
 
 def priced(thing, rows: tuple[Row, ...], letters: Mapping) -> Row:
-    """Call a sheet, formula or Searchable with rows and inputs.  Return the result as a row, also for a formula."""
+    """Call a sheet, formula or Searchable with rows and inputs.  Return the result as a row, also for a formula.
+
+    A function of a service returns its own result.
+    """
+    if isinstance(thing, GuidedMethod):
+        return thing(*rows, **letters)
     return searchable(thing, rows, letters)(*rows, **letters)

@@ -46,7 +46,7 @@ class Device(Row):
             cells = {"expert_peak": there.cells["peak_flops"], "expert_efficiency": reached}
             words = own.words | {"expert_precision": experts}
             return self._with(f"{own.name} at {precision}, experts at {experts}", own.cells | cells, words)
-        precision = word(precision, "a precision")
+        precision = word(precision, "a precision").lower()
         peaks = {name.removeprefix("peak_"): cell for name, cell in self.cells.items() if name.startswith("peak_")}
         for other in ("flops", "vector"):
             peaks.pop(other, None)

@@ -80,6 +80,7 @@ def _new(step, knowns: tuple, letters: Mapping) -> Kind:
         sheet, rows = sheet.using(*swapped), tuple(x for x in rows if not isinstance(x, Formula))
     sheet = sheet.suited(*rows, told)
     sheet._refuse_unused(told)
+    sheet._refuse_results(step, told)
     asked = {n: own for n in letters if (own := n if n in left else IN_TRAINING.get(n)) in told}
     cells = joined(rows, told) | {n: Cell(quantity(n, x)) for n, x in told.items() if n not in asked.values()}
     cells = {n: c for n, c in cells.items() if n in sheet.letters}

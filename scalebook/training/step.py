@@ -238,6 +238,7 @@ class Training(Guided):
     """
 
     name = "training_step"
+    finds = ("step_time", "memory", "train_memory", "offload_memory", "mfu", "hfu")  # which a call cannot give
 
     def __repr__(self):
         return callable_said(self.name, "model, device, tp=, pp=, global_batch=, seq=, recompute=, ...", self.doc)
