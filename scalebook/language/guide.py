@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from inspect import Parameter, Signature, cleandoc, signature
+from typing import Any
 
 from .notation import GROUPS, NOTATION, either
+from .words import WORDS
 
 __all__ = ["Guided", "GuidedMethod", "named_parameters"]
 
@@ -27,9 +29,12 @@ class Guided:
     """Base class of things that are called with named inputs: it generates their docstring and signature.
 
     `takes` maps inputs to defaults or None, `choices` options to values; `gives` lists results, `doc` describes it.
+    `usual_words` maps options to defaults; `defaults_said` says defaults in words, if they depend on rows.
     """
 
     choices: Mapping[str, Iterable] = {}
+    usual_words: Mapping[str, Any] = {}
+    defaults_said: Mapping[str, str] = {}
     gives: Iterable[str] = ()
     own: Mapping[str, Parameter] = {}  # parameters of the function itself
 
@@ -40,8 +45,8 @@ class Guided:
 
     @property
     def _signature(self) -> Signature:
-        takes = self.takes
-        named = dict.fromkeys([x for group in _grouped(takes).values() for x in group] + [*self.choices])
+        takes = {**self.takes, **self.usual_words}
+        named = dict.fromkeys([x for group in _grouped(self.takes).values() for x in group] + [*self.choices])
         keywords = [Parameter(x, Parameter.KEYWORD_ONLY, default=takes.get(x)) for x in named if x not in self.own]
         keywords = [*(x.replace(kind=Parameter.KEYWORD_ONLY) for x in self.own.values()), *keywords]
         ends = Parameter("knowns", Parameter.VAR_POSITIONAL), Parameter("letters", Parameter.VAR_KEYWORD)
@@ -54,8 +59,8 @@ def _grouped(letters: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _documented(x: Guided) -> str:
-    words = [f"    {n:<22} {either(map(repr, own))}" for n, own in x.choices.items()]
-    takes = x.takes
+    words = [_option(n, own, x.usual_words.get(n)) for n, own in x.choices.items()]
+    takes = {n: x.defaults_said.get(n, "" if default is None else f"{default:g}") for n, default in x.takes.items()}
     lines = [
         cleandoc(x.doc),
         "",
@@ -64,14 +69,23 @@ def _documented(x: Guided) -> str:
     for heads, letters in (("", takes), ("It gives, and a search minimizes, maximizes and limits:", x.gives)):
         lines += ["", heads] if heads and letters else []
         for head, group in _grouped(letters).items():
-            lines += ["", head, *(_line(n, letters[n] if letters is takes else None) for n in group)]
+            lines += ["", head, *(_line(n, letters[n] if letters is takes else "") for n in group)]
         lines += ["", "Words", *words] if words and not heads else []
     return "\n".join(lines)
 
 
-def _line(name: str, default) -> str:
+def _line(name: str, default: str) -> str:
     letter = NOTATION[name]
-    return f"    {name:<22} {letter.unit:<8} {letter.meaning}{'' if default is None else f'; by default {default:g}'}"
+    return f"    {name:<22} {letter.unit:<8} {letter.meaning}{default and f'; by default {default}'}"
+
+
+def _option(name: str, values: Iterable, default) -> str:
+    word = WORDS.get(name)
+    said = [word.meaning] if word else []
+    said += [either(map(repr, values))]
+    said += [f"or some of {', '.join(word.parts)} with commas between"] if word and word.parts else []
+    said += [f"by default {default!r}"] if default is not None else []
+    return f"    {name:<22} {'; '.join(said)}"
 
 
 def named_parameters(function: Callable) -> dict[str, Parameter]:
@@ -98,6 +112,10 @@ class GuidedMethod(Guided):
     @property
     def choices(self) -> Mapping[str, Iterable]:
         return self.owner.choices
+
+    @property
+    def usual_words(self) -> Mapping[str, Any]:
+        return self.owner.usual_words
 
     @property
     def takes(self) -> Mapping[str, float | None]:

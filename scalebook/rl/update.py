@@ -218,6 +218,7 @@ class RLStep(Guided):
     finds = ("update_time",)
 
     choices = space.words
+    usual_words = {"framework": "nemo_rl", "share": "best", "rollout": "tp=4"}
     doc = property(lambda self: type(self).__doc__)
     own = property(lambda self: named_parameters(self._asked))
 

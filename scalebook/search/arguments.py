@@ -55,6 +55,10 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
     if given := next((x for x in axes if x in fixed), None):
         how = f"leave it out, or bound it, as in subject_to='{given} <= ...'"
         raise TypeError(f"{given} is what the search finds, and {given}={quoted(letters[given])} says it: {how}")
+    varied = {*several}.union(*(row for row in rows if "hbm_bandwidth" in row))  # there may be several devices
+    if same := next((x for x in axes if x in values and x not in varied), None):
+        usual = f", such as {space.axes[0]}" if space.axes else ""
+        raise TypeError(f"{same} is the same for every strategy: minimize or maximize a result{usual}")
     limits, lifted = _limits(space, subject_to, lift, margins(thing, margin)), frozenset(lift)
     return Problem(thing, knowns, fixed, values, words, searched, axes, limits, lifted, int(best), maximize is not None)
 
