@@ -107,17 +107,28 @@ def test_every_letter_of_a_sheet_is_used_and_shown(name):
 
 
 METHODS = [serve.sessions, serve.apart, serve.capacity, serve.offline, serve.static]
-ENTRIES = [training_step, serve, rl_step, decode_step, prefill_step, mixed_step, *METHODS]
+ENTRIES = [training_step, serve, rl_step, decode_step, prefill_step, mixed_step, search, *METHODS]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda x: x.name)
 def test_what_an_entry_takes_is_shown_with_units_and_defaults(entry):
     text, parameters = entry.__doc__, inspect.signature(entry).parameters
-    name, default = ("devices", 128) if entry is rl_step else ("tp", 1)
-    assert {name, *entry.choices} <= {*parameters} and (entry in METHODS or {*entry.gives} <= entry.letters)
-    assert parameters[name].default == default and f"{NOTATION[name].meaning}; by default {default}" in text
+    name, default = {rl_step: ("devices", 128), search: ("memory_margin", None)}.get(entry, ("tp", 1))
+    assert {name, *entry.choices} <= {*parameters}
+    assert entry in (search, *METHODS) or {*entry.gives} <= entry.letters
+    assert parameters[name].default == default
+    assert NOTATION[name].meaning + (f"; by default {default}" if default else "") in text
     assert all(f"    {n} " in text for n in (*entry.takes, *entry.gives, *entry.choices))
     assert type(entry).__doc__ and "It gives" not in type(entry).__doc__
+
+
+@pytest.mark.parametrize("entry", ENTRIES[:2] + ENTRIES[3:6], ids=lambda x: x.name)
+def test_a_default_that_is_shown_is_what_a_call_uses(entry):
+    letters = CALLS[entry.name][1]
+    shown = {n: x.default for n, x in inspect.signature(entry).parameters.items() if n not in letters}
+    run, words = entry(*LLAMA, **letters), {n: shown[n] for n in entry.choices if shown[n] is not None}
+    assert not [n for n, x in shown.items() if n in run and n in entry.takes and x not in (None, run[n])]
+    assert words and {**entry(*LLAMA, **letters, **words)} == {**run}
 
 
 # Results as tables
