@@ -1,8 +1,9 @@
 """`scalebook NAME [ROW ...] [LETTER=VALUE ...]` evaluates a sheet or formula with the rows and values given.
 
 A training step or a service is answered in at most twelve lines; `--all` prints every letter, and `--json` the same as
-data (`scalebook/answers/schema.json`).  A search prints a table, or with `--csv` its rows.  The command exits with 0 if
-it has an answer, with 2 if it was asked wrongly, and with 3 if no strategy fits.
+data (`scalebook/answers/schema.json`).  A search prints a table, or with `--csv` its rows.  `scalebook NAME --help`
+prints the letters of what is called.  The command exits with 0 if it has an answer, with 2 if it was asked wrongly, and
+with 3 if no strategy fits.
 
 >>> print(main(["decoding", "llama3_8b", "h100", "batch=1", "context=8192", "weight_bits=16", "kv_bits=16"]))
 decoding
@@ -16,7 +17,7 @@ import sys
 from pathlib import Path
 from textwrap import shorten
 
-from scalebook import tables
+from scalebook import __version__, tables
 from scalebook.language import NOTATION, Formula, show
 from scalebook.language.notation import either, nearest, quoted
 from scalebook.language.parts import breakdowns, part_lines
@@ -36,6 +37,7 @@ _TEXTS, _COUNTS = ("subject_to", "lift"), ("best", "most")  # texts by commas, a
 
 
 _FORMS = {"search": ("--csv",), "": ("--all", "--json")}  # what a search and a call can be printed as
+_OPTIONS = ("--all", "--csv", "--json", "--help", "-h", "--version")
 
 
 def main(arguments: list[str]) -> str:
@@ -48,16 +50,29 @@ def main(arguments: list[str]) -> str:
 
 
 def _answer(arguments):
-    form = next((x for x in arguments if x in ("--all", "--csv", "--json")), "")
-    first, *rest = [x for x in arguments if x != form] or ["--help"]
-    forms = _FORMS.get(first, _FORMS[""])
-    if form not in ("", *forms):
-        raise ValueError(f"{form} does not go with {first}: {either(forms)} would do")
-    if first in ("-h", "--help"):
-        return overview()
+    options = [x for x in dict.fromkeys(arguments) if x.startswith("-")]
+    first, *rest = [x for x in arguments if x not in options] or [""]
+    forms = _FORMS.get(first, () if first in ROWS.values() else _FORMS[""])
+    if stray := next((x for x in options if x not in _OPTIONS), None):
+        raise LookupError(f"no option is called {quoted(stray)}; {nearest(stray, _OPTIONS)}")
+    if "--version" in options:
+        return f"scalebook {__version__}"
+    if {"-h", "--help"} & {*options} or not first:
+        return _help(first)
+    if options and (len(options) > 1 or options[0] not in forms):
+        would = either(forms or ["--help"])
+        raise ValueError(f"{' with '.join(options)} does not go with {first}: {would} would do")
     if first in ROWS.values():
-        return repr(getattr(tables, first))
+        table = getattr(tables, first)
+        return "\n\n".join(repr(table[x]) for x in rest) or repr(table)
+    form = options[0] if options else ""
     return _search(rest, form) if first == "search" else _call(*_given([first, *rest]), form)
+
+
+def _help(name: str) -> str:
+    if name in ("", *ROWS.values()):
+        return overview()
+    return (search if name == "search" else find(name)).__doc__
 
 
 def overview() -> str:
@@ -78,6 +93,7 @@ Names:
   and {formulas}; `search NAME ...` takes lists, tp=1,2,4 or batch=1..64
 Rows are of the tables {some};
   `python -m scalebook accelerators` lists its own.
+  `python -m scalebook accelerators h100` prints a row, and NAME --help the letters of what is called.
 --all prints every letter, --json the same as data, --csv the rows of a search.
 Examples:
 {EXAMPLES}"""
@@ -115,6 +131,8 @@ def _call(thing, rows, texts, form="") -> str:
     if isinstance(thing, Formula) and form != "--json":
         return repr(thing.worked(*knowns, **letters)) if rows or texts else f"{thing!r}\n{_first_line(thing)}"
     found = priced(thing, knowns, letters)
+    if found.answer and found.answer.letter in found.missing and form != "--all":
+        raise TypeError(f"{thing.name}: {found.answer.letter} {found.missing[found.answer.letter]}")
     if form == "--json":
         import json
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import scalebook
 import scalebook.__main__ as shell
 from scalebook import accelerators, decoding, models, training_step
 from scalebook.__main__ import main
@@ -40,7 +41,10 @@ def test_alone_it_says_what_there_is():
     lines = main([]).splitlines()
     assert len(lines) < 90 and max(map(len, lines)) <= 140
     assert all(any(x.split()[:1] == [n] for x in lines) for n, x in things().items() if not isinstance(x, Formula))
-    assert main(["--help"]) == main([])
+    assert main(["--help"]) == main([]) == main(["accelerators", "-h"])
+    assert main(["decoding", "h100", "--help"]) == decoding.__doc__ and main(["--version"]).startswith("scalebook 0.")
+    assert main(["search", "--help"]) == scalebook.search.__doc__
+    assert main(["accelerators", "h100", "h200"]) == f"{accelerators.h100!r}\n\n{accelerators.h200!r}"
 
 
 @pytest.mark.parametrize("example", [x.split()[3:] for x in shell.EXAMPLES.splitlines()], ids=lambda x: x[0])

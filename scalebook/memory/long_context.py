@@ -73,4 +73,5 @@ def context_reads(
 context_costs = Sheet(
     "what a token costs at a context",
     context_flops, used_params, token_flops, linear_bits_wide, linear_memory, context_memory, context_reads,
+    doc="What one more token costs at a context: arithmetic, bytes of cache to hold, and bytes to move.",
 )  # fmt: skip

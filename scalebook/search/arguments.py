@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from scalebook import tables
 from scalebook.language import NOTATION, Formula, Row
 from scalebook.language.arguments import as_list, is_number, is_whole
 from scalebook.language.interval import SPREADS
@@ -44,6 +45,8 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
             several[name] = x if name in space.words else tuple(map(float, x))
     if not several:
         how = f"give a letter of {thing.name} as a list of values, as in batch=[1, 2, 4]"
+        if hasattr(thing, "targets"):
+            how = "give users or a rate, with prompt and output, and all layouts are searched; or a letter as a list"
         raise TypeError(f"there is nothing to search: {how}")
     words = {n: several[n] for n in space.words if n in several}
     searched = {n: several[n] for n in (*space.layout, *several) if n in several and n not in space.words}
@@ -227,6 +230,8 @@ def _word(space: Space, name: str, value):
         return space.words[name][space.words[name].index(value)]
     if name in space.spelled:
         return space.spelled[name](value)
+    if name in _KINDS.values() and isinstance(value, str):
+        getattr(tables, f"{name}s")[value]  # raises LookupError with the nearest names
     raise ValueError(f"{name} is {either(map(repr, space.words[name]))}, not {quoted(value)}")
 
 
