@@ -161,7 +161,7 @@ class Serve(Step):
         return serve_sheet(dense, moe, work.exchange, *more, overlap=work.overlap, drafts=work.drafts)
 
     @property
-    def takes(self) -> dict[str, float | None]:
+    def takes(self) -> dict[str, float | str | None]:
         return super().takes | {"rate": None} | dict.fromkeys(_ENCODER)
 
     @property

@@ -133,13 +133,9 @@ class Step(Guided):
         return self.space.words
 
     @property
-    def usual_words(self) -> dict[str, str]:
-        return {"overlap": "none"} | ({"engine": self.engine} if self.engine else {})
-
-    @property
-    def takes(self) -> dict[str, float | None]:
-        """The inputs of a call by name, with defaults."""
-        return dict.fromkeys([*self._shown.inputs, *TERMS]) | self.usual
+    def takes(self) -> dict[str, float | str | None]:
+        """The inputs and options of a call by name, with defaults."""
+        return dict.fromkeys([*self._shown.inputs, *TERMS]) | self.usual | {"overlap": "none", "engine": self.engine}
 
     @property
     def gives(self) -> tuple[str, ...]:

@@ -28,12 +28,11 @@ class _OfInstance:
 class Guided:
     """Base class of things that are called with named inputs: it generates their docstring and signature.
 
-    `takes` maps inputs to defaults or None, `choices` options to values; `gives` lists results, `doc` describes it.
-    `usual_words` maps options to defaults; `defaults_said` says defaults in words, if they depend on rows.
+    `takes` maps inputs and options to defaults or None, `choices` options to values; `gives` lists results, `doc`
+    describes it.  `defaults_said` says defaults of inputs in words, if they depend on rows.
     """
 
     choices: Mapping[str, Iterable] = {}
-    usual_words: Mapping[str, Any] = {}
     defaults_said: Mapping[str, str] = {}
     gives: Iterable[str] = ()
     own: Mapping[str, Parameter] = {}  # parameters of the function itself
@@ -45,12 +44,11 @@ class Guided:
 
     @property
     def _signature(self) -> Signature:
-        takes = {**self.takes, **self.usual_words}
-        named = dict.fromkeys([x for group in _grouped(self.takes).values() for x in group] + [*self.choices])
+        takes = self.takes
+        named = dict.fromkeys([x for group in _grouped(takes).values() for x in group] + [*self.choices])
         keywords = [Parameter(x, Parameter.KEYWORD_ONLY, default=takes.get(x)) for x in named if x not in self.own]
-        keywords = [*(x.replace(kind=Parameter.KEYWORD_ONLY) for x in self.own.values()), *keywords]
-        ends = Parameter("knowns", Parameter.VAR_POSITIONAL), Parameter("letters", Parameter.VAR_KEYWORD)
-        return Signature([ends[0], *keywords, ends[1]])
+        rest = Parameter("knowns", Parameter.VAR_POSITIONAL), Parameter("letters", Parameter.VAR_KEYWORD)
+        return Signature(sorted([*self.own.values(), *keywords, *rest], key=lambda x: x.kind))
 
 
 def _grouped(letters: Iterable[str]) -> dict[str, list[str]]:
@@ -59,8 +57,9 @@ def _grouped(letters: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _documented(x: Guided) -> str:
-    words = [_option(n, own, x.usual_words.get(n)) for n, own in x.choices.items()]
-    takes = {n: x.defaults_said.get(n, "" if default is None else f"{default:g}") for n, default in x.takes.items()}
+    words = [_option(n, own, x.takes.get(n)) for n, own in x.choices.items()]
+    takes = {n: default if default in (None, "") else f"{default:g}" for n, default in x.takes.items() if n in NOTATION}
+    takes |= x.defaults_said
     lines = [
         cleandoc(x.doc),
         "",
@@ -69,14 +68,14 @@ def _documented(x: Guided) -> str:
     for heads, letters in (("", takes), ("It gives, and a search minimizes, maximizes and limits:", x.gives)):
         lines += ["", heads] if heads and letters else []
         for head, group in _grouped(letters).items():
-            lines += ["", head, *(_line(n, letters[n] if letters is takes else "") for n in group)]
+            lines += ["", head, *(_line(n, letters[n] if letters is takes else None) for n in group)]
         lines += ["", "Words", *words] if words and not heads else []
     return "\n".join(lines)
 
 
-def _line(name: str, default: str) -> str:
+def _line(name: str, default: str | None) -> str:
     letter = NOTATION[name]
-    return f"    {name:<22} {letter.unit:<8} {letter.meaning}{default and f'; by default {default}'}"
+    return f"    {name:<22} {letter.unit:<8} {letter.meaning}{'' if default is None else f'; by default {default}'}"
 
 
 def _option(name: str, values: Iterable, default) -> str:
@@ -114,11 +113,7 @@ class GuidedMethod(Guided):
         return self.owner.choices
 
     @property
-    def usual_words(self) -> Mapping[str, Any]:
-        return self.owner.usual_words
-
-    @property
-    def takes(self) -> Mapping[str, float | None]:
+    def takes(self) -> Mapping[str, Any]:
         given = {n: None if x.default is x.empty else x.default for n, x in self.own.items() if n in NOTATION}
         return {**self.owner.takes, **given}
 

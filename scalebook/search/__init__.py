@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from inspect import Parameter, Signature
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -215,10 +214,16 @@ def _longest(problem) -> str:
 class _Called(Guided, ModuleType):
     """The type of this package: it is called as the function `search`, and shows the letters of what it searches."""
 
-    name = "search"
+    name, doc, own = "search", search.__doc__, named_parameters(search)
     __wrapped__ = staticmethod(search)
-    doc = search.__doc__
-    own = {n: x for n, x in named_parameters(search).items() if n != "sheet"}
+    _searched = property(lambda self: (_shown_by("training_step"), _shown_by("serve")))
+    choices = property(lambda self: {n: x for thing in self._searched for n, x in thing.choices.items()})
+    gives = property(lambda self: dict.fromkeys(n for x in self._searched for n in x.gives))
+
+    @property
+    def takes(self) -> dict[str, None]:
+        """The letters of a step and of a service, without defaults, because a search tries several values of many."""
+        return dict.fromkeys(n for x in self._searched for n in (*x.takes, *getattr(x, "targets", ()), "memory_margin"))
 
     def __call__(self, *args, **letters) -> Search:
         return self.__wrapped__(*args, **letters)
@@ -228,28 +233,6 @@ class _Called(Guided, ModuleType):
 
     def __reduce__(self):
         return import_module, (self.__name__,)
-
-    @property
-    def _signature(self) -> Signature:
-        first = Parameter("sheet", Parameter.POSITIONAL_OR_KEYWORD)
-        return Signature([first, *super()._signature.parameters.values()])
-
-    @property
-    def _searched(self) -> tuple:
-        return _shown_by("training_step"), _shown_by("serve")
-
-    @property
-    def choices(self) -> dict:
-        return {n: x for thing in self._searched for n, x in thing.choices.items()}
-
-    @property
-    def takes(self) -> dict:
-        """The letters of a step and of a service, without defaults, because a search tries several values of many."""
-        return dict.fromkeys(n for x in self._searched for n in (*x.takes, *getattr(x, "targets", ()), "memory_margin"))
-
-    @property
-    def gives(self) -> dict:
-        return dict.fromkeys(n for x in self._searched for n in x.gives)
 
 
 def _complete_aims(shell) -> None:

@@ -49,13 +49,9 @@ __all__ = [
 __getattr__ = renamed(__name__)
 
 DEFAULT_LETTERS = tables_of(__package__, "defaults.toml")["step"] | host.DEFAULT_LETTERS
+_OPTIONAL = tables_of(__package__, "defaults.toml")["optional"]
 _WHOLE_STREAM = Formula("whole_stream", "stream_efficiency", Integer(1), ["williams2009 §3"], "All of the bandwidth.")
 
-# Inputs of a call that most models and strategies do without
-_OPTIONAL = (
-    "seq", "dp", "microbatches", "train_tokens", "first_blocks", "last_blocks", "stage_blocks", "etp", "mtp_blocks",
-    "host_bandwidth", "host_capacity",
-)  # fmt: skip
 _SHAPES = Latest(4096)  # what calls of a search share
 
 
@@ -255,9 +251,7 @@ class Training(Guided):
 
         return TRAINING
 
-    choices = CHOICES | {"framework": tuple(frameworks)}
-    # the others follow from a call's rows or letters
-    usual_words = {n: next(iter(x)) for n, x in CHOICES.items() if n not in ("offload", "quantized", "family")}
+    choices: Mapping[str, tuple] = CHOICES | {"framework": tuple(frameworks)}
 
     @property
     def doc(self) -> str:
@@ -268,9 +262,10 @@ class Training(Guided):
         return self.sheet((models.mixtral_8x7b, accelerators.h100), dict(devices=8, global_batch=8))[0]
 
     @property
-    def takes(self) -> dict[str, float | None]:
-        usual = DEFAULT_LETTERS | {n: x for n, x in frameworks[UNNAMED].items() if n in DEFAULT_LETTERS}
-        return dict.fromkeys([*_OPTIONAL, *self._shown.inputs]) | usual | {"library_rate": None}
+    def takes(self) -> dict[str, float | str | None]:
+        usual = DEFAULT_LETTERS | {n: x[0] for n, x in CHOICES.items()}
+        usual |= {n: x for n, x in frameworks[UNNAMED].items() if n in usual}
+        return dict.fromkeys([*_OPTIONAL["inputs"], *self._shown.inputs]) | usual | dict.fromkeys(_OPTIONAL["follow"])
 
     @property
     def defaults_said(self) -> dict[str, str]:
