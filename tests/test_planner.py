@@ -250,8 +250,10 @@ def test_a_name_stands_for_letters_and_is_known_again(page):
     state = made.DEFAULT_PLANS["train"]
     hidden = page("chosen", [state, "overlap", "nothing hidden"])
     assert hidden["is"] == "nothing hidden" and {*hidden["letters"].values()} == {0}
-    off = page("chosen", [state, "offload", "and weights"])
-    assert off["is"] == "and weights" and off["letters"] == dict(optimizer_offload=1, weight_offload=1)
+    for said in ("nothing", "optimizer state and activations", "optimizer state, weights and activations"):
+        off = page("chosen", [state, "offload", said])
+        assert off["is"] == said and {n.partition("_")[0] in said for n in off["letters"]} <= {True}
+        assert len(off["letters"]) == len(said.replace(", ", " and ").split(" and ")) - (said == "nothing")
     assert page("chosen", [state, "overlap", "as the framework"])["letters"] == {}
     lora = planner().plan | dict(trained="lora", letters=state["letters"] | dict(lora_rank=8, memory_margin=0.1))
     assert page("link", page("write", lora))["is"] == lora
@@ -562,6 +564,8 @@ def test_a_link_with_a_name_that_is_gone_keeps_the_rest(page):
     assert v100["precision"] == "fp16"
     v100 |= dict(device="gone")
     assert page("link", page("write", v100))["is"]["precision"] == "fp16"  # which the usual device has too
+    _, said = page("link", page("write", v100 | dict(precision="fp4")))["dropped"]
+    assert said == "fp4 is none of its precisions, and bf16 stands in its place"
     beside = page("link", page("write", plan | dict(beside=[plan | dict(device="gone_9")])))
     assert len(beside["dropped"]) == 1 and len(beside["is"]["beside"]) == 1
     for wrong in ("constructor", "<b>", "A" * 80, 7, None, ["h100"], {"letters": {}}):
@@ -770,6 +774,9 @@ def test_choices_have_names_and_any_device_is_one(chromium, folder):
         assert "GB of 80 GB on each device" in page.locator(".pl-verdict").inner_text()
         page.locator(".pl-rests li").first.wait_for()
         page.locator(".pl-options summary").click()
+        for framework, again in (("deepseek", "its framework’s default"), ("unnamed", "recomputation searched")):
+            page.locator("select[aria-label='framework']").select_option(framework)
+            page.wait_for_function(f"document.querySelector('.pl-options summary').innerText.includes('{again}')")
         for name, value in (("overlap", "nothing hidden"), ("trained weights", "lora"), ("offload", "optimizer state")):
             page.locator(f".pl-options select[aria-label='{name}']").select_option(value)
             page.wait_for_function(READY)
@@ -778,6 +785,7 @@ def test_choices_have_names_and_any_device_is_one(chromium, folder):
         page.wait_for_function(READY)
         said = page.locator(".pl-options summary").inner_text()
         assert "nothing hidden" in said and "optimizer state offloaded, adapters trained" in said
+        assert "Chosen here: none of the data-parallel and none" in page.locator(".pl-verdict").inner_text()
         entered(page, "^='mean time between failures of one device'", "10 days")
         page.wait_for_function("document.querySelector('.pl-costs').innerText.includes('failures')")
         page.wait_for_function(READY)

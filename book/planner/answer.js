@@ -130,11 +130,12 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   // What a framework hides and fuses, or that none was named.
   function assumed(plan) {
     if (plan.job !== "train") return plan.engine === data.usual.engine ? "The engine is ideal: its host takes no time. Name yours for the times of a real one." : "";
-    if ((plan.framework ?? "unnamed") === "unnamed") return "No framework is named, so this is half-way between two ends: everything hidden behind arithmetic and fused, or nothing hidden and every kernel eager. Name yours for a narrower answer.";
-    const { dp_overlap: dp = 0, tp_pieces: tp = 0, element_passes: passes = 1, block_launch: launch = 0, block_wait: wait = 0 } = cases.framework(plan);
+    const isChosen = cases.overlaps.some((x) => x in plan.letters), { dp_overlap: dp = 0, tp_pieces: tp = 0, element_passes: passes = 1, block_launch: launch = 0, block_wait: wait = 0 } = { ...cases.framework(plan), ...plan.letters };
+    const shared = (x) => (x === 1 ? "all" : x ? `${show(100 * x)} %` : "none"), overlapped = `${shared(dp)} of the data-parallel and ${shared(tp)} of the tensor-parallel collectives are overlapped`;
+    if ((plan.framework ?? "unnamed") === "unnamed") return isChosen ? `Chosen here: ${overlapped}. No framework is named, so kernels are half-way between fused and eager. Name yours for a narrower answer.` : "No framework is named, so this is half-way between two ends: everything hidden behind arithmetic and fused, or nothing hidden and every kernel eager. Name yours for a narrower answer.";
     const steps = cases.isEager(plan) ? "run one by one (eager)" : passes > 1 ? `cause ${show(passes)} times the memory traffic of fused ones` : "are fused";
-    const shared = (x) => (x === 1 ? "all" : x ? `${show(100 * x)} %` : "none"), host = [launch && `takes at least ${show(launch, "s")} to launch a block`, wait && `adds ${show(wait, "s")} to a block`].filter(Boolean);
-    return `Assumed of this framework: ${shared(dp)} of the data-parallel and ${shared(tp)} of the tensor-parallel collectives are overlapped; element-wise steps ${steps}; the host ${host.join(" and ") || "adds no time"}.${cases.leavesSequence(plan) ? " Sequence parallelism is on here, though this framework has it off by default." : ""}`;
+    const host = [launch && `takes at least ${show(launch, "s")} to launch a block`, wait && `adds ${show(wait, "s")} to a block`].filter(Boolean);
+    return `${isChosen ? `Chosen here: ${overlapped}. Assumed of this framework:` : `Assumed of this framework: ${overlapped};`} element-wise steps ${steps}; the host ${host.join(" and ") || "adds no time"}.${cases.leavesSequence(plan) ? " Sequence parallelism is on here, though this framework has it off by default." : ""}`;
   }
   const SAID = { tpot: "a token", ttft: "first token" };
   function reason(row) {

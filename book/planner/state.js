@@ -79,6 +79,7 @@ function planState({ engine, cases, words, rows }) {
     if (!precisions(state).includes(said.precision)) {
       if (state.device === said.device || !ORDER.includes(said.precision)) refuse("its precision is none of the device's");
       state.precision = nearest(state);
+      dropped.push(`${said.precision} is none of its precisions, and ${state.precision} stands in its place`);
     }
     if (START[job].engine) state.engine = known(said.engine, data.engines, "engine");
     if (START[job].framework && said.framework !== undefined) state.framework = known(said.framework, data.frameworks, "framework");
@@ -120,7 +121,7 @@ function planState({ engine, cases, words, rows }) {
   // What is chosen by a name: each of several letters at once, which then are among the plan's own.
   const CHOICES = {
     overlap: { "as the framework": [], "everything hidden": cases.overlaps.map((x) => [x, 1]), "nothing hidden": cases.overlaps.map((x) => [x, 0]) },
-    offload: Object.fromEntries(["nothing", "optimizer state", "and weights", "and activations"].map((said, i) => [said, ["optimizer_offload", "weight_offload", "activation_offload"].slice(0, i).map((x) => [x, 1])])),
+    offload: Object.fromEntries(Object.entries({ nothing: "", "optimizer state": "optimizer", "optimizer state and weights": "optimizer weight", "optimizer state and activations": "optimizer activation", "optimizer state, weights and activations": "optimizer weight activation" }).map(([said, of]) => [said, of.split(" ").filter(Boolean).map((x) => [`${x}_offload`, 1])])),
   };
   const lettersOf = (choice) => [...new Set(Object.values(CHOICES[choice]).flatMap((x) => x.map(([n]) => n)))];
   const chosenOf = (state, choice) => Object.keys(CHOICES[choice]).find((said) => lettersOf(choice).every((n) => (state.letters[n] ?? null) === (CHOICES[choice][said].find(([x]) => x === n)?.[1] ?? null)));
