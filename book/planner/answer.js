@@ -180,25 +180,9 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     return h("details", { open: !depth, ontoggle: (event) => { if (event.target.open) fill(); } }, h("summary", {}, head), body);
   }
   // Where a number comes from that no formula gives.
-  function origin(letter, { plan, state, chosen }) {
-    const small = (...x) => h("small", {}, "— ", ...x);
-    if (letter in (chosen?.letters ?? {})) return small(letter in (state.fixed ?? {}) ? "chosen here" : "found by the search");
-    if (letter in state.letters) return small(letter in state.usual ? "from the sentence" : "given here, in place of what is known");
-    for (const [row, said] of [[plan.device, plan.device.name], [plan.model, plan.model.name]]) {
-      const [kind, rest] = letter.split("_"), precise = `${kind}_${plan.precision}`;
-      const read = row === plan.device && !(letter in row.letters) && engine.reads(plan.model)[letter];
-      const key = read || (["flops", "efficiency"].includes(rest) && precise in row.letters ? precise : letter);
-      if (!(key in row.letters)) continue;
-      const made = row === plan.model && engine.listed(data.follows).map(engine.formula).find((f) => f.letter === key), [source, note] = row.sources[key] ?? (made ? ["", `follows: ${made.name}`] : [row.source, ""]);
-      return small(`${said}: `, source ? words.cited(source) : null, note ? `${source ? "; " : ""}${note}` : "");
-    }
-    const settled = state.framework ? cases.framework(plan) : {};
-    if (state.rollout && (letter in data.rl.made || letter in data.rl.unsaid)) return small(data.rl.made[letter] ?? "the default");
-    if (letter in settled) { const row = data.frameworks[state.framework], at = [row, ...Object.values(data.libraries)].find((x) => x.letters[letter] === settled[letter] || x.letters[`moe_${letter}`] === settled[letter]) ?? row, [source, note] = at.sources[letter] ?? at.sources[`moe_${letter}`] ?? [at.source, ""]; return small(`${at.name}: `, words.cited(source), note ? `; ${note}` : ""); }
-    if (state.job === "train" && letter in data.bill.known) { const [, origin_, source, note] = data.bill.known[letter]; return small(`${origin_}: `, source ? words.cited(source) : null, note ? `${source ? "; " : ""}${note}` : ""); }
-    const own = data.engines[state.engine];
-    if (state.job !== "train" && own && letter in own.letters) { const [source, note] = own.sources[letter] ?? [own.source, ""]; return small(`${own.name}: `, words.cited(source), note ? `; ${note}` : ""); }
-    return small("usual, where nothing else is said");
+  function origin(letter, context) {
+    const [said, source, note] = cases.from(letter, context);
+    return h("small", {}, `— ${said}`, source || note ? ": " : "", source ? words.cited(source) : null, note ? `${source ? "; " : ""}${note}` : "");
   }
 
   // Assumptions: constants and usual values that the answer rests on.

@@ -178,20 +178,25 @@ function planState({ engine, cases, words, rows }) {
   const pooled = (found) => Object.fromEntries(["prefill", "decode"].map((which) => [which, Object.fromEntries([...POOL.map((n) => [n, found[which].letters[n]]), ...Object.entries(found[which].words)])]));
   const cell = (x) => { const text = `${x ?? ""}`; return /^[=+@\t-]/.test(text) && Number.isNaN(Number(text)) ? `"'${text.replaceAll('"', '""')}"` : /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text; };
   const csv = (lines) => lines.map((x) => x.map(cell).join(",")).join("\n");
+  // Where a letter is from that no formula gives: only what the plan says is given.
+  function source(letter, state, chosen) {
+    const [said, key] = cases.from(letter, { plan: plan(state), state, chosen });
+    return letter in state.letters || letter in state.fixed ? "given" : key || said.replace(/, where.*/, "");
+  }
   function sheet(state, answer, chosen, found = {}) {
     const lines = [["letter", "value", "low", "high", "unit", "meaning", "from"]];
     for (const [n, x] of Object.entries(answer.values)) {
       const f = answer.sheet.by.get(n);
-      if (f || n in answer.given) lines.push([n, x, ...(found[n] ?? ["", ""]), words.unit(n), words.meaning(n), n in answer.given || !f ? "given" : f.name]);
+      if (f || n in answer.given) lines.push([n, x, ...(found[n] ?? ["", ""]), words.unit(n), words.meaning(n), n in answer.given || !f ? source(n, state, chosen) : f.name]);
     }
-    return csv([...lines, ...Object.entries(chosen.words).map(([n, x]) => [n, x, "", "", "", "a word of the strategy", "given"])]);
+    return csv([...lines, ...Object.entries(chosen.words).map(([n, x]) => [n, x, "", "", "", "a word of the strategy", n in state.fixed ? "given" : "found by the search"])]);
   }
 
   // The same as data, with ranges, as scalebook/answers/schema.json describes it.
   function json(state, answer, chosen, found = {}, assumed = [], { changes, nearest } = { changes: [], nearest: null }, missing = {}) {
     const letters = Object.fromEntries(Object.entries(answer.values).filter(([n]) => answer.sheet.by.has(n) || n in answer.given).map(([n, value]) => {
       const f = n in answer.given ? null : answer.sheet.by.get(n), [low, high] = found[n] ?? [null, null];
-      return [n, { value, unit: words.unit(n), low, high, source: f ? f.sources.join(", ") : "given", formula: f?.name ?? null }];
+      return [n, { value, unit: words.unit(n), low, high, source: f ? f.sources.join(", ") : source(n, state, chosen), formula: f ? words.text(f.root) : null }];
     }));
     const { job } = state, { values } = answer, costs = Object.fromEntries(["run_time", "train_time", "device_hours", "goodput", "run_energy", "train_rate", "device_rate", "million_cost", "update_rate", "update_cost"].filter((n) => n in values).map((n) => [n, values[n]]));
     const call = `${{ train: "training_step", rl: "rl_step" }[job] ?? "serve"}: ${model(state.model).name}, ${device(state.device).name}, ${values.devices} devices`;
