@@ -17,6 +17,7 @@ from py_mini_racer import MiniRacer
 from scalebook.book.planner import planner, planner_parts, planner_script, planner_style
 from scalebook.book.planner import widget as made
 from scalebook.book.planner.sheets import kind_of, listed_models
+from sympy import Symbol, sympify
 
 from scalebook import search, training_step
 from scalebook.answers import assumed, bill, nearest_fit
@@ -25,6 +26,7 @@ from scalebook.inference import serve
 from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import reason as serving_reason
 from scalebook.inference.session_search import STACKS
+from scalebook.language import NOTATION
 from scalebook.language.interval import range_of
 from scalebook.tables import accelerators, drafts, frameworks, models, precisions
 from scalebook.training.frameworks import UNNAMED
@@ -244,6 +246,20 @@ def test_a_choice_is_the_same_in_the_page(page, model, device, precision, letter
     )  # fmt: skip
     values = page("answer", plan)["values"]
     assert all(near(values[x], row[x]) for x in ("step_time", "memory", "mfu", "model_flops"))
+
+
+@pytest.mark.parametrize(
+    "plan", [planner(model="llama3_8b", devices=16).plan, planner("serve").plan], ids=["train", "serve"]
+)
+def test_data_says_where_each_letter_is_from(page, plan):
+    found = json.loads(page("json", [plan, page("find", plan)["best"][0]]))["letters"]
+    assert {n for n, x in found.items() if x["source"] == "given"} <= {*plan["letters"]}
+    for n in ("hbm_bandwidth", "price_hour"):
+        assert found[n]["source"] == accelerators[plan["device"]].cells[n].source
+    letters, known = {n: Symbol(n) for n in NOTATION}, {n: x["value"] for n, x in found.items()}
+    for n, x in found.items():
+        if x["formula"] and len(x["formula"]) < 1000:
+            assert near(sympify(x["formula"], letters).subs(known), x["value"]), n
 
 
 def test_a_name_stands_for_letters_and_is_known_again(page):

@@ -106,6 +106,20 @@ def test_every_letter_of_a_sheet_is_used_and_shown(name):
     assert {*inspect.signature(sheet).parameters} == {"knowns", "letters", *sheet.inputs}
 
 
+SOURCED = {n: x for n, x in CALLS.items() if x[0] in things().values()} | cases(
+    "a call with numbers of others", globals()
+)
+
+
+@pytest.mark.parametrize("entry", SOURCED)
+def test_only_letters_of_a_call_are_given(entry):
+    call, letters = SOURCED[entry]
+    result = call(*LLAMA, **letters)
+    row = getattr(result, "row", result)
+    assert {n for n, x in row.to_dict()["letters"].items() if x["source"] == "given"} <= {*letters}
+    assert "[given]" not in f"{row.why('price_hour') if 'price_hour' in row else ''}"
+
+
 METHODS = [serve.sessions, serve.apart, serve.capacity, serve.offline, serve.static]
 ENTRIES = [training_step, serve, rl_step, decode_step, prefill_step, mixed_step, search, *METHODS]
 

@@ -6,6 +6,7 @@ from inspect import Parameter, Signature, cleandoc, signature
 from typing import Any
 
 from .notation import GROUPS, NOTATION, either
+from .row import Call
 from .words import WORDS
 
 __all__ = ["Guided", "GuidedMethod", "named_parameters"]
@@ -118,4 +119,6 @@ class GuidedMethod(Guided):
         return {**self.owner.takes, **given}
 
     def __call__(self, *knowns, **letters):
-        return self.__wrapped__(self.owner, *knowns, **letters)
+        found = self.__wrapped__(self.owner, *knowns, **letters)
+        getattr(found, "row", found).asked = Call(self, knowns, letters)
+        return found
