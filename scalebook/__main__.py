@@ -60,13 +60,11 @@ def _answer(arguments):
     if {"-h", "--help"} & {*options} or not first:
         return _help(first)
     if options and (len(options) > 1 or options[0] not in forms):
-        would = either(forms or ["--help"])
-        raise ValueError(f"{' with '.join(options)} does not go with {first}: {would} would do")
+        raise ValueError(f"{' with '.join(options)} does not go with {first}: {either(forms or ['--help'])} would do")
     if first in ROWS.values():
         table = getattr(tables, first)
         return "\n\n".join(repr(table[x]) for x in rest) or repr(table)
-    form = options[0] if options else ""
-    return _search(rest, form) if first == "search" else _call(*_given([first, *rest]), form)
+    return _search(rest, *options) if first == "search" else _call(*_given([first, *rest]), *options)
 
 
 def _help(name: str) -> str:
