@@ -44,13 +44,12 @@ def test_search_is_the_same_whatever_was_imported_before():
     assert found.best[0].batch == 2 and pickle.loads(pickle.dumps(scalebook.search)) is scalebook.search
 
 
-TYPED = cases("what TAB completes", globals())
-
-
 def test_names_and_aims_are_completed():
+    typed = cases("what TAB completes", globals())
     first = "from scalebook import decoding, training_step; from scalebook.search import search"
     first += "; get_ipython().Completer.use_jedi = False"  # whose finds `complete` leaves out
     start = "from IPython.core.interactiveshell import InteractiveShell; shell = InteractiveShell.instance()"
-    each = f"for x in {[*TYPED]}: print(len(shell.complete(None, x)[1]), *shell.complete(None, x)[1], sep=',')"
-    found = fresh(f"{start}; shell.run_cell({first!r})\n{each}")
-    assert all({*x.split(",")} >= {name} for x, name in zip(found, TYPED.values(), strict=True))
+    found = fresh(
+        f"{start}; shell.run_cell({first!r})\nfor x in {[*typed]}: print(*shell.complete(None, x)[1], sep=',')"
+    )
+    assert all({*x.split(",")} >= {name} for x, name in zip(found, typed.values(), strict=True))

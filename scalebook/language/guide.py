@@ -109,9 +109,8 @@ class GuidedMethod(Guided):
         _, *rest = named_parameters(self.__wrapped__).items()
         return dict(rest)
 
-    @property
-    def choices(self) -> Mapping[str, Iterable]:
-        return self.owner.choices
+    choices = property(lambda self: self.owner.choices)
+    defaults_said = property(lambda self: self.owner.defaults_said)
 
     @property
     def takes(self) -> Mapping[str, Any]:
