@@ -609,14 +609,7 @@ def test_a_bare_number_is_in_the_unit_that_is_shown(page, text, unit, like, valu
 # What is copied
 
 
-MINE = """hbm_capacity = "192 GB"
-hbm_bandwidth = "8 TB/s"
-peak_bf16 = "2 PFLOP/s"
-peak_vector = "80 TFLOP/s"
-scaleup_bandwidth = "900 GB/s"
-scaleup_size = 8
-scaleout_bandwidth = "50 GB/s"
-"""
+MINE = (PAGE.parent / "device.toml").read_text("utf-8")
 
 
 @pytest.mark.parametrize("is_pasted", [False, True])
