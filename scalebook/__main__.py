@@ -129,8 +129,9 @@ def _call(thing, rows, texts, form="") -> str:
     if isinstance(thing, Formula) and form != "--json":
         return repr(thing.worked(*knowns, **letters)) if rows or texts else f"{thing!r}\n{_first_line(thing)}"
     found = priced(thing, knowns, letters)
-    if found.answer and found.answer.letter in found.missing and form != "--all":
-        raise TypeError(f"{thing.name}: {found.answer.letter} {found.missing[found.answer.letter]}")
+    lacks = found.missing.get(found.answer.letter, "") if found.answer else ""
+    if lacks.startswith("needs") and form != "--all":
+        raise TypeError(f"{thing.name}: {found.answer.letter} {lacks}")
     if form == "--json":
         import json
 
