@@ -1,8 +1,9 @@
 """`scalebook NAME [ROW ...] [LETTER=VALUE ...]` evaluates a sheet or formula with the rows and values given.
 
 A training step or a service is answered in at most twelve lines; `--all` prints every letter, and `--json` the same as
-data (`scalebook/answers/schema.json`).  A search prints a table, or with `--csv` its rows.  The command exits with 0 if
-it has an answer, with 2 if it was asked wrongly, and with 3 if no strategy fits.
+data (`scalebook/answers/schema.json`).  A search prints a table, or with `--csv` its rows.  `scalebook NAME --help`
+prints the letters of what is called.  The command exits with 0 if it has an answer, with 2 if it was asked wrongly, and
+with 3 if no strategy fits.
 
 >>> print(main(["decoding", "llama3_8b", "h100", "batch=1", "context=8192", "weight_bits=16", "kv_bits=16"]))
 decoding
@@ -16,7 +17,7 @@ import sys
 from pathlib import Path
 from textwrap import shorten
 
-from scalebook import tables
+from scalebook import __version__, tables
 from scalebook.language import NOTATION, Formula, show
 from scalebook.language.notation import either, nearest, quoted
 from scalebook.language.parts import breakdowns, part_lines
@@ -30,9 +31,9 @@ _STATED = tables_of("scalebook.shell", "overview.toml")["overview"]
 EXAMPLES = _STATED["examples"]
 _SOUGHT = ("minimize", "maximize", "against")  # what a search takes besides letters: letters' names,
 _TEXTS, _COUNTS = ("subject_to", "lift"), ("best", "most")  # texts by commas, and numbers
-
-
+TABLES = (*ROWS.values(), *WHOLE)
 _FORMS = {"search": ("--csv",), "": ("--all", "--json")}  # what a search and a call can be printed as
+_OPTIONS = ("--all", "--csv", "--json", "--help", "-h", "--version")
 
 
 def main(arguments: list[str]) -> str:
@@ -45,16 +46,27 @@ def main(arguments: list[str]) -> str:
 
 
 def _answer(arguments):
-    form = next((x for x in arguments if x in ("--all", "--csv", "--json")), "")
-    first, *rest = [x for x in arguments if x != form] or ["--help"]
-    forms = _FORMS.get(first, _FORMS[""])
-    if form not in ("", *forms):
-        raise ValueError(f"{form} does not go with {first}: {either(forms)} would do")
-    if first in ("-h", "--help"):
+    options = [x for x in dict.fromkeys(arguments) if x.startswith("-")]
+    first, *rest = [x for x in arguments if x not in options] or [""]
+    forms = _FORMS.get(first, () if first in TABLES else _FORMS[""])
+    if stray := next((x for x in options if x not in _OPTIONS), None):
+        raise LookupError(f"no option is called {quoted(stray)}; {nearest(stray, _OPTIONS)}")
+    if "--version" in options:
+        return f"scalebook {__version__}"
+    if {"-h", "--help"} & {*options} or not first:
+        return _help(first)
+    if options and (len(options) > 1 or options[0] not in forms):
+        raise ValueError(f"{' with '.join(options)} does not go with {first}: {either(forms or ['--help'])} would do")
+    if first in TABLES:
+        table = getattr(tables, first)
+        return "\n\n".join(repr(table[x]) for x in rest) or repr(table)
+    return _search(rest, *options) if first == "search" else _call(*_given([first, *rest]), *options)
+
+
+def _help(name: str) -> str:
+    if name in ("", *TABLES):
         return overview()
-    if first in (*ROWS.values(), *WHOLE):
-        return repr(getattr(tables, first))
-    return _search(rest, form) if first == "search" else _call(*_given([first, *rest]), form)
+    return (search if name == "search" else find(name)).__doc__
 
 
 def overview() -> str:
@@ -106,15 +118,16 @@ def _call(thing, rows, texts, form="") -> str:
         return repr(thing.worked(*knowns, **letters)) if rows or texts else f"{thing!r}\n{_first_line(thing)}"
     result = priced(thing, knowns, letters)
     found = getattr(result, "row", result)  # of a capacity, or of two pools
+    lacks = found.missing.get(found.answer.letter, "") if found.answer else ""
+    if lacks.startswith("needs") and form != "--all":
+        said = f": {found.answer.letter} {lacks}" if "device" in rows else " needs a device: give one, such as h100"
+        raise TypeError(thing.name + said)
     if form == "--json":
         import json
 
         return json.dumps(found.to_dict(), indent=1, allow_nan=False)
     head = [] if result is found else [f"{result!r}\n"]
     if found.answer and not form:
-        if (letter := found.answer.letter) not in found:
-            lacks = found.missing[letter] if "device" in rows else "needs a device: give one, such as h100"
-            raise TypeError(f"{thing.name} {lacks}")
         more = found.answer.text(more="--all prints every letter, --json the same as data")
         return "\n".join([*head, found.answer.title, more])
     lacking = [f"  {n:<22} {why}" for n, why in found.missing.items()]

@@ -1,7 +1,7 @@
 """`scalebook.<name>`: the names typed first are there, and the package's import costs nothing."""
 
 import importlib
-import inspect
+import pickle
 import subprocess
 import sys
 
@@ -9,6 +9,8 @@ import pytest
 
 import scalebook
 from scalebook import _FIRST, accelerators, models
+
+from .support import cases
 
 
 def fresh(code):
@@ -33,12 +35,21 @@ def test_each_is_what_its_module_has(name):
 
 def test_search_is_the_same_whatever_was_imported_before():
     again = "import scalebook.search; from scalebook import search"
-    code = f"import scalebook; a = scalebook.search; {again}; print(a is search)"
+    code = f"import scalebook; a = scalebook.search; {again}; print(a is search is scalebook.search.search)"
     assert fresh(code) == ["True"]
     known = dict(context=8192, weight_bits=16, kv_bits=16, progress=False)
     found = scalebook.search(
         scalebook.decoding, models.llama3_8b, accelerators.h100, batch=[1, 2], maximize="batch", **known
     )
-    assert found.best[0].batch == 2 and {"minimize", "tp", "seq", "users"} <= {
-        *inspect.signature(scalebook.search).parameters
-    }
+    assert found.best[0].batch == 2 and pickle.loads(pickle.dumps(scalebook.search)) is scalebook.search
+
+
+def test_names_and_aims_are_completed():
+    typed = cases("what TAB completes", globals())
+    first = "from scalebook import decoding, training_step; from scalebook.search import search"
+    first += "; get_ipython().Completer.use_jedi = False"  # whose finds `complete` leaves out
+    start = "from IPython.core.interactiveshell import InteractiveShell; shell = InteractiveShell.instance()"
+    found = fresh(
+        f"{start}; shell.run_cell({first!r})\nfor x in {[*typed]}: print(*shell.complete(None, x)[1], sep=',')"
+    )
+    assert all({*x.split(",")} >= {name} for x, name in zip(found, typed.values(), strict=True))

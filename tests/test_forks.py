@@ -8,18 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-GOOD = """
-import os, pytest
-
-@pytest.fixture(scope="session")
-def kept():
-    print("made once in a worker")
-    yield os.getpid()
-
-@pytest.mark.parametrize("number", range(3))
-def test_one(kept, number, tmp_path):
-    assert kept == os.getpid() != int(os.environ["COLLECTED_BY"])
-"""
+GOOD = (Path(__file__).parent / "scripts" / "forked.txt").read_text("utf-8")
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
 

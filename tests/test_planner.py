@@ -17,6 +17,7 @@ from py_mini_racer import MiniRacer
 from scalebook.book.planner import planner, planner_parts, planner_script, planner_style
 from scalebook.book.planner import widget as made
 from scalebook.book.planner.sheets import kind_of, listed_models
+from sympy import sympify
 
 from scalebook import search, training_step
 from scalebook.answers import assumed, bill, nearest_fit
@@ -250,8 +251,9 @@ def test_a_name_stands_for_letters_and_is_known_again(page):
     state = made.DEFAULT_PLANS["train"]
     hidden = page("chosen", [state, "overlap", "nothing hidden"])
     assert hidden["is"] == "nothing hidden" and {*hidden["letters"].values()} == {0}
-    off = page("chosen", [state, "offload", "and weights"])
-    assert off["is"] == "and weights" and off["letters"] == dict(optimizer_offload=1, weight_offload=1)
+    for said, number in (("nothing", 0), ("optimizer state and activations", 2)):
+        off = page("chosen", [state, "offload", said])
+        assert off["is"] == said and number == sum(n.partition("_")[0] in said for n in off["letters"])
     assert page("chosen", [state, "overlap", "as the framework"])["letters"] == {}
     lora = planner().plan | dict(trained="lora", letters=state["letters"] | dict(lora_rank=8, memory_margin=0.1))
     assert page("link", page("write", lora))["is"] == lora
@@ -562,6 +564,8 @@ def test_a_link_with_a_name_that_is_gone_keeps_the_rest(page):
     assert v100["precision"] == "fp16"
     v100 |= dict(device="gone")
     assert page("link", page("write", v100))["is"]["precision"] == "fp16"  # which the usual device has too
+    _, said = page("link", page("write", v100 | dict(precision="fp4")))["dropped"]
+    assert said == "fp4 is none of its precisions, and bf16 stands in its place"
     beside = page("link", page("write", plan | dict(beside=[plan | dict(device="gone_9")])))
     assert len(beside["dropped"]) == 1 and len(beside["is"]["beside"]) == 1
     for wrong in ("constructor", "<b>", "A" * 80, 7, None, ["h100"], {"letters": {}}):
@@ -605,14 +609,7 @@ def test_a_bare_number_is_in_the_unit_that_is_shown(page, text, unit, like, valu
 # What is copied
 
 
-MINE = """hbm_capacity = "192 GB"
-hbm_bandwidth = "8 TB/s"
-peak_bf16 = "2 PFLOP/s"
-peak_vector = "80 TFLOP/s"
-scaleup_bandwidth = "900 GB/s"
-scaleup_size = 8
-scaleout_bandwidth = "50 GB/s"
-"""
+MINE = (PAGE.parent / "device.toml").read_text("utf-8")
 
 
 @pytest.mark.parametrize("is_pasted", [False, True])
@@ -630,6 +627,10 @@ def test_the_call_prints_the_same_answer(page, plan, is_pasted):
     for letter, value in zip(letters, said.getvalue().split(), strict=True):
         assert near(answer[letter], float(value))
     assert f"\n{letters[0]},{answer[letters[0]]}"[:14] in page("csv", [state, best])
+    found = json.loads(page("json", [state, best]))["letters"]
+    assert {n for n, x in found.items() if x["source"] == "given"} <= {*plan["letters"]}
+    known, text = {n: x["value"] for n, x in found.items()}, {n: f"{x['formula']}" for n, x in found.items()}
+    assert all(near(sympify(x).subs(known), known[n]) for n, x in text.items() if x != "None" and len(x) < 999)
 
 
 def test_flags_are_those_of_the_package(page):
@@ -770,6 +771,9 @@ def test_choices_have_names_and_any_device_is_one(chromium, folder):
         assert "GB of 80 GB on each device" in page.locator(".pl-verdict").inner_text()
         page.locator(".pl-rests li").first.wait_for()
         page.locator(".pl-options summary").click()
+        for framework, again in (("deepseek", "its framework’s default"), ("unnamed", "recomputation searched")):
+            page.locator("select[aria-label='framework']").select_option(framework)
+            page.wait_for_function(f"document.querySelector('.pl-options summary').innerText.includes('{again}')")
         for name, value in (("overlap", "nothing hidden"), ("trained weights", "lora"), ("offload", "optimizer state")):
             page.locator(f".pl-options select[aria-label='{name}']").select_option(value)
             page.wait_for_function(READY)
@@ -778,6 +782,7 @@ def test_choices_have_names_and_any_device_is_one(chromium, folder):
         page.wait_for_function(READY)
         said = page.locator(".pl-options summary").inner_text()
         assert "nothing hidden" in said and "optimizer state offloaded, adapters trained" in said
+        assert "Chosen here: none of the data-parallel and none" in page.locator(".pl-verdict").inner_text()
         entered(page, "^='mean time between failures of one device'", "10 days")
         page.wait_for_function("document.querySelector('.pl-costs').innerText.includes('failures')")
         page.wait_for_function(READY)

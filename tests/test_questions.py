@@ -105,16 +105,37 @@ def test_every_letter_of_a_sheet_is_used_and_shown(name):
     assert {*inspect.signature(sheet).parameters} == {"knowns", "letters", *sheet.inputs}
 
 
+SHOWN = {n: x for n, x in CALLS.items() if x[0] in things().values()} | cases("a call of what gives a row", globals())
+
+
+@pytest.mark.parametrize("entry", SHOWN)
+def test_only_letters_of_a_call_are_given_and_defaults_are_what_is_used(entry):
+    call, letters = SHOWN[entry]
+    results = call(*LLAMA, **letters), call(*LLAMA, **letters, **_usual(call, call.choices, letters))
+    row, again = (getattr(x, "row", x) for x in results)
+    assert {n for n, x in row.to_dict()["letters"].items() if x["source"] == "given"} <= {*letters}
+    assert "[given]" not in f"{row.why('price_hour') if 'price_hour' in row else ''}" and {**row} == {**again}
+    said_otherwise = {"generations", "load", "pause_spread"}  # at a rate; of the queue that was found; the least
+    usual = _usual(call, {*call.takes} & {*row} - said_otherwise, letters)
+    assert usual == {n: row[n] for n in usual}
+
+
+def _usual(call, names, letters):
+    shown = inspect.signature(call).parameters
+    return {n: shown[n].default for n in {*names} & {*shown} - {*letters} if shown[n].default is not None}
+
+
 METHODS = [serve.sessions, serve.apart, serve.capacity, serve.offline, serve.static]
-ENTRIES = [training_step, serve, rl_step, decode_step, prefill_step, mixed_step, *METHODS]
+ENTRIES = [training_step, serve, rl_step, decode_step, prefill_step, mixed_step, search, *METHODS]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda x: x.name)
 def test_what_an_entry_takes_is_shown_with_units_and_defaults(entry):
     text, parameters = entry.__doc__, inspect.signature(entry).parameters
-    name, default = ("devices", 128) if entry is rl_step else ("tp", 1)
-    assert {name, *entry.choices} <= {*parameters} and (entry in METHODS or {*entry.gives} <= entry.letters)
-    assert parameters[name].default == default and f"{NOTATION[name].meaning}; by default {default}" in text
+    name, default = {rl_step: ("devices", 128), search: ("memory_margin", None)}.get(entry, ("tp", 1))
+    assert {name, *entry.choices} <= {*parameters} and parameters[name].default == default
+    assert entry in (search, *METHODS) or {*entry.gives} <= entry.letters
+    assert NOTATION[name].meaning + (f"; by default {default}" if default else "") in text
     assert all(f"    {n} " in text for n in (*entry.takes, *entry.gives, *entry.choices))
     assert type(entry).__doc__ and "It gives" not in type(entry).__doc__
 

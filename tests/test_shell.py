@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import scalebook
 import scalebook.__main__ as shell
 from scalebook import accelerators, decoding, models, training_step
 from scalebook.__main__ import main
@@ -41,7 +42,10 @@ def test_alone_it_says_what_there_is():
     assert len(lines) < 90 and max(map(len, lines)) <= 140
     said = {x.split()[0] for x in lines if " " in x.strip()}
     assert {n for n, x in things().items() if not isinstance(x, Formula)} <= said
-    assert main(["--help"]) == main([])
+    assert main(["--help"]) == main([]) == main(["accelerators", "-h"])
+    assert main(["decoding", "h100", "--help"]) == decoding.__doc__ and main(["--version"]).startswith("scalebook 0.")
+    assert main(["search", "--help"]) == scalebook.search.__doc__
+    assert main(["accelerators", "h100", "h200"]) == f"{accelerators.h100!r}\n\n{accelerators.h200!r}"
 
 
 @pytest.mark.parametrize("example", [x.split()[3:] for x in shell.EXAMPLES.splitlines()], ids=lambda x: x[0])
@@ -128,14 +132,7 @@ def test_it_ends_quietly_when_its_reader_has_gone():
     assert ended.returncode == 1 and ended.stderr == ""
 
 
-TEXTS = [
-    "h100", "llama3_8b", "mixtral_8x7b", "nvlink4", "x", "", "=", "batch=", "batch=1,2", "batch=1..9", "batch=0",
-    "batch=-1", "tp=nan", "seq=1e400", "seq=٣", "=3", "a=b=c", "precision=fp8", "precision=", "model=",
-    "hbm_bandwidth=4 TB/s", "best=0", "lift=x", "subject_to=mfu > 3", "minimize=x", "maximize=batch",
-    "against=memory", "most=1e9", "most=0", "offload=true", "schedule=1f1b", "recompute=full",
-    "sequence_parallel=1", "weight_offload=1", "engine=vllm", "ep=2", "users=1e9", "attention_dp=2", "tp=3",
-    "params=7e9", "context=1..2000001", "--x", "\x00", "x" * 9999,
-]  # fmt: skip
+[TEXTS] = cases("odd arguments of the shell", globals()).values()
 
 
 def strange(rng, record):

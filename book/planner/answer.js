@@ -130,11 +130,12 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   // What a framework hides and fuses, or that none was named.
   function assumed(plan) {
     if (plan.job !== "train") return plan.engine === data.usual.engine ? "The engine is ideal: its host takes no time. Name yours for the times of a real one." : "";
-    if ((plan.framework ?? "unnamed") === "unnamed") return "No framework is named, so this is half-way between two ends: everything hidden behind arithmetic and fused, or nothing hidden and every kernel eager. Name yours for a narrower answer.";
-    const { dp_overlap: dp = 0, tp_pieces: tp = 0, element_passes: passes = 1, block_launch: launch = 0, block_wait: wait = 0 } = cases.framework(plan);
+    const isChosen = cases.overlaps.some((x) => x in plan.letters), { dp_overlap: dp = 0, tp_pieces: tp = 0, element_passes: passes = 1, block_launch: launch = 0, block_wait: wait = 0 } = { ...cases.framework(plan), ...plan.letters };
+    const shared = (x) => (x === 1 ? "all" : x ? `${show(100 * x)} %` : "none"), overlapped = `${shared(dp)} of the data-parallel and ${shared(tp)} of the tensor-parallel collectives are overlapped`;
+    if ((plan.framework ?? "unnamed") === "unnamed") return isChosen ? `Chosen here: ${overlapped}. No framework is named, so kernels are half-way between fused and eager. Name yours for a narrower answer.` : "No framework is named, so this is half-way between two ends: everything hidden behind arithmetic and fused, or nothing hidden and every kernel eager. Name yours for a narrower answer.";
     const steps = cases.isEager(plan) ? "run one by one (eager)" : passes > 1 ? `cause ${show(passes)} times the memory traffic of fused ones` : "are fused";
-    const shared = (x) => (x === 1 ? "all" : x ? `${show(100 * x)} %` : "none"), host = [launch && `takes at least ${show(launch, "s")} to launch a block`, wait && `adds ${show(wait, "s")} to a block`].filter(Boolean);
-    return `Assumed of this framework: ${shared(dp)} of the data-parallel and ${shared(tp)} of the tensor-parallel collectives are overlapped; element-wise steps ${steps}; the host ${host.join(" and ") || "adds no time"}.${cases.leavesSequence(plan) ? " Sequence parallelism is on here, though this framework has it off by default." : ""}`;
+    const host = [launch && `takes at least ${show(launch, "s")} to launch a block`, wait && `adds ${show(wait, "s")} to a block`].filter(Boolean);
+    return `${isChosen ? `Chosen here: ${overlapped}. Assumed of this framework:` : `Assumed of this framework: ${overlapped};`} element-wise steps ${steps}; the host ${host.join(" and ") || "adds no time"}.${cases.leavesSequence(plan) ? " Sequence parallelism is on here, though this framework has it off by default." : ""}`;
   }
   const SAID = { tpot: "a token", ttft: "first token" };
   function reason(row) {
@@ -179,25 +180,9 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     return h("details", { open: !depth, ontoggle: (event) => { if (event.target.open) fill(); } }, h("summary", {}, head), body);
   }
   // Where a number comes from that no formula gives.
-  function origin(letter, { plan, state, chosen }) {
-    const small = (...x) => h("small", {}, "— ", ...x);
-    if (letter in (chosen?.letters ?? {})) return small(letter in (state.fixed ?? {}) ? "chosen here" : "found by the search");
-    if (letter in state.letters) return small(letter in state.usual ? "from the sentence" : "given here, in place of what is known");
-    for (const [row, said] of [[plan.device, plan.device.name], [plan.model, plan.model.name]]) {
-      const [kind, rest] = letter.split("_"), precise = `${kind}_${plan.precision}`;
-      const read = row === plan.device && !(letter in row.letters) && engine.reads(plan.model)[letter];
-      const key = read || (["flops", "efficiency"].includes(rest) && precise in row.letters ? precise : letter);
-      if (!(key in row.letters)) continue;
-      const made = row === plan.model && engine.listed(data.follows).map(engine.formula).find((f) => f.letter === key), [source, note] = row.sources[key] ?? (made ? ["", `follows: ${made.name}`] : [row.source, ""]);
-      return small(`${said}: `, source ? words.cited(source) : null, note ? `${source ? "; " : ""}${note}` : "");
-    }
-    const settled = state.framework ? cases.framework(plan) : {};
-    if (state.rollout && (letter in data.rl.made || letter in data.rl.unsaid)) return small(data.rl.made[letter] ?? "the default");
-    if (letter in settled) { const row = data.frameworks[state.framework], at = [row, ...Object.values(data.libraries)].find((x) => x.letters[letter] === settled[letter] || x.letters[`moe_${letter}`] === settled[letter]) ?? row, [source, note] = at.sources[letter] ?? at.sources[`moe_${letter}`] ?? [at.source, ""]; return small(`${at.name}: `, words.cited(source), note ? `; ${note}` : ""); }
-    if (state.job === "train" && letter in data.bill.known) { const [, origin_, source, note] = data.bill.known[letter]; return small(`${origin_}: `, source ? words.cited(source) : null, note ? `${source ? "; " : ""}${note}` : ""); }
-    const own = data.engines[state.engine];
-    if (state.job !== "train" && own && letter in own.letters) { const [source, note] = own.sources[letter] ?? [own.source, ""]; return small(`${own.name}: `, words.cited(source), note ? `; ${note}` : ""); }
-    return small("usual, where nothing else is said");
+  function origin(letter, context) {
+    const [said, source, note] = cases.from(letter, context);
+    return h("small", {}, `— ${said}`, source || note ? ": " : "", source ? words.cited(source) : null, note ? `${source ? "; " : ""}${note}` : "");
   }
 
   // Assumptions: constants and usual values that the answer rests on.

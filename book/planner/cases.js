@@ -144,6 +144,26 @@ function planCases(engine) {
     return found;
   }
 
+  // Where a letter is from that no formula gives: in words, a source's key, and a note.
+  function from(letter, { plan, state, chosen }) {
+    if (letter in (chosen?.letters ?? {})) return [letter in (state.fixed ?? {}) ? "chosen here" : "found by the search"];
+    if (letter in state.letters) return [letter in (state.usual ?? {}) ? "from the sentence" : "given here, in place of what is known"];
+    for (const row of [plan.device, plan.model]) {
+      const [kind, rest] = letter.split("_"), precise = `${kind}_${plan.precision}`;
+      const read = row === plan.device && !(letter in row.letters) && engine.reads(plan.model)[letter];
+      const key = read || (["flops", "efficiency"].includes(rest) && precise in row.letters ? precise : letter);
+      if (!(key in row.letters)) continue;
+      const made = row === plan.model && engine.listed(data.follows).map(engine.formula).find((f) => f.letter === key);
+      return [row.name, ...(row.sources[key] ?? (made ? ["", `follows: ${made.name}`] : [row.source, ""]))];
+    }
+    const settled_ = state.framework ? framework(plan) : {};
+    if (state.rollout && (letter in data.rl.made || letter in data.rl.unsaid)) return [data.rl.made[letter] ?? "the default"];
+    if (letter in settled_) { const row = data.frameworks[state.framework], at_ = [row, ...Object.values(data.libraries)].find((x) => x.letters[letter] === settled_[letter] || x.letters[`moe_${letter}`] === settled_[letter]) ?? row; return [at_.name, ...(at_.sources[letter] ?? at_.sources[`moe_${letter}`] ?? [at_.source, ""])]; }
+    if (state.job === "train" && letter in data.bill.known) return data.bill.known[letter].slice(1);
+    const own = data.engines[state.engine];
+    return state.job !== "train" && own && letter in own.letters ? [own.name, ...(own.sources[letter] ?? [own.source, ""])] : ["usual, where nothing else is said"];
+  }
+
   // What days and dollars rest on where nothing else is said.  Checkpoints of a model whose parameters nobody counted are
   // left out, and failures with them.
   const bill = ({ model, device }) => ({ ...Object.fromEntries(Object.entries(data.bill.known).map(([x, [value]]) => [x, value])), ...(device.key in data.bill.prices ? { device_price: data.bill.prices[device.key] } : {}), ...("params" in model.letters ? {} : { goodput: 1 }) });
@@ -334,7 +354,7 @@ function planCases(engine) {
     return engine.needed(own, new Set(Object.keys(known)), aim(plan).axes).flatMap((f) => f.inputs).filter((x, i, all) => !own.by.has(x) && known[x] === undefined && all.indexOf(x) === i && x !== "users");
   }
   const draftsOf = (model) => Object.keys(data.drafts).filter((x) => typeof model === "string" && model.startsWith(x.split("_")[1])); // a row of drafts is named for its model
-  const thingOf = (job) => ({ serve: serving, rl: made.updating })[job] ?? training, made = { draftsOf, engine, training, serving, fullest, bill, owned, overlaps, hasScales, framework, isEager, leavesSequence, frameworkEnds, wordsOf, aim, lacking, reach, NETWORK, withFurther, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
+  const thingOf = (job) => ({ serve: serving, rl: made.updating })[job] ?? training, made = { draftsOf, engine, training, serving, fullest, bill, owned, overlaps, hasScales, framework, isEager, leavesSequence, frameworkEnds, wordsOf, from, aim, lacking, reach, NETWORK, withFurther, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
   made.updating = planUpdates(made);
   return made;
 }

@@ -79,6 +79,7 @@ function planState({ engine, cases, words, rows }) {
     if (!precisions(state).includes(said.precision)) {
       if (state.device === said.device || !ORDER.includes(said.precision)) refuse("its precision is none of the device's");
       state.precision = nearest(state);
+      dropped.push(`${said.precision} is none of its precisions, and ${state.precision} stands in its place`);
     }
     if (START[job].engine) state.engine = known(said.engine, data.engines, "engine");
     if (START[job].framework && said.framework !== undefined) state.framework = known(said.framework, data.frameworks, "framework");
@@ -120,7 +121,7 @@ function planState({ engine, cases, words, rows }) {
   // What is chosen by a name: each of several letters at once, which then are among the plan's own.
   const CHOICES = {
     overlap: { "as the framework": [], "everything hidden": cases.overlaps.map((x) => [x, 1]), "nothing hidden": cases.overlaps.map((x) => [x, 0]) },
-    offload: Object.fromEntries(["nothing", "optimizer state", "and weights", "and activations"].map((said, i) => [said, ["optimizer_offload", "weight_offload", "activation_offload"].slice(0, i).map((x) => [x, 1])])),
+    offload: Object.fromEntries(Object.entries({ nothing: "", "optimizer state": "optimizer", "optimizer state and weights": "optimizer weight", "optimizer state and activations": "optimizer activation", "optimizer state, weights and activations": "optimizer weight activation" }).map(([said, of]) => [said, of.split(" ").filter(Boolean).map((x) => [`${x}_offload`, 1])])),
   };
   const lettersOf = (choice) => [...new Set(Object.values(CHOICES[choice]).flatMap((x) => x.map(([n]) => n)))];
   const chosenOf = (state, choice) => Object.keys(CHOICES[choice]).find((said) => lettersOf(choice).every((n) => (state.letters[n] ?? null) === (CHOICES[choice][said].find(([x]) => x === n)?.[1] ?? null)));
@@ -177,20 +178,25 @@ function planState({ engine, cases, words, rows }) {
   const pooled = (found) => Object.fromEntries(["prefill", "decode"].map((which) => [which, Object.fromEntries([...POOL.map((n) => [n, found[which].letters[n]]), ...Object.entries(found[which].words)])]));
   const cell = (x) => { const text = `${x ?? ""}`; return /^[=+@\t-]/.test(text) && Number.isNaN(Number(text)) ? `"'${text.replaceAll('"', '""')}"` : /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text; };
   const csv = (lines) => lines.map((x) => x.map(cell).join(",")).join("\n");
+  // Where a letter is from that no formula gives: only what the plan says is given.
+  function source(letter, state, chosen) {
+    const [said, key] = cases.from(letter, { plan: plan(state), state, chosen });
+    return letter in state.letters || letter in state.fixed ? "given" : key || said.replace(/, where.*/, "");
+  }
   function sheet(state, answer, chosen, found = {}) {
     const lines = [["letter", "value", "low", "high", "unit", "meaning", "from"]];
     for (const [n, x] of Object.entries(answer.values)) {
       const f = answer.sheet.by.get(n);
-      if (f || n in answer.given) lines.push([n, x, ...(found[n] ?? ["", ""]), words.unit(n), words.meaning(n), n in answer.given || !f ? "given" : f.name]);
+      if (f || n in answer.given) lines.push([n, x, ...(found[n] ?? ["", ""]), words.unit(n), words.meaning(n), n in answer.given || !f ? source(n, state, chosen) : f.name]);
     }
-    return csv([...lines, ...Object.entries(chosen.words).map(([n, x]) => [n, x, "", "", "", "a word of the strategy", "given"])]);
+    return csv([...lines, ...Object.entries(chosen.words).map(([n, x]) => [n, x, "", "", "", "a word of the strategy", n in state.fixed ? "given" : "found by the search"])]);
   }
 
   // The same as data, with ranges, as scalebook/answers/schema.json describes it.
   function json(state, answer, chosen, found = {}, assumed = [], { changes, nearest } = { changes: [], nearest: null }, missing = {}) {
     const letters = Object.fromEntries(Object.entries(answer.values).filter(([n]) => answer.sheet.by.has(n) || n in answer.given).map(([n, value]) => {
       const f = n in answer.given ? null : answer.sheet.by.get(n), [low, high] = found[n] ?? [null, null];
-      return [n, { value, unit: words.unit(n), low, high, source: f ? f.sources.join(", ") : "given", formula: f?.name ?? null }];
+      return [n, { value, unit: words.unit(n), low, high, source: f ? f.sources.join(", ") : source(n, state, chosen), formula: f ? words.text(f.root) : null }];
     }));
     const { job } = state, { values } = answer, costs = Object.fromEntries(["run_time", "train_time", "device_hours", "goodput", "run_energy", "train_rate", "device_rate", "million_cost", "update_rate", "update_cost"].filter((n) => n in values).map((n) => [n, values[n]]));
     const call = `${{ train: "training_step", rl: "rl_step" }[job] ?? "serve"}: ${model(state.model).name}, ${device(state.device).name}, ${values.devices} devices`;

@@ -76,6 +76,21 @@ function planWords(engine) {
     const [digits, ...rest] = show(value, unit(of)).split(" "), said = digits.replace(/×10\^(-?\d+)/, "\\times 10^{$1}").replaceAll(",", "{,}").replace("%", "\\%").replace("$", "\\$");
     return rest.length ? `${said}\\,\\text{${plain(rest.join(" "))}}` : said;
   }
+  // A right-hand side as text, which SymPy reads.
+  const NAMED = { ceil: "ceiling", abs: "Abs", max: "Max", min: "Min", "%": "Mod" };
+  function text(x) {
+    const own = nodes[x];
+    if (!Array.isArray(own)) return `${own}`;
+    const [kind, ...of] = own, isInfix = (y) => /^\W+$/.test(y) && y !== "%";
+    if (kind === "/") return `${of[0]}/${of[1]}`;
+    if (kind === "?") return `Piecewise(${pairs(of).map(([y, z]) => `(${text(y)}, ${nodes[z] === true ? "True" : text(z)})`).join(", ")})`;
+    if (!isInfix(kind)) return `${NAMED[kind] ?? kind}(${of.map(text).join(", ")})`;
+    const closed = (y) => (nodes[y] < 0 || (Array.isArray(nodes[y]) && isInfix(nodes[y][0]) && nodes[y][0] !== "?") ? `(${text(y)})` : text(y));
+    if (kind === "+") return of.map(text).join(" + ").replaceAll(" + (-1)*", " - ");
+    if (kind !== "*") return of.map(closed).join(kind === "^" ? "**" : ` ${kind} `);
+    const under = of.filter((y) => nodes[y][0] === "^" && nodes[nodes[y][2]] === -1), over = of.filter((y) => !under.includes(y));
+    return (over.map(closed).join("*") || "1") + under.map((y) => `/${closed(nodes[y][1])}`).join("");
+  }
   const SIGNS = { ">=": "\\ge", ">": ">", "<=": "\\le", "<": "<", "==": "=", "!=": "\\ne", "&": "\\text{ and }", "|": "\\text{ or }" };
   const BRACKETS = { ceil: ["\\lceil", "\\rceil"], floor: ["\\lfloor", "\\rfloor"], abs: ["|", "|"] };
   const within = (text, [open, close] = ["(", ")"]) => `\\left${open} ${text} \\right${close}`;
@@ -151,5 +166,5 @@ function planWords(engine) {
     return known[1] ? h("a", { href: known[1], rel: "noopener" }, said) : h("span", {}, said);
   }
 
-  return { h, s, show, read, letter, unit, meaning, brief, terms, equation, sizeOf, number, cited, grouped };
+  return { h, s, show, read, text, letter, unit, meaning, brief, terms, equation, sizeOf, number, cited, grouped };
 }

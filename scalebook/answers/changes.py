@@ -211,7 +211,7 @@ def all_changes(run: Row) -> tuple[Change, ...]:
 
     If the run does not fit now, changes that make it fit are listed even if they cost time.
     """
-    if answer_letter(run) not in TRIED["ways"]:
+    if answer_letter(run) not in TRIED["ways"].keys() & run.keys():
         return ()
     free = _gaining(run, _tried(run, [*_numbers(run), *_words(run)]))
     return free + _gaining(run, _tried(run, _hardware(run), is_free=False))

@@ -65,9 +65,11 @@ def _parts(row: Row, letter: str) -> Markup:
 
 
 def _all(row: Row, names: Iterable[str]) -> Markup:
+    sources = row.sources
+
     def line(name):
         seen = set(row.cells) if len(row.cells) > SHORT else row.cells.keys() - {name}
-        origin = Markup(Why(name, row.cells[name]).page(seen))
+        origin = Markup(Why(name, row.cells[name], sources).page(seen))
         return [_named(name), *map(table_cell, (_value(row, name), NOTATION[name].meaning, origin))]
 
     lines = map(line, names)

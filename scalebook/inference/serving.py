@@ -5,6 +5,7 @@ A prompt is read in chunks, each in a mixed step together with the decoding sequ
 
 from collections.abc import Mapping
 from functools import cache, partial
+from types import MappingProxyType
 
 import numpy as np
 from sympy import Max, Min
@@ -148,6 +149,7 @@ class Serve(Step):
     """
 
     usual = Step.usual | {"replicas": 1, "generations": 10}
+    defaults_said = MappingProxyType({"generations": f"10, or {LONG:,} at a rate and for a capacity"})
     engine = "ideal"
     finds = ("tpot", "ttft", "end_to_end", *PERCENTILES, "device_rate", "filled", "max_users", "million_cost")
 
@@ -161,7 +163,7 @@ class Serve(Step):
         return serve_sheet(dense, moe, work.exchange, *more, overlap=work.overlap, drafts=work.drafts)
 
     @property
-    def takes(self) -> dict[str, float | None]:
+    def takes(self) -> dict[str, float | str | None]:
         return super().takes | {"rate": None} | dict.fromkeys(_ENCODER)
 
     @property

@@ -133,9 +133,9 @@ class Step(Guided):
         return self.space.words
 
     @property
-    def takes(self) -> dict[str, float | None]:
-        """The inputs of a call by name, with defaults."""
-        return dict.fromkeys([*self._shown.inputs, *TERMS]) | self.usual
+    def takes(self) -> dict[str, float | str | None]:
+        """The inputs and options of a call by name, with defaults."""
+        return dict.fromkeys([*self._shown.inputs, *TERMS]) | self.usual | {"overlap": "none", "engine": self.engine}
 
     @property
     def gives(self) -> tuple[str, ...]:

@@ -3,8 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from inspect import Parameter, Signature, cleandoc, signature
+from typing import Any
 
 from .notation import GROUPS, NOTATION, either
+from .row import Call
+from .words import WORDS
 
 __all__ = ["Guided", "GuidedMethod", "named_parameters"]
 
@@ -26,10 +29,12 @@ class _OfInstance:
 class Guided:
     """Base class of things that are called with named inputs: it generates their docstring and signature.
 
-    `takes` maps inputs to defaults or None, `choices` options to values; `gives` lists results, `doc` describes it.
+    `takes` maps inputs and options to defaults or None, `choices` options to values; `gives` lists results, `doc`
+    describes it.  `defaults_said` says defaults of inputs in words, if they depend on rows.
     """
 
     choices: Mapping[str, Iterable] = {}
+    defaults_said: Mapping[str, str] = {}
     gives: Iterable[str] = ()
     own: Mapping[str, Parameter] = {}  # parameters of the function itself
 
@@ -43,9 +48,8 @@ class Guided:
         takes = self.takes
         named = dict.fromkeys([x for group in _grouped(takes).values() for x in group] + [*self.choices])
         keywords = [Parameter(x, Parameter.KEYWORD_ONLY, default=takes.get(x)) for x in named if x not in self.own]
-        keywords = [*(x.replace(kind=Parameter.KEYWORD_ONLY) for x in self.own.values()), *keywords]
-        ends = Parameter("knowns", Parameter.VAR_POSITIONAL), Parameter("letters", Parameter.VAR_KEYWORD)
-        return Signature([ends[0], *keywords, ends[1]])
+        rest = Parameter("knowns", Parameter.VAR_POSITIONAL), Parameter("letters", Parameter.VAR_KEYWORD)
+        return Signature(sorted([*self.own.values(), *keywords, *rest], key=lambda x: x.kind))
 
 
 def _grouped(letters: Iterable[str]) -> dict[str, list[str]]:
@@ -54,8 +58,9 @@ def _grouped(letters: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _documented(x: Guided) -> str:
-    words = [f"    {n:<22} {either(map(repr, own))}" for n, own in x.choices.items()]
-    takes = x.takes
+    words = [_option(n, own, x.takes.get(n)) for n, own in x.choices.items()]
+    takes = {n: default if default in (None, "") else f"{default:g}" for n, default in x.takes.items() if n in NOTATION}
+    takes |= x.defaults_said
     lines = [
         cleandoc(x.doc),
         "",
@@ -69,9 +74,18 @@ def _documented(x: Guided) -> str:
     return "\n".join(lines)
 
 
-def _line(name: str, default) -> str:
+def _line(name: str, default: str | None) -> str:
     letter = NOTATION[name]
-    return f"    {name:<22} {letter.unit:<8} {letter.meaning}{'' if default is None else f'; by default {default:g}'}"
+    return f"    {name:<22} {letter.unit:<8} {letter.meaning}{'' if default is None else f'; by default {default}'}"
+
+
+def _option(name: str, values: Iterable, default) -> str:
+    word = WORDS.get(name)
+    said = [word.meaning] if word else []
+    said += [either(map(repr, values))]
+    said += [f"or some of {', '.join(word.parts)} with commas between"] if word and word.parts else []
+    said += [f"by default {default!r}"] if default is not None else []
+    return f"    {name:<22} {'; '.join(said)}"
 
 
 def named_parameters(function: Callable) -> dict[str, Parameter]:
@@ -95,14 +109,15 @@ class GuidedMethod(Guided):
         _, *rest = named_parameters(self.__wrapped__).items()
         return dict(rest)
 
-    @property
-    def choices(self) -> Mapping[str, Iterable]:
-        return self.owner.choices
+    choices = property(lambda self: self.owner.choices)
+    defaults_said = property(lambda self: self.owner.defaults_said)
 
     @property
-    def takes(self) -> Mapping[str, float | None]:
+    def takes(self) -> Mapping[str, Any]:
         given = {n: None if x.default is x.empty else x.default for n, x in self.own.items() if n in NOTATION}
         return {**self.owner.takes, **given}
 
     def __call__(self, *knowns, **letters):
-        return self.__wrapped__(self.owner, *knowns, **letters)
+        found = self.__wrapped__(self.owner, *knowns, **letters)
+        getattr(found, "row", found).asked = Call(self, knowns, letters)
+        return found

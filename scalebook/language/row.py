@@ -20,6 +20,7 @@ import sympy
 from scalebook import _shown_by
 
 from .notation import NOTATION, expression, in_letters, nearest, no_attribute, quoted, word
+from .origins import not_given
 from .sources import cite_html
 from .tabular import styled
 from .units import parse, show
@@ -110,7 +111,7 @@ def quantity(name: str, value) -> Value:
         raise TypeError(f"{name} must be a number, not {quoted(value)}: {_what(name)}") from None
     if not array.size:
         raise ValueError(f"{name} has no values: give at least one; {_what(name)}")
-    if array.ndim > 32:  # NumPy's limit for broadcasting
+    if array.ndim > 32:  # NumPy's limit
         raise ValueError(f"{name} has {array.ndim} dimensions, and arrays of up to 32 can be joined: {_what(name)}")
     return fitting(name, array)
 
@@ -123,10 +124,10 @@ def numbers(value) -> np.ndarray:
         is_objects = array.dtype.kind == "O" and all(isinstance(x, kinds) and type(x) is not bool for x in array.flat)
         if is_objects or array.dtype.kind in "iuf":
             with np.errstate(over="ignore"):
-                return array.astype(float)  # copy, so that a row does not change if the caller's array does
+                return array.astype(float)  # a copy: the caller may change its array
     except OverflowError:
         raise
-    except (TypeError, ValueError, ArithmeticError, RecursionError):  # raised for arrays of objects and deep lists
+    except (TypeError, ValueError, ArithmeticError, RecursionError):  # of objects, or of deep lists
         pass
     raise TypeError(f"numbers are expected, not {quoted(value)}")
 
@@ -222,7 +223,7 @@ def joined(knowns: tuple, letters: Collection[str]) -> dict[str, Cell]:
                 unit = NOTATION[name].unit
                 said = " and ".join(f"{with_unit(x.value, unit)} by {x.origin}" for x in (old, cell))
                 raise ValueError(f"{name} is given twice, as {said}: say which by {name}=...")
-    # Drop results of an earlier call that depend on a letter whose value is now given anew.
+    # Drop results of an earlier call that depend on a letter which is given anew.
     for name in [n for n, c in cells.items() if c.inputs and n not in letters and not c.letters.isdisjoint(letters)]:
         del cells[name]
     return cells
@@ -250,7 +251,7 @@ def with_unit(value: Value, unit: str) -> str:
 
 
 class Call(NamedTuple):
-    """The public call that made a row: its function (`thing`), positional rows (`knowns`) and keywords (`letters`)."""
+    """The call that made a row: its function (`thing`), positional rows (`knowns`) and keywords (`letters`)."""
 
     thing: Callable[..., "Row"]
     knowns: tuple
@@ -281,9 +282,10 @@ class Row(Mapping):
     """
 
     kin: tuple[str, ...] = ()  # keys of a table's row: its own, then the key of the row that it is like
-    between: Any = None  # two bounding results, if an assumption was left open: a training step without a framework
+    between: Any = None  # two bounding results, if no framework or engine is named
     made_of: Mapping[str, tuple["Row", str]] = MappingProxyType({})  # given letters: the result, and its letter there
-    call: Call | None = None  # the call of a training step or a service that returned the row
+    call: Call | None = None  # of a training step or a service
+    asked: Call | None = None  # of a function of a service
 
     def __init__(self, name: str, cells: dict[str, Cell], words: dict | None = None, missing: dict | None = None):
         self.name, self.cells, self.words, self.missing = name, cells, words or {}, missing or {}
@@ -335,7 +337,7 @@ class Row(Mapping):
     def why(self, name: str) -> "Why":
         """Show where a number comes from: its formula with the numbers, and the same for each input of it."""
         self[name]
-        return Why(name, self.cells[name])
+        return Why(name, self.cells[name], self.sources)
 
     def interval(self, letter: str, level: float = 0.8) -> "Interval":
         """Return the prediction interval of a quantity; at the default `level`, it holds eight in ten cases.
@@ -350,7 +352,7 @@ class Row(Mapping):
     def sources(self) -> dict[str, str]:
         """The source of each quantity, by name: its table cell's source, or else its formula's."""
         computed = {n: ", ".join(c.formula.sources) for n, c in self.cells.items() if c.formula}
-        return {n: c.source or computed.get(n) or c.origin for n, c in self.cells.items()}
+        return {n: c.source or computed.get(n) or c.origin for n, c in self.cells.items()} | not_given(self)
 
     @property
     def listing(self) -> str:
@@ -405,12 +407,12 @@ class Computed(Row):
 class Why:
     """Where one value comes from, as a tree down to table cells: indented as text, foldable in a notebook."""
 
-    def __init__(self, name: str, cell: Cell):
-        self.name, self.cell = name, cell
+    def __init__(self, name: str, cell: Cell, said: Mapping[str, str]):
+        self.name, self.cell, self._said = name, cell, said  # `said`: sources by letter
 
     @property
     def inputs(self) -> list["Why"]:
-        return [Why(name, cell) for name, cell in self.cell.inputs.items()]
+        return [Why(name, cell, self._said) for name, cell in self.cell.inputs.items()]
 
     @property
     def equation(self) -> str:
@@ -431,7 +433,8 @@ class Why:
         cell = self.cell
         if cell.formula:
             return ", ".join(map(cited, self.sources))
-        return "; ".join(filter(None, [": ".join([plain(cell.origin), *map(cited, self.sources)]), plain(cell.note)]))
+        origin = self._said.get(self.name, "given") if cell.origin == "given" else cell.origin
+        return "; ".join(filter(None, [": ".join([plain(origin), *map(cited, self.sources)]), plain(cell.note)]))
 
     def __repr__(self):
         return "\n".join(self._lines(set()))

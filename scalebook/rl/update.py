@@ -225,10 +225,10 @@ class RLStep(Guided):
     own = property(lambda self: named_parameters(self._asked))
 
     @property
-    def takes(self) -> dict[str, float | None]:
+    def takes(self) -> dict[str, float | str | None]:
         """The inputs of an update by name, with defaults."""
         inputs = [*update_sheet(True).inputs, *update_sheet(False).inputs, "step_overhead", "packed_share"]
-        return dict.fromkeys(inputs) | {n: x.default for n, x in self.own.items() if n in NOTATION}
+        return dict.fromkeys(inputs) | {n: x.default for n, x in self.own.items()} | {"framework": "nemo_rl"}
 
     @property
     def gives(self) -> tuple[str, ...]:

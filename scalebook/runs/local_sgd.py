@@ -5,29 +5,10 @@ exchange their parameter changes in a ring.
 """
 
 from scalebook.language import Sheet, formula, formulas_of
+from scalebook.language.defaults import equations
 from scalebook.runs import assumptions
 
-_RING = "patarasuk2009"
-
-
-@formula("site_latency", "mapyourtech-fibre", given=[assumptions.fibre_delay_usual])
-def site_latency_fibre(site_distance, fibre_delay):
-    """Least latency between two sites. Real routes are longer and pass through network devices.
-
-    >>> site_latency_fibre(site_distance=1000)
-    0.005
-    """
-    return site_distance * fibre_delay
-
-
-@formula("step_time", "kaplan2020 §2.1")
-def step_time_apart(active_params, batch_tokens, sites, devices, peak_flops, mfu):
-    """Time of a site's step: 6 FLOPs per parameter and token on an equal part of the tokens. `devices` are one site's.
-
-    >>> step_time_apart(active_params=1e12, batch_tokens=16e6, sites=2, devices=8000, peak_flops=1e15, mfu=0.5)
-    12.0
-    """
-    return 6 * active_params * batch_tokens / (sites * devices * peak_flops * mfu)
+_OWN, _RING = equations(__name__), "patarasuk2009"  # those of local_sgd.toml
 
 
 @formula("site_bytes", _RING)
@@ -40,7 +21,7 @@ def site_bytes_ring(params, exchange_bits, sites):
     return 2 * (sites - 1) / sites * params * exchange_bits / 8
 
 
-@formula("site_exchange", _RING, given=[site_bytes_ring, site_latency_fibre])
+@formula("site_exchange", _RING, given=[site_bytes_ring, _OWN.site_latency_fibre])
 def site_exchange_ring(site_bytes, site_bandwidth, sites, site_latency):
     """Time of an exchange: the bytes over the link, plus the latency of nearly two trips round the ring of sites.
 
@@ -48,16 +29,6 @@ def site_exchange_ring(site_bytes, site_bandwidth, sites, site_latency):
     81.01
     """
     return site_bytes / site_bandwidth + 2 * (sites - 1) * site_latency
-
-
-@formula("sites_lost", "douillard2023")
-def sites_lost_waiting(site_exchange, local_steps, step_time):
-    """Share of time lost if sites wait for each exchange: exchange time over the time of local steps and exchange.
-
-    >>> sites_lost_waiting(site_exchange="81 s", local_steps=100, step_time="6 s").__round__(3)
-    0.119
-    """
-    return site_exchange / (site_exchange + local_steps * step_time)
 
 
 def _is_enough(local_steps, step_time, sites, site_latency):
@@ -78,19 +49,9 @@ def half_site_bandwidth(site_bytes, local_steps, step_time, sites, site_latency)
     return site_bytes / (local_steps * step_time - 2 * (sites - 1) * site_latency)
 
 
-@formula("sites_gain", "douillard2023")
-def sites_gain(sites, sites_lost):
-    """Speedup of all sites together over one site alone. Below 1 a site should train alone.
-
-    >>> sites_gain(sites=2, sites_lost=0.5)
-    1.0
-    """
-    return sites * (1 - sites_lost)
-
-
 training_apart = Sheet(
-    "training_apart", step_time_apart, assumptions.fibre_delay_usual, site_latency_fibre, site_bytes_ring,
-    site_exchange_ring, sites_lost_waiting, half_site_bandwidth, sites_gain,
+    "training_apart", _OWN.step_time_apart, assumptions.fibre_delay_usual, _OWN.site_latency_fibre, site_bytes_ring,
+    site_exchange_ring, _OWN.sites_lost_waiting, half_site_bandwidth, _OWN.sites_gain,
     doc="A model trained at several sites, which exchange updates over slow links and wait for each exchange.",
 )  # fmt: skip
 

@@ -1,29 +1,26 @@
 """Search all strategies of a training step, or values of any sheet's inputs, for the best within given limits.
 
->>> from scalebook.inference.tokens import decoding
->>> from scalebook.tables import accelerators, models
->>> known = dict(context=8192, kv_bits=16)
->>> search(decoding, models.llama3_8b, accelerators.h100.at("bf16"), maximize="batch", subject_to="token_time <= 20 ms",
-...        batch=range(1, 257), weight_bits=[16, 8], **known).best[0]
-batch 55, weight_bits=8
+The package is also the function `search`, so that both imports of it give one object.
 """
 
 import math
+import re
 import sys
 import time
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
-from inspect import Signature, signature
+from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from scalebook import _shown_by
 from scalebook.language import NOTATION, show
 from scalebook.language.arguments import checked, is_number
-from scalebook.language.guide import named_parameters
+from scalebook.language.guide import Guided, named_parameters
 from scalebook.language.notation import quoted
 from scalebook.language.renamed import renamed
+from scalebook.language.tabular import callable_said
 
 from .arguments import each, problem_of, refuse_unused, sizes_of, within
 from .devices import Devices, why_none
@@ -83,10 +80,12 @@ def search(
 
     Raises LookupError for unknown names, TypeError for unsuitable arguments, and ValueError if no strategy can run.
 
-    >>> from scalebook.tables import accelerators, models
-    >>> from scalebook.training import training_step
+    >>> from scalebook import accelerators, decoding, models, training_step
     >>> search(training_step, models.llama3_8b, accelerators.h100, devices=64, global_batch=256, seq=8192).best[0].tp
     1.0
+    >>> known = dict(context=8192, kv_bits=16, batch=range(1, 257), weight_bits=[16, 8])
+    >>> search(decoding, models.llama3_8b, accelerators.h100, **known, maximize="batch", token_time="<20 ms").best[0]
+    batch 55, weight_bits=8
     """
     check_executor(executor)
     _check_most(most)
@@ -238,24 +237,48 @@ def _longest(problem) -> str:
     return "shorten " + ", ".join(f"{n} ({len(x):,} values)" for n, x in lists if len(x) > 1)
 
 
-class _Search:
-    """The function `search`, whose signature has the letters of a training step and of a service too."""
+class _Called(Guided, ModuleType):
+    """The type of this package: it is called as the function `search`, and shows the letters of what it searches."""
 
-    def __call__(self, *args, **letters) -> Search:
-        return search(*args, **letters)
+    name, doc, own = "search", search.__doc__, named_parameters(search)
+    __wrapped__ = staticmethod(search)
+    _searched = property(lambda self: (_shown_by("training_step"), _shown_by("serve")))
+    choices = property(lambda self: {n: x for thing in self._searched for n, x in thing.choices.items()})
+    gives = property(lambda self: dict.fromkeys(n for x in self._searched for n in x.gives))
 
     @property
-    def __signature__(self) -> Signature:
-        own, searched = named_parameters(search), (_shown_by("training_step"), _shown_by("serve"))
-        letters = {n: x for thing in searched for n, x in named_parameters(thing).items() if n not in own}
-        *first, rest = signature(search).parameters.values()
-        return Signature([*first, *(x.replace(default=None) for x in letters.values()), rest])
+    def takes(self) -> dict[str, None]:
+        """The letters of a step and of a service, without defaults, because a search tries several values of many."""
+        return dict.fromkeys(n for x in self._searched for n in (*x.takes, *getattr(x, "targets", ()), "memory_margin"))
+
+    def __call__(self, *args, **letters) -> Search:
+        return self.__wrapped__(*args, **letters)
+
+    def __repr__(self):
+        return callable_said(self.name, "training_step, model, device, devices=, global_batch=, ...", self.doc)
+
+    def __reduce__(self):
+        return import_module, (self.__name__,)
 
 
-class _Called(ModuleType):
-    """The type of this package, so that calling `scalebook.search` runs a search once anything has imported it."""
+def _complete_aims(shell) -> None:
+    """Let IPython complete the names inside minimize="...", maximize="...", against="..." and subject_to="..."."""
+    aim = re.compile(r"""\b(?:minimize|maximize|against|subject_to)\s*=\s*\[?["']\w*$""")
 
-    __call__ = _Search()
+    def aims(context):
+        from IPython.core.completer import SimpleCompletion
+
+        is_aim, things = aim.search(context.text_until_cursor), re.findall(r"search\(\s*(\w+)", context.full_text)
+        found = getattr(shell.user_ns.get(things[-1] if things else ""), "gives", ()) or search.gives if is_aim else ()
+        names = [SimpleCompletion(text=n) for n in found if n.startswith(context.token)]
+        return {"completions": names, "suppress": bool(names)}
+
+    aims.matcher_api_version = 2
+    shell.Completer.custom_matchers.append(aims)
 
 
-sys.modules[__name__].__class__ = _Called
+search = sys.modules[__name__]
+search.__class__ = _Called
+del __doc__  # a caller is shown the letters too
+if shell := getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)():
+    _complete_aims(shell)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from scalebook import tables
 from scalebook.language import NOTATION, Formula, Row
 from scalebook.language.arguments import as_list, is_number, is_whole
 from scalebook.language.interval import SPREADS
@@ -44,6 +45,8 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
             several[name] = x if name in space.words else tuple(map(float, x))
     if not several:
         how = f"give a letter of {thing.name} as a list of values, as in batch=[1, 2, 4]"
+        if hasattr(thing, "targets"):
+            how = "give users or a rate, with prompt and output, and all layouts are searched; or a letter as a list"
         raise TypeError(f"there is nothing to search: {how}")
     words = {n: several[n] for n in space.words if n in several}
     searched = {n: several[n] for n in (*space.layout, *several) if n in several and n not in space.words}
@@ -54,6 +57,10 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
     axes = _axes(thing, minimize, maximize, against)
     if given := next((x for x in axes if x in fixed), None):
         raise TypeError(found_by(thing.name, given, letters[given]))
+    varied = {*several}.union(*(row for row in rows if "hbm_bandwidth" in row))  # there may be several devices
+    if same := next((x for x in axes if x in values and x not in varied), None):
+        usual = f", such as {space.axes[0]}" if space.axes else ""
+        raise TypeError(f"{same} is the same for every strategy: minimize or maximize a result{usual}")
     limits, lifted = _limits(space, subject_to, lift, margins(thing, margin)), frozenset(lift)
     return Problem(thing, knowns, fixed, values, words, searched, axes, limits, lifted, int(best), maximize is not None)
 
@@ -225,6 +232,8 @@ def _word(space: Space, name: str, value):
         return space.words[name][space.words[name].index(value)]
     if name in space.spelled:
         return space.spelled[name](value)
+    if name in _KINDS.values() and isinstance(value, str):
+        getattr(tables, f"{name}s")[value]  # raises LookupError with the nearest names
     raise ValueError(f"{name} is {either(map(repr, space.words[name]))}, not {quoted(value)}")
 
 

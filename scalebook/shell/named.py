@@ -159,6 +159,8 @@ def value(thing, name: str, text: str):
         if (text := known_as(text.lower(), by_text)) not in by_text:
             if name in thing.space.spelled:
                 return thing.space.spelled[name](text)
+            if name in ("engine", "framework"):
+                getattr(tables, f"{name}s")[text]  # raises LookupError with the nearest names
             raise ValueError(f"{name} is {either(map(repr, by_text))}, not {quoted(text)}")
         return by_text[text]
     if name in (own := texts_of(thing)):

@@ -29,12 +29,12 @@ from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels, systolic
 from scalebook.machine.collectives import collective
 from scalebook.pipeline.schedules import SCHEDULES
-from scalebook.tables import accelerators, models, precisions
+from scalebook.tables import accelerators, frameworks, models, precisions
 from scalebook.training import assumptions, host, parts, totals
 from scalebook.training.block_costs import block_formulas
 from scalebook.training.contention import bandwidth_formulas
 from scalebook.training.data_parallel import data_parallel_formulas
-from scalebook.training.frameworks import AnyFramework, settled
+from scalebook.training.frameworks import UNNAMED, AnyFramework, settled
 from scalebook.training.kinds import IN_TRAINING, OFFLOADS, kind_of, shape_of
 from scalebook.training.memory import filled, memory_formulas, offload_formulas
 from scalebook.training.newton_schulz import muon_formulas, updated
@@ -49,6 +49,7 @@ __all__ = [
 __getattr__ = renamed(__name__)
 
 DEFAULT_LETTERS = tables_of(__package__, "defaults.toml")["step"] | host.DEFAULT_LETTERS
+_OPTIONAL = tables_of(__package__, "defaults.toml")["optional"]
 _WHOLE_STREAM = Formula("whole_stream", "stream_efficiency", Integer(1), ["williams2009 §3"], "All of the bandwidth.")
 
 _SHAPES = Latest(4096)  # what calls of a search share
@@ -234,7 +235,8 @@ class Training(Guided):
     With 8-bit products, attention and logits stay in 16 bits; on a device without bf16 they run at the peak of the
     requested precision. If there are fewer key-value heads than tensor-parallel devices, several hold the same head. An
     input that only other strategies use may be given at its default (`chunks=1`). `lora_rank=16` alone trains adapters
-    of that rank (`trained="lora"`). Raises ValueError, in one sentence, for a strategy that cannot run.
+    of that rank (`trained="lora"`). A framework may have other defaults, of words too. Raises ValueError, in one
+    sentence, for a strategy that cannot run.
     """
 
     name = "training_step"
@@ -250,7 +252,7 @@ class Training(Guided):
 
         return TRAINING
 
-    choices = CHOICES
+    choices: Mapping[str, tuple] = CHOICES | {"framework": tuple(frameworks)}
 
     @property
     def doc(self) -> str:
@@ -261,8 +263,17 @@ class Training(Guided):
         return self.sheet((models.mixtral_8x7b, accelerators.h100), dict(devices=8, global_batch=8))[0]
 
     @property
-    def takes(self) -> dict[str, float | None]:
-        return dict.fromkeys(["seq", "dp", "microbatches", "train_tokens", *self._shown.inputs]) | DEFAULT_LETTERS
+    def takes(self) -> dict[str, float | str | None]:
+        usual = DEFAULT_LETTERS | {n: x[0] for n, x in CHOICES.items()}
+        usual |= {n: x for n, x in frameworks[UNNAMED].items() if n in usual}
+        return dict.fromkeys([*_OPTIONAL["inputs"], *self._shown.inputs]) | usual | dict.fromkeys(_OPTIONAL["follow"])
+
+    @property
+    def defaults_said(self) -> dict[str, str]:
+        """What a call without a framework uses, which differs from what most frameworks do."""
+        (*_, row), _ = settled((models.mixtral_8x7b, accelerators.h100), {})
+        said = {n: f"{x:g} if no framework is named, else the framework's" for n, x in row.items()}
+        return said | {"library_rate": said["library_rate"].replace(" if", " on an H100 if")}
 
     @property
     def gives(self) -> tuple[str, ...]:
@@ -271,7 +282,7 @@ class Training(Guided):
     @cached_property
     def letters(self) -> frozenset[str]:
         """The names of all inputs and results of a training step with experts, under any strategy."""
-        return frozenset({*self.takes, *self.gives, *WORDS, "framework"})
+        return frozenset({*self.takes, *self.gives, *self.choices})
 
     def plan(self, knowns: tuple, letters: dict) -> Planned:
         """Return the rows, sheet, strategy and blocks for a call. It removes the strategy's options from `letters`."""
