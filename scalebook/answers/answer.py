@@ -21,17 +21,18 @@ from scalebook.language import NOTATION, Row
 from scalebook.language.arguments import checked
 from scalebook.language.interval import range_of
 from scalebook.language.parts import nearest_parts, part_lines
-from scalebook.language.row import with_unit
+from scalebook.language.row import Cell, with_unit
 from scalebook.language.tabular import Markup, aligned, folded, page_table, styled
 from scalebook.tables import Engine, engines, frameworks
 
 from .assumptions import answer_letter, assumed, short_meaning
-from .changes import Change, all_changes, fits, nearest_fit, quick_changes
-from .costs import bill
+from .changes import Change, all_changes, fits, nearest_fit
+from .costs import Price, bill, inputs_of, prices
 
-__all__ = ["Answer", "answer_of", "row_as_dict"]
+__all__ = ["Answer", "answer_of", "row_as_dict", "table_of"]
 
-_UNPRICED = "the device has no price here; price_hour=... gives one"
+_LINES = 12  # of a table
+_UNKNOWN = {"rented": "price_hour=... says what an hour costs", "owned": "device_price=... says what a device costs"}
 
 
 class Answer:
@@ -66,14 +67,7 @@ class Answer:
     @property
     def title(self) -> str:
         """One line that names the call: function, model, device, framework or engine, and the number of devices."""
-        call = self.run.call
-        own = [x.name for x in call.knowns if isinstance(x, Row)]
-        is_named = any(isinstance(x, Engine) for x in call.knowns)
-        usual = None if is_named else getattr(call.thing, "engine", None)
-        said = (frameworks, call.letters.get("framework")), (engines, call.letters.get("engine", usual))
-        own += [x.name if isinstance(x, Row) else table[x].name for table, x in said if x]
-        own += ["no framework named"] if self.run.between is not None and self.letter == "step_time" else []
-        return f"{call.thing.name}: {', '.join(own)}, {self.run.devices:,.0f} device{'s' * (self.run.devices > 1)}"
+        return _title(self.run)
 
     def lines(self) -> list[tuple[str, str]]:
         """Return the answer as pairs of label and text, such as ("fits", "62.2 GB of 80 GB on each device")."""
@@ -84,8 +78,8 @@ class Answer:
             found.append(("bound by", ", ".join(f"{short_meaning(n)} {share}" for n, _, share in parts)))
         found += [("assumed", str(x)) for x in self.assumed[:3]]
         found += self._costs() if self.interval else []
-        best = next(iter(quick_changes(run)), None) if self.interval and self.fits is not False else None
-        found += [("next", str(best))] if best else []
+        best = next(iter(all_changes(run, is_quick=True)), None) if self.interval and self.fits is not False else None
+        found += [("next", f"{best}{'; with as many users as wait now' * ('rate' in run.call.letters)}")] if best else []
         return [x for x in found if x]
 
     @checked
@@ -127,24 +121,28 @@ class Answer:
         said += " with any engine" if self.run.between and self.run.between.what == "engine" else ""
         return self.letter, "; ".join([said, *more])
 
+    @cached_property
+    def prices(self) -> tuple[Price, ...]:
+        """Ways to pay for the run whose tokens are known, for a million output tokens, or for an update."""
+        run = self.run
+        if self.letter == "step_time":
+            return self.bill.prices if self.bill else ()
+        hours = 1e6 / run.device_rate if self.letter == "tpot" else run.devices * run.update_time
+        return prices(inputs_of(run), hours / 3600)
+
     def _costs(self) -> list[tuple[str, str]]:
         run = self.run
-        if self.letter == "tpot":
-            cost = f"{self._shown('million_cost')} for a million output tokens" if "million_cost" in run else _UNPRICED
-            return [("speed", f"{self._shown('device_rate')} on each device"), ("cost", cost)]
-        if self.letter == "update_time":
-            cost = f"{self._shown('update_cost')} for an update" if "update_cost" in run else _UNPRICED
-            return [
-                ("speed", f"{self._shown('update_rate')}; devices idle {self._shown('idle_share')}"),
-                ("cost", cost),
-            ]
-        if not self.bill:
-            return []
-        prices = [
-            (x.kind, f"{with_unit(x.cost, '$')}, at {with_unit(x.price_hour, '$/h')} for each device")
-            for x in self.bill.prices
-        ]
-        return [("run", self.bill.said), *(prices or [("cost", _UNPRICED)])]
+        if self.letter == "step_time":
+            if not self.bill:
+                return []
+            said, what = ("run", self.bill.said), ""
+        elif self.letter == "tpot":
+            said, what = ("speed", f"{self._shown('device_rate')} on each device"), " for a million output tokens"
+        else:
+            rate = f"{self._shown('update_rate')}; devices idle {self._shown('idle_share')}"
+            said, what = ("speed", rate), " for an update"
+        ways = {x.kind: x.said(what) for x in self.prices}
+        return [said, *((_UNKNOWN | ways).items() if hasattr(run.call.thing, "billed") else ways.items())]
 
     def __repr__(self):
         return f"{self.title}\n{self.text('run.listing has every letter, run.answer.changes all that was tried')}"
@@ -155,6 +153,35 @@ class Answer:
         lines = ([label, Markup(f'<td class="sb-said">{html.escape(text)}</td>')] for label, text in self.lines())
         letters = folded(_shown_by("row_page")(self.run), "letters, all of them")
         return styled(page_table(["", "answer"], lines, self.title), letters)
+
+
+def _title(run: Row) -> str:
+    call, devices = run.call, np.unique(run.devices)
+    own = [x.name for x in call.knowns if isinstance(x, Row)]
+    is_named = any(isinstance(x, Engine) for x in call.knowns)
+    usual = None if is_named else getattr(call.thing, "engine", None)
+    said = (frameworks, call.letters.get("framework")), (engines, call.letters.get("engine", usual))
+    own += [x.name if isinstance(x, Row) else table[x].name for table, x in said if x]
+    own += ["no framework named"] if run.between is not None and answer_letter(run) == "step_time" else []
+    how_many = " to ".join(f"{x:,.0f}" for x in dict.fromkeys((devices[0], devices[-1])))
+    return f"{call.thing.name}: {', '.join(own)}, {how_many} device{'s' if devices[-1] > 1 else ''}"
+
+
+@checked
+def table_of(run: Row) -> str:
+    """Return a result that holds arrays as text: for each value its letters, times, memory, and whether it fits."""
+    given = [n for n in run.call.letters if n in run and np.ndim(run[n])]
+    shown = [*given, *(n for n in (answer_letter(run), "ttft", "mfu", "memory") if n in run)]
+    size = np.broadcast_shapes(*map(np.shape, run.values()))
+    number, lines = int(np.prod(size)), [[*shown, *(["fits"] if "memory" in run else [])]]
+    flat = {n: np.broadcast_to(x, size).ravel() for n, x in run.items()}
+    for i in range(min(number, _LINES)):
+        one = Row("one value", {n: Cell(float(x[i])) for n, x in flat.items()})
+        said = {None: "", True: "yes", False: "no"}[fits(one)]
+        lines.append([*(with_unit(one[n], NOTATION[n].unit) for n in shown), *([said] if "memory" in run else [])])
+    more = f"{number - _LINES:,} more values; " if number > _LINES else ""
+    table = aligned(lines, right=True, gap="  ")
+    return f"{_title(run)}\n{table}\n{more}run.listing and run.to_dict() have every letter"
 
 
 @checked
@@ -201,14 +228,15 @@ def _answer_as_dict(answer: Answer) -> dict[str, Any]:
         known = {**run, **cost.row}
         costs = {n: known[n] for n in ("run_time", "train_time", "device_hours", "goodput", "run_energy") if n in known}
     rates = ("train_rate", "device_rate", "million_cost")
-    costs |= {n: run[n] for n in rates if n in run} | {"prices": [x._asdict() for x in cost.prices] if cost else []}
+    costs |= {n: run[n] for n in rates if n in run} | {"prices": [x._asdict() for x in answer.prices]}
     return {
         "call": answer.title,
         "letter": answer.letter,
         "fits": answer.fits,
         "nearest": answer.nearest and _change_as_dict(answer.nearest),
         "assumed": [
-            x._asdict() | {"ends": [{"value": y.value, "answer": y.answer} for y in x.ends]} for x in answer.assumed
+            x._asdict() | {"ends": [{n: y for n, y in e._asdict().items() if n != "letters"} for e in x.ends]}
+            for x in answer.assumed
         ],
         "costs": costs,
         "changes": [_change_as_dict(x) for x in answer.changes],

@@ -10,30 +10,41 @@ from scalebook.language.arguments import checked, is_whole
 from scalebook.language.interval import causes, usual_ends
 from scalebook.language.notation import quoted
 from scalebook.language.row import with_unit
-from scalebook.tables import frameworks
-from scalebook.training.frameworks import FASTEST, SLOWEST, UNNAMED
+from scalebook.language.stanzas import tables_of
+from scalebook.language.words import WORDS
+from scalebook.tables import Device, frameworks
+from scalebook.training.frameworks import FASTEST, SLOWEST, UNNAMED, framework_of, words_of
 from scalebook.training.step import DEFAULT_LETTERS
 
 __all__ = ["Assumption", "End", "answer_letter", "assumed"]
 
 LEAST, MOST = 0.05, 6  # what moves an answer by less is not listed, and no more than six are
-# Defaults that have no spread: other values that a reader may mean.
-OTHERS = {"engine": ("vllm",), "etp": (1.0,), "seq": (4096.0,)}
+TRIED = tables_of(__package__, "changes.toml")
+OTHERS = TRIED["others"]  # other values of defaults that have no spread
 
 
 class End(NamedTuple):
-    """Another likely value of an assumption, the keywords that set it in the call, and the time (s) that results."""
+    """Another likely value of an assumption, the keywords that set it in the call, and the time (s) that results.
 
-    value: float | str
+    The time is None if the call cannot run at a value within the assumption's range. `ttft` is of an engine.
+    """
+
+    value: float | str | bool
     letters: Mapping[str, Any]
-    answer: float
+    answer: float | None
+    ttft: float | None = None
+
+    def said(self, letter: str) -> str:
+        first = f" and TTFT {with_unit(self.ttft, 's')}" if self.ttft else ""
+        time = "cannot run" if self.answer is None else f"{with_unit(self.answer, 's')}{first}"
+        return f"{time} at {_value(letter, self.value)}"
 
 
 class Assumption(NamedTuple):
     """A value that the call did not give: its name, value, unit and source, and the answers at other likely values."""
 
     letter: str
-    value: float | str
+    value: float | str | bool
     source: str
     ends: tuple[End, ...]
     unit: str
@@ -41,12 +52,12 @@ class Assumption(NamedTuple):
 
     def __str__(self):
         meaning = f", {short_meaning(self.letter)}" if self.letter in NOTATION else ""
-        ends = ", ".join(f"{with_unit(x.answer, 's')} at {_value(self.letter, x.value)}" for x in self.ends)
+        ends = ", ".join(x.said(self.letter) for x in self.ends)
         return f"{self.letter} {_value(self.letter, self.value)}{meaning} ({self.source}): {ends}"
 
 
 def _value(letter: str, value) -> str:
-    return value if isinstance(value, str) else with_unit(value, NOTATION[letter].unit)
+    return str(value) if isinstance(value, str | bool) else with_unit(value, NOTATION[letter].unit)
 
 
 def short_meaning(letter: str) -> str:
@@ -103,37 +114,63 @@ def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]
         if cell.formula is None and cell.low is None and cell.origin != "given":
             values = [row.get(name, DEFAULT_LETTERS.get(name)) for row in rows]
             yield (name,), [x for x in values if x is not None]
+    given = run.call.letters
     for name, values in OTHERS.items():
-        if name not in run.call.letters and (name in run or hasattr(run.call.thing, name)):
-            yield (name,), list(values)
+        if name not in given and name in run:
+            yield (name,), values
+    if letter == "tpot" and run.between is not None:
+        device = next((x for x in run.call.knowns if isinstance(x, Device)), Row("", {}))
+        yield ("engine",), TRIED["engines"].get(device.words.get("vendor"), ["vllm"])
+    if letter == "step_time":
+        for name, x in TRIED["options"].items():
+            said = {"chunks", "schedule"} if x["way"] == "pp" else {name}
+            if run[x["way"]] > 1 and said.isdisjoint(given):
+                yield (name,), x["values"]
 
 
 def _assumption(run: Row, letter: str, names: tuple[str, ...], values: list) -> Assumption | None:
     name = names[0]
     cell = run.cells.get(name)
-    own = cell.value if cell else getattr(run.call.thing, name)
-    return _moved(run, letter, names, own, _source(cell), values)
+    own, source = (cell.value, _source(cell)) if cell else _option(run, name)
+    return _moved(run, letter, names, own, source, values, cell is not None and usual_ends(name, cell) is not None)
 
 
-def _moved(run: Row, letter: str, names: tuple[str, ...], own, source: str, values) -> Assumption | None:
+def _option(run: Row, name: str) -> tuple[str | bool, str]:
+    """Return the value of an option that a call does not give, and its source: the framework, or the default."""
+    if name == "engine":
+        return run.call.thing.engine, "no engine is named"
+    framework = framework_of(run.call.knowns, run.call.letters)
+    said = words_of(framework) if framework else {}
+    return said.get(name, WORDS[name].usual), framework.name if name in said else "the default"
+
+
+def _moved(run: Row, letter: str, names: tuple[str, ...], own, source: str, values, is_range=False) -> Assumption | None:
+    """Return an assumption with the answers at other values; values that do not go with the call are left out.
+
+    A value within an assumption's range is not left out: there the call cannot run, which moves it by all of it.
+    """
     ends = []
     for value in dict.fromkeys(x for x in values if x != own):
         letters = dict.fromkeys(names, value)
         try:
-            ends.append(End(value, letters, run.call.again(**letters)[letter]))
-        except (LookupError, TypeError, ValueError):  # the other value does not go with this call
-            continue
+            new = run.call.again(**letters)
+            ends.append(End(value, letters, new[letter], new.get("ttft") if names == ("engine",) else None))
+        except (LookupError, TypeError, ValueError):
+            ends += [End(value, letters, None)] if is_range else []
     if not ends:
         return None
-    moved = max(abs(x.answer / run[letter] - 1) for x in ends)
-    unit = "" if isinstance(own, str) else NOTATION[names[0]].unit
-    return Assumption(names[0], own, source, tuple(ends), unit, moved)
+    moved = [1.0 if x.answer is None else abs(x.answer / run[letter] - 1) for x in ends]
+    moved += [abs(x.ttft / run.ttft - 1) for x in ends if x.ttft]
+    unit = "" if isinstance(own, str | bool) else NOTATION[names[0]].unit
+    return Assumption(names[0], own, source, tuple(ends), unit, max(moved))
 
 
 def _source(cell) -> str:
     """Say where an assumed value comes from: a row of a table, a formula's source, or a default."""
     if cell is None or cell.origin == "usual":
         return "the default"
+    if cell.is_assumed:
+        return "assumed, as comparable devices have"
     if cell.origin == frameworks[UNNAMED].name:
         return "half-way, no framework is named"
     return ", ".join(cell.formula.sources) if cell.formula else cell.origin

@@ -148,6 +148,7 @@ class Serve(Step):
     """
 
     usual = Step.usual | {"replicas": 1, "generations": 10}
+    billed = frozenset({"device_price", "service_life", "utilization", "system_factor", "pue", "power_price"})
     engine = "ideal"
     finds = ("tpot", "ttft", "end_to_end", *PERCENTILES)  # measured figures of a service, never inputs
 
@@ -197,6 +198,7 @@ class Serve(Step):
                 "or a ttft"
             )
         call = Call(self, knowns, letters)
+        letters = self.unbilled(letters)
         if "rate" in letters:
             refuse_no_rate(letters["rate"])
         if "rate" in letters and "users" not in letters:

@@ -5,6 +5,7 @@ from functools import cached_property
 from inspect import Parameter, Signature, cleandoc, signature
 
 from .notation import GROUPS, NOTATION, either
+from .row import one_number
 
 __all__ = ["Guided", "GuidedMethod", "named_parameters"]
 
@@ -27,8 +28,10 @@ class Guided:
     """Base class of things that are called with named inputs: it generates their docstring and signature.
 
     `takes` maps inputs to defaults or None, `choices` options to values; `gives` lists results, `doc` describes it.
+    `billed` are further inputs, which only the costs of an answer (`run.answer.prices`) depend on.
     """
 
+    billed: frozenset[str] = frozenset()
     choices: Mapping[str, Iterable] = {}
     gives: Iterable[str] = ()
     own: Mapping[str, Parameter] = {}  # parameters of the function itself
@@ -38,9 +41,21 @@ class Guided:
 
     __signature__ = _OfInstance(lambda x: x._signature)
 
+    def unbilled(self, letters: dict, needs: str = "") -> dict:
+        """Return a call's letters without those of its costs, whose values are checked.
+
+        Raises TypeError if the call has such letters and lacks `needs`, the letter without which it has no costs.
+        """
+        own = self.billed & letters.keys()
+        if own and needs and needs not in letters:
+            raise TypeError(f"{min(own)} is of what a whole run costs: give {needs}=... too")
+        for name in own:
+            one_number(name, letters[name])
+        return {n: x for n, x in letters.items() if n not in own} if own else letters
+
     @property
     def _signature(self) -> Signature:
-        takes = self.takes
+        takes = self.takes | dict.fromkeys(self.billed)
         named = dict.fromkeys([x for group in _grouped(takes).values() for x in group] + [*self.choices])
         keywords = [Parameter(x, Parameter.KEYWORD_ONLY, default=takes.get(x)) for x in named if x not in self.own]
         keywords = [*(x.replace(kind=Parameter.KEYWORD_ONLY) for x in self.own.values()), *keywords]
@@ -55,7 +70,7 @@ def _grouped(letters: Iterable[str]) -> dict[str, list[str]]:
 
 def _documented(x: Guided) -> str:
     words = [f"    {n:<22} {either(map(repr, own))}" for n, own in x.choices.items()]
-    takes = x.takes
+    takes = x.takes | dict.fromkeys(x.billed)
     lines = [
         cleandoc(x.doc),
         "",

@@ -238,6 +238,7 @@ class Training(Guided):
     """
 
     name = "training_step"
+    billed = frozenset(tables_of(__package__, "defaults.toml")["bill"]["letters"])
 
     def __repr__(self):
         return callable_said(self.name, "model, device, tp=, pp=, global_batch=, seq=, recompute=, ...", self.doc)
@@ -270,7 +271,7 @@ class Training(Guided):
     @cached_property
     def letters(self) -> frozenset[str]:
         """The names of all inputs and results of a training step with experts, under any strategy."""
-        return frozenset({*self.takes, *self.gives, *WORDS, "framework"})
+        return frozenset({*self.takes, *self.gives, *self.billed, *WORDS, "framework"})
 
     def plan(self, knowns: tuple, letters: dict) -> Planned:
         """Return the rows, sheet, strategy and blocks for a call. It removes the strategy's options from `letters`."""
@@ -357,8 +358,9 @@ class Training(Guided):
     def __call__(self, *knowns, **letters) -> Row:
         if (found := _offloads(letters)) and not letters.get("offload", True):
             raise ValueError(f"offload=False contradicts {found[0]}={letters[found[0]]}: leave one of them out")
-        kind = kind_of(self, knowns, letters)
-        run = kind.evaluated(letters)
+        own = self.unbilled(letters, "train_tokens")
+        kind = kind_of(self, knowns, own)
+        run = kind.evaluated(own)
         run.call = Call(self, knowns, letters)
         if kind.is_open:
             run.between = AnyFramework(run.call)
