@@ -1,6 +1,7 @@
 """The first answer of a training step and of a service: what it says holds when it is called."""
 
 import json
+from contextlib import nullcontext
 from functools import cache
 from importlib import resources
 
@@ -9,7 +10,7 @@ import pytest
 
 import scalebook.__main__ as shell
 from scalebook import accelerators, decoding, models, training_step
-from scalebook.answers import Answer, bill
+from scalebook.answers import Answer, bill, inputs_of
 from scalebook.inference import serve
 from scalebook.rl import rl_step  # noqa: F401  (of cases.csv)
 from scalebook.tables import frameworks
@@ -64,15 +65,20 @@ def test_assumptions_are_repeated_by_calling(name):
     assert len(found) <= 6 and [x.moved for x in found] == sorted((x.moved for x in found), reverse=True)
     for x in found:
         assert x.letter not in run(name).call.letters and x.moved > 0.05 and x.source
+        assert x.source.startswith("assumed") == (x.letter in run(name) and run(name).cells[x.letter].is_assumed)
         for end in x.ends:
-            again = run(name).call.again(**end.letters)
-            assert again[run(name).answer.letter] == pytest.approx(end.answer, rel=1e-12)
+            with nullcontext() if end.answer else pytest.raises(ValueError):
+                again = run(name).call.again(**end.letters)
+                assert again[run(name).answer.letter] == pytest.approx(end.answer, rel=1e-12)
+                assert end.ttft in (None, again.get("ttft"))
 
 
 @each
 def test_changes_gain_what_they_say_and_the_free_ones_come_first(name):
     found = run(name).answer.changes
     assert [x.is_free for x in found] == sorted((x.is_free for x in found), reverse=True)
+    said, is_free = dict(run(name).answer.lines()).get("next", ""), bool(found) and found[0].is_free
+    assert said.startswith(str(found[0]) if is_free and run(name).answer.fits is not False else "")
     for x in found[:3]:
         again = run(name).call.again(*x.rows, **x.letters)
         assert again[run(name).answer.letter] == x.run[run(name).answer.letter]
@@ -91,8 +97,10 @@ def test_any_row_is_data():
     row = decoding(models.llama3_8b, accelerators.h100, batch=[1, 2], context=8192, weight_bits=16, kv_bits=16)
     jsonschema.validate(row.to_dict(), SCHEMA)
     assert row.answer is None and repr(row) == row.listing
-    several = training_step(models.llama3_8b, accelerators.h100, dp=[8, 16], global_batch=64, seq=8192)
-    assert several.answer is None and repr(several) == several.listing
+    several = training_step(models.llama3_8b, accelerators.h100, dp=[8, 16], global_batch=64, seq=[[8192], [512]])
+    lines = repr(several).splitlines()
+    assert several.answer is None and len(lines) == 7 and lines[1].split()[:2] == ["dp", "seq"]
+    assert [x.split()[-1] for x in lines[2:6]] == ["no", "no", "yes", "yes"] and "8 to 16 devices" in lines[0]
     jsonschema.validate(several.to_dict(), SCHEMA)
 
 
@@ -107,6 +115,28 @@ def test_a_bill_has_failures_rent_and_purchase():
     assert bill(run("dense")) is None and bill(run("vllm")) is None
     bought = bill(run("too large"), device_price="50000 $")
     assert bought.prices[1].cost > found.prices[1].cost
+
+
+@pytest.mark.parametrize("letter", sorted(training_step.billed))
+def test_a_letter_of_the_bill_is_taken_by_a_call(letter):
+    for one in (run("too large"), run("vllm").call.again(device_price="40000 $")):
+        if letter in one.call.thing.billed:
+            other = one.call.again(**{letter: inputs_of(one)[letter].value / 2})
+            assert [x.cost for x in other.answer.prices] != [x.cost for x in one.answer.prices]
+    with pytest.raises(TypeError, match="give train_tokens"):
+        run("dense").call.again(**{letter: 0.5})
+
+
+def test_what_is_assumed_is_marked_and_what_is_unknown_asked_for():
+    """Prices of comparable devices, ends of a range at which nothing is served, and engines' times to a first token."""
+    [rented], said = run("assumed").answer.prices, repr(run("assumed"))
+    assert f"≈ {rented.cost / 1e6:.4g} million $" in said and rented.low < rented.price_hour < rented.high
+    assert "owned      device_price=..." in said and "bound" in said
+    near, rows = run("near capacity"), run("near capacity").call.knowns
+    assert "cannot run at 51.82 %" in repr(near) and "chunks" in [x.letter for x in run("dense").answer.assumed]
+    assert min(x.ttft for x in near.answer.assumed[0].ends) > near.ttft and run("rate").answer.changes
+    for found in (serve.offline(*rows, tp=8, prompt=9, output=9), serve.static(*rows, tp=8, prompt=9, output=9)):
+        assert found.million_cost == pytest.approx(rows[1].price_hour / 3600 / found.device_rate * 1e6)
 
 
 def test_a_model_without_parameters_has_a_bill_without_failures():

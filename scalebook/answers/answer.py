@@ -32,6 +32,7 @@ from .costs import Price, bill, inputs_of, prices
 __all__ = ["Answer", "answer_of", "row_as_dict", "table_of"]
 
 _LINES = 12  # of a table
+_COSTS = "run_time", "train_time", "device_hours", "goodput", "run_energy", "train_rate", "device_rate", "million_cost"
 _UNKNOWN = {"rented": "price_hour=... says what an hour costs", "owned": "device_price=... says what a device costs"}
 
 
@@ -48,6 +49,7 @@ class Answer:
     def __init__(self, run: Row):
         self.run, self.letter, self.fits = run, answer_letter(run), fits(run)
 
+    title = property(lambda self: _title(self.run))
     nearest = cached_property(lambda self: nearest_fit(self.run))
     assumed = cached_property(lambda self: assumed(self.run))
     bill = cached_property(lambda self: bill(self.run))
@@ -64,11 +66,6 @@ class Answer:
     def _shown(self, letter: str) -> str:
         return with_unit(self.run[letter], NOTATION[letter].unit)
 
-    @property
-    def title(self) -> str:
-        """One line that names the call: function, model, device, framework or engine, and the number of devices."""
-        return _title(self.run)
-
     def lines(self) -> list[tuple[str, str]]:
         """Return the answer as pairs of label and text, such as ("fits", "62.2 GB of 80 GB on each device")."""
         run = self.run
@@ -78,8 +75,9 @@ class Answer:
             found.append(("bound by", ", ".join(f"{short_meaning(n)} {share}" for n, _, share in parts)))
         found += [("assumed", str(x)) for x in self.assumed[:3]]
         found += self._costs() if self.interval else []
-        best = next(iter(all_changes(run, is_quick=True)), None) if self.interval and self.fits is not False else None
-        found += [("next", f"{best}{'; with as many users as wait now' * ('rate' in run.call.letters)}")] if best else []
+        if self.interval and self.fits is not False and (best := all_changes(run, is_quick=True)):
+            more = "; with as many users as wait now" if "rate" in run.call.letters else ""
+            found.append(("next", f"{best[0]}{more}"))
         return [x for x in found if x]
 
     @checked
@@ -125,13 +123,12 @@ class Answer:
     def prices(self) -> tuple[Price, ...]:
         """Ways to pay for the run whose tokens are known, for a million output tokens, or for an update."""
         run = self.run
-        if self.letter == "step_time":
+        if self.letter == "step_time" or not self.interval:
             return self.bill.prices if self.bill else ()
         hours = 1e6 / run.device_rate if self.letter == "tpot" else run.devices * run.update_time
         return prices(inputs_of(run), hours / 3600)
 
     def _costs(self) -> list[tuple[str, str]]:
-        run = self.run
         if self.letter == "step_time":
             if not self.bill:
                 return []
@@ -141,8 +138,8 @@ class Answer:
         else:
             rate = f"{self._shown('update_rate')}; devices idle {self._shown('idle_share')}"
             said, what = ("speed", rate), " for an update"
-        ways = {x.kind: x.said(what) for x in self.prices}
-        return [said, *((_UNKNOWN | ways).items() if hasattr(run.call.thing, "billed") else ways.items())]
+        unknown = _UNKNOWN if self.run.call.thing.billed else {}
+        return [said, *(unknown | {x.kind: x.said(what) for x in self.prices}).items()]
 
     def __repr__(self):
         return f"{self.title}\n{self.text('run.listing has every letter, run.answer.changes all that was tried')}"
@@ -173,12 +170,11 @@ def table_of(run: Row) -> str:
     given = [n for n in run.call.letters if n in run and np.ndim(run[n])]
     shown = [*given, *(n for n in (answer_letter(run), "ttft", "mfu", "memory") if n in run)]
     size = np.broadcast_shapes(*map(np.shape, run.values()))
-    number, lines = int(np.prod(size)), [[*shown, *(["fits"] if "memory" in run else [])]]
-    flat = {n: np.broadcast_to(x, size).ravel() for n, x in run.items()}
+    flat, lines = {n: np.broadcast_to(x, size).ravel() for n, x in run.items()}, [[*shown, "fits"]]
+    number = int(np.prod(size))
     for i in range(min(number, _LINES)):
         one = Row("one value", {n: Cell(float(x[i])) for n, x in flat.items()})
-        said = {None: "", True: "yes", False: "no"}[fits(one)]
-        lines.append([*(with_unit(one[n], NOTATION[n].unit) for n in shown), *([said] if "memory" in run else [])])
+        lines.append([*(with_unit(one[n], NOTATION[n].unit) for n in shown), "no" if fits(one) is False else "yes"])
     more = f"{number - _LINES:,} more values; " if number > _LINES else ""
     table = aligned(lines, right=True, gap="  ")
     return f"{_title(run)}\n{table}\n{more}run.listing and run.to_dict() have every letter"
@@ -223,12 +219,8 @@ def _plain(value):
 
 
 def _answer_as_dict(answer: Answer) -> dict[str, Any]:
-    run, cost, costs = answer.run, answer.bill, {}
-    if cost:
-        known = {**run, **cost.row}
-        costs = {n: known[n] for n in ("run_time", "train_time", "device_hours", "goodput", "run_energy") if n in known}
-    rates = ("train_rate", "device_rate", "million_cost")
-    costs |= {n: run[n] for n in rates if n in run} | {"prices": [x._asdict() for x in answer.prices]}
+    known = {**answer.run, **(answer.bill.row if answer.bill else {})}
+    costs = {n: known[n] for n in _COSTS if n in known} | {"prices": [x._asdict() for x in answer.prices]}
     return {
         "call": answer.title,
         "letter": answer.letter,

@@ -89,9 +89,9 @@ def assumed(run: Row, most: int = MOST) -> tuple[Assumption, ...]:
         return ()
     if letter == "update_time":
         unsaid = run.call.thing.unsaid(*run.call.knowns, **run.call.letters)
-        tried = (_moved(run, letter, (n,), *x) for n, x in unsaid.items())
+        tried = (_moved(run, letter, (n,), others, *own) for n, (*own, others) in unsaid.items())
     else:
-        tried = (_assumption(run, letter, *x) for x in _candidates(run, letter))
+        tried = (_moved(run, letter, names, x, *_own(run, names[0])) for names, x in _candidates(run, letter))
     found = [x for x in tried if x and x.moved > LEAST]
     return tuple(sorted(found, key=lambda x: -x.moved)[:most])
 
@@ -114,49 +114,33 @@ def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]
         if cell.formula is None and cell.low is None and cell.origin != "given":
             values = [row.get(name, DEFAULT_LETTERS.get(name)) for row in rows]
             yield (name,), [x for x in values if x is not None]
-    given = run.call.letters
-    for name, values in OTHERS.items():
-        if name not in given and name in run:
-            yield (name,), values
+    others, given = {n: x for n, x in OTHERS.items() if n in run}, {*run.call.letters}
     if letter == "tpot" and run.between is not None:
-        device = next((x for x in run.call.knowns if isinstance(x, Device)), Row("", {}))
-        yield ("engine",), TRIED["engines"].get(device.words.get("vendor"), ["vllm"])
-    if letter == "step_time":
-        for name, x in TRIED["options"].items():
-            said = {"chunks", "schedule"} if x["way"] == "pp" else {name}
-            if run[x["way"]] > 1 and said.isdisjoint(given):
-                yield (name,), x["values"]
+        others["engine"] = TRIED["engines"].get(vendor_of(run), ["vllm"])
+    for name, x in TRIED["options"].items() if letter == "step_time" else ():
+        if run[x["way"]] > 1 and given.isdisjoint(x["of"]):
+            others[name] = x["values"]
+    yield from (((n,), x) for n, x in others.items() if n not in given)
 
 
-def _assumption(run: Row, letter: str, names: tuple[str, ...], values: list) -> Assumption | None:
-    name = names[0]
-    cell = run.cells.get(name)
-    own, source = (cell.value, _source(cell)) if cell else _option(run, name)
-    return _moved(run, letter, names, own, source, values, cell is not None and usual_ends(name, cell) is not None)
+def vendor_of(run: Row) -> str:
+    """Return the vendor of a call's device, or "" if it is not known."""
+    return next((x.words.get("vendor", "") for x in run.call.knowns if isinstance(x, Device)), "")
 
 
-def _option(run: Row, name: str) -> tuple[str | bool, str]:
-    """Return the value of an option that a call does not give, and its source: the framework, or the default."""
-    if name == "engine":
-        return run.call.thing.engine, "no engine is named"
-    framework = framework_of(run.call.knowns, run.call.letters)
-    said = words_of(framework) if framework else {}
-    return said.get(name, WORDS[name].usual), framework.name if name in said else "the default"
-
-
-def _moved(run: Row, letter: str, names: tuple[str, ...], own, source: str, values, is_range=False) -> Assumption | None:
+def _moved(run: Row, letter: str, names: tuple[str, ...], values, own, source: str) -> Assumption | None:
     """Return an assumption with the answers at other values; values that do not go with the call are left out.
 
     A value within an assumption's range is not left out: there the call cannot run, which moves it by all of it.
     """
-    ends = []
+    ends, cell = [], run.cells.get(names[0])
     for value in dict.fromkeys(x for x in values if x != own):
         letters = dict.fromkeys(names, value)
         try:
             new = run.call.again(**letters)
             ends.append(End(value, letters, new[letter], new.get("ttft") if names == ("engine",) else None))
         except (LookupError, TypeError, ValueError):
-            ends += [End(value, letters, None)] if is_range else []
+            ends += [End(value, letters, None)] if cell and usual_ends(names[0], cell) else []
     if not ends:
         return None
     moved = [1.0 if x.answer is None else abs(x.answer / run[letter] - 1) for x in ends]
@@ -165,12 +149,19 @@ def _moved(run: Row, letter: str, names: tuple[str, ...], own, source: str, valu
     return Assumption(names[0], own, source, tuple(ends), unit, max(moved))
 
 
-def _source(cell) -> str:
-    """Say where an assumed value comes from: a row of a table, a formula's source, or a default."""
-    if cell is None or cell.origin == "usual":
-        return "the default"
+def _own(run: Row, name: str) -> tuple[Any, str]:
+    """Return a value that a call does not give, and its source: a row of a table, a formula's source, or a default."""
+    if name == "engine":
+        return run.call.thing.engine, "no engine is named"
+    if name in WORDS:
+        framework = framework_of(run.call.knowns, run.call.letters)
+        said = words_of(framework) if framework else {}
+        return said.get(name, WORDS[name].usual), framework.name if name in said else "the default"
+    cell = run.cells[name]
+    if cell.origin == "usual":
+        return cell.value, "the default"
     if cell.is_assumed:
-        return "assumed, as comparable devices have"
+        return cell.value, "assumed, as comparable devices have"
     if cell.origin == frameworks[UNNAMED].name:
-        return "half-way, no framework is named"
-    return ", ".join(cell.formula.sources) if cell.formula else cell.origin
+        return cell.value, "half-way, no framework is named"
+    return cell.value, ", ".join(cell.formula.sources) if cell.formula else cell.origin

@@ -10,7 +10,7 @@ from scalebook.language.row import with_unit
 from scalebook.tables import Device, frameworks
 from scalebook.training.strategy import WORDS
 
-from .assumptions import TRIED, answer_letter
+from .assumptions import TRIED, answer_letter, vendor_of
 
 __all__ = ["Change", "all_changes", "fits", "nearest_fit"]
 
@@ -91,9 +91,9 @@ def _numbers(run: Row) -> Iterator[Candidate]:
 
 
 def _words(run: Row, is_quick: bool) -> Iterator[Candidate]:
-    """Yield changes of words and rows.  Each needs a new sheet, which takes time: only what may well gain if `is_quick`."""
+    """Yield changes of words and rows.  Each needs a new sheet, which takes time: only some if `is_quick`."""
     device = next((x for x in run.call.knowns if isinstance(x, Device)), None)
-    vendor = device.words.get("vendor", "") if device else ""
+    vendor = vendor_of(run)
     if device:
         now = device.get(f"peak_{device.words.get('precision', 'bf16')}", device.get("peak_flops", 0))
         narrower = [x for x in TRIED["narrower"] if device.get(f"peak_{x}", 0) > now]
@@ -153,8 +153,8 @@ def _gaining(run: Row, found: Iterable[Change]) -> tuple[Change, ...]:
 def all_changes(run: Row, is_quick: bool = False) -> tuple[Change, ...]:
     """Return single changes that let a run fit and make it faster: free ones first, then doubled device figures.
 
-    If the run does not fit now, changes that make it fit are listed even if they cost time. Of a service at a `rate` the
-    changes are of as many users as wait now. `is_quick` leaves out hardware, and frameworks whose sheets take long to
+    If the run does not fit now, changes that make it fit are listed even if they cost time. Of a service at a `rate`
+    they are of as many users as wait now. `is_quick` leaves out hardware, and frameworks whose sheets take long to
     build. Updates of reinforcement learning have none; use `search(rl_step, ...)` to try lists of layouts.
     """
     if answer_letter(run) not in TRIED["ways"]:

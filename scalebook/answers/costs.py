@@ -20,15 +20,10 @@ from scalebook.language.row import Cell, quantity
 from scalebook.language.tabular import aligned
 from scalebook.language.units import show
 
+from .assumptions import TRIED
+
 __all__ = ["Bill", "Price", "bill", "inputs_of", "prices"]
 
-# The table and row of each value that a call does not give: failures and storage as at Llama 3's cluster (419
-# interruptions in 54 days on 16,384 devices), restarts as at MegaScale's, buildings and electricity as usual.
-_DEFAULTS = {
-    ("clusters", "llama3"): ("device_mtbf", "storage_bandwidth"),
-    ("clusters", "megascale"): ("restart_time",),
-    ("ranges", "usual"): ("service_life", "system_factor", "pue", "power_price"),
-}
 PRICED_AS = "h100"  # the table of ranges gives the purchase price of this device
 DAY = 86400
 
@@ -53,11 +48,10 @@ class Price(NamedTuple):
 
     def said(self, what: str = "") -> str:
         """Return the price as text; `what` says what `cost` pays for, such as " for a million output tokens"."""
-        cost, hour = show(self.cost, "$"), show(self.price_hour, "$/h")
+        said = f"{show(self.cost, '$')}{what}, at {show(self.price_hour, '$/h')} for each device"
         if self.low is None:
-            return f"{cost}{what}, at {hour} for each device"
-        others = f"{show(self.low, '$/h')} to {show(self.high, '$/h')}"
-        return f"≈ {cost}{what}, at {hour} for each device, assumed: comparable ones cost {others}"
+            return said
+        return f"≈ {said}, assumed: comparable ones cost {show(self.low, '$/h')} to {show(self.high, '$/h')}"
 
 
 class Bill(NamedTuple):
@@ -77,8 +71,8 @@ class Bill(NamedTuple):
     @property
     def said(self) -> str:
         row = self.row
-        is_sure = "run_energy" in row and not row.cells["tdp"].is_assumed
-        energy = f", {'' if is_sure else '≈ '}{show(row.run_energy, 'MWh')}" if "run_energy" in row else ""
+        about = "≈ " if "tdp" in row and row.cells["tdp"].is_assumed else ""
+        energy = f", {about}{show(row.run_energy, 'MWh')}" if "run_energy" in row else ""
         lost = self.note or f"failures and checkpoints are {100 - 100 * row.goodput:.1f} % of it"
         run = f"{show(row.train_tokens, 'token')}s on {row.devices:,.0f} devices"
         return f"{run}: {self.days:,.1f} days{energy}; {lost}"
@@ -114,7 +108,8 @@ def inputs_of(run: Row, letters: Mapping = MappingProxyType({})) -> dict[str, Ce
     The caller's keywords take precedence; then come those of the call, the run's values, the rows in its call, and the
     defaults.
     """
-    known = {n: getattr(tables, x)[key].cells[n] for (x, key), names in _DEFAULTS.items() for n in names}
+    places = ((getattr(tables, x)[key], own) for x, rows in TRIED["bill"].items() for key, own in rows.items())
+    known = {n: row.cells[n] for row, names in places for n in names}
     known["utilization"] = Cell(1.0, "default", note="a device that is owned is always in use")
     wanted = {"price_hour"}.union(*(x.inputs for x in _sheets()))
     if stray := letters.keys() - wanted:
@@ -135,6 +130,4 @@ def prices(known: Mapping[str, Cell], hours: float) -> tuple[Price, ...]:
     owned, _ = _sheets()
     if "device_price" in known and known.keys() & {"tdp", "device_power"}:
         found.append(("owned", Cell(owned(Row("device", dict(known))))))
-    return tuple(
-        Price(n, x.value, x.value * hours, *((x.low, x.high) if x.is_assumed else ())) for n, x in found
-    )
+    return tuple(Price(n, x.value, x.value * hours, *((x.low, x.high) if x.is_assumed else ())) for n, x in found)

@@ -38,8 +38,9 @@ _OFFLINE = (
     _OWN.seconds_between_tokens, _OWN.device_rate_offline,
 )  # fmt: skip
 static_batch = Sheet(
-    "static_batch", queues.end_to_end, _OWN.device_rate_of_batch, million_cost, doc="A batch that begins and ends together."
-)
+    "static_batch", queues.end_to_end, _OWN.device_rate_of_batch, million_cost,
+    doc="A batch that begins and ends together.",
+)  # fmt: skip
 
 
 # Results of a batch, of its steps, and of the memory that limits it
@@ -143,12 +144,12 @@ def static(serve, *knowns, prompt, output, batch=1, **letters) -> Row:
     """
     given = {n: quantity(n, x) for n, x in (("prompt", prompt), ("output", output), ("batch", batch))}
     prompt, output = given["prompt"], given["output"]
-    paid = {n: letters.pop(n) for n in ("price_hour",) if n in letters}
+    given |= {n: letters.pop(n) for n in ("price_hour",) if n in letters}
     reading, decoding = _by_step(knowns, letters)
     read = prefill_step(*knowns, prompts=batch, read_chunk=prompt, **reading)
     step = decode_step(*knowns, batch=batch, context=prompt + output / 2, **decoding)
     ways = {n: quantity(n, letters.get(n, 1)) for n in ("tp", "pp", "attention_dp")}
-    given = {n: x for n, x in given.items() if n != "prompt"} | paid
+    given = {n: x for n, x in given.items() if n != "prompt"}
     rows = [x for x in knowns if isinstance(x, Device)]
     found = static_batch(*rows, **given, ttft=read.pass_time, tpot=step.pass_time, devices=np.prod([*ways.values()]))
     found.made_of = {"ttft": (read, "pass_time"), "tpot": (step, "pass_time")}

@@ -46,11 +46,9 @@ class Guided:
 
         Raises TypeError if the call has such letters and lacks `needs`, the letter without which it has no costs.
         """
-        own = self.billed & letters.keys()
+        own = {n: one_number(n, letters[n]) for n in self.billed & letters.keys()}
         if own and needs and needs not in letters:
             raise TypeError(f"{min(own)} is of what a whole run costs: give {needs}=... too")
-        for name in own:
-            one_number(name, letters[name])
         return {n: x for n, x in letters.items() if n not in own} if own else letters
 
     @property
