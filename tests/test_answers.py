@@ -10,7 +10,8 @@ import pytest
 
 import scalebook.__main__ as shell
 from scalebook import accelerators, decoding, models, training_step
-from scalebook.answers import Answer, bill, inputs_of
+from scalebook.answers import Answer, bill
+from scalebook.answers.costs import inputs_of
 from scalebook.inference import serve
 from scalebook.rl import rl_step  # noqa: F401  (of cases.csv)
 from scalebook.tables import frameworks
@@ -121,7 +122,7 @@ def test_a_bill_has_failures_rent_and_purchase():
 def test_a_letter_of_the_bill_is_taken_by_a_call(letter):
     for one in (run("too large"), run("vllm").call.again(device_price="40000 $")):
         if letter in one.call.thing.billed:
-            other = one.call.again(**{letter: inputs_of(one)[letter].value / 2})
+            other = one.call.again(**{letter: inputs_of(one, {})[letter].value / 2})
             assert [x.cost for x in other.answer.prices] != [x.cost for x in one.answer.prices]
     with pytest.raises(TypeError, match="give train_tokens"):
         run("dense").call.again(**{letter: 0.5})

@@ -68,7 +68,7 @@ OWN = cases("letters of a call that its row lacks", globals())
 def used_by(result):
     """The letters of a result, of what its bill takes from the call, and of the results it is made of."""
     row = result.best[0].row if isinstance(result, Search) else getattr(result, "row", result)
-    billed = {n for n, x in inputs_of(row).items() if x.origin == "given"} if isinstance(row, Row) else set()
+    billed = {n for n, x in inputs_of(row, {}).items() if x.origin == "given"} if isinstance(row, Row) else set()
     return {*row}.union(billed, *(x for x, _ in row.made_of.values())) if isinstance(row, Row) else set()
 
 

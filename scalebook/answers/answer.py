@@ -25,13 +25,13 @@ from scalebook.language.row import Cell, with_unit
 from scalebook.language.tabular import Markup, aligned, folded, page_table, styled
 from scalebook.tables import Engine, engines, frameworks
 
-from .assumptions import answer_letter, assumed, short_meaning
+from .assumptions import Assumption, answer_letter, assumed, short_meaning
 from .changes import Change, all_changes, fits, nearest_fit
 from .costs import Price, bill, inputs_of, prices
 
 __all__ = ["Answer", "answer_of", "row_as_dict", "table_of"]
 
-_LINES = 12  # of a table
+_LINES, _FITS = 12, {True: "yes", False: "no", None: ""}  # of a table
 _COSTS = "run_time", "train_time", "device_hours", "goodput", "run_energy", "train_rate", "device_rate", "million_cost"
 _UNKNOWN = {"rented": "price_hour=... says what an hour costs", "owned": "device_price=... says what a device costs"}
 
@@ -126,7 +126,7 @@ class Answer:
         if self.letter == "step_time" or not self.interval:
             return self.bill.prices if self.bill else ()
         hours = 1e6 / run.device_rate if self.letter == "tpot" else run.devices * run.update_time
-        return prices(inputs_of(run), hours / 3600)
+        return prices(inputs_of(run, {}), hours / 3600)
 
     def _costs(self) -> list[tuple[str, str]]:
         if self.letter == "step_time":
@@ -171,11 +171,10 @@ def table_of(run: Row) -> str:
     shown = [*given, *(n for n in (answer_letter(run), "ttft", "mfu", "memory") if n in run)]
     size = np.broadcast_shapes(*map(np.shape, run.values()))
     flat, lines = {n: np.broadcast_to(x, size).ravel() for n, x in run.items()}, [[*shown, "fits"]]
-    number = int(np.prod(size))
-    for i in range(min(number, _LINES)):
+    for i in range(min(int(np.prod(size)), _LINES)):
         one = Row("one value", {n: Cell(float(x[i])) for n, x in flat.items()})
-        lines.append([*(with_unit(one[n], NOTATION[n].unit) for n in shown), "no" if fits(one) is False else "yes"])
-    more = f"{number - _LINES:,} more values; " if number > _LINES else ""
+        lines.append([*(with_unit(one[n], NOTATION[n].unit) for n in shown), _FITS[fits(one)]])
+    more = f"{left:,} more values; " if (left := int(np.prod(size)) - _LINES) > 0 else ""
     table = aligned(lines, right=True, gap="  ")
     return f"{_title(run)}\n{table}\n{more}run.listing and run.to_dict() have every letter"
 
@@ -200,14 +199,9 @@ def row_as_dict(row: Row) -> dict[str, Any]:
     if answer and answer.interval:
         ends[answer.letter] = answer.interval
     letters = {
-        n: {
-            "value": _plain(cell.value),
-            "unit": NOTATION[n].unit,
-            "low": _plain(ends[n][0]),
-            "high": _plain(ends[n][1]),
-            "source": sources[n],
-            "formula": cell.formula.text() if cell.formula else None,
-        }
+        n: {"value": _plain(cell.value), "unit": NOTATION[n].unit}
+        | {"low": _plain(ends[n][0]), "high": _plain(ends[n][1]), "source": sources[n]}
+        | {"formula": cell.formula.text() if cell.formula else None}
         for n, cell in row.cells.items()
     }
     said = _answer_as_dict(answer) if answer else None
@@ -221,18 +215,14 @@ def _plain(value):
 def _answer_as_dict(answer: Answer) -> dict[str, Any]:
     known = {**answer.run, **(answer.bill.row if answer.bill else {})}
     costs = {n: known[n] for n in _COSTS if n in known} | {"prices": [x._asdict() for x in answer.prices]}
-    return {
-        "call": answer.title,
-        "letter": answer.letter,
-        "fits": answer.fits,
-        "nearest": answer.nearest and _change_as_dict(answer.nearest),
-        "assumed": [
-            x._asdict() | {"ends": [{n: y for n, y in e._asdict().items() if n != "letters"} for e in x.ends]}
-            for x in answer.assumed
-        ],
-        "costs": costs,
-        "changes": [_change_as_dict(x) for x in answer.changes],
-    }
+    nearest = answer.nearest and _change_as_dict(answer.nearest)
+    first = {"call": answer.title, "letter": answer.letter, "fits": answer.fits, "nearest": nearest}
+    rests, changes = map(_assumption_as_dict, answer.assumed), map(_change_as_dict, answer.changes)
+    return first | {"assumed": [*rests], "costs": costs, "changes": [*changes]}
+
+
+def _assumption_as_dict(x: Assumption) -> dict[str, Any]:
+    return x._asdict() | {"ends": [{n: y for n, y in end._asdict().items() if n != "letters"} for end in x.ends]}
 
 
 def _change_as_dict(x: Change) -> dict[str, Any]:

@@ -34,11 +34,6 @@ class End(NamedTuple):
     answer: float | None
     ttft: float | None = None
 
-    def said(self, letter: str) -> str:
-        first = f" and TTFT {with_unit(self.ttft, 's')}" if self.ttft else ""
-        time = "cannot run" if self.answer is None else f"{with_unit(self.answer, 's')}{first}"
-        return f"{time} at {_value(letter, self.value)}"
-
 
 class Assumption(NamedTuple):
     """A value that the call did not give: its name, value, unit and source, and the answers at other likely values."""
@@ -52,8 +47,13 @@ class Assumption(NamedTuple):
 
     def __str__(self):
         meaning = f", {short_meaning(self.letter)}" if self.letter in NOTATION else ""
-        ends = ", ".join(x.said(self.letter) for x in self.ends)
+        ends = ", ".join(f"{_time(x)} at {_value(self.letter, x.value)}" for x in self.ends)
         return f"{self.letter} {_value(self.letter, self.value)}{meaning} ({self.source}): {ends}"
+
+
+def _time(end: End) -> str:
+    first = f" and TTFT {with_unit(end.ttft, 's')}" if end.ttft else ""
+    return "cannot run" if end.answer is None else f"{with_unit(end.answer, 's')}{first}"
 
 
 def _value(letter: str, value) -> str:

@@ -9,7 +9,6 @@ owned   25,000 $, at 0.8445 $/h for each device
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 
 from scalebook import tables
@@ -22,7 +21,7 @@ from scalebook.language.units import show
 
 from .assumptions import TRIED
 
-__all__ = ["Bill", "Price", "bill", "inputs_of", "prices"]
+__all__ = ["Bill", "Price", "bill"]
 
 PRICED_AS = "h100"  # the table of ranges gives the purchase price of this device
 DAY = 86400
@@ -102,7 +101,7 @@ def bill(run: Row, **letters) -> Bill | None:
     return Bill(row, prices(known, row.device_hours), note)
 
 
-def inputs_of(run: Row, letters: Mapping = MappingProxyType({})) -> dict[str, Cell]:
+def inputs_of(run: Row, letters: Mapping) -> dict[str, Cell]:
     """Return the inputs of a bill.
 
     The caller's keywords take precedence; then come those of the call, the run's values, the rows in its call, and the

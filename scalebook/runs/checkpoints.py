@@ -6,46 +6,9 @@ Failures come at random, every `mtbf` on average. Each loses the work since the 
 from sympy import exp, sqrt
 
 from scalebook.language import Sheet, formula, formulas_of
+from scalebook.language.defaults import equations
 
-
-@formula("mtbf", "llama3-2024 §3.3.4")
-def mtbf_of_run(run_time, interruptions):
-    """Mean time between failures of a past run: its time over its number of failures.
-
-    >>> round(mtbf_of_run(run_time=54 * 86400, interruptions=419) / 3600, 2)
-    3.09
-    """
-    return run_time / interruptions
-
-
-@formula("mtbf", "daly2006")
-def mtbf_of_devices(device_mtbf, devices):
-    """Mean time between failures of a run, if devices fail independently and any failure stops all of them.
-
-    >>> mtbf_of_devices(device_mtbf=50_000 * 3600, devices=16_384) / 3600
-    3.0517578125
-    """
-    return device_mtbf / devices
-
-
-@formula("checkpoint_bytes", "zero2020 §3.1")
-def checkpoint_bytes(params, optimizer_bits):
-    """Bytes of a checkpoint: optimizer state with the master weights; the low-precision weights follow from them.
-
-    >>> checkpoint_bytes(params=405e9, optimizer_bits=96) / 1e12
-    4.86
-    """
-    return params * optimizer_bits / 8
-
-
-@formula("checkpoint_time", "moody2010", given=[checkpoint_bytes])
-def checkpoint_time_stored(checkpoint_bytes, storage_bandwidth):
-    """Time to write a checkpoint to one store while training stops. Asynchronous writing stops training for less time.
-
-    >>> checkpoint_time_stored(checkpoint_bytes="4.86 TB", storage_bandwidth="2 TB/s")
-    2.43
-    """
-    return checkpoint_bytes / storage_bandwidth
+_OWN = equations(__name__)  # those of checkpoints.toml
 
 
 @formula("checkpoint_interval", "young1974")
@@ -110,16 +73,6 @@ def goodput(checkpoint_time, checkpoint_interval, restart_time, mtbf):
 # Two tiers: most failures leave a copy in a neighbour's memory, the others need one in remote storage
 
 
-@formula("near_checkpoint_time", "moody2010", given=[checkpoint_bytes])
-def near_checkpoint_time_sent(checkpoint_bytes, devices, link_bandwidth):
-    """Time to checkpoint into a host's or a neighbour's memory. Each device sends its share over its own link.
-
-    >>> round(near_checkpoint_time_sent(checkpoint_bytes="4.86 TB", devices=16384, link_bandwidth="50 GB/s"), 4)
-    0.0059
-    """
-    return checkpoint_bytes / (devices * link_bandwidth)
-
-
 @formula("near_checkpoint_interval", "moody2010", "young1974")
 def near_checkpoint_interval(near_checkpoint_time, near_failures, mtbf):
     """Young's interval for the failures that a nearby checkpoint survives.
@@ -152,13 +105,13 @@ def lost_share_tiers(checkpoint_time, near_checkpoint_time, near_failures, mtbf)
 
 
 checkpointing = Sheet(
-    "checkpointing", mtbf_of_run, checkpoint_interval_young, lost_share, goodput,
+    "checkpointing", _OWN.mtbf_of_run, checkpoint_interval_young, lost_share, goodput,
     doc="A long run with failures: how often to write checkpoints, and the share of time that remains.",
 )  # fmt: skip
 
 operating = Sheet(
-    "operating", mtbf_of_devices, checkpoint_bytes, checkpoint_time_stored, checkpoint_interval_daly, goodput,
-    doc="A run on many devices with independent failures, and one store for checkpoints.",
+    "operating", _OWN.mtbf_of_devices, _OWN.checkpoint_bytes, _OWN.checkpoint_time_stored, checkpoint_interval_daly,
+    goodput, doc="A run on many devices with independent failures, and one store for checkpoints.",
 )  # fmt: skip
 
 __all__ = [*formulas_of(__name__), "checkpointing", "operating"]
