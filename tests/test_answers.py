@@ -1,7 +1,6 @@
 """The first answer of a training step and of a service: what it says holds when it is called."""
 
 import json
-from contextlib import nullcontext
 from functools import cache
 from importlib import resources
 
@@ -41,10 +40,8 @@ each = pytest.mark.parametrize("name", CALLS)
 def test_an_answer_is_short_and_says_first_what_does_not_fit(name):
     said = repr(run(name))
     assert len(said.splitlines()) <= 12 and (name not in PAGES or run(name)._repr_html_().count("<table>") > 1)
-    too_much = "memory" in run(name) and (
-        run(name).memory > run(name).hbm_capacity
-        or run(name).get("offload_memory", 0) > run(name).get("host_capacity", 1e99)
-    )
+    too_much = run(name).get("memory", 0) > run(name).get("hbm_capacity", 1e99)
+    too_much |= run(name).get("offload_memory", 0) > run(name).get("host_capacity", 1e99)
     assert (said.splitlines()[1].startswith("does not fit")) == too_much == (run(name).answer.fits is False)
     assert run(name).call.thing.name in said.splitlines()[0]
 
@@ -68,10 +65,9 @@ def test_assumptions_are_repeated_by_calling(name):
         assert x.letter not in run(name).call.letters and x.moved > 0.05 and x.source
         assert x.source.startswith("assumed") == (x.letter in run(name) and run(name).cells[x.letter].is_assumed)
         for end in x.ends:
-            with nullcontext() if end.answer else pytest.raises(ValueError):
-                again = run(name).call.again(**end.letters)
-                assert again[run(name).answer.letter] == pytest.approx(end.answer, rel=1e-12)
-                assert end.ttft in (None, again.get("ttft"))
+            again = run(name).call.again(**end.letters) if end.answer else {}
+            assert again.get(run(name).answer.letter) == (end.answer and pytest.approx(end.answer, rel=1e-12))
+            assert end.ttft in (None, again.get("ttft"))
 
 
 @each
@@ -99,9 +95,8 @@ def test_any_row_is_data():
     jsonschema.validate(row.to_dict(), SCHEMA)
     assert row.answer is None and repr(row) == row.listing
     several = training_step(models.llama3_8b, accelerators.h100, dp=[8, 16], global_batch=64, seq=[[8192], [512]])
-    lines = repr(several).splitlines()
-    assert several.answer is None and len(lines) == 7 and lines[1].split()[:2] == ["dp", "seq"]
-    assert [x.split()[-1] for x in lines[2:6]] == ["no", "no", "yes", "yes"] and "8 to 16 devices" in lines[0]
+    lines = [x.split()[-1] for x in repr(several).splitlines()]
+    assert several.answer is None and lines == ["devices", "fits", "no", "no", "yes", "yes", "letter"]
     jsonschema.validate(several.to_dict(), SCHEMA)
 
 
@@ -128,16 +123,9 @@ def test_a_letter_of_the_bill_is_taken_by_a_call(letter):
         run("dense").call.again(**{letter: 0.5})
 
 
-def test_what_is_assumed_is_marked_and_what_is_unknown_asked_for():
-    """Prices of comparable devices, ends of a range at which nothing is served, and engines' times to a first token."""
-    [rented], said = run("assumed").answer.prices, repr(run("assumed"))
-    assert f"≈ {rented.cost / 1e6:.4g} million $" in said and rented.low < rented.price_hour < rented.high
-    assert "owned      device_price=..." in said and "bound" in said
-    near, rows = run("near capacity"), run("near capacity").call.knowns
-    assert "cannot run at 51.82 %" in repr(near) and "chunks" in [x.letter for x in run("dense").answer.assumed]
-    assert min(x.ttft for x in near.answer.assumed[0].ends) > near.ttft and run("rate").answer.changes
-    for found in (serve.offline(*rows, tp=8, prompt=9, output=9), serve.static(*rows, tp=8, prompt=9, output=9)):
-        assert found.million_cost == pytest.approx(rows[1].price_hour / 3600 / found.device_rate * 1e6)
+@pytest.mark.parametrize(("name", "words"), cases("words of an answer", globals()).values())
+def test_an_answer_says_what_it_rests_on_and_what_it_does_not_know(name, words):
+    assert words in repr(run(name)) and run("rate").answer.changes
 
 
 def test_a_model_without_parameters_has_a_bill_without_failures():

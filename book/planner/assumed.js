@@ -11,7 +11,7 @@ function planAssumed(cases) {
     const cells = new Map([...ends(plan)].filter(([x]) => x in given)), groups = new Map();
     for (const f of needed) if (!f.inputs.length && data.spreads[f.letter]) cells.set(f.letter, { low: data.spreads[f.letter][0], high: data.spreads[f.letter][1], cell: f.letter });
     for (const [x, { low, high, cell }] of cells) if (rests.has(x)) groups.set(cell, { names: [...(groups.get(cell)?.names ?? []), x].sort((a, b) => a.length - b.length), by: [low, high] });
-    const found = [...groups.values()].map(({ names, by }) => [names, by.map((x) => Math.min(values[names[0]] * x, notation[names[0]][3] === "share" ? 1 : Infinity)), true]); // a range
+    const found = [...groups.values()].map(({ names, by }) => [names, by.map((x) => Math.min(values[names[0]] * x, notation[names[0]][3] === "share" ? 1 : Infinity)).map((x) => (notation[names[0]][4] ? Math.floor(x + 0.5) : x)), true]); // a range
     const isOpen = (x) => rests.has(x) && !(x in plan.letters) && !found.some(([names]) => names.includes(x));
     if (plan.job === "train") {
       const rows = data.ends.map((x) => data.frameworks[x].letters), names = [...new Set(rows.flatMap(Object.keys))].sort();

@@ -107,7 +107,9 @@ def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]
     for name, cell in open_cells.items():
         names = tuple(n for n, x in run.cells.items() if x is cell)
         most = 1.0 if NOTATION[name].sign == "share" else np.inf
-        yield (name, *(n for n in names if n != name)), [min(cell.value * x, most) for x in usual_ends(name, cell)]
+        values = [min(cell.value * x, most) for x in usual_ends(name, cell)]
+        values = [float(int(x + 0.5)) for x in values] if NOTATION[name].whole else values
+        yield (name, *(n for n in names if n != name)), values
     rows = [frameworks[x] for x in (FASTEST, SLOWEST)] if letter == "step_time" else []
     for name in sorted({n for row in rows for n in row} & {*run} - open_cells.keys()):
         cell = run.cells[name]

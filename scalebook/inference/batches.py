@@ -111,8 +111,9 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
     >>> from scalebook.inference.serving import serve
     >>> from scalebook.tables import accelerators, models
     >>> known = models.llama2_70b, accelerators.h200.at("fp8")
-    >>> serve.offline(*known, prompt=294, output=294, tpot_p99="40 ms").full_batch
-    37.0
+    >>> found = serve.offline(*known, prompt=294, output=294, tpot_p99="40 ms")
+    >>> found.full_batch, found.million_cost == 1e6 * known[1].price_hour / 3600 / found.device_rate
+    (37.0, True)
     """
     asked = _Call(serve, knowns, letters)
     room = asked.priced("full_batch")
@@ -141,6 +142,12 @@ def static(serve, *knowns, prompt, output, batch=1, **letters) -> Row:
 
     Called as `serve.static(model, device, batch=8, prompt=1024, output=129)`. Returns a row with `ttft`, `tpot`,
     `end_to_end`, `device_rate` and `million_cost`.
+
+    >>> from scalebook.inference.serving import serve
+    >>> from scalebook.tables import accelerators, models
+    >>> found = serve.static(models.llama2_70b, accelerators.h200, tp=2, prompt=294, output=294, price_hour=2)
+    >>> round(found.million_cost * found.device_rate * 3600 / 1e6, 9)
+    2.0
     """
     given = {n: quantity(n, x) for n, x in (("prompt", prompt), ("output", output), ("batch", batch))}
     prompt, output = given["prompt"], given["output"]
