@@ -43,6 +43,7 @@ class Answer:
     - `interval`: low and high end, in seconds, of the range that holds the time in eight of ten cases.
     - `assumed`: assumptions of the package that move the time by more than 5 %, strongest first.
     - `bill`: days, energy and dollars of the whole training run if `train_tokens` is given, otherwise None.
+    - `prices`: what renting and owning cost for that run, for a million output tokens of a service, or for an update.
     - `changes`: what else to try, each with its gain; changes that need no other hardware come first.
     """
 
