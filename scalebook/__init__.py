@@ -34,7 +34,8 @@ _FIRST = {
 _SHOWN = {
     "coloured_terms": "display.meanings", "row_page": "display.row_page", "things_with": "shell.named",
     "training_step": "training.step", "serve": "inference.serving",
-    "answer_of": "answers.answer", "row_as_dict": "answers.answer", "counts": "block.counts",
+    "answer_of": "answers.answer", "row_as_dict": "answers.answer", "table_of": "answers.answer",
+    "counts": "block.counts",
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import pytest
 import scalebook.__main__ as shell
 from scalebook import accelerators, decoding, models, training_step
 from scalebook.answers import Answer, bill
+from scalebook.answers.costs import inputs_of
 from scalebook.inference import serve
 from scalebook.rl import rl_step  # noqa: F401  (of cases.csv)
 from scalebook.tables import frameworks
@@ -39,10 +40,8 @@ each = pytest.mark.parametrize("name", CALLS)
 def test_an_answer_is_short_and_says_first_what_does_not_fit(name):
     said = repr(run(name))
     assert len(said.splitlines()) <= 12 and (name not in PAGES or run(name)._repr_html_().count("<table>") > 1)
-    too_much = "memory" in run(name) and (
-        run(name).memory > run(name).hbm_capacity
-        or run(name).get("offload_memory", 0) > run(name).get("host_capacity", 1e99)
-    )
+    too_much = run(name).get("memory", 0) > run(name).get("hbm_capacity", 1e99)
+    too_much |= run(name).get("offload_memory", 0) > run(name).get("host_capacity", 1e99)
     assert (said.splitlines()[1].startswith("does not fit")) == too_much == (run(name).answer.fits is False)
     assert run(name).call.thing.name in said.splitlines()[0]
 
@@ -65,15 +64,19 @@ def test_assumptions_are_repeated_by_calling(name):
     assert len(found) <= 6 and [x.moved for x in found] == sorted((x.moved for x in found), reverse=True)
     for x in found:
         assert x.letter not in run(name).call.letters and x.moved > 0.05 and x.source
+        assert x.source.startswith("assumed") == (x.letter in run(name) and run(name).cells[x.letter].is_assumed)
         for end in x.ends:
-            again = run(name).call.again(**end.letters)
-            assert again[run(name).answer.letter] == pytest.approx(end.answer, rel=1e-12)
+            again = run(name).call.again(**end.letters) if end.answer else {}
+            assert again.get(run(name).answer.letter) == (end.answer and pytest.approx(end.answer, rel=1e-12))
+            assert end.ttft in (None, again.get("ttft"))
 
 
 @each
 def test_changes_gain_what_they_say_and_the_free_ones_come_first(name):
     found = run(name).answer.changes
     assert [x.is_free for x in found] == sorted((x.is_free for x in found), reverse=True)
+    said, is_free = dict(run(name).answer.lines()).get("next", ""), bool(found) and found[0].is_free
+    assert said.startswith(str(found[0]) if is_free and run(name).answer.fits is not False else "")
     for x in found[:3]:
         again = run(name).call.again(*x.rows, **x.letters)
         assert again[run(name).answer.letter] == x.run[run(name).answer.letter]
@@ -92,8 +95,9 @@ def test_any_row_is_data():
     row = decoding(models.llama3_8b, accelerators.h100, batch=[1, 2], context=8192, weight_bits=16, kv_bits=16)
     jsonschema.validate(row.to_dict(), SCHEMA)
     assert row.answer is None and repr(row) == row.listing
-    several = training_step(models.llama3_8b, accelerators.h100, dp=[8, 16], global_batch=64, seq=8192)
-    assert several.answer is None and repr(several) == several.listing
+    several = training_step(models.llama3_8b, accelerators.h100, dp=[8, 16], global_batch=64, seq=[[8192], [512]])
+    lines = [x.split()[-1] for x in repr(several).splitlines()]
+    assert several.answer is None and lines == ["devices", "fits", "no", "no", "yes", "yes", "letter"]
     jsonschema.validate(several.to_dict(), SCHEMA)
 
 
@@ -108,6 +112,21 @@ def test_a_bill_has_failures_rent_and_purchase():
     assert bill(run("dense")) is None and bill(run("vllm")) is None
     bought = bill(run("too large"), device_price="50000 $")
     assert bought.prices[1].cost > found.prices[1].cost
+
+
+@pytest.mark.parametrize("letter", sorted(training_step.billed))
+def test_a_letter_of_the_bill_is_taken_by_a_call(letter):
+    for one in (run("too large"), run("vllm").call.again(device_price="40000 $")):
+        if letter in one.call.thing.billed:
+            other = one.call.again(**{letter: inputs_of(one, {})[letter].value / 2})
+            assert [x.cost for x in other.answer.prices] != [x.cost for x in one.answer.prices]
+    with pytest.raises(TypeError, match="give train_tokens"):
+        run("dense").call.again(**{letter: 0.5})
+
+
+@pytest.mark.parametrize(("name", "words"), cases("words of an answer", globals()).values())
+def test_an_answer_says_what_it_rests_on_and_what_it_does_not_know(name, words):
+    assert words in repr(run(name)) and run("rate").answer.changes
 
 
 def test_a_model_without_parameters_has_a_bill_without_failures():

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from scalebook.__main__ import _given, _rows, main
+from scalebook.answers.costs import inputs_of
 from scalebook.inference import decode_step, decoding, mixed_step, prefill_step, serve, simulate_serving  # noqa: F401  (of cases.csv)
 from scalebook.language import NOTATION, Row, Sheet
 from scalebook.machine.roofline import roofline
@@ -64,9 +65,10 @@ OWN = cases("letters of a call that its row lacks", globals())
 
 
 def used_by(result):
-    """The letters of a result, and of the results it is made of."""
+    """The letters of a result, of what its bill takes from the call, and of the results it is made of."""
     row = result.best[0].row if isinstance(result, Search) else getattr(result, "row", result)
-    return {*row}.union(*(x for x, _ in row.made_of.values())) if isinstance(row, Row) else set()
+    billed = {n for n, x in inputs_of(row, {}).items() if x.origin == "given"} if isinstance(row, Row) else set()
+    return {*row}.union(billed, *(x for x, _ in row.made_of.values())) if isinstance(row, Row) else set()
 
 
 @pytest.fixture(scope="module")

@@ -69,7 +69,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   function strongest(list, job) {
     if (!list.length) return [];
     const of = { train: "a step", rl: "an update" }[job] ?? "a token", said = (letter, x) => (typeof x === "string" ? x : amount(letter, x, 3));
-    return [h("h2", {}, "Assumed, and what else it would be"), h("ul", { class: "pl-others" }, list.map(({ letter, value, source, ends }) => h("li", {}, `${upper(brief(letter).replace(/ \(.*/, ""))}: `, h("b", {}, said(letter, value)), h("small", {}, ` (${data.sources[source.split(" ")[0]]?.[0] ?? source})`), `; ${of} of `, ends.map((x, i) => `${i ? ", " : ""}${show(x.answer, "s", 3)} at ${said(letter, x.value)}`))))];
+    return [h("h2", {}, "Assumed, and what else it would be"), h("ul", { class: "pl-others" }, list.map(({ letter, value, source, ends }) => h("li", {}, `${upper(brief(letter).replace(/ \(.*/, ""))}: `, h("b", {}, said(letter, value)), h("small", {}, ` (${data.sources[source.split(" ")[0]]?.[0] ?? source})`), `; ${of} of `, ends.map((x, i) => `${i ? ", " : ""}${x.answer === null ? "none" : show(x.answer, "s", 3)} at ${said(letter, x.value)}`))))];
   }
 
   function bars(job, answer, open, stages) {

@@ -16,7 +16,9 @@ function planChanges(cases, { beyond }) {
     if (job === "serve") yield* [...(given.rate === undefined ? times("users") : []), { letters: tried.cache }];
     else {
       yield* times("batch");
-      for (const n of tried.overlaps) if (values[n] < 1 && (values[n.split("_")[0]] ?? 2) > 1) yield { letters: { [n]: 1 } };
+      const several = tried.overlaps.filter((n) => n in values && (values[n.split("_")[0]] ?? 2) > 1);
+      for (const n of several) if (values[n] < 1) yield { letters: { [n]: 1 } };
+      for (const n of tried.contended) if (several.includes(n) && values[n] > 0) yield { letters: { [n]: 0 } };
       if (values.ep > 1) yield* times("ep");
     }
     for (const [down, up] of permutations(tried.ways[time])) {

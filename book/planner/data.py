@@ -208,7 +208,8 @@ def _assumed() -> dict:
 
 def _changes() -> dict:
     """What is tried as a next change, and the least gain that is worth one."""
-    return changes.TRIED | dict(least=changes.LEAST, recompute=CHOICES["recompute"])
+    tried = {n: x for n, x in changes.TRIED.items() if n not in ("others", "options", "bill")}
+    return tried | dict(least=changes.LEAST, recompute=CHOICES["recompute"])
 
 
 def _space() -> dict:

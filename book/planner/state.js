@@ -205,7 +205,7 @@ function planState({ engine, cases, words, rows }) {
   }
   // Two ways to pay: a device that is rented, and one that is bought.
   function prices(state, { values }) {
-    const own = cases.owned(plan(state), values), hours = values.device_hours, cost = (x) => (hours === undefined ? {} : { cost: x * hours });
+    const own = cases.owned(plan(state), values), hours = values.device_hours ?? (values.million_cost && 1e6 / 3600 / values.device_rate), cost = (x) => (hours === undefined ? {} : { cost: x * hours });
     return [...(values.price_hour ? [{ kind: "rented", price_hour: values.price_hour, ...cost(values.price_hour) }] : []), ...(own ? [{ kind: "owned", price_hour: own, ...cost(own) }] : [])];
   }
 

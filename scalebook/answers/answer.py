@@ -21,17 +21,22 @@ from scalebook.language import NOTATION, Row
 from scalebook.language.arguments import checked
 from scalebook.language.interval import range_of
 from scalebook.language.parts import nearest_parts, part_lines
-from scalebook.language.row import with_unit
+from scalebook.language.row import Cell, with_unit
 from scalebook.language.tabular import Markup, aligned, folded, page_table, styled
 from scalebook.tables import Engine, engines, frameworks
 
-from .assumptions import answer_letter, assumed, short_meaning
-from .changes import Change, all_changes, fits, nearest_fit, quick_changes
-from .costs import bill
+from .assumptions import Assumption, answer_letter, assumed, short_meaning
+from .changes import Change, all_changes, fits, nearest_fit
+from .costs import Price, bill, inputs_of, prices
 
-__all__ = ["Answer", "answer_of", "row_as_dict"]
+__all__ = ["Answer", "answer_of", "row_as_dict", "table_of"]
 
-_UNPRICED = "the device has no price here; price_hour=... gives one"
+_LINES, _FITS = 12, {True: "yes", False: "no", None: ""}  # of a table
+_COSTS = (
+    "run_time", "train_time", "device_hours", "goodput", "run_energy", "train_rate", "device_rate", "million_cost",
+    "update_rate", "update_cost",
+)  # fmt: skip
+_UNKNOWN = {"rented": "price_hour=... says what an hour costs", "owned": "device_price=... says what a device costs"}
 
 
 class Answer:
@@ -41,12 +46,14 @@ class Answer:
     - `interval`: low and high end, in seconds, of the range that holds the time in eight of ten cases.
     - `assumed`: assumptions of the package that move the time by more than 5 %, strongest first.
     - `bill`: days, energy and dollars of the whole training run if `train_tokens` is given, otherwise None.
+    - `prices`: what renting and owning cost for that run, for a million output tokens of a service, or for an update.
     - `changes`: what else to try, each with its gain; changes that need no other hardware come first.
     """
 
     def __init__(self, run: Row):
         self.run, self.letter, self.fits = run, answer_letter(run), fits(run)
 
+    title = property(lambda self: _title(self.run))
     nearest = cached_property(lambda self: nearest_fit(self.run))
     assumed = cached_property(lambda self: assumed(self.run))
     bill = cached_property(lambda self: bill(self.run))
@@ -63,18 +70,6 @@ class Answer:
     def _shown(self, letter: str) -> str:
         return with_unit(self.run[letter], NOTATION[letter].unit)
 
-    @property
-    def title(self) -> str:
-        """One line that names the call: function, model, device, framework or engine, and the number of devices."""
-        call = self.run.call
-        own = [x.name for x in call.knowns if isinstance(x, Row)]
-        is_named = any(isinstance(x, Engine) for x in call.knowns)
-        usual = None if is_named else getattr(call.thing, "engine", None)
-        said = (frameworks, call.letters.get("framework")), (engines, call.letters.get("engine", usual))
-        own += [x.name if isinstance(x, Row) else table[x].name for table, x in said if x]
-        own += ["no framework named"] if self.run.between is not None and self.letter == "step_time" else []
-        return f"{call.thing.name}: {', '.join(own)}, {self.run.devices:,.0f} device{'s' * (self.run.devices > 1)}"
-
     def lines(self) -> list[tuple[str, str]]:
         """Return the answer as pairs of label and text, such as ("fits", "62.2 GB of 80 GB on each device")."""
         run = self.run
@@ -84,8 +79,9 @@ class Answer:
             found.append(("bound by", ", ".join(f"{short_meaning(n)} {share}" for n, _, share in parts)))
         found += [("assumed", str(x)) for x in self.assumed[:3]]
         found += self._costs() if self.interval else []
-        best = next(iter(quick_changes(run)), None) if self.interval and self.fits is not False else None
-        found += [("next", str(best))] if best else []
+        if self.interval and self.fits is not False and (best := all_changes(run, is_quick=True)):
+            more = "; with as many users as wait now" if "rate" in run.call.letters else ""
+            found.append(("next", f"{best[0]}{more}"))
         return [x for x in found if x]
 
     @checked
@@ -129,24 +125,27 @@ class Answer:
         said += " with any engine" if self.run.between and self.run.between.what == "engine" else ""
         return self.letter, "; ".join([said, *more])
 
-    def _costs(self) -> list[tuple[str, str]]:
+    @cached_property
+    def prices(self) -> tuple[Price, ...]:
+        """Ways to pay for the run whose tokens are known, for a million output tokens, or for an update."""
         run = self.run
-        if self.letter == "tpot":
-            cost = f"{self._shown('million_cost')} for a million output tokens" if "million_cost" in run else _UNPRICED
-            return [("speed", f"{self._shown('device_rate')} on each device"), ("cost", cost)]
-        if self.letter == "update_time":
-            cost = f"{self._shown('update_cost')} for an update" if "update_cost" in run else _UNPRICED
-            return [
-                ("speed", f"{self._shown('update_rate')}; devices idle {self._shown('idle_share')}"),
-                ("cost", cost),
-            ]
-        if not self.bill:
-            return []
-        prices = [
-            (x.kind, f"{with_unit(x.cost, '$')}, at {with_unit(x.price_hour, '$/h')} for each device")
-            for x in self.bill.prices
-        ]
-        return [("run", self.bill.said), *(prices or [("cost", _UNPRICED)])]
+        if self.letter == "step_time" or not self.interval:
+            return self.bill.prices if self.bill else ()
+        hours = 1e6 / run.device_rate if self.letter == "tpot" else run.devices * run.update_time
+        return prices(inputs_of(run, {}), hours / 3600)
+
+    def _costs(self) -> list[tuple[str, str]]:
+        if self.letter == "step_time":
+            if not self.bill:
+                return []
+            said, what = ("run", self.bill.said), ""
+        elif self.letter == "tpot":
+            said, what = ("speed", f"{self._shown('device_rate')} on each device"), " for a million output tokens"
+        else:
+            rate = f"{self._shown('update_rate')}; devices idle {self._shown('idle_share')}"
+            said, what = ("speed", rate), " for an update"
+        unknown = _UNKNOWN if self.run.call.thing.billed else {}
+        return [said, *(unknown | {x.kind: x.said(what) for x in self.prices}).items()]
 
     def __repr__(self):
         return f"{self.title}\n{self.text('run.listing has every letter, run.answer.changes all that was tried')}"
@@ -157,6 +156,33 @@ class Answer:
         lines = ([label, Markup(f'<td class="sb-said">{html.escape(text)}</td>')] for label, text in self.lines())
         letters = folded(_shown_by("row_page")(self.run), "letters, all of them")
         return styled(page_table(["", "answer"], lines, self.title), letters)
+
+
+def _title(run: Row) -> str:
+    call, devices = run.call, np.unique(run.devices)
+    own = [x.name for x in call.knowns if isinstance(x, Row)]
+    is_named = any(isinstance(x, Engine) for x in call.knowns)
+    usual = None if is_named else getattr(call.thing, "engine", None)
+    said = (frameworks, call.letters.get("framework")), (engines, call.letters.get("engine", usual))
+    own += [x.name if isinstance(x, Row) else table[x].name for table, x in said if x]
+    own += ["no framework named"] if run.between is not None and answer_letter(run) == "step_time" else []
+    how_many = " to ".join(f"{x:,.0f}" for x in dict.fromkeys((devices[0], devices[-1])))
+    return f"{call.thing.name}: {', '.join(own)}, {how_many} device{'s' if devices[-1] > 1 else ''}"
+
+
+@checked
+def table_of(run: Row) -> str:
+    """Return a result that holds arrays as text: for each value its letters, times, memory, and whether it fits."""
+    given = [n for n in run.call.letters if n in run and np.ndim(run[n])]
+    shown = [*given, *(n for n in (answer_letter(run), "ttft", "mfu", "memory") if n in run)]
+    size = np.broadcast_shapes(*map(np.shape, run.values()))
+    flat, lines = {n: np.broadcast_to(x, size).ravel() for n, x in run.items()}, [[*shown, "fits"]]
+    for i in range(min(int(np.prod(size)), _LINES)):
+        one = Row("one value", {n: Cell(float(x[i])) for n, x in flat.items()})
+        lines.append([*(with_unit(one[n], NOTATION[n].unit) for n in shown), _FITS[fits(one)]])
+    more = f"{left:,} more values; " if (left := int(np.prod(size)) - _LINES) > 0 else ""
+    table = aligned(lines, right=True, gap="  ")
+    return f"{_title(run)}\n{table}\n{more}run.listing and run.to_dict() have every letter"
 
 
 @checked
@@ -179,14 +205,9 @@ def row_as_dict(row: Row) -> dict[str, Any]:
     if answer and answer.interval:
         ends[answer.letter] = answer.interval
     letters = {
-        n: {
-            "value": _plain(cell.value),
-            "unit": NOTATION[n].unit,
-            "low": _plain(ends[n][0]),
-            "high": _plain(ends[n][1]),
-            "source": sources[n],
-            "formula": cell.formula.text() if cell.formula else None,
-        }
+        n: {"value": _plain(cell.value), "unit": NOTATION[n].unit}
+        | {"low": _plain(ends[n][0]), "high": _plain(ends[n][1]), "source": sources[n]}
+        | {"formula": cell.formula.text() if cell.formula else None}
         for n, cell in row.cells.items()
     }
     said = _answer_as_dict(answer) if answer else None
@@ -198,23 +219,16 @@ def _plain(value):
 
 
 def _answer_as_dict(answer: Answer) -> dict[str, Any]:
-    run, cost, costs = answer.run, answer.bill, {}
-    if cost:
-        known = {**run, **cost.row}
-        costs = {n: known[n] for n in ("run_time", "train_time", "device_hours", "goodput", "run_energy") if n in known}
-    rates = ("train_rate", "device_rate", "million_cost", "update_rate", "update_cost")
-    costs |= {n: run[n] for n in rates if n in run} | {"prices": [x._asdict() for x in cost.prices] if cost else []}
-    return {
-        "call": answer.title,
-        "letter": answer.letter,
-        "fits": answer.fits,
-        "nearest": answer.nearest and _change_as_dict(answer.nearest),
-        "assumed": [
-            x._asdict() | {"ends": [{"value": y.value, "answer": y.answer} for y in x.ends]} for x in answer.assumed
-        ],
-        "costs": costs,
-        "changes": [_change_as_dict(x) for x in answer.changes],
-    }
+    known = {**answer.run, **(answer.bill.row if answer.bill else {})}
+    costs = {n: known[n] for n in _COSTS if n in known} | {"prices": [x._asdict() for x in answer.prices]}
+    nearest = answer.nearest and _change_as_dict(answer.nearest)
+    first = {"call": answer.title, "letter": answer.letter, "fits": answer.fits, "nearest": nearest}
+    rests, changes = map(_assumption_as_dict, answer.assumed), map(_change_as_dict, answer.changes)
+    return first | {"assumed": [*rests], "costs": costs, "changes": [*changes]}
+
+
+def _assumption_as_dict(x: Assumption) -> dict[str, Any]:
+    return x._asdict() | {"ends": [{n: y for n, y in end._asdict().items() if n != "letters"} for end in x.ends]}
 
 
 def _change_as_dict(x: Change) -> dict[str, Any]:

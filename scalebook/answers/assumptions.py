@@ -10,30 +10,36 @@ from scalebook.language.arguments import checked, is_whole
 from scalebook.language.interval import causes, usual_ends
 from scalebook.language.notation import quoted
 from scalebook.language.row import with_unit
-from scalebook.tables import frameworks
-from scalebook.training.frameworks import FASTEST, SLOWEST, UNNAMED
+from scalebook.language.stanzas import tables_of
+from scalebook.language.words import WORDS
+from scalebook.tables import Device, frameworks
+from scalebook.training.frameworks import FASTEST, SLOWEST, UNNAMED, framework_of, words_of
 from scalebook.training.step import DEFAULT_LETTERS
 
 __all__ = ["Assumption", "End", "answer_letter", "assumed"]
 
 LEAST, MOST = 0.05, 6  # what moves an answer by less is not listed, and no more than six are
-# Defaults that have no spread: other values that a reader may mean.
-OTHERS = {"engine": ("vllm",), "etp": (1.0,), "seq": (4096.0,)}
+TRIED = tables_of(__package__, "changes.toml")
+OTHERS = TRIED["others"]  # other values of defaults that have no spread
 
 
 class End(NamedTuple):
-    """Another likely value of an assumption, the keywords that set it in the call, and the time (s) that results."""
+    """Another likely value of an assumption, the keywords that set it in the call, and the time (s) that results.
 
-    value: float | str
+    The time is None if the call cannot run at a value within the assumption's range. `ttft` is of an engine.
+    """
+
+    value: float | str | bool
     letters: Mapping[str, Any]
-    answer: float
+    answer: float | None
+    ttft: float | None = None
 
 
 class Assumption(NamedTuple):
     """A value that the call did not give: its name, value, unit and source, and the answers at other likely values."""
 
     letter: str
-    value: float | str
+    value: float | str | bool
     source: str
     ends: tuple[End, ...]
     unit: str
@@ -41,12 +47,17 @@ class Assumption(NamedTuple):
 
     def __str__(self):
         meaning = f", {short_meaning(self.letter)}" if self.letter in NOTATION else ""
-        ends = ", ".join(f"{with_unit(x.answer, 's')} at {_value(self.letter, x.value)}" for x in self.ends)
+        ends = ", ".join(f"{_time(x)} at {_value(self.letter, x.value)}" for x in self.ends)
         return f"{self.letter} {_value(self.letter, self.value)}{meaning} ({self.source}): {ends}"
 
 
+def _time(end: End) -> str:
+    first = f" and TTFT {with_unit(end.ttft, 's')}" if end.ttft else ""
+    return "cannot run" if end.answer is None else f"{with_unit(end.answer, 's')}{first}"
+
+
 def _value(letter: str, value) -> str:
-    return value if isinstance(value, str) else with_unit(value, NOTATION[letter].unit)
+    return str(value) if isinstance(value, str | bool) else with_unit(value, NOTATION[letter].unit)
 
 
 def short_meaning(letter: str) -> str:
@@ -78,9 +89,9 @@ def assumed(run: Row, most: int = MOST) -> tuple[Assumption, ...]:
         return ()
     if letter == "update_time":
         unsaid = run.call.thing.unsaid(*run.call.knowns, **run.call.letters)
-        tried = (_moved(run, letter, (n,), *x) for n, x in unsaid.items())
+        tried = (_moved(run, letter, (n,), others, *own) for n, (*own, others) in unsaid.items())
     else:
-        tried = (_assumption(run, letter, *x) for x in _candidates(run, letter))
+        tried = (_moved(run, letter, names, x, *_own(run, names[0])) for names, x in _candidates(run, letter))
     found = [x for x in tried if x and x.moved > LEAST]
     return tuple(sorted(found, key=lambda x: -x.moved)[:most])
 
@@ -96,44 +107,63 @@ def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]
     for name, cell in open_cells.items():
         names = tuple(n for n, x in run.cells.items() if x is cell)
         most = 1.0 if NOTATION[name].sign == "share" else np.inf
-        yield (name, *(n for n in names if n != name)), [min(cell.value * x, most) for x in usual_ends(name, cell)]
+        values = [min(cell.value * x, most) for x in usual_ends(name, cell)]
+        values = [float(int(x + 0.5)) for x in values] if NOTATION[name].whole else values
+        yield (name, *(n for n in names if n != name)), values
     rows = [frameworks[x] for x in (FASTEST, SLOWEST)] if letter == "step_time" else []
     for name in sorted({n for row in rows for n in row} & {*run} - open_cells.keys()):
         cell = run.cells[name]
         if cell.formula is None and cell.low is None and cell.origin != "given":
             values = [row.get(name, DEFAULT_LETTERS.get(name)) for row in rows]
             yield (name,), [x for x in values if x is not None]
-    for name, values in OTHERS.items():
-        if name not in run.call.letters and (name in run or hasattr(run.call.thing, name)):
-            yield (name,), list(values)
+    others, given = {n: x for n, x in OTHERS.items() if n in run}, {*run.call.letters}
+    if letter == "tpot" and run.between is not None:
+        others["engine"] = TRIED["engines"].get(vendor_of(run), ["vllm"])
+    for name, x in TRIED["options"].items() if letter == "step_time" else ():
+        if run[x["way"]] > 1 and given.isdisjoint(x["of"]):
+            others[name] = x["values"]
+    yield from (((n,), x) for n, x in others.items() if n not in given)
 
 
-def _assumption(run: Row, letter: str, names: tuple[str, ...], values: list) -> Assumption | None:
-    name = names[0]
-    cell = run.cells.get(name)
-    own = cell.value if cell else getattr(run.call.thing, name)
-    return _moved(run, letter, names, own, _source(cell), values)
+def vendor_of(run: Row) -> str:
+    """Return the vendor of a call's device, or "" if it is not known."""
+    return next((x.words.get("vendor", "") for x in run.call.knowns if isinstance(x, Device)), "")
 
 
-def _moved(run: Row, letter: str, names: tuple[str, ...], own, source: str, values) -> Assumption | None:
-    ends = []
+def _moved(run: Row, letter: str, names: tuple[str, ...], values, own, source: str) -> Assumption | None:
+    """Return an assumption with the answers at other values; values that do not go with the call are left out.
+
+    A value within an assumption's range is not left out: there the call cannot run, which moves it by all of it.
+    """
+    ends, cell = [], run.cells.get(names[0])
     for value in dict.fromkeys(x for x in values if x != own):
         letters = dict.fromkeys(names, value)
         try:
-            ends.append(End(value, letters, run.call.again(**letters)[letter]))
-        except (LookupError, TypeError, ValueError):  # the other value does not go with this call
-            continue
+            new = run.call.again(**letters)
+            ends.append(End(value, letters, new[letter], new.get("ttft") if names == ("engine",) else None))
+        except (LookupError, TypeError, ValueError):
+            ends += [End(value, letters, None)] if cell and usual_ends(names[0], cell) else []
     if not ends:
         return None
-    moved = max(abs(x.answer / run[letter] - 1) for x in ends)
-    unit = "" if isinstance(own, str) else NOTATION[names[0]].unit
-    return Assumption(names[0], own, source, tuple(ends), unit, moved)
+    moved = [1.0 if x.answer is None else abs(x.answer / run[letter] - 1) for x in ends]
+    moved += [abs(x.ttft / run.ttft - 1) for x in ends if x.ttft]
+    unit = "" if isinstance(own, str | bool) else NOTATION[names[0]].unit
+    return Assumption(names[0], own, source, tuple(ends), unit, max(moved))
 
 
-def _source(cell) -> str:
-    """Say where an assumed value comes from: a row of a table, a formula's source, or a default."""
-    if cell is None or cell.origin == "usual":
-        return "the default"
+def _own(run: Row, name: str) -> tuple[Any, str]:
+    """Return a value that a call does not give, and its source: a row of a table, a formula's source, or a default."""
+    if name == "engine":
+        return run.call.thing.engine, "no engine is named"
+    if name in WORDS:
+        framework = framework_of(run.call.knowns, run.call.letters)
+        said = words_of(framework) if framework else {}
+        return said.get(name, WORDS[name].usual), framework.name if name in said else "the default"
+    cell = run.cells[name]
+    if cell.origin == "usual":
+        return cell.value, "the default"
+    if cell.is_assumed:
+        return cell.value, "assumed, as comparable devices have"
     if cell.origin == frameworks[UNNAMED].name:
-        return "half-way, no framework is named"
-    return ", ".join(cell.formula.sources) if cell.formula else cell.origin
+        return cell.value, "half-way, no framework is named"
+    return cell.value, ", ".join(cell.formula.sources) if cell.formula else cell.origin

@@ -9,17 +9,15 @@ from scalebook.language import NOTATION, Row
 from scalebook.language.arguments import checked
 from scalebook.language.interval import SPREADS
 from scalebook.language.row import with_unit
-from scalebook.language.stanzas import tables_of
 from scalebook.tables import Device, frameworks
 from scalebook.training.strategy import WORDS
 
-from .assumptions import answer_letter
+from .assumptions import TRIED, answer_letter, vendor_of
 
-__all__ = ["Change", "all_changes", "fits", "nearest_fit", "quick_changes"]
+__all__ = ["Change", "all_changes", "fits", "nearest_fit"]
 
 LEAST = 0.01  # a smaller gain is not worth a change
 _LIMITS = (("memory", "hbm_capacity"), ("offload_memory", "host_capacity"))
-TRIED = tables_of(__package__, "changes.toml")
 Candidate = tuple[tuple[Row, ...], dict[str, Any], str]  # rows, letters, and words for them, or "" for the letters'
 
 
@@ -94,8 +92,9 @@ def _numbers(run: Row) -> Iterator[Candidate]:
         yield from _each([*({"users": run.users * x} for x in factors["users"] if "rate" not in given), TRIED["cache"]])
     else:
         yield from _each(keep | {"batch": run.batch * x} for x in factors["batch"])
-        hidden = (n for n in TRIED["overlaps"] if run.get(n, 1) < 1 and run.get(n.partition("_")[0], 2) > 1)
-        yield from _each({n: 1.0} for n in hidden)
+        several = [n for n in TRIED["overlaps"] if n in run and run.get(n.partition("_")[0], 2) > 1]
+        yield from _each({n: 1.0} for n in several if run[n] < 1)
+        yield from _each({n: 0.0} for n in TRIED["contended"] if n in several and run[n] > 0)
         yield from _each(keep | {"ep": run.ep * x} for x in factors["ep"] if run.get("ep", 1) > 1)
     for down, up in itertools.permutations(TRIED["ways"][letter], 2):
         if down in run and up in run and run[down] % 2 == 0:
@@ -103,20 +102,23 @@ def _numbers(run: Row) -> Iterator[Candidate]:
             yield (), keep | {n: x for n, x in changed.items() if not (n == "dp" and "devices" in given)}, ""
 
 
-def _words(run: Row) -> Iterator[Candidate]:
-    """Yield changes of words and rows.  Each needs a new sheet, which takes some time."""
+def _words(run: Row, is_quick: bool) -> Iterator[Candidate]:
+    """Yield changes of words and rows.  Each needs a new sheet, which takes time: only some if `is_quick`."""
     device = next((x for x in run.call.knowns if isinstance(x, Device)), None)
-    vendor = device.words.get("vendor", "") if device else ""
+    vendor = vendor_of(run)
     if device:
         now = device.get(f"peak_{device.words.get('precision', 'bf16')}", device.get("peak_flops", 0))
         narrower = [x for x in TRIED["narrower"] if device.get(f"peak_{x}", 0) > now]
         yield from (((device.at(x),), {}, f"precision {x}") for x in narrower[:1])
     if answer_letter(run) == "tpot":
-        yield from _each([*({"engine": x} for x in TRIED["engines"].get(vendor, ())), {"overlap": "half_batches"}])
+        yield from _each({"engine": x} for x in TRIED["engines"].get(vendor, ()))
+        if max(run.get(n, 1) for n in ("ep", "attention_dp")) > 1:  # engines hide no other exchanges so
+            yield (), {"overlap": "half_batches"}, ""
         return
-    yield from _recomputed(run)
+    yield from () if is_quick and "recompute" not in run.call.letters else _recomputed(run)
     yield from _each({"chunks": x} for x in (2.0, 4.0) if run.pp > 1 and "schedule" not in run.call.letters)
-    yield from (((frameworks[x],), {"framework": None}, f"framework {x}") for x in TRIED["frameworks"].get(vendor, ()))
+    names = TRIED["frameworks"].get(vendor, ())[: 1 if is_quick else None]
+    yield from (((frameworks[x],), {"framework": None}, f"framework {x}") for x in names)
 
 
 def _recomputed(run: Row) -> Iterator[Candidate]:
@@ -195,23 +197,20 @@ def _gaining(run: Row, found: Iterable[Change]) -> tuple[Change, ...]:
 
 
 @checked
-def quick_changes(run: Row) -> tuple[Change, ...]:
-    """Return changes of batch, overlap or layout that let a run fit and make it faster, best first.
-
-    Reinforcement-learning updates have none; use `search(rl_step, ...)` to try lists of layouts.
-    """
-    if answer_letter(run) not in TRIED["ways"]:
-        return ()
-    return _gaining(run, _tried(run, _numbers(run)))
-
-
-@checked
-def all_changes(run: Row) -> tuple[Change, ...]:
+def all_changes(run: Row, is_quick: bool = False) -> tuple[Change, ...]:
     """Return single changes that let a run fit and make it faster: free ones first, then doubled device figures.
 
-    If the run does not fit now, changes that make it fit are listed even if they cost time.
+    If the run does not fit now, changes that make it fit are listed even if they cost time. Of a service at a `rate`
+    they are of as many users as wait now. `is_quick` leaves out hardware, and frameworks whose sheets take long to
+    build. Updates of reinforcement learning have none; use `search(rl_step, ...)` to try lists of layouts.
     """
     if answer_letter(run) not in TRIED["ways"].keys() & run.keys():
         return ()
-    free = _gaining(run, _tried(run, [*_numbers(run), *_words(run)]))
-    return free + _gaining(run, _tried(run, _hardware(run), is_free=False))
+    keep: dict[str, Any] = {}
+    if "rate" in run.call.letters:  # a device's tokens follow from it
+        keep = {"rate": None, "users": run.users, "generations": run.generations}
+        run = run.call.again(**keep)
+    found = [x for x in (*_numbers(run), *_words(run, is_quick)) if not keep or "users" not in x[1]]
+    free = _gaining(run, _tried(run, found))
+    bought = () if is_quick else _gaining(run, _tried(run, _hardware(run), is_free=False))
+    return tuple(x._replace(letters=keep | x.letters) for x in free + bought)

@@ -4,8 +4,8 @@
 >>> run = training_step(models.llama3_8b, accelerators.h100, dp=64, global_batch=512, seq=8192, train_tokens=1e12)
 >>> bill(run)
 1 trillion tokens on 64 devices: 19.3 days, 27.35 MWh; failures and checkpoints are 0.1 % of it
-rented    6.88 $/h  203,600 $
-owned   0.8445 $/h   25,000 $
+rented  203,600 $, at 6.88 $/h for each device
+owned   25,000 $, at 0.8445 $/h for each device
 """
 
 from collections.abc import Mapping
@@ -19,15 +19,10 @@ from scalebook.language.row import Cell, quantity
 from scalebook.language.tabular import aligned
 from scalebook.language.units import show
 
+from .assumptions import TRIED
+
 __all__ = ["Bill", "Price", "bill"]
 
-# The table and row of each value that a call does not give: failures and storage as at Llama 3's cluster (419
-# interruptions in 54 days on 16,384 devices), restarts as at MegaScale's, buildings and electricity as usual.
-_DEFAULTS = {
-    ("clusters", "llama3"): ("device_mtbf", "storage_bandwidth"),
-    ("clusters", "megascale"): ("restart_time",),
-    ("ranges", "usual"): ("service_life", "system_factor", "pue", "power_price"),
-}
 PRICED_AS = "h100"  # the table of ranges gives the purchase price of this device
 DAY = 86400
 
@@ -39,11 +34,23 @@ def _sheets() -> tuple[Formula, Sheet]:  # imported late, because most answers h
 
 
 class Price(NamedTuple):
-    """One way to pay for a run ("rented" or "owned"), with dollars for an hour of one device and for the whole run."""
+    """One way to pay, "rented" or "owned": dollars for an hour of a device, and for the run or a million output tokens.
+
+    `low` and `high` are the prices of an hour of comparable devices if `price_hour` is assumed from them, or else None.
+    """
 
     kind: str
     price_hour: float
     cost: float
+    low: float | None = None
+    high: float | None = None
+
+    def said(self, what: str = "") -> str:
+        """Return the price as text; `what` says what `cost` pays for, such as " for a million output tokens"."""
+        said = f"{show(self.cost, '$')}{what}, at {show(self.price_hour, '$/h')} for each device"
+        if self.low is None:
+            return said
+        return f"≈ {said}, assumed: comparable ones cost {show(self.low, '$/h')} to {show(self.high, '$/h')}"
 
 
 class Bill(NamedTuple):
@@ -63,22 +70,23 @@ class Bill(NamedTuple):
     @property
     def said(self) -> str:
         row = self.row
-        energy = f", {show(row.run_energy, 'MWh')}" if "run_energy" in row else ""
+        about = "≈ " if "tdp" in row and row.cells["tdp"].is_assumed else ""
+        energy = f", {about}{show(row.run_energy, 'MWh')}" if "run_energy" in row else ""
         lost = self.note or f"failures and checkpoints are {100 - 100 * row.goodput:.1f} % of it"
         run = f"{show(row.train_tokens, 'token')}s on {row.devices:,.0f} devices"
         return f"{run}: {self.days:,.1f} days{energy}; {lost}"
 
     def __repr__(self):
-        lines = [[x.kind, show(x.price_hour, "$/h"), show(x.cost, "$")] for x in self.prices]
-        return "\n".join([self.said, *([aligned(lines, right=True, gap="  ")] if lines else [])])
+        lines = [(x.kind, x.said()) for x in self.prices]
+        return "\n".join([self.said, *([aligned(lines, gap="  ")] if lines else [])])
 
 
 @checked
 def bill(run: Row, **letters) -> Bill | None:
     """Return days, energy and dollars for training on a run's `train_tokens`, or None if the run has no `train_tokens`.
 
-    `letters` adds inputs that the run lacks, such as `device_mtbf`. The cost of renting needs `price_hour`, the cost of
-    owning `device_price`.
+    `letters` adds inputs that the call did not give, such as `device_mtbf`. The cost of renting needs `price_hour`, the
+    cost of owning `device_price`.
     """
     if "train_tokens" not in run or "train_rate" not in run:
         return None
@@ -90,15 +98,17 @@ def bill(run: Row, **letters) -> Bill | None:
     if "device_hours" not in row:
         note = f"failures are left out: goodput {row.missing.get('goodput', 'is given')}"
         row = sheet(row, goodput=1)
-    return Bill(row, tuple(_prices(row, known)), note)
+    return Bill(row, prices(known, row.device_hours), note)
 
 
 def inputs_of(run: Row, letters: Mapping) -> dict[str, Cell]:
     """Return the inputs of a bill.
 
-    The caller's keywords take precedence; then come the run's values, the rows in its call, and the defaults.
+    The caller's keywords take precedence; then come those of the call, the run's values, the rows in its call, and the
+    defaults.
     """
-    known = {n: getattr(tables, x)[key].cells[n] for (x, key), names in _DEFAULTS.items() for n in names}
+    places = ((getattr(tables, x)[key], own) for x, rows in TRIED["bill"].items() for key, own in rows.items())
+    known = {n: row.cells[n] for row, names in places for n in names}
     known["utilization"] = Cell(1.0, "default", note="a device that is owned is always in use")
     wanted = {"price_hour"}.union(*(x.inputs for x in _sheets()))
     if stray := letters.keys() - wanted:
@@ -108,14 +118,15 @@ def inputs_of(run: Row, letters: Mapping) -> dict[str, Cell]:
         known["device_price"] = tables.ranges.usual.cells["device_price"]
     for row in (*rows, run):
         known |= {n: row.cells[n] for n in wanted & {*row}}
+    said = run.call.letters if run.call else {}
+    letters = {n: x for n, x in said.items() if n in getattr(run.call.thing, "billed", ())} | dict(letters)
     return known | {n: Cell(quantity(n, x)) for n, x in letters.items()}
 
 
-def _prices(row: Row, known: Mapping[str, Cell]):
-    if "price_hour" in known:
-        yield Price("rented", known["price_hour"].value, row.run_cost)
-    own = {n: x.value for n, x in known.items()} | dict(row)
+def prices(known: Mapping[str, Cell], hours: float) -> tuple[Price, ...]:
+    """Return what these hours of a device cost rented and owned, as far as the inputs of a bill say."""
+    found = [("rented", known["price_hour"])] if "price_hour" in known else []
     owned, _ = _sheets()
-    if {*owned.inputs} <= {*own}:
-        price = owned({n: own[n] for n in owned.inputs})
-        yield Price("owned", price, price * row.device_hours)
+    if "device_price" in known and known.keys() & {"tdp", "device_power"}:
+        found.append(("owned", Cell(owned(Row("device", dict(known))))))
+    return tuple(Price(n, x.value, x.value * hours, *((x.low, x.high) if x.is_assumed else ())) for n, x in found)

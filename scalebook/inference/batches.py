@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 
 from scalebook.inference import assumptions, queues
+from scalebook.inference.bill import million_cost
 from scalebook.inference.engine_terms import TERMS
 from scalebook.inference.step import decode_step, prefill_step
 from scalebook.language import Row, Sheet, formula, formulas_of, show
@@ -14,6 +15,7 @@ from scalebook.language.notation import unused
 from scalebook.language.row import quantity
 from scalebook.memory.serving import sliding_window
 from scalebook.search.space import NothingFits
+from scalebook.tables import Device
 
 _ENDLESS = 10**6  # default number of requests: so many that neither the start nor the end counts
 _OWN = equations(__name__)  # those of batches.toml
@@ -37,13 +39,15 @@ _OFFLINE = (
     _OWN.seconds_between_tokens, _OWN.device_rate_offline,
 )  # fmt: skip
 static_batch = Sheet(
-    "static_batch", queues.end_to_end, _OWN.device_rate_of_batch, doc="A batch that begins and ends together."
-)
+    "static_batch", queues.end_to_end, _OWN.device_rate_of_batch, million_cost,
+    doc="A batch that begins and ends together.",
+)  # fmt: skip
 
 
 # Results of a batch, of its steps, and of the memory that limits it
 _GIVEN = (
     "device_rate", "tpot", "max_users", "full_batch", "whole_generations", "last_batch", "pass_time", "prompt_time",
+    "million_cost",
 )  # fmt: skip
 
 
@@ -102,14 +106,15 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
     """Serve requests of one length that are all present at the start, as in an offline benchmark.
 
     As many sequences run together as memory, the engine and the targets allow (`tpot` for the mean, `tpot_p99`). By
-    default `requests` never end. Returns a row with `device_rate`, `makespan`, `tpot` and `full_batch`. Raises
-    ValueError if not even one sequence fits or keeps to the target.
+    default `requests` never end. Returns a row with `device_rate`, `makespan`, `tpot`, `full_batch` and `million_cost`.
+    Raises ValueError if not even one sequence fits or keeps to the target.
 
     >>> from scalebook.inference.serving import serve
     >>> from scalebook.tables import accelerators, models
     >>> known = models.llama2_70b, accelerators.h200.at("fp8")
-    >>> serve.offline(*known, prompt=294, output=294, tpot_p99="40 ms").full_batch
-    37.0
+    >>> found = serve.offline(*known, prompt=294, output=294, tpot_p99="40 ms")
+    >>> found.full_batch, found.million_cost == 1e6 * known[1].price_hour / 3600 / found.device_rate
+    (37.0, True)
     """
     asked = _Call(serve, knowns, letters)
     room = asked.priced("full_batch")
@@ -128,7 +133,7 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
     step, last = asked.steps(full), asked.steps(max(1.0, float(left.last_batch)))
     times = dict(full_time=(step, "pass_time"), last_time=(last, "pass_time"), prompt_time=(step, "prompt_time"))
     values = {n: row[letter] for n, (row, letter) in times.items()}
-    found = asked.priced("device_rate", "tpot", "max_users", full_batch=full, **values)
+    found = asked.priced("device_rate", "tpot", "max_users", "million_cost", full_batch=full, **values)
     found.made_of = times
     return found
 
@@ -138,10 +143,17 @@ def static(serve, *knowns, prompt, output, batch=1, **letters) -> Row:
     """Serve one static batch: all prompts are read together, all answers are decoded together, nobody joins.
 
     Called as `serve.static(model, device, batch=8, prompt=1024, output=129)`. Returns a row with `ttft`, `tpot`,
-    `end_to_end` and `device_rate`.
+    `end_to_end`, `device_rate` and `million_cost`.
+
+    >>> from scalebook.inference.serving import serve
+    >>> from scalebook.tables import accelerators, models
+    >>> found = serve.static(models.llama2_70b, accelerators.h200, tp=2, prompt=294, output=294, price_hour=2)
+    >>> round(found.million_cost * found.device_rate * 3600 / 1e6, 9)
+    2.0
     """
     given = {n: quantity(n, x) for n, x in (("prompt", prompt), ("output", output), ("batch", batch))}
     prompt, output = given["prompt"], given["output"]
+    given |= {n: letters.pop(n) for n in ("price_hour",) if n in letters}
     reading, decoding = _by_step(knowns, letters)
     read = prefill_step(*knowns, prompts=batch, read_chunk=prompt, **reading)
     step = decode_step(*knowns, batch=batch, context=prompt + output / 2, **decoding)
@@ -149,7 +161,8 @@ def static(serve, *knowns, prompt, output, batch=1, **letters) -> Row:
     _refuse(serve, knowns, letters | {"prompt": prompt, "output": output}, given["batch"], cache_share=1.0)
     ways = {n: quantity(n, letters.get(n, 1)) for n in ("tp", "pp", "attention_dp")}
     given = {n: x for n, x in given.items() if n != "prompt"}
-    found = static_batch(**given, ttft=read.pass_time, tpot=step.pass_time, devices=np.prod([*ways.values()]))
+    rows = [x for x in knowns if isinstance(x, Device)]
+    found = static_batch(*rows, **given, ttft=read.pass_time, tpot=step.pass_time, devices=np.prod([*ways.values()]))
     found.made_of = {"ttft": (read, "pass_time"), "tpot": (step, "pass_time")}
     return found
 

@@ -150,6 +150,7 @@ class Serve(Step):
 
     usual = Step.usual | {"replicas": 1, "generations": 10}
     defaults_said = MappingProxyType({"generations": f"10, or {LONG:,} at a rate and for a capacity"})
+    billed = frozenset({"device_price", "service_life", "utilization", "system_factor", "pue", "power_price"})
     engine = "ideal"
     finds = ("tpot", "ttft", "end_to_end", *PERCENTILES, "device_rate", "filled", "max_users", "million_cost")
 
@@ -194,6 +195,7 @@ class Serve(Step):
 
     def __call__(self, *knowns, **letters) -> Row:
         call = Call(self, knowns, letters)
+        letters = self.unbilled(letters)
         if "rate" in letters:
             refuse_no_rate(letters["rate"])
         if "rate" in letters and "users" not in letters:

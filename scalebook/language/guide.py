@@ -6,7 +6,7 @@ from inspect import Parameter, Signature, cleandoc, signature
 from typing import Any
 
 from .notation import GROUPS, NOTATION, either
-from .row import Call
+from .row import Call, one_number
 from .words import WORDS
 
 __all__ = ["Guided", "GuidedMethod", "named_parameters"]
@@ -31,8 +31,10 @@ class Guided:
 
     `takes` maps inputs and options to defaults or None, `choices` options to values; `gives` lists results, `doc`
     describes it.  `defaults_said` says defaults of inputs in words, if they depend on rows.
+    `billed` are further inputs, which only the costs of an answer (`run.answer.prices`) depend on.
     """
 
+    billed: frozenset[str] = frozenset()
     choices: Mapping[str, Iterable] = {}
     defaults_said: Mapping[str, str] = {}
     gives: Iterable[str] = ()
@@ -43,9 +45,19 @@ class Guided:
 
     __signature__ = _OfInstance(lambda x: x._signature)
 
+    def unbilled(self, letters: dict, needs: str = "") -> dict:
+        """Return a call's letters without those of its costs, whose values are checked.
+
+        Raises TypeError if the call has such letters and lacks `needs`, the letter without which it has no costs.
+        """
+        own = {n: one_number(n, letters[n]) for n in self.billed & letters.keys()}
+        if own and needs and needs not in letters:
+            raise TypeError(f"{min(own)} is of what a whole run costs: give {needs}=... too")
+        return {n: x for n, x in letters.items() if n not in own} if own else letters
+
     @property
     def _signature(self) -> Signature:
-        takes = self.takes
+        takes = dict.fromkeys(self.billed) | self.takes
         named = dict.fromkeys([x for group in _grouped(takes).values() for x in group] + [*self.choices])
         keywords = [Parameter(x, Parameter.KEYWORD_ONLY, default=takes.get(x)) for x in named if x not in self.own]
         rest = Parameter("knowns", Parameter.VAR_POSITIONAL), Parameter("letters", Parameter.VAR_KEYWORD)
@@ -60,7 +72,7 @@ def _grouped(letters: Iterable[str]) -> dict[str, list[str]]:
 def _documented(x: Guided) -> str:
     words = [_option(n, own, x.takes.get(n)) for n, own in x.choices.items()]
     takes = {n: default if default in (None, "") else f"{default:g}" for n, default in x.takes.items() if n in NOTATION}
-    takes |= x.defaults_said
+    takes = dict.fromkeys(x.billed) | takes | x.defaults_said
     lines = [
         cleandoc(x.doc),
         "",

@@ -370,7 +370,9 @@ class Row(Mapping):
         return _shown_by("row_as_dict")(self)
 
     def __repr__(self):
-        return self.listing if self.answer is None else repr(self.answer)
+        if self.call and self.answer is None:
+            return _shown_by("table_of")(self)
+        return repr(self.answer) if self.call else self.listing
 
     def _repr_html_(self):
         return _shown_by("row_page")(self) if self.answer is None else self.answer._repr_html_()

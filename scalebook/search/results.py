@@ -105,7 +105,7 @@ def _call_letters(problem, letters: dict, words: dict) -> dict:
     letters = {**problem.fixed, **letters}
     rows = tuple(x for x in problem.knowns if not isinstance(x, Formula))
     sheet, _, _ = problem.sheet.sheet(rows, letters | words)
-    return {n: x for n, x in letters.items() if n in sheet.letters} | words
+    return {n: x for n, x in letters.items() if n in sheet.letters or n in getattr(problem.sheet, "billed", ())} | words
 
 
 def _strategy(found: Found) -> list[str]:

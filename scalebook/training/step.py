@@ -241,6 +241,7 @@ class Training(Guided):
 
     name = "training_step"
     finds = ("step_time", "memory", "train_memory", "offload_memory", "mfu", "hfu")  # which a call cannot give
+    billed = frozenset(tables_of(__package__, "defaults.toml")["bill"]["letters"])
 
     def __repr__(self):
         return callable_said(self.name, "model, device, tp=, pp=, global_batch=, seq=, recompute=, ...", self.doc)
@@ -282,7 +283,7 @@ class Training(Guided):
     @cached_property
     def letters(self) -> frozenset[str]:
         """The names of all inputs and results of a training step with experts, under any strategy."""
-        return frozenset({*self.takes, *self.gives, *self.choices})
+        return frozenset({*self.takes, *self.gives, *self.billed, *self.choices})
 
     def plan(self, knowns: tuple, letters: dict) -> Planned:
         """Return the rows, sheet, strategy and blocks for a call. It removes the strategy's options from `letters`."""
@@ -353,8 +354,9 @@ class Training(Guided):
     def _called(self, sheet, knowns, letters):
         known = {n for row in knowns if isinstance(row, Mapping) for n in row} | letters.keys()
         used = sheet.letters
+        of_run = self.billed if "train_tokens" in known else frozenset()  # a cluster says how often devices fail
         for row in knowns:
-            if isinstance(row, Mapping) and row and used.isdisjoint(row):
+            if isinstance(row, Mapping) and row and (used | of_run).isdisjoint(row):
                 said = f"{getattr(row, 'name', 'a row')} has nothing that {self.name} uses ({', '.join(row)})"
                 raise TypeError(f"{said}: give a device, such as accelerators.h100")
         device = next((row for row in knowns if isinstance(row, Mapping) and "peak_flops" in row), {})
@@ -369,8 +371,9 @@ class Training(Guided):
     def __call__(self, *knowns, **letters) -> Row:
         if (found := _offloads(letters)) and not letters.get("offload", True):
             raise ValueError(f"offload=False contradicts {found[0]}={letters[found[0]]}: leave one of them out")
-        kind = kind_of(self, knowns, letters)
-        run = kind.evaluated(letters)
+        own = self.unbilled(letters, "train_tokens")
+        kind = kind_of(self, knowns, own)
+        run = kind.evaluated(own)
         run.call = Call(self, knowns, letters)
         if kind.is_open:
             run.between = AnyFramework(run.call)
