@@ -3,11 +3,16 @@
 A device's own table cell, or a value given in a call, takes precedence over these.
 """
 
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
 from sympy import Max, Min, ceiling
 
 from scalebook.attention.arithmetic import causal_pairs, chunk_pairs, window_pairs
-from scalebook.language import Formula, formula
+from scalebook.language import Formula, formula, symbol
 from scalebook.language.defaults import stated
+from scalebook.machine import systolic
 from scalebook.machine.collective_rates import FABRIC
 from scalebook.machine.kernels import grouped_hidden
 
@@ -16,7 +21,7 @@ globals().update(_DEFAULTS)
 
 __all__ = [
     "MEASURED", "attended_chunks", "attended_picked", "attended_tiles_chunks", "attended_tiles_windows",
-    "attended_windows", "counted_chunks", "counted_windows", *_DEFAULTS,
+    "attended_windows", "counted_chunks", "counted_windows", "measured", *_DEFAULTS,
 ]  # fmt: skip
 
 
@@ -95,3 +100,38 @@ _MEASURED = (
     "expert_ways_same", "host_efficiency",
 )  # fmt: skip
 MEASURED = (*(_DEFAULTS[x] for x in _MEASURED), grouped_hidden, _DEFAULTS["grouped_efficiency_same"], *FABRIC)
+
+
+def _attended(model: Mapping, letters: Mapping, is_tiled: bool) -> tuple[Formula, Formula]:
+    """Return the formulas of the shares of query-key pairs that attention computes and that model FLOPs count."""
+    own, words = _DEFAULTS, getattr(model, "words", model)
+    sliding = "window" in {*model, *letters} and letters.get("window_layers", model.get("window_layers", 0))
+    if "blocks" in words or not np.any(np.asarray(sliding)):  # kinds say their windows
+        return own["attended_tiles" if is_tiled else "attended_half"], own["counted_whole"]
+    if words.get("windows") == "chunked":
+        return attended_tiles_chunks if is_tiled else attended_chunks, counted_chunks
+    return attended_tiles_windows if is_tiled else attended_windows, counted_windows
+
+
+def measured(model: Mapping, letters: Mapping, known: set[str]) -> list[Formula]:
+    """Return the measured assumptions of a step; for systolic arrays, the formulas of how full the arrays are."""
+    by_device = {f.letter: f for f in _attended(model, letters, "attention_tile" in known)}
+    if "attention_whole" in known:
+        is_latent = "kv_rank" in model
+        by_device["attention_efficiency"] = (
+            systolic.attention_efficiency_arrays_latent if is_latent else systolic.attention_efficiency_arrays
+        )
+    if "grouped_whole" in known:
+        by_device["grouped_efficiency"] = systolic.grouped_efficiency_arrays
+    if "capacity_factor" in known:
+        by_device["grouped_efficiency"] = _DEFAULTS["grouped_efficiency_padded"]
+    going_back = _going_back(by_device["attended_share"]) if "attention_tile_back" in known else []
+    return [by_device.get(f.letter, f) for f in MEASURED] + going_back
+
+
+@cache
+def _going_back(attended: Formula) -> list[Formula]:
+    """Return the formulas for attention's backward rate if its backward kernels have tiles of their own."""
+    rhs = attended.rhs.xreplace({symbol("attention_tile"): symbol("attention_tile_back")})
+    own = Formula(f"{attended.name}_back", "attended_back", rhs, attended.sources, attended.__doc__)
+    return [own, _DEFAULTS["backward_reached_tiles"]]

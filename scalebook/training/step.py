@@ -26,7 +26,7 @@ from scalebook.language.renamed import renamed
 from scalebook.language.row import Call, Cell, gather, one_number, quantity
 from scalebook.language.stanzas import tables_of
 from scalebook.language.tabular import callable_said
-from scalebook.machine import kernels, systolic
+from scalebook.machine import kernels
 from scalebook.machine.collectives import collective
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.tables import accelerators, frameworks, models, precisions
@@ -145,41 +145,6 @@ def _memory_sheet(dense, moe, strategy):
 
 def _offloads(letters: Mapping) -> list[str]:
     return [x for x in OFFLOADS if x in letters and np.any(np.asarray(letters[x]) != 0)]
-
-
-def _attended(model: Mapping, letters: Mapping, is_tiled: bool) -> tuple[Formula, Formula]:
-    """Return the formulas of the shares of query-key pairs that attention computes and that model FLOPs count."""
-    a, words = assumptions, getattr(model, "words", model)
-    sliding = "window" in {*model, *letters} and letters.get("window_layers", model.get("window_layers", 0))
-    if "blocks" in words or not np.any(np.asarray(sliding)):  # kinds say their windows
-        return a.attended_tiles if is_tiled else a.attended_half, a.counted_whole
-    if words.get("windows") == "chunked":
-        return a.attended_tiles_chunks if is_tiled else a.attended_chunks, a.counted_chunks
-    return a.attended_tiles_windows if is_tiled else a.attended_windows, a.counted_windows
-
-
-def _measured(model: Mapping, letters: Mapping, known: set[str]) -> list[Formula]:
-    """Return the measured assumptions of a step; for systolic arrays, the formulas of how full the arrays are."""
-    by_device = {f.letter: f for f in _attended(model, letters, "attention_tile" in known)}
-    if "attention_whole" in known:
-        is_latent = "kv_rank" in model
-        by_device["attention_efficiency"] = (
-            systolic.attention_efficiency_arrays_latent if is_latent else systolic.attention_efficiency_arrays
-        )
-    if "grouped_whole" in known:
-        by_device["grouped_efficiency"] = systolic.grouped_efficiency_arrays
-    if "capacity_factor" in known:
-        by_device["grouped_efficiency"] = assumptions.grouped_efficiency_padded
-    going_back = _going_back(by_device["attended_share"]) if "attention_tile_back" in known else []
-    return [by_device.get(f.letter, f) for f in assumptions.MEASURED] + going_back
-
-
-@cache
-def _going_back(attended: Formula) -> list[Formula]:
-    """Return the formulas for attention's backward rate if its backward kernels have tiles of their own."""
-    rhs = attended.rhs.xreplace({symbol("attention_tile"): symbol("attention_tile_back")})
-    own = Formula(f"{attended.name}_back", "attended_back", rhs, attended.sources, attended.__doc__)
-    return [own, assumptions.backward_reached_tiles]
 
 
 def _product_bits(device: Mapping) -> float:
@@ -321,7 +286,7 @@ class Training(Guided):
             kernels.attention_peak_bf16 if "peak_bf16" in known else kernels.attention_peak_same,
             assumptions.longest_sequence,
             kernels.wide_efficiency,
-            *_measured(model, letters, known),
+            *assumptions.measured(model, letters, known),
         ]
         return strategy, blocks, more, known
 
