@@ -30,6 +30,17 @@ def test_a_module_keeps_less_and_its_lines_run_again(module, attention):
         assert set(some.saved_tensors) - set(plain.saved_tensors) <= {"k_rope"}  # from which a dropped key is made
 
 
+@pytest.mark.parametrize("model", dict(BLOCKS))
+def test_one_more_module_never_holds_more(model):
+    """A framework caches activations in 8 bits, and its default may name parts that a model lacks."""
+    rows, said = [models[model], accelerators.h800.at("fp8"), frameworks.deepseek], dict(ep=1, dp=8, global_batch=8)
+    named = [",".join([*MODULES][:n]) for n in range(1, len(MODULES) + 1)]
+    steps = [training_step(*rows, seq=4096, recompute=x, **said) for x in ("none", "selective", *named, "full")]
+    memory = [x.memory for x in steps]
+    assert memory == sorted(memory, reverse=True) and memory[0] == memory[1] == memory[2] > memory[-2] > memory[-1]
+    assert memory[-2] < training_step(*rows, seq=4096, **said).memory < memory[0]
+
+
 def test_unfused_selective_is_the_attention_core():
     for _, block in BLOCKS:
         both = [Strategy(recompute=x, attention="unfused").transformed(block) for x in ("selective", "core_attn")]

@@ -8,7 +8,7 @@ from scalebook.block.operations import Op, Tensor, base
 
 __all__ = [
     "MODULES", "attention_core", "cached", "core_kernels", "drop", "flash", "full", "fuse", "hold_gathered",
-    "recompute", "recompute_module", "selective", "unbiased",
+    "module_lines", "recompute", "recompute_module", "selective", "unbiased",
 ]  # fmt: skip
 
 
@@ -170,21 +170,30 @@ MODULES = {
 }
 
 
-def recompute_module(block: Block, module: str) -> Block:
-    """Recompute a part of the block, such as "mlp", in the backward pass. A block without this part stays as it is."""
+def module_lines(block: Block, module: str) -> list[str]:
+    """Return the names of the operations of a block that belong to one of `MODULES`; none if the block lacks it.
+
+    >>> module_lines(LLAMA, "layernorm"), module_lines(LLAMA, "moe_act")
+    (['h1', 'h2'], [])
+    """
     has_experts = any(op.function == "dispatch" for op in block.ops)
-    is_latent = any("kv_rank" in t.indices for t in block.weights)
     if module == "core_attn":
-        return selective(block) if "probs" in block.makers and not block["probs"].kernel else block
+        return [x for names in core_kernels(block).values() for x in names] if "probs" in block.makers else []
     if module in ("mlp", "moe"):
         if has_experts != (module == "moe") or "h2" not in block.makers:
-            return block
+            return []
         first = [op.name for op in block.ops].index("h2") + 1
-        return recompute(block, *(op.name for op in block.ops[first:-1] if op.function != "drop"))
-    names = [x for x in MODULES[module] if x in block.makers]
-    if not names or (module == "mla_up_proj" and not is_latent) or (module == "moe_act" and not has_experts):
+        return [op.name for op in block.ops[first:-1] if op.function != "drop"]
+    needed = dict(mla_up_proj=any("kv_rank" in t.indices for t in block.weights), moe_act=has_experts)
+    return [x for x in MODULES[module] if x in block.makers and needed.get(module, True)]
+
+
+def recompute_module(block: Block, module: str) -> Block:
+    """Recompute a part of the block, such as "mlp", in the backward pass. A block without this part stays as it is."""
+    names = module_lines(block, module)
+    if not names or (module == "core_attn" and block["probs"].kernel):  # a fused kernel recomputes its own
         return block
-    if module == "shared_experts":
+    if module not in ("layernorm", "mla_up_proj", "moe_act"):
         return recompute(block, *names)
     block = drop(block, *names)
     if module != "moe_act":
