@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import sympy
 
+from scalebook.block import counts
 from scalebook.inference.disaggregation import two_pools
 from scalebook.inference.layouts import MOST_DEVICES, TARGETS, first_whole, most_users, part
 from scalebook.inference.rules import NETWORK, RULES
@@ -93,6 +94,8 @@ class _Layouts:
         if lacking := sorted(asked - {*self.known, *_LETTERS, "users"}):
             need = f"one value of {either(lacking)}" if self.device else "a device's row, such as accelerators.h100"
             raise TypeError(f"two pools need {need}")
+        model = next(x for x in rows if "gating" in x)
+        self.known["kv_width"] = counts(Row(model.name, cells, model.words))["kv_width"]  # of the shape that is asked
         lists = list(_lists(letters, self.known, devices))
         tp, ep, groups = (x.ravel() for x in np.meshgrid(*lists, indexing="ij"))
         holds = tp * groups <= devices
