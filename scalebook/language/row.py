@@ -7,10 +7,8 @@ import html
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import cached_property
 from itertools import islice
-from numbers import Real
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,14 +20,14 @@ from scalebook import _shown_by
 from .notation import NOTATION, expression, in_letters, nearest, no_attribute, quoted, word
 from .sources import cite_html
 from .tabular import styled
-from .units import parse, show
+from .units import numbers, parse, show
 
 if TYPE_CHECKING:
     from .interval import Interval
 
 __all__ = [
-    "ASSUMED", "Call", "Cell", "Computed", "Row", "Why", "as_rows", "fitting", "gather", "numbers", "one_number",
-    "quantity", "refuse_parts", "strays", "with_unit",
+    "ASSUMED", "Call", "Cell", "Computed", "Row", "Why", "as_rows", "fitting", "gather", "one_number", "quantity",
+    "refuse_parts", "strays", "with_unit",
 ]  # fmt: skip
 
 Value = float | np.ndarray | sympy.Expr
@@ -92,7 +90,7 @@ def quantity(name: str, value) -> Value:
             value = parse(value, NOTATION[name].unit)
         except ValueError as error:
             raise ValueError(f"{name}: {error}; {_what(name)}") from None
-    if type(value) is float and _is_usual(name, value):
+    if type(value) is float and _is_usual(name, value) and (value == 0 or 1 / _MOST <= value <= _MOST):
         return value
     if isinstance(value, sympy.Expr) and not value.is_number:
         try:
@@ -112,23 +110,11 @@ def quantity(name: str, value) -> Value:
         raise ValueError(f"{name} has no values: give at least one; {_what(name)}")
     if array.ndim > 32:  # NumPy's limit for broadcasting
         raise ValueError(f"{name} has {array.ndim} dimensions, and arrays of up to 32 can be joined: {_what(name)}")
-    return fitting(name, array)
-
-
-def numbers(value) -> np.ndarray:
-    """Return numbers as a new array of floats. Raises TypeError for what is no number, OverflowError if too large."""
-    try:
-        array = np.asarray(value)
-        kinds = (Real, Decimal, sympy.Expr)
-        is_objects = array.dtype.kind == "O" and all(isinstance(x, kinds) and type(x) is not bool for x in array.flat)
-        if is_objects or array.dtype.kind in "iuf":
-            with np.errstate(over="ignore"):
-                return array.astype(float)  # copy, so that a row does not change if the caller's array does
-    except OverflowError:
-        raise
-    except (TypeError, ValueError, ArithmeticError, RecursionError):  # raised for arrays of objects and deep lists
-        pass
-    raise TypeError(f"numbers are expected, not {quoted(value)}")
+    found, size = fitting(name, array), np.abs(array)
+    if (far := (size > _MOST) | ((size > 0) & (size < 1 / _MOST))).any():
+        wanted = f"0 or between {1 / _MOST:g} and {_MOST:g} in size"
+        raise ValueError(f"{name} must be {wanted}, not {array[far].flat[0]:.12g}: {_what(name)}")
+    return found
 
 
 def one_number(name: str, value) -> float:
@@ -150,6 +136,7 @@ def strays(name: str, array: np.ndarray) -> np.ndarray:
     return bad
 
 
+_MOST = 1e60  # of a given value, so that products of several are numbers too
 EDGE = 1e-9  # a share this little beyond 0 or 1 is a rounding error
 
 

@@ -8,13 +8,15 @@ import math
 import re
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import cache
+from numbers import Real
 
 import numpy as np
+import sympy
 
 from .notation import NOTATION, Letter, quoted, word
 from .stanzas import tables_of
 
-__all__ = ["BASE", "Quantity", "check", "dimension", "parse", "show", "show_tex"]
+__all__ = ["BASE", "Quantity", "check", "dimension", "numbers", "parse", "show", "show_tex"]
 
 BASE = ("B", "s", "J", "$")
 _STATED = tables_of(__package__, "units.toml")
@@ -30,6 +32,22 @@ _PREFIXES |= {f"{p}i": 1024.0**i for i, p in enumerate("KMGT", 1)}
 _BARE = ("", "token", "request")  # pure counts, whose unit may be left out
 _DIGITS = Context(prec=4, rounding=ROUND_HALF_UP)
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def numbers(value) -> np.ndarray:
+    """Return numbers as a new array of floats. Raises TypeError for what is no number, OverflowError if too large."""
+    try:
+        array = np.asarray(value)
+        kinds = (Real, Decimal, sympy.Expr)
+        is_objects = array.dtype.kind == "O" and all(isinstance(x, kinds) and type(x) is not bool for x in array.flat)
+        if is_objects or array.dtype.kind in "iuf":
+            with np.errstate(over="ignore"):
+                return array.astype(float)  # copy, so that a row does not change if the caller's array does
+    except OverflowError:
+        raise
+    except (TypeError, ValueError, ArithmeticError, RecursionError):  # raised for arrays of objects and deep lists
+        pass
+    raise TypeError(f"numbers are expected, not {quoted(value)}")
 
 
 def dimension(unit: str) -> tuple[int, ...]:

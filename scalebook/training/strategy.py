@@ -84,7 +84,7 @@ class Strategy:
         """The names of the modules to recompute, if `recompute` lists some."""
         return () if self.recompute in WORDS["recompute"].values else tuple(self.recompute.split(","))
 
-    def refuse_absent(self, blocks) -> None:
+    def refuse_absent(self, blocks: tuple) -> None:
         """Raise ValueError if none of the modules to recompute is in a model's blocks."""
         kinds = [kind.block for x in blocks for kind in kinds_of(x)]
         there = [x for x in transformations.MODULES if any(transformations.module_lines(y, x) for y in kinds)]
