@@ -9,6 +9,7 @@ from scalebook.inference.engine_terms import TERMS
 from scalebook.inference.step import decode_step, prefill_step
 from scalebook.language import Row, Sheet, formula, formulas_of, show
 from scalebook.language.arguments import checked
+from scalebook.language.code import broadcast
 from scalebook.language.defaults import equations
 from scalebook.language.notation import unused
 from scalebook.language.row import quantity
@@ -138,7 +139,10 @@ def static(serve, *knowns, prompt, output, batch=1, **letters) -> Row:
     Called as `serve.static(model, device, batch=8, prompt=1024, output=129)`. Returns a row with `ttft`, `tpot`,
     `end_to_end` and `device_rate`.
     """
+    if twice := [n for n in ("prompts", "read_chunk", "context") if n in letters]:
+        raise TypeError(f"batch, prompt and output of a static batch say {twice[0]}: leave {twice[0]} out")
     given = {n: quantity(n, x) for n, x in (("prompt", prompt), ("output", output), ("batch", batch))}
+    broadcast(given)
     prompt, output = given["prompt"], given["output"]
     reading, decoding = _by_step(knowns, letters)
     read = prefill_step(*knowns, prompts=batch, read_chunk=prompt, **reading)

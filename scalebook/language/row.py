@@ -90,7 +90,7 @@ def quantity(name: str, value) -> Value:
             value = parse(value, NOTATION[name].unit)
         except ValueError as error:
             raise ValueError(f"{name}: {error}; {_what(name)}") from None
-    if type(value) is float and _is_usual(name, value) and (value == 0 or 1 / _MOST <= value <= _MOST):
+    if type(value) is float and _is_usual(name, value) and (value == 0 or _LEAST <= value <= _MOST):
         return value
     if isinstance(value, sympy.Expr) and not value.is_number:
         try:
@@ -111,8 +111,8 @@ def quantity(name: str, value) -> Value:
     if array.ndim > 32:  # NumPy's limit for broadcasting
         raise ValueError(f"{name} has {array.ndim} dimensions, and arrays of up to 32 can be joined: {_what(name)}")
     found, size = fitting(name, array), np.abs(array)
-    if (far := (size > _MOST) | ((size > 0) & (size < 1 / _MOST))).any():
-        wanted = f"0 or between {1 / _MOST:g} and {_MOST:g} in size"
+    if (far := (size > _MOST) | ((size > 0) & (size < _LEAST))).any():
+        wanted = f"between {_LEAST:g} and {_MOST:g} in size"
         raise ValueError(f"{name} must be {wanted}, not {array[far].flat[0]:.12g}: {_what(name)}")
     return found
 
@@ -136,7 +136,7 @@ def strays(name: str, array: np.ndarray) -> np.ndarray:
     return bad
 
 
-_MOST = 1e60  # of a given value, so that products of several are numbers too
+_LEAST, _MOST = 1e-60, 1e60  # of a given value, so that products of several are numbers too
 EDGE = 1e-9  # a share this little beyond 0 or 1 is a rounding error
 
 

@@ -32,6 +32,7 @@ from .rollouts import forward_passes_two, update_sheet
 
 __all__ = ["rl_step"]
 
+_ROWS = {"gating": "model, such as models.llama3_8b", "hbm_bandwidth": "device, such as accelerators.h100"}
 SYNC = "sync_share", "expert_gathers", "update_overhead"  # letters of the program that are the update's own
 OF_PROGRAM = "step_overhead", "packed_share", *SYNC  # what a program says of an update
 # Other likely values of what a call leaves to its defaults.
@@ -61,6 +62,8 @@ class Lengths:
     def __post_init__(self):
         if not 1 <= self.mean <= self.most:
             raise ValueError(f"answers have a mean of 1 token or more and at most their cap, not {self.mean:g}")
+        if self.spread > 10:
+            raise ValueError(f"response_spread is of logarithms, and at most 10, not {self.spread:g}")
 
     @cached_property
     def typical(self) -> float:
@@ -151,7 +154,9 @@ class _Asked:
         seq = min(packed, self.lengths.square / self.lengths.mean + self.prompt)
         seq = max(64.0, round(seq / 64) * 64.0)
         batch = max(1.0, np.floor(packed / seq))
-        tokens = self.responses * (self.lengths.mean + self.prompt) / self.optimizer_steps / self.own("packed_share")
+        if not (share := self.own("packed_share")):
+            raise ValueError("packed_share=0 leaves nothing to learn from: more than 0 would do, such as 0.85")
+        tokens = self.responses * (self.lengths.mean + self.prompt) / self.optimizer_steps / share
         micro = tokens / (dp * batch * seq)
         whole = max(1.0, round(micro))
         step = training_step(
@@ -253,6 +258,9 @@ class RLStep(Guided):
         rows = as_rows(tuple(x for x in knowns if not isinstance(x, Framework)))
         if strays := [x for x in rows if not isinstance(x, Mapping)]:
             raise TypeError(f"rl_step takes a model, a device and a framework by position, not {quoted(strays[0])}")
+        for letter, kind in _ROWS.items():
+            if (number := sum(letter in x for x in rows)) != 1:
+                raise TypeError(f"rl_step takes one {kind}, not {number or 'none'}")
         if symbols := [n for row in rows for n, x in row.items() if isinstance(x, Basic)]:
             raise TypeError(f"rl_step is priced for numbers, not for symbols ({', '.join(symbols)})")
         age = age if age is not None else float(program.words["placement"] == "apart")

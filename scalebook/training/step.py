@@ -285,6 +285,7 @@ class Training(Guided):
         for said in ("framework", "mtp_blocks"):  # already in the rows
             letters.pop(said, None)
         words = defaults | {k: letters.pop(k) for k in list(letters) if k in WORDS}
+        words = {n: WORDS[n].value(x) for n, x in words.items()}
         if "lora_rank" in letters:
             words.setdefault("trained", "lora")
         for alone, inside in IN_TRAINING.items():  # a call's letters for products apply to those of its step
