@@ -23,7 +23,7 @@ from scalebook.measurements import CONFRONTATIONS, confront
 from scalebook.tables import accelerators, engines, links, models, precisions, ranges, runs
 
 from .entries import by_keyword, calls, fuzzed, is_part, public
-from .fuzz import Record, odd
+from .fuzz import EDGE, Record, odd
 from .support import SHEETS, STATED, draw, written
 from .test_huggingface import CONFIGS
 
@@ -80,6 +80,15 @@ def entry(rng, name):
 
 def entries(rng, folder):
     yield entry(rng, rng.choice(fuzzed()))
+
+
+def edges(rng, folder):
+    """A call that is right but for one letter or two, which are at the edge of what they take, or have many values."""
+    name = rng.choice([x for x in fuzzed() if by_keyword(calls(x)[0][0])])
+    called, plain, named = rng.choice(calls(name))
+    names = [*named] * 3 + list(inspect.signature(called).parameters)[len(plain) :]
+    new = {rng.choice(names): rng.choice(EDGE)() for _ in "ab" if names}
+    yield name, new, lambda: called(*plain, **named | new), 10.0, True
 
 
 def point(rng, f):
@@ -227,7 +236,7 @@ def no_letter_stays():
         x.update(before)
 
 
-TRIED = [(formulas, 350, 1), (solved, 250, 1), (sheets, 200, 1), (tables, 200, 1), (entries, 1200, 1)]
+TRIED = [(formulas, 350, 1), (solved, 250, 1), (sheets, 200, 1), (tables, 200, 1), (entries, 1200, 1), (edges, 800, 1)]
 TRIED += [(configs, 400, 2), (documents, 150, 2), (tables_of_measurements, 60, 2)]
 TIMES = int(os.environ.get("FUZZ", 1))  # FUZZ=300 tries a million inputs
 

@@ -1,6 +1,7 @@
 """Offline and static batching: all requests are present at the start, and run in generations or as one batch."""
 
 from functools import cache
+from math import prod
 
 import numpy as np
 
@@ -149,7 +150,7 @@ def static(serve, *knowns, prompt, output, batch=1, **letters) -> Row:
     step = decode_step(*knowns, batch=batch, context=prompt + output / 2, **decoding)
     ways = {n: quantity(n, letters.get(n, 1)) for n in ("tp", "pp", "attention_dp")}
     given = {n: x for n, x in given.items() if n != "prompt"}
-    found = static_batch(**given, ttft=read.pass_time, tpot=step.pass_time, devices=np.prod([*ways.values()]))
+    found = static_batch(**given, ttft=read.pass_time, tpot=step.pass_time, devices=prod(ways.values()))
     found.made_of = {"ttft": (read, "pass_time"), "tpot": (step, "pass_time")}
     return found
 
