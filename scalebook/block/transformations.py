@@ -5,6 +5,7 @@ from dataclasses import replace
 from scalebook.block.listing import Block
 from scalebook.block.models import GPT, LLAMA, state_core  # noqa: F401  (two for the examples)
 from scalebook.block.operations import Op, Tensor, base
+from scalebook.language.stanzas import tables_of
 
 __all__ = [
     "MODULES", "attention_core", "cached", "core_kernels", "drop", "flash", "full", "fuse", "hold_gathered",
@@ -155,19 +156,7 @@ def drop(block: Block, *names: str) -> Block:
     return Block(tuple(replace(op, dropped=True) if op.name in group else op for op in block.ops))
 
 
-# The lines of a block by the modules that Megatron-Core's --recompute-modules names: whether only their results are
-# dropped, and the lines, by a tensor that each makes. Other lines between the second norm and the last sum are of the
-# feed-forward layer. With moe_act Megatron-Core multiplies the router's weights into the activation, so the sum over a
-# token's experts keeps nothing.
-MODULES = {
-    "core_attn": (),
-    "layernorm": ("h1", "h2"),
-    "mla_up_proj": ("q_nope", "q_rope", "q_turned", "k_nope", "k_turned", "v"),
-    "moe_act": ("active",),
-    "mlp": (),
-    "moe": (),
-    "shared_experts": ("s_up", "s_gate", "s_active", "s_down_partial", "s_down"),
-}
+MODULES = tables_of(__package__, "modules.toml")["lines"]
 
 
 def module_lines(block: Block, module: str) -> list[str]:
@@ -196,7 +185,7 @@ def recompute_module(block: Block, module: str) -> Block:
     if module not in ("layernorm", "mla_up_proj", "moe_act"):
         return recompute(block, *names)
     block = drop(block, *names)
-    if module != "moe_act":
+    if module != "moe_act":  # with it, Megatron-Core multiplies the router's weights into the activation
         return block
     return Block(tuple(replace(op, function="collect") if op.function == "combine" else op for op in block.ops))
 
