@@ -64,8 +64,9 @@ def test_every_entry_that_a_reader_calls_has_a_call_to_fuzz():
     assert not without, f"give a call of {without} in a docstring, or in tests/entries.txt"
 
 
-def entry(rng, name):
+def entries(rng, folder):
     """A call of a public entry, as an example has it, with odd, missing, unknown or renamed arguments."""
+    name = rng.choice(fuzzed())
     called, plain, named = rng.choice(calls(name))
     takes = inspect.signature(called).parameters
     letters = mutated(rng, named, [*rng.choices([*takes, "x"], k=9), *rng.choices(LETTERS, k=2)])
@@ -75,11 +76,7 @@ def entry(rng, name):
         is_mapping = isinstance(new, dict | Row) and what < 0.3
         new = [{**new, rng.choice([*new, "x"]): odd(rng)}] if is_mapping else [odd(rng)] * (what < 0.95)
         plain = [*plain[:place], *new, *plain[place + (what < 0.9) :]]
-    return name, (plain, letters), lambda: called(*plain, **letters), 10.0, by_keyword(called)
-
-
-def entries(rng, folder):
-    yield entry(rng, rng.choice(fuzzed()))
+    yield name, (plain, letters), lambda: called(*plain, **letters), 10.0, by_keyword(called)
 
 
 def edges(rng, folder):

@@ -166,20 +166,20 @@ def show(value: float, unit: str = "") -> str:
     if unit == "" and value == int(value) and abs(value) < 1e6:
         return f"{int(value):,}"
     exact, value = value, _round(value)
-    parted = value
     size, spaced, limit = 1.0, f" {unit}" if unit else "", 1e6
     if unit in _COUNTED and 1e6 <= abs(value) < 1e18:
         step = sum(abs(value) >= 1000.0**k for k in range(3, 6))
         size, spaced = 1000.0 ** (step + 2), f" {_COUNTS[step]}{spaced}"
     elif unit == "s" and abs(value) >= 120:
         size, name = next(x for x in _LONG if abs(value) >= 2 * x[0])
-        parted, spaced = exact, f" {name}"  # 60 and 86,400 are no powers of ten: it is rounded once, below
+        spaced = f" {name}"
     elif unit not in _COUNTED and value:
         low, high = (-4 if unit in ("s", "J") else 0), (0 if unit == "s" else 6)
         step = sum(abs(value) >= 1000.0**k for k in range(low + 1, high + 1)) + low
         prefix = _UP[step] if step >= 0 else _DOWN[-step]
         size, spaced, limit = 1000.0**step, f" {prefix}{unit}", 1e4
-    scaled = _round(parted / size)
+    # 60 and 86,400 are no powers of ten, so what they divide has not been rounded before
+    scaled = _round((exact if size in dict(_LONG) else value) / size)
     if scaled and not 1e-3 <= abs(scaled) < limit:
         scaled, power = map(float, f"{value:.3e}".split("e"))
         spaced = f"×10{str(int(power)).translate(_RAISED)}" + (f" {unit}" if unit else "")

@@ -89,8 +89,7 @@ class Strategy:
         kinds = [kind.block for x in blocks for kind in kinds_of(x)]
         there = [x for x in transformations.MODULES if any(transformations.module_lines(y, x) for y in kinds)]
         if not set(there) & {*self.modules}:
-            said = f"recompute={self.recompute!r} names no part of this model's blocks"
-            raise ValueError(f"{said}: {either([*there, 'none'])} would do")
+            raise ValueError(f"recompute={self.recompute!r} is not in this model: {either([*there, 'none'])} would do")
 
     def transformed(self, block: Block) -> Block:
         """Return the operations of a block on one device, as this strategy trains it."""
