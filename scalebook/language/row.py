@@ -73,7 +73,7 @@ def quantity(name: str, value) -> Value:
     """Convert a quantity's value, such as "3.35 TB/s" for `hbm_bandwidth`, to a number in base units.
 
     Accepts a number, an array, a SymPy expression, or a string with the quantity's unit.  Raises TypeError or
-    ValueError for anything else: a wrong unit, NaN, infinity, a masked array, a sign that makes no sense.
+    ValueError for anything else: a wrong unit, NaN, a size beyond 1e-60 to 1e60, a masked array, a senseless sign.
 
     >>> quantity("hbm_bandwidth", "3.35 TB/s")
     3350000000000.0
