@@ -13,6 +13,7 @@ import sympy
 
 import scalebook
 from scalebook.language import Formula, Sheet
+from scalebook.language.guide import GuidedMethod
 
 from .support import MODULES
 
@@ -36,7 +37,8 @@ def public():
                 own = [f for n, f in own.items() if f.__module__.startswith("scalebook.") and f.__name__ == n]
                 found |= {f.__qualname__: inspect.unwrap(f) for f in own}
             elif callable(x) and not isinstance(x, Formula) and type(x) is not Sheet:
-                found[f"{room}.{name}"] = inspect.unwrap(x)
+                own = {n: f for n, f in vars(x).items() if isinstance(f, GuidedMethod)}  # such as serve.capacity
+                found |= {f"{room}.{n}": inspect.unwrap(f) for n, f in ({name: x} | own).items()}
     return found
 
 

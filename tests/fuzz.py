@@ -56,6 +56,8 @@ _hidden = sympy.Symbol("hidden")
 NAMES = dict(globals(), decimal=decimal, inference=inference, memory=memory, tables=tables)
 ODD = [*cases("what nobody should give", NAMES).values()]
 
+EDGE = [*cases("values at the edge of what is taken", NAMES).values()]
+
 
 def odd(rng: random.Random):
     return rng.choice(ODD)()

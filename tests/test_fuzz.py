@@ -23,8 +23,8 @@ from scalebook.measurements import CONFRONTATIONS, confront
 from scalebook.tables import accelerators, engines, links, models, precisions, ranges, runs
 
 from .entries import by_keyword, calls, fuzzed, is_part, public
-from .fuzz import Record, odd
-from .support import SHEETS, STATED, draw, written
+from .fuzz import EDGE, Record, odd
+from .support import SHEETS, STATED, cases, draw, written
 from .test_huggingface import CONFIGS
 
 LETTERS = list(NOTATION)
@@ -64,8 +64,9 @@ def test_every_entry_that_a_reader_calls_has_a_call_to_fuzz():
     assert not without, f"give a call of {without} in a docstring, or in tests/entries.txt"
 
 
-def entry(rng, name):
+def entries(rng, folder):
     """A call of a public entry, as an example has it, with odd, missing, unknown or renamed arguments."""
+    name = rng.choice(fuzzed())
     called, plain, named = rng.choice(calls(name))
     takes = inspect.signature(called).parameters
     letters = mutated(rng, named, [*rng.choices([*takes, "x"], k=9), *rng.choices(LETTERS, k=2)])
@@ -75,11 +76,16 @@ def entry(rng, name):
         is_mapping = isinstance(new, dict | Row) and what < 0.3
         new = [{**new, rng.choice([*new, "x"]): odd(rng)}] if is_mapping else [odd(rng)] * (what < 0.95)
         plain = [*plain[:place], *new, *plain[place + (what < 0.9) :]]
-    return name, (plain, letters), lambda: called(*plain, **letters), 10.0, by_keyword(called)
+    yield name, (plain, letters), lambda: called(*plain, **letters), 10.0, by_keyword(called)
 
 
-def entries(rng, folder):
-    yield entry(rng, rng.choice(fuzzed()))
+def edges(rng, folder):
+    """A call that is right but for one letter or two, which are at the edge of what they take, or have many values."""
+    name = rng.choice([x for x in fuzzed() if by_keyword(calls(x)[0][0])])
+    called, plain, named = rng.choice(calls(name))
+    names = [*named] * 3 + list(inspect.signature(called).parameters)[len(plain) :]
+    new = {rng.choice(names): rng.choice(EDGE)() for _ in "ab" if names}
+    yield name, new, lambda: called(*plain, **named | new), 10.0, True
 
 
 def point(rng, f):
@@ -183,9 +189,7 @@ def documents(rng, folder):
     yield "file", "", lambda: execution(broken(rng, folder, library.example))
 
 
-WORDS = ["", "x", "0", "-1", "nan", "inf", "1e999", "99999999999999999999", "0.5", "1e-300", "0x10", "1_0", "None",
-         "٣", "a,b", "\x00",
-         "  ", "1e308"]  # fmt: skip
+WORDS = cases("cells that nobody should write", {})["all"]
 SLOW = ("calculon_mended", "megatron_bridge", "llm_foundry")  # each row makes a sheet, as those of other sets do
 READ = {}
 
@@ -227,7 +231,7 @@ def no_letter_stays():
         x.update(before)
 
 
-TRIED = [(formulas, 350, 1), (solved, 250, 1), (sheets, 200, 1), (tables, 200, 1), (entries, 1200, 1)]
+TRIED = [(formulas, 350, 1), (solved, 250, 1), (sheets, 200, 1), (tables, 200, 1), (entries, 1200, 1), (edges, 600, 1)]
 TRIED += [(configs, 400, 2), (documents, 150, 2), (tables_of_measurements, 60, 2)]
 TIMES = int(os.environ.get("FUZZ", 1))  # FUZZ=300 tries a million inputs
 

@@ -96,6 +96,12 @@ def test_more_to_choose_from_is_never_dearer():
     assert loose == sorted(loose, reverse=True)
 
 
+@pytest.mark.parametrize("shape", [dict(kv_heads=4), dict(head_dim=64)])
+def test_caches_of_a_changed_shape_are_sent(shape):
+    row = serve.apart(models.llama3_8b, H200, devices=8, rate=4, prompt=1000, output=200, **shape).row
+    assert row.kv_width == models.llama3_8b.kv_width / 2
+
+
 def test_half_batches_are_of_two_sequences_and_of_devices_that_send():
     asked = dict(devices=16, rate=1, prompt=1000, output=300)
     halves = serve.apart(models.llama3_8b, H200, **asked, overlap="half_batches")

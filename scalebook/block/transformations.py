@@ -5,10 +5,11 @@ from dataclasses import replace
 from scalebook.block.listing import Block
 from scalebook.block.models import GPT, LLAMA, state_core  # noqa: F401  (two for the examples)
 from scalebook.block.operations import Op, Tensor, base
+from scalebook.language.stanzas import tables_of
 
 __all__ = [
     "MODULES", "attention_core", "cached", "core_kernels", "drop", "flash", "full", "fuse", "hold_gathered",
-    "recompute", "recompute_module", "selective", "unbiased",
+    "module_lines", "recompute", "recompute_module", "selective", "unbiased",
 ]  # fmt: skip
 
 
@@ -155,39 +156,36 @@ def drop(block: Block, *names: str) -> Block:
     return Block(tuple(replace(op, dropped=True) if op.name in group else op for op in block.ops))
 
 
-# The lines of a block by the modules that Megatron-Core's --recompute-modules names: whether only their results are
-# dropped, and the lines, by a tensor that each makes. Other lines between the second norm and the last sum are of the
-# feed-forward layer. With moe_act Megatron-Core multiplies the router's weights into the activation, so the sum over a
-# token's experts keeps nothing.
-MODULES = {
-    "core_attn": (),
-    "layernorm": ("h1", "h2"),
-    "mla_up_proj": ("q_nope", "q_rope", "q_turned", "k_nope", "k_turned", "v"),
-    "moe_act": ("active",),
-    "mlp": (),
-    "moe": (),
-    "shared_experts": ("s_up", "s_gate", "s_active", "s_down_partial", "s_down"),
-}
+MODULES = tables_of(__package__, "modules.toml")["lines"]
+
+
+def module_lines(block: Block, module: str) -> list[str]:
+    """Return the names of the operations of a block that belong to one of `MODULES`; none if the block lacks it.
+
+    >>> module_lines(LLAMA, "layernorm"), module_lines(LLAMA, "moe_act")
+    (['h1', 'h2'], [])
+    """
+    has_experts = any(op.function == "dispatch" for op in block.ops)
+    if module == "core_attn":
+        return [x for names in core_kernels(block).values() for x in names] if "probs" in block.makers else []
+    if module in ("mlp", "moe"):
+        if has_experts != (module == "moe") or "h2" not in block.makers:
+            return []
+        first = [op.name for op in block.ops].index("h2") + 1
+        return [op.name for op in block.ops[first:-1] if op.function != "drop"]
+    needed = dict(mla_up_proj=any("kv_rank" in t.indices for t in block.weights), moe_act=has_experts)
+    return [x for x in MODULES[module] if x in block.makers and needed.get(module, True)]
 
 
 def recompute_module(block: Block, module: str) -> Block:
     """Recompute a part of the block, such as "mlp", in the backward pass. A block without this part stays as it is."""
-    has_experts = any(op.function == "dispatch" for op in block.ops)
-    is_latent = any("kv_rank" in t.indices for t in block.weights)
-    if module == "core_attn":
-        return selective(block) if "probs" in block.makers and not block["probs"].kernel else block
-    if module in ("mlp", "moe"):
-        if has_experts != (module == "moe") or "h2" not in block.makers:
-            return block
-        first = [op.name for op in block.ops].index("h2") + 1
-        return recompute(block, *(op.name for op in block.ops[first:-1] if op.function != "drop"))
-    names = [x for x in MODULES[module] if x in block.makers]
-    if not names or (module == "mla_up_proj" and not is_latent) or (module == "moe_act" and not has_experts):
+    names = module_lines(block, module)
+    if not names or (module == "core_attn" and block["probs"].kernel):  # a fused kernel recomputes its own
         return block
-    if module == "shared_experts":
+    if module not in ("layernorm", "mla_up_proj", "moe_act"):
         return recompute(block, *names)
     block = drop(block, *names)
-    if module != "moe_act":
+    if module != "moe_act":  # with it, Megatron-Core multiplies the router's weights into the activation
         return block
     return Block(tuple(replace(op, function="collect") if op.function == "combine" else op for op in block.ops))
 

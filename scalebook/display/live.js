@@ -23,7 +23,8 @@ export function show(value, unit) {
   }
   if (unit === "%") value *= 100;
   if (unit === "" && value === Math.trunc(value) && Math.abs(value) < 1e6) return plain(value);
-  value = round(value);
+  const exact = value;
+  let parted = value = round(value);
   const size = Math.abs(value), above = (low, high) => {
     let n = 0;
     for (let k = low; k < high; k++) n += size >= Math.pow(1000, k);
@@ -36,6 +37,7 @@ export function show(value, unit) {
     tail = ` ${COUNTS[step]}${tail}`;
   } else if (unit === "s" && size >= 120) {
     const [long, name] = LONG.find(([x]) => size >= 2 * x);
+    parted = exact; // 60 and 86,400 are no powers of ten
     scale = long;
     tail = ` ${name}`;
   } else if (!COUNTED.has(unit) && value) {
@@ -45,7 +47,7 @@ export function show(value, unit) {
     tail = ` ${step >= 0 ? UP[step] : DOWN[-step]}${unit}`;
     limit = 1e4;
   }
-  let scaled = round(value / scale);
+  let scaled = round(parted / scale);
   if (scaled && !(Math.abs(scaled) >= 1e-3 && Math.abs(scaled) < limit)) {
     const [mantissa, power] = value.toExponential(3).split("e").map(Number);
     scaled = mantissa;

@@ -1,6 +1,7 @@
 """Offline and static batching: all requests are present at the start, and run in generations or as one batch."""
 
 from functools import cache
+from math import prod
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from scalebook.inference.engine_terms import TERMS
 from scalebook.inference.step import decode_step, prefill_step
 from scalebook.language import Row, Sheet, formula, formulas_of, show
 from scalebook.language.arguments import checked
+from scalebook.language.code import broadcast
 from scalebook.language.defaults import equations
 from scalebook.language.notation import unused
 from scalebook.language.row import quantity
@@ -151,7 +153,10 @@ def static(serve, *knowns, prompt, output, batch=1, **letters) -> Row:
     >>> round(found.million_cost * found.device_rate * 3600 / 1e6, 9)
     2.0
     """
+    if twice := [n for n in ("prompts", "read_chunk", "context") if n in letters]:
+        raise TypeError(f"batch, prompt and output of a static batch say {twice[0]}: leave {twice[0]} out")
     given = {n: quantity(n, x) for n, x in (("prompt", prompt), ("output", output), ("batch", batch))}
+    broadcast(given)
     prompt, output = given["prompt"], given["output"]
     given |= {n: letters.pop(n) for n in ("price_hour",) if n in letters}
     reading, decoding = _by_step(knowns, letters)
@@ -162,14 +167,14 @@ def static(serve, *knowns, prompt, output, batch=1, **letters) -> Row:
     ways = {n: quantity(n, letters.get(n, 1)) for n in ("tp", "pp", "attention_dp")}
     given = {n: x for n, x in given.items() if n != "prompt"}
     rows = [x for x in knowns if isinstance(x, Device)]
-    found = static_batch(*rows, **given, ttft=read.pass_time, tpot=step.pass_time, devices=np.prod([*ways.values()]))
+    found = static_batch(*rows, **given, ttft=read.pass_time, tpot=step.pass_time, devices=prod(ways.values()))
     found.made_of = {"ttft": (read, "pass_time"), "tpot": (step, "pass_time")}
     return found
 
 
 def _refuse(serve, knowns, letters, batch, **own) -> None:
     """Raise NothingFits, as `serve` does, if weights or the caches of `batch` sequences of each group do not fit."""
-    users = batch * np.prod([quantity(x, letters.get(x, 1)) for x in ("replicas", "attention_dp")])
+    users = batch * prod(quantity(x, letters.get(x, 1)) for x in ("replicas", "attention_dp"))
     sheet, _, _, known = serve.checked(knowns, letters | {"users": users})
     serve.refuse(sheet, known | own)
 

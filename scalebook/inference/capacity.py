@@ -57,7 +57,7 @@ def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
         raise TypeError("capacity finds the rate: leave rate out, or ask serve what so many requests a second get")
     asked = letters | dict(generations=LONG)
     fewest = 1
-    if letters.get("overlap") == "half_batches":  # each stage of each group needs a sequence for each half
+    if str(letters.get("overlap")) == "half_batches":  # each stage of each group needs a sequence for each half
         fewest = 2 * int(np.prod([np.max(letters.get(x, 1)) for x in ("pp", "attention_dp", "replicas")]))
     alone = serve(*knowns, **asked, users=fewest)
     given = {n: x for n, x in {**alone, **targets}.items() if n in {*letters, *targets}}

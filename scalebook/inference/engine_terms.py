@@ -8,6 +8,7 @@ from sympy import Max
 
 from scalebook.language import Formula, Sheet
 from scalebook.language.defaults import equations
+from scalebook.language.row import one_number
 
 _OWN = equations(__name__)  # those of engine_terms.toml
 __all__ = [*vars(_OWN), "TERMS", "with_engine_terms"]
@@ -22,8 +23,10 @@ TERMS = (*_TERMS, "shared_heads")  # cells that only some steps use
 def with_engine_terms(sheet: Sheet, phase: str, known: Mapping) -> Sheet:
     """Return a step's sheet, adding the terms for `phase` whose inputs an engine or a library gives in `known`."""
     cells = [x for x, (of, letter, *_) in _TERMS.items() if of == phase and x in known and letter in sheet.formulas]
-    if "head_efficiency" in cells and known["heads"] == known.get("shared_heads", 0) * known["kv_heads"]:
-        cells.remove("head_efficiency")  # query heads share the reading of their key-value head
+    if "head_efficiency" in cells and "shared_heads" in known:
+        heads, shared, kept = (one_number(x, known[x]) for x in ("heads", "shared_heads", "kv_heads"))
+        if heads == shared * kept:
+            cells.remove("head_efficiency")  # query heads share the reading of their key-value head
     return _with_terms(sheet, tuple(cells)) if cells else sheet
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import sympy
 
+from scalebook.block import counts
 from scalebook.inference.disaggregation import two_pools
 from scalebook.inference.layouts import MOST_DEVICES, TARGETS, first_whole, most_users, part
 from scalebook.inference.rules import NETWORK, RULES
@@ -75,7 +76,8 @@ class _Layouts:
     def __init__(self, serve, knowns, letters, devices: float, exchange: str):
         self.device = next((x.name for x in knowns if isinstance(x, Row) and "hbm_bandwidth" in x), "")
         self.exchange = exchange
-        words = {n: x for n, x in (("exchange", exchange), ("overlap", letters.get("overlap"))) if x}
+        words = {"exchange": exchange, "overlap": letters.get("overlap")}
+        words = {n: x for n, x in words.items() if x is not None and str(x)}
         lacking = [x for x in NETWORK if not any(x in row for row in (*knowns, letters) if isinstance(row, Mapping))]
         if self.device and lacking:
             raise ValueError(
@@ -90,10 +92,12 @@ class _Layouts:
         if symbols := [n for n, c in cells.items() if isinstance(c.value, sympy.Basic)]:
             raise TypeError(f"two pools are priced for numbers, not for symbols ({', '.join(symbols)})")
         self.known = {n: float(c.value) for n, c in cells.items() if np.ndim(c.value) == 0} | {"replicas": 1.0}
-        asked = {i for x in ("max_users", "mixed_time", "token_time") for i in part(sheet, x).inputs}
+        asked = {i for x in ("max_users", "mixed_time", "token_time") for i in part(sheet, x).inputs}.union(left)
         if lacking := sorted(asked - {*self.known, *_LETTERS, "users"}):
             need = f"one value of {either(lacking)}" if self.device else "a device's row, such as accelerators.h100"
             raise TypeError(f"two pools need {need}")
+        model = next(x for x in rows if "gating" in x)
+        self.known["kv_width"] = counts(Row(model.name, cells, model.words))["kv_width"]  # of the shape that is asked
         lists = list(_lists(letters, self.known, devices))
         tp, ep, groups = (x.ravel() for x in np.meshgrid(*lists, indexing="ij"))
         holds = tp * groups <= devices
@@ -225,6 +229,8 @@ def _pairs(read: Mapping, write: Mapping, asked: Mapping, known: Mapping) -> tup
     """Return the best prefill and decode layouts and the prefill copies. Raises ValueError if there are none."""
     r, w = ({n: x[:, None] for n, x in read.items()}, {n: x[None, :] for n, x in write.items()})
     rate, ttft, most = asked["rate"], asked["ttft"], asked["devices"]
+    if not (np.isfinite(r["time"]).any() and np.isfinite(w["time"]).any()):
+        raise ValueError("no pool ever ends a step: give efficiencies and bandwidths above zero")
     if not write["fits"].any():
         raise ValueError(
             f"tpot={show(asked['tpot'], 's')} is met by no pool that writes: the fastest step has "

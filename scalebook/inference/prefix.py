@@ -5,7 +5,7 @@ import numpy as np
 from scalebook.language import formula
 from scalebook.language.arguments import is_number, is_whole
 from scalebook.language.notation import quoted
-from scalebook.language.row import numbers
+from scalebook.language.units import numbers
 
 __all__ = ["computed_rate", "lru_hit_share", "prompt_time_prefix", "zipf"]
 

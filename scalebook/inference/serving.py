@@ -228,7 +228,7 @@ class Serve(Step):
         memory = _memory(sheet)
         here = {n: known[n] for n in memory.inputs if n in known}
         if len(here) == len(memory.inputs) and all(np.ndim(x) == 0 for x in here.values()):
-            refuse_what_does_not_fit(memory, known | {n: float(x) for n, x in here.items()})
+            refuse_what_does_not_fit(memory, {n: float(x) for n, x in known.items() if np.ndim(x) == 0})
 
 
 def _engines() -> list[Engine]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from scalebook.inference.session_percentiles import length_nodes
 from scalebook.language.notation import unused
-from scalebook.language.row import quantity
+from scalebook.language.row import one_number
 
 __all__: list[str] = []
 
@@ -91,7 +91,7 @@ class ReadingTimes:
 def _of_one_service(serve, knowns, letters, **lengths) -> tuple:
     """Return the sheet of a service with its rows and letters, all of one value. Raises TypeError or ValueError."""
     given = {"replicas": 1.0, "attention_dp": 1.0} | letters
-    groups = float(quantity("replicas", given["replicas"]) * quantity("attention_dp", given["attention_dp"]))
+    groups = one_number("replicas", given["replicas"]) * one_number("attention_dp", given["attention_dp"])
     sheet, rows, left, known = serve.checked(knowns, given | {"users": groups, **lengths})
     own = {"users", "prompt", "rate", "generations", *_OF_PROMPTS}
     if strange := next((x for x in letters if x in own or x not in (*sheet.letters, *serve.choices)), None):

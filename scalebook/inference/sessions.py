@@ -28,6 +28,7 @@ from scalebook.inference.tiers import (
     written_cost,
 )
 from scalebook.language import Sheet, constant, formula
+from scalebook.language.notation import quoted
 
 __all__ = [
     "bunch_time_half", "bunched_share_of_pauses", "bunched_time_of_loop", "cached_room_turns",
@@ -383,5 +384,5 @@ def session_sheet(pauses: str = "lognormal") -> Sheet:
     True
     """
     if not isinstance(pauses, str) or pauses not in _SHEETS:
-        raise ValueError(f"pauses is 'lognormal' or 'exponential', not {pauses!r}")
+        raise ValueError(f"pauses is 'lognormal' or 'exponential', not {quoted(pauses)}")
     return _SHEETS[pauses]

@@ -25,7 +25,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 # What a parameter with this annotation takes, in words
 _KINDS = {
-    str: "one text", str | None: "one text", Integral: "a whole number",
+    str: "one text", str | None: "one text", Integral: "a whole number", bool: "True or False",
     Row: "a row, such as the result of training_step", Mapping: "a row of a table, or a mapping",
 }  # fmt: skip
 _ONE = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

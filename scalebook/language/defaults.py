@@ -53,7 +53,8 @@ def _refuse_no_texts(*texts) -> None:
 def _line(name, letter, rhs, sources, doc, function, at) -> Formula:
     sources = (sources,) if isinstance(sources, str) else sources
     new, caller = Formula(name, letter, rhs, sources, doc), sys._getframe(2)
-    module, *place = at or (caller.f_globals["__name__"], caller.f_code.co_filename, caller.f_lineno)
+    here = caller.f_globals["__name__"], caller.f_code.co_filename, caller.f_lineno
+    module, *place = at if isinstance(at, tuple) else here
     return entered(new, function, module, tuple(place))
 
 

@@ -140,7 +140,8 @@ class Formula:
         try:
             result = float(self._point(*values.values())[0])
         except (ArithmeticError, TypeError, ValueError) as error:  # TypeError: a complex number
-            problem = ValueError(f"{self.letter} has no value{_at(values)} ({error}): {quoted(self.text())[1:-1]}")
+            said = f"{self.letter} has no value{_at(values)} ({error.args[-1]})"
+            problem = ValueError(f"{said}: {quoted(self.text())[1:-1]}")
         # A pole at the edge of the domain is reported as outside the domain.
         self._check(values, None if problem else result)
         if problem:

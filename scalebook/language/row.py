@@ -7,10 +7,8 @@ import html
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import cached_property
 from itertools import islice
-from numbers import Real
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,14 +21,14 @@ from .notation import NOTATION, expression, in_letters, nearest, no_attribute, q
 from .origins import not_given
 from .sources import cite_html
 from .tabular import styled
-from .units import parse, show
+from .units import numbers, parse, show
 
 if TYPE_CHECKING:
     from .interval import Interval
 
 __all__ = [
-    "ASSUMED", "Call", "Cell", "Computed", "Row", "Why", "as_rows", "fitting", "gather", "numbers", "one_number",
-    "quantity", "refuse_parts", "strays", "with_unit",
+    "ASSUMED", "Call", "Cell", "Computed", "Row", "Why", "as_rows", "fitting", "gather", "one_number", "quantity",
+    "refuse_parts", "strays", "with_unit",
 ]  # fmt: skip
 
 Value = float | np.ndarray | sympy.Expr
@@ -76,7 +74,7 @@ def quantity(name: str, value) -> Value:
     """Convert a quantity's value, such as "3.35 TB/s" for `hbm_bandwidth`, to a number in base units.
 
     Accepts a number, an array, a SymPy expression, or a string with the quantity's unit.  Raises TypeError or
-    ValueError for anything else: a wrong unit, NaN, infinity, a masked array, a sign that makes no sense.
+    ValueError for anything else: a wrong unit, NaN, a size beyond 1e-60 to 1e60, a masked array, a senseless sign.
 
     >>> quantity("hbm_bandwidth", "3.35 TB/s")
     3350000000000.0
@@ -93,7 +91,7 @@ def quantity(name: str, value) -> Value:
             value = parse(value, NOTATION[name].unit)
         except ValueError as error:
             raise ValueError(f"{name}: {error}; {_what(name)}") from None
-    if type(value) is float and _is_usual(name, value):
+    if type(value) is float and _is_usual(name, value) and (value == 0 or _LEAST <= value <= _MOST):
         return value
     if isinstance(value, sympy.Expr) and not value.is_number:
         try:
@@ -113,23 +111,11 @@ def quantity(name: str, value) -> Value:
         raise ValueError(f"{name} has no values: give at least one; {_what(name)}")
     if array.ndim > 32:  # NumPy's limit
         raise ValueError(f"{name} has {array.ndim} dimensions, and arrays of up to 32 can be joined: {_what(name)}")
-    return fitting(name, array)
-
-
-def numbers(value) -> np.ndarray:
-    """Return numbers as a new array of floats. Raises TypeError for what is no number, OverflowError if too large."""
-    try:
-        array = np.asarray(value)
-        kinds = (Real, Decimal, sympy.Expr)
-        is_objects = array.dtype.kind == "O" and all(isinstance(x, kinds) and type(x) is not bool for x in array.flat)
-        if is_objects or array.dtype.kind in "iuf":
-            with np.errstate(over="ignore"):
-                return array.astype(float)  # a copy: the caller may change its array
-    except OverflowError:
-        raise
-    except (TypeError, ValueError, ArithmeticError, RecursionError):  # of objects, or of deep lists
-        pass
-    raise TypeError(f"numbers are expected, not {quoted(value)}")
+    found, size = fitting(name, array), np.abs(array)
+    if (far := (size > _MOST) | ((size > 0) & (size < _LEAST))).any():
+        wanted = f"between {_LEAST:g} and {_MOST:g} in size"
+        raise ValueError(f"{name} must be {wanted}, not {array[far].flat[0]:.12g}: {_what(name)}")
+    return found
 
 
 def one_number(name: str, value) -> float:
@@ -151,6 +137,7 @@ def strays(name: str, array: np.ndarray) -> np.ndarray:
     return bad
 
 
+_LEAST, _MOST = 1e-60, 1e60  # of a given value, so that products of several are numbers too
 EDGE = 1e-9  # a share this little beyond 0 or 1 is a rounding error
 
 

@@ -8,13 +8,15 @@ import math
 import re
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import cache
+from numbers import Real
 
 import numpy as np
+import sympy
 
 from .notation import NOTATION, Letter, quoted, word
 from .stanzas import tables_of
 
-__all__ = ["BASE", "Quantity", "check", "dimension", "parse", "show", "show_tex"]
+__all__ = ["BASE", "Quantity", "check", "dimension", "numbers", "parse", "show", "show_tex"]
 
 BASE = ("B", "s", "J", "$")
 _STATED = tables_of(__package__, "units.toml")
@@ -23,6 +25,22 @@ _PREFIXES = {p: 1e3**i for i, p in enumerate(_UP)} | {"m": 1e-3, "u": 1e-6, "µ"
 _PREFIXES |= {f"{p}i": 1024.0**i for i, p in enumerate("KMGT", 1)}
 _DIGITS = Context(prec=4, rounding=ROUND_HALF_UP)
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def numbers(value) -> np.ndarray:
+    """Return numbers as a new array of floats. Raises TypeError for what is no number, OverflowError if too large."""
+    try:
+        array = np.asarray(value)
+        kinds = (Real, Decimal, sympy.Expr)
+        is_objects = array.dtype.kind == "O" and all(isinstance(x, kinds) and type(x) is not bool for x in array.flat)
+        if is_objects or array.dtype.kind in "iuf":
+            with np.errstate(over="ignore"):
+                return array.astype(float)  # copy, so that a row does not change if the caller's array does
+    except OverflowError:
+        raise
+    except (TypeError, ValueError, ArithmeticError, RecursionError):  # raised for arrays of objects and deep lists
+        pass
+    raise TypeError(f"numbers are expected, not {quoted(value)}")
 
 
 def dimension(unit: str) -> tuple[int, ...]:
@@ -122,6 +140,8 @@ def show(value: float, unit: str = "") -> str:
     ('3.35 TB/s', '1.5 µs', '2 h', '32,768', '6.738 billion')
     >>> show(2.5, "$/h"), show(0.109375), show(0.109375, "%"), show(2022.5, "year"), show(1.5e28, "FLOP")
     ('2.5 $/h', '0.1094', '10.94 %', '2022-07', '1.5×10²⁸ FLOP')
+    >>> show(282.67 * 86400, "s")
+    '282.7 days'
 
     Raises TypeError for anything that is not a number, and ValueError for NaN, infinity or an unknown unit.
     """
@@ -145,7 +165,7 @@ def show(value: float, unit: str = "") -> str:
         value *= 100
     if unit == "" and value == int(value) and abs(value) < 1e6:
         return f"{int(value):,}"
-    value = _round(value)
+    exact, value = value, _round(value)
     size, spaced, limit = 1.0, f" {unit}" if unit else "", 1e6
     if unit in _COUNTED and 1e6 <= abs(value) < 1e18:
         step = sum(abs(value) >= 1000.0**k for k in range(3, 6))
@@ -158,7 +178,8 @@ def show(value: float, unit: str = "") -> str:
         step = sum(abs(value) >= 1000.0**k for k in range(low + 1, high + 1)) + low
         prefix = _UP[step] if step >= 0 else _DOWN[-step]
         size, spaced, limit = 1000.0**step, f" {prefix}{unit}", 1e4
-    scaled = _round(value / size)
+    # 60 and 86,400 are no powers of ten, so what they divide has not been rounded before
+    scaled = _round((exact if size in dict(_LONG) else value) / size)
     if scaled and not 1e-3 <= abs(scaled) < limit:
         scaled, power = map(float, f"{value:.3e}".split("e"))
         spaced = f"×10{str(int(power)).translate(_RAISED)}" + (f" {unit}" if unit else "")

@@ -24,6 +24,7 @@ from scalebook.language.guide import Guided, named_parameters
 from scalebook.language.interval import SPREADS
 from scalebook.language.notation import quoted, unused
 from scalebook.language.row import Call, Cell, as_rows, one_number, quantity
+from scalebook.language.stanzas import tables_of
 from scalebook.search.space import NothingFits, Space
 from scalebook.tables import Framework, frameworks
 from scalebook.training.frameworks import framework_of
@@ -35,14 +36,10 @@ from .rollouts import forward_passes_two, update_sheet
 __all__ = ["rl_step"]
 
 HELD = tuple(x for limit in TRAINING.limits for x in limit.split(" <= "))  # what learners hold, and of what
+_ROWS = {"gating": "model, such as models.llama3_8b", "hbm_bandwidth": "device, such as accelerators.h100"}
 SYNC = "sync_share", "expert_gathers", "update_overhead"  # letters of the program that are the update's own
 OF_PROGRAM = "step_overhead", "packed_share", *SYNC  # what a program says of an update
-# Other likely values of what a call leaves to its defaults.
-_OTHERS = {
-    "framework": ("verl",), "devices": (64.0, 256.0), "responses": (4096.0, 16_384.0), "response": (2500.0, 10_000.0),
-    "response_spread": (0.5, 1.2), "response_most": (16_384.0, 65_536.0), "prompt": (1024.0,),
-    "optimizer_steps": (16.0,), "forward_passes": (1.0,), "rollout": ("tp=2", "tp=8"),
-}  # fmt: skip
+_OTHERS = tables_of(__package__, "update.toml")["others"]  # likely values of what a call leaves to its defaults
 _POINTS = 160  # positions at which a decode step of a rollout is priced
 _LIMIT = 60  # layouts of a search
 
@@ -64,6 +61,8 @@ class Lengths:
     def __post_init__(self):
         if not 1 <= self.mean <= self.most:
             raise ValueError(f"answers have a mean of 1 token or more and at most their cap, not {self.mean:g}")
+        if self.spread > 10:
+            raise ValueError(f"response_spread is of logarithms, and at most 10, not {self.spread:g}")
 
     @cached_property
     def typical(self) -> float:
@@ -155,7 +154,9 @@ class _Asked:
         seq = min(packed, self.lengths.square / self.lengths.mean + self.prompt)
         seq = max(64.0, round(seq / 64) * 64.0)
         batch = max(1.0, np.floor(packed / seq))
-        tokens = self.responses * (self.lengths.mean + self.prompt) / self.optimizer_steps / self.own("packed_share")
+        if not (share := self.own("packed_share")):
+            raise ValueError("packed_share=0 leaves nothing to learn from: more than 0 would do, such as 0.85")
+        tokens = self.responses * (self.lengths.mean + self.prompt) / self.optimizer_steps / share
         micro = tokens / (dp * batch * seq)
         whole = max(1.0, round(micro))
         step = training_step(
@@ -256,6 +257,9 @@ class RLStep(Guided):
         rows = as_rows(tuple(x for x in knowns if not isinstance(x, Framework)))
         if strays := [x for x in rows if not isinstance(x, Mapping)]:
             raise TypeError(f"rl_step takes a model, a device and a framework by position, not {quoted(strays[0])}")
+        for letter, kind in _ROWS.items():
+            if (number := sum(letter in x for x in rows)) != 1:
+                raise TypeError(f"rl_step takes one {kind}, not {number or 'none'}")
         if symbols := [n for row in rows for n, x in row.items() if isinstance(x, Basic)]:
             raise TypeError(f"rl_step is priced for numbers, not for symbols ({', '.join(symbols)})")
         age = age if age is not None else float(program.words["placement"] == "apart")

@@ -22,7 +22,7 @@ from scalebook.language.notation import quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.tabular import callable_said
 
-from .arguments import each, problem_of, refuse_unused, sizes_of, within
+from .arguments import each, problem_of, refuse_no_count, refuse_unused, sizes_of, within
 from .devices import Devices, why_none
 from .frames import Frame
 from .parts import check_executor, run, tasks
@@ -89,10 +89,12 @@ def search(
     """
     check_executor(executor)
     _check_most(most)
+    refuse_no_count(best)
     cases, letters = each(knowns, letters)
     letters, subject_to = within(sheet, letters, subject_to)
     if hasattr(sheet, "posed"):
-        if not hasattr(sheet, "space") and (minimize or maximize or against or subject_to or lift):
+        is_plain = not (minimize or maximize or against or subject_to) and isinstance(lift, tuple | list) and not lift
+        if not hasattr(sheet, "space") and not is_plain:
             raise TypeError("this search finds the cheapest session: limits are given as tpot=, ttft= or ttft_p95=")
         sheet, letters = sheet.posed([x for x, _ in cases], letters)
         if isinstance(sheet, Frame):  # a result: each choice was priced by itself

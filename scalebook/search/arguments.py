@@ -18,7 +18,7 @@ from scalebook.tables import Engine, Framework, Table
 from .problem import Limit, Problem
 from .space import Searchable, Space, needs, searchable
 
-__all__ = ["each", "limit", "margins", "problem_of", "refuse_unused", "sizes_of", "within"]
+__all__ = ["each", "limit", "margins", "problem_of", "refuse_no_count", "refuse_unused", "sizes_of", "within"]
 
 # of a search besides letters
 _ASKED = ("minimize", "maximize", "against", "subject_to", "lift", "best", "pareto", "most")
@@ -27,7 +27,6 @@ _VALUES = 1_000_000  # values of one letter; more are probably a mistake
 
 def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, best, letters: Mapping) -> Problem:
     """Turn the arguments of a `search` call into a `Problem`."""
-    _refuse_no_count(best)
     subject_to = _texts("subject_to", subject_to, "memory <= 70 GB")
     lift = _texts("lift", lift, "tp within scaleup_size")
     letters = dict(letters)
@@ -101,7 +100,8 @@ def _values(space: Space, rows: tuple, several: Mapping, fixed: Mapping) -> tupl
     return {**fixed, **more}, {**space.letters, **values, **more}
 
 
-def _refuse_no_count(best) -> None:
+def refuse_no_count(best) -> None:
+    """Raise TypeError or ValueError unless `best` is a whole number from 1 up."""
     if not is_whole(best):
         raise TypeError(f"best={quoted(best)} is no whole number: best=10 keeps the best ten strategies")
     if best < 1:
@@ -178,6 +178,7 @@ def within(thing, letters: Mapping, subject_to) -> tuple[dict, list[str]]:
 
 def sizes_of(thing, letters: dict) -> list[dict]:
     """Return a search's keywords once for each number of devices, if `devices` has several and `thing` a layout."""
+    letters = {n: x.item() if isinstance(x, np.ndarray) and not x.ndim else x for n, x in letters.items()}
     many = as_list(letters.get("devices"))
     if many is None or not getattr(thing, "space", Space()).layout:
         return [letters]

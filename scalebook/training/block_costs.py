@@ -85,8 +85,8 @@ def head() -> Block:
 @cache
 def _saved(block: Block, weights: Trained) -> Expr:
     tensors = {t.name: t for t in tensors_of(block.ops)}
-    kept = weights.saved(block)
-    return factored(trained(x, [tensors[name]]) for name, x in kept.items())
+    kept = factored(trained(x, [tensors[name]]) for name, x in weights.saved(block).items())
+    return replaced(kept, {symbol("activation_bits"): symbol("saved_bits")})
 
 
 def of_kind(kind: Kind, cost: Expr) -> Expr:
@@ -181,11 +181,10 @@ def _costs(block: Block, strategy: Strategy) -> dict[str, Expr]:
     params, routed = (
         Add(*(trained(t.elements, [t]) for t in forward.weights if t.is_routed is x)) for x in (False, True)
     )
-    whole, _ = _passes(block, replace(lines, recompute="none"))
-    saved = replaced(_saved(forward, strategy.trained), {symbol("activation_bits"): symbol("saved_bits")})
+    whole, _ = _passes(block, replace(lines, recompute="none"))  # what runs again keeps what a first run keeps
     return times | _exchanges(forward, back, strategy.recompute == "full") | frozen | {
-        "block_params": params, "block_routed_params": routed, "saved_activations": saved,
-        "working_activations": saved if whole is forward else _saved(whole, strategy.trained),
+        "block_params": params, "block_routed_params": routed,
+        "saved_activations": _saved(forward, strategy.trained), "working_activations": _saved(whole, strategy.trained),
         # for the whole model: what several devices hold is counted once
         "block_flops": trained(_model_flops(forward.kernels, forward)),
         "again_flops": trained(_less_unread(back, _again_flops)),

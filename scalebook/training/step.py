@@ -263,6 +263,7 @@ class Training(Guided):
         for said in ("framework", "mtp_blocks"):  # already in the rows
             letters.pop(said, None)
         words = defaults | {k: letters.pop(k) for k in list(letters) if k in WORDS}
+        words = {n: WORDS[n].value(x) for n, x in words.items()}
         if "lora_rank" in letters:
             words.setdefault("trained", "lora")
         for alone, inside in IN_TRAINING.items():  # a call's letters for products apply to those of its step
@@ -280,6 +281,8 @@ class Training(Guided):
         if "schedule" not in words and np.any(np.asarray(letters.get("chunks", 1)) != 1):
             words["schedule"] = next(x for x in SCHEDULES.values() if x.plain == WORDS["schedule"].usual)
         strategy, blocks = Strategy(**words), blocks_of(model)
+        if strategy.modules and words["recompute"] != defaults.get("recompute"):  # which may be for other models
+            strategy.refuse_absent(blocks)
         more = [
             totals.batch_of_microbatches if "microbatches" in known else totals.microbatches_of_batch,
             totals.ways_left if "devices" in known and "dp" not in known else totals.devices_of_ways,

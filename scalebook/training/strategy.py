@@ -3,7 +3,8 @@
 from dataclasses import dataclass, fields, replace
 from functools import partial
 
-from scalebook.block import FAMILIES, Block, Family, core_kernels, eager, sharding, transformations, undropped
+from scalebook.block import FAMILIES, Block, Family, core_kernels, eager, kinds_of, sharding, transformations, undropped
+from scalebook.language.notation import either
 from scalebook.language.rules import condition
 from scalebook.language.stanzas import tables_of
 from scalebook.language.words import WORDS, word
@@ -82,6 +83,13 @@ class Strategy:
     def modules(self) -> tuple[str, ...]:
         """The names of the modules to recompute, if `recompute` lists some."""
         return () if self.recompute in WORDS["recompute"].values else tuple(self.recompute.split(","))
+
+    def refuse_absent(self, blocks: tuple) -> None:
+        """Raise ValueError if none of the modules to recompute is in a model's blocks."""
+        kinds = [kind.block for x in blocks for kind in kinds_of(x)]
+        there = [x for x in transformations.MODULES if any(transformations.module_lines(y, x) for y in kinds)]
+        if not set(there) & {*self.modules}:
+            raise ValueError(f"recompute={self.recompute!r} is not in this model: {either([*there, 'none'])} would do")
 
     def transformed(self, block: Block) -> Block:
         """Return the operations of a block on one device, as this strategy trains it."""
