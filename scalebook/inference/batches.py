@@ -13,6 +13,7 @@ from scalebook.language.defaults import equations
 from scalebook.language.notation import unused
 from scalebook.language.row import quantity
 from scalebook.memory.serving import sliding_window
+from scalebook.search.arguments import at_most
 
 _ENDLESS = 10**6  # default number of requests: so many that neither the start nor the end counts
 _OWN = equations(__name__)  # those of batches.toml
@@ -115,10 +116,10 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
     most = float(room["full_batch"]) if "full_batch" in room else 0.0  # none if the weights alone do not fit
     if most < 1:
         raise ValueError("the weights and one sequence do not fit: more devices or fewer bits would let them in")
-    targets = [] if tpot is None else [quantity("tpot", tpot)]
+    targets = [] if tpot is None else [at_most("tpot", tpot)]
     if tpot_p99 is not None:
         tail = {} if tpot_tail is None else {"tpot_tail": tpot_tail}
-        targets.append(_OWN.tpot_within_tail(*asked.rows, tpot_p99=tpot_p99, **tail))
+        targets.append(_OWN.tpot_within_tail(*asked.rows, tpot_p99=at_most("tpot_p99", tpot_p99), **tail))
     if not all(isinstance(x, float) for x in targets):
         raise TypeError("offline is of one batch: give tpot one value, and ask for each in turn")
     full = asked.within(float(min(targets)), most) if targets else most

@@ -19,7 +19,7 @@ from scalebook.language.notation import either, quoted, unused
 from scalebook.language.row import gather, quantity
 from scalebook.language.rules import not_whole
 from scalebook.language.tabular import aligned, page_table, styled
-from scalebook.search.arguments import each
+from scalebook.search.arguments import at_most, each
 from scalebook.search.plan import evaluated
 
 __all__ = ["Apart", "Pool", "apart"]
@@ -172,7 +172,7 @@ def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **lette
     asked = {"devices": devices, "rate": rate, "ttft": ttft, "tpot": tpot, "load": load}
     if "link_bandwidth" in letters:
         asked["link_bandwidth"] = letters["link_bandwidth"]
-    asked = {n: x if x is None else quantity(n, x) for n, x in asked.items()}
+    asked = {n: x if x is None else (at_most if n in TARGETS else quantity)(n, x) for n, x in asked.items()}
     if stray := [n for n, x in asked.items() if not ((x is None and n in TARGETS) or (isinstance(x, float) and x > 0))]:
         raise TypeError(f"{stray[0]} of two pools is one number above zero, not {quoted(asked[stray[0]])}")
     if found := [n for n in ("users", "batch", "replicas", "context") if n in letters]:

@@ -61,7 +61,7 @@ def _lists(cases, letters: dict) -> tuple[list, list, list, list]:
     return found
 
 
-def cheapest_sessions(serve, cases: list[tuple], letters: dict) -> tuple[SessionSearch, dict]:
+def cheapest_sessions(serve, cases: list[tuple], letters: dict, *asked) -> tuple[SessionSearch, dict]:
     """Return the services for `sessions` sessions, the cheapest session first, for `search(serve.sessions, ...)`.
 
     Lists of devices, engines, `tp` and `tiers` (a list of lists) are searched; `devices` is the most that may be used,

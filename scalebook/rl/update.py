@@ -288,7 +288,7 @@ class RLStep(Guided):
         """Return the sheet of an update, for callers that need its quantities."""
         return update_sheet(bool(letters.get("age", 0))), (), {}
 
-    def posed(self, cases: list[tuple], letters: Mapping) -> tuple["_Layouts", dict]:
+    def posed(self, cases: list[tuple], letters: Mapping, *asked) -> tuple["_Layouts", dict]:
         """Return the layouts of a search: all combinations of the values in the lists that can run.
 
         Raises ValueError if none can.

@@ -108,7 +108,8 @@ class Searchable(Protocol):
 
     - `kind(knowns, letters)`: a key of the formulas, the sheet, and all known cells. A search prices a kind together.
     - `letters`, the names of all inputs, and `targets`, quantities whose values are upper bounds.
-    - `posed(cases, letters)`: the thing to search instead and the rest of the call, or a `Frame` with the result.
+    - `posed(cases, letters, aim, limits)`: the thing to search instead and the rest of the call, or a `Frame` with the
+      result.
     - `sized(rows, letters)`, the thing to search for one device, and `unmet(cases, letters, rejected)`, the sentence to
       raise if nothing was found. `cases` are the positional rows, once per device.
     """
