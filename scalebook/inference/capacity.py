@@ -55,6 +55,8 @@ def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
         raise TypeError("capacity finds the users: leave users out, or ask serve what so many get")
     if "rate" in letters:
         raise TypeError("capacity finds the rate: leave rate out, or ask serve what so many requests a second get")
+    if "generations" in letters:
+        raise TypeError("capacity is of users who never stop: leave generations out, or ask serve what so many get")
     asked = letters | dict(generations=LONG)
     fewest = 1
     if letters.get("overlap") == "half_batches":  # each stage of each group needs a sequence for each half

@@ -25,6 +25,10 @@ from scalebook.search.plan import evaluated
 __all__ = ["Apart", "Pool", "apart"]
 
 _LETTERS = ("tp", "ep", "attention_dp")
+_PRICED = "max_users", "chunks_of_prompt", "mixed_time", "token_time"  # of the service's sheet
+_SENT = (  # what the price of pools, and caches that are sent, depend on besides
+    "first_overhead", "first_tokens", "price_hour", "link_bandwidth", "scaleout_bandwidth", "far_efficiency",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -82,9 +86,9 @@ class _Layouts:
                 f"{', '.join(f'{x}=...' for x in lacking)}"
             )
         sheet, rows, left = serve.plan(knowns, {**letters, **words, **dict.fromkeys([*_LETTERS, "users"], 1.0)})
-        of_serve = {*sheet.letters, *_LETTERS, "link_bandwidth"} - {"encoder_tokens"}
-        if stray := [n for n in left if n not in of_serve]:
-            raise TypeError(unused("serve.apart", stray[0], sheet.letters))
+        used = {x for n in _PRICED for x in part(sheet, n).letters}.union(_LETTERS, _SENT) - {"encoder_tokens"}
+        if stray := [n for n in left if n not in used]:
+            raise TypeError(unused("serve.apart", stray[0], used))
         cells = gather(rows, left)
         if symbols := [n for n, c in cells.items() if isinstance(c.value, sympy.Basic)]:
             raise TypeError(f"two pools are priced for numbers, not for symbols ({', '.join(symbols)})")
@@ -179,6 +183,8 @@ def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **lette
         raise TypeError(f"{found[0]} of two pools follows from the rate and the targets: leave {found[0]} out")
     if np.any(quantity("pp", letters.get("pp", 1)) != 1):
         raise ValueError("two pools have no pipelines: leave pp out, more tp would hold more")
+    if ttft is not None and asked["load"] != 0.8:
+        raise TypeError("load follows from ttft: give one of both")
     if asked["load"] >= 1:
         raise ValueError(f"load={load} leaves no time to wait for: less than 1 would do, such as load=0.8")
     if asked["devices"] < 1 or asked["devices"] > MOST_DEVICES:

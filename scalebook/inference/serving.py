@@ -21,6 +21,7 @@ from scalebook.inference.layouts import TARGETS, posed, refuse_no_rate, users_fo
 from scalebook.inference.lengths import PERCENTILES, with_lengths
 from scalebook.inference.pools import apart
 from scalebook.inference.rules import reason
+from scalebook.inference.session_engine import OF_TURNS
 from scalebook.inference.session_loop import sessions
 from scalebook.inference.step import ENGINES, Step, step_formulas, tokens_of
 from scalebook.inference.trust import RANGES
@@ -103,6 +104,14 @@ _FOLLOWS = {
 
 _ENCODER = [x for x in sorted(encoder_time.parameters) if x.startswith("encoder_")]
 _ADDED = ("acceptance", "prompt_spread", "answer_spread", *_ENCODER)  # letters that add formulas to a service
+_BATCH = ("users", "rate", "generations", "first_overhead", "first_tokens", "price_hour", *_ENCODER)
+# Letters of a service that its methods do not take
+_METHODS = {
+    apart: ("users", "replicas", "pp", "generations", *_ENCODER), offline: _BATCH,
+    static: (*_BATCH, *"replicas chunk_tokens cache_share embeddings fullest_group hbm_capacity peak_vector".split()),
+    capacity: ("users", "rate", "generations"),
+    sessions: (*OF_TURNS, "pp", "first_tokens", *_ENCODER),
+}  # fmt: skip
 
 
 class ServeSheet(Sheet):
@@ -154,8 +163,8 @@ class Serve(Step):
     def __init__(self):
         super().__init__("decode", "A model on devices, and what its users get: times per token, room, price.")
         self.name = "serve"
-        for function in (apart, offline, static, capacity, sessions):
-            setattr(self, function.__name__, GuidedMethod(function, self))
+        for function, without in _METHODS.items():
+            setattr(self, function.__name__, GuidedMethod(function, self, without))
 
     def sheet_of(self, dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
         return serve_sheet(dense, moe, work.exchange, *more, overlap=work.overlap, drafts=work.drafts)
@@ -173,6 +182,9 @@ class Serve(Step):
             if name in letters:
                 raise TypeError(f"serve does not use {name}, which follows from {others}: give these")
         sheet, rows, left = super().plan(knowns, letters, may_be_one)
+        used = {x for f in sheet.formulas.values() for x in f.inputs}
+        if found := next((x for x in left if x in sheet.formulas and x not in used), None):
+            raise TypeError(f"serve says what {found} is: leave it out")
         known = [x for x in (*rows, left) if isinstance(x, Mapping)]
         said = {x for x in _ADDED if any(x in y for y in known)}
         if "step_tokens" in sheet.formulas and "acceptance" not in said:

@@ -135,7 +135,7 @@ class Step(Guided):
     @property
     def takes(self) -> dict[str, float | None]:
         """The inputs of a call by name, with defaults."""
-        return dict.fromkeys([*self._shown.inputs, *TERMS]) | self.usual
+        return {x: self.usual.get(x) for x in (*self._shown.inputs, *TERMS)}
 
     @property
     def gives(self) -> tuple[str, ...]:
