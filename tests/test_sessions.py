@@ -6,6 +6,8 @@ import json
 import numpy as np
 import pytest
 
+from scalebook.book.planner import planner
+
 from scalebook.inference import (  # noqa: F401  (of cases.csv)
     Trace, decode_step, read_trace, serve, session_sheet, sessions_on, simulate_serving, simulate_sessions,
 )  # fmt: skip
@@ -234,8 +236,16 @@ def test_a_search_finds_the_cheapest_service_that_keeps_all_caches():
     costs = [x.session_cost for x in found.best]
     assert costs == pytest.approx(sorted(costs), rel=0.02)  # the tiers' price is a per cent at most
     assert found.to_dict()["tiers"] and "services keep all caches" in repr(found)
-    quick = search(serve.sessions, models.llama3_70b, H200, tp=8, ttft="2 s", drafted=3, acceptance=0.8, **known)
+    drafts = dict(engine="vllm", drafted=3, acceptance=0.8)
+    quick = search(serve.sessions, models.llama3_70b, H200, tp=8, ttft="2 s", **drafts, **known)
     assert quick.best[0].session_cost < min(costs)
+
+
+def test_a_service_found_for_sessions_is_a_call_with_the_same_defaults():
+    asked = (models.llama3_70b, H200), CODEX | LAWS["lognormal"] | dict(sessions=100, tp=8)
+    best = search(serve.sessions, *asked[0], tiers=[], **asked[1]).best[0]
+    again = serve.sessions(*asked[0], **asked[1], replicas=best.replicas)
+    assert again == best and planner("agents").plan["engine"] == serve.engine
 
 
 LENGTHS = dict(prompt=8192, output=512)

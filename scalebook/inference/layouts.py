@@ -334,6 +334,8 @@ def _refuse_other_searches(letters: Mapping) -> None:
         raise TypeError(
             "end_to_end is what serve finds, its targets are tpot and ttft: subject_to='end_to_end <= ...' bounds it"
         )
+    if {"users", "rate"} <= letters.keys():
+        raise TypeError("a service has as many users as send its rate: give users or rate")
     if "pools" in letters:
         raise TypeError(
             "pools have layouts of their own: serve.apart(model, [devices], rate=...) searches those of two"

@@ -31,7 +31,7 @@ from scalebook.language.building import uncollected
 from scalebook.language.defaults import equations
 from scalebook.language.guide import GuidedMethod
 from scalebook.language.interval import Between
-from scalebook.language.notation import replaced
+from scalebook.language.notation import quoted, replaced
 from scalebook.language.row import Call
 from scalebook.search.space import NothingFits
 from scalebook.tables import Engine, engines
@@ -221,6 +221,11 @@ class Serve(Step):
                 f"rate={show(rate, 'request/s')} is more than these users ask for, {show(most, 'request/s')}: leave "
                 "users out, and as many as wait for an answer are taken"
             )
+        if {"rate", "users"} <= call.letters.keys() and "request_rate" in row:  # as a found strategy is called again
+            alone = users_for(self, knowns, {n: x for n, x in letters.items() if n != "users"})
+            if np.any(alone != row.users):
+                said = f"rate={show(row.rate, 'request/s')} is what {alone:,.0f} users ask for"
+                raise ValueError(f"{said}, not users={quoted(letters['users'])}: give one of both")
         row.call = call
         return row
 
