@@ -14,6 +14,7 @@ from scalebook.inference import (  # noqa: F401  (of cases.csv)
 from scalebook.inference.session_pauses import normal_share
 from scalebook.inference.tiers import keep_pause_memory
 from scalebook.measurements import confront
+from scalebook.rl import rl_step  # noqa: F401  (of cases.csv)
 from scalebook.search import search
 from scalebook.tables import accelerators, models, tiers
 from scalebook.tables import drafts as drafts_table
@@ -250,6 +251,8 @@ def test_a_service_found_for_sessions_is_a_call_with_the_same_defaults():
 
 LENGTHS = dict(prompt=8192, output=512)
 ROWS, LAID = (models.gpt_oss_120b, accelerators.h200), dict(tp=8, attention_dp=2, ep=16, engine="vllm")  # two nodes
+ASKED_RL = dict(devices=64, responses=2048, response=3256, response_most=3976, rollout="tp=4", training="tp=4 pp=4")
+RL = (models.qwen3_32b, accelerators.h100), ASKED_RL | dict(reward_time=5.0)
 OF_OTHERS = {"shared_heads", "prompt_layer_overhead"} | {x for x in serve.takes if "encoder" in x}  # of other models
 # An entry, its rows and letters, and letters that it takes though they are idle there, such as what only limits
 ASKED = cases("services whose letters are moved", globals())
