@@ -99,6 +99,7 @@ def remark(problem, rejected: Mapping[str, int]) -> str:
 SERVING = Space(
     words={"engine": ENGINES, "exchange": EXCHANGES, "overlap": OVERLAPS}, usual=_searched, letters=DEFAULT_LETTERS,
     rules=RULES, reason=reason, is_signed=True,
+    worded={"cache_room": "weights fit in memory", "token_time_step": "caches of all users fit in memory"},
     wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None, remark=remark,
 )  # fmt: skip
 

@@ -73,6 +73,7 @@ class Space:
     # of values, a sheet (or None) and the limits that the caller lifted: why a strategy is left out
     reason: Callable[[Mapping, Any, Iterable[str]], str | None] = lambda values, sheet, lifted: None
     is_signed: bool = False  # results of a wrong sign, such as a negative time, are left out
+    worded: Mapping[str, str] = field(default_factory=dict)  # what it means that a formula or a quantity has a value
     within: Callable[["Problem"], tuple[Callable, ...]] = lambda problem: ()  # conditions to be in the space at all
     idle: Mapping[str, Callable] = field(default_factory=dict)  # when an input matters; else it keeps its first value
     settle: Callable[["Problem", Mapping, Mapping], dict] = _nothing  # what changes along with one choice
