@@ -5,13 +5,11 @@ import json
 
 import numpy as np
 import pytest
-
 from scalebook.book.planner import planner
 
-from scalebook.inference import (  # noqa: F401  (of cases.csv)
-    Trace, decode_step, read_trace, serve, session_sheet, sessions_on, simulate_serving, simulate_sessions,
-)  # fmt: skip
+from scalebook.inference import Trace, decode_step, read_trace, serve, session_sheet, sessions_on, simulate_sessions
 from scalebook.inference.session_pauses import normal_share
+from scalebook.inference.simulation import simulate_serving  # noqa: F401  (of cases.csv)
 from scalebook.inference.tiers import keep_pause_memory
 from scalebook.measurements import confront
 from scalebook.rl import rl_step  # noqa: F401  (of cases.csv)
@@ -270,7 +268,8 @@ def _found(result, letter):
 def test_every_letter_moves_the_answer_or_is_refused(name):
     entry, rows, asked, idle = ASKED[name]
     plain = entry(*rows, **asked)
-    known = {n: x for row in (*rows, getattr(plain, "row", plain), asked) if hasattr(row, "keys") for n, x in row.items()}
+    given = (x for x in (*rows, getattr(plain, "row", plain), asked) if hasattr(x, "keys"))
+    known = {n: x for row in given for n, x in row.items()}
     service = {*LETTERS} if name == "search" else {*LETTERS, *serve.letters, *session_sheet().letters}
     shown, ignored, refused = {*inspect.signature(entry).parameters}, [], set()
     for letter in sorted((shown | service) - {*idle.split()}):

@@ -51,12 +51,9 @@ def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     """
     targets = {"ttft": ttft, "tpot": tpot}
     targets = {letter: at_most(letter, value) for letter, value in targets.items() if value is not None}
-    if "users" in letters:
-        raise TypeError("capacity finds the users: leave users out, or ask serve what so many get")
-    if "rate" in letters:
-        raise TypeError("capacity finds the rate: leave rate out, or ask serve what so many requests a second get")
-    if "generations" in letters:
-        raise TypeError("capacity is of users who never stop: leave generations out, or ask serve what so many get")
+    if found := next((x for x in ("users", "rate", "generations") if x in letters), None):
+        what = "rate of users who never stop" if found == "generations" else found
+        raise TypeError(f"capacity finds the {what}: leave {found} out, or ask serve what so many get")
     asked = letters | dict(generations=LONG)
     fewest = 1
     if letters.get("overlap") == "half_batches":  # each stage of each group needs a sequence for each half

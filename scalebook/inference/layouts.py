@@ -203,7 +203,8 @@ class ExplainedLayouts(Layouts):
                 return (
                     f"{name}={show(target, 's')} is met by no layout of {said} or fewer{beside}: the fastest is {near}"
                 )
-        if self.space.worded["cache_room"] not in rejected or _best(self, cases, one, False, targets=(), minimize="tpot"):
+        fits = self.space.worded["cache_room"]
+        if fits not in rejected or _best(self, cases, one, False, targets=(), minimize="tpot"):
             return ""
         return f"the weights fit on no layout of {said} or fewer: more devices, or fewer weight_bits, may let them in"
 

@@ -18,17 +18,14 @@ from scalebook.language.arguments import checked
 from scalebook.language.notation import either, quoted, unused
 from scalebook.language.row import gather, quantity
 from scalebook.language.rules import not_whole
+from scalebook.language.stanzas import tables_of
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.search.arguments import at_most, each
 from scalebook.search.plan import evaluated
 
 __all__ = ["Apart", "Pool", "apart"]
 
-_LETTERS = ("tp", "ep", "attention_dp")
-_PRICED = "max_users", "chunks_of_prompt", "mixed_time", "token_time"  # of the service's sheet
-_SENT = (  # what the price of pools, and caches that are sent, depend on besides
-    "first_overhead", "first_tokens", "price_hour", "link_bandwidth", "scaleout_bandwidth", "far_efficiency",
-)  # fmt: skip
+_LETTERS, _SENT, _PRICED = tables_of(__package__, "defaults.toml")["pools"].values()
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,12 @@ from scalebook.inference.session_percentiles import length_nodes
 from scalebook.inference.sessions import session_sheet
 from scalebook.language.notation import unused
 from scalebook.language.row import quantity
+from scalebook.language.stanzas import tables_of
 
 __all__: list[str] = []
 
 _PRICED = "cache_room", "token_cache", "cached_tokens", "devices", "pass_time", "mixed_time"  # of the service's sheet
-OF_TURNS = (  # letters of a service that follow from its sessions' turns
-    "users", "prompt", "rate", "generations", "cached_tokens", "context", "prompt_time", "mixed_time", "batch", "pass_time",
-    "prompts_together", "prompts_beside", "prompts_ahead", "prompts_met", "chunks_of_prompt", "encoder_tokens",
-)  # fmt: skip
+_FOLLOW = frozenset(tables_of(__package__, "defaults.toml")["without"]["sessions"]) - {"pp"}
 
 
 def engine_of(serve, knowns: tuple, letters: dict, session: dict) -> dict:
@@ -95,8 +93,8 @@ class ReadingTimes:
 def _of_one_service(serve, knowns, letters, **lengths) -> tuple:
     """Return the sheet of a service with its rows and letters, all of one value. Raises TypeError or ValueError."""
     if stray := next((x for x in letters if x in serve.finds), None):
-        raise TypeError(f"serve.sessions says what {stray} is: leave it out; search(serve.sessions, ...) keeps to a tpot")
-    if stray := next((x for x in letters if x in OF_TURNS), None):
+        raise TypeError(f"serve.sessions says what {stray} is: leave it out; search(serve.sessions, ...) takes targets")
+    if stray := next((x for x in letters if x in _FOLLOW), None):
         raise TypeError(unused("serve.sessions", stray, serve.letters))
     given = {"replicas": 1.0, "attention_dp": 1.0} | letters
     groups = float(quantity("replicas", given["replicas"]) * quantity("attention_dp", given["attention_dp"]))
@@ -104,7 +102,7 @@ def _of_one_service(serve, knowns, letters, **lengths) -> tuple:
     drafts = [x for x in ("step_tokens", "draft_cost") if x in sheet.formulas]
     used = {*sheet.only(*_PRICED, *drafts).letters, *serve.choices, *({*session_sheet().inputs} & sheet.letters)}
     if stray := next((x for x in letters if x not in used), None):
-        raise TypeError(unused("serve.sessions", stray, used - {*OF_TURNS}))
+        raise TypeError(unused("serve.sessions", stray, used - _FOLLOW))
     serve.refuse(sheet, known)
     if several := [n for n, x in known.items() if np.ndim(x)]:
         raise TypeError(f"sessions are of one way to serve: give {several[0]} one value, and ask for each in turn")

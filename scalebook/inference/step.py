@@ -20,6 +20,7 @@ from scalebook.language.guide import Guided
 from scalebook.language.notation import either, quoted, word
 from scalebook.language.row import Cell, as_rows, gather, quantity, refuse_parts
 from scalebook.language.rules import not_whole
+from scalebook.language.stanzas import tables_of
 from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels
 from scalebook.machine.collective_rates import FABRIC
@@ -34,11 +35,7 @@ __all__ = [
 ENGINES = KeysWith("engines", "chunk_tokens")  # the other engines serve one user
 EXCHANGES = ("all_reduce", "all_to_all", "gather")
 OVERLAPS = ("none", "half_batches")
-# Default values of letters
-DEFAULT_LETTERS = {
-    "tp": 1, "ep": 1, "pp": 1, "attention_dp": 1, "past": 0, "prompts": 1, "fp32_bits": 32,
-    "fullest_share": 1, "fullest_group": 1,  # balanced
-}  # fmt: skip
+DEFAULT_LETTERS = tables_of(__package__, "defaults.toml")["step"]
 _SOURCES = ("pope2022 §3", "aiconfigurator")
 
 
