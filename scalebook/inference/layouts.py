@@ -172,13 +172,13 @@ class ExplainedLayouts(Layouts):
         if not self.is_open:
             return self
         own = replace(self, devices=_enough(self.serve, case, letters, self.targets))
-        asked = [case], letters, self.has_rate
-        aim = dict(minimize="devices", against="tpot")  # which has a value only if users have room
+        # The time per token has a value only if users have room.
+        fewest = partial(_best, cases=[case], letters=letters, has_rate=self.has_rate, minimize="devices", against="tpot")
         more = self.limits or "replicas" in letters or (self.has_users and self.targets)  # who may all begin together
-        if not more or own.devices == _LARGEST or _best(own, *asked, **aim):
+        if not more or own.devices == _LARGEST or fewest(own):
             return own
         wide = replace(own, devices=max(_LARGEST, min(4 * own.devices, MOST_DEVICES)))
-        best = _best(wide, *asked, **aim)
+        best = fewest(wide)
         return replace(wide, devices=best.values["devices"]) if best else wide
 
     def unmet(self, cases: list[tuple], letters: Mapping, rejected: set[str]) -> str:
@@ -316,9 +316,9 @@ def posed(serve, cases: list[tuple], letters: Mapping, aim: str | None = None, s
             "a search of layouts needs a rate or users, from which the fewest devices follow, or the most devices that "
             "may be used: give rate=..., users=... or devices=..."
         )
-    if devices is not None and (said := not_whole("devices", devices)):
+    if said := devices is not None and not_whole("devices", devices):
         raise ValueError(said)
-    if devices is not None and devices > MOST_DEVICES:
+    if devices and devices > MOST_DEVICES:
         raise ValueError(f"devices={devices:g} is more than a search of layouts takes: {MOST_DEVICES:,} at most")
     if not has_users:
         letters.setdefault("generations", LONG)

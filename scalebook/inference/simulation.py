@@ -15,18 +15,13 @@ from scalebook.inference.results import Served, Steps
 from scalebook.language.arguments import checked, is_number
 from scalebook.language.notation import quoted
 from scalebook.language.row import one_number
+from scalebook.language.stanzas import tables_of
 
 __all__ = ["simulate_serving"]
 
 MOST_STEPS = 2_000_000  # about ten seconds of computing
 LATEST = 1e290  # seconds; sums of later times are more than a float holds
-MEANINGS = {
-    "prompt": "tokens of a prompt", "output": "tokens of an answer", "users": "users who each wait for an answer",
-    "requests": "requests sent in all", "chunk": "prompt tokens that a step reads at most", "seed": "the draws' number",
-    "max_batch": "requests read and decoded at once, at most", "cache_limit": "tokens that the cache holds",
-    "warmup": "requests at the start that count in no result", "hits": "the share of a prompt found in a cache",
-    "shortest": "the share that the shortest request has of the nominal lengths",
-}  # fmt: skip
+MEANINGS = tables_of(__package__, "defaults.toml")["simulated"]
 
 
 @checked

@@ -23,6 +23,7 @@ from scalebook.language import NOTATION, Row
 from scalebook.language.guide import Guided, named_parameters
 from scalebook.language.notation import quoted, unused
 from scalebook.language.row import Call, Cell, as_rows, one_number, quantity
+from scalebook.language.stanzas import tables_of
 from scalebook.search.space import NothingFits, Space
 from scalebook.tables import Framework, frameworks
 from scalebook.training.frameworks import framework_of
@@ -34,12 +35,7 @@ __all__ = ["rl_step"]
 
 SYNC = "sync_share", "expert_gathers", "update_overhead"  # letters of the program that are the update's own
 OF_PROGRAM = "step_overhead", "packed_share", *SYNC  # what a program says of an update
-# Other likely values of what a call leaves to its defaults.
-_OTHERS = {
-    "framework": ("verl",), "devices": (64.0, 256.0), "responses": (4096.0, 16_384.0), "response": (2500.0, 10_000.0),
-    "response_spread": (0.5, 1.2), "response_most": (16_384.0, 65_536.0), "prompt": (1024.0,),
-    "optimizer_steps": (16.0,), "forward_passes": (1.0,), "rollout": ("tp=2", "tp=8"),
-}  # fmt: skip
+_OTHERS = {n: tuple(x) for n, x in tables_of(__package__, "others.toml").items()}
 _POINTS = 160  # positions at which a decode step of a rollout is priced
 _LIMIT = 60  # layouts of a search
 
