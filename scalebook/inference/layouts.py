@@ -172,8 +172,8 @@ class ExplainedLayouts(Layouts):
         if not self.is_open:
             return self
         own = replace(self, devices=_enough(self.serve, case, letters, self.targets))
-        # The time per token has a value only if users have room.
-        fewest = partial(_best, cases=[case], letters=letters, has_rate=self.has_rate, minimize="devices", against="tpot")
+        aim = dict(minimize="devices", against="tpot")  # which has a value only if users have room
+        fewest = partial(_best, cases=[case], letters=letters, has_rate=self.has_rate, **aim)
         more = self.limits or "replicas" in letters or (self.has_users and self.targets)  # who may all begin together
         if not more or own.devices == _LARGEST or fewest(own):
             return own
