@@ -178,7 +178,7 @@ def test_it_is_shown_with_its_neighbours():
 
 def test_a_device_that_holds_nothing_is_left_out_and_said():
     found = search(serve, DEEPSEEK, [H100.at("fp8"), B200.at("fp8")], devices=8, rate=1, tp=[8], **ASKED)
-    assert "without NVIDIA H100 SXM at fp8 (what leaves out most: cache_room" in repr(found) and found.is_whole
+    assert "without NVIDIA H100 SXM at fp8 (what leaves out most: weights fit" in repr(found) and found.is_whole
     assert {x.device for x in found.best} == {"NVIDIA B200 at fp8"}
 
 

@@ -1,14 +1,18 @@
 """Sessions of agents: the closed forms against an engine that is simulated step by step, and against plain LRU."""
 
+import inspect
 import json
 
 import numpy as np
 import pytest
+from scalebook.book.planner import planner
 
 from scalebook.inference import Trace, decode_step, read_trace, serve, session_sheet, sessions_on, simulate_sessions
 from scalebook.inference.session_pauses import normal_share
+from scalebook.inference.simulation import simulate_serving  # noqa: F401  (of cases.csv)
 from scalebook.inference.tiers import keep_pause_memory
 from scalebook.measurements import confront
+from scalebook.rl import rl_step  # noqa: F401  (of cases.csv)
 from scalebook.search import search
 from scalebook.tables import accelerators, models, tiers
 from scalebook.tables import drafts as drafts_table
@@ -231,31 +235,57 @@ def test_a_search_finds_the_cheapest_service_that_keeps_all_caches():
     costs = [x.session_cost for x in found.best]
     assert costs == pytest.approx(sorted(costs), rel=0.02)  # the tiers' price is a per cent at most
     assert found.to_dict()["tiers"] and "services keep all caches" in repr(found)
-    quick = search(serve.sessions, models.llama3_70b, H200, tp=8, ttft="2 s", drafted=3, acceptance=0.8, **known)
+    drafts = dict(engine="vllm", drafted=3, acceptance=0.8)
+    quick = search(serve.sessions, models.llama3_70b, H200, tp=8, ttft="2 s", **drafts, **known)
     assert quick.best[0].session_cost < min(costs)
 
 
-K = dict(tp=8, users=16, prompt=8192, output=512, engine="vllm")
+def test_a_service_found_for_sessions_is_a_call_with_the_same_defaults():
+    asked = (models.llama3_70b, H200), CODEX | LAWS["lognormal"] | dict(sessions=100, tp=8)
+    best = search(serve.sessions, *asked[0], tiers=[], **asked[1]).best[0]
+    again = serve.sessions(*asked[0], **asked[1], replicas=best.replicas)
+    assert again == best and planner("agents").plan["engine"] == serve.engine
+
+
+LENGTHS = dict(prompt=8192, output=512)
+ROWS, LAID = (models.gpt_oss_120b, accelerators.h200), dict(tp=8, attention_dp=2, ep=16, engine="vllm")  # two nodes
+ASKED_RL = dict(devices=64, responses=2048, response=3256, response_most=3976, rollout="tp=4", training="tp=4 pp=4")
+RL = (models.qwen3_32b, accelerators.h100), ASKED_RL | dict(reward_time=5.0)
+OF_OTHERS = {"shared_heads", "prompt_layer_overhead"} | {x for x in serve.takes if "encoder" in x}  # of other models
+# An entry, its rows and letters, and letters that it takes though they are idle there, such as what only limits
 ASKED = cases("services whose letters are moved", globals())
 LETTERS = cases("letters that move a service", globals())
 
 
-@pytest.fixture(scope="module")
-def plain():
-    return {name: _found(ask()) for name, ask in ASKED.items()}
-
-
-def _found(row):
-    letters = ("tpot", "ttft", "million_cost", "session_cost", "max_users", "sessions_most", "devices")
-    return [getattr(row, n, None) for n in letters], None if hasattr(row, "cells") else repr(row)
+def _found(result, letter):
+    """All of a result but one letter."""
+    row = getattr(result, "row", result)
+    values = {n: x.value for n, x in row.cells.items() if n != letter} if hasattr(row, "cells") else vars(row)
+    return repr((values, getattr(row, "words", None), result if result is not row else None))
 
 
 @pytest.mark.parametrize("name", ASKED)
-@pytest.mark.parametrize("letter", LETTERS)
-def test_every_letter_moves_the_answer_or_is_refused(name, letter, plain):
-    try:
-        row = ASKED[name](**{letter: LETTERS[letter]})
-    except (TypeError, ValueError, LookupError) as error:
-        assert str(error)
-    else:
-        assert _found(row) != plain[name]
+def test_every_letter_moves_the_answer_or_is_refused(name):
+    entry, rows, asked, idle = ASKED[name]
+    plain = entry(*rows, **asked)
+    given = (x for x in (*rows, getattr(plain, "row", plain), asked) if hasattr(x, "keys"))
+    known = {n: x for row in given for n, x in row.items()}
+    service = {*LETTERS} if name == "search" else {*LETTERS, *serve.letters, *session_sheet().letters}
+    shown, ignored, refused = {*inspect.signature(entry).parameters}, [], set()
+    for letter in sorted((shown | service) - {*idle.split()}):
+        here, own, is_taken = _found(plain, letter), known.get(letter, 1.0), False
+        values = (2 * own, own / 2, 0.7 * own) if isinstance(own, float | int) else ()
+        for value in (*values, LETTERS.get(letter, 7.0), 0.3, 2.0, 1e-4, 1500.0):
+            try:
+                if _found(entry(*rows, **asked | {letter: value}), letter) != here:
+                    break
+                is_taken = True
+            except TypeError as error:
+                refused |= {letter} if f" does not use {letter}" in str(error) else set()
+                break
+            except (ValueError, LookupError):  # this value does not go with the others
+                continue
+        else:
+            ignored += [letter] * is_taken
+    assert not ignored
+    assert rows != ROWS or refused & {*entry.takes} <= OF_OTHERS, "a signature shows what is refused"

@@ -4,6 +4,7 @@ import pytest
 
 from scalebook import accelerators, models, training_step
 from scalebook.__main__ import main
+from scalebook.inference import serve
 from scalebook.language.units import parse
 from scalebook.shell.named import row, value
 
@@ -31,3 +32,15 @@ def test_a_device_carries_its_precision():
     asked = ["devices=2", "users=16", "prompt=1000", "output=100"]
     shown = main(["search", "serve", "llama3_8b", "h100@fp8,h200", *asked])
     assert "NVIDIA H100 SXM at fp8" in shown and "NVIDIA H200" in shown
+
+
+KNOWN = models.llama3_8b, accelerators.h100
+
+
+@pytest.mark.parametrize("entry", [serve.capacity, serve.apart, serve.offline], ids=lambda x: x.name)
+def test_a_target_is_typed_as_an_upper_limit(entry):
+    asked = dict(prompt=1000, output=200) | (dict(devices=8, rate=2) if entry is serve.apart else {})
+    answers = (entry(*KNOWN, **asked, tpot=x) for x in (0.03, "<30 ms", "≤ 30 ms"))
+    assert len({repr(vars(x)) for x in answers}) == 1
+    with pytest.raises(ValueError, match="tpot is the most that may be"):
+        entry(*KNOWN, **asked, tpot="> 30 ms")

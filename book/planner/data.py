@@ -63,7 +63,7 @@ DEFAULT_PLANS = {
         letters=dict(devices=8, users=64, prompt=1024, output=1024), targets=dict(ttft=1, tpot=0.03),
     ),
     "agents": dict(
-        job="agents", model="llama3_70b", device="h200", precision="fp8", engine="vllm", fixed={}, beside=[],
+        job="agents", model="llama3_70b", device="h200", precision="fp8", engine=Serve.engine, fixed={}, beside=[],
         letters=dict(
             devices=64, sessions=400, turns=33, prefix=12_000, appended=1891, output=351, pause=5.2, pause_spread=1.18,
             prompt_spread=0, answer_spread=0,

@@ -16,6 +16,7 @@ from scalebook.language.defaults import equations
 from scalebook.language.notation import unused
 from scalebook.language.row import quantity
 from scalebook.memory.serving import sliding_window
+from scalebook.search.arguments import at_most
 from scalebook.search.space import NothingFits
 from scalebook.tables import Device
 
@@ -77,7 +78,7 @@ class _Call:
         if several := [n for n, x in known.items() if np.ndim(x)]:
             raise TypeError(f"offline is of one batch: give {several[0]} one value, and ask for each in turn")
         self.sheet = _offline_sheet(sheet)
-        found = ("users", "full_time", "last_time")  # the batch that fits, and the times of its steps
+        found = ("users", "full_time", "last_time", "device_rate")  # the batch that fits, its steps, and the answer
         if strange := next((x for x in self.letters if x not in self.sheet.letters or x in found), None):
             raise TypeError(unused("serve.offline", strange, self.sheet.letters))
         self.groups = float(np.prod([float(known.get(x, 1)) for x in ("replicas", "attention_dp")]))
@@ -124,10 +125,12 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
     if most < 1:
         _refuse(serve, knowns, letters, 1.0)
         raise NothingFits("the weights and one sequence do not fit: more devices or fewer bits would let them in")
-    targets = [] if tpot is None else [quantity("tpot", tpot)]
+    targets = [] if tpot is None else [at_most("tpot", tpot)]
+    if tpot_tail is not None and tpot_p99 is None:
+        raise TypeError("tpot_tail says what tpot_p99 means for the mean: give both")
     if tpot_p99 is not None:
         tail = {} if tpot_tail is None else {"tpot_tail": tpot_tail}
-        targets.append(_OWN.tpot_within_tail(*asked.rows, tpot_p99=tpot_p99, **tail))
+        targets.append(_OWN.tpot_within_tail(*asked.rows, tpot_p99=at_most("tpot_p99", tpot_p99), **tail))
     if not all(isinstance(x, float) for x in targets):
         raise TypeError("offline is of one batch: give tpot one value, and ask for each in turn")
     full = asked.within(float(min(targets)), most) if targets else most

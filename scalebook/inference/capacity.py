@@ -13,7 +13,7 @@ import numpy as np
 
 from scalebook.language import Row, show
 from scalebook.language.arguments import checked
-from scalebook.language.row import quantity
+from scalebook.search.arguments import at_most
 
 __all__ = ["LONG", "Capacity", "capacity", "valued"]
 
@@ -50,11 +50,10 @@ def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     value that can be met, and whatever `serve` raises.
     """
     targets = {"ttft": ttft, "tpot": tpot}
-    targets = {letter: quantity(letter, value) for letter, value in targets.items() if value is not None}
-    if "users" in letters:
-        raise TypeError("capacity finds the users: leave users out, or ask serve what so many get")
-    if "rate" in letters:
-        raise TypeError("capacity finds the rate: leave rate out, or ask serve what so many requests a second get")
+    targets = {letter: at_most(letter, value) for letter, value in targets.items() if value is not None}
+    if found := next((x for x in ("users", "rate", "generations") if x in letters), None):
+        what = "rate of users who never stop" if found == "generations" else found
+        raise TypeError(f"capacity finds the {what}: leave {found} out, or ask serve what so many get")
     asked = letters | dict(generations=LONG)
     fewest = 1
     if str(letters.get("overlap")) == "half_batches":  # each stage of each group needs a sequence for each half

@@ -4,7 +4,7 @@ The number of users follows from the request rate by Little's law. If no rate is
 allow.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property, partial
 from typing import Any
@@ -13,11 +13,14 @@ import numpy as np
 
 from scalebook.inference.capacity import LONG, valued
 from scalebook.inference.lengths import PERCENTILES
+from scalebook.inference.rules import COUNTS
 from scalebook.language import Row, Sheet, show
+from scalebook.language.arguments import as_list
 from scalebook.language.notation import quoted
 from scalebook.language.row import quantity
 from scalebook.language.rules import not_whole
 from scalebook.search import search
+from scalebook.search.arguments import limit
 from scalebook.search.space import Space
 
 __all__ = [
@@ -115,6 +118,7 @@ class Layouts:
     is_priced: bool
     name: str = "serve"
     is_open: bool = False  # each device has its own limit, the fewest that serve
+    limits: tuple[str, ...] = ()  # those of the call that are no targets, such as "end_to_end <= 15 s"
 
     finds = property(lambda self: self.serve.finds)
 
@@ -166,8 +170,18 @@ class ExplainedLayouts(Layouts):
     """Layouts for a search that also says why no layout meets the request, and which comes nearest."""
 
     def sized(self, case: tuple, letters: Mapping) -> "Layouts":
-        """Return the layouts of one device, with its limit."""
-        return replace(self, devices=_enough(self.serve, case, letters, self.targets)) if self.is_open else self
+        """Return the layouts of one device, with its limit: enough to serve within all targets and limits."""
+        if not self.is_open:
+            return self
+        own = replace(self, devices=_enough(self.serve, case, letters, self.targets))
+        aim = dict(minimize="devices", against="tpot")  # which has a value only if users have room
+        fewest = partial(_best, cases=[case], letters=letters, has_rate=self.has_rate, **aim)
+        more = self.limits or "replicas" in letters or (self.has_users and self.targets)  # who may all begin together
+        if not more or own.devices == _LARGEST or fewest(own):
+            return own
+        wide = replace(own, devices=max(_LARGEST, min(4 * own.devices, MOST_DEVICES)))
+        best = fewest(wide)
+        return replace(wide, devices=best.values["devices"]) if best else wide
 
     def unmet(self, cases: list[tuple], letters: Mapping, rejected: set[str]) -> str:
         """Return a sentence on why no layout meets the request and which comes nearest, or "" if no reason is known."""
@@ -191,22 +205,23 @@ class ExplainedLayouts(Layouts):
                 return (
                     f"{name}={show(target, 's')} is met by no layout of {said} or fewer{beside}: the fastest is {near}"
                 )
-        if "cache_room has a value" not in rejected or _best(self, cases, one, False, targets=(), minimize="tpot"):
+        fits = self.space.worded["cache_room"]
+        if fits not in rejected or _best(self, cases, one, False, targets=(), minimize="tpot"):
             return ""
         return f"the weights fit on no layout of {said} or fewer: more devices, or fewer weight_bits, may let them in"
 
 
 def _best(layouts: Layouts, cases: list[tuple], letters: Mapping, has_rate: bool, targets=None, **aim):
     """Return the best layout over all devices for another aim, one service at a time, or None if there is none."""
+    aim = {"against": next(iter(aim.values())), "subject_to": layouts.limits if targets is None else ()} | aim
     targets, has_users = layouts.targets if targets is None else targets, "users" in letters
-    own = Layouts(layouts.serve, layouts.devices, targets, has_rate, has_users, layouts.is_priced)
-    found = []
+    own, found = Layouts(layouts.serve, layouts.devices, targets, has_rate, has_users, layouts.is_priced), []
     for case in cases:
         if len(cases) > 1:  # so that the message names the device
             case = [[x] if isinstance(x, Row) and "hbm_bandwidth" in x else x for x in case]
         try:
-            found.append(search(own, *case, **aim, against=next(iter(aim.values())), **letters, progress=False).best[0])
-        except ValueError:  # no layout on this device
+            found.append(search(own, *case, **aim, **letters, progress=False).best[0])
+        except (TypeError, ValueError):  # no layout on this device, or the search itself says what is lacking
             continue
     rising = -1 if "maximize" in aim else 1
     return min(found, key=lambda x: rising * next(iter(x.values.values())), default=None)
@@ -266,7 +281,8 @@ def _enough(serve, case: tuple, letters: Mapping, targets: tuple) -> float:
         return _LARGEST
     most = 2.0 ** np.ceil(np.log2(min(x.devices for x in front)))
     row = max((x for x in front if x.devices <= most), key=lambda x: x.request_rate).row
-    copies = np.ceil(quantity(wanted, letters[wanted]) / row["request_rate" if wanted == "rate" else "users"])
+    most = np.max(quantity(wanted, letters[wanted]))
+    copies = np.ceil(most / row["request_rate" if wanted == "rate" else "users"])
     return min(float(row.devices * copies), MOST_DEVICES)
 
 
@@ -279,19 +295,19 @@ def refuse_no_rate(rate) -> None:
         raise ValueError(f"rate={rate} asks for nothing: give the requests that arrive in a second")
 
 
-def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
+def posed(serve, cases: list[tuple], letters: Mapping, aim: str | None = None, subject_to: Iterable[str] = ()) -> tuple:
     """Return what to search for a call of `serve`, and the remaining inputs.
 
-    It is a `Layouts` if the call gives a rate, targets or a limit on devices; otherwise `serve` itself.
+    It is a `Layouts` if the call gives users, a rate, targets or a limit on devices.  It is `serve` itself if there are
+    none of these, if the call lists numbers of users, or if it lists the ways of a layout and has an aim.
     """
-    is_open = not any(isinstance(x, list | tuple | range | np.ndarray) for x in letters.values())
+    letters, listed = dict(letters), {n for n, x in letters.items() if as_list(x) is not None}
     has_users, asks = "users" in letters, letters.keys() & {"rate", "devices", "pools", *TARGETS, *PERCENTILES}
-    if not asks and not (has_users and is_open):
-        return serve, letters
-    letters = dict(letters)
-    _refuse_other_searches(letters)
-    if asks & {*PERCENTILES}:
+    if {*PERCENTILES} & {*asks, aim, *(limit(x).letter for x in subject_to)}:
         letters.setdefault("prompt_spread", 0.0)
+    if not asks and (not has_users or "users" in listed or (aim and listed & {*COUNTS})):
+        return serve, letters
+    _refuse_other_searches(letters)
     limits = {n: letters.pop(n, None) for n in ("devices", *TARGETS, *PERCENTILES)}
     limits = {n: quantity(n, x) for n, x in limits.items() if x is not None}
     if stray := [n for n, x in limits.items() if not isinstance(x, float)]:
@@ -302,20 +318,23 @@ def posed(serve, cases: list[tuple], letters: Mapping) -> tuple:
             "a search of layouts needs a rate or users, from which the fewest devices follow, or the most devices that "
             "may be used: give rate=..., users=... or devices=..."
         )
-    if devices is not None and (said := not_whole("devices", devices)):
+    if said := devices is not None and not_whole("devices", devices):
         raise ValueError(said)
-    if devices is not None and devices > MOST_DEVICES:
+    if devices and devices > MOST_DEVICES:
         raise ValueError(f"devices={devices:g} is more than a search of layouts takes: {MOST_DEVICES:,} at most")
     if not has_users:
         letters.setdefault("generations", LONG)
     priced = (any(isinstance(x, Row) and "price_hour" in x for x in case) for case in cases)
     is_priced = "price_hour" in letters or all(priced)
-    is_open &= devices is None
-    return ExplainedLayouts(serve, devices, targets, "rate" in letters, has_users, is_priced, is_open=is_open), letters
+    is_open, has_rate = devices is None and "users" not in listed, "rate" in letters
+    found = serve, devices, targets, has_rate, has_users, is_priced
+    return ExplainedLayouts(*found, is_open=is_open, limits=tuple(subject_to)), letters
 
 
 def _refuse_other_searches(letters: Mapping) -> None:
     """Raise an error for letters that a search of layouts does not take, or for a rate of nothing."""
+    if {"users", "rate"} <= letters.keys():
+        raise TypeError("a service has as many users as send its rate: give users or rate")
     if "pools" in letters:
         raise TypeError(
             "pools have layouts of their own: serve.apart(model, [devices], rate=...) searches those of two"

@@ -19,14 +19,15 @@ from scalebook.language.arguments import checked
 from scalebook.language.notation import either, quoted, unused
 from scalebook.language.row import gather, quantity
 from scalebook.language.rules import not_whole
+from scalebook.language.stanzas import tables_of
 from scalebook.language.tabular import aligned, page_table, styled
-from scalebook.search.arguments import each
+from scalebook.search.arguments import at_most, each
 from scalebook.search.plan import evaluated
 from scalebook.search.space import NothingFits
 
 __all__ = ["Apart", "Pool", "apart"]
 
-_LETTERS = ("tp", "ep", "attention_dp")
+_LETTERS, _SENT, _PRICED = tables_of(__package__, "defaults.toml")["pools"].values()
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,10 @@ class _Layouts:
                 f"{', '.join(f'{x}=...' for x in lacking)}"
             )
         sheet, rows, left = serve.plan(knowns, {**letters, **words, **dict.fromkeys([*_LETTERS, "users"], 1.0)})
-        of_serve = {*sheet.letters, *_LETTERS, "link_bandwidth"} - {"encoder_tokens", *sheet._results(serve.finds)}
-        if stray := [n for n in left if n not in of_serve]:
-            raise TypeError(unused("serve.apart", stray[0], sheet.letters))
+        used = {x for n in _PRICED for x in part(sheet, n).letters}.union(_LETTERS, _SENT)
+        used -= {"encoder_tokens", *sheet._results(serve.finds)}
+        if stray := [n for n in left if n not in used]:
+            raise TypeError(unused("serve.apart", stray[0], used))
         cells = gather(rows, left)
         if symbols := [n for n, c in cells.items() if isinstance(c.value, sympy.Basic)]:
             raise TypeError(f"two pools are priced for numbers, not for symbols ({', '.join(symbols)})")
@@ -179,13 +181,15 @@ def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **lette
     asked = {"devices": devices, "rate": rate, "ttft": ttft, "tpot": tpot, "load": load}
     if "link_bandwidth" in letters:
         asked["link_bandwidth"] = letters["link_bandwidth"]
-    asked = {n: x if x is None else quantity(n, x) for n, x in asked.items()}
+    asked = {n: x if x is None else (at_most if n in TARGETS else quantity)(n, x) for n, x in asked.items()}
     if stray := [n for n, x in asked.items() if not ((x is None and n in TARGETS) or (isinstance(x, float) and x > 0))]:
         raise TypeError(f"{stray[0]} of two pools is one number above zero, not {quoted(asked[stray[0]])}")
     if found := [n for n in ("users", "batch", "replicas", "context") if n in letters]:
         raise TypeError(f"{found[0]} of two pools follows from the rate and the targets: leave {found[0]} out")
     if np.any(quantity("pp", letters.get("pp", 1)) != 1):
         raise ValueError("two pools have no pipelines: leave pp out, more tp would hold more")
+    if ttft is not None and asked["load"] != 0.8:
+        raise TypeError("load follows from ttft: give one of both")
     if asked["load"] >= 1:
         raise ValueError(f"load={load} leaves no time to wait for: less than 1 would do, such as load=0.8")
     if asked["devices"] < 1 or asked["devices"] > MOST_DEVICES:

@@ -31,8 +31,9 @@ from scalebook.language.building import uncollected
 from scalebook.language.defaults import equations
 from scalebook.language.guide import GuidedMethod
 from scalebook.language.interval import Between
-from scalebook.language.notation import replaced
-from scalebook.language.row import Call
+from scalebook.language.notation import quoted, replaced
+from scalebook.language.row import Call, quantity
+from scalebook.language.stanzas import tables_of
 from scalebook.search.space import NothingFits
 from scalebook.tables import Engine, engines
 
@@ -45,12 +46,7 @@ _SERVING = (  # first those of serving.toml
 )  # fmt: skip
 
 
-# Letters of a step that reads a prompt, which differ from those of a decode step
-_WHILE_READING = {
-    "pass_tokens": "mixed_tokens", "layer_tokens": "mixed_layer_tokens", "visited_experts": "mixed_visited",
-    "local_experts": "mixed_local", "expert_rows": "mixed_rows", "assigned_tokens": "mixed_assigned",
-    "fullest_share": "mixed_fullest",
-}  # fmt: skip
+_LETTERS = tables_of(__package__, "defaults.toml")
 
 
 @cache
@@ -89,17 +85,10 @@ def while_reading(f: Formula, passes: int = 1) -> Formula:
     others = Max(0, _decoding() - x("prompts_together"), evaluate=False) / (passes * x("pp"))
     given = {x("read_chunk"): part, x("past"): (x("prompt") - part) / 2}
     given |= {x("prompts"): x("prompts_together"), x("device_batch"): others}
-    letters = {x(old): x(new) for old, new in _WHILE_READING.items()}
-    name, letter = f"{f.name}_while_reading", _WHILE_READING.get(f.letter, f.letter)
+    letters = {x(old): x(new) for old, new in _LETTERS["while_reading"].items()}
+    name, letter = f"{f.name}_while_reading", _LETTERS["while_reading"].get(f.letter, f.letter)
     places = letters | {old: replaced(new, letters) for old, new in given.items()}
     return Formula(name, letter, replaced(f.rhs, places), f.sources, f.__doc__)
-
-
-# Letters of which a service computes everything else anew, and what they follow from
-_FOLLOWS = {
-    "cached_tokens": "prompt and output", "context": "prompt and output",
-    "prompt_time": "prompt and the device's kernels", "mixed_time": "prompt and the device's kernels",
-}  # fmt: skip
 
 
 _ENCODER = [x for x in sorted(encoder_time.parameters) if x.startswith("encoder_")]
@@ -158,7 +147,8 @@ class Serve(Step):
         super().__init__("decode", "A model on devices, and what its users get: times per token, room, price.")
         self.name = "serve"
         for function in (apart, offline, static, capacity, sessions):
-            setattr(self, function.__name__, GuidedMethod(function, self))
+            without = [*_LETTERS["without"][function.__name__], *(_ENCODER if function is not capacity else ())]
+            setattr(self, function.__name__, GuidedMethod(function, self, without))
 
     def sheet_of(self, dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
         return serve_sheet(dense, moe, work.exchange, *more, overlap=work.overlap, drafts=work.drafts)
@@ -172,10 +162,13 @@ class Serve(Step):
         return tuple(x for x in super().gives if x != "cached_tokens")
 
     def plan(self, knowns: tuple, letters: Mapping, may_be_one: bool = False) -> tuple[Sheet, tuple, dict]:
-        for name, others in _FOLLOWS.items():  # half of the sheet would not follow them
+        for name, others in _LETTERS["follows"].items():  # half of the sheet would not follow them
             if name in letters:
                 raise TypeError(f"serve does not use {name}, which follows from {others}: give these")
         sheet, rows, left = super().plan(knowns, letters, may_be_one)
+        used = {x for f in sheet.formulas.values() for x in f.inputs}
+        if found := next((x for x in left if x in sheet.formulas and x not in used), None):
+            raise TypeError(f"serve says what {found} is: leave it out")
         known = [x for x in (*rows, left) if isinstance(x, Mapping)]
         said = {x for x in _ADDED if any(x in y for y in known)}
         if "step_tokens" in sheet.formulas and "acceptance" not in said:
@@ -198,16 +191,13 @@ class Serve(Step):
         letters = self.unbilled(letters)
         if "rate" in letters:
             refuse_no_rate(letters["rate"])
-        if "rate" in letters and "users" not in letters:
-            letters = {"generations": LONG, **letters}
-            letters["users"] = users_for(self, knowns, letters)
+            letters = letters if "users" in letters else {"generations": LONG, **letters}
+            users = users_for(self, knowns, {n: x for n, x in letters.items() if n != "users"})
+            letters["users"] = said = letters.get("users", users)  # a found strategy says both
+            if np.any(quantity("users", said) != users):
+                rate = f"rate={quoted(letters['rate'])} is what {users:,.0f} users ask for"
+                raise ValueError(f"{rate}, not users={quoted(said)}: give one of both")
         row = self.priced(*knowns, **letters)
-        if "rate" in letters and "request_rate" in row and np.any(over := row.rate > row.request_rate * (1 + 1e-9)):
-            rate, most = (np.broadcast_to(x, np.shape(over))[over][0] for x in (row.rate, row.request_rate))
-            raise ValueError(
-                f"rate={show(rate, 'request/s')} is more than these users ask for, {show(most, 'request/s')}: leave "
-                "users out, and as many as wait for an answer are taken"
-            )
         row.call = call
         return row
 

@@ -4,15 +4,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalebook.inference.capacity import valued
 from scalebook.inference.session_percentiles import length_nodes
+from scalebook.inference.sessions import session_sheet
 from scalebook.language.notation import unused
 from scalebook.language.row import one_number
+from scalebook.language.stanzas import tables_of
 
 __all__: list[str] = []
 
-_OF_PROMPTS = (
-    "prompts_together", "prompts_beside", "prompts_ahead", "prompts_met", "chunks_of_prompt", "batch", "encoder_tokens",
-)  # fmt: skip
+_PRICED = "cache_room", "token_cache", "cached_tokens", "devices", "pass_time", "mixed_time"  # of the service's sheet
+_FOLLOW = frozenset(tables_of(__package__, "defaults.toml")["without"]["sessions"]) - {"pp"}
 
 
 def engine_of(serve, knowns: tuple, letters: dict, session: dict) -> dict:
@@ -22,7 +24,7 @@ def engine_of(serve, knowns: tuple, letters: dict, session: dict) -> dict:
     inputs = session["prefix"] + appended * turn + output * (turn - 1)
     mean = float(inputs.mean())
     sheet, rows, left, known = _of_one_service(serve, knowns, letters, prompt=mean, output=output)
-    memory = sheet.only("cache_room", "token_cache", "cached_tokens", "devices")
+    memory = sheet.only(*_PRICED[:4])
     row = memory(*rows, **{n: x for n, x in left.items() if n in memory.letters})
     context = mean + output / 2
     token = row.token_cache * row.cached_tokens / context
@@ -33,15 +35,15 @@ def engine_of(serve, knowns: tuple, letters: dict, session: dict) -> dict:
     batch = np.array([most / 8, most / 2, most / 4, most / 4, most / 4])
     more = dict(batch=batch, context=context, prompt=new + 2 * past, chunks_of_prompt=(new + 2 * past) / new)
     more |= dict(prompts_together=1.0, prompts_beside=1e12, prompts_ahead=0.0, prompts_met=0.0)
-    part = sheet.only("pass_time", "mixed_time")
+    part = sheet.only(*_PRICED[4:])
     step = part(*rows, **{n: x for n, x in (left | more).items() if n in part.letters})
-    decode = step.pass_time
+    decode, mixed = (valued(step, x) for x in _PRICED[4:])
+    reading = np.maximum(mixed - decode, 0)[[0, 2, 3, 4]]
     if "step_tokens" in sheet.formulas:  # times are per token, of which a step with drafts gives several
         drafts = sheet.only("step_tokens", "draft_cost")
         drafts = drafts(*rows, **{n: x for n, x in left.items() if n in drafts.letters})
-        decode = step.pass_time * (1 + known["drafted"] * drafts.draft_cost) / drafts.step_tokens
+        decode = decode * (1 + known["drafted"] * drafts.draft_cost) / drafts.step_tokens
     added = max(0.0, float(np.diff(decode[:2])[0] / np.diff(batch[:2])[0]))
-    reading = np.maximum(step.mixed_time - step.pass_time, 0)[[0, 2, 3, 4]]
     each_step, tokens, old = _linear(reading, new[[0, 2, 3, 4]], past[[0, 2, 3, 4]])
 
     def seconds(tokens_new, tokens_past):
@@ -90,12 +92,17 @@ class ReadingTimes:
 
 def _of_one_service(serve, knowns, letters, **lengths) -> tuple:
     """Return the sheet of a service with its rows and letters, all of one value. Raises TypeError or ValueError."""
+    if stray := next((x for x in letters if x in serve.finds), None):
+        raise TypeError(f"serve.sessions says what {stray} is: leave it out; search(serve.sessions, ...) takes targets")
+    if stray := next((x for x in letters if x in _FOLLOW), None):
+        raise TypeError(unused("serve.sessions", stray, serve.letters))
     given = {"replicas": 1.0, "attention_dp": 1.0} | letters
     groups = one_number("replicas", given["replicas"]) * one_number("attention_dp", given["attention_dp"])
     sheet, rows, left, known = serve.checked(knowns, given | {"users": groups, **lengths})
-    own = {"users", "prompt", "rate", "generations", *_OF_PROMPTS}
-    if strange := next((x for x in letters if x in own or x not in (*sheet.letters, *serve.choices)), None):
-        raise TypeError(unused("serve.sessions", strange, {*sheet.letters, *serve.choices} - own))
+    drafts = [x for x in ("step_tokens", "draft_cost") if x in sheet.formulas]
+    used = {*sheet.only(*_PRICED, *drafts).letters, *serve.choices, *({*session_sheet().inputs} & sheet.letters)}
+    if stray := next((x for x in letters if x not in used), None):
+        raise TypeError(unused("serve.sessions", stray, used - _FOLLOW))
     serve.refuse(sheet, known)
     if several := [n for n, x in known.items() if np.ndim(x)]:
         raise TypeError(f"sessions are of one way to serve: give {several[0]} one value, and ask for each in turn")
@@ -106,6 +113,8 @@ def _of_one_service(serve, knowns, letters, **lengths) -> tuple:
 
 def _linear(seconds, new, past) -> np.ndarray:
     """Return the terms of reading: per step, per token, and per pair of tokens, none of them negative."""
+    if not (seconds > 0).all():
+        raise ValueError("a chunk of a prompt takes no longer here than the decode step beside it: give other times")
     terms = np.stack([np.ones_like(new), new, new * (past + new / 2)], 1)
     found = np.linalg.lstsq(terms / seconds[:, None], np.ones_like(seconds), rcond=None)[0]
     return np.maximum(found, 0)

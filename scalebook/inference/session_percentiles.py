@@ -47,6 +47,7 @@ def _waiting(loop, row) -> tuple[float, float, np.ndarray]:
     width = (12 * wait + 3 * times.max() + 2 * row.tpot) / _CELLS
     own = np.bincount((times / width).astype(int), weights, _CELLS)
     rest = (1 - np.cumsum(own)) * width / mean
+    rest[0] = rest[0] or 1.0  # all turns are read within one cell
     step = np.maximum(0, np.minimum(1, row.tpot / width - np.arange(_CELLS))) * width / row.tpot
     shift = row.first_overhead + row.fetch_time + row.queue_time - row.met_time / 2 + row.tpot * (1 - load)
     longer = max(1.0, (row.ttft - shift - mean - row.tpot / 2) / wait)  # turns of one step end together

@@ -46,9 +46,9 @@ def _said(name, value) -> str:
     return show(value, {"session_cost": "$", "tpot": "s", "ttft": "s"}.get(name, "")) if name in _SHOWN else str(value)
 
 
-def _lists(cases, letters: dict) -> tuple[list, list, list, list]:
-    """Return the engines, ways, and tiers to try: what the call lists, or the usual choices."""
-    engines = letters.pop("engine", "vllm")
+def _lists(serve, cases, letters: dict) -> list[tuple]:
+    """Return the devices, engines, ways, and tiers to try: what the call lists, or the defaults."""
+    engines = letters.pop("engine", serve.engine)
     ways, tiers = letters.pop("tp", [1, 2, 4, 8]), letters.pop("tiers", STACKS)
     tiers = list(tiers)
     stacks = tiers if tiers and all(isinstance(x, list | tuple) for x in tiers) else [tiers]
@@ -61,7 +61,7 @@ def _lists(cases, letters: dict) -> tuple[list, list, list, list]:
     return found
 
 
-def cheapest_sessions(serve, cases: list[tuple], letters: dict) -> tuple[SessionSearch, dict]:
+def cheapest_sessions(serve, cases: list[tuple], letters: dict, *asked) -> tuple[SessionSearch, dict]:
     """Return the services for `sessions` sessions, the cheapest session first, for `search(serve.sessions, ...)`.
 
     Lists of devices, engines, `tp` and `tiers` (a list of lists) are searched; `devices` is the most that may be used,
@@ -80,7 +80,7 @@ def cheapest_sessions(serve, cases: list[tuple], letters: dict) -> tuple[Session
     limits = {n: one_number(n, letters.pop(n)) for n in TARGETS if n in letters}
     most, number = one_number("devices", letters.pop("devices", 1e4)), one_number("sessions", letters.pop("sessions"))
     found, rejected = [], {}
-    for rows, engine, tp, tiers in _lists(cases, letters):
+    for rows, engine, tp, tiers in _lists(serve, cases, letters):
         chosen = letters | dict(tp=tp, tiers=tiers, **({"engine": engine} if engine else {}))
         try:
             row = _fewest(serve, rows, chosen, number, limits, most / one_number("tp", tp))

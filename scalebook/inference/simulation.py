@@ -21,7 +21,7 @@ __all__ = ["simulate_serving"]
 
 MOST_STEPS = 2_000_000  # about ten seconds of computing
 LATEST = 1e290  # seconds; sums of later times are more than a float holds
-MEANINGS = tables_of(__package__, "simulation.toml")["meanings"]
+MEANINGS = tables_of(__package__, "defaults.toml")["simulated"]
 
 
 @checked

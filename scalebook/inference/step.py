@@ -20,6 +20,7 @@ from scalebook.language.guide import Guided
 from scalebook.language.notation import either, quoted, word
 from scalebook.language.row import Cell, as_rows, gather, quantity, refuse_parts
 from scalebook.language.rules import not_whole
+from scalebook.language.stanzas import tables_of
 from scalebook.language.tabular import callable_said
 from scalebook.machine import kernels
 from scalebook.machine.collective_rates import FABRIC
@@ -34,11 +35,7 @@ __all__ = [
 ENGINES = KeysWith("engines", "chunk_tokens")  # the other engines serve one user
 EXCHANGES = ("all_reduce", "all_to_all", "gather")
 OVERLAPS = ("none", "half_batches")
-# Default values of letters
-DEFAULT_LETTERS = {
-    "tp": 1, "ep": 1, "pp": 1, "attention_dp": 1, "past": 0, "prompts": 1, "fp32_bits": 32,
-    "fullest_share": 1, "fullest_group": 1,  # balanced
-}  # fmt: skip
+DEFAULT_LETTERS = tables_of(__package__, "defaults.toml")["step"]
 _SOURCES = ("pope2022 §3", "aiconfigurator")
 
 
@@ -99,6 +96,7 @@ def remark(problem, rejected: Mapping[str, int]) -> str:
 SERVING = Space(
     words={"engine": ENGINES, "exchange": EXCHANGES, "overlap": OVERLAPS}, usual=_searched, letters=DEFAULT_LETTERS,
     rules=RULES, reason=reason, is_signed=True,
+    worded={"cache_room": "weights fit in memory", "token_time_step": "caches of all users fit in memory"},
     wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None, remark=remark,
 )  # fmt: skip
 
@@ -135,7 +133,8 @@ class Step(Guided):
     @property
     def takes(self) -> dict[str, float | str | None]:
         """The inputs and options of a call by name, with defaults."""
-        return dict.fromkeys([*self._shown.inputs, *TERMS]) | self.usual | {"overlap": "none", "engine": self.engine}
+        usual = self.usual | {"overlap": "none", "engine": self.engine}
+        return {x: usual.get(x) for x in (*self._shown.inputs, *TERMS, "overlap", "engine")}
 
     @property
     def gives(self) -> tuple[str, ...]:

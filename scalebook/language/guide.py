@@ -107,10 +107,14 @@ def named_parameters(function: Callable) -> dict[str, Parameter]:
 
 
 class GuidedMethod(Guided):
-    """A function of an owner, such as `serve.apart`, that passes further letters on to it, and so shows them too."""
+    """A function of an owner, such as `serve.apart`, that passes further letters on to it, and so shows them too.
 
-    def __init__(self, function: Callable, owner: Guided):
+    It takes the owner's letters, except those in `without`.
+    """
+
+    def __init__(self, function: Callable, owner: Guided, without: Iterable[str] = ()):
         self.__wrapped__, self.owner, self.name = function, owner, f"{owner.name}.{function.__name__}"
+        self.without = without
         self.__module__, self.doc = function.__module__, function.__doc__
 
     def __repr__(self):
@@ -127,7 +131,7 @@ class GuidedMethod(Guided):
     @property
     def takes(self) -> Mapping[str, Any]:
         given = {n: None if x.default is x.empty else x.default for n, x in self.own.items() if n in NOTATION}
-        return {**self.owner.takes, **given}
+        return {n: x for n, x in self.owner.takes.items() if n not in self.without} | given
 
     def __call__(self, *knowns, **letters):
         found = self.__wrapped__(self.owner, *knowns, **letters)

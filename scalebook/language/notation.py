@@ -42,7 +42,11 @@ def either(words: Iterable[str]) -> str:
 
 
 def quoted(value) -> str:
-    """Format a value for an error message: on one line, shortened if it is long."""
+    """Format a value for an error message: on one line, shortened if it is long, and rows of tables by their names."""
+    rows = value if isinstance(value, list | tuple) else [value]
+    if rows and all(hasattr(x, "cells") for x in rows):
+        said = ", ".join(x.name for x in rows)
+        return _shortened(said if rows is not value else f"[{said}]")
     try:
         return _shortened(re.sub(r"\s*\n\s*", " ", repr(value)[:1000]))
     except (ValueError, RecursionError):  # more digits than Python prints, or a list that contains itself

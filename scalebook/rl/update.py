@@ -266,6 +266,13 @@ class RLStep(Guided):
         lengths = dict(response=response, response_spread=response_spread, response_most=response_most)
         numbers = dict(devices=devices, responses=responses, age=age, optimizer_steps=optimizer_steps, prompt=prompt)
         own, numbers = ({n: one_number(n, x) for n, x in said.items()} for said in (lengths, numbers))
+        used = {x for f in update_sheet(numbers["age"] > 0).formulas.values() for x in f.inputs}
+        used = used.union(OF_PROGRAM) - {"response_typical"}  # which follows from the lengths of answers
+        used -= set() if letters.get("expert_gathers", program.get("expert_gathers")) else {"active_params"}
+        if stray := next((x for x in letters if x not in used), None):
+            raise TypeError(f"{self.name} does not use {stray} at age={numbers['age']:g}")
+        if share != "best" and not numbers["age"]:
+            raise ValueError("share is of age=1 and more: at age=0 all devices write answers, and then all learn")
         if numbers["devices"] > MOST_DEVICES:
             raise ValueError(f"devices={devices!r} is more than {MOST_DEVICES:,}, the most of an update")
         return _Asked(
@@ -299,7 +306,7 @@ class RLStep(Guided):
         """Return the sheet of an update, for callers that need its quantities."""
         return update_sheet(bool(letters.get("age", 0))), (), {}
 
-    def posed(self, cases: list[tuple], letters: Mapping) -> tuple["_Layouts", dict]:
+    def posed(self, cases: list[tuple], letters: Mapping, *asked) -> tuple["_Layouts", dict]:
         """Return the layouts of a search: all combinations of the values in the lists that can run.
 
         Raises ValueError if none can.

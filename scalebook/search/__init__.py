@@ -96,7 +96,7 @@ def search(
         is_plain = not (minimize or maximize or against or subject_to) and isinstance(lift, tuple | list) and not lift
         if not hasattr(sheet, "space") and not is_plain:
             raise TypeError("this search finds the cheapest session: limits are given as tpot=, ttft= or ttft_p95=")
-        sheet, letters = sheet.posed([x for x, _ in cases], letters)
+        sheet, letters = sheet.posed([x for x, _ in cases], letters, minimize or maximize, subject_to)
         if isinstance(sheet, Frame):  # a result: each choice was priced by itself
             return sheet.first(best)
     lacking: dict[str, TypeError] = {}  # devices whose rows lack a cell

@@ -18,11 +18,15 @@ from scalebook.tables import Engine, Framework, Table
 from .problem import Limit, Problem
 from .space import Searchable, Space, needs, searchable
 
-__all__ = ["each", "limit", "margins", "problem_of", "refuse_no_count", "refuse_unused", "sizes_of", "within"]
+__all__ = [
+    "at_most", "each", "limit", "margins", "problem_of", "refuse_no_count", "refuse_unused", "sizes_of", "within",
+]  # fmt: skip
 
 # of a search besides letters
 _ASKED = ("minimize", "maximize", "against", "subject_to", "lift", "best", "pareto", "most")
 _VALUES = 1_000_000  # values of one letter; more are probably a mistake
+_BOUND = re.compile(r"\s*(\w*)\s*([<>≤≥]=?)\s*(.+?)\s*")  # a letter or nothing, a relation, and a bound
+_RELATIONS = {"<": "<=", "≤": "<=", ">": ">=", "≥": ">="}
 
 
 def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, best, letters: Mapping) -> Problem:
@@ -167,13 +171,25 @@ def within(thing, letters: Mapping, subject_to) -> tuple[dict, list[str]]:
     """
     left, limits = {}, [*_texts("subject_to", subject_to, "memory <= 70 GB")]
     for name, x in letters.items():
-        if not (found := isinstance(x, str) and re.fullmatch(r"\s*([<>≤≥])=?\s*(.+)", x)):
+        if not (found := isinstance(x, str) and _BOUND.fullmatch(x)) or found[1]:
             left[name] = x
-        elif name in getattr(thing, "targets", ()) and found[1] in "<≤":
-            left[name] = found[2]
+        elif name in getattr(thing, "targets", ()) and found[2][0] in "<≤":
+            left[name] = found[3]
         else:
-            limits.append(f"{name} {'<=' if found[1] in '<≤' else '>='} {found[2]}")
+            limits.append(f"{name} {_RELATIONS[found[2][0]]} {found[3]}")
     return left, limits
+
+
+def at_most(name: str, given) -> Any:
+    """Return the value of a target, which is an upper limit.
+
+    >>> at_most("tpot", "<30 ms"), at_most("tpot", 0.03)
+    (0.03, 0.03)
+    """
+    found = isinstance(given, str) and _BOUND.fullmatch(given)
+    if found and (found[1] or found[2][0] in ">≥"):
+        raise ValueError(f"{name} is the most that may be, such as {name}='< {found[3]}', not {quoted(given)}")
+    return quantity(name, found[3] if found else given)
 
 
 def sizes_of(thing, letters: dict) -> list[dict]:
@@ -253,14 +269,14 @@ def _axes(thing: Searchable, minimize, maximize, against) -> tuple[str, str]:
 
 
 def limit(text: str) -> Limit:
-    """Read a limit such as "memory <= 70 GB".  A number alone is in the base unit: bytes, seconds, and 0.4 for 40 %.
+    """Read a limit such as "memory < 70 GB" or "mfu >= 40 %".  A number alone is in the base unit: bytes, or 0.4.
 
     Raises ValueError for text of another form, and for a number that is unlikely to be meant in that unit.
     """
-    parts = re.fullmatch(r"\s*(\w+)\s*(<=|>=)\s*(.+?)\s*", text)
-    if not parts:
+    parts = _BOUND.fullmatch(text)
+    if not parts or not parts[1]:
         raise ValueError(f"a limit reads 'memory <= 70 GB' or 'mfu >= 0.4', not {quoted(text)}")
-    letter, relation, bound = parts.groups()
+    letter, relation, bound = parts[1], _RELATIONS[parts[2][0]], parts[3]
     name, unit = f"{letter} {relation} {bound}", NOTATION[letter].unit
     if bound in NOTATION:
         return Limit(letter, relation, bound, name)

@@ -320,15 +320,16 @@ class Planned:
 
     def _sheet(self, cases, own) -> PlannedSheet:
         letters = {n: self.plan.constant(x) for n, x in own.constants.items()} | self.plan.letters
-        given, conditions = set(letters), []
+        given, conditions, worded = set(letters), [], self.problem.space.worded
         for name, f in own.formulas.items():
             if name not in given:
                 letters[name] = self.plan.add(f.rhs, letters)
         for name, f in own.formulas.items():
             for x in f.domain:
-                conditions.append((f"{f.name} holds for {x.words}", x, {n: letters[n] for n in x.letters}))
+                said = worded.get(f.name, f"{f.name} holds for {x.words}")
+                conditions.append((said, x, {n: letters[n] for n in x.letters}))
             if self.problem.space.is_signed:
-                conditions.append((f"{name} has a value", name, {name: letters[name]}))
+                conditions.append((worded.get(name, f"{name} has a value"), name, {name: letters[name]}))
         return PlannedSheet(cases, self._words[cases[0].places[0]], letters, conditions, [])
 
 

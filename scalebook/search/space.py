@@ -73,6 +73,7 @@ class Space:
     # of values, a sheet (or None) and the limits that the caller lifted: why a strategy is left out
     reason: Callable[[Mapping, Any, Iterable[str]], str | None] = lambda values, sheet, lifted: None
     is_signed: bool = False  # results of a wrong sign, such as a negative time, are left out
+    worded: Mapping[str, str] = field(default_factory=dict)  # what it means that a formula or a quantity has a value
     within: Callable[["Problem"], tuple[Callable, ...]] = lambda problem: ()  # conditions to be in the space at all
     idle: Mapping[str, Callable] = field(default_factory=dict)  # when an input matters; else it keeps its first value
     settle: Callable[["Problem", Mapping, Mapping], dict] = _nothing  # what changes along with one choice
@@ -108,7 +109,8 @@ class Searchable(Protocol):
 
     - `kind(knowns, letters)`: a key of the formulas, the sheet, and all known cells. A search prices a kind together.
     - `letters`, the names of all inputs, and `targets`, quantities whose values are upper bounds.
-    - `posed(cases, letters)`: the thing to search instead and the rest of the call, or a `Frame` with the result.
+    - `posed(cases, letters, aim, limits)`: the thing to search instead and the rest of the call, or a `Frame` with the
+      result.
     - `sized(rows, letters)`, the thing to search for one device, and `unmet(cases, letters, rejected)`, the sentence to
       raise if nothing was found. `cases` are the positional rows, once per device.
     """
