@@ -166,9 +166,6 @@ class Serve(Step):
             if name in letters:
                 raise TypeError(f"serve does not use {name}, which follows from {others}: give these")
         sheet, rows, left = super().plan(knowns, letters, may_be_one)
-        used = {x for f in sheet.formulas.values() for x in f.inputs}
-        if found := next((x for x in left if x in sheet.formulas and x not in used), None):
-            raise TypeError(f"serve says what {found} is: leave it out")
         known = [x for x in (*rows, left) if isinstance(x, Mapping)]
         said = {x for x in _ADDED if any(x in y for y in known)}
         if "step_tokens" in sheet.formulas and "acceptance" not in said:

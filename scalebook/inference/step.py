@@ -113,7 +113,7 @@ class Step(Guided):
     usual = DEFAULT_LETTERS
     space = SERVING
     engine: str | None = None  # default engine
-    finds: tuple[str, ...] = ("pass_time",)  # its answers, which a call cannot give
+    finds: tuple[str, ...] = ()  # its answers, which a call cannot give
 
     def __init__(self, phase: str, doc: str):
         self.phase, self.name, self.doc = phase, f"{phase}_step", doc

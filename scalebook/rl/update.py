@@ -11,14 +11,13 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from math import erfc, lcm, prod
+from math import lcm, prod
 
 import numpy as np
 from sympy import Basic
 
 from scalebook.inference import decode_step, serve
 from scalebook.inference.layouts import MOST_DEVICES
-from scalebook.inference.tail import mean_of_largest
 from scalebook.language import NOTATION, Row
 from scalebook.language.guide import Guided, named_parameters
 from scalebook.language.interval import SPREADS
@@ -31,6 +30,7 @@ from scalebook.training.frameworks import framework_of
 from scalebook.training.space import TRAINING
 from scalebook.training.step import training_step
 
+from .lengths import Lengths
 from .rollouts import forward_passes_two, update_sheet
 
 __all__ = ["rl_step"]
@@ -48,48 +48,6 @@ _LIMIT = 60  # layouts of a search
 def programs() -> tuple[str, ...]:
     """Return the names of the frameworks with an engine that writes answers."""
     return tuple(x for x, row in frameworks.items() if "engine" in row.words)
-
-
-@dataclass(frozen=True)
-class Lengths:
-    """Lengths of answers: lognormal with a cap. `mean` is the mean with the cap, as programs log it."""
-
-    mean: float
-    spread: float
-    most: float
-
-    def __post_init__(self):
-        if not 1 <= self.mean <= self.most:
-            raise ValueError(f"answers have a mean of 1 token or more and at most their cap, not {self.mean:g}")
-        if self.spread > 10:
-            raise ValueError(f"response_spread is of logarithms, and at most 10, not {self.spread:g}")
-
-    @cached_property
-    def typical(self) -> float:
-        """The median of the lengths before the cap is applied, found by bisection."""
-        low, high = self.mean / 2, self.most * np.exp(8 * self.spread + 1)
-        for _ in range(100):
-            middle = (low * high) ** 0.5
-            mean = mean_of_largest(lambda z, x=middle: np.minimum(x * np.exp(self.spread * z), self.most), 1)
-            low, high = (middle, high) if mean < self.mean else (low, middle)
-        return low
-
-    def law(self, z):
-        """Return the length of the answer that is `z` standard deviations from the median."""
-        return np.minimum(self.typical * np.exp(self.spread * np.asarray(z)), self.most)
-
-    @cached_property
-    def square(self) -> float:
-        return mean_of_largest(lambda z: self.law(z) ** 2, 1)
-
-    def longest(self, responses: float) -> float:
-        """Return the mean length of the longest of `responses` answers."""
-        return mean_of_largest(self.law, responses)
-
-    def longer(self, tokens) -> np.ndarray:
-        """Return the share of answers that are longer than each of `tokens`."""
-        z = np.log(np.asarray(tokens) / self.typical) / max(self.spread, 1e-9)
-        return np.array([erfc(x / 2**0.5) / 2 for x in z]) * (np.asarray(tokens) < self.most)
 
 
 @dataclass(frozen=True)
@@ -271,7 +229,7 @@ class RLStep(Guided):
         used -= set() if letters.get("expert_gathers", program.get("expert_gathers")) else {"active_params"}
         if stray := next((x for x in letters if x not in used), None):
             raise TypeError(f"{self.name} does not use {stray} at age={numbers['age']:g}")
-        if share != "best" and not numbers["age"]:
+        if not numbers["age"] and not (isinstance(share, str) and share == "best"):
             raise ValueError("share is of age=1 and more: at age=0 all devices write answers, and then all learn")
         if numbers["devices"] > MOST_DEVICES:
             raise ValueError(f"devices={devices!r} is more than {MOST_DEVICES:,}, the most of an update")

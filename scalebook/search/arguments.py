@@ -73,7 +73,8 @@ def refuse_unused(problem: Problem, letters: Mapping) -> None:
     space = problem.space
     within = {x for f in space.within(problem) for x in needs(f)} | {text.split()[2] for text in space.limits}
     known = {"memory_margin", "devices", *space.layout, *space.words, *space.needed, *space.follows, *space.offloads}
-    known |= within | (getattr(problem.sheet, "billed", set()) if "train_tokens" in letters else set())
+    known |= within | {*getattr(problem.sheet, "inside", ())}
+    known |= getattr(problem.sheet, "billed", set()) if "train_tokens" in letters else set()
     own = {n: problem.letters.get(n, (problem.values.get(n),)) for n in letters}
     left = [n for n in letters if n not in known and own[n] != (space.letters.get(n, ""),)]
     rows = tuple(x for x in problem.knowns if not isinstance(x, Formula))

@@ -205,6 +205,7 @@ class Training(Guided):
     """
 
     name = "training_step"
+    inside = IN_TRAINING  # letters of a call that have other names in its sheet
     finds = ("step_time", "memory", "train_memory", "offload_memory", "mfu", "hfu")  # which a call cannot give
     billed = frozenset(tables_of(__package__, "defaults.toml")["bill"]["letters"])
 
