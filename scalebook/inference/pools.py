@@ -87,7 +87,7 @@ class _Layouts:
             )
         sheet, rows, left = serve.plan(knowns, {**letters, **words, **dict.fromkeys([*_LETTERS, "users"], 1.0)})
         used = {x for n in _PRICED for x in part(sheet, n).letters}.union(_LETTERS, _SENT)
-        used -= {"encoder_tokens", *sheet._results(serve.finds)}
+        used -= {"encoder_tokens"}
         if stray := [n for n in left if n not in used]:
             raise TypeError(unused("serve.apart", stray[0], used))
         cells = gather(rows, left)

@@ -166,6 +166,7 @@ class Serve(Step):
             if name in letters:
                 raise TypeError(f"serve does not use {name}, which follows from {others}: give these")
         sheet, rows, left = super().plan(knowns, letters, may_be_one)
+        sheet._refuse_results(self, left)
         known = [x for x in (*rows, left) if isinstance(x, Mapping)]
         said = {x for x in _ADDED if any(x in y for y in known)}
         if "step_tokens" in sheet.formulas and "acceptance" not in said:

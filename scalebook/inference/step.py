@@ -113,7 +113,7 @@ class Step(Guided):
     usual = DEFAULT_LETTERS
     space = SERVING
     engine: str | None = None  # default engine
-    finds: tuple[str, ...] = ()  # its answers, which a call cannot give
+    finds: tuple[str, ...] = ("pass_time",)  # its answers, which a call cannot give
 
     def __init__(self, phase: str, doc: str):
         self.phase, self.name, self.doc = phase, f"{phase}_step", doc
@@ -218,7 +218,6 @@ class Step(Guided):
                 f"{name} has no {either(lacking)}, which devices that share a model need: "
                 f"give {', '.join(f'{x}=...' for x in lacking)}, or use one device"
             )
-        sheet._refuse_results(self, letters)
         known = {n: x for n, x in known.items() if cells[n].note != _LENT}
         left = {n: x for n, x in left.items() if n in sheet.letters or n not in COUNTS or is_over_one(quantity(n, x))}
         return sheet, rows, left, known
