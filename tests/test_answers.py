@@ -99,6 +99,10 @@ def test_any_row_is_data():
     lines = [x.split()[-1] for x in repr(several).splitlines()]
     assert several.answer is None and lines == ["devices", "fits", "no", "no", "yes", "yes", "letter"]
     jsonschema.validate(several.to_dict(), SCHEMA)
+    known = dict(prompt=1000, output=200, tpot="<30 ms")
+    found = serve.capacity(models.llama3_8b, accelerators.h100, **known)
+    pools = serve.apart(models.llama3_8b, accelerators.h100, **known, rate=2, devices=4)
+    assert [jsonschema.validate(x.to_dict(), SCHEMA) for x in (found, pools)] == [None, None]
 
 
 def test_a_bill_has_failures_rent_and_purchase():

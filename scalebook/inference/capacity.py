@@ -33,6 +33,10 @@ class Capacity:
     def __repr__(self):
         return f"{show(self.rate, 'request/s')} by {self.users:,} users, bound by {self.binds}"
 
+    def to_dict(self) -> dict:
+        """Return the service's row as data, as `row.to_dict()` does."""
+        return self.row.to_dict()
+
 
 def valued(row: Row, letter: str):
     """Return a quantity of a service's row. If it has no value, raise ValueError with the row's own reason."""

@@ -67,6 +67,10 @@ class Apart:
         heads, rows = self._table()
         return self._summary + "\n\n" + aligned([heads, *rows], gap="  ")
 
+    def to_dict(self) -> dict:
+        """Return the row of what users get and pay as data, as `row.to_dict()` does."""
+        return self.row.to_dict()
+
     def _repr_html_(self):
         return styled(f"<p>{self._summary}</p>", page_table(*self._table(), "pools"))
 
