@@ -630,7 +630,8 @@ def test_the_call_prints_the_same_answer(page, plan, is_pasted):
     found = json.loads(page("json", [state, best]))["letters"]
     assert {n for n, x in found.items() if x["source"] == "given"} <= {*plan["letters"]}
     known, text = {n: x["value"] for n, x in found.items()}, {n: f"{x['formula']}" for n, x in found.items()}
-    assert all(near(sympify(x).subs(known), known[n]) for n, x in text.items() if x != "None" and len(x) < 999)
+    some = [n for n, x in text.items() if x != "None" and len(x) < 999][is_pasted::16]  # SymPy takes long to read all
+    assert some and all(near(sympify(text[n]).subs(known), known[n]) for n in some)
 
 
 def test_flags_are_those_of_the_package(page):
