@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from scalebook import _shown_by
 from scalebook.language import NOTATION, show
 from scalebook.language.arguments import checked, is_number
+from scalebook.language.building import uncollected
 from scalebook.language.guide import Guided, named_parameters
 from scalebook.language.notation import quoted
 from scalebook.language.renamed import renamed
@@ -190,6 +191,7 @@ def _nearest_to_fit(found: Search) -> str:
     return f"{said}; {would}=1 would let one fit" if would else said
 
 
+@uncollected()
 def _searched(sizes: list[list[Problem]], devices: list, pareto: bool, most: float, executor, progress):
     """Search the problems of some devices at some sizes, which one plan can price.
 

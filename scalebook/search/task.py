@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scalebook.language.building import uncollected
-
 from . import problem
 from .plan import Block, firsts
 from .planning import planned_for
@@ -62,7 +60,7 @@ def price(sizes: list[Problem], combinations: list[tuple[int, dict]], parts: lis
     are pairs of the index of a size and a range of its rows.  If `pareto` is false, only strategies within all limits
     are priced in full.  Returns what was found for each size and each of its problems.
     """
-    with np.errstate(all="ignore"), uncollected():
+    with np.errstate(all="ignore"):
         return _Task(sizes, combinations, pareto).priced(parts)
 
 
