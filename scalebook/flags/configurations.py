@@ -219,7 +219,9 @@ def write(strategy, framework: str = "megatron", layers: int | None = None, **le
     if stray := [x for x in wanted if x not in _LETTERS and x not in WORDS and x != "precision"]:
         raise TypeError(f"a strategy has no letter {quoted(stray[0])}; {nearest(stray[0], [*_LETTERS, *WORDS])}")
     wanted = {x: getattr(y, "name", _plain(y)) for x, y in wanted.items()}
-    said = [(x, y) for x, y in wanted.items() if x != "recompute"] + [("layers", layers)]
+    if not isinstance(layers, Real | None):
+        raise TypeError(f"layers is a number of blocks, not {quoted(layers)}")
+    said = [(x, y) for x, y in wanted.items() if x != "recompute"]
     if odd := next((x for x in said if not isinstance(x[1], Real | str | None)), None):
         raise TypeError(f"{odd[0]} of a strategy is one number or word, not {quoted(odd[1])}")
     found = _simple(table, wanted)
