@@ -160,7 +160,7 @@ def _hardware(run: Row) -> Iterator[Candidate]:
 
 
 def _fitting(run: Row) -> Iterator[Change]:
-    """Yield changes with which a run fits: a set of the fewest letters first, in each set the fastest first."""
+    """Yield changes that make a run fit.  Changes of one letter come before those of several; the fastest is first."""
     given = run.call.letters
     if answer_letter(run) == "update_time":
         tried = [_of_learners(run)]
@@ -191,7 +191,7 @@ def nearest_fit(run: Row) -> Change | None:
 
 
 def _gaining(run: Row, found: Iterable[Change]) -> tuple[Change, ...]:
-    """Sort changes by gain.  Drop those that leave too little room and, if the run fits already, those without gain."""
+    """Sort changes by gain.  Drop those with too little room.  If the run fits already, drop those without gain too."""
     kept = (x for x in found if x.has_room or x.run.memory <= run.memory)
     return tuple(x for x in sorted(kept, key=lambda x: -x.gain) if x.gain > LEAST or fits(run) is False)
 
@@ -200,9 +200,9 @@ def _gaining(run: Row, found: Iterable[Change]) -> tuple[Change, ...]:
 def all_changes(run: Row, is_quick: bool = False) -> tuple[Change, ...]:
     """Return single changes that let a run fit and make it faster: free ones first, then doubled device figures.
 
-    If the run does not fit now, changes that make it fit are listed even if they cost time. Of a service at a `rate`
-    they are of as many users as wait now. `is_quick` leaves out hardware, and frameworks whose sheets take long to
-    build. Updates of reinforcement learning have none; use `search(rl_step, ...)` to try lists of layouts.
+    If the run does not fit now, changes that make it fit are listed even if they cost time. If the call
+    gives a `rate`, the number of users stays as it is now. `is_quick` leaves out hardware, and frameworks whose sheets
+    take long to build. Updates of reinforcement learning have none; use `search(rl_step, ...)` to try lists of layouts.
     """
     if answer_letter(run) not in TRIED["ways"].keys() & run.keys():
         return ()

@@ -104,8 +104,8 @@ def bill(run: Row, **letters) -> Bill | None:
 def inputs_of(run: Row, letters: Mapping) -> dict[str, Cell]:
     """Return the inputs of a bill.
 
-    The caller's keywords take precedence; then come those of the call, the run's values, the rows in its call, and the
-    defaults.
+    A value of `letters` counts before one of the run's call, this before one of the run's row, then those of the rows
+    in the call, and last the defaults.
     """
     places = ((getattr(tables, x)[key], own) for x, rows in TRIED["bill"].items() for key, own in rows.items())
     known = {n: row.cells[n] for row, names in places for n in names}

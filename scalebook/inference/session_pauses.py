@@ -2,14 +2,8 @@
 
 from sympy import Rational, exp, log, sqrt, tanh
 
-from scalebook.language import formula
+from scalebook.language import formula, formulas_of
 from scalebook.language.notation import expression
-
-__all__ = [
-    "found_turns_exponential", "found_turns_lognormal", "kept_time_of_pause", "pause_deviation_exponential",
-    "pause_deviation_lognormal", "pause_kept_exponential", "pause_kept_lognormal", "pause_mean_exponential",
-    "pause_mean_lognormal",
-]  # fmt: skip
 
 
 def normal_share(x):
@@ -111,3 +105,6 @@ def kept_time_of_pause(kept_pause, queue_time):
     30.5
     """
     return kept_pause + queue_time
+
+
+__all__ = [*formulas_of(__name__)]

@@ -27,16 +27,8 @@ from scalebook.inference.tiers import (
     session_cost,
     written_cost,
 )
-from scalebook.language import Sheet, constant, formula
+from scalebook.language import Sheet, constant, formula, formulas_of
 from scalebook.language.notation import quoted
-
-__all__ = [
-    "bunch_time_half", "bunched_share_of_pauses", "bunched_time_of_loop", "cached_room_turns",
-    "decoding_time_turns", "edge_of_cliff", "half_deviation", "hit_share_alone", "hit_share_session", "met_time",
-    "own_tokens", "pool_ratio_turns", "prompt_load_turns", "queue_time_turns", "read_tokens_turn", "reading_time_turn",
-    "request_rate_turns", "reserved_sessions", "room_for_share", "root_mean_square_reading", "session_inputs",
-    "session_sheet", "sessions_in_loop", "tpot_turns", "ttft_turns",
-]  # fmt: skip
 
 _READS = {"turns that are read in less than all of the time": lambda prompt_load: prompt_load < 1}
 _SPARE = {
@@ -386,3 +378,6 @@ def session_sheet(pauses: str = "lognormal") -> Sheet:
     if not isinstance(pauses, str) or pauses not in _SHEETS:
         raise ValueError(f"pauses is 'lognormal' or 'exponential', not {quoted(pauses)}")
     return _SHEETS[pauses]
+
+
+__all__ = [*formulas_of(__name__), "session_sheet"]

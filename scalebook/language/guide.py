@@ -46,7 +46,7 @@ class Guided:
     __signature__ = _OfInstance(lambda x: x._signature)
 
     def unbilled(self, letters: dict, needs: str = "") -> dict:
-        """Return a call's letters without those of its costs, whose values are checked.
+        """Check the values of the letters that only costs depend on, and return the call's other letters.
 
         Raises TypeError if the call has such letters and lacks `needs`, the letter without which it has no costs.
         """

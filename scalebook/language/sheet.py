@@ -82,7 +82,8 @@ class Sheet(Guided):
 
     def _refuse_results(self, thing, letters: Mapping) -> None:
         """Raise TypeError if a call of `thing` gives a letter that only results from the sheet."""
-        if given := {n for n in letters.keys() & self.formulas.keys() if n in self._results(thing.finds)}:
+        computed = letters.keys() & self.formulas.keys()
+        if computed and (given := computed & self._results(thing.finds)):
             raise TypeError(found_by(thing.name, name := min(given), letters[name]))
 
     @property

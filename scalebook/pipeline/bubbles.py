@@ -6,16 +6,11 @@ one device. Some formulas refuse few micro-batches; `scalebook.pipeline.simulate
 
 from sympy import Eq, Max, Min, Mod, ceiling
 
-from scalebook.language import formula
+from scalebook.language import formula, formulas_of
 from scalebook.language.defaults import stated
 
 _EQUAL = stated(__name__)  # equal times of passes
 globals().update(_EQUAL)
-
-__all__ = [
-    "bubble_1f1b", "bubble_1f1b_transfers", "bubble_dualpipe", "bubble_gpipe", "bubble_interleaved", "bubble_zb_h1",
-    "bubble_zb_h2", "bubble_zb_v", "enough_interleaved", "pipeline_idle", *_EQUAL,
-]  # fmt: skip
 
 
 # Limits of the schedules: the fewest micro-batches, or the size of their groups
@@ -155,3 +150,6 @@ def pipeline_idle(bubble):
     0.1111111111111111
     """
     return bubble / (1 + bubble)
+
+
+__all__ = [*formulas_of(__name__)]

@@ -161,10 +161,13 @@ def _found(groups, lacking, *how) -> list[Search]:
 def _why_nothing(thing, able, letters, found) -> str:
     """Return why no strategy can run, in the thing's own words if it has some."""
     said = thing.unmet(able, letters, {n for x in found for n in x.rejected}) if hasattr(thing, "unmet") else ""
-    sizes = [x.problem.values.get("devices") for x in found]
-    named = [f"{n:g} devices" if len({*sizes}) > 1 else "" for n in sizes]
-    each_why = (f"{', '.join(filter(None, (x.device, n)))}: {why_none(x)}" for x, n in zip(found, named, strict=True))
-    why = "; ".join(dict.fromkeys(x.removeprefix(": ") for x in each_why))
+    has_sizes = len({x.problem.values.get("devices") for x in found}) > 1
+
+    def said_of(x):
+        sizes = [f"{x.problem.values['devices']:g} devices"] if has_sizes else []
+        return ": ".join(filter(None, [", ".join(filter(None, [x.device, *sizes])), why_none(x)]))
+
+    why = "; ".join(dict.fromkeys(map(said_of, found)))
     near = _nearest_to_fit(found[0]) if len(found) == 1 and not said else ""
     return "; ".join([said or f"no strategy can run; {why}", *filter(None, [near, *(x.remark for x in found)])])
 

@@ -40,7 +40,7 @@ def model_flops_frozen(global_batch, batch, tp, cp, layers, block_flops, block_m
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trained(Named):
-    """A choice of the weights to train: all of them, or adapters next to frozen matrices (the names in `beside`)."""
+    """A choice of the weights to train: all of them, or adapters. `beside` names the frozen matrices that get one."""
 
     name: str
     source: str
