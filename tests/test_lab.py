@@ -101,6 +101,18 @@ def from_menu(menu, page, *names):
     page.get_by_text(names[-1], exact=True).first.click()
 
 
+def run_all(page, shown):
+    """Run all cells until one shows this: a click that comes before the kernel is there runs nothing."""
+    from playwright.sync_api import TimeoutError as PlaywrightTimeout  # skipped where there is no browser
+
+    for _ in range(4):
+        from_menu("Run", page, "Run All Cells")
+        with suppress(PlaywrightTimeout):
+            shown.wait_for(timeout=PATIENCE / 4)
+            break
+    shown.wait_for()
+
+
 def darken(page):
     from_menu("Settings", page, "Theme", "JupyterLab Dark")
     page.locator('body[data-jp-theme-light="false"]').wait_for(state="attached")  # Playwright may hold it for empty
@@ -108,19 +120,12 @@ def darken(page):
 
 def test_chapter_in_jupyterlab(page):
     """Python and the page's JavaScript both answer here, and agree."""
-    from playwright.sync_api import TimeoutError as PlaywrightTimeout  # skipped where there is no browser
-
     page.locator(".jp-Notebook .jp-CodeCell").first.click()
     in_words = page.locator(".jp-OutputArea-output", has_text="Calculator(token_time=")
     in_words.first.wait_for()  # until it is run
     assert page.locator(".sb-calculator, .jp-RenderedText [data-mime-type*=stderr]").count() == 0
     box, (_, calc) = page.locator(".sb-calculator").first, calculators(NOTEBOOK)[0]
-    for _ in range(4):  # a click that comes before the kernel is there runs nothing
-        from_menu("Run", page, "Run All Cells")
-        with suppress(PlaywrightTimeout):
-            box.wait_for(timeout=PATIENCE / 4)
-            break
-    box.wait_for()
+    run_all(page, box)
     # The kernel answers a drag when it is done with the cells, and a curve is drawn when it is seen.
     page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for()
     box.scroll_into_view_if_needed()
@@ -160,8 +165,8 @@ def test_a_notebook_that_was_only_opened_is_not_unsaved(page):
 def test_the_planner_says_why_in_jupyterlab(page, planned):
     """Equations are set by JupyterLab, in the dark too; a link leads to the site, since a notebook has no address."""
     opened(page, PLANNER).locator(".jp-CodeCell").first.click()
-    from_menu("Run", page, "Run All Cells")
-    page.locator(".pl-num[data-letter=tpot]").click()
+    run_all(page, number := page.locator(".pl-num[data-letter=tpot]"))
+    number.click()
     why = page.locator("dialog.pl-why[open]")
     why.locator("mjx-container").nth(3).wait_for()
     why.locator("details summary").nth(1).click()
