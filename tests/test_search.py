@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 from scalebook import search, training_step
 from scalebook.language import Formula, symbol
 from scalebook.language.interval import SPREADS
+from scalebook.language.row import gather
 from scalebook.search.plan import Block, Evaluated, Plan
 from scalebook.search.space import divisors
 from scalebook.tables import accelerators, frameworks, models
+from scalebook.training.frameworks import settled
 from scalebook.training.rules import reason
 
 from .support import cases
@@ -140,6 +142,18 @@ class Backwards(Executor):
         return future
 
 
+@pytest.mark.parametrize("model", ["llama3_8b", "deepseek_v3"])
+def test_calls_that_share_their_formulas_would_have_them_alone(model):
+    for device, framework in itertools.product(accelerators.values(), frameworks.values()):
+        letters = dict(tp=1.0, devices=8.0, global_batch=8.0, seq=4096.0, framework=framework, recompute="none")
+        rows, defaults = settled((models[model], device), letters)
+        key, sheet, usual, *names = training_step._shape(rows, dict(letters), defaults)
+        alone = gather((*rows, usual), {own: letters[n] for own, n in names[0].items()} | names[1])
+        shared = training_step.kind((models[model], device), letters)
+        assert shared[:2] == (key, sheet) and shared[2].keys() == alone.keys()
+        assert all(x.value == alone[n].value for n, x in shared[2].items())
+
+
 def test_what_is_sent_is_small_and_order_does_not_matter(found, monkeypatch):
     sizes = []
     monkeypatch.setattr("concurrent.futures.as_completed", lambda futures: reversed(futures))
@@ -151,6 +165,7 @@ def test_what_is_sent_is_small_and_order_does_not_matter(found, monkeypatch):
 
 def test_blocks_and_slabs_do_not_matter(found, monkeypatch):
     monkeypatch.setattr("scalebook.search.pricing.BLOCK", 64)
+    monkeypatch.setattr("scalebook.search.task.HELD", 1)
     monkeypatch.setattr("scalebook.search.problem.SLAB", 16)
     monkeypatch.setattr("scalebook.search.problem.CANDIDATES", 7)
     monkeypatch.setattr("scalebook.search.parts.PART", 2000)

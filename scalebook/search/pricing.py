@@ -100,16 +100,14 @@ class Pricing:
         second = _as_deep(second, values.ndim)
         return values, np.broadcast_to(second, (len(values), *second.shape[1:-1], len(block.rows)))
 
-    def records(self, block, values, second, flat, case, row):
-        """Return the strategies at flat indices of values, as in `Priced`.  The values start at a case and a row."""
-        index = np.unravel_index(flat, values.shape)
-        second = np.broadcast_to(second, values.shape)[index]
-        axis = flat // values.shape[-1] % math.prod(self.plan.shape)  # rows are the last dimension, but precede axes
-        places = [self.sheet.cases[x + case].places for x in index[0]]
+    def records(self, values, second, cases, axes, rows):
+        """Return strategies as in `Priced`, by their values, cases, indices on each axis, and rows of the slab."""
+        axis = np.ravel_multi_index(axes, self.plan.shape) if axes else np.zeros(len(rows))
+        places = [self.sheet.cases[x].places for x in cases]
         often = np.fromiter(map(len, places), int)
-        found = [values[index], second, self.slab.places[block.rows[index[-1] + row]], axis]
-        first, second, rows, axis = (np.repeat(x, often) for x in found)
-        return np.stack([first, second, np.fromiter(itertools.chain(*places), float), rows, axis], axis=1)
+        found = [values, second, self.slab.places[rows], axis]
+        values, second, rows, axis = (np.repeat(x, often) for x in found)
+        return np.stack([values, second, np.fromiter(itertools.chain(*places), float), rows, axis], axis=1)
 
     def solved(self, block):
         """Solve for the quantity that follows from each choice. Only quantities that the solver needs are evaluated."""

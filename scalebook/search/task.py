@@ -2,19 +2,20 @@
 
 from collections import Counter
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from . import problem
 from .plan import Block, firsts
 from .planning import planned_for
-from .pricing import each_sheet, same_limits
+from .pricing import Pricing, each_sheet, same_limits
 from .problem import Problem, by_words, layouts, looked_through, parted, stand_for, together
 
 __all__ = ["EMPTY", "Priced", "joined", "price"]
 
 SWEPT = 1 << 15  # rows that are priced at a time if only the best strategies are sought
+HELD = 1 << 20  # values that wait for being joined
 _NONE = np.empty((0, 5))
 _MOST = np.finfo(float).max  # values of strategies that do not fit are infinite
 
@@ -73,11 +74,14 @@ class _Task:
         self.found = [[EMPTY for _ in self.one.each] for _ in sizes]
         self.counts = np.zeros((len(sizes), len(self.one.each)), np.int64)
         self.rejected: dict[str, np.ndarray] = {}
+        self.held: dict[tuple[int, int], list[_Held]] = {}
+        self.number = self.known = 0  # of values entered, and of those joined
 
     def priced(self, parts):
         for slab in self._slabs(parts):
             for part in by_words(self.one, slab, self.words) if self.has_front else (slab,):
                 self._price(part)
+        self._join_held()
         return [[self._result(i, j) for j in range(len(own))] for i, own in enumerate(self.found)]
 
     def _result(self, i, j):
@@ -158,35 +162,72 @@ class _Task:
             self._enter(pricing, Block(pricing.evaluated, rows[own]), fine, sizes[rows[own]])
 
     def _enter(self, pricing, block, fits, sizes):
-        """Keep the strategies of a block that may be among the best or on a front."""
+        """Hold a block's values until as many are held as were joined before, because joining has a fixed cost."""
         values, second = pricing.valued(block, fits)
+        order = "F" if values.flags.f_contiguous else "C"
         for j, of in _ranges(pricing.sheet.problems):
             for i, rows in _ranges(sizes):
-                own = values[of, ..., rows], second[of, ..., rows]
-                self._join(pricing, block, *own, (i, j), of.start, rows.start)
+                own = _Held(pricing, block.rows[rows], of.start, values[of, ..., rows], second[of, ..., rows], order)
+                self.held.setdefault((i, j), []).append(own)
+        self.number += values.size
+        if self.number >= 2 * self.known or self.number - self.known > HELD:
+            self._join_held()
 
-    def _join(self, pricing, block, values, second, owner, case, row):
-        """Join a part of a block, of one problem and one size, which starts at a case and a row, to what was found."""
+    def _join_held(self):
+        for owner, held in self.held.items():
+            self._join(owner, held)
+        self.held, self.known = {}, self.number
+
+    def _join(self, owner, held):
+        """Join the values that are held for a size and a problem to what was found, if they may be best or on front."""
         i, j = owner
         found, number = self.found[i][j], self.one.best
+        values, second = (np.concatenate(x) for x in zip(*(x.flat for x in held), strict=True))
         least = most = found.best[-1, 0] if len(found.best) >= number else _MOST
-        if self.has_front:  # compare with the strategy on the front that needs no more of the second objective
+        if self.has_front:  # first compare with the middle of the front, which is fast
+            value, holds = found.front[len(found.front) // 2, :2] if len(found.front) else (_MOST, _MOST)
+            most = np.where(second < holds, _MOST, max(value, least))
+        places = np.flatnonzero(values <= most)
+        if self.has_front:  # then with the strategy on it that needs no more of the second objective
             known = np.concatenate([[_MOST], found.front[:, 0]])
-            known = known[np.searchsorted(found.front[:, 1], second.ravel(), side="right")].reshape(second.shape)
-            most = np.maximum(known, least)
-        flat = np.flatnonzero(values <= most)
-        if not len(flat):
+            known = known[np.searchsorted(found.front[:, 1], second[places], side="right")]
+            places = places[values[places] <= np.maximum(known, least)]
+        if not len(places):
             return
-        index = np.unravel_index(flat, values.shape)
-        own, other = values[index], np.broadcast_to(second, values.shape)[index]
+        own, other = values[places], second[places]
         is_kept = own <= (min(least, np.partition(own, number - 1)[number - 1]) if len(own) > number else least)
         if self.has_front:
-            order = np.lexsort((own, other))
+            order = np.argsort(other)
             is_kept[order[own[order] <= np.minimum.accumulate(own[order])]] = True
         if is_kept.any():
-            new = pricing.records(block, values, second, flat[is_kept], case, row)
+            places = places[is_kept]
+            ends = np.cumsum([x.values.size for x in held])
+            parts = np.split(places, np.searchsorted(places, ends[:-1]))
+            new = [x.records(y - end + x.values.size) for x, y, end in zip(held, parts, ends, strict=True) if len(y)]
+            new = np.concatenate(new)
             more = Priced(new, new if self.has_front else _NONE, Counter(), 0)
             self.found[i][j] = joined(found, more, number)
+
+
+class _Held(NamedTuple):
+    """Both objectives of some rows of a block, for one problem. The first is infinite where a strategy is left out."""
+
+    pricing: Pricing
+    rows: np.ndarray
+    case: int  # the first
+    values: np.ndarray
+    second: np.ndarray
+    order: Literal["F", "C"]  # in which they lie in memory
+
+    @property
+    def flat(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.values.ravel(self.order), np.broadcast_to(self.second, self.values.shape).ravel(self.order)
+
+    def records(self, flat: np.ndarray) -> np.ndarray:
+        """Return the strategies at these indices of `flat`, as in `Priced`."""
+        index = np.unravel_index(flat, self.values.shape, self.order)
+        second = np.broadcast_to(self.second, self.values.shape)[index]
+        return self.pricing.records(self.values[index], second, index[0] + self.case, index[1:-1], self.rows[index[-1]])
 
 
 def _ranges(numbers) -> list[tuple[int, slice]]:

@@ -39,15 +39,15 @@ def dp_contention_shared(
     # Avoids a division by zero if nothing is sent.
     whole = Max(dp_reduce + dp_gather, dp_window / 10**9, evaluate=False)
     hidden = (dp_reduce + dp_gather - dp_unhidden) / whole
-    up, out = (hidden * x / dp_window for x in (dp_scaleup_time, dp_scaleout_time))
 
-    def met(overlap, near, far):
-        return (1 - overlap) * Max(up * near, out * far, evaluate=False)
+    def met(often, overlap, near, far):
+        waited = often * (1 - overlap)
+        return Max(waited * near * dp_scaleup_time, waited * far * dp_scaleout_time, evaluate=False)
 
-    waited = tp_scaleup_time - tp_beside * tp_scaleup_beside, tp_scaleout_time - tp_beside * tp_scaleout_beside
-    block = met(tp_overlap, *waited) + met(cp_overlap, cp_scaleup_time, cp_scaleout_time)
-    block += met(ep_overlap, ep_scaleup_time, ep_scaleout_time)
-    return dp_passes * (stage_blocks * block + met(pp_overlap, pp_scaleup_time, pp_scaleout_time))
+    both = tp_scaleup_time - tp_beside * tp_scaleup_beside, tp_scaleout_time - tp_beside * tp_scaleout_beside
+    waits = met(stage_blocks, tp_overlap, *both) + met(stage_blocks, cp_overlap, cp_scaleup_time, cp_scaleout_time)
+    waits += met(stage_blocks, ep_overlap, ep_scaleup_time, ep_scaleout_time)
+    return dp_passes * hidden / dp_window * (waits + met(1, pp_overlap, pp_scaleup_time, pp_scaleout_time))
 
 
 def _arithmetic(way: str, sharding: Sharding):

@@ -7,6 +7,7 @@ import numpy as np
 
 from scalebook.language import Row
 from scalebook.language.interval import Between
+from scalebook.language.latest import Latest
 from scalebook.language.notation import either, quoted, word
 from scalebook.language.row import Call, as_rows, quantity
 from scalebook.language.stanzas import tables_of
@@ -21,6 +22,7 @@ ENDS = (UNNAMED, FASTEST, SLOWEST, "plain")  # rows that are not programs
 # A framework may have other cells for models with experts.
 _WITH_EXPERTS = ("element_passes", "block_wait", "block_launch")
 _TAKEN_UP = ("layers", "moe_layers")  # for blocks that predict further tokens
+_LONGER = Latest(64)  # models with such blocks
 
 
 def framework_of(knowns: tuple, letters: Mapping) -> Framework | None:
@@ -72,11 +74,13 @@ def _with_further_tokens(model: Mapping, letters: Mapping) -> Mapping:
     more = letters.get("mtp_blocks", model.get("mtp_blocks", 0))
     if not isinstance(model, Row) or not np.any(np.asarray(more)):
         return model
+    return _LONGER.get((id(model), more), lambda: _longer(model, more), model)
+
+
+def _longer(model: Row, more) -> Row:
     note = f"with {more:g} that predict further tokens"
-    cells = dict(model.cells)
-    for name in _TAKEN_UP:
-        cells[name] = replace(cells[name], value=cells[name].value + more, note=note)
-    return Row(model.name, cells, model.words)
+    taken_up = {n: replace(model.cells[n], value=model.cells[n].value + more, note=note) for n in _TAKEN_UP}
+    return Row(model.name, {**model.cells, **taken_up}, model.words)
 
 
 def words_of(framework: Framework) -> dict:

@@ -60,11 +60,13 @@ def kind_of(step, knowns: tuple, letters: Mapping) -> Kind:
     return _KINDS.get((*map(id, knowns), *said), lambda: _new(step, knowns, letters), rows, lasts)
 
 
-def shape_of(rows: tuple, letters: Mapping, defaults: Mapping) -> tuple:
-    """Return what decides a step's formulas: its rows' letters and precisions, its model, and the options."""
-    own = [(id(x) if "layers" in x else frozenset(x), getattr(x, "words", {}).get("precision")) for x in rows]
+def shape_of(rows: tuple, letters: Mapping, defaults: Mapping, deciding: frozenset[str]) -> tuple:
+    """Return what decides a step's formulas: the `deciding` letters of rows, their precisions, model, and options."""
+    own = [
+        (id(x) if "layers" in x else deciding.intersection(x), getattr(x, "words", {}).get("precision")) for x in rows
+    ]
     said = [(n, x) if n in _DECIDING else n for n, x in letters.items() if n not in ("framework", "mtp_blocks")]
-    return (*own, *said, *defaults.items())
+    return (*own, *said, *((n, x) for n, x in defaults.items() if n not in letters))
 
 
 @uncollected()

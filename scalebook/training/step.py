@@ -53,6 +53,7 @@ _OPTIONAL = tables_of(__package__, "defaults.toml")["optional"]
 _WHOLE_STREAM = Formula("whole_stream", "stream_efficiency", Integer(1), ["williams2009 §3"], "All of the bandwidth.")
 
 _SHAPES = Latest(4096)  # what calls of a search share
+_DECIDING = frozenset({*DEFAULT_LETTERS, *tables_of(__package__, "defaults.toml")["deciding"]["letters"]})
 
 
 @cache
@@ -303,7 +304,7 @@ class Training(Guided):
     def kind(self, knowns: tuple, letters: Mapping) -> tuple[tuple, Sheet, dict[str, Cell]]:
         """Return a key that calls with the same formulas share, their sheet with defaults, and all that is known."""
         rows, defaults = settled(knowns, letters)
-        said = shape_of(rows, letters, defaults)  # devices and frameworks often differ in numbers alone
+        said = shape_of(rows, letters, defaults, _DECIDING)  # devices and frameworks often differ in numbers alone
         key, sheet, usual, names, more = _SHAPES.get(said, lambda: self._shape(rows, dict(letters), defaults), rows)
         return key, sheet, gather((*rows, usual), {n: letters[x] for n, x in names.items()} | more)
 
