@@ -259,6 +259,17 @@ def test_letters_that_say_nothing_are_not_counted_twice():
     )
 
 
+def test_options_with_equal_results_count_once():
+    asked = dict(devices=8, global_batch=64, seq=4096)
+    found = search(training_step, models.llama3_8b, H100, frameworks, **asked)
+    kinds = {(*x.values.values(), *x.letters.values()) for x in found.best}
+    assert len(kinds) == len(found.best) == 10 and "alike: further combinations of" in repr(found)
+    for one in [*found.best[:3], *found.pareto[:3]]:
+        others = (one(framework=x) for x in frameworks if x != one.framework)
+        assert one.alike == sum((x.step_time, x.memory) == (one.step_time, one.memory) for x in others)
+    assert not any("alike" in x for x in search(training_step, models.llama3_8b, H100, **asked).records())
+
+
 def test_what_is_said_to_say_nothing_says_nothing():
     """With one device a way, a strategy costs the same whatever the words about that way;
     where it does not, it is searched.

@@ -107,7 +107,8 @@ class Pricing:
         often = np.fromiter(map(len, places), int)
         found = [values, second, self.slab.places[rows], axis]
         values, second, rows, axis = (np.repeat(x, often) for x in found)
-        return np.stack([values, second, np.fromiter(itertools.chain(*places), float), rows, axis], axis=1)
+        words = np.fromiter(itertools.chain(*places), float)
+        return np.stack([values, second, words, rows, axis, np.ones(len(words))], axis=1)
 
     def solved(self, block):
         """Solve for the quantity that follows from each choice. Only quantities that the solver needs are evaluated."""

@@ -17,14 +17,18 @@ __all__ = ["Best", "Found", "Neighbours", "Search", "order_of"]
 
 
 class Found:
-    """One strategy of a search.  Its inputs and the two objectives are attributes, such as `found.tp`."""
+    """One strategy of a search.  Its inputs and the two objectives are attributes, such as `found.tp`.
+
+    `alike` counts further combinations of options with the same layout, letters and objectives, such as frameworks.
+    """
 
     def __init__(self, search: "Search", record: Iterable[float]):
         problem = search.problem
-        value, second, place, row, axis = record
+        value, second, place, row, axis, number = record
         if problem.is_rising:
             value, second = -value, -value if len(set(problem.axes)) == 1 else second
         self._search, self._problem, self.words = search, problem, search.combinations[int(place)]
+        self.alike = int(number) - 1
         if search.device:
             self.device = search.device
         self.values = dict(zip(problem.axes, (float(value), float(second)), strict=False))
@@ -199,12 +203,14 @@ class Search(Frame):
     def records(self) -> list[dict]:
         """Return the best strategies as dictionaries: device, objectives, inputs, and whatever else is shown.
 
-        `assumed` names cells that no data sheet prints and that a shown value rests on.
+        `alike`, which is there if any strategy has some, counts further options with equal results.  `assumed` names
+        cells that no data sheet prints and that a shown value rests on.
         """
         more = [n for n in ("devices", *self._shown) if n not in self.problem.axes]
         return [
             ({"device": x.device} if x._search.device else {})
             | x.values | x.letters | x.words | {n: x.billed[n].value if n in x.billed else None for n in more}
+            | ({"alike": x.alike} if any(y.alike for y in self.best) else {})
             | ({"assumed": _cells_of([x])} if x.assumed else {})
             for x in self.best
         ]  # fmt: skip
@@ -219,12 +225,14 @@ class Search(Frame):
         axes, shown = dict.fromkeys(self.problem.axes), self._shown
         names = [n for n in self._several if n not in (*axes, *shown)]
         devices = ["device"] * any(x._search.device for x in self.best)
+        alike = ["alike"] * any(x.alike for x in self.best)
         rows = []
         for i, x in enumerate(self.best):
             values, more = x._said(axes), x._said(shown)
             chosen = [short(getattr(x, n, "")) for n in names]
-            rows.append([str(i + 1), *values, *(x.device for _ in devices), *chosen, *more])
-        yield ["", *axes, *devices, *names, *shown], rows, "best"
+            same = (f"{x.alike} more" if x.alike else "" for _ in alike)
+            rows.append([str(i + 1), *values, *(x.device for _ in devices), *chosen, *same, *more])
+        yield ["", *axes, *devices, *names, *alike, *shown], rows, "best"
         yield ["by", "strategies"], [[n, f"{x:,}"] for n, x in self.rejected.items()], "left out"
 
     @property
@@ -232,23 +240,26 @@ class Search(Frame):
         """The strategies in the tables."""
         return self.best
 
+    @property
+    def _explained(self) -> list[str]:
+        """Explain the mark of assumed values and equal results, if any strategy has them."""
+        cells = _cells_of(self._listed)
+        marked = f"≈ rests on cells that no data sheet prints, assumed from comparable devices: {cells}"
+        options = ", ".join(n for n, x in self.problem.words.items() if len(x) > 1)
+        same = f"alike: further combinations of {options} with the same results"
+        return [marked] * bool(cells) + [same] * any(x.alike for x in self.best)
+
     def __repr__(self):
         tables = (aligned([heads, *rows], gap="  ") for heads, rows, _ in self._tables())
-        return "\n\n".join([self._summary, *tables, *_explained(self._listed)])
+        return "\n\n".join([self._summary, *tables, *self._explained])
 
     def _repr_html_(self):
-        said = (f"<p>{html.escape(x)}</p>" for x in _explained(self._listed))
+        said = (f"<p>{html.escape(x)}</p>" for x in self._explained)
         return styled(f"<p>{html.escape(self._summary)}</p>", *(page_table(*x) for x in self._tables()), *said)
 
 
 def _cells_of(found: Iterable[Found]) -> str:
     return ", ".join(sorted({n for x in found for own in x.assumed.values() for n in own}))
-
-
-def _explained(found: list[Found]) -> list[str]:
-    """Explain the mark of assumed values, if any strategy has one."""
-    cells = _cells_of(found)
-    return [f"≈ rests on cells that no data sheet prints, assumed from comparable devices: {cells}"] if cells else []
 
 
 def order_of(problem) -> Callable[[Found], tuple[float, float]]:

@@ -16,15 +16,15 @@ __all__ = ["EMPTY", "Priced", "joined", "price"]
 
 SWEPT = 1 << 15  # rows that are priced at a time if only the best strategies are sought
 HELD = 1 << 20  # values that wait for being joined
-_NONE = np.empty((0, 5))
+_NONE = np.empty((0, 6))
 _MOST = np.finfo(float).max  # values of strategies that do not fit are infinite
 
 
 class Priced(NamedTuple):
     """The result of a task: the best strategies, the Pareto front, and counts of rejected and priced strategies.
 
-    A strategy is a row of five numbers: the two objectives, and its indices among the combinations of options, the rows
-    and the values on axes.
+    A strategy is a row of six numbers: the two objectives, its indices among the combinations of options, the rows and
+    the values on axes, and how many combinations of options have these values.
     """
 
     best: np.ndarray
@@ -33,13 +33,23 @@ class Priced(NamedTuple):
     count: int
 
 
+def _once(found: np.ndarray) -> np.ndarray:
+    """Join strategies that differ in options alone and have equal values. The first stands for all."""
+    found = found[np.lexsort(found[:, [2, 1, 4, 3, 0]].T)]
+    own = found[:, [0, 1, 3, 4]]
+    first = np.flatnonzero(np.concatenate([[True], (own[1:] != own[:-1]).any(1)])[: len(found)])
+    return np.column_stack([found[first, :5], np.add.reduceat(found[:, 5], first)]) if len(found) else found
+
+
 def _best(found: np.ndarray, number: int) -> np.ndarray:
     """Return the `number` strategies with the lowest values; ties keep the order words, rows, axes."""
+    found = _once(found)
     return found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0]))][:number]
 
 
 def _front(found: np.ndarray) -> np.ndarray:
     """Return the Pareto front, sorted by the second objective.  It keeps the first of equal strategies."""
+    found = _once(found)
     found = found[np.lexsort((found[:, 4], found[:, 3], found[:, 2], found[:, 0], found[:, 1]))]
     least = np.minimum.accumulate(np.concatenate([[np.inf], found[:-1, 0]]))
     return found[found[:, 0] < least]
@@ -195,7 +205,8 @@ class _Task:
         if not len(places):
             return
         own, other = values[places], second[places]
-        is_kept = own <= (min(least, np.partition(own, number - 1)[number - 1]) if len(own) > number else least)
+        lowest = np.unique(own[own <= least])[:number]  # equal ones may count once
+        is_kept = own <= (lowest[-1] if len(lowest) == number else least)
         if self.has_front:
             order = np.argsort(other)
             is_kept[order[own[order] <= np.minimum.accumulate(own[order])]] = True
