@@ -29,6 +29,7 @@ OF_ROOM = {
     "machine": ("test_collectives",),
     "pipeline": ("test_schedules",),
     "calculon": ("test_calculon",),
+    "search": ("test_search",),
     "answers": ("test_answers", "test_assumed"),
 }
 LIMIT = 600  # seconds for one run of tests
