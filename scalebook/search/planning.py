@@ -7,7 +7,7 @@ same formulas differ only in numbers, so their sheet has an array of a number of
 import math
 import pickle
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from scalebook.language.row import gather
 from .plan import Mixed, Plan
 from .problem import CASES, Problem
 
-__all__ = ["Planned", "PlannedSheet", "built", "planned_for"]
+__all__ = ["Planned", "PlannedSheet", "built", "needed_for", "planned_for"]
 
 
 def _told(problem: Problem, words: dict, offload: bool) -> dict:
@@ -62,20 +62,25 @@ def built(problem: Problem, words: dict, offload: bool, known: tuple = ()) -> "_
             todo += [x for x in (letter, bound) if isinstance(x, str) and x not in given]
         elif letter not in usual:
             raise TypeError(f"{sheet.name} has no {letter} to be limited; {nearest(letter, formulas)}")
-    needed, used = set(), set()
-    while todo:
-        name = todo.pop()
-        if name not in needed:
-            needed.add(name)
-            if name in formulas:
-                used.update(formulas[name].inputs)
-                todo += [x for x in formulas[name].inputs if x not in given]
+    needed = needed_for(todo, formulas, given) - given
+    used = {i for n in needed & formulas.keys() for i in formulas[n].inputs}
     if lacking := sorted(needed - formulas.keys()):
         rest = f"give {lacking[0]}=...{_idle(knowns, formulas, sheet)}"
         raise TypeError(f"this search needs {', '.join(lacking)}: {rest}")
     used.update(problem.axes, *((x.letter, x.bound) for x in problem.limits))
     constants = {n: x for n, x in cells.items() if n in used and n not in searched and np.ndim(x) == 0}
     return _Built({n: f for n, f in formulas.items() if n in needed}, constants)
+
+
+def needed_for(letters: list[str], formulas: Mapping[str, Formula], given: Container[str]) -> set[str]:
+    """Return the names of these letters and of all that they are computed from; nothing given is computed."""
+    found, todo = set(), list(letters)
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo += formulas[name].inputs if name in formulas and name not in given else ()
+    return found
 
 
 class _Built(NamedTuple):

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from scalebook.language import NOTATION, Cell, Formula, Row
+from scalebook.language.row import gather
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.language.units import show
 
 from .frames import Frame
-from .planning import built
+from .planning import built, needed_for
 from .space import called_with, divisors
 
 __all__ = ["Best", "Found", "Neighbours", "Search", "order_of"]
@@ -68,12 +69,19 @@ class Found:
     @cached_property
     def assumed(self) -> dict[str, list[str]]:
         """Shown quantities that depend on cells which no data sheet prints, each with the names of these cells."""
-        rows = (x for x in self._problem.knowns if isinstance(x, Row))
-        known = {n for row in rows for n, cell in row.cells.items() if cell.is_assumed}
-        cells = self.billed if known else {}
-        shown = [n for n in dict.fromkeys([*self._problem.axes, *self._problem.space.shown]) if n in cells]
-        rests = {n: sorted(x for x in known & {n, *cells[n].letters} if cells[x].is_assumed) for n in shown}
-        return {n: x for n, x in rests.items() if x}
+        problem = self._problem
+        sheet, rows, letters = problem.sheet.sheet(problem.knowns, self._call_letters)
+        cells = gather(tuple(x for x in rows if not isinstance(x, Formula)), letters)
+        assumed = {n for n, x in cells.items() if x.is_assumed}
+        if not assumed:
+            return {}
+        swapped = [x for x in problem.knowns if isinstance(x, Formula)]
+        formulas = (sheet.using(*swapped) if swapped else sheet).formulas
+        shown = dict.fromkeys([*problem.axes, *problem.space.shown])
+        rests = {n: assumed & needed_for([n], formulas, cells) for n in shown if n in formulas or n in cells}
+        if "train_tokens" in problem.values:
+            rests |= {n: assumed & self.billed[n].letters for n in shown if n in self.billed and n not in rests}
+        return {n: sorted(x) for n, x in rests.items() if x}
 
     def _said(self, letters) -> list[str]:
         """Return the values of letters as text, marked if they rest on assumed cells."""
