@@ -5,9 +5,11 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
+import numpy as np
+
 from scalebook.language.notation import either
 
-from .results import Best, Search, order_of
+from .results import Best, Found, Search, order_of
 
 __all__ = ["Devices", "why_none"]
 
@@ -60,14 +62,12 @@ class Devices(Search):
         self.note, self.is_whole = "; ".join(notes), not left and all(x.is_whole for x in searches)
         rejected = sum((Counter(x.rejected) for x in searches), Counter())
         self.rejected = dict(sorted(rejected.items(), key=lambda x: (-x[1], x[0])))
-        key = order_of(self.problem)
-        best, front = (sorted((y for x in searches for y in getattr(x, n)), key=key) for n in ("best", "pareto"))
-        self.pareto, least = [], float("inf")
-        for x in front:  # sorted by the first objective, so each must improve the second
-            if key(x)[1] < least or not self.pareto:
-                self.pareto.append(x)
-                least = key(x)[1]
-        self.pareto.reverse()
+        best = sorted((y for x in searches for y in x.best), key=order_of(self.problem))
+        fronts = [(x, row) for x in searches for row in x.front]
+        first, second = np.array([row[:2] for _, row in fronts]).reshape(-1, 2).T
+        order = np.lexsort((second, first))  # sorted by the first objective, so each must improve the second
+        least = np.minimum.accumulate([np.inf, *second[order][:-1]])
+        self.pareto = [Found(*fronts[i]) for i in order[second[order] < least][::-1]] if fronts else []
         best = self.pareto[::-1] if self.problem.space.is_front else best
         self.best = Best(best[: self.problem.best], self.note)
 

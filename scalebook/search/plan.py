@@ -12,10 +12,12 @@ from typing import NamedTuple
 import numpy as np
 import sympy
 
-__all__ = [
-    "Block", "Columns", "Evaluated", "Mixed", "Plan", "Program", "cases", "evaluated", "firsts", "numbered", "program",
-]  # fmt: skip
+from .distinct import Columns
 
+__all__ = ["Block", "Evaluated", "Mixed", "Plan", "Program", "cases", "evaluated", "program"]
+
+_LARGE = 1 << 13  # of so many numbers an array that is written again saves time
+_ARITHMETIC = frozenset({np.add, np.multiply, np.maximum, np.minimum})
 _SHARED = 4  # with this many rows a combination or more, a value on axes is evaluated by combination
 
 
@@ -230,57 +232,17 @@ def program(expr: sympy.Basic) -> Program:
 _PROGRAMS: dict[int, tuple[sympy.Basic, Program]] = {}  # each beside its expression, whose id stays its own
 
 
-def numbered(mixed: np.ndarray, span: int) -> tuple[np.ndarray, int]:
-    """Replace integers below `span` by their ranks 0, 1, 2, ...; return the ranks and how many integers differ."""
-    if span > 16 * len(mixed) + 1024:
-        values, inverse = np.unique(mixed, return_inverse=True)
-        return inverse, len(values)
-    there = np.zeros(span, bool)
-    there[mixed] = True
-    return (np.cumsum(there) - 1)[mixed], int(np.count_nonzero(there))
-
-
-def firsts(inverse: np.ndarray, count: int) -> np.ndarray:
-    """Return, for each number from 0 to `count` - 1, the index of its first occurrence in `inverse`."""
-    first = np.empty(count, np.intp)
-    first[inverse[::-1]] = np.arange(len(inverse) - 1, -1, -1)
-    return first
-
-
-class Columns:
-    """Rows of inputs, stored as codes of each input's sorted distinct `values`.  Bit masks select inputs, in order."""
-
-    def __init__(self, columns: Mapping[str, np.ndarray], size: int):
-        self.size, self.values, self._every_row = size, {}, (np.arange(size),) * 2
-        self._codes, self._keys, self._maps = [], {}, {}
-        for name, column in columns.items():
-            self.values[name], codes = np.unique(column, return_inverse=True)
-            self._codes.append((codes, len(self.values[name])))
-
-    def key(self, bits: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return each distinct combination's first row, and each row's combination, for the inputs in `bits`."""
-        if bits not in self._keys:
-            mixed, span = np.zeros(self.size, np.int64), 1
-            for place, (codes, count) in enumerate(self._codes):
-                if bits >> place & 1:
-                    if span * count > 2**62:
-                        mixed, span = numbered(mixed, span)
-                    mixed, span = mixed * count + codes, span * count
-            inverse, count = numbered(mixed, span)
-            is_whole = 4 * count > 3 * self.size and bits & bits - 1  # so few are equal that each row keeps its place
-            self._keys[bits] = self._every_row if is_whole else (firsts(inverse, count), inverse)
-        return self._keys[bits]
-
-    def places(self, bits: int, more: int) -> np.ndarray:
-        """Return, for each combination of the inputs in `more`, the index of the combination of `bits` in it."""
-        if (bits, more) not in self._maps:
-            self._maps[bits, more] = self.key(bits)[1][self.key(more)[0]]
-        return self._maps[bits, more]
-
-
 def _spread(value: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return the values at places of the last dimension.  Fast if the first dimension is contiguous."""
     return value.T.take(places, 0).T if value.flags.f_contiguous else value.take(places, -1)
+
+
+def _operated(operation: Callable, args: list, spare: np.ndarray | None) -> np.ndarray:
+    """Operate on values whose cases are kept together in memory.  `spare` is an array that nothing else needs."""
+    is_large = spare is not None and spare.size > _LARGE and operation in _ARITHMETIC
+    if is_large and spare.shape == np.broadcast(*args).shape:  # memory in use is faster than new memory
+        return operation(*args, out=spare)
+    return operation(*args, order="F") if isinstance(operation, np.ufunc) else np.asfortranarray(operation(*args))
 
 
 class Evaluated:
@@ -319,19 +281,18 @@ class Evaluated:
         if place not in self._values:
             plan, values, columns, uses = self.plan, self._values, self.columns, self._uses
             for x in plan.above([place], values.__contains__):
-                own, args = plan.bits[x] & plan.in_columns, []
+                own, args, spare = plan.bits[x] & plan.in_columns, [], None
                 for y in plan.args[x]:
                     bits = plan.bits[y] & plan.in_columns
                     value = values[y]
-                    is_moved = bits and columns.key(bits) is not columns.key(own)
-                    args.append(_spread(value, columns.places(bits, own)) if is_moved else value)
-                operation = plan.operations[x]
-                if x not in plan.ordered:
-                    values[x] = operation(*args)
-                elif isinstance(operation, np.ufunc):
-                    values[x] = operation(*args, order="F")
-                else:
-                    values[x] = np.asfortranarray(operation(*args))
+                    if bits and columns.key(bits) is not columns.key(own):
+                        value = spare = _spread(value, columns.places(bits, own))
+                    elif uses.get(y) == 1:
+                        spare = value
+                    args.append(value)
+                values[x] = (
+                    _operated(plan.operations[x], args, spare) if x in plan.ordered else plan.operations[x](*args)
+                )
                 for y in plan.args[x]:  # memory that is used again is faster than new memory
                     if y in uses:
                         uses[y] -= 1

@@ -11,7 +11,8 @@ import numpy as np
 
 from scalebook.language.row import strays
 
-from .plan import Block, Evaluated, numbered
+from .distinct import numbered
+from .plan import Block, Evaluated
 from .planning import Planned, PlannedSheet
 from .problem import Problem, Slab, counts, distinct, nonempty, ruled
 

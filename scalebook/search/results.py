@@ -168,11 +168,15 @@ class Search(Frame):
         self.problem, self.layouts, self.combinations, self.device = problem, layouts, combinations, device
         self.count, self.seconds, self.note, self.is_whole = priced.count, seconds, note, not note
         self.rejected: dict[str, int] = dict(sorted(priced.rejected.items(), key=lambda x: (-x[1], x[0])))
-        self.pareto = [Found(self, x) for x in priced.front]
+        self.front = priced.front
         best = [Found(self, x) for x in priced.best]
         if problem.space.is_front:
             best = sorted(self.pareto, key=order_of(problem))[: problem.best]
         self.best = Best(best, note)
+
+    @cached_property
+    def pareto(self) -> list[Found]:
+        return [Found(self, x) for x in self.front]
 
     @property
     def fitting(self) -> int:
@@ -250,7 +254,7 @@ class Search(Frame):
 
     @property
     def _explained(self) -> list[str]:
-        """Explain the mark of assumed values and equal results, if any strategy has them."""
+        """Explain the marks of assumed values and of equal results."""
         cells = _cells_of(self._listed)
         marked = f"≈ rests on cells that no data sheet prints, assumed from comparable devices: {cells}"
         options = ", ".join(n for n, x in self.problem.words.items() if len(x) > 1)

@@ -7,7 +7,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from . import problem
-from .plan import Block, firsts
+from .distinct import firsts
+from .plan import Block
 from .planning import planned_for
 from .pricing import Pricing, each_sheet, same_limits
 from .problem import Problem, by_words, layouts, looked_through, parted, stand_for, together
