@@ -73,11 +73,12 @@ def search(
     is a limit too.  Memory must always fit.  A training step's memory keeps below the capacity by the share
     `memory_margin`, by default the upper end of its prediction interval.  `lift` drops rules and limits by name.
 
-    Strategies that differ only in an input without effect count once.  Ties go to the first strategy.  With
-    `pareto=False` there is no Pareto front, and only strategies within all limits are priced in full.  More
-    than `most` strategies are refused (one core prices a billion in a few minutes).  `executor` is any executor in the
-    style of concurrent.futures; it does not change the result.  If the search is interrupted, or a worker fails, it
-    returns the best so far, and `note` says what is missing.
+    Strategies that differ only in an input without effect count once.  Ties go to the first strategy, and options with
+    equal results stand once among the best, with the number of others (`alike`).  With `pareto=False` there is no
+    Pareto front, and only strategies within all limits are priced in full.  More than `most` strategies are refused
+    (one core prices a billion in a few minutes).  `executor` is any executor in the style of concurrent.futures; it
+    does not change the result.  If the search is interrupted, or a worker fails, it returns the best so far, and `note`
+    says what is missing.
 
     Raises LookupError for unknown names, TypeError for unsuitable arguments, and ValueError if no strategy can run.
 
