@@ -112,3 +112,10 @@ def test_the_study_has_all_sizes():
     for own, rows in kept().items():
         missing = set(EACH) - set(rows)
         assert all(n < 200 for n in missing), own  # none fits on few devices
+
+
+def test_a_device_without_a_strategy_is_named_with_its_size_if_it_has_some_at_another():
+    asked = dict(devices=[16, 64], global_batch=64, seq=8192)
+    joined = search(training_step, models.llama3_70b, [accelerators.h100, accelerators.b200], **asked)
+    assert [*joined.without] == ["NVIDIA H100 SXM (16 devices)"]
+    assert [*search(training_step, models.llama3_70b, accelerators.h100, **asked).without] == ["16"]

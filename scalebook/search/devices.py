@@ -52,8 +52,10 @@ class Devices(Search):
     def __init__(self, searches: list[Search], lacking: Mapping[str, TypeError], left: list[str]):
         self.searches, self.problem, self.device = searches, searches[0].problem, ""
         without = {n: str(x).partition(": give")[0].removeprefix("this search ") for n, x in lacking.items()}
-        nothing = (x for x in searches if not x.best and not x.note)
-        self.without = without | {x.device or f"{x.problem.values['devices']:g}": why_none(x) for x in nothing}
+        some = {x.device for x in searches if x.best} - {""}  # at another size
+        nothing = [(x, f"{x.problem.values.get('devices', 1):g}") for x in searches if not x.best and not x.note]
+        named = {f"{x.device} ({n} devices)" if x.device in some else x.device or n: why_none(x) for x, n in nothing}
+        self.without = without | named
         self.count, self.seconds = sum(x.count for x in searches), sum(x.seconds for x in searches)
         notes = [f"{x.device}: {x.note}" for x in searches if x.note]
         if brief := [f"{n} ({why})" for n, why in self.without.items()]:
