@@ -120,7 +120,7 @@ def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]
     if letter == "tpot" and run.between is not None:
         others["engine"] = TRIED["engines"].get(vendor_of(run), ["vllm"])
     for name, x in TRIED["options"].items() if letter == "step_time" else ():
-        if run[x["way"]] > 1 and given.isdisjoint(x["of"]):
+        if run[x["way"]] > 1 >= run.get(x.get("without"), 1) and given.isdisjoint(x["of"]):
             others[name] = x["values"]
     yield from (((n,), x) for n, x in others.items() if n not in given)
 
