@@ -12,6 +12,7 @@ from .support import cases
 MODEL, REQUEST = models.llama3_8b, dict(prompt=1000, output=100)
 NETWORK = {"scaleup_bandwidth", "scaleup_size", "scaleout_bandwidth", "host_bandwidth"}
 FILLED = NETWORK | {"peak_vector", "price_hour", "tdp"}
+RENTED_OUT = "Amazon", "Google", "Microsoft"  # whose devices nobody else can buy
 QUESTIONS = cases("questions of every device", globals())
 
 
@@ -24,6 +25,7 @@ def test_no_device_is_without_an_answer(key):
 @every(accelerators)
 def test_an_assumed_cell_is_a_range_and_says_so(key):
     device, stated = accelerators[key], accelerators[key].published
+    assert ("device_price" in device) is (device.words["vendor"] not in RENTED_OUT)
     assert set(device) >= FILLED and not any(cell.is_assumed for cell in stated.cells.values())
     for letter in set(device) - set(stated):
         cell = device.cells[letter]
@@ -36,7 +38,7 @@ def test_a_readers_own_device_is_completed_as_one_of_the_table_is(peak, tmp_path
     figures = f'{peak} = "500 TFLOP/s"\nhbm_capacity = "64 GB"\nhbm_bandwidth = "2 TB/s"\n'
     (path := tmp_path / "mine.toml").write_text(f'[mine]\nsource = "scalebook-measure"\n{figures}', "utf-8")
     device = accelerators.read(path)
-    assert {n for n, x in device.cells.items() if x.is_assumed} == FILLED | {"peak_flops"} - {*device.published}
+    assert {n for n, x in device.cells.items() if x.is_assumed} == FILLED | {"device_price", "peak_flops"} - {*device.published}
     assert all(device.cells[n].low <= device[n] <= device.cells[n].high for n in FILLED)
     assert all(np.isfinite(found := ask(device)) and found > 0 for ask in QUESTIONS.values())
     path.write_text(path.read_text("utf-8").replace(peak, "peak_fp32"), "utf-8")
@@ -52,6 +54,12 @@ def test_an_assumption_widens_the_interval_and_gives_way_to_what_is_given():
     assert step.interval("step_cost").ranked[0].letter == "price_hour" and step.interval("step_time").ranked
     given = serve(MODEL, device, {"price_hour": 3}, **asked)
     assert given.price_hour == 3 and serve(MODEL, {"price_hour": 3}, device, **asked).price_hour == 3
+
+
+def test_a_price_that_rests_on_an_assumed_rent_is_as_open_as_the_rent():
+    rented, owned = (training_step(MODEL, accelerators[x], global_batch=8, seq=4096, train_tokens=1e9).answer.prices for x in ("mi300x", "h800"))
+    spreads = [(y.high / y.low if y.low else 1) for x in (rented, owned) for y in x]
+    assert spreads[0] == 1 < spreads[1] < spreads[2] < spreads[3]
 
 
 def test_a_table_shows_what_is_assumed_and_having_takes_what_is_published():

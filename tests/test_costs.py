@@ -51,6 +51,7 @@ def test_the_range_of_what_runs_reach_is_of_the_table(name, key):
 def test_a_range_is_in_order(letter):
     values = [ranges[x][letter] for x in ("cheap", "usual", "dear")]
     assert values == sorted(values, reverse=letter in ("mfu", "service_life")) and len(set(values)) == 3
+    assert ranges.usual.device_price == accelerators.h100.device_price
 
 
 def test_owned_is_cheaper_than_listed_and_electricity_is_the_small_part():

@@ -30,6 +30,7 @@ def seen(page, name):
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= width, f"{name}, {scheme}: the page is {wide} px wide in a window of {width}"
     assert page.errors == page.outside == page.missing == [], name
+    assert not re.search(r"\b(false|null|undefined|NaN)\b", page.locator("main").first.inner_text()), name
 
 
 def numbers(page):

@@ -166,7 +166,7 @@ function planCases(engine) {
 
   // What days and dollars rest on where nothing else is said.  Checkpoints of a model whose parameters nobody counted are
   // left out, and failures with them.
-  const bill = ({ model, device }) => ({ ...Object.fromEntries(Object.entries(data.bill.known).map(([x, [value]]) => [x, value])), ...(device.key in data.bill.prices ? { device_price: data.bill.prices[device.key] } : {}), ...("params" in model.letters ? {} : { goodput: 1 }) });
+  const bill = ({ model }) => ({ ...Object.fromEntries(Object.entries(data.bill.known).map(([x, [value]]) => [x, value])), ...("params" in model.letters ? {} : { goodput: 1 }) });
   // What an hour of a device costs that is bought, or nothing where its price or its power is not known.
   function owned(plan, values) {
     const own = sheet(engine.listed(data.bill.owned)), { price_hour: rent, ...known } = { ...bill(plan), ...plan.device.letters, ...values, ...plan.letters };

@@ -182,11 +182,10 @@ def engine_kernels(served: Mapping, devices: Mapping, kinds: Iterable[str]) -> d
 
 
 def _bill(graph) -> dict:
-    """What makes days and dollars of a step, what it rests on where a plan says nothing, and prices of devices."""
+    """What makes days and dollars of a step, and what it rests on where a plan says nothing."""
     owned = graph.numbers((price_hour_owned, power_hour_of_device, device_power_of_system))
     known = {n: [x.value, x.origin, x.source, x.note] for n, x in costs.inputs_of(Row("nothing", {}), {}).items()}
-    prices = {costs.PRICED_AS: tables.ranges.usual.device_price}
-    return dict(sheet=graph.numbers(run_bill.formulas.values()), owned=owned, known=known, prices=prices)
+    return dict(sheet=graph.numbers(run_bill.formulas.values()), owned=owned, known=known)
 
 
 def _updates(graph) -> dict:

@@ -23,7 +23,6 @@ from .assumptions import TRIED
 
 __all__ = ["Bill", "Price", "bill"]
 
-PRICED_AS = "h100"  # the table of ranges gives the purchase price of this device
 DAY = 86400
 
 
@@ -36,7 +35,7 @@ def _sheets() -> tuple[Formula, Sheet]:  # imported late, because most answers h
 class Price(NamedTuple):
     """One way to pay, "rented" or "owned": dollars for an hour of a device, and for the run or a million output tokens.
 
-    `low` and `high` are the prices of an hour of comparable devices if `price_hour` is assumed from them, or else None.
+    `low` and `high` are the prices of an hour of comparable devices if the price is assumed from them, or else None.
     """
 
     kind: str
@@ -114,8 +113,6 @@ def inputs_of(run: Row, letters: Mapping) -> dict[str, Cell]:
     if stray := letters.keys() - wanted:
         raise TypeError(f"a bill does not use {min(stray)}; {nearest(min(stray), wanted)}")
     rows = [x for x in run.call.knowns if isinstance(x, Row)] if run.call else []
-    if any(PRICED_AS in getattr(x, "kin", ())[:1] for x in rows):
-        known["device_price"] = tables.ranges.usual.cells["device_price"]
     for row in (*rows, run):
         known |= {n: row.cells[n] for n in wanted & {*row}}
     said = run.call.letters if run.call else {}
@@ -125,8 +122,13 @@ def inputs_of(run: Row, letters: Mapping) -> dict[str, Cell]:
 
 def prices(known: Mapping[str, Cell], hours: float) -> tuple[Price, ...]:
     """Return what these hours of a device cost rented and owned, as far as the inputs of a bill say."""
-    found = [("rented", known["price_hour"])] if "price_hour" in known else []
     owned, _ = _sheets()
-    if "device_price" in known and known.keys() & {"tdp", "device_power"}:
-        found.append(("owned", Cell(owned(Row("device", dict(known))))))
-    return tuple(Price(n, x.value, x.value * hours, *((x.low, x.high) if x.is_assumed else ())) for n, x in found)
+    ways = {"rented": ("price_hour", float)}
+    if known.keys() & {"tdp", "device_power"}:
+        ways["owned"] = "device_price", lambda x: owned(Row("device", {**known, "device_price": Cell(x)}))
+    found = []
+    for kind, (letter, of_an_hour) in ways.items():
+        if cell := known.get(letter):
+            value, *ends = map(of_an_hour, (cell.value, cell.low, cell.high) if cell.is_assumed else (cell.value,))
+            found.append(Price(kind, value, value * hours, *ends))
+    return tuple(found)

@@ -32,7 +32,8 @@ def complete(row: Row, everyone: Callable[[], list[Row]]) -> None:
     if not any(x in row for x in _NARROW):
         return
     for letter, rule in _rules().items():
-        if letter not in row and ("of" not in rule or any(x in row for x in rule["of"])):
+        is_sold = row.words.get("vendor") not in rule.get("except", ())
+        if letter not in row and is_sold and ("of" not in rule or any(x in row for x in rule["of"])):
             # relatives of a device, and its core or its die, would count it twice
             known = [x for x in everyone() if x.states(letter) and len(x.kin) == 1 and _is_compared(x, rule)]
             row.cells[letter] = _assumed(letter, row, rule, known)
@@ -42,11 +43,16 @@ def _is_compared(row: Row, rule: Mapping) -> bool:
     return row.words.get("fabric", "") in rule.get("fabrics", [row.words.get("fabric", "")])
 
 
+def _ends(cell: Cell) -> tuple[float, float, float]:
+    return (cell.low, cell.value, cell.high) if cell.is_assumed else (cell.value,) * 3
+
+
 def _assumed(letter: str, row: Row, rule: Mapping, known: list[Row]) -> Cell:
     base = next((x for x in rule.get("of", ()) if x in row), "")
     compared = [x for x in known if not base or x.states(base)]
     shares = [x[letter] / (x[base] if base else 1) for x in compared]
-    low, typical, high = (float(x) * (row[base] if base else 1) for x in np.quantile(shares, _TAILS))
+    times = _ends(row.cells[base]) if base else (1, 1, 1)
+    low, typical, high = (float(x) * y for x, y in zip(np.quantile(shares, _TAILS), times, strict=True))
     by = f", in proportion to {base}" if base else ""
     ends = " to ".join(show(x, NOTATION[letter].unit) for x in (low, high))
     note = f"the median of {len(compared)} devices that state it{by}; eight in ten of them give {ends}"
