@@ -9,24 +9,14 @@ from pathlib import Path
 import pytest
 
 from .browser import open_page, script, settled
+from .support import cases
 
 AXE = Path(__file__).parents[1] / "book" / "js" / "node_modules" / "axe-core" / "axe.min.js"
 WIDE, PHONE = (1300, "light"), (390, "dark")
-CHAPTER = "notebooks/1-scaling-compute/memory-bottlenecks.html"
 # A reading takes seconds, most of them for each element's place on the page: a chapter, which has most that we make, is
 # read in both ways, and of the other kinds of pages each in one (`test_page` has every page's contrast, less strictly).
 # `test_page`, which has the page open, reads it.
-READ = {
-    CHAPTER: [WIDE, PHONE],
-    "book/index.html": [PHONE],
-    "book/parts/2-parallelism.html": [WIDE],
-    "book/reference/claims.html": [PHONE],
-    "book/reference/formulas/pipeline.html": [WIDE],
-    "book/reference/accelerators.html": [PHONE],
-    "book/reference/trust.html": [WIDE],
-    "book/reference/cheat-sheet.html": [PHONE],
-    "book/reference/formulas.html": [WIDE],
-}
+READ = cases("pages that are read", globals())
 
 # The vendor theme's, by rule and by what its element is.
 THEIRS = {

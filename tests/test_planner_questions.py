@@ -139,17 +139,7 @@ def test_the_link_of_a_question_asks_what_its_command_asks(page, name):  # noqa:
 
 # Updates of reinforcement learning
 
-ONE = dict(responses=512, response=2000, response_most=4096)
-UPDATES = {
-    "nemo_rl": dict(),
-    "verl": dict(model="llama3_70b", age=2, rollout_share=0.5, rollout=dict(tp=8), training=dict(tp=8, pp=4)),
-    "areal": dict(
-        model="deepseek_v3", device="h200", devices=1024, age=1, rollout=dict(tp=16), training=dict(tp=1, ep=64)
-    ),
-    "slime": dict(model="qwen3_30b_a3b", device="h20", devices=64, rollout=dict(tp=2), training=dict(ep=8)),
-    "openrlhf": dict(model="llama3_8b", device="mi300x", devices=8, rollout=dict(tp=1), response_spread=0.3, **ONE),
-    "trl": dict(model="llama3_8b", device="b200", precision="fp8", devices=16, response_spread=1.3, age=1, **ONE),
-}  # fmt: skip
+UPDATES = cases("updates of a program", globals())
 
 
 @pytest.mark.parametrize("program", programs())
