@@ -28,7 +28,7 @@ def test_a_framework_prices_a_step_and_every_cell_has_a_source(key):
     run = training_step(models.llama3_8b, H100, row, **asked)
     assert run.step_time == training_step(models.llama3_8b, H100, framework=key, **asked).step_time
     assert run.between is None and all(x.source for x in row.cells.values())
-    assert {*row.words} <= {"libraries", "engine", "placement", *WORDS}
+    assert {*row.words} <= {"libraries", "engine", "placement", "vendors", *WORDS}
 
 
 def test_a_misspelt_library_of_a_framework_is_refused_with_the_nearest():

@@ -10,11 +10,14 @@ from scalebook.book.measured.sizes import EACH, MODELS, SYSTEMS, at_sizes, fewes
 
 from scalebook import accelerators, models, training_step
 from scalebook.calculon import Strategies, application, library
+from scalebook.inference import serve
 from scalebook.search import search
+from scalebook.tables import engines, frameworks
 
 MACHINE, MODEL = Strategies(library.systems["h100_80g_nvl8"]), application(library.models["gpt3-1.3B"])
 ASKED = dict(global_batch=96, fused=True, overlap=["none", "ring"], progress=False)
 SIZES = [8, 24, 40, 64, 104]
+MINE = models.llama3_8b
 
 
 def same(one, other):
@@ -119,3 +122,20 @@ def test_a_device_without_a_strategy_is_named_with_its_size_if_it_has_some_at_an
     joined = search(training_step, models.llama3_70b, [accelerators.h100, accelerators.b200], **asked)
     assert [*joined.without] == ["NVIDIA H100 SXM (16 devices)"]
     assert [*search(training_step, models.llama3_70b, accelerators.h100, **asked).without] == ["16"]
+
+
+def test_a_whole_table_of_programs_is_searched_where_they_run():
+    """A device of a vendor that no program is known to run on has the default; a list is searched as it is given."""
+    devices = [accelerators[x] for x in ("h100", "mi300x", "tpu_v5p", "maia200")]
+    trained = dict(devices=64, global_batch=64, seq=4096, best=200, progress=False)
+    served = dict(devices=1, users=8, prompt=1000, output=100, best=200, progress=False)
+    for thing, table, word, asked in (
+        (training_step, frameworks, "framework", trained),
+        (serve, engines, "engine", served),
+    ):
+        for one, device in zip(search(thing, MINE, devices, table, **asked).searches, devices, strict=True):
+            used = {x.words.get(word) for x in one.best} - {None, "ideal"}
+            assert all(device.words["vendor"] in table[x].words["vendors"].split() for x in used)
+            assert bool(used) is (device is not accelerators.maia200)
+    listed = search(training_step, MINE, accelerators.mi300x, [frameworks.nemo], **trained)
+    assert {x.words["framework"] for x in listed.best} == {"nemo"}

@@ -197,7 +197,7 @@ def test_words_and_counts(table, key):
     row = table[key]
     known = {
         "vendor", "fabric", "kind", "peak", "attention", "family", "norm", "windows", "model", "device", "precision",
-        "kernel", "exchange", "blocks",
+        "kernel", "exchange", "blocks", "vendors",
     }  # fmt: skip
     assert set(row.words) <= known, f"{key} has words that no table knows: {set(row.words) - known}"
     assert all(row.words.values()), f"{key} has an empty word"

@@ -23,7 +23,7 @@ from scalebook.language.notation import quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.tabular import callable_said
 
-from .arguments import each, problem_of, refuse_no_count, refuse_unused, sizes_of, within
+from .arguments import each, problem_of, refuse_no_count, refuse_unused, running_on, sizes_of, within
 from .devices import Devices, why_none
 from .frames import Frame
 from .parts import check_executor, run, tasks
@@ -61,7 +61,8 @@ def search(
     """Price every strategy that can run.  Return the best ones, the Pareto front, and counts of why the others are out.
 
     `sheet` is what to search: training_step, serve, a sheet, a formula, or any other `Searchable`.  `knowns` are table
-    rows (a model, a device, a framework or engine, or a list of devices) and formulas that replace the sheet's own.
+    rows (a model, a device, a framework or engine), lists of devices and programs, or whole tables of them, of which a
+    program is tried on the devices that it runs on; and formulas that replace the sheet's own.
     `letters` gives quantities (`seq=8192`) and options (`recompute="full"`); those whose value is a list are searched.
     For training_step and serve, a default list is searched for the others; `training_step.space` lists it.  A training
     step needs `devices`, one number or several, and `global_batch`.  For `serve`, each layout must serve `rate` or
@@ -92,7 +93,7 @@ def search(
     check_executor(executor)
     _check_most(most)
     refuse_no_count(best)
-    cases, letters = each(knowns, letters)
+    cases, letters, whole = each(knowns, letters)
     letters, subject_to = within(sheet, letters, subject_to)
     if hasattr(sheet, "posed"):
         is_plain = not (minimize or maximize or against or subject_to) and isinstance(lift, tuple | list) and not lift
@@ -103,7 +104,10 @@ def search(
             return sheet.first(best)
     lacking: dict[str, TypeError] = {}  # devices whose rows lack a cell
     own_sheet = getattr(sheet, "sized", lambda rows, letters: sheet)
-    questions = [(own_sheet(x, letters), x, device, own) for x, device in cases for own in sizes_of(sheet, letters)]
+    questions = []
+    for rows, device in cases:
+        able = running_on(rows, letters, whole)
+        questions += [(own_sheet(rows, able), rows, device, own) for own in sizes_of(sheet, able)]
     aims = minimize, maximize, against, subject_to, lift, best
     found = _found(_groups(questions, aims, lacking), lacking, pareto, most, executor, progress)
     if not found:

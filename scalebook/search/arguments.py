@@ -13,7 +13,7 @@ from scalebook.language.arguments import as_list, is_number, is_whole
 from scalebook.language.interval import SPREADS
 from scalebook.language.notation import either, found_by, known_as, nearest, quoted, unused
 from scalebook.language.row import gather, one_number, quantity
-from scalebook.tables import Engine, Framework, Table
+from scalebook.tables import Device, Engine, Framework, Table
 
 from .problem import Limit, Problem
 from .space import Searchable, Space, needs, searchable
@@ -135,20 +135,23 @@ def _limits(space: Space, subject_to, lift, margins: Mapping[str, float]) -> tup
 _KINDS = {Framework: "framework", Engine: "engine"}  # rows that a search takes several of, as a word
 
 
-def each(knowns: tuple, letters: Mapping) -> tuple[list[tuple[tuple, str]], dict]:
+def each(knowns: tuple, letters: Mapping) -> tuple[list[tuple[tuple, str]], dict, dict[str, list]]:
     """Return one list of table rows for each device of a list or table, with the device's name, and the keyword values.
 
     If no list is given there is one list of rows, with the name "".  A list of frameworks or engines becomes the values
-    of the option `framework` or `engine`.
+    of the option `framework` or `engine`; the rows of a whole table are also returned by the option, for `running_on`.
     """
-    rest, devices, letters = [], None, dict(letters)
+    rest, devices, letters, whole = [], None, dict(letters), {}
     for x in knowns:
         if not isinstance(x, list | tuple | Table):
             rest.append(x)
             continue
         rows = list(x.values()) if isinstance(x, Table) else list(x)
         if kind := next((word for row, word in _KINDS.items() if rows and all(isinstance(y, row) for y in rows)), None):
-            letters[kind] = [y.kin[0] for y in rows if y.is_program or not isinstance(x, Table)]
+            rows = [y for y in rows if y.is_program or not isinstance(x, Table)]
+            letters[kind] = [y.kin[0] for y in rows]
+            if isinstance(x, Table):
+                whole[kind] = rows
             continue
         for y in rows:
             if not isinstance(y, Row) or "hbm_bandwidth" not in y:
@@ -161,8 +164,18 @@ def each(knowns: tuple, letters: Mapping) -> tuple[list[tuple[tuple, str]], dict
         devices = rows
         rest.append(None)
     if devices is None:
-        return [(tuple(rest), "")], letters
-    return [(tuple(y if x is None else x for x in rest), y.name) for y in devices], letters
+        return [(tuple(rest), "")], letters, whole
+    return [(tuple(y if x is None else x for x in rest), y.name) for y in devices], letters, whole
+
+
+def running_on(knowns: tuple, letters: Mapping, whole: Mapping[str, list]) -> dict:
+    """Return the keyword values of one device, with those programs of a whole table that run on its vendor's devices.
+
+    If none does, the option is left to its default.
+    """
+    vendor = next((x.words.get("vendor", "") for x in knowns if isinstance(x, Device)), "")
+    able = {n: [x.kin[0] for x in rows if vendor in ("", *x.words["vendors"].split())] for n, rows in whole.items()}
+    return {n: able.get(n, x) for n, x in letters.items() if able.get(n, True)}
 
 
 def within(thing, letters: Mapping, subject_to) -> tuple[dict, list[str]]:

@@ -17,6 +17,7 @@ from scalebook.language import Formula
 from scalebook.language import Sheet as FormulaSheet
 from scalebook.language.building import uncollected
 from scalebook.language.domain import Condition
+from scalebook.language.latest import Latest
 from scalebook.language.notation import nearest
 from scalebook.language.row import gather
 
@@ -357,11 +358,11 @@ def _ends(problem: Problem, sheet: PlannedSheet) -> set[int]:
     return ends | {x for _, _, places in sheet.conditions for x in places.values()}
 
 
-_PLANS: dict[bytes, Planned] = {}
+_PLANS = Latest(8)  # of the devices of each vendor
 
 
 def planned_for(problem: Problem, combinations: list[tuple[int, dict]]) -> Planned:
-    """Return the `Planned` of a task, kept from the one before if both have the same problem.
+    """Return the `Planned` of a task, kept from one of those before if both have the same problem.
 
     Another number of devices is the same problem, because the number is a column of a layout.
     """
@@ -370,7 +371,4 @@ def planned_for(problem: Problem, combinations: list[tuple[int, dict]]) -> Plann
     knowns = [x.knowns for x in problem.each]
     known = problem.sheet, knowns, letters, fixed, problem.columned, problem.axes, problem.limits
     key = pickle.dumps((known, combinations))
-    if key not in _PLANS:
-        _PLANS.clear()
-        _PLANS[key] = Planned(problem, combinations)
-    return _PLANS[key]
+    return _PLANS.get(key, lambda: Planned(problem, combinations), None)

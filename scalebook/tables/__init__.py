@@ -287,8 +287,8 @@ class Accelerators(Table):
 
 _WORDS = {  # entries that are text, by table
     "accelerators": "vendor fabric", "links": "kind", "models": "attention norm windows family blocks",
-    "precisions": "kind peak", "efficiencies": "device precision", "engines": "exchange",
-    "frameworks": "libraries sharding recompute attention sequence_parallel blocks engine placement",
+    "precisions": "kind peak", "efficiencies": "device precision", "engines": "exchange vendors",
+    "frameworks": "libraries sharding recompute attention sequence_parallel blocks engine placement vendors",
     "libraries": "library devices precisions", "clusters": "", "runs": "model device", "ranges": "", "tiers": "",
     "drafts": "",
 }  # fmt: skip
