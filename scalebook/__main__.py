@@ -93,7 +93,7 @@ def _given(arguments):
     for text in rest:
         key, is_letter, given = text.partition("=")
         stems = [x.partition("@")[0] for x in text.split(",")]  # a search takes several devices
-        kind = next((k for k, x in ROWS.items() if {*stems} <= {*getattr(tables, x)}), FILES.get(Path(text).suffix))
+        kind = next((k for k, x in ROWS.items() if all(y in getattr(tables, x) for y in stems)), FILES.get(Path(text).suffix))
         kind = key if is_letter else WHOLE.get(text, kind)
         if kind is None:
             raise LookupError(_no_row(text))
@@ -178,7 +178,7 @@ def _values(thing, name, text):
         if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last) <= 10**6):
             raise ValueError(f"{name}={text} is no range: one reads 1..64, from a whole number to a larger one")
         return list(range(int(first), int(last) + 1))
-    found = [value(thing, name, x.strip()) for x in text.split(",")]
+    found = [value(thing, name, x.strip(), (*_SOUGHT, *_TEXTS, *_COUNTS)) for x in text.split(",")]
     return found if len(found) > 1 else found[0]
 
 

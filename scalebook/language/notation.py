@@ -30,8 +30,8 @@ from .tabular import aligned, folded, page_table, styled
 
 __all__ = [
     "GROUPS", "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "found_by", "free", "in_letters",
-    "known_as", "letter", "letters_of", "listed", "nearest", "no_attribute", "quoted", "replaced", "root", "symbol",
-    "tex", "unused", "word",
+    "known_as", "letter", "letters_of", "listed", "nearest", "no_attribute", "quoted", "replaced", "root", "stray",
+    "symbol", "tex", "unused", "word",
 ]  # fmt: skip
 
 
@@ -87,33 +87,42 @@ def no_attribute(sentence: str) -> AttributeError:
 OTHERS = {other: name for name, others in tables_of(__package__, "names.toml").items() for other in others.split()}
 
 
-def nearest(word: str, words: Iterable[str]) -> str:
+_OWN = 0.15  # by this much a name that the called thing takes counts as more alike than one that it refuses
+
+
+def nearest(word: str, words: Iterable[str], own: Iterable[str] = ()) -> str:
     """Return the end of an error message about a mistyped name: the closest known names, or all if there are few.
+
+    Of the known names, `own` are those that would work where the word was given.
 
     >>> nearest("h10", ["h100", "a100"]), nearest("zzz", ["h100"]), nearest("world_size", ["devices"])
     ("did you mean 'h100'?", 'there are: h100', "here it is 'devices'")
     """
-    from difflib import get_close_matches  # here, so that an import is quick
+    from difflib import SequenceMatcher  # here, so that an import is quick
 
-    words, word = sorted(words), str(word)[:80].lower().strip("'")  # the word may be quoted
-    if OTHERS.get(word) in words:
+    words, own, word = {*words}, {*own}, str(word)[:80].lower().strip("'")  # the word may be quoted
+    if OTHERS.get(word) in (own or words):
         return f"here it is {OTHERS[word]!r}"
-    close = get_close_matches(word, words, n=3, cutoff=0.65)
-    if close and not get_close_matches(word, close, n=1, cutoff=0.8):
-        close = get_close_matches(word, words, n=3, cutoff=0.4)  # not sure which is meant
-    if not close and len(word) > 2:  # `bf16` is part of `peak_bf16`
-        close = [w for w in words if word in w][:4]
+    alike, matcher = {}, SequenceMatcher(b=word)
+    for x in words:
+        matcher.set_seq1(x)
+        alike[x] = matcher.ratio()
+    near = sorted(words, key=lambda x: (alike[x] + _OWN * (x in own), x), reverse=True)[:3]
+    most = max(map(alike.get, near), default=0)
+    close = [x for x in near if alike[x] >= (0.65 if most >= 0.8 else 0.4)]
+    if most < 0.65:  # `bf16` is part of `peak_bf16`
+        close = [x for x in sorted(words) if word in x][:4] if len(word) > 2 else []
     if close:
         return f"did you mean {' or '.join(map(repr, close))}?"
     if len(words) > 12:
-        return f"the nearest are {either(map(repr, get_close_matches(word, words, 3, 0))).replace(' or ', ' and ')}"
-    return f"there are: {', '.join(words)}"
+        return f"the nearest are {either(map(repr, near)).replace(' or ', ' and ')}"
+    return f"there are: {', '.join(sorted(words))}"
 
 
 def known_as(name, names: Iterable):
-    """Return the one of `names` that another common name, such as "AdamW", stands for; or else the name itself."""
-    other = OTHERS.get(name.lower()) if isinstance(name, str) else None
-    return other if other in names else name
+    """Return the one of `names` that is meant by another case or common name, such as "AdamW"; or else the name."""
+    lower = name.lower() if isinstance(name, str) and name not in names else name
+    return next((x for x in (lower, OTHERS.get(lower)) if x in names), name) if lower is not name else name
 
 
 def unused(name: str, letter: str, letters: Iterable[str]) -> str:
@@ -126,6 +135,13 @@ def unused(name: str, letter: str, letters: Iterable[str]) -> str:
     return f"{name} does not use {letter}" + (
         f", which is of {either(others).replace(' or ', ' and ')}" if others else f"; {nearest(letter, letters)}"
     )
+
+
+def stray(name: str, letter: str, letters: Iterable[str]) -> Exception:
+    """Return the error for a call of `name`, which takes `letters`, with another word: whose it is, or near ones."""
+    if letter in NOTATION or (letter not in _ROWS and _shown_by("things_with")(letter)):
+        return TypeError(unused(name, letter, letters))
+    return NOTATION.unknown(letter, letters)
 
 
 def found_by(name: str, letter: str, value) -> str:
@@ -168,10 +184,14 @@ class Notation(dict):
     """The entries of all quantities by name.  Looking up an unknown name raises LookupError with the nearest names."""
 
     def __missing__(self, name):
+        raise self.unknown(word(name))
+
+    def unknown(self, name: str, own: Iterable[str] = ()) -> LookupError:
+        """Return the error for a name that nothing has, with near ones, first those of `own`."""
         from .words import WORDS  # which imports this module
 
-        hint = _ROWS.get(name) or nearest(word(name), {*self, *WORDS})
-        raise LookupError(f"no letter is called {quoted(name)}; {hint}")
+        hint = _ROWS.get(name) or nearest(name, {*self, *WORDS, *own}, own)
+        return LookupError(f"no letter is called {quoted(name)}; {hint}")
 
     def __repr__(self):
         return aligned(([x.name, x.unit or "count", x.meaning] for x in self.values()), gap="  ")

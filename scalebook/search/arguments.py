@@ -11,7 +11,7 @@ from scalebook import tables
 from scalebook.language import NOTATION, Formula, Row
 from scalebook.language.arguments import as_list, is_number, is_whole
 from scalebook.language.interval import SPREADS
-from scalebook.language.notation import either, found_by, known_as, nearest, quoted, unused
+from scalebook.language.notation import either, found_by, known_as, nearest, quoted, stray, unused
 from scalebook.language.row import gather, one_number, quantity
 from scalebook.tables import Engine, Framework, Table
 
@@ -37,7 +37,7 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
     margin = letters.pop("memory_margin", None)
     thing = searchable(sheet, knowns, letters)
     space = thing.space
-    several, fixed = _split(space, letters)
+    several, fixed = _split(thing, letters)
     rows = tuple(x for x in knowns if not isinstance(x, Formula))
     fixed, values = _values(space, rows, several, fixed)
     for name in space.needed:
@@ -213,16 +213,14 @@ def _texts(name: str, given, example: str) -> tuple[str, ...]:
     return texts
 
 
-def _split(space: Space, letters: Mapping) -> tuple[dict[str, tuple], dict[str, Any]]:
+def _split(thing: Searchable, letters: Mapping) -> tuple[dict[str, tuple], dict[str, Any]]:
     """Split letters into single values and all others (lists of values, words and layout letters)."""
-    several, fixed = {}, {}
+    space, several, fixed = thing.space, {}, {}
     for name, x in letters.items():
         if name in space.elsewhere:
             raise TypeError(space.elsewhere[name])
         if name not in space.words and name not in NOTATION:
-            raise LookupError(
-                f"no letter is called {quoted(name)}; {nearest(name, {*NOTATION, *space.words, *_ASKED})}"
-            )
+            raise stray(thing.name, name, {*getattr(thing, "letters", space.words), *_ASKED})
         x = x.tolist() if isinstance(x, np.ndarray) else x
         if isinstance(x, Sized) and not isinstance(x, str) and len(x) > _VALUES:
             raise ValueError(f"{name} has {len(x):,} values, and a search takes at most {_VALUES:,} of a letter")

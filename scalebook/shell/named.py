@@ -11,14 +11,14 @@ LookupError: nothing to call is named 'decodin'; did you mean 'decoding'?
 import importlib
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
 from scalebook import tables
 from scalebook.language import FORMULAS, NOTATION, Formula, Row, Sheet
 from scalebook.language.guide import GuidedMethod
-from scalebook.language.notation import either, known_as, nearest, quoted, word
+from scalebook.language.notation import either, known_as, nearest, quoted, stray, word
 from scalebook.language.row import quantity
 from scalebook.search import Searchable
 from scalebook.search.space import searchable
@@ -102,7 +102,8 @@ def find(name: str) -> Sheet | Formula | Searchable:
         return getattr(importlib.import_module(f"scalebook.{_FIRST[name]}"), name)
     known = parts_of_serve() if name.startswith("serve.") else things()
     if name not in known:
-        raise LookupError(f"nothing to call is named {quoted(name)}; {nearest(name, known)}")
+        near = nearest(name, [*known, "search", *ROWS.values(), *WHOLE], ["search", *_FIRST])
+        raise LookupError(f"nothing to call is named {quoted(name)}; {near}")
     return known[name]
 
 
@@ -124,6 +125,7 @@ def row(name: str, kinds=tuple(ROWS)) -> Row:
         return getattr(tables, ROWS[kind]).read(name)
     homes = {stem: getattr(tables, ROWS[kind]) for kind in kinds for stem in getattr(tables, ROWS[kind])}
     key, at, precision = word(name, "a row").partition("@")
+    key = known_as(key, homes)
     found = homes[key][key] if key in homes else None  # no other row is made
     if found is None or (at and not hasattr(found, "at")):
         raise LookupError(f"no {either(kinds)} is called {quoted(name)}; {nearest(key, homes)}")
@@ -145,9 +147,10 @@ def texts_of(thing) -> Mapping[str, str | tuple]:
     return {n: x.default for n, x in own if n not in NOTATION}
 
 
-def value(thing, name: str, text: str):
+def value(thing, name: str, text: str, more: Iterable[str] = ()):
     """Read the value of an input of `thing` from text such as "8192", "2.5 s" or "full"; numbers in base units.
 
+    `more` are further names that the call takes.
     Raises LookupError if `name` is not an input, and ValueError for a text that does not fit it.
 
     >>> value(find("training_step"), "step_time", "2.5 s"), value(find("training_step"), "sequence_parallel", "true")
@@ -166,9 +169,8 @@ def value(thing, name: str, text: str):
     if name in (own := texts_of(thing)):
         return text if isinstance(own[name], str) else [x for x in text.split("+") if x != "none"]
     if name not in NOTATION:
-        kinds = "a letter nor a word" if words(thing) else "a letter nor a row"
-        known = {*NOTATION, *words(thing), *own}
-        raise LookupError(f"{quoted(name)} is neither {kinds} of {thing.name}; {nearest(name, known)}")
+        takes = next(getattr(thing, x) for x in ("letters", "takes", "inputs") if hasattr(thing, x))
+        raise stray(thing.name, name, {*takes, *words(thing), *own, *more})
     return quantity(name, float(text) if _NUMBER.fullmatch(text) else text)
 
 
