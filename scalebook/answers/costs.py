@@ -53,6 +53,10 @@ class Price(NamedTuple):
         return f"≈ {said}, assumed: comparable ones cost {show(self.low, '$/h')} to {show(self.high, '$/h')}"
 
 
+def _s(count: float) -> str:
+    return "" if count == 1 else "s"
+
+
 class Bill(NamedTuple):
     """What training takes: time and energy (`row`), dollars for each way to pay (`prices`), and the share of time lost.
 
@@ -73,8 +77,9 @@ class Bill(NamedTuple):
         about = "≈ " if "tdp" in row and row.cells["tdp"].is_assumed else ""
         energy = f", {about}{show(row.run_energy, 'MWh')}" if "run_energy" in row else ""
         lost = self.note or f"failures and checkpoints are {100 - 100 * row.goodput:.1f} % of it"
-        run = f"{show(row.train_tokens, 'token')}s on {row.devices:,.0f} devices"
-        return f"{run}: {self.days:,.1f} days{energy}; {lost}"
+        run = f"{show(row.train_tokens, 'token')}{_s(row.train_tokens)} on {row.devices:,.0f} device{_s(row.devices)}"
+        time = f"{self.days:,.1f} days" if self.days >= 1 else show(row.run_time, "s")
+        return f"{run}: {time}{energy}; {lost}"
 
     def __repr__(self):
         lines = [(x.kind, x.said()) for x in self.prices]

@@ -220,7 +220,8 @@ class Search(Frame):
         `alike`, which is there if any strategy has some, counts further options with equal results.  `assumed` names
         cells that no data sheet prints and that a shown value rests on.
         """
-        more = [n for n in ("devices", *self._shown) if n not in self.problem.axes]
+        shown = (*self._shown, *self.problem.space.recorded) if self._shown else ()
+        more = [n for n in ("devices", *shown) if n not in self.problem.axes]
         return [
             ({"device": x.device} if x._search.device else {})
             | x.values | x.letters | x.words | {n: x.billed.get(n) for n in more}
