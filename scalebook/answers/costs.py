@@ -53,10 +53,6 @@ class Price(NamedTuple):
         return f"≈ {said}, assumed: comparable ones cost {show(self.low, '$/h')} to {show(self.high, '$/h')}"
 
 
-def _s(count: float) -> str:
-    return "" if count == 1 else "s"
-
-
 class Bill(NamedTuple):
     """What training takes: time and energy (`row`), dollars for each way to pay (`prices`), and the share of time lost.
 
@@ -77,7 +73,8 @@ class Bill(NamedTuple):
         about = "≈ " if "tdp" in row and row.cells["tdp"].is_assumed else ""
         energy = f", {about}{show(row.run_energy, 'MWh')}" if "run_energy" in row else ""
         lost = self.note or f"failures and checkpoints are {100 - 100 * row.goodput:.1f} % of it"
-        run = f"{show(row.train_tokens, 'token')}{_s(row.train_tokens)} on {row.devices:,.0f} device{_s(row.devices)}"
+        run = f"{show(row.train_tokens, 'token')}{'s' * (row.train_tokens != 1)} on "
+        run += f"{row.devices:,.0f} device{'s' * (row.devices != 1)}"
         time = f"{self.days:,.1f} days" if self.days >= 1 else show(row.run_time, "s")
         return f"{run}: {time}{energy}; {lost}"
 
@@ -132,7 +129,7 @@ def _defaults() -> dict[str, Cell]:
 
 @cache
 def with_bill(step: Sheet) -> tuple[Sheet, dict[str, Cell]]:
-    """Return the sheet of a step with the formulas of the whole run's bill, which a search may seek, and its defaults."""
+    """Return a step's sheet with the formulas of the run's bill, which a search may seek, and the bill's defaults."""
     own = {**_sheets()[1].formulas, **step.formulas}
     return Sheet(step.name, *own.values(), doc=step.doc, changes=step.changes), _defaults()
 

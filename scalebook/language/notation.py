@@ -84,39 +84,38 @@ def no_attribute(sentence: str) -> AttributeError:
     return AttributeError(sentence, name="", obj=None)
 
 
-OTHERS = {other: name for name, others in tables_of(__package__, "names.toml").items() for other in others.split()}
-
-
-_OWN = 0.15  # by this much a name that the called thing takes counts as more alike than one that it refuses
+_NAMES = tables_of(__package__, "names.toml")
+OTHERS = {other: name for name, others in _NAMES["names"].items() for other in others.split()}
 
 
 def nearest(word: str, words: Iterable[str], own: Iterable[str] = ()) -> str:
     """Return the end of an error message about a mistyped name: the closest known names, or all if there are few.
 
-    Of the known names, `own` are those that would work where the word was given.
+    Of the known names, those in `own` come first, because they would work where the word was given.
 
     >>> nearest("h10", ["h100", "a100"]), nearest("zzz", ["h100"]), nearest("world_size", ["devices"])
     ("did you mean 'h100'?", 'there are: h100', "here it is 'devices'")
     """
-    from difflib import SequenceMatcher  # here, so that an import is quick
+    from difflib import get_close_matches  # here, so that an import is quick
 
-    words, own, word = {*words}, {*own}, str(word)[:80].lower().strip("'")  # the word may be quoted
-    if OTHERS.get(word) in (own or words):
+    words, own, word = sorted(words), sorted(own), str(word)[:80].lower().strip("'")  # the word may be quoted
+    if OTHERS.get(word) in words:
         return f"here it is {OTHERS[word]!r}"
-    alike, matcher = {}, SequenceMatcher(b=word)
-    for x in words:
-        matcher.set_seq1(x)
-        alike[x] = matcher.ratio()
-    near = sorted(words, key=lambda x: (alike[x] + _OWN * (x in own), x), reverse=True)[:3]
-    most = max(map(alike.get, near), default=0)
-    close = [x for x in near if alike[x] >= (0.65 if most >= 0.8 else 0.4)]
-    if most < 0.65:  # `bf16` is part of `peak_bf16`
-        close = [x for x in sorted(words) if word in x][:4] if len(word) > 2 else []
+
+    def near(cutoff):
+        found = (x for names in (own, words) for x in get_close_matches(word, names, 3, cutoff))
+        return [*dict.fromkeys(found)][:3]
+
+    close = near(0.65)
+    if close and not get_close_matches(word, close, n=1, cutoff=0.8):
+        close = near(0.4)  # not sure which is meant
+    if not close and len(word) > 2:  # `bf16` is part of `peak_bf16`
+        close = [x for x in words if word in x][:4]
     if close:
         return f"did you mean {' or '.join(map(repr, close))}?"
     if len(words) > 12:
-        return f"the nearest are {either(map(repr, near)).replace(' or ', ' and ')}"
-    return f"there are: {', '.join(sorted(words))}"
+        return f"the nearest are {either(map(repr, near(0))).replace(' or ', ' and ')}"
+    return f"there are: {', '.join(words)}"
 
 
 def known_as(name, names: Iterable):
@@ -139,7 +138,7 @@ def unused(name: str, letter: str, letters: Iterable[str]) -> str:
 
 def stray(name: str, letter: str, letters: Iterable[str]) -> Exception:
     """Return the error for a call of `name`, which takes `letters`, with another word: whose it is, or near ones."""
-    if letter in NOTATION or (letter not in _ROWS and _shown_by("things_with")(letter)):
+    if letter in NOTATION or (letter not in _NAMES["rows"] and _shown_by("things_with")(letter)):
         return TypeError(unused(name, letter, letters))
     return NOTATION.unknown(letter, letters)
 
@@ -174,12 +173,6 @@ class Letter:
         return f"{self.name} ({self.unit or 'count'}): {self.meaning}"
 
 
-_ROWS = {
-    **dict.fromkeys(("precision", "dtype"), "a device is at one, as accelerators.h100.at('fp8')"),
-    **dict.fromkeys(("model", "device"), "its row is given by position, as models.llama3_8b or accelerators.h100"),
-}
-
-
 class Notation(dict):
     """The entries of all quantities by name.  Looking up an unknown name raises LookupError with the nearest names."""
 
@@ -190,7 +183,7 @@ class Notation(dict):
         """Return the error for a name that nothing has, with near ones, first those of `own`."""
         from .words import WORDS  # which imports this module
 
-        hint = _ROWS.get(name) or nearest(name, {*self, *WORDS, *own}, own)
+        hint = _NAMES["rows"].get(name) or nearest(name, {*self, *WORDS, *own}, own)
         return LookupError(f"no letter is called {quoted(name)}; {hint}")
 
     def __repr__(self):

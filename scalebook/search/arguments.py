@@ -19,7 +19,8 @@ from .problem import Limit, Problem
 from .space import Searchable, Space, needs, searchable
 
 __all__ = [
-    "at_most", "each", "limit", "margins", "problem_of", "refuse_no_count", "refuse_unused", "sizes_of", "within",
+    "at_most", "choice", "each", "limit", "margins", "problem_of", "refuse_no_count", "refuse_unused", "sizes_of",
+    "within",
 ]  # fmt: skip
 
 # of a search besides letters
@@ -175,7 +176,7 @@ def within(thing, letters: Mapping, subject_to) -> tuple[dict, list[str]]:
         if not (found := isinstance(x, str) and _BOUND.fullmatch(x)) or found[1]:
             left[name] = x
         elif name in getattr(thing, "targets", ()) and found[2][0] in "<≤":
-            left[name] = found[3]
+            left[name] = at_most(name, x)
         else:
             limits.append(f"{name} {_RELATIONS[found[2][0]]} {found[3]}")
     return left, limits
@@ -184,13 +185,21 @@ def within(thing, letters: Mapping, subject_to) -> tuple[dict, list[str]]:
 def at_most(name: str, given) -> Any:
     """Return the value of a target, which is an upper limit.
 
-    >>> at_most("tpot", "<30 ms"), at_most("tpot", 0.03)
-    (0.03, 0.03)
+    >>> at_most("tpot", "<30 ms"), at_most("tpot", "< 0.03"), at_most("tpot", 0.03)
+    (0.03, 0.03, 0.03)
     """
     found = isinstance(given, str) and _BOUND.fullmatch(given)
     if found and (found[1] or found[2][0] in ">≥"):
         raise ValueError(f"{name} is the most that may be, such as {name}='< {found[3]}', not {quoted(given)}")
-    return quantity(name, found[3] if found else given)
+    return quantity(name, _plain(found[3]) if found else given)
+
+
+def _plain(text: str) -> float | str:
+    """Return a number without a unit, which is in base units; another text stays."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def sizes_of(thing, letters: dict) -> list[dict]:
@@ -220,14 +229,15 @@ def _split(thing: Searchable, letters: Mapping) -> tuple[dict[str, tuple], dict[
         if name in space.elsewhere:
             raise TypeError(space.elsewhere[name])
         if name not in space.words and name not in NOTATION:
-            raise stray(thing.name, name, {*getattr(thing, "letters", space.words), *_ASKED})
+            own = {*getattr(thing, "letters", ()), *space.words, *space.layout, *space.needed}
+            raise stray(thing.name, name, own.union(_ASKED))
         x = x.tolist() if isinstance(x, np.ndarray) else x
         if isinstance(x, Sized) and not isinstance(x, str) and len(x) > _VALUES:
             raise ValueError(f"{name} has {len(x):,} values, and a search takes at most {_VALUES:,} of a letter")
         many = as_list(x)
         own = [x] if many is None else many
         if name in space.words:
-            own = dict.fromkeys(_word(space, name, value) for value in own)
+            own = dict.fromkeys(choice(space, name, value) for value in own)
         elif many is not None or name in space.layout:
             own = dict.fromkeys(one_number(name, value) for value in own)
         else:
@@ -242,7 +252,8 @@ def _split(thing: Searchable, letters: Mapping) -> tuple[dict[str, tuple], dict[
     return several, fixed
 
 
-def _word(space: Space, name: str, value):
+def choice(space: Space, name: str, value):
+    """Return the value of an option that a caller names; raise LookupError or ValueError for none."""
     value = known_as(value.item() if isinstance(value, np.generic) else value, space.words[name])
     if isinstance(value, (str, bool, int)) and value in space.words[name]:
         return space.words[name][space.words[name].index(value)]
@@ -279,10 +290,9 @@ def limit(text: str) -> Limit:
     name, unit = f"{letter} {relation} {bound}", NOTATION[letter].unit
     if bound in NOTATION:
         return Limit(letter, relation, bound, name)
-    try:
-        value = float(bound)
-    except ValueError:
-        return Limit(letter, relation, quantity(letter, bound), name)
+    value = _plain(bound)
+    if isinstance(value, str):
+        return Limit(letter, relation, quantity(letter, value), name)
     if unit == "%" and value > 1:
         whole = f"{letter} {relation} {100 * value:.6g} %"
         raise ValueError(f"{name!r} asks for {100 * value:,.6g} %: say '{name} %', or '{whole}' where that is meant")

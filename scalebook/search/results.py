@@ -82,10 +82,7 @@ class Found:
 
     def _said(self, letters) -> list[str]:
         """Return the values of letters as text, marked if they rest on assumed cells."""
-        values = {
-            **{n: self.billed[n] for n in letters if n not in self.values and n in self.billed},
-            **self.values,
-        }
+        values = {n: self.billed[n] for n in letters if n not in self.values and n in self.billed} | self.values
         said = {n: show(values[n], NOTATION[n].unit) for n in letters if n in values}
         return [f"≈ {said[n]}" if n in self.assumed else said.get(n, "") for n in letters]
 

@@ -13,14 +13,16 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from scalebook import tables
 from scalebook.language import FORMULAS, NOTATION, Formula, Row, Sheet
 from scalebook.language.guide import GuidedMethod
-from scalebook.language.notation import either, known_as, nearest, quoted, stray, word
+from scalebook.language.notation import either, nearest, quoted, stray, word
 from scalebook.language.row import quantity
 from scalebook.search import Searchable
+from scalebook.search.arguments import choice
 from scalebook.search.space import searchable
 
 __all__ = [
@@ -123,12 +125,11 @@ def row(name: str, kinds=tuple(ROWS)) -> Row:
     """
     if (kind := FILES.get(Path(word(name, "a row")).suffix)) in kinds:
         return getattr(tables, ROWS[kind]).read(name)
-    homes = {stem: getattr(tables, ROWS[kind]) for kind in kinds for stem in getattr(tables, ROWS[kind])}
+    homes = [getattr(tables, ROWS[kind]) for kind in kinds]
     key, at, precision = word(name, "a row").partition("@")
-    key = known_as(key, homes)
-    found = homes[key][key] if key in homes else None  # no other row is made
+    found = next((x[key] for x in homes if key in x), None)  # no other row is made
     if found is None or (at and not hasattr(found, "at")):
-        raise LookupError(f"no {either(kinds)} is called {quoted(name)}; {nearest(key, homes)}")
+        raise LookupError(f"no {either(kinds)} is called {quoted(name)}; {nearest(key, {*chain(*homes)})}")
     return found.at(precision) if at else found
 
 
@@ -156,16 +157,9 @@ def value(thing, name: str, text: str, more: Iterable[str] = ()):
     >>> value(find("training_step"), "step_time", "2.5 s"), value(find("training_step"), "sequence_parallel", "true")
     (2.5, True)
     """
-    choices = words(thing).get(name)
-    if choices is not None:
-        by_text = {str(x).lower(): x for x in choices}
-        if (text := known_as(text.lower(), by_text)) not in by_text:
-            if name in thing.space.spelled:
-                return thing.space.spelled[name](text)
-            if name in ("engine", "framework"):
-                getattr(tables, f"{name}s")[text]  # raises LookupError with the nearest names
-            raise ValueError(f"{name} is {either(map(repr, by_text))}, not {quoted(text)}")
-        return by_text[text]
+    if name in words(thing):
+        by_text = {str(x).lower(): x for x in words(thing)[name]}
+        return choice(getattr(thing, "owner", thing).space, name, by_text.get(text.lower(), text.lower()))
     if name in (own := texts_of(thing)):
         return text if isinstance(own[name], str) else [x for x in text.split("+") if x != "none"]
     if name not in NOTATION:

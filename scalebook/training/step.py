@@ -304,7 +304,8 @@ class Training(Guided):
         if "train_tokens" not in letters:
             return sheet, rows, letters
         sheet, defaults = _shown_by("with_bill")(sheet)
-        return sheet, (Row("bill", {n: x for n, x in defaults.items() if not any(n in y for y in rows)}), *rows), letters
+        row = Row("bill", {n: x for n, x in defaults.items() if not any(n in y for y in rows)})
+        return sheet, (row, *rows), letters
 
     def kind(self, knowns: tuple, letters: Mapping) -> tuple[tuple, Sheet, dict[str, Cell]]:
         """Return a key that calls with the same formulas share, their sheet with defaults, and all that is known."""
