@@ -5,7 +5,7 @@ from functools import cached_property
 from inspect import Parameter, Signature, cleandoc, signature
 from typing import Any
 
-from .notation import GROUPS, NOTATION, either, stray
+from .notation import GROUPS, NOTATION, either, refuse_stray
 from .row import Call, one_number
 from .words import WORDS
 
@@ -58,7 +58,7 @@ class Guided:
     def refuse_strange(self, letters: Iterable[str]) -> None:
         """Raise for the first name of a call that is neither a quantity nor an option of this thing."""
         if name := next((x for x in letters if not (x in NOTATION or x in self.choices or x in self.letters)), None):
-            raise stray(self.name, name, self.letters)
+            refuse_stray(self.name, name, self.letters)
 
     @property
     def _signature(self) -> Signature:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
 from numbers import Real
+from typing import NoReturn
 
 import sympy
 from sympy.concrete.expr_with_limits import ExprWithLimits
@@ -30,8 +31,8 @@ from .tabular import aligned, folded, page_table, styled
 
 __all__ = [
     "GROUPS", "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "found_by", "free", "in_letters",
-    "known_as", "letter", "letters_of", "listed", "nearest", "no_attribute", "quoted", "replaced", "root", "stray",
-    "symbol", "tex", "unused", "word",
+    "known_as", "letter", "letters_of", "listed", "nearest", "no_attribute", "quoted", "refuse_stray", "replaced",
+    "root", "symbol", "tex", "unused", "word",
 ]  # fmt: skip
 
 
@@ -136,11 +137,11 @@ def unused(name: str, letter: str, letters: Iterable[str]) -> str:
     )
 
 
-def stray(name: str, letter: str, letters: Iterable[str]) -> Exception:
-    """Return the error for a call of `name`, which takes `letters`, with another word: whose it is, or near ones."""
+def refuse_stray(name: str, letter: str, letters: Iterable[str]) -> NoReturn:
+    """Raise for a call of `name`, which takes `letters`, with another word: whose it is, or which are near."""
     if letter in NOTATION or (letter not in _NAMES["rows"] and _shown_by("things_with")(letter)):
-        return TypeError(unused(name, letter, letters))
-    return NOTATION.unknown(letter, letters)
+        raise TypeError(unused(name, letter, letters))
+    NOTATION.__missing__(letter, letters)
 
 
 def found_by(name: str, letter: str, value) -> str:
@@ -176,15 +177,11 @@ class Letter:
 class Notation(dict):
     """The entries of all quantities by name.  Looking up an unknown name raises LookupError with the nearest names."""
 
-    def __missing__(self, name):
-        raise self.unknown(word(name))
-
-    def unknown(self, name: str, own: Iterable[str] = ()) -> LookupError:
-        """Return the error for a name that nothing has, with near ones, first those of `own`."""
+    def __missing__(self, name, own: Iterable[str] = ()) -> NoReturn:  # of the near names, those in `own` come first
         from .words import WORDS  # which imports this module
 
-        hint = _NAMES["rows"].get(name) or nearest(name, {*self, *WORDS, *own}, own)
-        return LookupError(f"no letter is called {quoted(name)}; {hint}")
+        hint = _NAMES["rows"].get(name) or nearest(word(name), {*self, *WORDS, *own}, own)
+        raise LookupError(f"no letter is called {quoted(name)}; {hint}")
 
     def __repr__(self):
         return aligned(([x.name, x.unit or "count", x.meaning] for x in self.values()), gap="  ")

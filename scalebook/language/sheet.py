@@ -22,7 +22,7 @@ from .arguments import checked
 from .domain import Condition, OutsideDomain
 from .formula import Formula
 from .guide import Guided
-from .notation import NOTATION, either, found_by, listed, nearest, quoted, stray, word
+from .notation import NOTATION, either, found_by, listed, nearest, quoted, refuse_stray, word
 from .row import Cell, Computed, Row, fitting, gather
 from .tabular import page_table, styled, table_cell
 from .units import show
@@ -126,7 +126,7 @@ class Sheet(Guided):
 
     def _refuse_unused(self, letters):
         if name := next((x for x in letters if x not in self.letters), None):
-            raise stray(self.name, name, self.letters)
+            refuse_stray(self.name, name, self.letters)
 
     def _evaluated(self, cells: dict[str, Cell]) -> Row:
         """Compute everything that follows from cells of the sheet's own letters, whose values were checked."""

@@ -11,7 +11,7 @@ from scalebook import tables
 from scalebook.language import NOTATION, Formula, Row
 from scalebook.language.arguments import as_list, is_number, is_whole
 from scalebook.language.interval import SPREADS
-from scalebook.language.notation import either, found_by, known_as, nearest, quoted, stray, unused
+from scalebook.language.notation import either, found_by, known_as, nearest, quoted, refuse_stray, unused
 from scalebook.language.row import gather, one_number, quantity
 from scalebook.tables import Engine, Framework, Table
 
@@ -19,8 +19,8 @@ from .problem import Limit, Problem
 from .space import Searchable, Space, needs, searchable
 
 __all__ = [
-    "at_most", "choice", "each", "limit", "margins", "problem_of", "refuse_no_count", "refuse_unused", "sizes_of",
-    "within",
+    "at_most", "choice", "each", "limit", "margins", "plain", "problem_of", "refuse_no_count", "refuse_unused",
+    "sizes_of", "within",
 ]  # fmt: skip
 
 # of a search besides letters
@@ -191,10 +191,10 @@ def at_most(name: str, given) -> Any:
     found = isinstance(given, str) and _BOUND.fullmatch(given)
     if found and (found[1] or found[2][0] in ">≥"):
         raise ValueError(f"{name} is the most that may be, such as {name}='< {found[3]}', not {quoted(given)}")
-    return quantity(name, _plain(found[3]) if found else given)
+    return quantity(name, plain(found[3]) if found else given)
 
 
-def _plain(text: str) -> float | str:
+def plain(text: str) -> float | str:
     """Return a number without a unit, which is in base units; another text stays."""
     try:
         return float(text)
@@ -230,7 +230,7 @@ def _split(thing: Searchable, letters: Mapping) -> tuple[dict[str, tuple], dict[
             raise TypeError(space.elsewhere[name])
         if name not in space.words and name not in NOTATION:
             own = {*getattr(thing, "letters", ()), *space.words, *space.layout, *space.needed}
-            raise stray(thing.name, name, own.union(_ASKED))
+            refuse_stray(thing.name, name, own.union(_ASKED))
         x = x.tolist() if isinstance(x, np.ndarray) else x
         if isinstance(x, Sized) and not isinstance(x, str) and len(x) > _VALUES:
             raise ValueError(f"{name} has {len(x):,} values, and a search takes at most {_VALUES:,} of a letter")
@@ -290,7 +290,7 @@ def limit(text: str) -> Limit:
     name, unit = f"{letter} {relation} {bound}", NOTATION[letter].unit
     if bound in NOTATION:
         return Limit(letter, relation, bound, name)
-    value = _plain(bound)
+    value = plain(bound)
     if isinstance(value, str):
         return Limit(letter, relation, quantity(letter, value), name)
     if unit == "%" and value > 1:

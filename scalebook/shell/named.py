@@ -9,7 +9,6 @@ LookupError: nothing to call is named 'decodin'; did you mean 'decoding'?
 """
 
 import importlib
-import re
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -19,10 +18,10 @@ from pathlib import Path
 from scalebook import tables
 from scalebook.language import FORMULAS, NOTATION, Formula, Row, Sheet
 from scalebook.language.guide import GuidedMethod
-from scalebook.language.notation import either, nearest, quoted, stray, word
+from scalebook.language.notation import either, nearest, quoted, refuse_stray, word
 from scalebook.language.row import quantity
 from scalebook.search import Searchable
-from scalebook.search.arguments import choice
+from scalebook.search.arguments import choice, plain
 from scalebook.search.space import searchable
 
 __all__ = [
@@ -37,7 +36,6 @@ FILES = {".toml": "device", ".json": "model"}  # kind of row in a reader's own f
 _ABOVE = ("calculon", "shell", "measurements", "measure", "display", "book", "__main__.py")
 # What is asked most and where it is: to find these, no other module is imported.
 _FIRST = {"training_step": "training", "serve": "inference", "decoding": "inference", "rl_step": "rl"}
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
 
 
 def is_thing(x) -> bool:
@@ -164,8 +162,8 @@ def value(thing, name: str, text: str, more: Iterable[str] = ()):
         return text if isinstance(own[name], str) else [x for x in text.split("+") if x != "none"]
     if name not in NOTATION:
         takes = next(getattr(thing, x) for x in ("letters", "takes", "inputs") if hasattr(thing, x))
-        raise stray(thing.name, name, {*takes, *words(thing), *own, *more})
-    return quantity(name, float(text) if _NUMBER.fullmatch(text) else text)
+        refuse_stray(thing.name, name, {*takes, *words(thing), *own, *more})
+    return quantity(name, plain(text))
 
 
 def read(thing, texts: Mapping[str, str], **rows: str) -> tuple[tuple[Row, ...], dict]:
