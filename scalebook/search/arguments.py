@@ -27,6 +27,7 @@ __all__ = [
 _ASKED = ("minimize", "maximize", "against", "subject_to", "lift", "best", "pareto", "most")
 _VALUES = 1_000_000  # values of one letter; more are probably a mistake
 _BOUND = re.compile(r"\s*(\w*)\s*([<>≤≥]=?)\s*(.+?)\s*")  # a letter or nothing, a relation, and a bound
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
 _RELATIONS = {"<": "<=", "≤": "<=", ">": ">=", "≥": ">="}
 
 
@@ -196,10 +197,7 @@ def at_most(name: str, given) -> Any:
 
 def plain(text: str) -> float | str:
     """Return a number without a unit, which is in base units; another text stays."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    return float(text) if _NUMBER.fullmatch(text) else text
 
 
 def sizes_of(thing, letters: dict) -> list[dict]:
