@@ -29,13 +29,13 @@ _FIRST = {
     "search": "search", "confront": "measurements", "calculator": "display", "formula": "language", "Sheet": "language",
 }  # fmt: skip
 
-# What is shown of a formula and of a row, what an error says of other sheets, the counts of a model that was read, and
-# whose letters a search completes: the language, the tables and searches stand before these rooms, and ask here.
+# What is shown of a formula and of a row, what an error says of other sheets, the counts of a model that was read,
+# whose letters a search completes, and what it adds to a step: the rooms that ask for these here stand before theirs.
 _SHOWN = {
     "coloured_terms": "display.meanings", "row_page": "display.row_page", "things_with": "shell.named",
     "training_step": "training.step", "serve": "inference.serving",
     "answer_of": "answers.answer", "row_as_dict": "answers.answer", "table_of": "answers.answer",
-    "counts": "block.counts",
+    "with_bill": "answers.costs", "counts": "block.counts",
 }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ token_time           4.796 ms  is the largest of
   compute_time         ...
 """
 
+import re
 import sys
 from pathlib import Path
 from textwrap import shorten
@@ -32,6 +33,8 @@ EXAMPLES = _STATED["examples"]
 _SOUGHT = ("minimize", "maximize", "against")  # what a search takes besides letters: letters' names,
 _TEXTS, _COUNTS = ("subject_to", "lift"), ("best", "most")  # texts by commas, and numbers
 TABLES = (*ROWS.values(), *WHOLE)
+_KINDS = ROWS | {kind: table for table, kind in WHOLE.items()}  # what a key of a table's row is
+_LIMIT = re.compile(r"^\s*(\w+)\s*([<>≤≥].*)$")  # a limit as Python has it in subject_to, such as memory <= 70 GB
 _FORMS = {"search": ("--csv",), "": ("--all", "--json")}  # what a search and a call can be printed as
 _OPTIONS = ("--all", "--csv", "--json", "--help", "-h", "--version")
 
@@ -92,9 +95,11 @@ def _given(arguments):
     thing, rows, texts = find(name), {}, {}
     for text in rest:
         key, is_letter, given = text.partition("=")
+        table = next((x for x in TABLES if text.startswith(f"{x}.") and Path(text).suffix not in FILES), "")
+        text = text.removeprefix(f"{table}.")  # as in Python, models.llama3_8b
         stems = [x.partition("@")[0] for x in text.split(",")]  # a search takes several devices
-        kind = next((k for k, x in ROWS.items() if {*stems} <= {*getattr(tables, x)}), FILES.get(Path(text).suffix))
-        kind = key if is_letter else WHOLE.get(text, kind)
+        kinds = (k for k, x in _KINDS.items() if table in ("", x) and all(y in getattr(tables, x) for y in stems))
+        kind = key if is_letter else WHOLE.get(text) or next(kinds, FILES.get(Path(text).suffix))
         if kind is None:
             raise LookupError(_no_row(text))
         into = rows if kind in ROWS or kind == "precision" else texts
@@ -105,7 +110,7 @@ def _given(arguments):
 
 
 def _no_row(text) -> str:
-    stems = [stem for table in ROWS.values() for stem in getattr(tables, table)]
+    stems = [stem for table in _KINDS.values() for stem in getattr(tables, table)]
     return f"{quoted(text)} is neither a row of a table nor LETTER=VALUE; {nearest(text, stems)}"
 
 
@@ -145,7 +150,7 @@ def _parts(row):
 def _search(arguments, form="") -> str:
     if not arguments:
         raise LookupError(_STATED["search"])
-    thing, rows, texts = _given(arguments)
+    thing, rows, texts = _given([_LIMIT.sub(r"\1=\2", x) for x in arguments])
     asked = {n: texts.pop(n) for n in _SOUGHT if n in texts}
     asked |= {n: [x.strip() for x in texts.pop(n).split(",")] for n in _TEXTS if n in texts}
     asked |= {n: _count(n, texts.pop(n)) for n in _COUNTS if n in texts}
@@ -173,12 +178,13 @@ def _values(thing, name, text):
     """Read a value, several separated by commas, or a range of whole numbers such as 1..64."""
     if text.lstrip()[:1] in ("<", ">", "≤", "≥"):  # a limit, which the search reads
         return text
+    text = text.strip("[]")  # a list as in Python
     first, is_range, last = text.partition("..")
     if is_range and name not in words(thing):
         if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last) <= 10**6):
             raise ValueError(f"{name}={text} is no range: one reads 1..64, from a whole number to a larger one")
         return list(range(int(first), int(last) + 1))
-    found = [value(thing, name, x.strip()) for x in text.split(",")]
+    found = [value(thing, name, x.strip(), (*_SOUGHT, *_TEXTS, *_COUNTS)) for x in text.split(",")]
     return found if len(found) > 1 else found[0]
 
 

@@ -138,6 +138,8 @@ def test_a_model_without_parameters_has_a_bill_without_failures():
     shape = models.shaped(layers=24, hidden=2048, heads=16, vocab=32000)
     found = training_step(shape, accelerators.h100, dp=8, global_batch=64, seq=2048, train_tokens=1e9).answer.bill
     assert found.row.goodput == 1 and "params are not known" in found.said
+    one = training_step(models.llama3_8b, accelerators.h100, global_batch=8, seq=2048, train_tokens=1e6).answer.bill
+    assert one.said.startswith("1 million tokens on 1 device: 106.7 s")
 
 
 @pytest.mark.parametrize("letters", [dict(users=8, prompt=1024, output=1), dict(users=8, prompt=1024, output=2), {}])

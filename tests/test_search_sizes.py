@@ -119,9 +119,11 @@ def test_the_study_has_all_sizes():
 
 def test_a_device_without_a_strategy_is_named_with_its_size_if_it_has_some_at_another():
     asked = dict(devices=[16, 64], global_batch=64, seq=8192)
-    joined = search(training_step, models.llama3_70b, [accelerators.h100, accelerators.b200], **asked)
-    assert [*joined.without] == ["NVIDIA H100 SXM (16 devices)"]
+    known = training_step, models.llama3_70b, [accelerators.h100, accelerators.b200]
+    assert [*search(*known, **asked).without] == ["NVIDIA H100 SXM (16 devices)"]
     assert [*search(training_step, models.llama3_70b, accelerators.h100, **asked).without] == ["16"]
+    joined = search(*known, **asked | dict(devices=[1, 2, 3, 64]))
+    assert len(joined.without) == 6 and "; without 2 devices, named below" in joined._summary
 
 
 def test_a_whole_table_of_programs_is_searched_where_they_run():

@@ -35,7 +35,19 @@ def test_a_device_carries_its_precision():
     assert "NVIDIA H100 SXM at fp8" in shown and "NVIDIA H200" in shown
 
 
+@pytest.mark.parametrize(("typed", "plain"), cases("arguments that are typed in two ways", globals()).values())
+def test_two_ways_to_type_arguments_have_one_answer(typed, plain):
+    assert main(typed) == main(plain)
+
+
 KNOWN = models.llama3_8b, accelerators.h100
+
+
+def test_python_reads_names_in_any_case_as_the_shell_does():
+    assert "B200" in accelerators and [*accelerators[["MI300X"]].values()] == [accelerators.mi300x]
+    one, other = (serve(*KNOWN, users=8, prompt=1000, output=100, engine=x).tpot for x in ("VLLM", "vllm"))
+    step, same = (training_step(*KNOWN, dp=8, global_batch=8, framework=x).step_time for x in ("NeMo", "nemo"))
+    assert one == other and step == same
 
 
 @pytest.mark.parametrize("entry", [serve.capacity, serve.apart, serve.offline], ids=lambda x: x.name)

@@ -34,7 +34,7 @@ function planCases(engine) {
     return conditions.get(key)(values);
   }
   const filled = (says, said) => says.replace(/\{(\w+)(!r)?\}/g, (_, name, quoted) => (quoted ? `'${said[name]}'` : said[name]));
-  const notWhole = (letter, x) => `${letter}=${g(x)} is no whole number: ${letter}=${either([Math.floor(x), Math.ceil(x)].filter((n, i, a) => n >= 1 && a.indexOf(n) === i).map(g))} would do`;
+  const notWhole = (letter, x) => `${letter}=${g(x)} is no whole number, as ${either([Math.floor(x), Math.ceil(x)].filter((n, i, a) => n >= 1 && a.indexOf(n) === i).map(g))} is`;
 
   // Training
 

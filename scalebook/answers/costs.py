@@ -9,6 +9,7 @@ owned   25,000 $, at 0.8445 $/h for each device
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import NamedTuple
 
 from scalebook import tables
@@ -21,7 +22,7 @@ from scalebook.language.units import show
 
 from .assumptions import TRIED
 
-__all__ = ["Bill", "Price", "bill"]
+__all__ = ["Bill", "Price", "bill", "with_bill"]
 
 DAY = 86400
 
@@ -72,8 +73,10 @@ class Bill(NamedTuple):
         about = "≈ " if "tdp" in row and row.cells["tdp"].is_assumed else ""
         energy = f", {about}{show(row.run_energy, 'MWh')}" if "run_energy" in row else ""
         lost = self.note or f"failures and checkpoints are {100 - 100 * row.goodput:.1f} % of it"
-        run = f"{show(row.train_tokens, 'token')}s on {row.devices:,.0f} devices"
-        return f"{run}: {self.days:,.1f} days{energy}; {lost}"
+        run = f"{show(row.train_tokens, 'token')}{'s' * (row.train_tokens != 1)} on "
+        run += f"{row.devices:,.0f} device{'s' * (row.devices != 1)}"
+        time = f"{self.days:,.1f} days" if self.days >= 1 else show(row.run_time, "s")
+        return f"{run}: {time}{energy}; {lost}"
 
     def __repr__(self):
         lines = [(x.kind, x.said()) for x in self.prices]
@@ -106,9 +109,7 @@ def inputs_of(run: Row, letters: Mapping) -> dict[str, Cell]:
     A value of `letters` counts before one of the run's call, this before one of the run's row, then those of the rows
     in the call, and last the defaults.
     """
-    places = ((getattr(tables, x)[key], own) for x, rows in TRIED["bill"].items() for key, own in rows.items())
-    known = {n: row.cells[n] for row, names in places for n in names}
-    known["utilization"] = Cell(1.0, "default", note="a device that is owned is always in use")
+    known = _defaults()
     wanted = {"price_hour"}.union(*(x.inputs for x in _sheets()))
     if stray := letters.keys() - wanted:
         raise TypeError(f"a bill does not use {min(stray)}; {nearest(min(stray), wanted)}")
@@ -118,6 +119,19 @@ def inputs_of(run: Row, letters: Mapping) -> dict[str, Cell]:
     said = run.call.letters if run.call else {}
     letters = {n: x for n, x in said.items() if n in getattr(run.call.thing, "billed", ())} | dict(letters)
     return known | {n: Cell(quantity(n, x)) for n, x in letters.items()}
+
+
+def _defaults() -> dict[str, Cell]:
+    places = ((getattr(tables, x)[key], own) for x, rows in TRIED["bill"].items() for key, own in rows.items())
+    always = Cell(1.0, "default", note="a device that is owned is always in use")
+    return {n: row.cells[n] for row, names in places for n in names} | {"utilization": always}
+
+
+@cache
+def with_bill(step: Sheet) -> tuple[Sheet, dict[str, Cell]]:
+    """Return a step's sheet with the formulas of the run's bill, which a search may seek, and the bill's defaults."""
+    own = {**_sheets()[1].formulas, **step.formulas}
+    return Sheet(step.name, *own.values(), doc=step.doc, changes=step.changes), _defaults()
 
 
 def prices(known: Mapping[str, Cell], hours: float) -> tuple[Price, ...]:

@@ -5,7 +5,7 @@ from functools import cached_property
 from inspect import Parameter, Signature, cleandoc, signature
 from typing import Any
 
-from .notation import GROUPS, NOTATION, either
+from .notation import GROUPS, NOTATION, either, refuse_stray
 from .row import Call, one_number
 from .words import WORDS
 
@@ -54,6 +54,11 @@ class Guided:
         if own and needs and needs not in letters:
             raise TypeError(f"{min(own)} is of what a whole run costs: give {needs}=... too")
         return {n: x for n, x in letters.items() if n not in own} if own else letters
+
+    def refuse_strange(self, letters: Iterable[str]) -> None:
+        """Raise for the first name of a call that is neither a quantity nor an option of this thing."""
+        if name := next((x for x in letters if not (x in NOTATION or x in self.choices or x in self.letters)), None):
+            refuse_stray(self.name, name, self.letters)
 
     @property
     def _signature(self) -> Signature:

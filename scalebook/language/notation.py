@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
 from numbers import Real
+from typing import NoReturn
 
 import sympy
 from sympy.concrete.expr_with_limits import ExprWithLimits
@@ -30,8 +31,8 @@ from .tabular import aligned, folded, page_table, styled
 
 __all__ = [
     "GROUPS", "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "found_by", "free", "in_letters",
-    "known_as", "letter", "letters_of", "listed", "nearest", "no_attribute", "quoted", "replaced", "root", "symbol",
-    "tex", "unused", "word",
+    "known_as", "letter", "letters_of", "listed", "nearest", "no_attribute", "quoted", "refuse_stray", "replaced",
+    "root", "symbol", "tex", "unused", "word",
 ]  # fmt: skip
 
 
@@ -84,36 +85,44 @@ def no_attribute(sentence: str) -> AttributeError:
     return AttributeError(sentence, name="", obj=None)
 
 
-OTHERS = {other: name for name, others in tables_of(__package__, "names.toml").items() for other in others.split()}
+_NAMES = tables_of(__package__, "names.toml")
+OTHERS = {other: name for name, others in _NAMES["names"].items() for other in others.split()}
 
 
-def nearest(word: str, words: Iterable[str]) -> str:
+def nearest(word: str, words: Iterable[str], own: Iterable[str] = ()) -> str:
     """Return the end of an error message about a mistyped name: the closest known names, or all if there are few.
+
+    Of the known names, those in `own` come first, because they would work where the word was given.
 
     >>> nearest("h10", ["h100", "a100"]), nearest("zzz", ["h100"]), nearest("world_size", ["devices"])
     ("did you mean 'h100'?", 'there are: h100', "here it is 'devices'")
     """
     from difflib import get_close_matches  # here, so that an import is quick
 
-    words, word = sorted(words), str(word)[:80].lower().strip("'")  # the word may be quoted
+    words, own, word = sorted(words), sorted(own), str(word)[:80].lower().strip("'")  # the word may be quoted
     if OTHERS.get(word) in words:
         return f"here it is {OTHERS[word]!r}"
-    close = get_close_matches(word, words, n=3, cutoff=0.65)
+
+    def near(cutoff):
+        found = (x for names in (own, words) for x in get_close_matches(word, names, 3, cutoff))
+        return [*dict.fromkeys(found)][:3]
+
+    close = near(0.65)
     if close and not get_close_matches(word, close, n=1, cutoff=0.8):
-        close = get_close_matches(word, words, n=3, cutoff=0.4)  # not sure which is meant
+        close = near(0.4)  # not sure which is meant
     if not close and len(word) > 2:  # `bf16` is part of `peak_bf16`
-        close = [w for w in words if word in w][:4]
+        close = [x for x in words if word in x][:4]
     if close:
         return f"did you mean {' or '.join(map(repr, close))}?"
     if len(words) > 12:
-        return f"the nearest are {either(map(repr, get_close_matches(word, words, 3, 0))).replace(' or ', ' and ')}"
+        return f"the nearest are {either(map(repr, near(0))).replace(' or ', ' and ')}"
     return f"there are: {', '.join(words)}"
 
 
 def known_as(name, names: Iterable):
-    """Return the one of `names` that another common name, such as "AdamW", stands for; or else the name itself."""
-    other = OTHERS.get(name.lower()) if isinstance(name, str) else None
-    return other if other in names else name
+    """Return the one of `names` that is meant by another case or common name, such as "AdamW"; or else the name."""
+    lower = name.lower() if isinstance(name, str) and name not in names else name
+    return next((x for x in (lower, OTHERS.get(lower)) if x in names), name) if lower is not name else name
 
 
 def unused(name: str, letter: str, letters: Iterable[str]) -> str:
@@ -126,6 +135,13 @@ def unused(name: str, letter: str, letters: Iterable[str]) -> str:
     return f"{name} does not use {letter}" + (
         f", which is of {either(others).replace(' or ', ' and ')}" if others else f"; {nearest(letter, letters)}"
     )
+
+
+def refuse_stray(name: str, letter: str, letters: Iterable[str]) -> NoReturn:
+    """Raise for a call of `name`, which takes `letters`, with another word: whose it is, or which are near."""
+    if letter in NOTATION or (letter not in _NAMES["rows"] and _shown_by("things_with")(letter)):
+        raise TypeError(unused(name, letter, letters))
+    NOTATION.__missing__(letter, letters)
 
 
 def found_by(name: str, letter: str, value) -> str:
@@ -158,19 +174,13 @@ class Letter:
         return f"{self.name} ({self.unit or 'count'}): {self.meaning}"
 
 
-_ROWS = {
-    **dict.fromkeys(("precision", "dtype"), "a device is at one, as accelerators.h100.at('fp8')"),
-    **dict.fromkeys(("model", "device"), "its row is given by position, as models.llama3_8b or accelerators.h100"),
-}
-
-
 class Notation(dict):
     """The entries of all quantities by name.  Looking up an unknown name raises LookupError with the nearest names."""
 
-    def __missing__(self, name):
+    def __missing__(self, name, own: Iterable[str] = ()) -> NoReturn:  # of the near names, those in `own` come first
         from .words import WORDS  # which imports this module
 
-        hint = _ROWS.get(name) or nearest(word(name), {*self, *WORDS})
+        hint = _NAMES["rows"].get(name) or nearest(word(name), {*self, *WORDS, *own}, own)
         raise LookupError(f"no letter is called {quoted(name)}; {hint}")
 
     def __repr__(self):

@@ -73,4 +73,4 @@ def not_whole(letter: str, value: float) -> str | None:
     if not value % 1 and value >= 1:
         return None
     near = [f"{x:g}" for x in (np.floor(value), np.ceil(value)) if x >= 1] or ["1"]
-    return f"{letter}={value:.12g} is no whole number: {letter}={either(near)} would do"
+    return f"{letter}={value:.12g} is no whole number, as {either(near)} is"

@@ -22,7 +22,7 @@ from .arguments import checked
 from .domain import Condition, OutsideDomain
 from .formula import Formula
 from .guide import Guided
-from .notation import NOTATION, either, found_by, listed, nearest, quoted, unused, word
+from .notation import NOTATION, either, found_by, listed, nearest, quoted, refuse_stray, word
 from .row import Cell, Computed, Row, fitting, gather
 from .tabular import page_table, styled, table_cell
 from .units import show
@@ -125,10 +125,8 @@ class Sheet(Guided):
         return self._evaluated({n: c for n, c in gather(knowns, letters).items() if n in self.letters})
 
     def _refuse_unused(self, letters):
-        for name in letters:
-            NOTATION[name]
-            if name not in self.letters:
-                raise TypeError(unused(self.name, name, self.letters))
+        if name := next((x for x in letters if x not in self.letters), None):
+            refuse_stray(self.name, name, self.letters)
 
     def _evaluated(self, cells: dict[str, Cell]) -> Row:
         """Compute everything that follows from cells of the sheet's own letters, whose values were checked."""

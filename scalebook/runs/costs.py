@@ -17,6 +17,7 @@ run_costs = Sheet(
 run_bill = Sheet(
     "run_bill", *operating.formulas.values(), _OWN.device_hours_with_failures, _OWN.run_time_of_hours,
     _OWN.run_cost_of_hours, _OWN.device_power_of_system, _OWN.run_energy_of_hours, _OWN.power_hour_of_device,
+    _OWN.device_rate_of_run,
     doc="What it takes to train on all tokens at a step's rate, failures and checkpoints included.",
 )  # fmt: skip
 

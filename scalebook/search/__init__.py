@@ -259,7 +259,7 @@ class _Called(Guided, ModuleType):
     __wrapped__ = staticmethod(search)
     _searched = property(lambda self: (_shown_by("training_step"), _shown_by("serve")))
     choices = property(lambda self: {n: x for thing in self._searched for n, x in thing.choices.items()})
-    gives = property(lambda self: dict.fromkeys(n for x in self._searched for n in x.gives))
+    gives = property(lambda self: dict.fromkeys(n for x in self._searched for n in (*x.gives, *x.space.shown)))
 
     @property
     def takes(self) -> dict[str, None]:

@@ -11,7 +11,7 @@ from scalebook import tables
 from scalebook.language import NOTATION, Formula, Row
 from scalebook.language.arguments import as_list, is_number, is_whole
 from scalebook.language.interval import SPREADS
-from scalebook.language.notation import either, found_by, known_as, nearest, quoted, unused
+from scalebook.language.notation import either, found_by, known_as, nearest, quoted, refuse_stray, unused
 from scalebook.language.row import gather, one_number, quantity
 from scalebook.tables import Device, Engine, Framework, Table
 
@@ -19,13 +19,15 @@ from .problem import Limit, Problem
 from .space import Searchable, Space, needs, searchable
 
 __all__ = [
-    "at_most", "each", "limit", "margins", "problem_of", "refuse_no_count", "refuse_unused", "sizes_of", "within",
+    "at_most", "choice", "each", "limit", "margins", "plain", "problem_of", "refuse_no_count", "refuse_unused",
+    "sizes_of", "within",
 ]  # fmt: skip
 
 # of a search besides letters
 _ASKED = ("minimize", "maximize", "against", "subject_to", "lift", "best", "pareto", "most")
 _VALUES = 1_000_000  # values of one letter; more are probably a mistake
 _BOUND = re.compile(r"\s*(\w*)\s*([<>≤≥]=?)\s*(.+?)\s*")  # a letter or nothing, a relation, and a bound
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
 _RELATIONS = {"<": "<=", "≤": "<=", ">": ">=", "≥": ">="}
 
 
@@ -37,7 +39,7 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
     margin = letters.pop("memory_margin", None)
     thing = searchable(sheet, knowns, letters)
     space = thing.space
-    several, fixed = _split(space, letters)
+    several, fixed = _split(thing, letters)
     rows = tuple(x for x in knowns if not isinstance(x, Formula))
     fixed, values = _values(space, rows, several, fixed)
     for name in space.needed:
@@ -188,7 +190,7 @@ def within(thing, letters: Mapping, subject_to) -> tuple[dict, list[str]]:
         if not (found := isinstance(x, str) and _BOUND.fullmatch(x)) or found[1]:
             left[name] = x
         elif name in getattr(thing, "targets", ()) and found[2][0] in "<≤":
-            left[name] = found[3]
+            left[name] = at_most(name, x)
         else:
             limits.append(f"{name} {_RELATIONS[found[2][0]]} {found[3]}")
     return left, limits
@@ -197,13 +199,18 @@ def within(thing, letters: Mapping, subject_to) -> tuple[dict, list[str]]:
 def at_most(name: str, given) -> Any:
     """Return the value of a target, which is an upper limit.
 
-    >>> at_most("tpot", "<30 ms"), at_most("tpot", 0.03)
-    (0.03, 0.03)
+    >>> at_most("tpot", "<30 ms"), at_most("tpot", "< 0.03"), at_most("tpot", 0.03)
+    (0.03, 0.03, 0.03)
     """
     found = isinstance(given, str) and _BOUND.fullmatch(given)
     if found and (found[1] or found[2][0] in ">≥"):
         raise ValueError(f"{name} is the most that may be, such as {name}='< {found[3]}', not {quoted(given)}")
-    return quantity(name, found[3] if found else given)
+    return quantity(name, plain(found[3]) if found else given)
+
+
+def plain(text: str) -> float | str:
+    """Return a number without a unit, which is in base units; another text stays."""
+    return float(text) if _NUMBER.fullmatch(text) else text
 
 
 def sizes_of(thing, letters: dict) -> list[dict]:
@@ -226,23 +233,22 @@ def _texts(name: str, given, example: str) -> tuple[str, ...]:
     return texts
 
 
-def _split(space: Space, letters: Mapping) -> tuple[dict[str, tuple], dict[str, Any]]:
+def _split(thing: Searchable, letters: Mapping) -> tuple[dict[str, tuple], dict[str, Any]]:
     """Split letters into single values and all others (lists of values, words and layout letters)."""
-    several, fixed = {}, {}
+    space, several, fixed = thing.space, {}, {}
     for name, x in letters.items():
         if name in space.elsewhere:
             raise TypeError(space.elsewhere[name])
         if name not in space.words and name not in NOTATION:
-            raise LookupError(
-                f"no letter is called {quoted(name)}; {nearest(name, {*NOTATION, *space.words, *_ASKED})}"
-            )
+            own = {*getattr(thing, "letters", ()), *space.words, *space.layout, *space.needed}
+            refuse_stray(thing.name, name, own.union(_ASKED))
         x = x.tolist() if isinstance(x, np.ndarray) else x
         if isinstance(x, Sized) and not isinstance(x, str) and len(x) > _VALUES:
             raise ValueError(f"{name} has {len(x):,} values, and a search takes at most {_VALUES:,} of a letter")
         many = as_list(x)
         own = [x] if many is None else many
         if name in space.words:
-            own = dict.fromkeys(_word(space, name, value) for value in own)
+            own = dict.fromkeys(choice(space, name, value) for value in own)
         elif many is not None or name in space.layout:
             own = dict.fromkeys(one_number(name, value) for value in own)
         else:
@@ -257,7 +263,8 @@ def _split(space: Space, letters: Mapping) -> tuple[dict[str, tuple], dict[str, 
     return several, fixed
 
 
-def _word(space: Space, name: str, value):
+def choice(space: Space, name: str, value):
+    """Return the value of an option that a caller names; raise LookupError or ValueError for none."""
     value = known_as(value.item() if isinstance(value, np.generic) else value, space.words[name])
     if isinstance(value, (str, bool, int)) and value in space.words[name]:
         return space.words[name][space.words[name].index(value)]
@@ -294,10 +301,9 @@ def limit(text: str) -> Limit:
     name, unit = f"{letter} {relation} {bound}", NOTATION[letter].unit
     if bound in NOTATION:
         return Limit(letter, relation, bound, name)
-    try:
-        value = float(bound)
-    except ValueError:
-        return Limit(letter, relation, quantity(letter, bound), name)
+    value = plain(bound)
+    if isinstance(value, str):
+        return Limit(letter, relation, quantity(letter, value), name)
     if unit == "%" and value > 1:
         whole = f"{letter} {relation} {100 * value:.6g} %"
         raise ValueError(f"{name!r} asks for {100 * value:,.6g} %: say '{name} %', or '{whole}' where that is meant")

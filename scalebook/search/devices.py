@@ -59,7 +59,9 @@ class Devices(Search):
         self.count, self.seconds = sum(x.count for x in searches), sum(x.seconds for x in searches)
         notes = [f"{x.device}: {x.note}" for x in searches if x.note]
         if brief := [f"{n} ({why})" for n, why in self.without.items()]:
-            notes.append(f"without {'; '.join(brief) if len(brief) <= 3 else f'{len(brief)} devices, named below'}")
+            named = {*lacking, *(x.device or n for x, n in nothing)}  # a device at several sizes counts once
+            many = [f"{len(named)} {'devices' if searches[0].device else 'sizes'}, named below"]
+            notes.append(f"without {'; '.join(brief if len(brief) <= 3 else many)}")
         notes += [f"not searched: {', '.join(left)}"] if left else []
         self.note, self.is_whole = "; ".join(notes), not left and all(x.is_whole for x in searches)
         rejected = sum((Counter(x.rejected) for x in searches), Counter())

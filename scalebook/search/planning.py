@@ -54,7 +54,7 @@ def built(problem: Problem, words: dict, offload: bool, known: tuple = ()) -> "_
     given = {*cells, *searched}
     todo = [x for x in problem.axes if x not in given]
     if stray := [x for x in todo if x not in formulas]:
-        raise TypeError(f"{sheet.name} gives no {stray[0]} to be sought; {nearest(stray[0], formulas)}")
+        raise _absent(problem, sheet, stray[0], "gives no {} to be sought")
     todo += [x for x in (space.solve[1] if space.solve else ()) if x not in given]
     # Default limits may be missing: without offloading there is no offloaded memory.
     usual = {x.split()[0] for x in space.limits}
@@ -62,7 +62,7 @@ def built(problem: Problem, words: dict, offload: bool, known: tuple = ()) -> "_
         if letter in formulas or letter in given:
             todo += [x for x in (letter, bound) if isinstance(x, str) and x not in given]
         elif letter not in usual:
-            raise TypeError(f"{sheet.name} has no {letter} to be limited; {nearest(letter, formulas)}")
+            raise _absent(problem, sheet, letter, "has no {} to be limited")
     needed = needed_for(todo, formulas, given) - given
     used = {i for n in needed & formulas.keys() for i in formulas[n].inputs}
     if lacking := sorted(needed - formulas.keys()):
@@ -71,6 +71,14 @@ def built(problem: Problem, words: dict, offload: bool, known: tuple = ()) -> "_
     used.update(problem.axes, *((x.letter, x.bound) for x in problem.limits))
     constants = {n: x for n, x in cells.items() if n in used and n not in searched and np.ndim(x) == 0}
     return _Built({n: f for n, f in formulas.items() if n in needed}, constants)
+
+
+def _absent(problem: Problem, sheet: FormulaSheet, letter: str, said: str) -> TypeError:
+    """Return the error for an objective or a limited quantity that the sheet does not give."""
+    space = problem.space
+    if letter in (*space.shown, *space.recorded) and space.shown_with:
+        return TypeError(f"this search needs {space.shown_with} for {letter}: give {space.shown_with}=...")
+    return TypeError(f"{sheet.name} {said.format(letter)}; {nearest(letter, sheet.formulas)}")
 
 
 def needed_for(letters: list[str], formulas: Mapping[str, Formula], given: Container[str]) -> set[str]:

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
-from scalebook.language import NOTATION, Cell, Formula, Row
+from scalebook.language import NOTATION, Formula, Row
 from scalebook.language.row import gather
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.language.units import show
@@ -61,10 +61,9 @@ class Found:
         return self._problem.sheet(*self._problem.knowns, **self._call_letters)
 
     @cached_property
-    def billed(self) -> dict[str, Cell]:
+    def billed(self) -> Row:
         """All quantities of the row. Days, energy and dollars of training come from its bill, with failures."""
-        bill = getattr(self.row.answer, "bill", None)
-        return self.row.cells | (bill.row.cells if bill else {})
+        return _with_bill(self.row)
 
     @cached_property
     def assumed(self) -> dict[str, list[str]]:
@@ -79,16 +78,11 @@ class Found:
         formulas = (sheet.using(*swapped) if swapped else sheet).formulas
         shown = dict.fromkeys([*problem.axes, *problem.space.shown])
         rests = {n: assumed & needed_for([n], formulas, cells) for n in shown if n in formulas or n in cells}
-        if "train_tokens" in problem.values:
-            rests |= {n: assumed & self.billed[n].letters for n in shown if n in self.billed and n not in rests}
         return {n: sorted(x) for n, x in rests.items() if x}
 
     def _said(self, letters) -> list[str]:
         """Return the values of letters as text, marked if they rest on assumed cells."""
-        values = {
-            **{n: self.billed[n].value for n in letters if n not in self.values and n in self.billed},
-            **self.values,
-        }
+        values = {n: self.billed[n] for n in letters if n not in self.values and n in self.billed} | self.values
         said = {n: show(values[n], NOTATION[n].unit) for n in letters if n in values}
         return [f"≈ {said[n]}" if n in self.assumed else said.get(n, "") for n in letters]
 
@@ -110,6 +104,11 @@ class Found:
         said = html.escape(repr(self)), html.escape(self.call)
         follows = f"<p><small><code>{said[1]}</code>; <code>row</code> has what follows.</small></p>"
         return styled(f"<p>{said[0]}</p>{follows}")
+
+
+def _with_bill(row: Row) -> Row:
+    bill = getattr(row.answer, "bill", None)
+    return Row(row.name, row.cells | bill.row.cells) if bill else row
 
 
 def _call_letters(problem, letters: dict, words: dict) -> dict:
@@ -218,10 +217,11 @@ class Search(Frame):
         `alike`, which is there if any strategy has some, counts further options with equal results.  `assumed` names
         cells that no data sheet prints and that a shown value rests on.
         """
-        more = [n for n in ("devices", *self._shown) if n not in self.problem.axes]
+        shown = (*self._shown, *self.problem.space.recorded) if self._shown else ()
+        more = [n for n in ("devices", *shown) if n not in self.problem.axes]
         return [
             ({"device": x.device} if x._search.device else {})
-            | x.values | x.letters | x.words | {n: x.billed[n].value if n in x.billed else None for n in more}
+            | x.values | x.letters | x.words | {n: x.billed.get(n) for n in more}
             | ({"alike": x.alike} if any(y.alike for y in self.best) else {})
             | ({"assumed": _cells_of([x])} if x.assumed else {})
             for x in self.best
@@ -308,7 +308,7 @@ class Neighbours:
         if said := problem.space.reason(_all_values(problem, strategy), sheet, problem.lifted):
             return None, said
         try:
-            values = problem.sheet(*problem.knowns, **_call_letters(problem, letters, words))
+            values = _with_bill(problem.sheet(*problem.knowns, **_call_letters(problem, letters, words)))
             found = values[self._objective]
         except (KeyError, ValueError) as error:
             return None, str(error.args[0])
@@ -330,9 +330,9 @@ class Neighbours:
         # a cost is time at a price: show the parts of the time
         while len(parts) == 1 and (own := [x for x in _inputs(sheet, parts[0]) if x in sheet.formulas]):
             whole, parts = parts[0], own
-        changes = {x: values[x] - self.found.row.get(x, 0.0) for x in parts}
+        changes = {x: values[x] - self.found.billed.get(x, 0.0) for x in parts}
         most = sorted(changes.items(), key=lambda x: -abs(x[1]))[:2]
-        seen = [(n, x) for n, x in most if abs(x) > 1e-9 * abs(self.found.row[whole])]
+        seen = [(n, x) for n, x in most if abs(x) > 1e-9 * abs(self.found.billed[whole])]
         said = (f"{n} {'+' if x > 0 else '−'}{show(abs(x), NOTATION[n].unit)}" for n, x in seen)
         return ", ".join(said) or "nothing changes"
 

@@ -9,18 +9,19 @@ LookupError: nothing to call is named 'decodin'; did you mean 'decoding'?
 """
 
 import importlib
-import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from scalebook import tables
 from scalebook.language import FORMULAS, NOTATION, Formula, Row, Sheet
 from scalebook.language.guide import GuidedMethod
-from scalebook.language.notation import either, known_as, nearest, quoted, word
+from scalebook.language.notation import either, nearest, quoted, refuse_stray, word
 from scalebook.language.row import quantity
 from scalebook.search import Searchable
+from scalebook.search.arguments import choice, plain
 from scalebook.search.space import searchable
 
 __all__ = [
@@ -35,7 +36,6 @@ FILES = {".toml": "device", ".json": "model"}  # kind of row in a reader's own f
 _ABOVE = ("calculon", "shell", "measurements", "measure", "display", "book", "__main__.py")
 # What is asked most and where it is: to find these, no other module is imported.
 _FIRST = {"training_step": "training", "serve": "inference", "decoding": "inference", "rl_step": "rl"}
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", re.ASCII)
 
 
 def is_thing(x) -> bool:
@@ -102,7 +102,8 @@ def find(name: str) -> Sheet | Formula | Searchable:
         return getattr(importlib.import_module(f"scalebook.{_FIRST[name]}"), name)
     known = parts_of_serve() if name.startswith("serve.") else things()
     if name not in known:
-        raise LookupError(f"nothing to call is named {quoted(name)}; {nearest(name, known)}")
+        near = nearest(name, [*known, "search", *ROWS.values(), *WHOLE], ["search", *_FIRST])
+        raise LookupError(f"nothing to call is named {quoted(name)}; {near}")
     return known[name]
 
 
@@ -122,11 +123,11 @@ def row(name: str, kinds=tuple(ROWS)) -> Row:
     """
     if (kind := FILES.get(Path(word(name, "a row")).suffix)) in kinds:
         return getattr(tables, ROWS[kind]).read(name)
-    homes = {stem: getattr(tables, ROWS[kind]) for kind in kinds for stem in getattr(tables, ROWS[kind])}
+    homes = [getattr(tables, ROWS[kind]) for kind in kinds]
     key, at, precision = word(name, "a row").partition("@")
-    found = homes[key][key] if key in homes else None  # no other row is made
+    found = next((x[key] for x in homes if key in x), None)  # no other row is made
     if found is None or (at and not hasattr(found, "at")):
-        raise LookupError(f"no {either(kinds)} is called {quoted(name)}; {nearest(key, homes)}")
+        raise LookupError(f"no {either(kinds)} is called {quoted(name)}; {nearest(key, {*chain(*homes)})}")
     return found.at(precision) if at else found
 
 
@@ -145,31 +146,24 @@ def texts_of(thing) -> Mapping[str, str | tuple]:
     return {n: x.default for n, x in own if n not in NOTATION}
 
 
-def value(thing, name: str, text: str):
+def value(thing, name: str, text: str, more: Iterable[str] = ()):
     """Read the value of an input of `thing` from text such as "8192", "2.5 s" or "full"; numbers in base units.
 
+    `more` are further names that the call takes.
     Raises LookupError if `name` is not an input, and ValueError for a text that does not fit it.
 
     >>> value(find("training_step"), "step_time", "2.5 s"), value(find("training_step"), "sequence_parallel", "true")
     (2.5, True)
     """
-    choices = words(thing).get(name)
-    if choices is not None:
-        by_text = {str(x).lower(): x for x in choices}
-        if (text := known_as(text.lower(), by_text)) not in by_text:
-            if name in thing.space.spelled:
-                return thing.space.spelled[name](text)
-            if name in ("engine", "framework"):
-                getattr(tables, f"{name}s")[text]  # raises LookupError with the nearest names
-            raise ValueError(f"{name} is {either(map(repr, by_text))}, not {quoted(text)}")
-        return by_text[text]
+    if name in words(thing):
+        by_text = {str(x).lower(): x for x in words(thing)[name]}
+        return choice(getattr(thing, "owner", thing).space, name, by_text.get(text.lower(), text.lower()))
     if name in (own := texts_of(thing)):
         return text if isinstance(own[name], str) else [x for x in text.split("+") if x != "none"]
     if name not in NOTATION:
-        kinds = "a letter nor a word" if words(thing) else "a letter nor a row"
-        known = {*NOTATION, *words(thing), *own}
-        raise LookupError(f"{quoted(name)} is neither {kinds} of {thing.name}; {nearest(name, known)}")
-    return quantity(name, float(text) if _NUMBER.fullmatch(text) else text)
+        takes = next(getattr(thing, x) for x in ("letters", "takes", "inputs") if hasattr(thing, x))
+        refuse_stray(thing.name, name, {*takes, *words(thing), *own, *more})
+    return quantity(name, plain(text))
 
 
 def read(thing, texts: Mapping[str, str], **rows: str) -> tuple[tuple[Row, ...], dict]:

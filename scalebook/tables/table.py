@@ -14,7 +14,7 @@ from threading import RLock
 
 import numpy as np
 
-from scalebook.language.notation import NOTATION, nearest, no_attribute, quoted, word
+from scalebook.language.notation import NOTATION, known_as, nearest, no_attribute, quoted, word
 from scalebook.language.row import Cell, Row, quantity, refuse_parts
 from scalebook.language.sources import SOURCES, cite
 from scalebook.language.tabular import Markup, page_table, styled, table_cell
@@ -205,8 +205,9 @@ class Table(Mapping):
 
     def __getitem__(self, key):
         if isinstance(key, (list, tuple)):
-            return Table(self.name, {word(k, f"a row of {self.name}"): self[k] for k in key})
-        if word(key, f"a row of {self.name}") not in self._rows:
+            return Table(self.name, {known_as(k, self._rows): self[k] for k in key})
+        key = known_as(word(key, f"a row of {self.name}"), self._rows)
+        if key not in self._rows:
             raise KeyError(f"{self.name} has no {quoted(key)}; {nearest(key, self._rows)}")
         return self._rows[key]
 
@@ -222,7 +223,7 @@ class Table(Mapping):
         return [*super().__dir__(), *self._rows]
 
     def __contains__(self, key):
-        return isinstance(key, str) and key in self._rows
+        return isinstance(key, str) and known_as(key, self._rows) in self._rows
 
     def __iter__(self):
         return iter(self._rows)

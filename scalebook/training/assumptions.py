@@ -12,6 +12,7 @@ from sympy import Max, Min, ceiling
 from scalebook.attention.arithmetic import causal_pairs, chunk_pairs, window_pairs
 from scalebook.language import Formula, formula, symbol
 from scalebook.language.defaults import stated
+from scalebook.language.stanzas import tables_of
 from scalebook.machine import systolic
 from scalebook.machine.collective_rates import FABRIC
 from scalebook.machine.kernels import grouped_hidden
@@ -94,11 +95,7 @@ def _counted(attended: Formula) -> Formula:
 
 counted_windows, counted_chunks = _counted(attended_windows), _counted(attended_chunks)
 
-_MEASURED = (
-    "sustained_rate", "training_efficiency_alone", "training_wide_alone", "collective_cores", "attention_efficiency",
-    "attention_backward", "attended_half", "counted_whole", "quantized_bits", "one_port", "every_expert",
-    "expert_ways_same", "host_efficiency",
-)  # fmt: skip
+_MEASURED = tables_of(__package__, "defaults.toml")["measured"]["formulas"]
 MEASURED = (*(_DEFAULTS[x] for x in _MEASURED), grouped_hidden, _DEFAULTS["grouped_efficiency_same"], *FABRIC)
 
 

@@ -18,14 +18,12 @@ from scalebook.language.code import broadcast
 from scalebook.language.notation import either
 from scalebook.language.row import quantity, refuse_parts
 from scalebook.language.rules import not_whole
+from scalebook.language.stanzas import tables_of
 from scalebook.training.strategy import CHOICES, PROPERTIES
 
 __all__ = ["COUNTS", "RULES", "Rule", "check", "derived", "reason"]
 
-COUNTS = (
-    "devices", "global_batch", "tp", "cp", "ep", "etp", "pp", "dp", "batch", "chunks", "microbatches", "seq",
-    "shard_group", "newton_steps", "first_blocks",
-)  # fmt: skip
+COUNTS = tables_of(__package__, "defaults.toml")["counts"]["letters"]
 
 
 class Rule(rules.Rule):

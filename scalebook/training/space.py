@@ -95,6 +95,8 @@ TRAINING = Space(
     limits=("memory <= hbm_capacity", "offload_memory <= host_capacity"),
     margins=("memory",),
     shown=("run_time", "run_cost", "run_energy", "train_rate"),
+    shown_with="train_tokens",
+    recorded=("device_rate",),
     reason=reason,
     axes=("step_time", "memory"),
     letters=DEFAULT_LETTERS,

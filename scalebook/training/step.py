@@ -15,6 +15,7 @@ import numpy as np
 import sympy.tensor.tensor  # noqa: F401  (SymPy's first sum would load it, for a quarter of a first step)
 from sympy import Integer, Min, floor
 
+from scalebook import _shown_by
 from scalebook.block import Block, blocks_of
 from scalebook.language import Formula, Row, Sheet, symbol
 from scalebook.language.arguments import checked
@@ -299,14 +300,23 @@ class Training(Guided):
         """Return the sheet for a call, the rows to call it with, and the inputs that are numbers."""
         letters = dict(letters)
         planned = self.plan(knowns, letters)
-        return self._called(planned.sheet, planned.rows, letters)
+        sheet, rows, letters = self._called(planned.sheet, planned.rows, letters)
+        if "train_tokens" not in letters:
+            return sheet, rows, letters
+        sheet, defaults = _shown_by("with_bill")(sheet)
+        row = Row("bill", {n: x for n, x in defaults.items() if not any(n in y for y in rows)})
+        return sheet, (row, *rows), letters
 
     def kind(self, knowns: tuple, letters: Mapping) -> tuple[tuple, Sheet, dict[str, Cell]]:
         """Return a key that calls with the same formulas share, their sheet with defaults, and all that is known."""
         rows, defaults = settled(knowns, letters)
         said = shape_of(rows, letters, defaults, _DECIDING)  # devices and frameworks often differ in numbers alone
         key, sheet, usual, names, more = _SHAPES.get(said, lambda: self._shape(rows, dict(letters), defaults), rows)
-        return key, sheet, gather((*rows, usual), {n: letters[x] for n, x in names.items()} | more)
+        cells = gather((*rows, usual), {n: letters[x] for n, x in names.items()} | more)
+        if "train_tokens" in letters:
+            sheet, defaults = _shown_by("with_bill")(sheet)
+            cells = defaults | cells
+        return key, sheet, cells
 
     def _shape(self, rows, letters, defaults):
         """Return a kind's key and sheet, the row of defaults, the letters as the sheet calls them, and further ones."""
