@@ -53,6 +53,12 @@ def quoted(value) -> str:
         return f"a very large {type(value).__name__}"
 
 
+def few(reasons: Iterable[str]) -> str:
+    """Join reasons, each once and three at most, into a part of a sentence."""
+    own = list(dict.fromkeys(reasons))
+    return "; ".join([*own[:3], *([f"and so on for {len(own) - 3} more"] if len(own) > 3 else [])])
+
+
 def brief(error: Exception) -> str:
     """Return an error's message for use inside a sentence: on one line, shortened if it is long."""
     return _shortened(" ".join(str(error).split()) or type(error).__name__)

@@ -19,7 +19,7 @@ from scalebook.language import NOTATION, show
 from scalebook.language.arguments import checked, is_number
 from scalebook.language.building import uncollected
 from scalebook.language.guide import Guided, named_parameters
-from scalebook.language.notation import quoted
+from scalebook.language.notation import few, quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.tabular import callable_said
 
@@ -197,8 +197,7 @@ def _why_nothing(thing, able, letters, found) -> str:
         sizes = [f"{x.problem.values['devices']:g} devices"] if has_sizes else []
         return ": ".join(filter(None, [", ".join(filter(None, [x.device, *sizes])), why_none(x)]))
 
-    whys = list(dict.fromkeys(map(said_of, found)))
-    why = "; ".join([*whys[:3], *([f"and so on for {len(whys) - 3} more"] if len(whys) > 3 else [])])
+    why = few(map(said_of, found))
     near = _nearest_to_fit(found[0]) if len(found) == 1 and not said else ""
     return "; ".join([said or f"no strategy can run; {why}", *filter(None, [near, *(x.remark for x in found)])])
 

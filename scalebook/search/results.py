@@ -261,14 +261,6 @@ class Search(Frame):
         same = f"alike: further combinations of {options} with the same results"
         return [marked] * bool(cells) + [same] * any(x.alike for x in self.best)
 
-    def __repr__(self):
-        tables = (aligned([heads, *rows], gap="  ") for heads, rows, _ in self._tables())
-        return "\n\n".join([self._summary, *tables, *self._explained])
-
-    def _repr_html_(self):
-        said = (f"<p>{html.escape(x)}</p>" for x in self._explained)
-        return styled(f"<p>{html.escape(self._summary)}</p>", *(page_table(*x) for x in self._tables()), *said)
-
 
 def _cells_of(found: Iterable[Found]) -> str:
     return ", ".join(sorted({n for x in found for own in x.assumed.values() for n in own}))
