@@ -5,7 +5,7 @@ from itertools import product
 from math import ceil
 
 from scalebook.language import Row, show
-from scalebook.language.notation import few, quoted
+from scalebook.language.notation import few
 from scalebook.search.arguments import one_number
 from scalebook.search.frames import Frame
 from scalebook.search.space import NothingFits
