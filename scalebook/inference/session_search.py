@@ -3,8 +3,10 @@
 from collections import Counter
 from itertools import product
 from math import ceil
+from numbers import Integral
 
 from scalebook.language import Row, show
+from scalebook.language.arguments import as_list, checked
 from scalebook.language.notation import few
 from scalebook.search.arguments import one_number
 from scalebook.search.frames import Frame
@@ -33,17 +35,20 @@ class SessionSearch(Frame):
         self.count, self.rejected, self.without = len(found), rejected, without
         self._devices = dict(reversed([(x[1].get("device"), x) for x in found]))  # the cheapest of each
 
-    def first(self, number: int) -> "SessionSearch":
+    @checked
+    def first(self, number: Integral) -> "SessionSearch":
         """Return the result with this number of services at most."""
         self.costs, self.choices, self.best = (x[:number] for x in (self.costs, self.choices, self.best))
         return self
 
+    @checked
     def records(self) -> list[dict]:
         return [_record(*x) for x in zip(self.costs, self.choices, self.best, strict=True)]
 
     @property
     def _summary(self):
-        return f"{self.count} services keep all caches; {sum(self.rejected.values())} do not"
+        keep = "services keep" if self.count > 1 else "service keeps"
+        return f"{self.count} {keep} all caches; {sum(self.rejected.values())} do not"
 
     def _tables(self):
         yield *_table(self.records()), "best"
@@ -72,8 +77,8 @@ def _lists(serve, cases, letters: dict) -> list[tuple]:
     """Return the devices, engines, ways, and tiers to try: what the call lists, or the defaults."""
     engines = letters.pop("engine", serve.engine)
     ways, tiers = letters.pop("tp", [1, 2, 4, 8]), letters.pop("tiers", STACKS)
-    tiers = list(tiers)
-    stacks = tiers if tiers and all(isinstance(x, list | tuple) for x in tiers) else [tiers]
+    is_several = isinstance(tiers, list | tuple) and tiers and all(isinstance(x, list | tuple) for x in tiers)
+    stacks = tiers if is_several else [tiers]
     named = any(isinstance(x, Engine) for rows in cases for x in rows)
     engines = [None] if named else engines if isinstance(engines, list | tuple) else [engines]
     ways = ways if isinstance(ways, list | tuple | range) else [ways]
@@ -99,6 +104,8 @@ def cheapest_sessions(serve, cases: list[tuple], letters: dict, *asked) -> tuple
     ('host_memory', 4.0)
     """
     letters = dict(letters)
+    if "sessions" not in letters:
+        raise TypeError("a search of serve.sessions needs sessions: give sessions=..., how many there are at a time")
     limits = {n: one_number(n, letters.pop(n)) for n in TARGETS if n in letters}
     most, number = one_number("devices", letters.pop("devices", 1e4)), one_number("sessions", letters.pop("sessions"))
     found, rejected, lost, lacking = [], Counter(), {}, {}
@@ -130,7 +137,8 @@ def _choice(rows, engine, tp, tiers) -> dict:
     devices = [x.name for x in rows if isinstance(x, Row) and "hbm_bandwidth" in x]
     own = {"device": devices[0]} if devices else {}
     own |= ({"engine": str(engine)} if engine else {}) | {"tp": one_number("tp", tp)}
-    return own | {"tiers": ", ".join(x if isinstance(x, str) else getattr(x, "name", "tier") for x in tiers) or "none"}
+    names = (x if isinstance(x, str) else getattr(x, "name", "tier") for x in as_list(tiers) or ())
+    return own | {"tiers": ", ".join(names) or "none"}
 
 
 def _fewest(serve, rows, letters, number, limits, most) -> Row:

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 
+from scalebook.language.arguments import checked
 from scalebook.language.notation import quoted
 from scalebook.language.tabular import aligned, page_table, styled
 
@@ -43,11 +44,13 @@ class Frame:
     def records(self) -> list[dict]:
         raise NotImplementedError
 
+    @checked
     def to_dict(self) -> dict[str, list]:
         """Return the columns as lists by name, in base units.  None stands for a value that a row lacks."""
         rows = self.records()
         return {n: [row.get(n) for row in rows] for n in dict.fromkeys(n for row in rows for n in row)}
 
+    @checked
     def to_csv(self, path=None) -> str:
         """Return the rows as CSV text with a header line, and write them to a file if `path` is given."""
         columns, text = self.to_dict(), io.StringIO()
@@ -59,6 +62,7 @@ class Frame:
             Path(path).write_text(text.getvalue(), "utf-8")
         return text.getvalue()
 
+    @checked
     def to_frame(self, library: str | None = None):
         """Return a data frame of pandas or polars: the named `library`, or else one that is imported or installed.
 
@@ -72,7 +76,8 @@ class Frame:
             except ImportError:
                 continue
         said = f"{library} is" if library else "pandas and polars are"
-        raise ImportError(f"{said} not installed, and to_frame needs one of the two: to_dict and to_csv need neither")
+        how = "to_frame needs pandas or polars; to_dict and to_csv need neither"
+        raise ImportError(f"{said} not installed: {how}")
 
     def __repr__(self):
         tables = (aligned([heads, *rows], gap="  ") for heads, rows, _ in self._tables())
