@@ -13,6 +13,7 @@ token_time           4.796 ms  is the largest of
   compute_time         ...
 """
 
+import re
 import sys
 from pathlib import Path
 from textwrap import shorten
@@ -178,7 +179,7 @@ def _values(thing, name, text):
         if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last) <= 10**6):
             raise ValueError(f"{name}={text} is no range: one reads 1..64, from a whole number to a larger one")
         return list(range(int(first), int(last) + 1))
-    found = [value(thing, name, x.strip()) for x in text.split(",")]
+    found = [value(thing, name, x.strip()) for x in re.split(r",(?![^(]*\))", text)]  # not inside dict(...)
     return found if len(found) > 1 else found[0]
 
 
