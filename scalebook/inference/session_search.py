@@ -25,25 +25,27 @@ _MOST = 1000  # services that a search tries
 class SessionSearch(Frame):
     """Services that keep the caches of all sessions: `best` has their rows, cheapest first; `rejected` counts others.
 
-    `choices` holds the device, engine, tensor parallelism and tiers of each row, and `costs` what a session costs with
-    its share of the tiers' price. `count` counts all services that keep all caches, and `without` says why a device
-    has none.
+    `choices` holds the device, engine, tensor parallelism and tiers of each row, and the `cost` of a session with its
+    share of the tiers' price. `count` counts all services that keep all caches, and `without` says why a device has
+    none.
     """
 
-    def __init__(self, found: list[tuple[float, dict, Row]], rejected: dict[str, int], without: dict[str, str]):
-        self.costs, self.choices, self.best = (list(x) for x in zip(*found, strict=True))
+    def __init__(self, found: list[tuple[dict, Row]], rejected: dict[str, int], without: dict[str, str]):
         self.count, self.rejected, self.without = len(found), rejected, without
-        self._devices = dict(reversed([(x[1].get("device"), x) for x in found]))  # the cheapest of each
+        self.choices, self.best = (list(x) for x in zip(*found, strict=True))
+        self._each: dict = {}  # the cheapest of each device
+        for x in self.records():
+            self._each.setdefault(x.get("device"), x)
 
     @checked
     def first(self, number: Integral) -> "SessionSearch":
         """Return the result with this number of services at most."""
-        self.costs, self.choices, self.best = (x[:number] for x in (self.costs, self.choices, self.best))
+        self.choices, self.best = self.choices[:number], self.best[:number]
         return self
 
     @checked
     def records(self) -> list[dict]:
-        return [_record(*x) for x in zip(self.costs, self.choices, self.best, strict=True)]
+        return [x | {n: row.get(n) for n in _SHOWN} for x, row in zip(self.choices, self.best, strict=True)]
 
     @property
     def _summary(self):
@@ -52,16 +54,9 @@ class SessionSearch(Frame):
 
     def _tables(self):
         yield *_table(self.records()), "best"
-        if len(self._devices) + len(self.without) > 1:
-            found = sorted(self._devices.values(), key=lambda x: x[0])
-            heads, rows = _table([_record(*x) for x in found])
-            yield heads, rows, "the best of each device"
-        if self.without:
-            yield ["device", "without"], [[*x] for x in self.without.items()], "left out"
-
-
-def _record(cost: float, choice: dict, row: Row) -> dict:
-    return {"cost": cost} | choice | {n: row.get(n) for n in _SHOWN}
+        each = [*self._each.values(), *({"device": n, "without": x} for n, x in self.without.items())]
+        if len(each) > 1:
+            yield *_table(each), "the best of each device"
 
 
 def _table(records: list[dict]) -> tuple[list[str], list[list[str]]]:
@@ -123,14 +118,14 @@ def cheapest_sessions(serve, cases: list[tuple], letters: dict, *asked) -> tuple
             continue
         row.words |= own
         bought = row.devices * row.tier_cost / row.tier_life * row.turns / row.request_rate
-        found.append((row.session_cost + bought, own, row))
-    able = {x.get("device") for _, x, _ in found}
+        found.append(({"cost": row.session_cost + bought} | own, row))
+    able = {x.get("device") for x, _ in found}
     if lacking and (able & lacking.keys() or not (able or lost)):
         raise next(iter(lacking.values()))
     if not found:
         raise NothingFits(f"no service keeps the caches of all sessions: {few(rejected)}")
     without = {n: str(x) for n, x in (lost | lacking).items() if n not in able}
-    return SessionSearch(sorted(found, key=lambda x: x[0]), dict(rejected), without), {}
+    return SessionSearch(sorted(found, key=lambda x: x[0]["cost"]), dict(rejected), without), {}
 
 
 def _choice(rows, engine, tp, tiers) -> dict:

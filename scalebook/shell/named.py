@@ -132,11 +132,7 @@ def row(name: str, kinds=tuple(ROWS)) -> Row:
 
 def words(thing) -> Mapping[str, tuple]:
     """Return the options of a Searchable (such as `serve`) with their choices; empty for a sheet or formula."""
-    return {} if isinstance(thing, Sheet | Formula) else _space(thing).words
-
-
-def _space(thing):
-    return getattr(thing, "owner", thing).space  # of a function of a service: the service's
+    return {} if isinstance(thing, Sheet | Formula) else getattr(thing, "owner", thing).space.words
 
 
 def texts_of(thing) -> Mapping[str, str | tuple]:
@@ -161,7 +157,7 @@ def value(thing, name: str, text: str):
     if choices is not None:
         by_text = {str(x).lower(): x for x in choices}
         if (text := known_as(text.lower(), by_text)) not in by_text:
-            if name in (spelled := _space(thing).spelled):
+            if name in (spelled := getattr(thing, "owner", thing).space.spelled):
                 return spelled[name](text)
             if name in ("engine", "framework"):
                 getattr(tables, f"{name}s")[text]  # raises LookupError with the nearest names
