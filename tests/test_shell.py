@@ -135,18 +135,18 @@ def test_it_ends_quietly_when_its_reader_has_gone():
 [TEXTS] = cases("odd arguments of the shell", globals()).values()
 
 
+ROWS_OF = ["llama3_8b", "h100", "h200@fp8", "a100,h100", "nvlink4", *shell.TABLES]
+FIRST = [*parts_of_serve(), "serve", "training_step", "rl_step", "decoding"]
+VALUES = ["1", "2", "<1", "1e50", "full", "vllm", "none", "1..4", "1,2", "0.5", "8 GB", "x"]
+
+
 def own_words(rng):
     """A random call in the shell's own words: what is called, rows, and letters and words of it with odd values."""
-    name = rng.choice(rng.choice([[*things()], [*parts_of_serve(), "serve", "training_step", "rl_step", "decoding"]]))
-    rows = rng.sample(["llama3_8b", "h100", "h200@fp8", "a100,h100", "nvlink4", *shell.TABLES], rng.randint(1, 3))
+    name = rng.choice(rng.choice([[*things()], FIRST]))
     letters = [*words(find(name)), *getattr(find(name), "letters", ()), *NOTATION][:40]
-    values = ["1", "2", "<1", "1e50", "full", "vllm", "none", "1..4", "1,2", "0.5", "8 GB", "x"]
-    given = [f"{n}={rng.choice(values)}" for n in rng.sample(letters, rng.randint(1, 5))]
-    return (
-        ["search"] * (rng.random() < 0.3)
-        + [name, *rows, *given]
-        + rng.sample(["--all", "--json", "--csv"], rng.random() < 0.2)
-    )
+    given = [f"{n}={rng.choice(VALUES)}" for n in rng.sample(letters, rng.randint(1, 5))]
+    called = ["search"] * (rng.random() < 0.3) + [name, *rng.sample(ROWS_OF, rng.randint(1, 3)), *given]
+    return called + rng.sample(["--all", "--json", "--csv"], rng.random() < 0.2)
 
 
 def strange(rng, record):

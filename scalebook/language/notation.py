@@ -128,7 +128,7 @@ def unused(name: str, letter: str, letters: Iterable[str]) -> str:
     >>> unused("decoding", "tp", ["batch", "top_k"])
     'decoding does not use tp, which is of training_step, serve and decode_step'
     """
-    others = [*islice((x for x in _shown_by("things_with")(letter) if x != name), 3)]
+    others = [*islice((x for x in _shown_by("things_with")(letter) if x != name.replace(" ", "_")), 3)]
     return f"{name} does not use {letter}" + (
         f", which is of {either(others).replace(' or ', ' and ')}" if others else f"; {nearest(letter, letters)}"
     )
