@@ -184,7 +184,8 @@ def _values(thing, name, text):
         if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last) <= 10**6):
             raise ValueError(f"{name}={text} is no range: one reads 1..64, from a whole number to a larger one")
         return list(range(int(first), int(last) + 1))
-    found = [value(thing, name, x.strip(), (*_SOUGHT, *_TEXTS, *_COUNTS)) for x in text.split(",")]
+    texts = re.split(r",(?![^(]*\))", text)  # not inside dict(...)
+    found = [value(thing, name, x.strip(), (*_SOUGHT, *_TEXTS, *_COUNTS)) for x in texts]
     return found if len(found) > 1 else found[0]
 
 

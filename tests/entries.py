@@ -12,8 +12,11 @@ from pathlib import Path
 import sympy
 
 import scalebook
+from scalebook.inference.session_search import SessionSearch
 from scalebook.language import Formula, Sheet
 from scalebook.language.guide import GuidedMethod
+from scalebook.language.row import Call, Why
+from scalebook.search.results import Found, Neighbours
 
 from .support import MODULES
 
@@ -33,13 +36,20 @@ def public():
         for name in getattr(module, "__all__", ()):
             x = getattr(module, name)
             if isinstance(x, type):
-                own = {n: f for n, f in vars(x).items() if inspect.isfunction(f) and n[0] != "_"}
-                own = [f for n, f in own.items() if f.__module__.startswith("scalebook.") and f.__name__ == n]
-                found |= {f.__qualname__: inspect.unwrap(f) for f in own}
+                found |= methods(x)
             elif callable(x) and not isinstance(x, Formula) and type(x) is not Sheet:
                 own = {n: f for n, f in vars(x).items() if isinstance(f, GuidedMethod)}  # such as serve.capacity
                 found |= {f"{room}.{n}": inspect.unwrap(f) for n, f in ({name: x} | own).items()}
+    for x in (Call, Found, Neighbours, SessionSearch, Why):  # which readers get, and need not import
+        found |= methods(x)
     return found
+
+
+def methods(kind):
+    """The public functions of a type and of the package's types above it; of a strategy found, its call too."""
+    known = {n: f for x in reversed(kind.__mro__) for n, f in vars(x).items() if inspect.isfunction(f)}
+    own = [f for n, f in known.items() if f.__name__ == n and (n[0] != "_" or (kind is Found and n == "__call__"))]
+    return {f.__qualname__: inspect.unwrap(f) for f in own if f.__module__.startswith("scalebook.")}
 
 
 @cache
@@ -92,14 +102,14 @@ def _made(module, before, call):
 def calls(name):
     """Return calls of an entry: what is called, its arguments and its keywords. Those of MORE replace all others."""
     entry, found, is_more = public()[name], [], False
-    for site in _sites()[name.rpartition(".")[2]]:
+    for site in _sites()[name.rpartition(".")[2].replace("__call__", "")]:
         if found and (len(found) > 3 or (is_more and site[0])):
             break
         try:
             called, *given = _made(*site)
         except Exception:  # an example that shows an error, or one line of many
             continue
-        if inspect.unwrap(getattr(called, "__func__", called)) is entry:
+        if entry in (inspect.unwrap(getattr(called, "__func__", called)), inspect.unwrap(type(called).__call__)):
             found.append((called, *given))
             is_more = site[0] is None
     return found
@@ -107,7 +117,7 @@ def calls(name):
 
 def is_part(name):
     """Whether an entry takes a part of the engine by its signature: a block, a sheet's plan, an expression."""
-    parts = r"Block|Op\b|Tensor|Work\b|Expr|Sheet|Choices|Callable|tuple\b"
+    parts = r"Block|Op\b|Tensor|Work\b|Expr|Sheet|Choices|Callable|tuple\b|set\[|letters: dict"
     return bool(re.search(parts, str(inspect.signature(public()[name]))))
 
 

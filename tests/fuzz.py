@@ -26,7 +26,7 @@ from scalebook.language import Formula, Sheet
 from .support import cases
 
 FOLDER = str(Path(scalebook.__file__).parent)
-CLEAR = (ValueError, TypeError, LookupError, AttributeError, OSError)
+CLEAR = (ValueError, TypeError, LookupError, AttributeError, OSError, ImportError)
 LONGEST = 1500  # characters of a sentence
 
 

@@ -98,7 +98,9 @@ def test_any_row_is_data():
     several = training_step(models.llama3_8b, accelerators.h100, dp=[8, 16], global_batch=64, seq=[[8192], [512]])
     lines = [x.split()[-1] for x in repr(several).splitlines()]
     assert several.answer is None and lines == ["devices", "fits", "no", "no", "yes", "yes", "letter"]
-    jsonschema.validate(several.to_dict(), SCHEMA)
+    said = several.to_dict()
+    jsonschema.validate(said, SCHEMA)
+    assert said["letters"]["step_time"]["low"] == several.interval("step_time").low.tolist()
     known = dict(prompt=1000, output=200, tpot="<30 ms")
     found = serve.capacity(models.llama3_8b, accelerators.h100, **known)
     pools = serve.apart(models.llama3_8b, accelerators.h100, **known, rate=2, devices=4)

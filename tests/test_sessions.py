@@ -234,7 +234,13 @@ def test_a_search_finds_the_cheapest_service_that_keeps_all_caches():
     assert all(x.ttft <= 2 and x.sessions == pytest.approx(300, rel=2e-3) for x in found.best)
     costs = [x.session_cost for x in found.best]
     assert costs == pytest.approx(sorted(costs), rel=0.02)  # the tiers' price is a per cent at most
-    assert found.to_dict()["tiers"] and "services keep all caches" in repr(found)
+    columns, said = found.to_dict(), repr(found)
+    assert columns["cost"] == sorted(columns["cost"]) and columns["tp"] == [x.tp for x in found.best]
+    assert f"{found.count} services keep all caches" in said and found.count > len(found.best) == 30
+    assert said.splitlines()[0] == repr(found.first(1)).splitlines()[0]
+    assert repr(found).count("H100") == 1 and "H100" in found._repr_html_()  # the best of each device
+    few = search(serve.sessions, models.llama3_70b, [*devices, accelerators.tpu_v5e], tp=8, **known)
+    assert few.without.keys() == {accelerators.tpu_v5e.name} and "of weights are" in repr(few)
     drafts = dict(engine="vllm", drafted=3, acceptance=0.8)
     quick = search(serve.sessions, models.llama3_70b, H200, tp=8, ttft="2 s", **drafts, **known)
     assert quick.best[0].session_cost < min(costs)

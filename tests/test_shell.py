@@ -12,8 +12,8 @@ import scalebook
 import scalebook.__main__ as shell
 from scalebook import accelerators, decoding, models, training_step
 from scalebook.__main__ import main
-from scalebook.language import Formula, Sheet, show
-from scalebook.shell.named import find, things
+from scalebook.language import NOTATION, Formula, Sheet, show
+from scalebook.shell.named import find, parts_of_serve, things, words
 
 from .fuzz import Record
 from .support import ROOT, SHEETS, STATED, cases
@@ -135,15 +135,30 @@ def test_it_ends_quietly_when_its_reader_has_gone():
 [TEXTS] = cases("odd arguments of the shell", globals()).values()
 
 
+ROWS_OF = ["llama3_8b", "h100", "h200@fp8", "a100,h100", "nvlink4", *shell.TABLES]
+FIRST = [*parts_of_serve(), "serve", "training_step", "rl_step", "decoding"]
+VALUES = ["1", "2", "<1", "1e50", "full", "vllm", "none", "1..4", "1,2", "0.5", "8 GB", "x"]
+
+
+def own_words(rng):
+    """A random call in the shell's own words: what is called, rows, and letters and words of it with odd values."""
+    name = rng.choice(rng.choice([[*things()], FIRST]))
+    letters = [*words(find(name)), *getattr(find(name), "letters", ()), *NOTATION][:40]
+    given = [f"{n}={rng.choice(VALUES)}" for n in rng.sample(letters, rng.randint(1, 5))]
+    called = ["search"] * (rng.random() < 0.3) + [name, *rng.sample(ROWS_OF, rng.randint(1, 3)), *given]
+    return called + rng.sample(["--all", "--json", "--csv"], rng.random() < 0.2)
+
+
 def strange(rng, record):
     sought = ["search", *DECODING[:3], *DECODING[4:], "batch=1..4", "maximize=batch"]
     known = rng.choice([DECODING, STEP, SERVE, sought, ["weight_memory", "params=7e9"], [rng.choice(TEXTS)]])
     arguments = [x for x in known if rng.random() > 0.1] + rng.sample(TEXTS, rng.choice([0, 1, 1, 2]))
+    arguments = own_words(rng) if rng.random() < 0.5 else arguments
     record("main", arguments, lambda: shell._answer(arguments))
 
 
 def test_no_arguments_give_an_error_from_inside():
     record = Record()
-    for seed in range(125):
+    for seed in range(250):
         strange(random.Random(seed), record)
-    record.check(125)
+    record.check(250)

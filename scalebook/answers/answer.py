@@ -202,8 +202,8 @@ def row_as_dict(row: Row) -> dict[str, Any]:
     """
     sources, answer = row.sources, row.answer
     ends = {n: range_of(row, n) if f"{n}_low" in row else (cell.low, cell.high) for n, cell in row.cells.items()}
-    if answer and answer.interval:
-        ends[answer.letter] = answer.interval
+    if row.call and (letter := answer_letter(row)) in row:
+        ends[letter] = range_of(row, letter)
     letters = {
         n: {"value": _plain(cell.value), "unit": NOTATION[n].unit}
         | {"low": _plain(ends[n][0]), "high": _plain(ends[n][1]), "source": sources[n]}

@@ -129,6 +129,9 @@ class Loop:
             *_, runs = point(low + np.arange(1, pieces)[:, None] * width)
             low = low + np.cumprod(runs, 0).sum(0) * width
             high = low + width
+        if not low.all():
+            how = f"first_overhead={show(x['first_overhead'], 's')} or the latency of a tier is too long"
+            raise ValueError(f"turns take so long that their caches fill device memory at any turn rate: {how}")
         row, fetch, _ = point(low)
         kept_all, ended = self._kept
         spare = np.maximum(total * (1 - _NEAR) - row["room_tokens"], 0) * x["turns"] / low / (kept_all + ended)

@@ -8,26 +8,9 @@ caches are lost, the longer all turns wait, and the more caches are lost.
 
 from sympy import Max, exp, log, pi, sqrt
 
-from scalebook.inference.session_pauses import (
-    found_turns_exponential,
-    found_turns_lognormal,
-    kept_time_of_pause,
-    pause_deviation_exponential,
-    pause_deviation_lognormal,
-    pause_kept_exponential,
-    pause_kept_lognormal,
-    pause_mean_exponential,
-    pause_mean_lognormal,
-)
-from scalebook.inference.tiers import (
-    break_even_of_lost,
-    found_cost_rented,
-    keep_pause_memory,
-    read_cost,
-    session_cost,
-    written_cost,
-)
+from scalebook.inference import session_pauses, tiers
 from scalebook.language import Sheet, constant, formula, formulas_of
+from scalebook.language.defaults import equations
 from scalebook.language.notation import quoted
 
 _READS = {"turns that are read in less than all of the time": lambda prompt_load: prompt_load < 1}
@@ -38,86 +21,10 @@ _SPARE = {
 }
 
 
-# Tokens of a session
-
-
-@formula("session_inputs", "vllm-mooncake")
-def session_inputs(turns, prefix, appended, output):
-    """Input tokens of a session: every turn sends the prefix, all messages and tool outputs, and all earlier answers.
-
-    >>> session_inputs(turns=33, prefix=12_000, appended=1891, output=351)
-    1642179.0
-    """
-    return turns * prefix + appended * turns * (turns + 1) / 2 + output * turns * (turns - 1) / 2
-
-
-@formula("own_tokens", "vllm-mooncake")
-def own_tokens(turns, appended, output):
-    """Tokens of a session that no other shares, after a turn, averaged over the turns.
-
-    >>> own_tokens(turns=33, appended=1891, output=351)
-    38114.0
-    """
-    return (appended + output) * (turns + 1) / 2
-
-
-@formula("hit_share", "vllm-mooncake", given=[session_inputs])
-def hit_share_session(found_turns, turns, prefix, appended, output, session_inputs):
-    """Share of a session's input tokens that a cache finds: the prefix always, the rest if a turn finds its cache.
-
-    >>> codex = dict(turns=33, prefix=12_000, appended=1891, output=351)
-    >>> round(hit_share_session(codex, found_turns=1), 3)
-    0.962
-    """
-    kept = (appended + output) * turns * (turns - 1) / 2
-    return (turns * prefix + found_turns * kept) / session_inputs
-
-
-@formula("hit_share", "codex-traces", given=[session_inputs])
-def hit_share_alone(found_turns, turns, prefix, appended, output, session_inputs):
-    """Share of a session's input tokens that a cache finds, if no other session shares the prefix.
-
-    >>> session = dict(turns=33, prefix=10_114, appended=2252, output=1)
-    >>> round(hit_share_alone(session, found_turns=1), 3)
-    0.947
-    """
-    kept = (turns - 1) * prefix + (appended + output) * turns * (turns - 1) / 2
-    return found_turns * kept / session_inputs
-
-
-@formula("read_tokens", "vllm-mooncake")
-def read_tokens_turn(found_turns, turns, appended, output):
-    """Tokens that a turn has to read: those appended, or all of the session's own if its cache is lost.
-
-    >>> read_tokens_turn(found_turns=1, turns=33, appended=1891, output=351)
-    1891.0
-    >>> read_tokens_turn(found_turns=0, turns=33, appended=1891, output=351)
-    37763.0
-    """
-    return appended + (1 - found_turns) * (turns - 1) * (appended + output) / 2
+_OWN = equations(__name__)  # those of sessions.toml
 
 
 # An engine that reads turns and decodes
-
-
-@formula("reading_time_turn", "kleinrock1975")
-def reading_time_turn(found_turns, found_time, lost_time, turns):
-    """Mean time to read a turn. A session's first turn finds only the shared prefix, later ones all or only that.
-
-    >>> round(reading_time_turn(found_turns=0.9, found_time="0.1 s", lost_time="1.5 s", turns=33), 4)
-    0.2358
-    """
-    return found_time + (1 - found_turns) * (turns - 1) / turns * (lost_time - found_time)
-
-
-@formula("prompt_load", "kleinrock1975", given=[reading_time_turn])
-def prompt_load_turns(turn_rate, reading_time_turn):
-    """Share of the time in which an engine reads the new tokens of turns: turns a second times the time of each.
-
-    >>> prompt_load_turns(turn_rate=4, reading_time_turn="0.1 s")
-    0.4
-    """
-    return turn_rate * reading_time_turn
 
 
 @formula("reading_rms", "kleinrock1975")
@@ -133,8 +40,9 @@ def root_mean_square_reading(found_turns, found_time, found_spread, lost_time, l
 
 
 @formula(
-    "decoding_time", "kleinrock1975", "little1961", given=[prompt_load_turns, root_mean_square_reading], domain=_SPARE
-)
+    "decoding_time", "kleinrock1975", "little1961", given=[_OWN.prompt_load_turns, root_mean_square_reading],
+    domain=_SPARE,
+)  # fmt: skip
 def decoding_time_turns(base_time, added_time, turn_rate, output, prompt_load, pause_mean, reading_rms):
     """Mean time that a turn's answer takes after its first token, if turns come at random.
 
@@ -153,7 +61,7 @@ def decoding_time_turns(base_time, added_time, turn_rate, output, prompt_load, p
     return alone + steps * added_time / spare * pause_mean / (pause_mean + alone)
 
 
-@formula("bunched_share", "scalebook", given=[prompt_load_turns, decoding_time_turns])
+@formula("bunched_share", "scalebook", given=[_OWN.prompt_load_turns, decoding_time_turns])
 def bunched_share_of_pauses(pause_deviation, answer_spread, prompt_load, pause_mean, decoding_time):
     """Share of sessions that keep step with each other: 1 for constant pauses, 0 for pauses that differ enough.
 
@@ -169,7 +77,7 @@ def bunched_share_of_pauses(pause_deviation, answer_spread, prompt_load, pause_m
     return Max(0, 1 - sqrt(2 * pi) * deviation / (prompt_load * (pause_mean + decoding_time)), evaluate=False)
 
 
-@formula("bunched_time", "little1961", given=[prompt_load_turns], domain=_SPARE)
+@formula("bunched_time", "little1961", given=[_OWN.prompt_load_turns], domain=_SPARE)
 def bunched_time_of_loop(base_time, added_time, turn_rate, output, prompt_load, pause_mean):
     """Time from one turn of a session to the next if all sessions form one bunch, which is read and then decodes.
 
@@ -181,7 +89,7 @@ def bunched_time_of_loop(base_time, added_time, turn_rate, output, prompt_load, 
     return (pause_mean + steps * base_time) / (1 - prompt_load - turn_rate * steps * added_time)
 
 
-@formula("bunch_time", "scalebook", given=[prompt_load_turns, bunched_share_of_pauses, bunched_time_of_loop])
+@formula("bunch_time", "scalebook", given=[_OWN.prompt_load_turns, bunched_share_of_pauses, bunched_time_of_loop])
 def bunch_time_half(bunched_share, prompt_load, bunched_time):
     """Mean wait for the other turns of a bunch: half of the time that it takes to read them.
 
@@ -191,7 +99,7 @@ def bunch_time_half(bunched_share, prompt_load, bunched_time):
     return bunched_share * prompt_load * bunched_time / 2
 
 
-@formula("tpot", "little1961", given=[prompt_load_turns, decoding_time_turns, bunched_share_of_pauses])
+@formula("tpot", "little1961", given=[_OWN.prompt_load_turns, decoding_time_turns, bunched_share_of_pauses])
 def tpot_turns(decoding_time, bunched_share, bunched_time, pause_mean, output, prompt_load):
     """Mean time per output token of a turn. Some turns come at random, and bunched turns all decode together.
 
@@ -203,7 +111,7 @@ def tpot_turns(decoding_time, bunched_share, bunched_time, pause_mean, output, p
     return ((1 - bunched_share) * decoding_time + bunched_share * bunched) / (output - 1)
 
 
-@formula("met_time", "kleinrock1975", given=[prompt_load_turns, root_mean_square_reading], domain=_READS)
+@formula("met_time", "kleinrock1975", given=[_OWN.prompt_load_turns, root_mean_square_reading], domain=_READS)
 def met_time(tpot, turn_rate, reading_rms, prompt_load):
     """Mean length of the step that a new turn meets: long steps meet more turns than short ones.
 
@@ -216,19 +124,7 @@ def met_time(tpot, turn_rate, reading_rms, prompt_load):
     return tpot + turn_rate * reading_rms**2 / (1 - prompt_load**2)
 
 
-@formula("queue_time", "kleinrock1975")
-def queue_time_turns(met_time, bunch_time):
-    """Mean time until a turn's reading begins: half of the step that it meets, and the wait for turns of its bunch.
-
-    A full engine adds the wait for a place.
-
-    >>> queue_time_turns(met_time="100 ms", bunch_time=0)
-    0.05
-    """
-    return met_time / 2 + bunch_time
-
-
-@formula("ttft", "kleinrock1975", given=[prompt_load_turns, reading_time_turn])
+@formula("ttft", "kleinrock1975", given=[_OWN.prompt_load_turns, _OWN.reading_time_turn])
 def ttft_turns(
     first_overhead, queue_time, fetch_time, tpot, prompt_load, reading_time_turn, read_tokens, chunk_tokens, met_time
 ):
@@ -245,51 +141,10 @@ def ttft_turns(
     return first_overhead + queue_time + fetch_time + step
 
 
-@formula("reserved_sessions", "little1961")
-def reserved_sessions(turn_rate, ttft, queue_time, output, tpot):
-    """Sequences that are read or decode, by Little's law. Their caches are in device memory and cannot be evicted.
-
-    >>> reserved_sessions(turn_rate=4, ttft="0.2 s", queue_time="0.1 s", output=351, tpot="40 ms").__round__(1)
-    56.4
-    """
-    return turn_rate * (ttft - queue_time + (output - 1) * tpot)
-
-
-@formula("sessions", "little1961")
-def sessions_in_loop(turn_rate, pause_mean, ttft, output, tpot, replicas, attention_dp):
-    """Sessions at once, by Little's law: the turns per second times the time from one turn to the next.
-
-    >>> loop = dict(turn_rate=4, pause_mean="10 s", ttft="0.2 s", output=351, tpot="40 ms")
-    >>> sessions_in_loop(loop, replicas=1, attention_dp=1).__round__(1)
-    96.8
-    """
-    return replicas * attention_dp * turn_rate * (pause_mean + ttft + (output - 1) * tpot)
-
-
-@formula("request_rate", "little1961")
-def request_rate_turns(turn_rate, replicas, attention_dp):
-    """Turns per second of all copies and attention groups.
-
-    >>> request_rate_turns(turn_rate=4, replicas=2, attention_dp=1)
-    8.0
-    """
-    return replicas * attention_dp * turn_rate
-
-
-@formula("pool_ratio", "zhong2024", given=[prompt_load_turns])
-def pool_ratio_turns(prompt_load):
-    """Devices that read turns for each device that decodes, if the two tasks had separate pools.
-
-    >>> pool_ratio_turns(prompt_load=0.4).__round__(2)
-    0.67
-    """
-    return prompt_load / (1 - prompt_load)
-
-
 # Room
 
 
-@formula("room_tokens", "fricker2012", "little1961", given=[own_tokens])
+@formula("room_tokens", "fricker2012", "little1961", given=[_OWN.own_tokens])
 def cached_room_turns(
     prefix, reserved_sessions, own_tokens, turn_rate, turns, queue_time, pause_kept, kept_time, appended, output
 ):  # fmt: skip
@@ -308,7 +163,7 @@ def cached_room_turns(
 
 
 @formula(
-    "room_tokens", "fricker2012", given=[pause_mean_exponential, own_tokens],
+    "room_tokens", "fricker2012", given=[session_pauses.pause_mean_exponential, _OWN.own_tokens],
     domain={"a share below 1": lambda found_turns: found_turns < 1},
 )  # fmt: skip
 def room_for_share(
@@ -347,26 +202,22 @@ def edge_of_cliff(sessions_lost, session_spread, replicas, attention_dp):
 
 
 _COMMON = (
-    session_inputs, own_tokens, hit_share_session, read_tokens_turn, reading_time_turn, prompt_load_turns,
-    tpot_turns, decoding_time_turns, bunched_share_of_pauses, bunched_time_of_loop, bunch_time_half, met_time,
-    root_mean_square_reading,
-    queue_time_turns, kept_time_of_pause, request_rate_turns, ttft_turns, reserved_sessions, sessions_in_loop,
-    cached_room_turns, edge_of_cliff, half_deviation, session_cost, read_cost, written_cost, found_cost_rented,
-    break_even_of_lost, keep_pause_memory, pool_ratio_turns,
+    _OWN.session_inputs, _OWN.own_tokens, _OWN.hit_share_session, _OWN.read_tokens_turn, _OWN.reading_time_turn,
+    _OWN.prompt_load_turns, tpot_turns, decoding_time_turns, bunched_share_of_pauses, bunched_time_of_loop,
+    bunch_time_half, met_time, root_mean_square_reading, _OWN.queue_time_turns, session_pauses.kept_time_of_pause,
+    _OWN.request_rate_turns, ttft_turns, _OWN.reserved_sessions, _OWN.sessions_in_loop, cached_room_turns,
+    edge_of_cliff, half_deviation, tiers.session_cost, tiers.read_cost, tiers.written_cost, tiers.found_cost_rented,
+    tiers.break_even_of_lost, tiers.keep_pause_memory, _OWN.pool_ratio_turns,
 )  # fmt: skip
-_LAWS = {
-    "lognormal": (pause_mean_lognormal, pause_deviation_lognormal, found_turns_lognormal, pause_kept_lognormal),
-    "exponential": (
-        pause_mean_exponential,
-        pause_deviation_exponential,
-        found_turns_exponential,
-        pause_kept_exponential,
-    ),
-}
-_SHEETS = {
-    law: Sheet(f"sessions_{law}", *own, *_COMMON, doc=f"Sessions of agents with {law} pauses on one engine.")
-    for law, own in _LAWS.items()
-}
+_OF_PAUSES = ("pause_mean", "pause_deviation", "found_turns", "pause_kept")  # each law has a formula of each
+
+
+def _sheet(law: str) -> Sheet:
+    own = (getattr(session_pauses, f"{x}_{law}") for x in _OF_PAUSES)
+    return Sheet(f"sessions_{law}", *own, *_COMMON, doc=f"Sessions of agents with {law} pauses on one engine.")
+
+
+_SHEETS = {law: _sheet(law) for law in ("lognormal", "exponential")}
 
 
 def session_sheet(pauses: str = "lognormal") -> Sheet:

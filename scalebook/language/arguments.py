@@ -88,14 +88,17 @@ def as_list(given) -> list | None:
 
 def _misfit(function: Callable, args: tuple, letters: dict) -> str:
     own, name = [*inspect.signature(function).parameters.values()], function.__name__
-    if own[0].name == "serve":  # a method of the service
-        own, args, name = own[1:], args[1:], f"serve.{name}"
+    if own[0].name in ("self", "serve"):  # a method
+        name = f"serve.{name}" if own[0].name == "serve" else name.replace("__call__", "a strategy found")
+        own, args = own[1:], args[1:]
+    is_open = bool(own) and own[-1].kind == inspect.Parameter.VAR_KEYWORD
     placed = [x.name for x in own if x.kind == x.POSITIONAL_OR_KEYWORD]
     named = [x.name for x in own if x.kind not in (x.VAR_POSITIONAL, x.VAR_KEYWORD)]
-    if strange := [x for x in letters if x not in named and own[-1].kind != inspect.Parameter.VAR_KEYWORD]:
-        return unused(name, quoted(strange[0])[1:-1], named)
-    if len(args) > len(placed) and own[0].kind != inspect.Parameter.VAR_POSITIONAL:
-        listed = either(named).replace(" or ", " and ")
+    if strange := [x for x in letters if x not in named and not is_open]:
+        letter = quoted(strange[0])[1:-1]
+        return unused(name, letter, named) if named else f"{name} does not use {letter}: it takes nothing"
+    if len(args) > len(placed) and not (own and own[0].kind == inspect.Parameter.VAR_POSITIONAL):
+        listed = either(named or ["letters by keyword" if is_open else "nothing"]).replace(" or ", " and ")
         return f"{name} takes {len(placed) or 'no'} values by position, not {len(args)}; it takes {listed}"
     if twice := [x for x in placed[: len(args)] if x in letters]:
         return f"{name} is given {twice[0]} twice, by position and by keyword: give one"
@@ -105,3 +108,7 @@ def _misfit(function: Callable, args: tuple, letters: dict) -> str:
     given = [*args, *letters.values()]
     strange = next((x for x in given if not isinstance(x, Hashable) or x.__hash__ is None), given[0])
     return f"{name} does not take {quoted(strange)}: give one number, or one word"
+
+
+for _name in ("interval", "to_dict", "why"):  # of rows, which stand below this module
+    setattr(Row, _name, checked(getattr(Row, _name)))

@@ -54,6 +54,12 @@ def quoted(value) -> str:
         return f"a very large {type(value).__name__}"
 
 
+def few(reasons: Iterable[str]) -> str:
+    """Join reasons, each once and three at most, into a part of a sentence."""
+    own = list(dict.fromkeys(reasons))
+    return "; ".join([*own[:3], *([f"and so on for {len(own) - 3} more"] if len(own) > 3 else [])])
+
+
 def brief(error: Exception) -> str:
     """Return an error's message for use inside a sentence: on one line, shortened if it is long."""
     return _shortened(" ".join(str(error).split()) or type(error).__name__)
@@ -131,7 +137,7 @@ def unused(name: str, letter: str, letters: Iterable[str]) -> str:
     >>> unused("decoding", "tp", ["batch", "top_k"])
     'decoding does not use tp, which is of training_step, serve and decode_step'
     """
-    others = [*islice((x for x in _shown_by("things_with")(letter) if x != name), 3)]
+    others = [*islice((x for x in _shown_by("things_with")(letter) if x != name.replace(" ", "_")), 3)]
     return f"{name} does not use {letter}" + (
         f", which is of {either(others).replace(' or ', ' and ')}" if others else f"; {nearest(letter, letters)}"
     )

@@ -35,5 +35,5 @@ def not_given(row) -> dict[str, str]:
         elif name in cells and np.array_equal(cells[name].value, cell.value):
             found[name] = cells[name].source or cells[name].origin
         else:
-            found[name] = "usual" if usual.get(name) == cell.value else f"set by {call.thing.name}"
+            found[name] = "usual" if np.array_equal(usual.get(name), cell.value) else f"set by {call.thing.name}"
     return found

@@ -326,7 +326,7 @@ class Row(Mapping):
         self[name]
         return Why(name, self.cells[name], self.sources)
 
-    def interval(self, letter: str, level: float = 0.8) -> "Interval":
+    def interval(self, letter: str | sympy.Symbol, level: float = 0.8) -> "Interval":
         """Return the prediction interval of a quantity; at the default `level`, it holds eight in ten cases.
 
         Values given in the call are taken as exact.  `scalebook.language.interval` describes the method.

@@ -8,6 +8,7 @@
 """
 
 import itertools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
@@ -298,8 +299,10 @@ def _held(step: Row) -> dict[str, Cell]:
 
 
 def _layout(name: str, given) -> dict:
-    if isinstance(given, str):
-        given = dict(x.partition("=")[::2] for x in given.split())
+    if isinstance(given, str):  # "tp=4 pp=2", with commas too, or as in Python: "dict(tp=4, recompute='full')"
+        text = re.sub(r"^\s*dict\((.*)\)\s*$", r"\1", given)
+        parts = (x.partition("=") for x in re.split(r"[\s,]+(?=\w+\s*=)", text.strip()) if x)
+        given = {n.strip(): x.strip().strip("'\"") for n, _, x in parts}
     if not isinstance(given, Mapping) or not all(isinstance(x, str) and x for x in given):
         raise TypeError(f"{name} is a layout, such as {name}=dict(tp=4), not {quoted(given)}")
     return {n: one_number(n, x) if n in NOTATION else x for n, x in given.items()}

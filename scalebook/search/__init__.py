@@ -19,7 +19,7 @@ from scalebook.language import NOTATION, show
 from scalebook.language.arguments import checked, is_number
 from scalebook.language.building import uncollected
 from scalebook.language.guide import Guided, named_parameters
-from scalebook.language.notation import quoted
+from scalebook.language.notation import few, quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.tabular import callable_said
 
@@ -29,7 +29,7 @@ from .frames import Frame
 from .parts import check_executor, run, tasks
 from .planning import planned_for
 from .problem import Problem, about, layouts, word_combinations
-from .results import Search
+from .results import Search, order_of
 from .space import NothingFits, Searchable, Space
 
 if TYPE_CHECKING:
@@ -115,7 +115,8 @@ def search(
         raise (TypeError(f"{device}: {error}") if device else error) from None
     if not any(x.best or x.note for x in found):
         able = [x for x, device in cases if device not in lacking]
-        raise NothingFits(_why_nothing(questions[-1][0], able, letters, found))
+        said = _nearest_to_limits(questions, lift, found)
+        raise NothingFits(said or _why_nothing(questions[-1][0], able, letters, found))
     if len(questions) == 1:
         return found[0]
     seen = {*lacking, *(x.device for x in found)}
@@ -163,6 +164,34 @@ def _found(groups, lacking, *how) -> list[Search]:
     return [done[x] for x in sorted(done)]
 
 
+def _nearest_to_limits(questions, lift, found: list[Search]) -> str:
+    """Say which of the call's limits on results no strategy meets, and which comes nearest; "" if they leave out none.
+
+    A limit is judged together with those before it.
+    """
+    space, limits = found[0].problem.space, found[0].problem.limits
+    own = [x for x in limits if x.name not in space.limits]
+    if not any(x.name in y.rejected for x in own for y in found):
+        return ""
+    lifted = [x for x in found[0].problem.lifted if x in (*space.limits, *(x.name for x in space.rules))]
+    for i, (letter, relation, bound, name, _) in enumerate(own):
+        aim = (letter, None) if relation == "<=" else (None, letter)
+        aims = *aim, letter, [x.name for x in own[:i]], lifted, 1
+        try:
+            again = _found(_groups(questions, aims, lacking := {}), lacking, True, math.inf, None, False)
+        except (TypeError, LookupError):  # an input, which no search takes as its aim
+            return ""
+        near = min((x.best[0] for x in again if x.best), key=order_of(again[0].problem), default=None)
+        if not near:
+            return ""
+        value = near.values[letter]
+        if isinstance(bound, float) and (value > bound if relation == "<=" else value < bound):
+            beside = "".join(f" with {x.name}" for x in own[:i])
+            sizes = f" on {near.row.devices:g} devices" if "devices" in near.row else ""
+            return f"{name} is met by no strategy{beside}: the nearest is {near!r}{sizes}"
+    return ""
+
+
 def _why_nothing(thing, able, letters, found) -> str:
     """Return why no strategy can run, in the thing's own words if it has some."""
     said = thing.unmet(able, letters, {n for x in found for n in x.rejected}) if hasattr(thing, "unmet") else ""
@@ -172,7 +201,7 @@ def _why_nothing(thing, able, letters, found) -> str:
         sizes = [f"{x.problem.values['devices']:g} devices"] if has_sizes else []
         return ": ".join(filter(None, [", ".join(filter(None, [x.device, *sizes])), why_none(x)]))
 
-    why = "; ".join(dict.fromkeys(map(said_of, found)))
+    why = few(map(said_of, found))
     near = _nearest_to_fit(found[0]) if len(found) == 1 and not said else ""
     return "; ".join([said or f"no strategy can run; {why}", *filter(None, [near, *(x.remark for x in found)])])
 

@@ -60,7 +60,7 @@ def problem_of(sheet, knowns, minimize, maximize, against, subject_to, lift, bes
         if said := space.wrong(name, x):
             raise ValueError(said)
     axes = _axes(thing, minimize, maximize, against)
-    if given := next((x for x in axes if x in fixed), None):
+    if given := next((x for x in axes if x in fixed and x not in getattr(thing, "takes", ())), None):
         raise TypeError(found_by(thing.name, given, letters[given]))
     varied = {*several}.union(*(row for row in rows if "hbm_bandwidth" in row))  # there may be several devices
     if same := next((x for x in axes if x in values and x not in varied), None):

@@ -92,7 +92,8 @@ class Devices(Search):
         rows = [
             [x.device, *(f"{x.problem.values[n]:g}" for n in sizes), *x.best[0]._said(axes), x.remark] for x in found
         ]
-        rows += [[n, *[""] * (len(sizes) + len(axes)), why] for n, why in self.without.items()]
+        alone = [""] * (bool(sizes) and not any(x.device for x in self.searches))  # what is left out is a size
+        rows += [[*alone, n, *[""] * (len(sizes) + len(axes) - len(alone)), why] for n, why in self.without.items()]
         yield ["device", *sizes, *axes, "without"], rows, "the best of each device"
 
     @property

@@ -1,4 +1,4 @@
-"""Turn results into tables for your own library: a dictionary of columns, CSV, or a data frame.
+"""Results as tables: as text, as a page, and for your own library (a dictionary of columns, CSV, or a data frame).
 
 >>> class Two(Frame):
 ...     def records(self):
@@ -12,13 +12,17 @@ tp,step_time,recompute
 """
 
 import csv
+import html
 import importlib
 import io
 import sys
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 
+from scalebook.language.arguments import checked
 from scalebook.language.notation import quoted
+from scalebook.language.tabular import aligned, page_table, styled
 
 __all__ = ["Frame"]
 
@@ -26,16 +30,27 @@ _LIBRARIES = ("pandas", "polars")
 
 
 class Frame:
-    """Base class of results whose `records` returns one dictionary per row, with values by name in base units."""
+    """Base class of results whose `records` returns one dictionary per row, with values by name in base units.
+
+    As text and as a page it is a summary, tables (heads, rows and a caption each) and sentences that explain them.
+    """
+
+    _summary = ""
+    _explained: Sequence[str] = ()
+
+    def _tables(self) -> Iterator[tuple[list[str], list[list[str]], str]]:
+        raise NotImplementedError
 
     def records(self) -> list[dict]:
         raise NotImplementedError
 
+    @checked
     def to_dict(self) -> dict[str, list]:
         """Return the columns as lists by name, in base units.  None stands for a value that a row lacks."""
         rows = self.records()
         return {n: [row.get(n) for row in rows] for n in dict.fromkeys(n for row in rows for n in row)}
 
+    @checked
     def to_csv(self, path=None) -> str:
         """Return the rows as CSV text with a header line, and write them to a file if `path` is given."""
         columns, text = self.to_dict(), io.StringIO()
@@ -47,6 +62,7 @@ class Frame:
             Path(path).write_text(text.getvalue(), "utf-8")
         return text.getvalue()
 
+    @checked
     def to_frame(self, library: str | None = None):
         """Return a data frame of pandas or polars: the named `library`, or else one that is imported or installed.
 
@@ -60,4 +76,13 @@ class Frame:
             except ImportError:
                 continue
         said = f"{library} is" if library else "pandas and polars are"
-        raise ImportError(f"{said} not installed, and to_frame needs one of the two: to_dict and to_csv need neither")
+        how = "to_frame needs pandas or polars; to_dict and to_csv need neither"
+        raise ImportError(f"{said} not installed: {how}")
+
+    def __repr__(self):
+        tables = (aligned([heads, *rows], gap="  ") for heads, rows, _ in self._tables())
+        return "\n\n".join([self._summary, *tables, *self._explained])
+
+    def _repr_html_(self):
+        said = (f"<p>{html.escape(x)}</p>" for x in self._explained)
+        return styled(f"<p>{html.escape(self._summary)}</p>", *(page_table(*x) for x in self._tables()), *said)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from scalebook.language import NOTATION, Formula, Row
+from scalebook.language.arguments import checked
 from scalebook.language.row import gather
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.language.units import show
@@ -86,6 +87,7 @@ class Found:
         said = {n: show(values[n], NOTATION[n].unit) for n in letters if n in values}
         return [f"≈ {said[n]}" if n in self.assumed else said.get(n, "") for n in letters]
 
+    @checked
     def __call__(self, **letters) -> Row:
         """Return the row of this strategy with some letters or words changed."""
         return self._problem.sheet(*self._problem.knowns, **self._call_letters | letters)
@@ -182,6 +184,7 @@ class Search(Frame):
         """The number of strategies within all limits."""
         return self.count - sum(self.rejected.get(x.name, 0) for x in self.problem.limits)
 
+    @checked
     def neighbours(self, place: int = 0):
         """List all single changes to one of the best strategies: what each costs, and why it is worse or impossible."""
         return Neighbours(self.best[place]._search, self.best[place])
@@ -211,6 +214,7 @@ class Search(Frame):
         names = [n for n in layout if n in several or any(x.letters[n] > 1 for x in self.best if n in x.letters)]
         return dict.fromkeys([*names, *several])
 
+    @checked
     def records(self) -> list[dict]:
         """Return the best strategies as dictionaries: device, objectives, inputs, and whatever else is shown.
 
@@ -260,14 +264,6 @@ class Search(Frame):
         options = ", ".join(n for n, x in self.problem.words.items() if len(x) > 1)
         same = f"alike: further combinations of {options} with the same results"
         return [marked] * bool(cells) + [same] * any(x.alike for x in self.best)
-
-    def __repr__(self):
-        tables = (aligned([heads, *rows], gap="  ") for heads, rows, _ in self._tables())
-        return "\n\n".join([self._summary, *tables, *self._explained])
-
-    def _repr_html_(self):
-        said = (f"<p>{html.escape(x)}</p>" for x in self._explained)
-        return styled(f"<p>{html.escape(self._summary)}</p>", *(page_table(*x) for x in self._tables()), *said)
 
 
 def _cells_of(found: Iterable[Found]) -> str:

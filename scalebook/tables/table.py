@@ -14,6 +14,7 @@ from threading import RLock
 
 import numpy as np
 
+from scalebook.language.arguments import checked
 from scalebook.language.notation import NOTATION, known_as, nearest, no_attribute, quoted, word
 from scalebook.language.row import Cell, Row, quantity, refuse_parts
 from scalebook.language.sources import SOURCES, cite
@@ -30,6 +31,7 @@ _UNMEASURED = 0.6  # share of the peak, if no product at a precision was measure
 class Device(Row):
     """The row of an accelerator; `peak_flops` is its dense bf16 rate (fp16 if it has no bf16)."""
 
+    @checked
     def at(self, precision: str, experts: str | None = None) -> "Device":
         """Return the device at another precision, such as "fp8", with its `peak_flops` and matmul efficiency.
 
@@ -45,7 +47,7 @@ class Device(Row):
             reached = there.cells.get("matmul_efficiency", Cell(_UNMEASURED, there.name))
             cells = {"expert_peak": there.cells["peak_flops"], "expert_efficiency": reached}
             words = own.words | {"expert_precision": experts}
-            return self._with(f"{own.name} at {precision}, experts at {experts}", own.cells | cells, words)
+            return self._with(f"{own.name}, experts at {experts}", own.cells | cells, words)
         precision = word(precision, "a precision").lower()
         peaks = {name.removeprefix("peak_"): cell for name, cell in self.cells.items() if name.startswith("peak_")}
         for other in ("flops", "vector"):
@@ -97,7 +99,7 @@ class Device(Row):
         known = libraries_on(self)
         for name in names:
             if word(name, "a library") not in known:
-                there = f"known there are {', '.join(known)}" if known else "none is known there"
+                there = nearest(name, known) if known else "none is known there"
                 raise LookupError(f"no library {quoted(name)} is known on {self.name}; {there}")
         cells = cells_of_libraries(self, names)
         return self._with(f"{self.name} running {', '.join(names)}", self.cells | cells, self.words)

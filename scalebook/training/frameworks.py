@@ -9,7 +9,7 @@ from scalebook.language import Row
 from scalebook.language.interval import Between
 from scalebook.language.latest import Latest
 from scalebook.language.notation import either, quoted, word
-from scalebook.language.row import Call, as_rows, quantity
+from scalebook.language.row import Call, as_rows, one_number, quantity
 from scalebook.language.stanzas import tables_of
 from scalebook.language.words import WORDS
 from scalebook.tables import Framework, cells_of_libraries, frameworks
@@ -71,8 +71,8 @@ def _without(device: Row, cells: Mapping) -> Row:
 
 
 def _with_further_tokens(model: Mapping, letters: Mapping) -> Mapping:
-    more = letters.get("mtp_blocks", model.get("mtp_blocks", 0))
-    if not isinstance(model, Row) or not np.any(np.asarray(more)):
+    more = one_number("mtp_blocks", letters.get("mtp_blocks", model.get("mtp_blocks", 0)))
+    if not isinstance(model, Row) or not more:
         return model
     return _LONGER.get((id(model), more), lambda: _longer(model, more), model)
 
