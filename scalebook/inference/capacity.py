@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalebook.inference.rules import with_copies
 from scalebook.language import Row, show
 from scalebook.language.arguments import checked
 from scalebook.search.arguments import at_most
@@ -61,7 +62,8 @@ def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     asked = letters | dict(generations=LONG)
     fewest = 1
     if str(letters.get("overlap")) == "half_batches":  # each stage of each group needs a sequence for each half
-        fewest = 2 * int(np.prod([np.max(letters.get(x, 1)) for x in ("pp", "attention_dp", "replicas")]))
+        said = with_copies(knowns, letters)
+        fewest = 2 * int(np.prod([np.max(said.get(x, 1)) for x in ("pp", "attention_dp", "replicas")]))
     alone = serve(*knowns, **asked, users=fewest)
     given = {n: x for n, x in {**alone, **targets}.items() if n in {*letters, *targets}}
     if several := [n for n, x in given.items() if not isinstance(x, float)]:

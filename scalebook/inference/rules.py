@@ -1,20 +1,24 @@
 """Rules on serving layouts: which can run. Each has a sentence for the error message."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from sympy import Basic
 
 from scalebook.language import rules
 from scalebook.language.code import broadcast
 from scalebook.language.notation import either
+from scalebook.language.row import as_rows, joined, quantity
 from scalebook.language.rules import not_whole
 
-__all__ = ["BEYOND", "COUNTS", "NETWORK", "RULES", "Rule", "check", "reach", "reason", "unreached"]
+__all__ = ["BEYOND", "COUNTS", "NETWORK", "RULES", "Rule", "check", "reach", "reason", "unreached", "with_copies"]
 
 COUNTS = ("tp", "pp", "ep", "etp", "attention_dp", "replicas", "users")
 NETWORK = ("scaleup_bandwidth", "scaleup_size", "scaleout_bandwidth")  # cells that devices need to share a model
 BEYOND = "a network that is known"
+_WAYS = ("tp", "pp", "attention_dp")  # ways to split a copy of the model
 _MOST = 1024  # largest value tried for a suggestion
 
 
@@ -40,6 +44,48 @@ def _derived(values: Mapping) -> dict:
     if "etp" not in known:
         known["etp"] = known["tp"] * known["attention_dp"] / known["ep"] if np.all(known["experts"]) else 1
     return known
+
+
+def with_copies(knowns: tuple, letters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a call's letters with the `replicas` that its `devices` hold, if it gives devices.
+
+    Raises ValueError if a device would be left over, or if the call gives replicas that make another number.
+
+    >>> with_copies((), {"devices": 8, "tp": 2})["replicas"]
+    4.0
+    """
+    rows = tuple(x for x in as_rows(knowns) if isinstance(x, Mapping))
+    if not any("devices" in x for x in (*rows, letters)):
+        return letters
+    cells = joined(rows, letters)
+    known = {n: x.value for n, x in cells.items() if not x.inputs} | letters  # what an earlier call computed is none
+    known = {n: quantity(n, known[n]) for n in ("devices", *_WAYS, "replicas") if n in known}
+    if "devices" not in known or any(isinstance(x, Basic) for x in known.values()):
+        return letters
+    shape, each = broadcast(known), math.prod(known.get(x, 1.0) for x in _WAYS)
+    copies = known.get("replicas", known["devices"] / each)
+    fails = each * copies != known["devices"] if "replicas" in known else copies % 1 != 0
+    if np.any(fails):
+        place = np.unravel_index(np.argmax(np.broadcast_to(fails, shape)), shape)
+        first = {n: np.broadcast_to(known.get(n, 1.0), shape)[place] for n in ("devices", *_WAYS, "replicas")}
+        head = f"in {np.sum(np.broadcast_to(fails, shape)):,} of {math.prod(shape):,} rows, the first: " if shape else ""
+        raise ValueError(head + _left_over(first, "replicas" in known))
+    return letters if "replicas" in known else {**letters, "replicas": copies}
+
+
+def _left_over(known: Mapping[str, float], has_copies: bool) -> str:
+    """Return why copies of the model do not make the devices of a call, and what would do."""
+    devices, *ways = (f"{n}={known[n]:g}" for n in ("devices", *_WAYS))
+    each = math.prod(known[x] for x in _WAYS)
+    copies = known["devices"] / each
+    if has_copies:
+        made = each * known["replicas"]
+        near = [f"devices={made:g}", *([f"replicas={copies:g}"] if copies % 1 == 0 else [])]
+        said = f"{', '.join(ways)} and replicas={known['replicas']:g} make {made:g} devices, not {known['devices']:g}"
+    else:
+        near = [f"devices={either([f'{each * x:g}' for x in (np.floor(copies), np.ceil(copies)) if x])}"]
+        said = f"{devices} holds no whole number of copies of the model on {each:g} each ({', '.join(ways)})"
+    return f"{said}: {either(near)} would do"
 
 
 def reach(known: Mapping[str, Any]) -> float:

@@ -21,7 +21,7 @@ from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.layouts import TARGETS, posed, refuse_no_rate, users_for
 from scalebook.inference.lengths import PERCENTILES, with_lengths
 from scalebook.inference.pools import apart
-from scalebook.inference.rules import reason
+from scalebook.inference.rules import reason, with_copies
 from scalebook.inference.session_loop import sessions
 from scalebook.inference.step import ENGINES, Step, step_formulas, tokens_of
 from scalebook.inference.trust import RANGES
@@ -155,7 +155,7 @@ class Serve(Step):
 
     @property
     def takes(self) -> dict[str, float | str | None]:
-        return super().takes | {"rate": None} | dict.fromkeys(_ENCODER)
+        return super().takes | {"rate": None, "devices": None} | dict.fromkeys(_ENCODER)
 
     @property
     def gives(self) -> tuple[str, ...]:
@@ -165,6 +165,7 @@ class Serve(Step):
         for name, others in _LETTERS["follows"].items():  # half of the sheet would not follow them
             if name in letters:
                 raise TypeError(f"serve does not use {name}, which follows from {others}: give these")
+        letters = with_copies(knowns, letters)
         sheet, rows, left = super().plan(knowns, letters, may_be_one)
         sheet._refuse_results(self, left)
         known = [x for x in (*rows, left) if isinstance(x, Mapping)]
@@ -240,6 +241,15 @@ def _memory(sheet: Sheet) -> Sheet:
     return sheet.only("filled", "max_users")
 
 
+_SMALLER = "fewer weight_bits or more pp may let them in"
+
+
+def _devices_beside(tp: float, known: Mapping[str, float]) -> str:
+    """Return the devices to give beside `tp`, if those of the call hold no whole number of copies."""
+    each = tp * known["pp"] * known["attention_dp"]
+    return f" and devices={each:g}" if known.get("devices", each) % each else ""
+
+
 def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
     """Raise ValueError if weights or users' caches do not fit in memory: what is short, and what would do."""
 
@@ -254,7 +264,7 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
         wider = (n * known["tp"] for n in (2, 4, 8, 16, 32, 64))
         wider = (n for n in wider if (x := at(tp=n)).held_weights + x.workspace <= usable)
         wider = (n for n in wider if not reason(known | {"tp": n}))
-        would = next((f"tp={n:g} would hold them" for n in wider), "fewer weight_bits or more pp may let them in")
+        would = next((f"tp={n:g}{_devices_beside(n, known)} would hold them" for n in wider), _SMALLER)
         each, whole = show(here.held_weights, "B"), show(known["hbm_capacity"], "B")
         weights = f"{each} of weights are too many for a device of {whole}"
         if devices > 1:
