@@ -59,11 +59,10 @@ def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     if found := next((x for x in ("users", "rate", "generations") if x in letters), None):
         what = "rate of users who never stop" if found == "generations" else found
         raise TypeError(f"capacity finds the {what}: leave {found} out, or ask serve what so many get")
-    asked = letters | dict(generations=LONG)
+    asked = {**with_copies(knowns, letters), "generations": LONG}
     fewest = 1
     if str(letters.get("overlap")) == "half_batches":  # each stage of each group needs a sequence for each half
-        said = with_copies(knowns, letters)
-        fewest = 2 * int(np.prod([np.max(said.get(x, 1)) for x in ("pp", "attention_dp", "replicas")]))
+        fewest = 2 * int(np.prod([np.max(asked.get(x, 1)) for x in ("pp", "attention_dp", "replicas")]))
     alone = serve(*knowns, **asked, users=fewest)
     given = {n: x for n, x in {**alone, **targets}.items() if n in {*letters, *targets}}
     if several := [n for n, x in given.items() if not isinstance(x, float)]:

@@ -11,7 +11,7 @@ from scalebook.language import rules
 from scalebook.language.code import broadcast
 from scalebook.language.notation import either
 from scalebook.language.row import as_rows, joined, quantity
-from scalebook.language.rules import not_whole
+from scalebook.language.rules import not_whole, refuse_rows
 
 __all__ = ["BEYOND", "COUNTS", "NETWORK", "RULES", "Rule", "check", "reach", "reason", "unreached", "with_copies"]
 
@@ -57,35 +57,24 @@ def with_copies(knowns: tuple, letters: Mapping[str, Any]) -> Mapping[str, Any]:
     rows = tuple(x for x in as_rows(knowns) if isinstance(x, Mapping))
     if not any("devices" in x for x in (*rows, letters)):
         return letters
-    cells = joined(rows, letters)
-    known = {n: x.value for n, x in cells.items() if not x.inputs} | letters  # what an earlier call computed is none
-    known = {n: quantity(n, known[n]) for n in ("devices", *_WAYS, "replicas") if n in known}
+    known = {n: x.value for n, x in joined(rows, letters).items() if not x.inputs}  # what a call computed is not given
+    known = {n: quantity(n, (known | letters)[n]) for n in ("devices", *_WAYS, "replicas") if n in known | letters}
     if "devices" not in known or any(isinstance(x, Basic) for x in known.values()):
         return letters
     shape, each = broadcast(known), math.prod(known.get(x, 1.0) for x in _WAYS)
     copies = known.get("replicas", known["devices"] / each)
-    fails = each * copies != known["devices"] if "replicas" in known else copies % 1 != 0
-    if np.any(fails):
-        place = np.unravel_index(np.argmax(np.broadcast_to(fails, shape)), shape)
-        first = {n: np.broadcast_to(known.get(n, 1.0), shape)[place] for n in ("devices", *_WAYS, "replicas")}
-        head = f"in {np.sum(np.broadcast_to(fails, shape)):,} of {math.prod(shape):,} rows, the first: " if shape else ""
-        raise ValueError(head + _left_over(first, "replicas" in known))
-    return letters if "replicas" in known else {**letters, "replicas": copies}
+    refuse_rows(np.broadcast_to(each * np.floor(copies) != known["devices"], shape), {"tp": 1.0} | known, _left_over)
+    return {**letters, "replicas": copies}
 
 
-def _left_over(known: Mapping[str, float], has_copies: bool) -> str:
-    """Return why copies of the model do not make the devices of a call, and what would do."""
-    devices, *ways = (f"{n}={known[n]:g}" for n in ("devices", *_WAYS))
-    each = math.prod(known[x] for x in _WAYS)
-    copies = known["devices"] / each
-    if has_copies:
-        made = each * known["replicas"]
-        near = [f"devices={made:g}", *([f"replicas={copies:g}"] if copies % 1 == 0 else [])]
-        said = f"{', '.join(ways)} and replicas={known['replicas']:g} make {made:g} devices, not {known['devices']:g}"
-    else:
-        near = [f"devices={either([f'{each * x:g}' for x in (np.floor(copies), np.ceil(copies)) if x])}"]
-        said = f"{devices} holds no whole number of copies of the model on {each:g} each ({', '.join(ways)})"
-    return f"{said}: {either(near)} would do"
+def _left_over(known: Mapping[str, float]) -> str:
+    """Return why copies of the model do not make the devices of a call, and which numbers of devices would do."""
+    ways, devices = {n: x for n, x in known.items() if n != "devices"}, known["devices"]
+    made, said = math.prod(ways.values()), [f"{n}={x:g}" for n, x in ways.items()]
+    if "replicas" in ways:
+        return f"{', '.join(said)} make {made:g} devices, not {devices:g}: devices={made:g} would do"
+    near = [f"{made * x:g}" for x in (devices // made, devices // made + 1) if x]
+    return f"devices={devices:g} is no multiple of {made:g} ({', '.join(said)}): devices={either(near)} would do"
 
 
 def reach(known: Mapping[str, Any]) -> float:
@@ -122,10 +111,7 @@ def check(values: Mapping[str, Any]) -> None:
         for rule in RULES:
             if (holds := rule.of(own)) is not None:
                 fails |= ~np.asarray(holds, bool)
-    if fails.any():
-        place = np.unravel_index(np.flatnonzero(fails)[0], shape)
-        first = {n: float(np.broadcast_to(x, shape)[place]) if np.ndim(x) else x for n, x in own.items()}
-        raise ValueError(f"in {fails.sum():,} of {fails.size:,} rows, the first: {reason(first)}")
+    refuse_rows(fails, own, reason)
 
 
 def reason(values: Mapping[str, Any], sheet=None, lifted: Iterable[str] = ()) -> str | None:

@@ -241,15 +241,6 @@ def _memory(sheet: Sheet) -> Sheet:
     return sheet.only("filled", "max_users")
 
 
-_SMALLER = "fewer weight_bits or more pp may let them in"
-
-
-def _devices_beside(tp: float, known: Mapping[str, float]) -> str:
-    """Return the devices to give beside `tp`, if those of the call hold no whole number of copies."""
-    each = tp * known["pp"] * known["attention_dp"]
-    return f" and devices={each:g}" if known.get("devices", each) % each else ""
-
-
 def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
     """Raise ValueError if weights or users' caches do not fit in memory: what is short, and what would do."""
 
@@ -264,7 +255,10 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
         wider = (n * known["tp"] for n in (2, 4, 8, 16, 32, 64))
         wider = (n for n in wider if (x := at(tp=n)).held_weights + x.workspace <= usable)
         wider = (n for n in wider if not reason(known | {"tp": n}))
-        would = next((f"tp={n:g}{_devices_beside(n, known)} would hold them" for n in wider), _SMALLER)
+        would, n = "fewer weight_bits or more pp may let them in", next(wider, 0)
+        if n:
+            own = n / known["tp"] * devices  # of a copy
+            would = f"tp={n:g}{f' and devices={own:g}' if known.get('devices', own) % own else ''} would hold them"
         each, whole = show(here.held_weights, "B"), show(known["hbm_capacity"], "B")
         weights = f"{each} of weights are too many for a device of {whole}"
         if devices > 1:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import islice
 from numbers import Real
 
 import sympy
@@ -31,7 +30,7 @@ from .tabular import aligned, folded, page_table, styled
 __all__ = [
     "GROUPS", "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "found_by", "free", "in_letters",
     "known_as", "letter", "letters_of", "listed", "nearest", "no_attribute", "quoted", "replaced", "root", "symbol",
-    "tex", "unused", "word",
+    "tex", "unused", "whose", "word",
 ]  # fmt: skip
 
 
@@ -84,6 +83,7 @@ def no_attribute(sentence: str) -> AttributeError:
     return AttributeError(sentence, name="", obj=None)
 
 
+_HINTS = tables_of(__package__, "hints.toml")
 OTHERS = {other: name for name, others in tables_of(__package__, "names.toml").items() for other in others.split()}
 
 
@@ -122,10 +122,27 @@ def unused(name: str, letter: str, letters: Iterable[str]) -> str:
     >>> unused("decoding", "tp", ["batch", "top_k"])
     'decoding does not use tp, which is of training_step, serve and decode_step'
     """
-    others = [*islice((x for x in _shown_by("things_with")(letter) if x != name), 3)]
+    others = _shown_by("things_with")(letter)
+    if name.replace(" ", "_") in others:  # a sheet's name has spaces
+        meaning = getattr(NOTATION.get(letter), "meaning", "")
+        where = (x for part, x in _HINTS["uses"].items() if part in meaning and part + "s" not in letters)
+        return f"{name} does not use {letter} here, only {next(where, 'for other models or with other options')}"
     return f"{name} does not use {letter}" + (
-        f", which is of {either(others).replace(' or ', ' and ')}" if others else f"; {nearest(letter, letters)}"
+        f", which is of {_and(others[:3])}" if others else f"; {nearest(letter, letters)}"
     )
+
+
+def whose(word: str) -> str:
+    """Return the end of an error message about an option of other things: which they are.
+
+    >>> whose("recompute")
+    'it is an option of training_step'
+    """
+    return f"it is an option of {_and(_shown_by('things_with')(word))}"
+
+
+def _and(names: Iterable[str]) -> str:
+    return either(names).replace(" or ", " and ")
 
 
 def found_by(name: str, letter: str, value) -> str:
@@ -134,7 +151,9 @@ def found_by(name: str, letter: str, value) -> str:
     >>> found_by("training_step", "mfu", 0.4)
     "training_step finds mfu: leave it out, or limit it in a search, search(training_step, ..., mfu='> 0.4')"
     """
-    limit = quoted(f"{'<' if NOTATION[letter].unit in ('s', 'B', '$', 'J') else '>'} {value}")
+    unit, text = NOTATION[letter].unit, str(value).lstrip(" <>=≤≥")  # of a value, or of a limit
+    text += " s" * (unit == "s" and text[-1:].isdigit())
+    limit = quoted(f"{'<' if unit in ('s', 'B', '$', 'J') else '>'} {text}")
     how = f"limit it in a search, search({name}, ..., {letter}={limit})"
     return f"{name} finds {letter}: leave it out, or {how}"
 
@@ -158,19 +177,13 @@ class Letter:
         return f"{self.name} ({self.unit or 'count'}): {self.meaning}"
 
 
-_ROWS = {
-    **dict.fromkeys(("precision", "dtype"), "a device is at one, as accelerators.h100.at('fp8')"),
-    **dict.fromkeys(("model", "device"), "its row is given by position, as models.llama3_8b or accelerators.h100"),
-}
-
-
 class Notation(dict):
     """The entries of all quantities by name.  Looking up an unknown name raises LookupError with the nearest names."""
 
     def __missing__(self, name):
         from .words import WORDS  # which imports this module
 
-        hint = _ROWS.get(name) or nearest(word(name), {*self, *WORDS})
+        hint = _HINTS["rows"].get(name) or (whose(name) if name in WORDS else nearest(word(name), {*self, *WORDS}))
         raise LookupError(f"no letter is called {quoted(name)}; {hint}")
 
     def __repr__(self):

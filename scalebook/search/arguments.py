@@ -11,8 +11,9 @@ from scalebook import tables
 from scalebook.language import NOTATION, Formula, Row
 from scalebook.language.arguments import as_list, is_number, is_whole
 from scalebook.language.interval import SPREADS
-from scalebook.language.notation import either, found_by, known_as, nearest, quoted, unused
+from scalebook.language.notation import either, found_by, known_as, nearest, quoted, unused, whose
 from scalebook.language.row import gather, one_number, quantity
+from scalebook.language.words import WORDS
 from scalebook.tables import Engine, Framework, Table
 
 from .problem import Limit, Problem
@@ -89,7 +90,7 @@ def refuse_unused(problem: Problem, letters: Mapping) -> None:
     if left := [x for x in left if x not in used]:
         if left[0] in sheet.letters:
             raise TypeError(found_by(problem.sheet.name, left[0], letters[left[0]]))
-        raise TypeError(unused(problem.sheet.name, left[0], getattr(problem.sheet, "letters", used)))
+        raise TypeError(unused(problem.sheet.name, left[0], used))
 
 
 def _values(space: Space, rows: tuple, several: Mapping, fixed: Mapping) -> tuple[dict, dict]:
@@ -220,9 +221,8 @@ def _split(space: Space, letters: Mapping) -> tuple[dict[str, tuple], dict[str, 
         if name in space.elsewhere:
             raise TypeError(space.elsewhere[name])
         if name not in space.words and name not in NOTATION:
-            raise LookupError(
-                f"no letter is called {quoted(name)}; {nearest(name, {*NOTATION, *space.words, *_ASKED})}"
-            )
+            hint = whose(name) if name in WORDS else nearest(name, {*NOTATION, *space.words, *_ASKED})
+            raise LookupError(f"no letter is called {quoted(name)}; {hint}")
         x = x.tolist() if isinstance(x, np.ndarray) else x
         if isinstance(x, Sized) and not isinstance(x, str) and len(x) > _VALUES:
             raise ValueError(f"{name} has {len(x):,} values, and a search takes at most {_VALUES:,} of a letter")

@@ -18,14 +18,15 @@ from pathlib import Path
 from scalebook import tables
 from scalebook.language import FORMULAS, NOTATION, Formula, Row, Sheet
 from scalebook.language.guide import GuidedMethod
-from scalebook.language.notation import either, known_as, nearest, quoted, word
+from scalebook.language.notation import either, known_as, nearest, quoted, whose, word
 from scalebook.language.row import quantity
+from scalebook.language.words import WORDS
 from scalebook.search import Searchable
 from scalebook.search.space import searchable
 
 __all__ = [
-    "FILES", "ROWS", "WHOLE", "find", "home", "is_thing", "parts_of_serve", "priced", "read", "row", "texts_of",
-    "things", "things_with", "value", "words",
+    "FILES", "ROWS", "WHOLE", "find", "home", "is_limit", "is_thing", "parts_of_serve", "priced", "read", "row",
+    "texts_of", "things", "things_with", "value", "words",
 ]  # fmt: skip
 
 ROWS = {"model": "models", "device": "accelerators", "link": "links", "cluster": "clusters"}  # kind of a row: its table
@@ -145,10 +146,16 @@ def texts_of(thing) -> Mapping[str, str | tuple]:
     return {n: x.default for n, x in own if n not in NOTATION}
 
 
+def is_limit(text: str) -> bool:
+    """Return True for a limit such as "<30 ms", which is no value."""
+    return text.lstrip()[:1] in ("<", ">", "≤", "≥")
+
+
 def value(thing, name: str, text: str):
     """Read the value of an input of `thing` from text such as "8192", "2.5 s" or "full"; numbers in base units.
 
-    Raises LookupError if `name` is not an input, and ValueError for a text that does not fit it.
+    A limit such as "<30 ms" stays a text, which what is called reads or refuses.  Raises LookupError if `name` is not
+    an input, and ValueError for a text that does not fit it.
 
     >>> value(find("training_step"), "step_time", "2.5 s"), value(find("training_step"), "sequence_parallel", "true")
     (2.5, True)
@@ -166,9 +173,11 @@ def value(thing, name: str, text: str):
     if name in (own := texts_of(thing)):
         return text if isinstance(own[name], str) else [x for x in text.split("+") if x != "none"]
     if name not in NOTATION:
+        hint = whose(name) if name in WORDS else nearest(name, {*NOTATION, *words(thing), *own})
         kinds = "a letter nor a word" if words(thing) else "a letter nor a row"
-        known = {*NOTATION, *words(thing), *own}
-        raise LookupError(f"{quoted(name)} is neither {kinds} of {thing.name}; {nearest(name, known)}")
+        raise LookupError(f"{quoted(name)} is neither {kinds} of {thing.name}; {hint}")
+    if is_limit(text):
+        return text
     return quantity(name, float(text) if _NUMBER.fullmatch(text) else text)
 
 
