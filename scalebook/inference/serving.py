@@ -129,7 +129,8 @@ class Serve(Step):
     """Predict a service: `serve(model, device, tp=8, users=64, prompt=1024, output=1024, engine="vllm")` returns a Row.
 
     Each of `users` sends the next request when the last is answered; with a `rate` instead, they are those who wait for
-    an answer at that rate. The default engine is "ideal". Next to each answer is a range that holds eight of ten public
+    an answer at that rate. `devices` hold as many copies of the model as they can (`replicas`), with no device left
+    over. The default engine is "ideal". Next to each answer is a range that holds eight of ten public
     measurements (`tpot_low`, `tpot_high`). With `drafted` and `acceptance`, or a row of `tables.drafts`, each step
     checks drafted tokens. With `prompt_spread` or `answer_spread`, lengths are lognormal, and the row has the 50th,
     95th and 99th percentiles of its times (`ttft_p95`). `encoder_tokens` are added to each prompt by the encoder of a

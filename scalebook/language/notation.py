@@ -128,7 +128,7 @@ def unused(name: str, letter: str, letters: Iterable[str]) -> str:
         where = (x for part, x in _HINTS["uses"].items() if part in meaning and part + "s" not in letters)
         return f"{name} does not use {letter} here, only {next(where, 'for other models or with other options')}"
     return f"{name} does not use {letter}" + (
-        f", which is of {_and(others[:3])}" if others else f"; {nearest(letter, letters)}"
+        f", which is of {either(others[:3]).replace(' or ', ' and ')}" if others else f"; {nearest(letter, letters)}"
     )
 
 
@@ -138,11 +138,7 @@ def whose(word: str) -> str:
     >>> whose("recompute")
     'it is an option of training_step'
     """
-    return f"it is an option of {_and(_shown_by('things_with')(word))}"
-
-
-def _and(names: Iterable[str]) -> str:
-    return either(names).replace(" or ", " and ")
+    return f"it is an option of {' and '.join(_shown_by('things_with')(word))}"
 
 
 def found_by(name: str, letter: str, value) -> str:
