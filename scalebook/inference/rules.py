@@ -72,7 +72,8 @@ def _left_over(known: Mapping[str, float]) -> str:
     ways, devices = {n: x for n, x in known.items() if n != "devices"}, known["devices"]
     made, said = math.prod(ways.values()), [f"{n}={x:g}" for n, x in ways.items()]
     if "replicas" in ways:
-        return f"{', '.join(said)} make {made:g} devices, not {devices:g}: devices={made:g} would do"
+        said = f"{', '.join(said)} make {made:g} devices, not {devices:g}: devices={made:g} would do"
+        return not_whole("replicas", ways["replicas"]) or said
     near = [f"{made * x:g}" for x in (devices // made, devices // made + 1) if x]
     return f"devices={devices:g} is no multiple of {made:g} ({', '.join(said)}): devices={either(near)} would do"
 
