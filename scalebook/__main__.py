@@ -25,7 +25,7 @@ from scalebook.language.parts import breakdowns, part_lines
 from scalebook.language.stanzas import tables_of
 from scalebook.search import search
 from scalebook.search.space import NothingFits
-from scalebook.shell.named import FILES, ROWS, WHOLE, find, parts_of_serve, priced, read, things, value, words
+from scalebook.shell.named import FILES, ROWS, WHOLE, find, is_limit, parts_of_serve, priced, read, things, value, words
 from scalebook.shell.sentences import say, sentence
 
 _STATED = tables_of("scalebook.shell", "overview.toml")["overview"]
@@ -176,7 +176,7 @@ def _count(name, text):
 
 def _values(thing, name, text):
     """Read a value, several separated by commas, or a range of whole numbers such as 1..64."""
-    if text.lstrip()[:1] in ("<", ">", "≤", "≥"):  # a limit, which the search reads
+    if is_limit(text):  # which the search reads
         return text
     text = text.strip("[]")  # a list as in Python
     first, is_range, last = text.partition("..")

@@ -66,6 +66,8 @@ def strategies(rng, model, device, words, offload):
         x |= {n: float(rng.choice([0, 0.5, 1])) if offload else 0.0 for n in OFFLOADS}
         if words["sharding"] != "hybrid":
             del x["shard_group"]
+        if not model.experts:
+            del x["ep_overlap"]
         sheet = sheet or training_step.plan((model, device), dict(x, **words, offload=offload)).sheet  # of all alike
         fills = "weight_gradient_time" in sheet.formulas["bubble"].inputs  # its bubble is stated of equal stages
         if fills and model.layers % x["pp"]:
@@ -84,7 +86,7 @@ def changed(at, name):
     """The letters of a change: one made better, or larger; none where this kind of step does not have it."""
     if name == "peak":
         return {x: 1.5 * at[x] for x in ("peak_flops", "peak_bf16") if x in at}
-    if name not in at:
+    if name not in at or (name == "ep_overlap" and "experts" not in at):
         return {}
     if name in OVERLAPS:
         return {name: np.minimum(1, at[name] + 0.25)}

@@ -137,6 +137,25 @@ def test_capacity_is_the_last_number_of_users_within_targets():
     assert over.tpot > 0.02
 
 
+REQUEST = dict(prompt=1000, output=300, tp=2)
+TURNS = dict(turns=4, appended=200, output=50, pause=2, sessions=64, tp=2)
+SERVICES = [(serve, REQUEST | dict(users=64)), (serve, REQUEST | dict(rate=9)), (serve.sessions, TURNS)]
+
+
+@pytest.mark.parametrize(("entry", "asked"), [*SERVICES, (serve.capacity, REQUEST), (serve.offline, REQUEST)])
+def test_devices_of_a_call_hold_copies_of_the_model(entry, asked):
+    rows = [entry(models.llama3_8b, H200, **asked, **x) for x in (dict(replicas=4), dict(devices=8))]
+    rows.append(entry(models.llama3_8b, H200, dict(devices=8), **asked, replicas=4))
+    first, *others = ({**getattr(x, "row", x)} for x in rows)
+    assert first["replicas"] == 4 and all(x == first for x in others)
+
+
+def test_arrays_of_devices_hold_as_many_copies_each():
+    by_devices, by_copies = dict(devices=[4, 8], tp=[1, 2]), dict(replicas=4, tp=[1, 2])
+    rows = [serve(models.llama3_8b, H200, users=64, **REQUEST | x) for x in (by_devices, by_copies)]
+    assert all((rows[0][x] == rows[1][x]).all() for x in ("tpot", "batch", "million_cost"))
+
+
 # Experts, by simulation
 
 

@@ -6,6 +6,7 @@ An argument that is not given gets no flag, so the server uses its own default.
 import math
 from typing import NamedTuple
 
+from scalebook.inference.rules import with_copies
 from scalebook.inference.step import SERVING
 from scalebook.language.arguments import checked
 from scalebook.language.notation import either, quoted
@@ -37,6 +38,7 @@ class Server(NamedTuple):
     all_experts: bool = False
 
 
+_WAYS = "tp", "pp", "ep", "attention_dp", "replicas"
 _SAID = tables_of(__package__, "servers.toml")
 SERVERS = {x: Server(**y | {"flags": tuple(ServerFlag(**flag) for flag in y["flags"])}) for x, y in _SAID.items()}
 
@@ -50,6 +52,8 @@ def server_flags(engine: str, **letters) -> str:
 
     >>> server_flags("vllm", tp=8, users=64, prompt=1024, output=1024)
     'vllm serve MODEL --tensor-parallel-size 8 --max-model-len 2048 --max-num-seqs 64'
+    >>> server_flags("vllm", devices=8, users=64).splitlines()
+    ['vllm serve MODEL --tensor-parallel-size 1 --max-num-seqs 8', '# 8 such servers behind one router']
     """
     if engine not in SERVERS:
         raise ValueError(f"flags are known of {either(map(repr, SERVERS))}, not of {quoted(engine)}")
@@ -59,7 +63,7 @@ def server_flags(engine: str, **letters) -> str:
             raise ValueError(f"{name} is {either(map(repr, choices))}, not {quoted(given[name])}")
     if said := next(filter(None, (SERVING.wrong(n, x) for n, x in given.items() if n not in SERVING.words)), None):
         raise ValueError(said)
-    server, known = SERVERS[engine], dict.fromkeys(("tp", "pp", "ep", "attention_dp", "replicas"), 1) | given
+    server, known = SERVERS[engine], dict.fromkeys(_WAYS, 1) | with_copies((), given)
     said = [server.command, *(x for flag in server.flags if (x := _written(flag, known)))]
     devices, ep, copies = known["tp"] * known["attention_dp"], known["ep"], known["replicas"]
     notes = []

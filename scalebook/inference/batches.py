@@ -15,6 +15,7 @@ from scalebook.language.code import broadcast
 from scalebook.language.defaults import equations
 from scalebook.language.notation import unused
 from scalebook.language.row import quantity
+from scalebook.language.stanzas import tables_of
 from scalebook.memory.serving import sliding_window
 from scalebook.search.arguments import at_most
 from scalebook.search.space import NothingFits
@@ -22,6 +23,7 @@ from scalebook.tables import Device
 
 _ENDLESS = 10**6  # default number of requests: so many that neither the start nor the end counts
 _OWN = equations(__name__)  # those of batches.toml
+_LETTERS = tables_of(__package__, "defaults.toml")["offline"]
 
 
 @formula("cached_tokens", "kwon2023", "beltagy2020 §3.1", given=[assumptions.kept_output_usual])
@@ -47,18 +49,11 @@ static_batch = Sheet(
 )  # fmt: skip
 
 
-# Results of a batch, of its steps, and of the memory that limits it
-_GIVEN = (
-    "device_rate", "tpot", "max_users", "full_batch", "whole_generations", "last_batch", "pass_time", "prompt_time",
-    "million_cost",
-)  # fmt: skip
-
-
 @cache
 def _offline_sheet(sheet: Sheet) -> Sheet:
     doc = "Requests that are all there at once, in generations."
     whole = Sheet("offline", *{**sheet.formulas, **{f.letter: f for f in _OFFLINE}}.values(), doc=doc)
-    return whole.only(*_GIVEN)
+    return whole.only(*_LETTERS["gives"])
 
 
 @cache
@@ -70,16 +65,13 @@ class _Call:
     """The letters of one call, with methods that price the parts of its sheet."""
 
     def __init__(self, serve, knowns, letters):
-        if "drafted" in letters:
-            raise TypeError("serve.offline does not use drafted: its steps give one token per sequence")
-        if "encoder_tokens" in letters:
-            raise TypeError("serve.offline does not use encoder_tokens: its prompts are of text; serve uses them")
+        if stray := next((x for x in _LETTERS["unused"] if x in letters), None):
+            raise TypeError(f"serve.offline does not use {stray}: {_LETTERS['unused'][stray]}")
         sheet, self.rows, self.letters, known = serve.checked(knowns, {"requests": _ENDLESS} | letters)
         if several := [n for n, x in known.items() if np.ndim(x)]:
             raise TypeError(f"offline is of one batch: give {several[0]} one value, and ask for each in turn")
         self.sheet = _offline_sheet(sheet)
-        found = ("users", "full_time", "last_time", "device_rate")  # the batch that fits, its steps, and the answer
-        if strange := next((x for x in self.letters if x not in self.sheet.letters or x in found), None):
+        if strange := next((x for x in self.letters if x not in self.sheet.letters or x in _LETTERS["finds"]), None):
             raise TypeError(unused("serve.offline", strange, self.sheet.letters))
         self.groups = float(np.prod([float(known.get(x, 1)) for x in ("replicas", "attention_dp")]))
 

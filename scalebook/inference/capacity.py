@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalebook.inference.rules import with_copies
 from scalebook.language import Row, show
 from scalebook.language.arguments import checked
 from scalebook.search.arguments import at_most
@@ -58,10 +59,10 @@ def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     if found := next((x for x in ("users", "rate", "generations") if x in letters), None):
         what = "rate of users who never stop" if found == "generations" else found
         raise TypeError(f"capacity finds the {what}: leave {found} out, or ask serve what so many get")
-    asked = letters | dict(generations=LONG)
+    asked = {**with_copies(knowns, letters), "generations": LONG}
     fewest = 1
     if str(letters.get("overlap")) == "half_batches":  # each stage of each group needs a sequence for each half
-        fewest = 2 * int(np.prod([np.max(letters.get(x, 1)) for x in ("pp", "attention_dp", "replicas")]))
+        fewest = 2 * int(np.prod([np.max(asked.get(x, 1)) for x in ("pp", "attention_dp", "replicas")]))
     alone = serve(*knowns, **asked, users=fewest)
     given = {n: x for n, x in {**alone, **targets}.items() if n in {*letters, *targets}}
     if several := [n for n, x in given.items() if not isinstance(x, float)]:

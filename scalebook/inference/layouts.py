@@ -258,11 +258,13 @@ def users_for(serve, knowns: tuple, letters: Mapping) -> float:
     users = _users_of(serve, knowns, letters, users_at_rate)
     row = serve.priced(*knowns, **letters, users=users)
     if row.request_rate < row.rate:
-        copies = np.ceil(letters.get("replicas", 1) * row.rate / row.request_rate)
+        copies = np.ceil(row.replicas * row.rate / row.request_rate)
+        more = {"replicas": copies, "devices": copies * row.devices / row.replicas}
+        would = " and ".join(f"{n}={more[n]:g}" for n in more.keys() & letters.keys() or ["replicas"])
         raise ValueError(
             f"rate={show(row.rate, 'request/s')} is more than {row.devices:g} devices serve: "
             f"{show(row.request_rate, 'request/s')} by {users:,.0f} users, all that have room; "
-            f"replicas={copies:g} would do"
+            f"{would} would do"
         )
     return users
 

@@ -1,20 +1,24 @@
 """Rules on serving layouts: which can run. Each has a sentence for the error message."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from sympy import Basic
 
 from scalebook.language import rules
 from scalebook.language.code import broadcast
 from scalebook.language.notation import either
-from scalebook.language.rules import not_whole
+from scalebook.language.row import as_rows, joined, quantity
+from scalebook.language.rules import not_whole, refuse_rows
 
-__all__ = ["BEYOND", "COUNTS", "NETWORK", "RULES", "Rule", "check", "reach", "reason", "unreached"]
+__all__ = ["BEYOND", "COUNTS", "NETWORK", "RULES", "Rule", "check", "reach", "reason", "unreached", "with_copies"]
 
 COUNTS = ("tp", "pp", "ep", "etp", "attention_dp", "replicas", "users")
 NETWORK = ("scaleup_bandwidth", "scaleup_size", "scaleout_bandwidth")  # cells that devices need to share a model
 BEYOND = "a network that is known"
+_WAYS = ("tp", "pp", "attention_dp")  # ways to split a copy of the model
 _MOST = 1024  # largest value tried for a suggestion
 
 
@@ -40,6 +44,38 @@ def _derived(values: Mapping) -> dict:
     if "etp" not in known:
         known["etp"] = known["tp"] * known["attention_dp"] / known["ep"] if np.all(known["experts"]) else 1
     return known
+
+
+def with_copies(knowns: tuple, letters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a call's letters with the `replicas` that its `devices` hold, if it gives devices.
+
+    Raises ValueError if a device would be left over, or if the call gives replicas that make another number.
+
+    >>> with_copies((), {"devices": 8, "tp": 2})["replicas"]
+    4.0
+    """
+    rows = tuple(x for x in as_rows(knowns) if isinstance(x, Mapping))
+    if not any("devices" in x for x in (*rows, letters)):
+        return letters
+    known = {n: x.value for n, x in joined(rows, letters).items() if not x.inputs}  # what a call computed is not given
+    known = {n: quantity(n, (known | letters)[n]) for n in ("devices", *_WAYS, "replicas") if n in known | letters}
+    if "devices" not in known or any(isinstance(x, Basic) for x in known.values()):
+        return letters
+    shape, each = broadcast(known), math.prod(known.get(x, 1.0) for x in _WAYS)
+    copies = known.get("replicas", known["devices"] / each)
+    refuse_rows(np.broadcast_to(each * np.floor(copies) != known["devices"], shape), {"tp": 1.0} | known, _left_over)
+    return {**letters, "replicas": copies}
+
+
+def _left_over(known: Mapping[str, float]) -> str:
+    """Return why copies of the model do not make the devices of a call, and which numbers of devices would do."""
+    ways, devices = {n: x for n, x in known.items() if n != "devices"}, known["devices"]
+    made, said = math.prod(ways.values()), [f"{n}={x:g}" for n, x in ways.items()]
+    if "replicas" in ways:
+        said = f"{', '.join(said)} make {made:g} devices, not {devices:g}: devices={made:g} would do"
+        return not_whole("replicas", ways["replicas"]) or said
+    near = [f"{made * x:g}" for x in (devices // made, devices // made + 1) if x]
+    return f"devices={devices:g} is no multiple of {made:g} ({', '.join(said)}): devices={either(near)} would do"
 
 
 def reach(known: Mapping[str, Any]) -> float:
@@ -76,10 +112,7 @@ def check(values: Mapping[str, Any]) -> None:
         for rule in RULES:
             if (holds := rule.of(own)) is not None:
                 fails |= ~np.asarray(holds, bool)
-    if fails.any():
-        place = np.unravel_index(np.flatnonzero(fails)[0], shape)
-        first = {n: float(np.broadcast_to(x, shape)[place]) if np.ndim(x) else x for n, x in own.items()}
-        raise ValueError(f"in {fails.sum():,} of {fails.size:,} rows, the first: {reason(first)}")
+    refuse_rows(fails, own, reason)
 
 
 def reason(values: Mapping[str, Any], sheet=None, lifted: Iterable[str] = ()) -> str | None:

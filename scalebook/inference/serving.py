@@ -21,7 +21,7 @@ from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.layouts import TARGETS, posed, refuse_no_rate, users_for
 from scalebook.inference.lengths import PERCENTILES, with_lengths
 from scalebook.inference.pools import apart
-from scalebook.inference.rules import reason
+from scalebook.inference.rules import reason, with_copies
 from scalebook.inference.session_loop import sessions
 from scalebook.inference.step import ENGINES, Step, step_formulas, tokens_of
 from scalebook.inference.trust import RANGES
@@ -129,7 +129,8 @@ class Serve(Step):
     """Predict a service: `serve(model, device, tp=8, users=64, prompt=1024, output=1024, engine="vllm")` returns a Row.
 
     Each of `users` sends the next request when the last is answered; with a `rate` instead, they are those who wait for
-    an answer at that rate. The default engine is "ideal". Next to each answer is a range that holds eight of ten public
+    an answer at that rate. `devices` hold as many copies of the model as they can (`replicas`), with no device left
+    over. The default engine is "ideal". Next to each answer is a range that holds eight of ten public
     measurements (`tpot_low`, `tpot_high`). With `drafted` and `acceptance`, or a row of `tables.drafts`, each step
     checks drafted tokens. With `prompt_spread` or `answer_spread`, lengths are lognormal, and the row has the 50th,
     95th and 99th percentiles of its times (`ttft_p95`). `encoder_tokens` are added to each prompt by the encoder of a
@@ -155,7 +156,7 @@ class Serve(Step):
 
     @property
     def takes(self) -> dict[str, float | str | None]:
-        return super().takes | {"rate": None} | dict.fromkeys(_ENCODER)
+        return super().takes | {"rate": None, "devices": None} | dict.fromkeys(_ENCODER)
 
     @property
     def gives(self) -> tuple[str, ...]:
@@ -165,6 +166,7 @@ class Serve(Step):
         for name, others in _LETTERS["follows"].items():  # half of the sheet would not follow them
             if name in letters:
                 raise TypeError(f"serve does not use {name}, which follows from {others}: give these")
+        letters = with_copies(knowns, letters)
         sheet, rows, left = super().plan(knowns, letters, may_be_one)
         sheet._refuse_results(self, left)
         known = [x for x in (*rows, left) if isinstance(x, Mapping)]
@@ -254,7 +256,10 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
         wider = (n * known["tp"] for n in (2, 4, 8, 16, 32, 64))
         wider = (n for n in wider if (x := at(tp=n)).held_weights + x.workspace <= usable)
         wider = (n for n in wider if not reason(known | {"tp": n}))
-        would = next((f"tp={n:g} would hold them" for n in wider), "fewer weight_bits or more pp may let them in")
+        would, n = "fewer weight_bits or more pp may let them in", next(wider, 0)
+        if n:
+            own = n / known["tp"] * devices  # of a copy
+            would = f"tp={n:g}{f' and devices={own:g}' if known.get('devices', own) % own else ''} would hold them"
         each, whole = show(here.held_weights, "B"), show(known["hbm_capacity"], "B")
         weights = f"{each} of weights are too many for a device of {whole}"
         if devices > 1:

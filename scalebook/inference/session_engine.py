@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalebook.inference.capacity import valued
+from scalebook.inference.rules import with_copies
 from scalebook.inference.session_percentiles import length_nodes
 from scalebook.inference.sessions import session_sheet
 from scalebook.language.notation import unused
@@ -96,7 +97,7 @@ def _of_one_service(serve, knowns, letters, **lengths) -> tuple:
         raise TypeError(f"serve.sessions says what {stray} is: leave it out; search(serve.sessions, ...) takes targets")
     if stray := next((x for x in letters if x in _FOLLOW), None):
         raise TypeError(unused("serve.sessions", stray, serve.letters))
-    given = {"replicas": 1.0, "attention_dp": 1.0} | letters
+    given = {"replicas": 1.0, "attention_dp": 1.0, **with_copies(knowns, letters)}
     groups = one_number("replicas", given["replicas"]) * one_number("attention_dp", given["attention_dp"])
     sheet, rows, left, known = serve.checked(knowns, given | {"users": groups, **lengths})
     drafts = [x for x in ("step_tokens", "draft_cost") if x in sheet.formulas]

@@ -23,9 +23,7 @@ from scalebook.search.arguments import one_number
 
 __all__ = ["Loop", "sessions_on"]
 
-_FOUND = (
-    "tpot", "prompt_load", "read_tokens", "queue_time", "ttft", "reserved_sessions", "sessions", "room_tokens",
-)  # fmt: skip
+_FOUND = "tpot", "prompt_load", "read_tokens", "queue_time", "ttft", "reserved_sessions", "sessions", "room_tokens"
 _LENGTHS = "turns", "prefix", "appended", "output", "prompt_spread", "answer_spread"  # of what an engine reads
 _NEAR = 1e-6  # how close to a limit counts as there
 _FEW = 12  # sessions of mean length in device memory, below which predictions fail near the edge of the cliff

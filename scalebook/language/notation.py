@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import islice
 from numbers import Real
 from typing import NoReturn
 
@@ -137,9 +136,13 @@ def unused(name: str, letter: str, letters: Iterable[str]) -> str:
     >>> unused("decoding", "tp", ["batch", "top_k"])
     'decoding does not use tp, which is of training_step, serve and decode_step'
     """
-    others = [*islice((x for x in _shown_by("things_with")(letter) if x != name.replace(" ", "_")), 3)]
+    others = [*_shown_by("things_with")(letter)]
+    if name.replace(" ", "_") in others:  # a sheet's name has spaces
+        meaning = getattr(NOTATION.get(letter), "meaning", "")
+        where = (x for part, x in _NAMES["uses"].items() if part in meaning and part + "s" not in letters)
+        return f"{name} does not use {letter} here, only {next(where, 'for other models or with other options')}"
     return f"{name} does not use {letter}" + (
-        f", which is of {either(others).replace(' or ', ' and ')}" if others else f"; {nearest(letter, letters)}"
+        f", which is of {either(others[:3]).replace(' or ', ' and ')}" if others else f"; {nearest(letter, letters)}"
     )
 
 
@@ -156,7 +159,9 @@ def found_by(name: str, letter: str, value) -> str:
     >>> found_by("training_step", "mfu", 0.4)
     "training_step finds mfu: leave it out, or limit it in a search, search(training_step, ..., mfu='> 0.4')"
     """
-    limit = quoted(f"{'<' if NOTATION[letter].unit in ('s', 'B', '$', 'J') else '>'} {value}")
+    unit, text = NOTATION[letter].unit, str(value).lstrip(" <>=≤≥")  # of a value, or of a limit
+    text += " s" * (unit == "s" and text[-1:].isdigit())
+    limit = quoted(f"{'<' if unit in ('s', 'B', '$', 'J') else '>'} {text}")
     how = f"limit it in a search, search({name}, ..., {letter}={limit})"
     return f"{name} finds {letter}: leave it out, or {how}"
 

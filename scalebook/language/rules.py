@@ -15,7 +15,7 @@ import numpy as np
 from .notation import either
 from .stanzas import tables_of
 
-__all__ = ["Rule", "condition", "not_whole", "stated_rules"]
+__all__ = ["Rule", "condition", "not_whole", "refuse_rows", "stated_rules"]
 
 
 class Rule:
@@ -66,6 +66,15 @@ def stated_rules(module: str, kind: type[Rule] = Rule, **functions: Callable) ->
         holds = condition(x["holds"], x.get("also", ()), **functions)
         made.append(kind(name, x["letter"], holds, " ".join(x["says"].split()), "advice" in x))
     return tuple(made)
+
+
+def refuse_rows(fails: np.ndarray, values: Mapping[str, Any], says: Callable[[Mapping], str | None]) -> None:
+    """Raise ValueError if any element fails: how many of them, and what `says` returns for the values of the first."""
+    if fails.any():
+        shape, place = fails.shape, fails.argmax()
+        first = {n: float(np.broadcast_to(x, shape).flat[place]) if np.ndim(x) else x for n, x in values.items()}
+        head = f"in {fails.sum():,} of {fails.size:,} rows, the first: " if shape else ""
+        raise ValueError(f"{head}{says(first)}")
 
 
 def not_whole(letter: str, value: float) -> str | None:

@@ -91,7 +91,7 @@ def refuse_unused(problem: Problem, letters: Mapping) -> None:
     if left := [x for x in left if x not in used]:
         if left[0] in sheet.letters:
             raise TypeError(found_by(problem.sheet.name, left[0], letters[left[0]]))
-        raise TypeError(unused(problem.sheet.name, left[0], getattr(problem.sheet, "letters", used)))
+        raise TypeError(unused(problem.sheet.name, left[0], used))
 
 
 def _values(space: Space, rows: tuple, several: Mapping, fixed: Mapping) -> tuple[dict, dict]:

@@ -25,8 +25,8 @@ from scalebook.search.arguments import choice, plain
 from scalebook.search.space import searchable
 
 __all__ = [
-    "FILES", "ROWS", "WHOLE", "find", "home", "is_thing", "parts_of_serve", "priced", "read", "row", "texts_of",
-    "things", "things_with", "value", "words",
+    "FILES", "ROWS", "WHOLE", "find", "home", "is_limit", "is_thing", "parts_of_serve", "priced", "read", "row",
+    "texts_of", "things", "things_with", "value", "words",
 ]  # fmt: skip
 
 ROWS = {"model": "models", "device": "accelerators", "link": "links", "cluster": "clusters"}  # kind of a row: its table
@@ -146,11 +146,16 @@ def texts_of(thing) -> Mapping[str, str | tuple]:
     return {n: x.default for n, x in own if n not in NOTATION}
 
 
+def is_limit(text: str) -> bool:
+    """Return True for a limit such as "<30 ms", which is no value."""
+    return text.lstrip()[:1] in ("<", ">", "≤", "≥")
+
+
 def value(thing, name: str, text: str, more: Iterable[str] = ()):
     """Read the value of an input of `thing` from text such as "8192", "2.5 s" or "full"; numbers in base units.
 
-    `more` are further names that the call takes.
-    Raises LookupError if `name` is not an input, and ValueError for a text that does not fit it.
+    `more` are further names that the call takes.  A limit such as "<30 ms" stays a text, which what is called reads or
+    refuses.  Raises LookupError if `name` is not an input, and ValueError for a text that does not fit it.
 
     >>> value(find("training_step"), "step_time", "2.5 s"), value(find("training_step"), "sequence_parallel", "true")
     (2.5, True)
@@ -163,7 +168,7 @@ def value(thing, name: str, text: str, more: Iterable[str] = ()):
     if name not in NOTATION:
         takes = next(getattr(thing, x) for x in ("letters", "takes", "inputs") if hasattr(thing, x))
         refuse_stray(thing.name, name, {*takes, *words(thing), *own, *more})
-    return quantity(name, plain(text))
+    return text if is_limit(text) else quantity(name, plain(text))
 
 
 def read(thing, texts: Mapping[str, str], **rows: str) -> tuple[tuple[Row, ...], dict]:

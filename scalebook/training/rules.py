@@ -17,7 +17,7 @@ from scalebook.language import NOTATION, Sheet, rules
 from scalebook.language.code import broadcast
 from scalebook.language.notation import either
 from scalebook.language.row import quantity, refuse_parts
-from scalebook.language.rules import not_whole
+from scalebook.language.rules import not_whole, refuse_rows
 from scalebook.language.stanzas import tables_of
 from scalebook.training.strategy import CHOICES, PROPERTIES
 
@@ -184,10 +184,7 @@ def _check_each(known, sheet, lifted):
             fails |= ~np.asarray(holds, bool)
     for _, x in _conditions(sheet, known):
         fails |= ~np.asarray(x.holds(known), bool)
-    if fails.any():
-        place = np.unravel_index(np.flatnonzero(fails)[0], shape)
-        one = {n: float(np.broadcast_to(x, shape)[place]) if np.ndim(x) else x for n, x in known.items()}
-        raise ValueError(f"in {fails.sum():,} of {fails.size:,} rows, the first: {reason(one, sheet, lifted)}")
+    refuse_rows(fails, known, lambda one: reason(one, sheet, lifted))
 
 
 def _sentence(rule, known):

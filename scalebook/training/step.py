@@ -22,7 +22,7 @@ from scalebook.language.arguments import checked
 from scalebook.language.building import uncollected
 from scalebook.language.guide import Guided
 from scalebook.language.latest import Latest
-from scalebook.language.notation import nearest, quoted
+from scalebook.language.notation import nearest, quoted, unused
 from scalebook.language.renamed import renamed
 from scalebook.language.row import Call, Cell, gather, one_number, quantity
 from scalebook.language.stanzas import tables_of
@@ -346,6 +346,8 @@ class Training(Guided):
         if "dp" in sheet.inputs and "dp" not in known:  # neither was given
             usual["dp"] = Cell(1.0, "usual")
         letters = {n: v for n, v in letters.items() if n in used or not (n in OFFLOADS or _is_usual(n, v))}
+        if "experts" not in used and not _is_usual("ep_overlap", letters.get("ep_overlap", 0)):
+            raise TypeError(unused(self.name, "ep_overlap", used))  # its sum has a term of no exchange
         return sheet, (*knowns, Row("usual", usual)), letters
 
     def __call__(self, *knowns, **letters) -> Row:
