@@ -118,4 +118,5 @@ def test_a_device_without_a_strategy_is_named_with_its_size_if_it_has_some_at_an
     asked = dict(devices=[16, 64], global_batch=64, seq=8192)
     joined = search(training_step, models.llama3_70b, [accelerators.h100, accelerators.b200], **asked)
     assert [*joined.without] == ["NVIDIA H100 SXM (16 devices)"]
-    assert [*search(training_step, models.llama3_70b, accelerators.h100, **asked).without] == ["16"]
+    sizes = search(training_step, models.llama3_70b, accelerators.h100, **asked)
+    assert [*sizes.without] == ["16"] and "\n16 " in repr(sizes).partition("\ndevices ")[2]
