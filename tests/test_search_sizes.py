@@ -121,7 +121,8 @@ def test_a_device_without_a_strategy_is_named_with_its_size_if_it_has_some_at_an
     asked = dict(devices=[16, 64], global_batch=64, seq=8192)
     known = training_step, models.llama3_70b, [accelerators.h100, accelerators.b200]
     assert [*search(*known, **asked).without] == ["NVIDIA H100 SXM (16 devices)"]
-    assert [*search(training_step, models.llama3_70b, accelerators.h100, **asked).without] == ["16"]
+    sizes = search(training_step, models.llama3_70b, accelerators.h100, **asked)
+    assert [*sizes.without] == ["16"] and "\n16 " in repr(sizes).partition("\ndevices ")[2]
     joined = search(*known, **asked | dict(devices=[1, 2, 3, 64]))
     assert len(joined.without) == 6 and "; without 2 devices, named below" in joined._summary
 

@@ -88,13 +88,16 @@ class Devices(Search):
         yield from super()._tables()
         axes, key = dict.fromkeys(self.problem.axes), order_of(self.problem)
         found = sorted((x for x in self.searches if x.best), key=lambda x: key(x.best[0]))
-        sizes = ["devices"] if "devices" in self._several else []
+        named, sizes = any(x.device for x in self.searches), "devices" in self._several
+        heads = ["device"] * named + ["devices"] * sizes
         rows = [
-            [x.device, *(f"{x.problem.values[n]:g}" for n in sizes), *x.best[0]._said(axes), x.remark] for x in found
+            [x.device] * named
+            + [f"{x.problem.values.get('devices', 1):g}"] * sizes
+            + [*x.best[0]._said(axes), x.remark]
+            for x in found
         ]
-        alone = [""] * (bool(sizes) and not any(x.device for x in self.searches))  # what is left out is a size
-        rows += [[*alone, n, *[""] * (len(sizes) + len(axes) - len(alone)), why] for n, why in self.without.items()]
-        yield ["device", *sizes, *axes, "without"], rows, "the best of each device"
+        rows += [[n, *[""] * (len(heads) - 1 + len(axes)), why] for n, why in self.without.items()]
+        yield [*heads, *axes, "without"], rows, "the best of each device"
 
     @property
     def _several(self):
