@@ -44,6 +44,7 @@ def test_an_answer_is_short_and_says_first_what_does_not_fit(name):
     too_much |= run(name).get("offload_memory", 0) > run(name).get("host_capacity", 1e99)
     assert (said.splitlines()[1].startswith("does not fit")) == too_much == (run(name).answer.fits is False)
     assert run(name).call.thing.name in said.splitlines()[0]
+    assert run(name).listing.startswith("does not fit: ") == too_much
 
 
 @each
@@ -75,6 +76,7 @@ def test_assumptions_are_repeated_by_calling(name):
 @each
 def test_changes_gain_what_they_say_and_the_free_ones_come_first(name):
     found = run(name).answer.changes
+    assert len(repr(found).splitlines()) == max(len(found), 1)
     assert [x.is_free for x in found] == sorted((x.is_free for x in found), reverse=True)
     said, is_free = dict(run(name).answer.lines()).get("next", ""), bool(found) and found[0].is_free
     assert said.startswith(str(found[0]) if is_free and run(name).answer.fits is not False else "")

@@ -84,6 +84,11 @@ class Answer:
             found.append(("next", f"{best[0]}{more}"))
         return [x for x in found if x]
 
+    @property
+    def misfit(self) -> str:
+        """A line on what does not fit and on the nearest change that does, or "" if the run fits."""
+        return ": ".join(self._fit()) if self.fits is False else ""
+
     @checked
     def text(self, more: str) -> str:
         """Return the answer as aligned text.  `more` is the last line: it says where to read further."""
@@ -148,7 +153,8 @@ class Answer:
         return [said, *(unknown | {x.kind: x.said(what) for x in self.prices}).items()]
 
     def __repr__(self):
-        return f"{self.title}\n{self.text('run.listing has every letter, run.answer.changes all that was tried')}"
+        tried = "search(rl_step, ...) tries layouts" if self.letter == "update_time" else "run.answer.changes all that was tried"
+        return f"{self.title}\n{self.text(f'run.listing has every letter, {tried}')}"
 
     def _repr_html_(self):
         from scalebook import _shown_by

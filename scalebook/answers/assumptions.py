@@ -25,6 +25,15 @@ TRIED = tables_of(__package__, "changes.toml")
 OTHERS = TRIED["others"]  # other values of defaults that have no spread
 
 
+class Lines(tuple):
+    """A tuple that is shown with a line for each of its elements."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return "\n".join(map(str, self)) or "()"
+
+
 class End(NamedTuple):
     """Another likely value of an assumption, the keywords that set it in the call, and the time (s) that results.
 
@@ -89,14 +98,14 @@ def assumed(run: Row, most: int = MOST) -> tuple[Assumption, ...]:
     if not is_whole(most) or most < 0:
         raise TypeError(f"most is how many assumptions to list, a whole number, not {quoted(most)}")
     if letter not in run:
-        return ()
+        return Lines()
     if letter == "update_time":
         unsaid = run.call.thing.unsaid(*run.call.knowns, **run.call.letters)
         tried = (_moved(run, letter, (n,), others, *own) for n, (*own, others) in unsaid.items())
     else:
         tried = (_moved(run, letter, names, x, *_own(run, names[0])) for names, x in _candidates(run, letter))
     found = [x for x in tried if x and x.moved > LEAST]
-    return tuple(sorted(found, key=lambda x: -x.moved)[:most])
+    return Lines(sorted(found, key=lambda x: -x.moved)[:most])
 
 
 def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]:
@@ -138,7 +147,7 @@ def _moved(run: Row, letter: str, names: tuple[str, ...], values, own, source: s
     """Return an assumption with the answers at other values; values that do not go with the call are left out.
 
     A value within an assumption's range is not left out.  If arithmetic forbids it (memory would be faster than its
-    bandwidth), the nearest possible value stands in its place.  If the call refuses it, that moves the time by all of it.
+    bandwidth), the nearest possible value replaces it.  If the call refuses it, that moves the time by all of it.
     """
     ends, cell = [], run.cells.get(names[0])
     for value in dict.fromkeys(x for x in values if x != own):
