@@ -208,7 +208,7 @@ def _assumed() -> dict:
 
 def _changes() -> dict:
     """What is tried as a next change, and the least gain that is worth one."""
-    tried = {n: x for n, x in changes.TRIED.items() if n not in ("others", "options", "bill")}
+    tried = {n: x for n, x in changes.TRIED.items() if n not in ("others", "options", "bill", "costs")}
     return tried | dict(least=changes.LEAST, recompute=CHOICES["recompute"])
 
 
