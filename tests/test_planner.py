@@ -285,12 +285,15 @@ ASSUMED = [*cases("plans of which cells are assumed", globals()).values()]
 
 @pytest.mark.parametrize(("job", "device", "framework"), ASSUMED)
 def test_what_is_assumed_is_what_python_says(page, job, device, framework):
-    plan = planner(job, model="llama3_70b", device=device, precision="bf16", framework=framework).plan
+    device, precision = f"{device}@bf16".split("@")[:2]
+    plan = planner(job, model="llama3_70b", device=device, precision=precision, framework=framework).plan
     layout = dict(tp=8, pp=4, batch=1) if job == "train" else dict(tp=8)
     words = dict(schedule="1f1b", sharding="zero1", recompute="none") if job == "train" else {}
-    rows = models.llama3_70b, accelerators[device].at("bf16")
+    rows = models.llama3_70b, accelerators[device].at(precision)
     if job == "train":
-        row = training_step(*rows, frameworks[framework], **plan["letters"], **layout, **words, sequence_parallel=True)
+        words["framework"] = None if framework == "unnamed" else framework
+        row = training_step(*rows, **plan["letters"], **layout, **words, sequence_parallel=True)
+        del words["framework"]
     else:
         asked = {x: y for x, y in plan["letters"].items() if x != "devices"}
         row = serve(*rows, **asked, **layout, engine=plan["engine"])

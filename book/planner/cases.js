@@ -125,6 +125,8 @@ function planCases(engine) {
     return found;
   }
   const framework = (plan) => settled(plan, (row) => row.letters);
+  // The row of each of them: the framework's, or that of a library.
+  const owners = (plan) => settled(plan, (row) => Object.fromEntries(Object.keys(row.letters).map((x) => [x, row])));
   // Whether a framework runs the element-wise steps of a block one by one.
   const isEager = ({ framework: key = data.usual.framework }) => data.frameworks[key].words.blocks === "eager";
   const leavesSequence = ({ framework: key = data.usual.framework }) => data.frameworks[key].words.sequence_parallel === "False";
@@ -156,9 +158,9 @@ function planCases(engine) {
       const made = row === plan.model && engine.listed(data.follows).map(engine.formula).find((f) => f.letter === key);
       return [row.name, ...(row.sources[key] ?? (made ? ["", `follows: ${made.name}`] : [row.source, ""]))];
     }
-    const settled_ = state.framework ? framework(plan) : {};
+    const settled_ = state.framework ? owners(plan) : {};
     if (state.rollout && (letter in data.rl.made || letter in data.rl.unsaid)) return [data.rl.made[letter] ?? "the default"];
-    if (letter in settled_) { const row = data.frameworks[state.framework], at_ = [row, ...Object.values(data.libraries)].find((x) => x.letters[letter] === settled_[letter] || x.letters[`moe_${letter}`] === settled_[letter]) ?? row; return [at_.name, ...(at_.sources[letter] ?? at_.sources[`moe_${letter}`] ?? [at_.source, ""])]; }
+    if (letter in settled_) { const row = settled_[letter]; return [row.name, ...(row.sources[letter] ?? row.sources[`moe_${letter}`] ?? [row.source, ""])]; }
     if (state.job === "train" && letter in data.bill.known) return data.bill.known[letter].slice(1);
     const own = data.engines[state.engine];
     return state.job !== "train" && own && letter in own.letters ? [own.name, ...(own.sources[letter] ?? [own.source, ""])] : ["usual, where nothing else is said"];
@@ -354,7 +356,7 @@ function planCases(engine) {
     return engine.needed(own, new Set(Object.keys(known)), aim(plan).axes).flatMap((f) => f.inputs).filter((x, i, all) => !own.by.has(x) && known[x] === undefined && all.indexOf(x) === i && x !== "users");
   }
   const draftsOf = (model) => Object.keys(data.drafts).filter((x) => typeof model === "string" && model.startsWith(x.split("_")[1])); // a row of drafts is named for its model
-  const thingOf = (job) => ({ serve: serving, rl: made.updating })[job] ?? training, made = { draftsOf, engine, training, serving, fullest, bill, owned, overlaps, hasScales, framework, isEager, leavesSequence, frameworkEnds, wordsOf, from, aim, lacking, reach, NETWORK, withFurther, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
+  const thingOf = (job) => ({ serve: serving, rl: made.updating })[job] ?? training, made = { draftsOf, engine, training, serving, fullest, bill, owned, overlaps, hasScales, framework, owners, isEager, leavesSequence, frameworkEnds, wordsOf, from, aim, lacking, reach, NETWORK, withFurther, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
   made.updating = planUpdates(made);
   return made;
 }

@@ -37,10 +37,10 @@ function planChanges(cases, { beyond }) {
   }
   const recomputed = (now) => tried.recompute.filter((x) => x !== now.recompute && (x !== "selective" || now.attention !== "flash")).map((x) => ({ words: { recompute: x } }));
   const asChange = (all) => Object.entries(all).reduce((x, [n, y]) => ({ ...x, ...(typeof y === "string" ? { words: { ...x.words, [n]: y } } : { letters: { ...x.letters, [n]: y } }) }), {});
-  // Other layouts of the same devices: first with the plan's own words, then with less to hold.
+  // Other layouts of the same devices, with the plan's own words and with less to hold, which is tried alone first.
   function laidOut({ values, words: now }) {
     const { tp, pp, ep } = tried.laid_out, differs = (all) => Object.fromEntries(Object.entries(all).filter(([n, y]) => (values[n] ?? now[n]) !== y)), own = tp.flatMap((x) => pp.flatMap((y) => (values.experts ? ep : [1]).map((z) => ({ tp: x, pp: y, ep: z }))));
-    return tried.beside.map((more) => [{}, ...own].map((x) => asChange(differs({ ...x, ...more }))));
+    return tried.beside.flatMap((more) => [[{}], own].map((some) => some.map((x) => asChange(differs({ ...x, ...more })))));
   }
   function* hardware({ values, given }) {
     const twice = (names) => Object.fromEntries(names.map((n) => [n, 2 * values[n]]));

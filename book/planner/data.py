@@ -201,13 +201,14 @@ def _updates(graph) -> dict:
 
 
 def _assumed() -> dict:
-    """From which share on an assumption is said, and other values of letters without ends."""
-    return dict(least=assumptions.LEAST, others={n: x for n, x in assumptions.OTHERS.items() if n in NOTATION})
+    """From which share on an assumption is said, and other values of letters without ends, or with rounded inputs."""
+    rounded = {n: x["values"] for n, x in assumptions.TRIED["options"].items() if x["way"] == "quantized_bits"}
+    return dict(least=assumptions.LEAST, steps=assumptions.STEPS, others=assumptions.OTHERS, rounded=rounded)
 
 
 def _changes() -> dict:
     """What is tried as a next change, and the least gain that is worth one."""
-    tried = {n: x for n, x in changes.TRIED.items() if n not in ("others", "options", "bill")}
+    tried = {n: x for n, x in changes.TRIED.items() if n not in ("others", "options", "bill", "costs")}
     return tried | dict(least=changes.LEAST, recompute=CHOICES["recompute"])
 
 

@@ -25,17 +25,13 @@ from scalebook.language.row import Cell, with_unit
 from scalebook.language.tabular import Markup, aligned, folded, page_table, styled
 from scalebook.tables import Engine, engines, frameworks
 
-from .assumptions import Assumption, answer_letter, assumed, short_meaning
+from .assumptions import TRIED, Assumption, answer_letter, assumed, short_meaning
 from .changes import Change, all_changes, fits, nearest_fit
 from .costs import Price, bill, inputs_of, prices
 
 __all__ = ["Answer", "answer_of", "row_as_dict", "table_of"]
 
 _LINES, _FITS = 12, {True: "yes", False: "no", None: ""}  # of a table
-_COSTS = (
-    "run_time", "train_time", "device_hours", "goodput", "run_energy", "train_rate", "device_rate", "million_cost",
-    "update_rate", "update_cost",
-)  # fmt: skip
 _UNKNOWN = {"rented": "price_hour=... says what an hour costs", "owned": "device_price=... says what a device costs"}
 
 
@@ -83,6 +79,11 @@ class Answer:
             more = "; with as many users as wait now" if "rate" in run.call.letters else ""
             found.append(("next", f"{best[0]}{more}"))
         return [x for x in found if x]
+
+    @property
+    def misfit(self) -> str:
+        """A line on what does not fit and on the nearest change that does, or "" if the run fits."""
+        return ": ".join(self._fit()) if self.fits is False else ""
 
     @checked
     def text(self, more: str) -> str:
@@ -148,7 +149,9 @@ class Answer:
         return [said, *(unknown | {x.kind: x.said(what) for x in self.prices}).items()]
 
     def __repr__(self):
-        return f"{self.title}\n{self.text('run.listing has every letter, run.answer.changes all that was tried')}"
+        own = self.letter in TRIED["ways"]
+        tried = "run.answer.changes all that was tried" if own else "search(rl_step, ...) tries layouts"
+        return f"{self.title}\n{self.text(f'run.listing has every letter, {tried}')}"
 
     def _repr_html_(self):
         from scalebook import _shown_by
@@ -220,7 +223,7 @@ def _plain(value):
 
 def _answer_as_dict(answer: Answer) -> dict[str, Any]:
     known = {**answer.run, **(answer.bill.row if answer.bill else {})}
-    costs = {n: known[n] for n in _COSTS if n in known} | {"prices": [x._asdict() for x in answer.prices]}
+    costs = {n: known[n] for n in TRIED["costs"] if n in known} | {"prices": [x._asdict() for x in answer.prices]}
     nearest = answer.nearest and _change_as_dict(answer.nearest)
     first = {"call": answer.title, "letter": answer.letter, "fits": answer.fits, "nearest": nearest}
     rests, changes = map(_assumption_as_dict, answer.assumed), map(_change_as_dict, answer.changes)

@@ -1,5 +1,6 @@
 """What an answer assumes: inputs that the call did not give, and the answers at their other likely values."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -19,8 +20,18 @@ from scalebook.training.step import DEFAULT_LETTERS
 __all__ = ["Assumption", "End", "answer_letter", "assumed"]
 
 LEAST, MOST = 0.05, 6  # what moves an answer by less is not listed, and no more than six are
+STEPS = 64  # between a value and an impossible end of its range, of which the last possible one is an end
 TRIED = tables_of(__package__, "changes.toml")
 OTHERS = TRIED["others"]  # other values of defaults that have no spread
+
+
+class Lines(tuple):
+    """A tuple that is shown with a line for each of its elements."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return "\n".join(map(str, self)) or "()"
 
 
 class End(NamedTuple):
@@ -48,7 +59,8 @@ class Assumption(NamedTuple):
     def __str__(self):
         meaning = f", {short_meaning(self.letter)}" if self.letter in NOTATION else ""
         ends = ", ".join(f"{_time(x)} at {_value(self.letter, x.value)}" for x in self.ends)
-        return f"{self.letter} {_value(self.letter, self.value)}{meaning} ({self.source}): {ends}"
+        letters = " and ".join(self.ends[0].letters)
+        return f"{letters} {_value(self.letter, self.value)}{meaning} ({self.source}): {ends}"
 
 
 def _time(end: End) -> str:
@@ -61,8 +73,8 @@ def _value(letter: str, value) -> str:
 
 
 def short_meaning(letter: str) -> str:
-    """Return the meaning of a quantity in a few words: its entry in the notation, cut at the first comma or colon."""
-    return NOTATION[letter].meaning.partition(":")[0].partition(",")[0].removesuffix(" per step")
+    """Return the meaning of a quantity in a few words: its entry in the notation, cut at a comma, colon or bracket."""
+    return re.split(r"[:,]| \(", NOTATION[letter].meaning)[0].removesuffix(" per step")
 
 
 @checked
@@ -86,14 +98,14 @@ def assumed(run: Row, most: int = MOST) -> tuple[Assumption, ...]:
     if not is_whole(most) or most < 0:
         raise TypeError(f"most is how many assumptions to list, a whole number, not {quoted(most)}")
     if letter not in run:
-        return ()
+        return Lines()
     if letter == "update_time":
         unsaid = run.call.thing.unsaid(*run.call.knowns, **run.call.letters)
         tried = (_moved(run, letter, (n,), others, *own) for n, (*own, others) in unsaid.items())
     else:
         tried = (_moved(run, letter, names, x, *_own(run, names[0])) for names, x in _candidates(run, letter))
     found = [x for x in tried if x and x.moved > LEAST]
-    return tuple(sorted(found, key=lambda x: -x.moved)[:most])
+    return Lines(sorted(found, key=lambda x: -x.moved)[:most])
 
 
 def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]:
@@ -111,16 +123,17 @@ def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]
         values = [float(int(x + 0.5)) for x in values] if NOTATION[name].whole else values
         yield (name, *(n for n in names if n != name)), values
     rows = [frameworks[x] for x in (FASTEST, SLOWEST)] if letter == "step_time" else []
+    rows = run.between.ends if rows and run.between else rows  # results, with cells of the framework's libraries too
     for name in sorted({n for row in rows for n in row} & {*run} - open_cells.keys()):
         cell = run.cells[name]
         if cell.formula is None and cell.low is None and cell.origin != "given":
             values = [row.get(name, DEFAULT_LETTERS.get(name)) for row in rows]
-            yield (name,), [x for x in values if x is not None]
+            yield (name,), [x for x in values if x is not None and x != cell.value]
     others, given = {n: x for n, x in OTHERS.items() if n in run}, {*run.call.letters}
     if letter == "tpot" and run.between is not None:
         others["engine"] = TRIED["engines"].get(vendor_of(run), ["vllm"])
     for name, x in TRIED["options"].items() if letter == "step_time" else ():
-        if run[x["way"]] > 1 >= run.get(x.get("without"), 1) and given.isdisjoint(x["of"]):
+        if run.get(x["way"], 1) > 1 >= run.get(x.get("without"), 1) and given.isdisjoint(x["of"]):
             others[name] = x["values"]
     yield from (((n,), x) for n, x in others.items() if n not in given)
 
@@ -133,22 +146,42 @@ def vendor_of(run: Row) -> str:
 def _moved(run: Row, letter: str, names: tuple[str, ...], values, own, source: str) -> Assumption | None:
     """Return an assumption with the answers at other values; values that do not go with the call are left out.
 
-    A value within an assumption's range is not left out: there the call cannot run, which moves it by all of it.
+    A value within an assumption's range is not left out.  If arithmetic forbids it (memory would be faster than its
+    bandwidth), the nearest possible value replaces it.  If the call refuses it, that moves the time by all of it.
     """
     ends, cell = [], run.cells.get(names[0])
     for value in dict.fromkeys(x for x in values if x != own):
-        letters = dict.fromkeys(names, value)
+        is_of_range = cell and usual_ends(names[0], cell)
         try:
-            new = run.call.again(**letters)
-            ends.append(End(value, letters, new[letter], new.get("ttft") if names == ("engine",) else None))
-        except (LookupError, TypeError, ValueError):
-            ends += [End(value, letters, None)] if cell and usual_ends(names[0], cell) else []
+            ends.append(_end(run, letter, names, value))
+        except LookupError:
+            ends += _nearest_end(run, letter, names, own, value) if is_of_range else []
+        except (TypeError, ValueError):
+            ends += [End(value, dict.fromkeys(names, value), None)] if is_of_range else []
     if not ends:
         return None
     moved = [1.0 if x.answer is None else abs(x.answer / run[letter] - 1) for x in ends]
     moved += [abs(x.ttft / run.ttft - 1) for x in ends if x.ttft]
     unit = "" if isinstance(own, str | bool) else NOTATION[names[0]].unit
     return Assumption(names[0], own, source, tuple(ends), unit, max(moved))
+
+
+def _end(run: Row, letter: str, names: tuple[str, ...], value) -> End:
+    letters = dict.fromkeys(names, value)
+    new = run.call.again(**letters)
+    return End(value, letters, new[letter], new.get("ttft") if names == ("engine",) else None)
+
+
+def _nearest_end(run: Row, letter: str, names: tuple[str, ...], own: float, value: float) -> list[End]:
+    """Return the possible value that is nearest to an impossible `value`, by bisection between it and the own value."""
+    found, least, most = [], 0, STEPS
+    while most - least > 1:
+        middle = (least + most) // 2
+        try:
+            found, least = [_end(run, letter, names, own + (value - own) * middle / STEPS)], middle
+        except (LookupError, TypeError, ValueError):
+            most = middle
+    return found
 
 
 def _own(run: Row, name: str) -> tuple[Any, str]:

@@ -12,7 +12,7 @@ from scalebook.language.row import with_unit
 from scalebook.tables import Device, frameworks
 from scalebook.training.strategy import WORDS
 
-from .assumptions import TRIED, answer_letter, vendor_of
+from .assumptions import TRIED, Lines, answer_letter, vendor_of
 
 __all__ = ["Change", "all_changes", "fits", "nearest_fit"]
 
@@ -69,11 +69,13 @@ def _tried(run: Row, candidates: Iterable[Candidate], is_free: bool = True) -> I
         except (LookupError, TypeError, ValueError, AttributeError):  # this change does not go with this call
             continue
         if fits(new) is not False and answer_letter(run) in new:
-            yield Change(said or _letters_said(run, letters), rows, letters, new, gain, is_free)
+            more = f" on {new.devices:,.0f} devices" if new.devices != run.devices else ""
+            yield Change(f"{said or _letters_said(run, letters, new)}{more}", rows, letters, new, gain, is_free)
 
 
-def _letters_said(run: Row, letters: Mapping) -> str:
-    return _as_keywords({n: x for n, x in letters.items() if x is not None and (n not in run or run[n] != x)})
+def _letters_said(run: Row, letters: Mapping, new: Row) -> str:
+    said = {**letters, "dp": new.dp} if letters.get("dp", 0) is None else letters  # copies follow from the devices
+    return _as_keywords({n: x for n, x in said.items() if x is not None and (n not in run or run[n] != x)})
 
 
 def _as_keywords(letters: Mapping) -> str:
@@ -127,21 +129,24 @@ def _recomputed(run: Row) -> Iterator[Candidate]:
     yield from _each({"recompute": x} for x in WORDS["recompute"].values if x not in own[: 1 + is_fused])
 
 
-def _to_fit(run: Row) -> Iterator[Candidate]:
-    yield from _each(TRIED["to_fit"])
+def _more_devices(run: Row) -> Iterator[Candidate]:
     if "devices" not in run.call.letters:
         yield from _each({n: run[n] * x} for n in ("tp", "pp", "dp") for x in (2, 4, 8) if n in run)
 
 
 def _laid_out(run: Row) -> Iterator[Iterator[Candidate]]:
-    """Yield sets of other layouts of the same devices: first with the call's own words, then with less to hold."""
+    """Yield sets of other layouts of the same devices, with the call's own words and with less to hold.
+
+    What lets a device hold less is tried without another layout first.
+    """
     ways = TRIED["laid_out"] | ({} if run.get("experts", 0) else {"ep": [1]})
     layouts = (dict(zip(ways, x, strict=True)) for x in itertools.product(*ways.values()))
-    layouts = [{}, *(x for x in layouts if x["pp"] * max(x["tp"], x["ep"]) <= run.devices)]
+    layouts = [x for x in layouts if x["pp"] * max(x["tp"], x["ep"]) <= run.devices]
     now, same = {**run.call.letters, **run}, {}
-    if not {"dp", "microbatches"}.isdisjoint(run.call.letters):
+    if "devices" not in run.call.letters or not {"dp", "microbatches"}.isdisjoint(run.call.letters):
         same = {"dp": None, "microbatches": None, "devices": run.devices, "global_batch": run.global_batch}
     for more in TRIED["beside"]:
+        yield _each([more])
         yield _each([same | {n: y for n, y in (x | more).items() if now.get(n) != y} for x in layouts])
 
 
@@ -167,7 +172,8 @@ def _fitting(run: Row) -> Iterator[Change]:
     else:
         own = given.get("recompute"), "full"
         shorter = _each({"seq": x, "recompute": y} for x in (8192.0, 4096.0) for y in own if "seq" not in given)
-        tried = [[*_numbers(run), *_recomputed(run)], _to_fit(run), *_laid_out(run), shorter]
+        single = [*_numbers(run), *_recomputed(run)]
+        tried = [single, _each(TRIED["to_fit"]), *_laid_out(run), _more_devices(run), shorter]
     for candidates in tried:
         yield from sorted(_tried(run, candidates), key=lambda x: -x.gain)
 
@@ -176,9 +182,9 @@ def _fitting(run: Row) -> Iterator[Change]:
 def nearest_fit(run: Row) -> Change | None:
     """Return the fastest change that makes a run fit in memory, or None if the run already fits or none was found.
 
-    Recomputation and layouts are tried first, then sharding, offload and more devices, then several letters together. A
-    shorter sequence comes last, and only if the call gave no `seq`. A change that fits without room for the upper end
-    of the memory's interval is named only if no other fits.
+    The same devices are tried first: recomputation and layouts, sharding, several letters together, and offload. Then
+    come more devices, and last a shorter sequence, if the call gave no `seq`. A change that fits without room for the
+    upper end of the memory's interval is named only if no other fits.
     """
     if fits(run) is not False:
         return None
@@ -205,7 +211,7 @@ def all_changes(run: Row, is_quick: bool = False) -> tuple[Change, ...]:
     take long to build. Updates of reinforcement learning have none; use `search(rl_step, ...)` to try lists of layouts.
     """
     if answer_letter(run) not in TRIED["ways"].keys() & run.keys():
-        return ()
+        return Lines()
     keep: dict[str, Any] = {}
     if "rate" in run.call.letters:  # a device's tokens follow from it
         keep = {"rate": None, "users": run.users, "generations": run.generations}
@@ -213,4 +219,4 @@ def all_changes(run: Row, is_quick: bool = False) -> tuple[Change, ...]:
     found = [x for x in (*_numbers(run), *_words(run, is_quick)) if not keep or "users" not in x[1]]
     free = _gaining(run, _tried(run, found))
     bought = () if is_quick else _gaining(run, _tried(run, _hardware(run), is_free=False))
-    return tuple(x._replace(letters=keep | x.letters) for x in free + bought)
+    return Lines(x._replace(letters=keep | x.letters) for x in free + bought)

@@ -343,9 +343,10 @@ class Row(Mapping):
 
     @property
     def listing(self) -> str:
-        """A text with every quantity and its value, one line each."""
+        """A text with every quantity and its value, one line each. What does not fit in memory is said first."""
+        first = [self.answer.misfit] if self.answer and self.answer.misfit else []
         lines = [f"{n:<22} {with_unit(c.value, NOTATION[n].unit)}" for n, c in self.cells.items()]
-        return "\n".join([self.name, *(f"  {line}" for line in lines)])
+        return "\n".join([*first, self.name, *(f"  {line}" for line in lines)])
 
     @cached_property
     def answer(self):

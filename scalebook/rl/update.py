@@ -329,6 +329,13 @@ class _Layouts:
         sheet = update_sheet("staleness" in row)
         return sheet, (), {n: row[n] for n in (*sheet.inputs, "longest_response", "in_flight", *HELD) if n in row}
 
+    def unmet(self, cases: list[tuple], letters: Mapping, rejected: set[str]) -> str:
+        """Return what the learners hold in the layout that holds least, and the change that would let them fit."""
+        if not rejected <= {*TRAINING.limits}:
+            return ""
+        layout, row = min(self.found.items(), key=lambda x: x[1].memory)
+        return f"no layout fits; {layout}{layout and ': '}{row.answer.lines()[0][1]}"
+
     def __call__(self, *knowns, **letters) -> Row:
         return self.found[letters["layout"]]
 

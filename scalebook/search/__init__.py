@@ -215,7 +215,8 @@ def _nearest_to_fit(found: Search) -> str:
 
     def best(**changed):
         own = replace(problem, best=1, is_rising=False, **changed)
-        return _searched([[own]], [found.device], False, math.inf, None, False)[0][0].best
+        answer = _searched([[own]], [found.device], False, math.inf, None, False)[0][0]
+        return answer.best if isinstance(answer, Search) else []  # an offload needs what the device's row lacks
 
     letter, _, bound, _, margin = short[0]
     least = best(axes=(letter, letter), limits=tuple(x for x in problem.limits if x not in short))
