@@ -319,8 +319,8 @@ class Stanza:
             return text
         text = text.format_map(row)
         patterns = said.get("names", {}).get(kind, _PATTERNS if kind == "device" else None)
-        if patterns is None or (patterns is _PATTERNS and text in tables.accelerators):
-            return text  # the text is a key already
+        if patterns is None or (patterns is _PATTERNS and text.islower() and text in tables.accelerators):
+            return text  # the text is a key already, in its own spelling
         return next((key for pattern, key in patterns.items() if _search(f"(?i){pattern}", text)), "")
 
 
