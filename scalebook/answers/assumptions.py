@@ -125,8 +125,9 @@ def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]
     rows = [frameworks[x] for x in (FASTEST, SLOWEST)] if letter == "step_time" else []
     rows = run.between.ends if rows and run.between else rows  # results, with cells of the framework's libraries too
     for name in sorted({n for row in rows for n in row} & {*run} - open_cells.keys()):
-        cell = run.cells[name]
-        if cell.formula is None and cell.low is None and cell.origin != "given":
+        cell, way = run.cells[name], name.partition("_")[0]  # an overlap of one device's exchange is of nothing
+        is_idle = way in ("cp", "dp", "ep", "tp") and run.get(way, 1) == 1
+        if not is_idle and cell.formula is None and cell.low is None and cell.origin != "given":
             values = [row.get(name, DEFAULT_LETTERS.get(name)) for row in rows]
             yield (name,), [x for x in values if x is not None and x != cell.value]
     others, given = {n: x for n, x in OTHERS.items() if n in run}, {*run.call.letters}

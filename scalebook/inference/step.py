@@ -160,7 +160,7 @@ class Step(Guided):
 
         With `may_be_one`, a single device that lacks a network gets a sheet that needs none.
         """
-        self.refuse_strange(letters)
+        self._refuse_strange(letters)
         letters, exchange = dict(letters), letters.get("exchange")
         letters.pop("exchange", None)
         engine, knowns = _engine_of(as_rows(knowns), letters.pop("engine", _UNSAID), self.engine)

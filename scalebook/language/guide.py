@@ -55,7 +55,7 @@ class Guided:
             raise TypeError(f"{min(own)} is of what a whole run costs: give {needs}=... too")
         return {n: x for n, x in letters.items() if n not in own} if own else letters
 
-    def refuse_strange(self, letters: Iterable[str]) -> None:
+    def _refuse_strange(self, letters: Iterable[str]) -> None:
         """Raise for the first name of a call that is neither a quantity nor an option of this thing."""
         if name := next((x for x in letters if not (x in NOTATION or x in self.choices or x in self.letters)), None):
             refuse_stray(self.name, name, self.letters)

@@ -71,7 +71,7 @@ def shape_of(rows: tuple, letters: Mapping, defaults: Mapping, deciding: frozens
 
 @uncollected()
 def _new(step, knowns: tuple, letters: Mapping) -> Kind:
-    step.refuse_strange(letters)
+    step._refuse_strange(letters)
     left, known = dict(letters), {}
     planned = step.plan(knowns, left)
     for row in knowns:  # a rule refers to the model's own blocks
