@@ -151,8 +151,8 @@ def _moved(run: Row, letter: str, names: tuple[str, ...], values, own, source: s
     bandwidth), the nearest possible value replaces it.  If the call refuses it, that moves the time by all of it.
     """
     ends, cell = [], run.cells.get(names[0])
+    is_of_range = cell and usual_ends(names[0], cell)
     for value in dict.fromkeys(x for x in values if x != own):
-        is_of_range = cell and usual_ends(names[0], cell)
         try:
             ends.append(_end(run, letter, names, value))
         except LookupError:

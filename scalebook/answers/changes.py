@@ -165,7 +165,7 @@ def _hardware(run: Row) -> Iterator[Candidate]:
 
 
 def _fitting(run: Row) -> Iterator[Change]:
-    """Yield changes that make a run fit.  Changes of one letter come before those of several; the fastest is first."""
+    """Yield changes that make a run fit: single letters first, then several together, each group by its gain."""
     given = run.call.letters
     if answer_letter(run) == "update_time":
         tried = [_of_learners(run)]

@@ -106,8 +106,8 @@ def bill(run: Row, **letters) -> Bill | None:
 def inputs_of(run: Row, letters: Mapping) -> dict[str, Cell]:
     """Return the inputs of a bill.
 
-    A value of `letters` counts before one of the run's call, this before one of the run's row, then those of the rows
-    in the call, and last the defaults.
+    If several places give an input, the first of these counts: `letters`, the run's call, the run's row, the rows in
+    the call, and the defaults.
     """
     known = _defaults()
     wanted = {"price_hour"}.union(*(x.inputs for x in _sheets()))

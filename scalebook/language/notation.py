@@ -150,7 +150,15 @@ def refuse_stray(name: str, letter: str, letters: Iterable[str]) -> NoReturn:
     """Raise for a call of `name`, which takes `letters`, with another word: whose it is, or which are near."""
     if letter in NOTATION or (letter not in _NAMES["rows"] and _shown_by("things_with")(letter)):
         raise TypeError(unused(name, letter, letters))
-    NOTATION.__missing__(letter, letters)
+    raise _no_letter(letter, letters)
+
+
+def _no_letter(name, own: Iterable[str] = ()) -> LookupError:
+    """Return the error for a name that is no letter.  Of the near names, those in `own` come first."""
+    from .words import WORDS  # which imports this module
+
+    hint = _NAMES["rows"].get(name) or nearest(word(name), {*NOTATION, *WORDS, *own}, own)
+    return LookupError(f"no letter is called {quoted(name)}; {hint}")
 
 
 def found_by(name: str, letter: str, value) -> str:
@@ -188,11 +196,8 @@ class Letter:
 class Notation(dict):
     """The entries of all quantities by name.  Looking up an unknown name raises LookupError with the nearest names."""
 
-    def __missing__(self, name, own: Iterable[str] = ()) -> NoReturn:  # of the near names, those in `own` come first
-        from .words import WORDS  # which imports this module
-
-        hint = _NAMES["rows"].get(name) or nearest(word(name), {*self, *WORDS, *own}, own)
-        raise LookupError(f"no letter is called {quoted(name)}; {hint}")
+    def __missing__(self, name) -> NoReturn:
+        raise _no_letter(name)
 
     def __repr__(self):
         return aligned(([x.name, x.unit or "count", x.meaning] for x in self.values()), gap="  ")

@@ -61,10 +61,10 @@ def search(
     """Price every strategy that can run.  Return the best ones, the Pareto front, and counts of why the others are out.
 
     `sheet` is what to search: training_step, serve, a sheet, a formula, or any other `Searchable`.  `knowns` are table
-    rows (a model, a device, a framework or engine), lists of devices and programs, or whole tables of them, of which a
-    program is tried on the devices that it runs on; and formulas that replace the sheet's own.
-    `letters` gives quantities (`seq=8192`) and options (`recompute="full"`); those whose value is a list are searched.
-    For training_step and serve, a default list is searched for the others; `training_step.space` lists it.  A training
+    rows (a model, a device, a framework or engine), or lists or whole tables of devices, frameworks and engines, and
+    formulas that replace the sheet's own.  Frameworks and engines of a whole table are tried on devices that they run
+    on.  `letters` gives quantities (`seq=8192`) and options (`recompute="full"`); lists of values are searched.  For
+    training_step and serve, a default list is searched for the others; `training_step.space` lists it.  A training
     step needs `devices`, one number or several, and `global_batch`.  For `serve`, each layout must serve `rate` or
     `users`, `devices` is the most that may be used (by default the fewest that serve), and `tpot` and `ttft` are
     targets.
@@ -74,8 +74,8 @@ def search(
     is a limit too.  Memory must always fit.  A training step's memory keeps below the capacity by the share
     `memory_margin`, by default the upper end of its prediction interval.  `lift` drops rules and limits by name.
 
-    Strategies that differ only in an input without effect count once.  Ties go to the first strategy, and options with
-    equal results stand once among the best, with the number of others (`alike`).  With `pareto=False` there is no
+    Strategies that differ only in an input without effect count once.  Ties go to the first strategy.  Options with
+    equal results are listed once among the best, and `alike` counts the others.  With `pareto=False` there is no
     Pareto front, and only strategies within all limits are priced in full.  More than `most` strategies are refused
     (one core prices a billion in a few minutes).  `executor` is any executor in the style of concurrent.futures; it
     does not change the result.  If the search is interrupted, or a worker fails, it returns the best so far, and `note`

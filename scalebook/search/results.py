@@ -21,7 +21,8 @@ __all__ = ["Best", "Found", "Neighbours", "Search", "order_of"]
 class Found:
     """One strategy of a search.  Its inputs and the two objectives are attributes, such as `found.tp`.
 
-    `alike` counts further combinations of options with the same layout, letters and objectives, such as frameworks.
+    Several combinations of options, such as frameworks, may give the same layout, letters and objectives.  `alike`
+    counts the others.
     """
 
     def __init__(self, search: "Search", record: Iterable[float]):
@@ -218,8 +219,8 @@ class Search(Frame):
     def records(self) -> list[dict]:
         """Return the best strategies as dictionaries: device, objectives, inputs, and whatever else is shown.
 
-        `alike`, which is there if any strategy has some, counts further options with equal results.  `assumed` names
-        cells that no data sheet prints and that a shown value rests on.
+        `alike` counts other options with equal results; it is left out if no strategy has any.  `assumed` names cells
+        that no data sheet prints and that a shown value rests on.
         """
         shown = (*self._shown, *self.problem.space.recorded) if self._shown else ()
         more = [n for n in ("devices", *shown) if n not in self.problem.axes]
