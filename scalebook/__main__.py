@@ -19,10 +19,12 @@ from pathlib import Path
 from textwrap import shorten
 
 from scalebook import __version__, tables
+from scalebook.answers.assumptions import short_meaning
 from scalebook.language import NOTATION, Formula, show
 from scalebook.language.notation import either, nearest, quoted
 from scalebook.language.parts import breakdowns, part_lines
 from scalebook.language.stanzas import tables_of
+from scalebook.language.tabular import aligned
 from scalebook.search import search
 from scalebook.search.space import NothingFits
 from scalebook.shell.named import FILES, ROWS, WHOLE, find, is_limit, parts_of_serve, priced, read, things, value, words
@@ -36,6 +38,7 @@ TABLES = (*ROWS.values(), *WHOLE)
 _KINDS = ROWS | {kind: table for table, kind in WHOLE.items()}  # what a key of a table's row is
 _LIMIT = re.compile(r"^\s*(\w+)\s*([<>≤≥].*)$")  # a limit as Python has it in subject_to, such as memory <= 70 GB
 _FORMS = {"search": ("--csv",), "": ("--all", "--json")}  # what a search and a call can be printed as
+_MORE = "--all prints every letter, --json the same as data"
 _OPTIONS = ("--all", "--csv", "--json", "--help", "-h", "--version")
 
 
@@ -133,10 +136,28 @@ def _call(thing, rows, texts, form="") -> str:
         return json.dumps(found.to_dict(), indent=1, allow_nan=False)
     head = [] if result is found else [f"{result!r}\n"]
     if found.answer and not form:
-        more = found.answer.text(more="--all prints every letter, --json the same as data")
-        return "\n".join([*head, found.answer.title, more])
+        return "\n".join([*head, found.answer.title, found.answer.text(more=_MORE)])
+    if not form:
+        return "\n".join([f"{result!r}\n{_MORE}"] if head else _short(thing, knowns, found))
     lacking = [f"  {n:<22} {why}" for n, why in found.missing.items()]
     return "\n".join([*head, found.listing, *(["", "No value:", *lacking] if lacking else []), *_parts(found)])
+
+
+def _short(thing, knowns, row) -> list[str]:
+    """Return a result in at most twelve lines: what has no value here, then times, memories and other results."""
+    sums, own = {n: part_lines(row, n) for n in breakdowns(row)}, row.cells
+    computed = [n for n in reversed(own) if own[n].formula]
+    read = {i for n in computed for i in own[n].formula.inputs}
+    first = _STATED["first"].get(thing.name) or getattr(getattr(thing, "owner", thing), "finds", ())
+    asked = [*first, *sums, *sorted(computed, key=read.__contains__)]
+    lines = {n: ("-", why) for n, why in row.missing.items() if not why.startswith("needs")}
+    for n in asked:
+        if n in own:
+            parts = ", ".join(f"{x} {share}" for x, _, share in sums.get(n, ()))
+            lines[n] = show(own[n].value, NOTATION[n].unit), short_meaning(n) + (f": {parts}" if parts else "")
+    lines |= {n: ("-", why) for n, why in row.missing.items() if n not in lines}
+    title = ": ".join([thing.name, *[", ".join(x.name for x in knowns)][: len(knowns)]])
+    return [title, aligned([(n, *x) for n, x in [*lines.items()][:10]], gap="  "), _MORE]
 
 
 def _parts(row):
@@ -154,6 +175,8 @@ def _search(arguments, form="") -> str:
     asked = {n: texts.pop(n) for n in _SOUGHT if n in texts}
     asked |= {n: [x.strip() for x in texts.pop(n).split(",")] for n in _TEXTS if n in texts}
     asked |= {n: _count(n, texts.pop(n)) for n in _COUNTS if n in texts}
+    if "pareto" in texts:
+        asked["pareto"] = {"true": True, "false": False}.get(texts["pareto"].lower(), texts.pop("pareto"))
     whole = [getattr(tables, own.pop(n)) for own in (rows, texts) for n, x in [*own.items()] if WHOLE.get(x) == n]
     letters = {n: _values(thing, n, text) for n, text in texts.items()}
     found = search(thing, *_rows(thing, rows), *whole, **asked, **letters)

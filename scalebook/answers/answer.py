@@ -162,14 +162,14 @@ class Answer:
 
 
 def _title(run: Row) -> str:
-    call, devices = run.call, np.unique(run.devices)
+    call, devices = run.call, (np.min(run.devices), np.max(run.devices))
     own = [x.name for x in call.knowns if isinstance(x, Row)]
     is_named = any(isinstance(x, Engine) for x in call.knowns)
     usual = None if is_named else getattr(call.thing, "engine", None)
     said = (frameworks, call.letters.get("framework")), (engines, call.letters.get("engine", usual))
     own += [x.name if isinstance(x, Row) else table[x].name for table, x in said if x]
     own += ["no framework named"] if run.between is not None and answer_letter(run) == "step_time" else []
-    how_many = " to ".join(f"{x:,.0f}" for x in dict.fromkeys((devices[0], devices[-1])))
+    how_many = " to ".join(f"{x:,.0f}" for x in dict.fromkeys(devices))
     return f"{call.thing.name}: {', '.join(own)}, {how_many} device{'s' if devices[-1] > 1 else ''}"
 
 

@@ -131,6 +131,8 @@ def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]
             values = [row.get(name, DEFAULT_LETTERS.get(name)) for row in rows]
             yield (name,), [x for x in values if x is not None and x != cell.value]
     others, given = {n: x for n, x in OTHERS.items() if n in run}, {*run.call.letters}
+    if any(getattr(x, "words", {}).get("precision") for x in run.call.knowns):  # which says the weights' bits
+        given.add("weight_bits")
     if letter == "tpot" and run.between is not None:
         others["engine"] = TRIED["engines"].get(vendor_of(run), ["vllm"])
     for name, x in TRIED["options"].items() if letter == "step_time" else ():

@@ -7,11 +7,10 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
-from numpy.ma import masked
-
 from scalebook.language.notation import either, quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.stanzas import tables_of
+from scalebook.language.units import is_masked
 from scalebook.language.words import WORDS
 from scalebook.pipeline.schedules import SCHEDULES
 from scalebook.training.optimizers import OPTIMIZERS
@@ -82,7 +81,7 @@ def text_of(value) -> str:
 def number(flag: str, value) -> float:
     """Read a flag's value as a count or a share, an int if whole. Raises ValueError, naming the flag, otherwise."""
     try:
-        found = float("nan") if isinstance(value, bool) or value is masked else float(value)
+        found = float("nan") if isinstance(value, bool) or is_masked(value) else float(value)
     except (TypeError, ValueError, OverflowError):
         found = float("nan")
     if not 0 <= found < float("inf"):

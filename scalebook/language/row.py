@@ -21,7 +21,7 @@ from .notation import NOTATION, expression, in_letters, nearest, no_attribute, q
 from .origins import not_given
 from .sources import cite_html
 from .tabular import styled
-from .units import numbers, parse, show
+from .units import is_masked, numbers, parse, show
 
 if TYPE_CHECKING:
     from .interval import Interval
@@ -98,8 +98,7 @@ def quantity(name: str, value) -> Value:
             return in_letters(expression(value))
         except TypeError as error:
             raise TypeError(f"{name}: {error}; {_what(name)}") from None
-    in_list = isinstance(value, list | tuple) and any(x is np.ma.masked for x in value)
-    if in_list or isinstance(value, np.ma.MaskedArray):
+    if is_masked(value) or (isinstance(value, list | tuple) and any(map(is_masked, value))):
         raise TypeError(f"{name} has masked values, which are no numbers: give those that there are; {_what(name)}")
     try:
         array = numbers(value)

@@ -10,7 +10,7 @@
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property, partial
 from graphlib import CycleError, TopologicalSorter
 
@@ -55,8 +55,7 @@ class Sheet(Guided):
     def formulas(self) -> dict[str, Formula]:
         """The formulas by the name of the quantity they compute. Each comes after the formulas that it needs."""
         try:
-            order = TopologicalSorter({n: f.inputs for n, f in self._by_letter.items()}).static_order()
-            return {n: self._by_letter[n] for n in order if n in self._by_letter}
+            return {f.letter: f for f in _in_order(self._by_letter.values())}
         except CycleError as error:
             raise ValueError(f"{self.name} goes in a circle: {' → '.join(error.args[1])}") from None
 
@@ -283,6 +282,13 @@ class Sheet(Guided):
         return styled(page_table(["formula", "meaning", "unit", "source"], lines, self.name, "sb-sheet"))
 
 
+def _in_order(formulas: Iterable[Formula]) -> Iterator[Formula]:
+    """Yield formulas, each after those that it needs. Raises CycleError if they go in a circle."""
+    by_letter = {f.letter: f for f in formulas}
+    order = TopologicalSorter({n: f.inputs for n, f in by_letter.items()}).static_order()
+    return (by_letter[n] for n in order if n in by_letter)
+
+
 def _point(inputs: list[str], formulas: list[Formula]) -> tuple[dict, list[str], list[str], Callable]:
     """Return numbers and copies of known letters, and the other formulas compiled, with the letters in and out."""
     filled = {}  # apart, so that calls that differ in these letters alone share their code
@@ -290,7 +296,8 @@ def _point(inputs: list[str], formulas: list[Formula]) -> tuple[dict, list[str],
         is_number = f.rhs.is_Number and abs(f.rhs) < sys.float_info.max
         if not f.domain and (is_number or (f.rhs.is_Symbol and f.rhs.name in (*inputs, *filled))):
             filled[f.letter] = float(f.rhs) if is_number else filled.get(f.rhs.name, f.rhs.name)
-    others = [f for f in formulas if f.letter not in filled]
+    # in one order, so that calls that compute the same quantities share their code
+    others = [*_in_order(sorted((f for f in formulas if f.letter not in filled), key=lambda f: f.letter))]
     names = [f.letter for f in others]
     needed = sorted({i for f in others for i in f.inputs}.difference(names))
     return filled, needed, names, code.point(needed, [(f.letter, f.guarded) for f in others], names)

@@ -27,6 +27,11 @@ _DIGITS = Context(prec=4, rounding=ROUND_HALF_UP)
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
+def is_masked(value) -> bool:
+    """Return True for a NumPy masked array. Only an array makes NumPy import its masked arrays, which takes 10 ms."""
+    return isinstance(value, np.ndarray) and isinstance(value, np.ma.MaskedArray)
+
+
 def numbers(value) -> np.ndarray:
     """Return numbers as a new array of floats. Raises TypeError for what is no number, OverflowError if too large."""
     try:
@@ -147,8 +152,8 @@ def show(value: float, unit: str = "") -> str:
     """
     dimension(unit)  # refuses what is no unit
     try:
-        if type(value) is not float:  # NumPy imports its masked arrays at first use
-            is_one = not isinstance(value, str | bytes | bytearray | np.ma.MaskedArray) and not np.ndim(value)
+        if type(value) is not float:
+            is_one = not isinstance(value, str | bytes | bytearray) and not is_masked(value) and not np.ndim(value)
             value = float(value) if is_one else None
     except (TypeError, ValueError, ArithmeticError, RecursionError):
         value = None

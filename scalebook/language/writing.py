@@ -106,9 +106,8 @@ class _Python:
         if exponent == sympy.Rational(1, 4):
             return f"{self.module}.sqrt({self.module}.sqrt({self.text(base)}))", _ATOM
         if exponent in (2, 4):
-            once = self.text(base, _ATOM)
-            twice = f"{once}*{once}"
-            return (twice if exponent == 2 else f"({twice})*({twice})"), _PRODUCT
+            square = _squared(self.text(base))
+            return (square if exponent == 2 else _squared(square)), _PRODUCT
         return f"{self.text(base, _ATOM)}**{self.text(exponent, _ATOM)}", _POWER
 
 
@@ -169,6 +168,11 @@ def repeated(expressions: Iterable[sympy.Basic], cases: bool = True) -> dict[sym
     # Powers in a denominator and negated terms are printed in place, not named.
     parts = [x for x, is_again in met.items() if is_again and not _written_in_place(x)]
     return {x: f"_x{i}" for i, x in enumerate(parts)}
+
+
+def _squared(text: str) -> str:
+    """Return the code of a square that evaluates an operation once.  Squares within it use the name before it does."""
+    return f"{text}*{text}" if text.isidentifier() else f"(_base := {text})*_base"
 
 
 def _is_below_zero(x):

@@ -67,9 +67,14 @@ def home(name: str) -> str:
     ('scalebook.training', 'scalebook.machine.operators')
     """
     thing = find(name)
-    own = [(x, vars(module)) for x, module in [*sys.modules.items()] if x.startswith("scalebook.")]
-    places = [x for x, known in own if known.get(name) is thing and name in known.get("__all__", ())]
-    return min(places, key=lambda x: (x.count("."), len(x)))
+    return next(x for x in _exported(name) if getattr(sys.modules[x], name) is thing)
+
+
+def _exported(name: str) -> list[str]:
+    """Return the imported modules that export a name, the one with the shortest name first."""
+    own = {x: vars(module) for x, module in [*sys.modules.items()] if x.startswith("scalebook.")}
+    places = [x for x, known in own.items() if name in known and name in known.get("__all__", ())]
+    return sorted(places, key=lambda x: (x.count("."), len(x)))
 
 
 @cache
@@ -102,6 +107,8 @@ def find(name: str) -> Sheet | Formula | Searchable:
         return getattr(importlib.import_module(f"scalebook.{_FIRST[name]}"), name)
     known = parts_of_serve() if name.startswith("serve.") else things()
     if name not in known:
+        if where := _exported(name):
+            raise LookupError(f"{name} is called in Python alone: from {where[0]} import {name}")
         near = nearest(name, [*known, "search", *ROWS.values(), *WHOLE], ["search", *_FIRST])
         raise LookupError(f"nothing to call is named {quoted(name)}; {near}")
     return known[name]

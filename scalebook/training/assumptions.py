@@ -87,10 +87,10 @@ def attended_chunks(seq, layers, window_layers, window):
 
 def _counted(attended: Formula) -> Formula:
     """Return the formula for the pairs that model FLOPs count, as a share of a causal mask's."""
-    share = attended.rhs / attended.of(window_layers=0)
     sources = *attended.sources, "chowdhery2022 appendix B"
     doc = "Share of a causal mask's query-key pairs that model FLOPs count: none outside a window or chunk."
-    return Formula(attended.name.replace("attended", "counted"), "counted_share", share, sources, doc)
+    name = attended.name.replace("attended", "counted")
+    return Formula(name, "counted_share", lambda: attended.rhs / attended.of(window_layers=0), sources, doc)
 
 
 counted_windows, counted_chunks = _counted(attended_windows), _counted(attended_chunks)
