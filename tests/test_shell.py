@@ -87,8 +87,15 @@ def test_a_row_and_its_parts():
 
 
 def test_a_sheet_that_does_not_fit_says_so():
-    told = main([x.replace("8b", "70b") for x in DECODING])
-    assert "No value:\n  token_time " in told and "weight_bits=8 bit would do" in told
+    large = [x.replace("8b", "70b") for x in DECODING]
+    assert "No value:\n  token_time " in main([*large, "--all"])
+    assert main(large).splitlines()[1].startswith("token_time ") and "weight_bits=8 bit would do" in main(large)
+
+
+def test_an_answer_begins_with_what_was_asked():
+    told = main("serve.offline llama3_8b h100 prompt=4096 output=512 requests=10000".split()).splitlines()
+    assert told[0] == "serve.offline: Llama 3.1 8B, NVIDIA H100 SXM" and len(told) == 12
+    assert [x.split()[0] for x in told[1:4]] == ["makespan", "device_rate", "million_cost"]
 
 
 def test_a_formula():
@@ -99,7 +106,7 @@ def test_a_formula():
 @pytest.mark.parametrize("name", ["roofline", "sharing", "kv_cache", *random.Random(1).sample(sorted(things()), 20)])
 def test_each_can_be_called_by_its_name(name):
     if isinstance(find(name), Sheet | Formula):
-        assert main([name])
+        assert 0 < main([name]).count("\n") < 12
 
 
 def test_every_sheet_and_formula_has_its_name():
