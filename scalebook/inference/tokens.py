@@ -2,44 +2,15 @@
 
 from functools import cache
 
-from sympy import Max, Min
+from sympy import Min
 
 from scalebook.language import Sheet, formula, formulas_of
+from scalebook.language.defaults import equations
 from scalebook.machine.roofline import compute_time, idle_fraction, intensity, memory_time, ridge_intensity
 from scalebook.memory import serving as held
 from scalebook.tables import shapes
 
-# Bytes read and FLOPs of a step
-
-
-@formula("read_params", "memory-bottlenecks", given=[shapes.used_params])
-def read_params(used_params, params, active_params, routed_share, batch):
-    """Parameters that a step reads; the more sequences in the batch, the more experts they visit.
-
-    >>> read_params(used_params=37e9, active_params=37e9, params=671e9, routed_share=8 / 256, batch=1)
-    37000000000.0
-    """
-    return used_params + (params - active_params) * (1 - (1 - routed_share) ** (batch - 1))
-
-
-@formula("traffic", "pope2022 §2.1", given=[read_params, held.kv_cache_states, held.kv_cache])
-def decode_traffic(read_params, weight_bits, kv_cache):
-    """Bytes that a step reads: every weight in use once, and the whole cache.
-
-    >>> decode_traffic(read_params=7e9, weight_bits=16, kv_cache="2 GB")
-    16000000000.0
-    """
-    return read_params * weight_bits / 8 + kv_cache
-
-
-@formula("flops", "memory-bottlenecks", given=[shapes.used_params, held.sliding_window, held.full_attention])
-def decode_flops(batch, used_params, layers, attention_width, cached):
-    """FLOPs of a step: a multiply and an add per weight in use, and per pair of the new token and a cached one.
-
-    >>> decode_flops(batch=1, used_params=7e9, layers=32, attention_width=8192, cached=4096)
-    16147483648.0
-    """
-    return 2 * batch * (used_params + layers * attention_width * cached)
+_OWN = equations(__name__)  # those of tokens.toml
 
 
 @formula("flops", "deepseek2025-v32 §2.1", given=[shapes.used_params, held.sliding_window, held.full_attention])
@@ -58,7 +29,7 @@ def _picks(known) -> bool:
     return {"index_heads", "index_tokens"} <= {*known} and "entry_tokens" not in known
 
 
-decode_flops.instead = ((_picks, (decode_flops_picked,)),)
+_OWN.decode_flops.instead = ((_picks, (decode_flops_picked,)),)
 
 
 _GROUPED = [shapes.attention_width_grouped, shapes.kv_width_grouped]
@@ -114,16 +85,6 @@ def decode_intensity_mla(heads, kv_rank, rope_dim, kv_bits):
 # Time
 
 
-@formula("token_time", "pope2022 §2.1", given=[compute_time, memory_time])
-def token_time(compute_time, memory_time):
-    """Time of a step, which gives every sequence one token: the longer of arithmetic and memory, which overlap.
-
-    >>> token_time(compute_time="1 ms", memory_time="5 ms")
-    0.005
-    """
-    return Max(compute_time, memory_time, evaluate=False)
-
-
 _FITS = {"weights and caches that fit": lambda decode_memory, hbm_capacity: decode_memory <= hbm_capacity}
 
 # What a caller can change if weights and caches do not fit.
@@ -142,20 +103,10 @@ def token_time_fitting(compute_time, memory_time):
     >>> token_time_fitting(compute_time="1 ms", memory_time="5 ms", decode_memory="75 GB", hbm_capacity="80 GB")
     0.005
     """
-    return token_time.of(compute_time=compute_time, memory_time=memory_time)
+    return _OWN.token_time.of(compute_time=compute_time, memory_time=memory_time)
 
 
-@formula("token_time", "he2022 overhead", given=[memory_time, decode_traffic])
-def token_time_overhead(memory_time, bandwidth_efficiency, layers, block_overhead):
-    """Time of a memory-bound step as measured: traffic at the achieved bandwidth, and an overhead per block.
-
-    >>> token_time_overhead(memory_time="5 ms", bandwidth_efficiency=0.8, layers=32, block_overhead="50 us")
-    0.00785
-    """
-    return memory_time / bandwidth_efficiency + layers * block_overhead
-
-
-@formula("token_time", "he2022 overhead", given=[memory_time, decode_traffic])
+@formula("token_time", "he2022 overhead", given=[memory_time, _OWN.decode_traffic])
 def token_time_engine(memory_time, bandwidth_efficiency, readers, layers, block_overhead, handovers, turn_time):
     """Time of a memory-bound step of an engine: achieved bandwidth, an overhead per block, and turns of devices.
 
@@ -170,7 +121,7 @@ def token_time_engine(memory_time, bandwidth_efficiency, readers, layers, block_
     return memory_time / (bandwidth_efficiency * readers) + layers * block_overhead + handovers * turn_time
 
 
-@formula("token_time", "he2022 overhead", "little1961", given=[memory_time, decode_traffic])
+@formula("token_time", "he2022 overhead", "little1961", given=[memory_time, _OWN.decode_traffic])
 def token_time_loads(
     memory_time, bandwidth_efficiency, load_rate, hbm_bandwidth, readers, layers, block_overhead, handovers, turn_time
 ):
@@ -186,7 +137,7 @@ def token_time_loads(
     return memory_time / (reached * readers) + layers * block_overhead + handovers * turn_time
 
 
-@formula("token_time", "he2022 overhead", given=[memory_time, decode_traffic])
+@formula("token_time", "he2022 overhead", given=[memory_time, _OWN.decode_traffic])
 def token_time_sums(
     memory_time, bandwidth_efficiency, readers, layers, block_overhead, batch, hidden, result_bits, own_sum_rate
 ):
@@ -199,36 +150,6 @@ def token_time_sums(
     """
     summed = 2 * layers * batch * hidden * result_bits / 8
     return memory_time / (bandwidth_efficiency * readers) + layers * block_overhead + summed / own_sum_rate
-
-
-@formula("decode_rate", "pope2022 §2.1", given=[token_time])
-def decode_rate(batch, token_time):
-    """Output tokens per second of all sequences together.
-
-    >>> decode_rate(batch=8, token_time="5 ms")
-    1600.0
-    """
-    return batch / token_time
-
-
-@formula("latency_floor", "pope2022 §2.1", given=[shapes.used_params])
-def latency_floor(used_params, weight_bits, hbm_bandwidth):
-    """Lower bound of the time per token: the weights that one token uses, at full bandwidth.
-
-    >>> latency_floor(used_params=70e9, weight_bits=16, hbm_bandwidth="3.35 TB/s")
-    0.041791044776119404
-    """
-    return used_params * weight_bits / 8 / hbm_bandwidth
-
-
-@formula("ridge_batch", "memory-bottlenecks", given=[ridge_intensity])
-def ridge_batch(ridge_intensity, weight_bits):
-    """Batch for which reading a dense model's weights takes as long as multiplying by them; caches are left out.
-
-    >>> ridge_batch(ridge_intensity=295, weight_bits=8)
-    147.5
-    """
-    return ridge_intensity * weight_bits / 16
 
 
 @formula("ridge_context", "memory-bottlenecks", given=[shapes.used_params, ridge_intensity, held.kv_cache_per_token])
@@ -244,9 +165,9 @@ def ridge_context(used_params, ridge_intensity, kv_cache_per_token, layers, atte
 
 decoding = Sheet(
     "decoding", held.weight_memory, held.kv_cache_per_token, held.sliding_window, held.kv_cache, held.decode_memory,
-    held.max_batch, shapes.used_params, read_params, decode_traffic, decode_flops, intensity, ridge_intensity,
-    compute_time, memory_time, token_time_fitting, decode_rate, idle_fraction, latency_floor, decode_intensity,
-    ridge_batch, ridge_context,
+    held.max_batch, shapes.used_params, _OWN.read_params, _OWN.decode_traffic, _OWN.decode_flops, intensity,
+    ridge_intensity, compute_time, memory_time, token_time_fitting, _OWN.decode_rate, idle_fraction,
+    _OWN.latency_floor, decode_intensity, _OWN.ridge_batch, ridge_context,
     doc="One step of decoding on one device: what it holds, reads and computes, and how long it takes.",
     changes=CHANGES,
 )  # fmt: skip

@@ -3,28 +3,9 @@
 from sympy import Max
 
 from scalebook.language import formula, formulas_of
+from scalebook.language.defaults import equations
 
-# What is transferred
-
-
-@formula("block_params", "kaplan2020 table 1")
-def block_params_mean(params, embeddings, vocab, hidden, layers):
-    """Mean parameters of a block: all parameters except the embeddings, divided by the number of blocks.
-
-    >>> block_params_mean(params=1e12, embeddings=1, vocab=51200, hidden=24576, layers=128) / 1e9
-    7.8026696
-    """
-    return (params - embeddings * vocab * hidden) / layers
-
-
-@formula("block_active_params", "kaplan2020 table 1")
-def block_active_params_mean(active_params, embeddings, vocab, hidden, layers):
-    """Mean parameters of a block that one token uses: all of a dense block, few of a mixture of experts.
-
-    >>> block_active_params_mean(active_params=1e12, embeddings=1, vocab=51200, hidden=24576, layers=128) / 1e9
-    7.8026696
-    """
-    return (active_params - embeddings * vocab * hidden) / layers
+_OWN = equations(__name__)  # those of block.toml
 
 
 def _matrices(hidden, heads, kv_heads, head_dim, ffn):
@@ -51,62 +32,7 @@ def block_active_params_shape(hidden, heads, kv_heads, head_dim, ffn):
     return _matrices(hidden, heads, kv_heads, head_dim, ffn)
 
 
-@formula("block_weights", "rajbhandari2021 §3", given=[block_params_mean])
-def block_weights(block_params, weight_bits, tp):
-    """Bytes of a block's weights on one device, split over the tensor-parallel devices.
-
-    >>> block_weights(block_params=7.25e9, weight_bits=16, tp=32)
-    453125000.0
-    """
-    return block_params * weight_bits / 8 / tp
-
-
-@formula("block_states", "rajbhandari2021 §3", given=[block_params_mean])
-def block_states(block_params, gradient_bits, optimizer_bits, tp, dp):
-    """Bytes of a block's gradients and optimizer state on one device, split over tensor- and data-parallel devices.
-
-    >>> block_states(block_params=7.25e9, gradient_bits=16, optimizer_bits=96, tp=32, dp=16)
-    198242187.5
-    """
-    return block_params * (gradient_bits + optimizer_bits) / 8 / (tp * dp)
-
-
-@formula("saved_activations", "korthikanti2022 §5")
-def saved_activations_kept(batch, seq, hidden, kept_values, activation_bits, tp):
-    """Bytes of activations that a block saves for its backward pass on one of `tp` devices, with sequence parallelism.
-
-    `kept_values` is 17 if the attention core is recomputed (34 bytes at 16 bits, with masks), 1 if the whole block is.
-
-    >>> saved_activations_kept(batch=1, seq=2048, hidden=12288, kept_values=17, activation_bits=16, tp=8)
-    106954752.0
-    """
-    return kept_values * batch * seq * hidden * activation_bits / 8 / tp
-
-
-# The time that hides the transfers
-
-
-@formula("block_flops", "kaplan2020 table 1", given=[block_active_params_mean])
-def block_flops(batch, seq, block_active_params, heads, head_dim, tp):
-    """Forward FLOPs of a block on one device: two per parameter and token, plus attention over the whole sequence.
-
-    >>> round(block_flops(batch=1, seq=2048, block_active_params=1.812e9, heads=96, head_dim=128, tp=8) / 1e9, 1)
-    953.5
-    """
-    return 2 * batch * seq * (block_active_params + 2 * seq * heads * head_dim) / tp
-
-
-@formula("block_forward", "rajbhandari2021 §4", given=[block_flops])
-def block_forward(block_flops, peak_flops, flops_efficiency):
-    """Time of a block's forward arithmetic at the achieved rate. Collectives are assumed to be hidden behind it.
-
-    >>> block_forward(block_flops="1 TFLOP", peak_flops="1 PFLOP/s", flops_efficiency=0.8)
-    0.00125
-    """
-    return block_flops / (peak_flops * flops_efficiency)
-
-
-@formula("block_forward", "korthikanti2022 §4.2.2", given=[block_flops])
+@formula("block_forward", "korthikanti2022 §4.2.2", given=[_OWN.block_flops])
 def block_forward_collectives(
     block_flops, peak_flops, flops_efficiency, batch, seq, hidden, activation_bits, tp, link_achieved
 ):
@@ -123,7 +49,7 @@ def _sent(batch, seq, hidden, activation_bits, tp, link_achieved):
     return 4 * batch * seq * hidden * activation_bits / 8 * (tp - 1) / tp / link_achieved
 
 
-_SHAPED = [block_active_params_shape, block_params_shape, block_flops]
+_SHAPED = [block_active_params_shape, block_params_shape, _OWN.block_flops]
 
 
 @formula("block_forward", "isaev2023-calculon §2", given=_SHAPED)
@@ -161,27 +87,6 @@ def block_forward_piped(
     return block_forward_ring.rhs + _sent(batch, seq, hidden, activation_bits, tp, link_achieved) / tp
 
 
-@formula("block_backward", "narayanan2021 §3", given=[block_forward])
-def block_backward(block_forward, recomputed):
-    """Time of a block's backward pass: the forward pass twice (once per operand's gradient), plus recomputation.
-
-    >>> block_backward(block_forward="10 ms", recomputed=1)
-    0.03
-    """
-    return (2 + recomputed) * block_forward
-
-
-@formula("block_backward", "isaev2023-calculon §2", given=[block_flops])
-def block_backward_collectives(block_forward, block_flops, peak_flops, flops_efficiency, recomputed):
-    """Time of a block's backward pass with as many collectives as forward, twice the arithmetic, and recomputation.
-
-    >>> at = dict(block_forward=12, block_flops=8, peak_flops=1, flops_efficiency=0.8)
-    >>> block_backward_collectives(at, recomputed=1)
-    32.0
-    """
-    return block_forward + (1 + recomputed) * block_flops / (peak_flops * flops_efficiency)
-
-
 @formula("recomputed", "korthikanti2022 §5", given=[block_params_shape])
 def recomputed_attention(block_params, seq, heads, head_dim):
     """Share of a block's arithmetic that is recomputed if only the attention core is.
@@ -194,10 +99,10 @@ def recomputed_attention(block_params, seq, heads, head_dim):
 
 
 # Defaults that most formulas of offloading need, and the formulas of a mean block of a model
-DEFAULTS = [block_weights, saved_activations_kept, block_states, block_forward, block_backward]
+DEFAULTS = [_OWN.block_weights, _OWN.saved_activations_kept, _OWN.block_states, _OWN.block_forward, _OWN.block_backward]
 MEAN = [
-    block_params_mean, block_active_params_mean, block_weights, block_states, saved_activations_kept, block_flops,
-    block_forward, block_backward,
+    _OWN.block_params_mean, _OWN.block_active_params_mean, _OWN.block_weights, _OWN.block_states,
+    _OWN.saved_activations_kept, _OWN.block_flops, _OWN.block_forward, _OWN.block_backward,
 ]  # fmt: skip
 
 __all__ = [*formulas_of(__name__)]
