@@ -1,7 +1,7 @@
 """`scalebook NAME [ROW ...] [LETTER=VALUE ...]` evaluates a sheet or formula with the rows and values given.
 
-A training step or a service is answered in at most twelve lines; `--all` prints every letter, and `--json` the same as
-data (`scalebook/answers/schema.json`).  A search prints a table, or with `--csv` its rows.  `scalebook NAME --help`
+An answer has at most twelve lines; `--all` prints every letter, and `--json` the same as data
+(`scalebook/answers/schema.json`).  A search prints a table, or with `--csv` its rows.  `scalebook NAME --help`
 prints the letters of what is called.  The command exits with 0 if it has an answer, with 2 if it was asked wrongly, and
 with 3 if no strategy fits.
 
