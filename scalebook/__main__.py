@@ -6,11 +6,11 @@ prints the letters of what is called.  The command exits with 0 if it has an ans
 with 3 if no strategy fits.
 
 >>> print(main(["decoding", "llama3_8b", "h100", "batch=1", "context=8192", "weight_bits=16", "kv_bits=16"]))
-decoding
-  ...
-token_time           4.796 ms  is the largest of
-  memory_time        4.796 ms  100.0 %
-  compute_time         ...
+decoding: Llama 3.1 8B, NVIDIA H100 SXM
+decode_memory     17.13 GB       memory for decoding: weight_memory 93.7 %, kv_cache 6.3 %
+token_time        4.801 ms       time between two tokens of one sequence: memory_time 100.0 %, compute_time 0.4 %
+...
+--all prints every letter, --json the same as data
 """
 
 import re

@@ -1,5 +1,6 @@
 """`python -m scalebook`: everything by its name, and one line on whatever is wrong."""
 
+import doctest
 import json
 import os
 import random
@@ -35,6 +36,11 @@ def refused(arguments, capsys):
     told = capsys.readouterr()
     assert stopped.value.code in (2, 3) and not told.out and told.err.count("\n") == 1
     return told.err
+
+
+def test_its_examples():
+    """Pytest runs those of all other modules, and skips files of this name."""
+    assert doctest.testmod(shell, optionflags=doctest.ELLIPSIS).failed == 0
 
 
 def test_alone_it_says_what_there_is():
