@@ -13,6 +13,7 @@ from scalebook.answers import Answer, bill
 from scalebook.answers.costs import inputs_of
 from scalebook.inference import serve
 from scalebook.rl import rl_step  # noqa: F401  (of cases.csv)
+from scalebook.search import search
 from scalebook.tables import frameworks
 
 from .support import cases
@@ -71,6 +72,19 @@ def test_assumptions_are_repeated_by_calling(name):
             again = run(name).call.again(**end.letters) if end.answer else {}
             assert again.get(run(name).answer.letter) == (end.answer and pytest.approx(end.answer, rel=1e-12))
             assert end.ttft in (None, again.get("ttft"))
+
+
+def test_what_a_search_found_is_changed_within_its_limits():
+    known = models.llama3_70b, accelerators.mi300x
+    row = search(serve, *known, engine="vllm", users=200, prompt=1000, output=300, tpot="<50 ms").best[0].row
+    assert row.call.again(users=400).tpot > 0.05 and "users=400" in str(row.call.again().answer.changes)
+    assert row.answer.changes and all(x.run.tpot <= 0.05 for x in row.answer.changes)
+
+
+def test_assumptions_of_a_service_at_a_rate_count_the_users_that_it_then_has():
+    known = models.llama3_70b, accelerators.b200.at("fp8")
+    row = serve(*known, engine="vllm", rate=200, prompt=1000, output=300, tp=1, replicas=26)
+    assert "stream_efficiency" in {x.letter for x in row.answer.assumed}
 
 
 @each

@@ -111,9 +111,10 @@ def assumed(run: Row, most: int = MOST) -> tuple[Assumption, ...]:
 def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]:
     """Yield letters that share an assumed value, and its other values."""
     open_cells = {}
+    least = LEAST / 4 if "rate" in run.call.letters else LEAST  # a slower service has more users, who slow it further
     for cause in causes(run, letter):
         cell = run.cells[cause.letter]
-        moves = max(abs(x / run[letter] - 1) for x in (cause.low, cause.high)) > LEAST
+        moves = max(abs(x / run[letter] - 1) for x in (cause.low, cause.high)) > least
         if moves and not cell.inputs:
             open_cells[cause.letter] = cell
     for name, cell in open_cells.items():

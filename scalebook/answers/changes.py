@@ -68,7 +68,7 @@ def _tried(run: Row, candidates: Iterable[Candidate], is_free: bool = True) -> I
             gain = _rate(new) / _rate(run) - 1
         except (LookupError, TypeError, ValueError, AttributeError):  # this change does not go with this call
             continue
-        if fits(new) is not False and answer_letter(run) in new:
+        if fits(new) is not False and answer_letter(run) in new and not any(x.breach(new) for x in run.within):
             more = f" on {new.devices:,.0f} devices" if new.devices != run.devices else ""
             yield Change(f"{said or _letters_said(run, letters, new)}{more}", rows, letters, new, gain, is_free)
 
@@ -215,7 +215,8 @@ def all_changes(run: Row, is_quick: bool = False) -> tuple[Change, ...]:
     keep: dict[str, Any] = {}
     if "rate" in run.call.letters:  # a device's tokens follow from it
         keep = {"rate": None, "users": run.users, "generations": run.generations}
-        run = run.call.again(**keep)
+        run, within = run.call.again(**keep), run.within
+        run.within = within
     found = [x for x in (*_numbers(run), *_words(run, is_quick)) if not keep or "users" not in x[1]]
     free = _gaining(run, _tried(run, found))
     bought = () if is_quick else _gaining(run, _tried(run, _hardware(run), is_free=False))

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scalebook.language import NOTATION
+from scalebook.language.units import show
+
 from .space import Searchable, Space, called_with, needs
 
 __all__ = [
@@ -31,6 +34,19 @@ class Limit(NamedTuple):
     bound: float | str
     name: str
     margin: float = 0.0  # with 0.06, a value of 75 GB counts as 79.5 GB
+
+    def breach(self, values: Mapping[str, float]) -> str:
+        """Return how values break the limit, such as "memory = 75 GB is above 70 GB", or "" if they do not."""
+        own, most = values.get(self.letter), values.get(self.bound) if isinstance(self.bound, str) else self.bound
+        if own is None or most is None:
+            return ""
+        need, unit = own * (1 + self.margin), NOTATION[self.letter].unit
+        if need <= most if self.relation == "<=" else need >= most:
+            return ""
+        named = f"{self.bound} = " if isinstance(self.bound, str) else ""
+        beside = f" with its margin of {100 * self.margin:.2g} %" if self.margin else ""
+        than = "above" if self.relation == "<=" else "below"
+        return f"{self.letter} = {show(own, unit)}{beside} is {than} {named}{show(most, unit)}"
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,9 @@ class Found:
     @cached_property
     def row(self) -> Row:
         """Everything that the searched sheet computes for this strategy."""
-        return self._problem.sheet(*self._problem.knowns, **self._call_letters)
+        row = self._problem.sheet(*self._problem.knowns, **self._call_letters)
+        row.within = self._problem.limits
+        return row
 
     @cached_property
     def billed(self) -> Row:
@@ -309,16 +311,8 @@ class Neighbours:
             found = values[self._objective]
         except (KeyError, ValueError) as error:
             return None, str(error.args[0])
-        for letter, relation, bound, _, margin in problem.limits:
-            own, most = values.get(letter), values.get(bound) if isinstance(bound, str) else bound
-            if own is None or most is None:
-                continue
-            need = own * (1 + margin)
-            if need > most if relation == "<=" else need < most:
-                unit, than = NOTATION[letter].unit, "above" if relation == "<=" else "below"
-                named = f"{bound} = " if isinstance(bound, str) else ""
-                beside = f" with its margin of {100 * margin:.2g} %" if margin else ""
-                return None, f"{letter} = {show(own, unit)}{beside} is {than} {named}{show(most, unit)}"
+        if breach := next(filter(None, (x.breach(values) for x in problem.limits)), ""):
+            return None, breach
         return found, self._parts(sheet, values)
 
     def _parts(self, sheet, values):
