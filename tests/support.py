@@ -40,6 +40,12 @@ def cases(table, names):
         return {x["name"]: eval(x["case"], dict(names)) for x in csv.DictReader(file) if x["table"] == table}
 
 
+def each_case(table, letters, names):
+    """Run a test with each case of a table; `letters` are its arguments. A case that has a number has no name."""
+    found = cases(table, names)
+    return pytest.mark.parametrize(letters, found.values(), ids=[None if x.isdigit() else x for x in found])
+
+
 def draw(letters, number, seed=0, grouped=False):
     """Random values for each letter, shares between 0 and 1; grouped:
     stages and micro-batches that every schedule runs, weights that devices share evenly, turns that a service can take.

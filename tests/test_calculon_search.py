@@ -16,7 +16,7 @@ from scalebook.search import search
 from scalebook.search.arguments import problem_of
 from scalebook.search.problem import about, layouts, looked_through, stand_for, word_combinations
 
-from .support import cases
+from .support import cases, each_case
 
 H100, A100 = library.systems["h100_80g_nvl8"], library.systems["a100_80g"]
 SMALL = dict(devices=16, global_batch=8)
@@ -41,9 +41,7 @@ def size(problem):
     return there + left_out
 
 
-@pytest.mark.parametrize(
-    "model, machine, devices, batch, fused, strategies", cases("spaces that Calculon counts", globals()).values()
-)
+@each_case("spaces that Calculon counts", "model, machine, devices, batch, fused, strategies", globals())
 def test_as_many_strategies_as_calculon_counts(model, machine, devices, batch, fused, strategies):
     assert size(problem(model, machine, devices, batch, fused=fused)) == strategies
 
@@ -127,9 +125,7 @@ def sample(model, machine, devices, batch, fitting, others):
     return [*kept[0], *kept[1]], sum(seen)
 
 
-@pytest.mark.parametrize(
-    "model, machine, devices, batch, fitting, others", cases("spaces of Calculon that are sampled", globals()).values()
-)
+@each_case("spaces of Calculon that are sampled", "model, machine, devices, batch, fitting, others", globals())
 def test_random_strategies_are_priced_and_refused_as_calculon_does(model, machine, devices, batch, fitting, others):
     strategies, number = sample(model, machine, devices, batch, fitting, others)
     assert number == size(problem(model, machine, devices, batch))

@@ -18,7 +18,7 @@ from scalebook.memory import context_costs, kv_cache
 from scalebook.tables.huggingface import NOT_DECODERS, TYPES, read_config
 from scalebook.training import memory_sheet
 
-from .support import cases
+from .support import cases, each_case
 
 FOLDER = Path(__file__).parent
 with gzip.open(FOLDER / "configurations.jsonl.gz", "rt", encoding="utf-8") as lines:  # made by tools/configurations.py
@@ -100,7 +100,7 @@ def test_a_row_of_the_table_is_what_its_configuration_says(key):
     assert {x: read[x] for x in read if x not in apart} == {x: row[x] for x in row if x not in apart}
 
 
-@pytest.mark.parametrize(("key", "total", "active"), cases("parameters that publishers print", globals()).values())
+@each_case("parameters that publishers print", "key, total, active", globals())
 def test_parameters_are_those_that_the_publisher_prints(key, total, active):
     """Publishers round, and leave one embedding or both out of the active parameters, or none."""
     row = models[key]

@@ -19,7 +19,7 @@ from scalebook.pipeline import SCHEDULES, simulate
 from scalebook.runs.costs import run_costs
 from scalebook.tables import accelerators, models, ranges
 
-from .support import cases
+from .support import cases, each_case
 
 FILES = ("mechanisms", "recompute", "attention", "run", "cluster", "serving", "fleet", "machine", "steps")
 MODULES = {x: import_module(f"scalebook.book.drawings.{x}") for x in FILES}
@@ -110,10 +110,7 @@ def has_the_colours_of_the_vocabulary_in_both_schemes(scene):
 
 
 # What drawings say.  Korthikanti et al. print 34 bytes a token and unit of width, 5 a s / h for the scores, and 2.
-DESCRIBED = [*cases("what a drawing says", NAMES).values()]
-
-
-@pytest.mark.parametrize(("name", "given", "pattern", "found"), DESCRIBED)
+@each_case("what a drawing says", "name, given, pattern, found", NAMES)
 def test_a_drawing_says_these_numbers(name, given, pattern, found):
     assert re.findall(pattern, said(name, **given)) == found
 

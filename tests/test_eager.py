@@ -15,7 +15,7 @@ from scalebook.language import symbol
 from scalebook.tables import accelerators, frameworks, models
 from scalebook.training import training_step
 
-from .support import cases
+from .support import each_case
 
 H100 = accelerators.h100.at("bf16")
 BITS = dict(activation_bits=16, fp32_bits=32, mask_bits=8, weight_bits=16, gradient_bits=32, batch=1)
@@ -34,10 +34,7 @@ def kept(model=None, framework=frameworks.torchtitan, seq=512, **words):
 
 
 # Counted with saved-tensor hooks on transformers 5.23 and PyTorch 2.13, at shapes that the measured file lacks.
-COUNTED = [*cases("what autograd keeps", globals()).values()]
-
-
-@pytest.mark.parametrize(("shape", "words", "expected"), COUNTED)
+@each_case("what autograd keeps", "shape, words, expected", globals())
 def test_a_call_keeps_what_autograd_counts(shape, words, expected):
     assert kept(models.shaped(**shape), **words) == pytest.approx(expected)
 

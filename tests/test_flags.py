@@ -21,7 +21,7 @@ from scalebook.training import overlap, training_step
 from scalebook.training.strategy import Strategy
 
 from .every import every
-from .support import cases
+from .support import cases, each_case
 
 assert overlap  # whose formulas the table names
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -133,7 +133,7 @@ def test_what_torchtitan_does_where_nothing_is_said():
     assert said.knowns["recompute"] == "none" and said.knowns["batch"] == 2 and not said.notes
 
 
-@pytest.mark.parametrize(("layers", "each", "ends", "chunks"), cases("chunks of torchtitan", globals()).values())
+@each_case("chunks of torchtitan", "layers, each, ends, chunks", globals())
 def test_torchtitan_counts_embedding_and_head(layers, each, ends, chunks):
     """As it cuts stages: ceil((layers + first + last) / layers per stage), over the devices of the pipeline."""
     given = dict(pipeline_parallel_degree=4, pipeline_parallel_schedule="Interleaved1F1B")

@@ -14,7 +14,7 @@ from scalebook.tables import Framework, accelerators, clusters, frameworks, libr
 from scalebook.training.frameworks import ENDS, FASTEST, SLOWEST
 from scalebook.training.strategy import WORDS
 
-from .support import ROOT, cases, refuses
+from .support import ROOT, each_case, refuses
 
 H100 = accelerators.h100.at("fp8")
 LAYOUT = dict(tp=8, pp=8, cp=2, dp=16, chunks=8, batch=1, global_batch=1152, seq=8192)
@@ -115,7 +115,7 @@ def test_a_search_takes_a_framework_and_its_words_and_the_best_layout_differs():
     assert moved.step_time > 1.02 * nemo.row.step_time
 
 
-@pytest.mark.parametrize(("text", "key"), cases("flags that select a row", globals()).values())
+@each_case("flags that select a row", "text, key", globals())
 def test_flags_select_the_row_and_agree_with_it(text, key):
     setup = read(text)
     assert setup.row is frameworks[key]

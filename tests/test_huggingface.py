@@ -11,7 +11,7 @@ from scalebook.language.notation import NOTATION
 from scalebook.tables import Table, models
 from scalebook.tables.huggingface import TYPES, from_config
 
-from .support import cases
+from .support import each_case
 
 MODELS = tomllib.loads((Path(scalebook.__file__).parent / "tables/models.toml").read_text("utf-8"))
 # By row of models.toml the configuration that its publisher released; and kinds that have no row, with their letters.
@@ -60,7 +60,7 @@ def test_a_path_a_folder_and_a_dict_read_alike(tmp_path):
     assert from_config(path) == from_config(str(path)) == from_config(tmp_path) == from_config(LLAMA)
 
 
-@pytest.mark.parametrize(("key", "change", "expected"), cases("a changed field of a configuration", globals()).values())
+@each_case("a changed field of a configuration", "key, change, expected", globals())
 def test_a_changed_field_changes_its_letters(key, change, expected):
     """Also in the text's part of a configuration, alone or nested."""
     config = CONFIGS[key]

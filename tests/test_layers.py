@@ -13,7 +13,7 @@ from scalebook import ROOMS
 from scalebook.language import NOTATION, Formula, Row
 
 from .every import every
-from .support import NAMES, ROOT, JavaScript, cases
+from .support import NAMES, ROOT, JavaScript, each_case
 from .test_environment import statements
 
 ENGINE = JavaScript()
@@ -59,7 +59,7 @@ def test_the_root_holds_rooms_alone():
     assert len(list(ROOT.glob("*.py"))) <= 3
 
 
-@pytest.mark.parametrize(("name", "text"), cases("imports that point upwards", globals()).values())
+@each_case("imports that point upwards", "name, text", globals())
 def test_the_check_sees_what_points_the_other_way(name, text):
     assert upward(name, text) and not upward("scalebook.display.grid", text)
 

@@ -11,7 +11,7 @@ from scalebook.inference import serve
 from scalebook.inference.layouts import first_whole
 from scalebook.inference.rules import BEYOND, reason
 
-from .support import cases
+from .support import cases, each_case
 
 H100, H200, B200 = (accelerators[x] for x in ("h100", "h200", "b200"))
 ASKED = dict(prompt=1000, output=300, progress=False)
@@ -138,7 +138,7 @@ def test_where_a_price_is_not_known_devices_are_counted():
     assert list(known.best[0].values) == ["million_cost", "tpot"]
 
 
-@pytest.mark.parametrize(("key", "most", "asked"), cases("devices without a network", globals()).values())
+@each_case("devices without a network", "key, most, asked", globals())
 def test_layouts_that_need_a_network_which_is_not_known_are_left_out_and_said(key, most, asked):
     """Copies of a model need none; each layout found is one that a call prices alike."""
     asked = dict(asked, prompt=1000, output=300, devices=8, progress=False)

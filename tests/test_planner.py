@@ -34,7 +34,7 @@ from scalebook.training.rules import reason
 from .browser import open_page, script
 from .browser import serve as web
 from .conftest import plan as planned_text
-from .support import ROOT, cases
+from .support import ROOT, cases, each_case
 from .test_answers import SCHEMA
 from .test_configurations import ROWS
 from .test_huggingface import CONFIGS
@@ -66,7 +66,6 @@ def near(a, b):
 
 # Answers
 
-TRAINED = [*cases("steps of the planner", globals()).values()]
 SERVED = [*cases("services of the planner", globals()).values()]
 
 
@@ -99,9 +98,7 @@ def held(page, job, model, device, precision, several, call, **words):
     return len(fine)
 
 
-@pytest.mark.parametrize(
-    ("model", "device", "precision", "words"), TRAINED, ids=lambda x: x if isinstance(x, str) else ""
-)
+@each_case("steps of the planner", "model, device, precision, words", globals())
 def test_a_training_step_is_the_same_in_the_page(page, model, device, precision, words):
     rng = random.Random(model)
     several = [drawn(rng, model, words) for _ in range(60)]
@@ -156,10 +153,7 @@ def test_a_list_of_parts_that_the_menu_lacks_is_left_to_python(page, whole_page)
     assert page("config", nano)["is"]["elsewhere"] and page("config", jamba)["is"]["elsewhere"]  # the second file says
 
 
-FRAMED = [*cases("frameworks of the planner", globals()).values()]
-
-
-@pytest.mark.parametrize(("model", "device", "precision", "framework"), FRAMED)
+@each_case("frameworks of the planner", "model, device, precision, framework", globals())
 def test_a_framework_s_step_is_the_same_in_the_page(page, model, device, precision, framework):
     rng, words = random.Random(framework), dict(schedule="1f1b", sharding="zero2", recompute="full")
     several = [drawn(rng, model, words) for _ in range(15)]
@@ -167,7 +161,7 @@ def test_a_framework_s_step_is_the_same_in_the_page(page, model, device, precisi
     assert held(page, "train", model, device, precision, several, call, framework=framework, **words)
 
 
-@pytest.mark.parametrize(("change", "says"), cases("blocks that the planner lacks", globals()).values())
+@each_case("blocks that the planner lacks", "change, says", globals())
 def test_blocks_that_the_page_lacks_are_named(page, change, says):
     plan = SEARCHED[0] | dict(words={}, layout=dict(letters={}, words={})) | change
     assert says in page("tried", plan)["error"]
@@ -200,10 +194,7 @@ def test_a_plan_that_names_no_engine_or_framework_has_the_defaults_of_python(pag
     assert start["serve"]["engine"] == serve.engine and start["train"]["framework"] == UNNAMED
 
 
-RANGED = [*cases("ranges of the planner", globals()).values()]
-
-
-@pytest.mark.parametrize(("job", "model", "device", "precision", "layout", "schedule"), RANGED)
+@each_case("ranges of the planner", "job, model, device, precision, layout, schedule", globals())
 def test_ranges_are_the_intervals_of_the_package(page, job, model, device, precision, layout, schedule):
     state = json.loads(json.dumps(made.DEFAULT_PLANS[job]))
     state |= dict(model=model, device=device, precision=precision, fixed={})
@@ -231,10 +222,8 @@ def test_ranges_are_the_intervals_of_the_package(page, job, model, device, preci
 
 # Choices with names, days and dollars, and what is assumed
 
-NAMED = [*cases("choices of the planner", globals()).values()]
 
-
-@pytest.mark.parametrize(("model", "device", "precision", "letters", "words", "framework"), NAMED)
+@each_case("choices of the planner", "model, device, precision, letters, words, framework", globals())
 def test_a_choice_is_the_same_in_the_page(page, model, device, precision, letters, words, framework):
     layout = dict(devices=64, global_batch=64, seq=4096, tp=4, pp=2, batch=1)
     plan = dict(job="train", model=model, device=device, precision=precision, framework=framework, words=words,
@@ -280,10 +269,7 @@ def test_days_and_dollars_are_the_bill_of_python(page):
         assert said.getvalue().endswith(f"{own}\n" if more else "\n") and f"{row.step_time}"[:12] in said.getvalue()
 
 
-ASSUMED = [*cases("plans of which cells are assumed", globals()).values()]
-
-
-@pytest.mark.parametrize(("job", "device", "framework"), ASSUMED)
+@each_case("plans of which cells are assumed", "job, device, framework", globals())
 def test_what_is_assumed_is_what_python_says(page, job, device, framework):
     device, precision = f"{device}@bf16".split("@")[:2]
     plan = planner(job, model="llama3_70b", device=device, precision=precision, framework=framework).plan
@@ -601,10 +587,7 @@ def test_a_device_is_read_from_its_cells(page):
         assert "error" in page("device", text)
 
 
-@pytest.mark.parametrize(
-    ("text", "unit", "like", "value"),
-    cases("numbers typed into the planner", globals()).values(),
-)  # fmt: skip
+@each_case("numbers typed into the planner", "text, unit, like, value", globals())
 def test_a_bare_number_is_in_the_unit_that_is_shown(page, text, unit, like, value):
     found = page("read", [text, unit, like])
     assert found is None if value is None else near(found, value)

@@ -24,7 +24,7 @@ from scalebook.tables import accelerators, engines, frameworks, models
 from scalebook.training import training_step
 
 from .every import every
-from .support import ROOT, cases
+from .support import ROOT, cases, each_case
 
 M, A = models, accelerators
 STEP, USERS = dict(devices=64, global_batch=128, seq=4096), dict(prompt=1000, output=200)
@@ -213,7 +213,7 @@ def test_tables_of_frameworks_and_engines_are_choices():
 # A service without a number of devices
 
 
-@pytest.mark.parametrize("asked", cases("services without a number of devices", globals()).values(), ids=str)
+@each_case("services without a number of devices", "asked", globals())
 def test_a_service_takes_the_fewest_devices_that_serve(asked):
     found = search(serve, M.llama3_70b, A.h100, **asked, **USERS)
     few = min(x.row.devices for x in found.best)

@@ -26,7 +26,7 @@ from scalebook.tables import accelerators, frameworks, models
 from scalebook.training.frameworks import settled
 from scalebook.training.rules import reason
 
-from .support import cases
+from .support import cases, each_case
 
 H100 = accelerators.h100.at("bf16")
 SMALL = dict(devices=64, global_batch=64, seq=4096)
@@ -301,10 +301,9 @@ def test_neighbours_leave_out_steps_that_change_nothing():
 # Parts
 
 x, y, z = (symbol(n) for n in ("tp", "pp", "dp"))
-EXPRESSIONS = [*cases("expressions of a plan", globals()).values()]
 
 
-@pytest.mark.parametrize("expr", EXPRESSIONS, ids=str)
+@each_case("expressions of a plan", "expr", globals())
 @settings(max_examples=20)
 @given(
     rows=st.lists(st.tuples(*[st.integers(1, 9)] * 2), min_size=1, max_size=20),

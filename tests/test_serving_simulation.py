@@ -13,7 +13,7 @@ from scalebook.inference.arrivals import drawn, exponential, uniform
 from scalebook.search import search
 from scalebook.tables import accelerators, models
 
-from .support import ROOT, JavaScript, cases
+from .support import ROOT, JavaScript, each_case
 
 H200 = accelerators.h200.at("fp8")
 PAGE = JavaScript((ROOT / "inference" / "simulation.js").read_text("utf-8").replace("export ", ""))
@@ -248,10 +248,7 @@ def a_step(prompt, output):
 
 # Prompts, answers, users and what a step may read: alone, some together, prompts in parts, more than steps can read,
 # and prompts whose last part leaves room in a step.
-LOADS = [*cases("services that are simulated", globals()).values()]
-
-
-@pytest.mark.parametrize(("prompt", "output", "users", "chunk"), LOADS)
+@each_case("services that are simulated", "prompt, output, users, chunk", globals())
 def test_a_service_is_what_its_simulation_finds(prompt, output, users, chunk):
     """Lengths differ by a fifth, as benchmarks draw them: 0.9 of the longest in the mean."""
     asked = dict(users=users, prompt=prompt, output=output, chunk_tokens=chunk)

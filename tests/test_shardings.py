@@ -14,7 +14,7 @@ from scalebook.training.data_parallel import data_parallel_formulas
 from scalebook.training.memory import bytes_of
 from scalebook.training.shardings import Exchange, Sharding
 
-from .support import cases
+from .support import each_case
 
 SIZES = [(8, 4), (8, 2), (4, 4), (6, 3), (8, 8)]  # devices that share weights, and a group of them
 PIECES = 48  # of a model, dealt out
@@ -170,9 +170,7 @@ def test_traffic_is_what_the_executed_exchange_moves(name, devices, group):
     assert f(**{x: known[x] for x in f.inputs}) == pytest.approx(moved / known["scaleup_bandwidth"])
 
 
-@pytest.mark.parametrize(
-    ("keeps", "exchanges", "said"), cases("wrong shardings", dict(globals(), Exchange=Exchange)).values()
-)
+@each_case("wrong shardings", "keeps, exchanges, said", dict(globals(), Exchange=Exchange))
 def test_the_contract_sees_a_wrong_sharding(keeps, exchanges, said):
     impostor = object.__new__(Sharding)  # not entered
     vars(impostor).update(name="impostor", source="", keeps=keeps, exchanges=tuple(exchanges))

@@ -16,7 +16,7 @@ from scalebook.language import NOTATION, Formula, Sheet, show
 from scalebook.shell.named import find, parts_of_serve, things, words
 
 from .fuzz import Record
-from .support import ROOT, SHEETS, STATED, cases
+from .support import ROOT, SHEETS, STATED, cases, each_case
 from .test_huggingface import CONFIGS
 
 DECODING = ["decoding", "llama3_8b", "h100", "batch=1", "context=8192", "weight_bits=16", "kv_bits=16"]
@@ -93,7 +93,7 @@ def test_a_sheet_that_does_not_fit_says_so():
 
 
 def test_an_answer_begins_with_what_was_asked():
-    told = main("serve.offline llama3_8b h100 prompt=4096 output=512 requests=10000".split()).splitlines()
+    told = main(["serve.offline", "llama3_8b", "h100", "prompt=4096", "output=512", "requests=10000"]).splitlines()
     assert told[0] == "serve.offline: Llama 3.1 8B, NVIDIA H100 SXM" and len(told) == 12
     assert [x.split()[0] for x in told[1:4]] == ["makespan", "device_rate", "million_cost"]
 
@@ -116,10 +116,7 @@ def test_every_sheet_and_formula_has_its_name():
     assert all(id(x) in found for x in SHEETS) and find("decoding") is decoding
 
 
-WRONG = cases("what the shell refuses", globals())
-
-
-@pytest.mark.parametrize(("arguments", "said"), WRONG.values(), ids=WRONG)
+@each_case("what the shell refuses", "arguments, said", globals())
 def test_what_is_wrong_is_said(arguments, said, capsys):
     assert said in refused(arguments, capsys)
 

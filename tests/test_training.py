@@ -17,7 +17,7 @@ from scalebook.training.profile import profile
 from scalebook.training.step import DEFAULT_LETTERS, memory_sheet, training_sheet, training_step
 from scalebook.training.strategy import CHOICES, Strategy
 
-from .support import agree, cases, refuses, sound
+from .support import agree, cases, each_case, refuses, sound
 
 PARTS = (
     "step_forward", "step_backward", "step_again", "step_head", "optimizer_time", "bubble_time", "tp_exposed",
@@ -41,10 +41,7 @@ def test_python_numpy_and_javascript_agree_on_a_whole_step(asked):
     assert list(agree(training_sheet(*asked), 8, rel=1e-9))
 
 
-RUNS = [*cases("steps whose parts are summed", globals()).values()]
-
-
-@pytest.mark.parametrize(("model", "device", "letters"), RUNS, ids=lambda x: getattr(x, "name", ""))
+@each_case("steps whose parts are summed", "model, device, letters", globals())
 def test_a_step_is_the_sum_of_its_parts_and_its_memory_too(model, device, letters):
     run = training_step(model, device, **letters)
     assert run.step_time == pytest.approx(sum(run[x] for x in PARTS))

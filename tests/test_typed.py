@@ -9,10 +9,10 @@ from scalebook.language import Row
 from scalebook.language.units import parse
 from scalebook.shell.named import row, value
 
-from .support import cases
+from .support import each_case
 
 
-@pytest.mark.parametrize(("text", "unit", "number"), cases("quantities as they are typed", globals()).values())
+@each_case("quantities as they are typed", "text, unit, number", globals())
 def test_what_is_typed_is_understood(text, unit, number):
     assert parse(text, unit) == pytest.approx(number, rel=1e-12)
 
@@ -35,7 +35,7 @@ def test_a_device_carries_its_precision():
     assert "NVIDIA H100 SXM at fp8" in shown and "NVIDIA H200" in shown
 
 
-@pytest.mark.parametrize(("typed", "plain"), cases("arguments that are typed in two ways", globals()).values())
+@each_case("arguments that are typed in two ways", "typed, plain", globals())
 def test_two_ways_to_type_arguments_have_one_answer(typed, plain):
     assert main(typed) == main(plain)
 
