@@ -23,7 +23,8 @@ from scalebook.inference.part_kernels import SCALED
 from scalebook.language import FORMULAS, NOTATION, Formula, Sheet, code, show, symbol
 from scalebook.language.units import check
 
-ROOT = Path(scalebook.__file__).parent
+from . import ROOT
+
 NAMES = sorted(m.name for m in pkgutil.walk_packages(scalebook.__path__, "scalebook.") if "__main__" not in m.name)
 # What is seen, and no formula.
 _SHOWN = ("scalebook.display", "scalebook.book.drawings", "scalebook.book.pages", "scalebook.book.planner")
@@ -34,10 +35,18 @@ COMPOSED = [x for x in _OBJECTS.values() if isinstance(x, Formula) and x not in 
 SHEETS = [x for x in _OBJECTS.values() if isinstance(x, Sheet)]
 
 
+A100, H100 = tables.accelerators.a100.at("bf16"), tables.accelerators.h100.at("bf16")
+
+
+def csv_rows(path):
+    """The rows of a CSV file beside the tests, or of another by its whole path."""
+    with (ROOT / "tests" / path).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def cases(table, names):
     """Cases of a table of cases.csv by name: each a tuple in Python, evaluated with the names of a test's file."""
-    with (Path(__file__).parent / "cases.csv").open(encoding="utf-8", newline="") as file:
-        return {x["name"]: eval(x["case"], dict(names)) for x in csv.DictReader(file) if x["table"] == table}
+    return {x["name"]: eval(x["case"], dict(names)) for x in csv_rows("cases.csv") if x["table"] == table}
 
 
 def each_case(table, letters, names):

@@ -4,14 +4,12 @@ axe-core comes by exact version from book/js/package.json.  What it finds of cri
 mended, or, where it is the theme's own, stands below with a reason.
 """
 
-from pathlib import Path
-
 import pytest
 
 from .browser import open_page, script, settled
-from .support import cases
+from .support import ROOT, cases
 
-AXE = Path(__file__).parents[1] / "book" / "js" / "node_modules" / "axe-core" / "axe.min.js"
+AXE = ROOT / "book" / "js" / "node_modules" / "axe-core" / "axe.min.js"
 WIDE, PHONE = (1300, "light"), (390, "dark")
 # A reading takes seconds, most of them for each element's place on the page: a chapter, which has most that we make, is
 # read in both ways, and of the other kinds of pages each in one (`test_page` has every page's contrast, less strictly).

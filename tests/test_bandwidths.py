@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalebook import accelerators, models, training_step
+from scalebook import models, training_step
 from scalebook.language import Formula, symbol
 from scalebook.machine.collectives import KINDS, port_times
 from scalebook.pipeline.simulation import simulate
@@ -15,7 +15,8 @@ from scalebook.training.assumptions import dp_contention_none
 from scalebook.training.contention import TIERS, dp_contention_shared
 from scalebook.training.data_parallel import dp_passes_once, dp_unhidden_once
 
-H100 = accelerators.h100.at("bf16")
+from .support import H100
+
 RUNS = [
     ("llama3_70b", dict(tp=4, pp=8, dp=16, chunks=2, global_batch=512, seq=8192)),
     ("llama3_70b", dict(tp=4, cp=8, dp=4, global_batch=64, seq=65536, sharding="zero3", recompute="full")),

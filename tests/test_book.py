@@ -2,7 +2,6 @@
 
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from xml.etree import ElementTree
 from zipfile import ZIP_STORED, ZipFile
 
@@ -11,7 +10,8 @@ from scalebook.book.pages import away
 
 from tools import book, epub
 
-ROOT = Path(__file__).parents[1]
+from . import ROOT
+
 NAME = "notebooks/1-scaling-compute/memory-walls.html"
 OPF = "{http://www.idpf.org/2007/opf}"
 SEEN = """() => [...document.querySelectorAll("nav, header, footer, aside, button, .tag_hide-input details")]

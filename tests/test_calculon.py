@@ -1,7 +1,6 @@
 """Calculon's model in our letters against its own outputs, run by run, and what its readers refuse."""
 
 import copy
-import csv
 import json
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 from sympy import expand
 
-import scalebook.measurements as measurements
 from scalebook.block import GPT, flash, sequence_parallel, tensor_parallel, unbiased
 from scalebook.calculon import (
     QUIRKS,
@@ -31,10 +29,9 @@ from scalebook.measurements import calculon, confront
 from scalebook.measurements.calculon import OUTPUTS
 
 from .every import every
-from .support import cases, refuses, written
+from .support import ROOT, cases, csv_rows, refuses, written
 
-with (Path(measurements.__file__).parent / "calculon.csv").open(newline="") as file:
-    ROWS = {row["row_id"]: row for row in csv.DictReader(file)}
+ROWS = {row["row_id"]: row for row in csv_rows(ROOT / "scalebook" / "measurements" / "calculon.csv")}
 FINE = [name for name, row in ROWS.items() if not row["error"]]
 REFUSED = cases("runs that Calculon refuses", globals())
 MODEL, EXAMPLE, MACHINE = library.models["gpt3-175B"], library.example, library.systems["a100_80e"]

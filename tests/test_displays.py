@@ -3,7 +3,6 @@
 import re
 from functools import cache
 from io import StringIO  # noqa: F401  (of cases.csv)
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -20,7 +19,6 @@ from tools.notebooks import notebooks
 
 from .support import each_case
 
-ROOT = Path(__file__).parents[1]
 MINE = "model,device,precision,tp,pp,dp,global_batch,seq,step_time\nllama3_70b,h100,bf16,8,4,8,512,8192,19.5 s\n"
 
 

@@ -19,14 +19,13 @@ from scalebook.pipeline import SCHEDULES, simulate
 from scalebook.runs.costs import run_costs
 from scalebook.tables import accelerators, models, ranges
 
-from .support import cases, each_case
+from .support import A100, H100, cases, each_case
 
 FILES = ("mechanisms", "recompute", "attention", "run", "cluster", "serving", "fleet", "machine", "steps")
 MODULES = {x: import_module(f"scalebook.book.drawings.{x}") for x in FILES}
 basic, recompute, attention, run, cluster, serving, fleet, machine, steps = MODULES.values()
 DRAWINGS = {name: getattr(module, name) for module in MODULES.values() for name in module.__all__}
 SVG = "{http://www.w3.org/2000/svg}"
-A100, H100 = accelerators.a100.at("bf16"), accelerators.h100.at("bf16")
 PIECES = [(1.0, 1.1, 1.0, 1.5), (1.2, 1.0, 1.05, 1.0), (1.0, 1.7, 1.1, 1.2)]
 SITES = dict(sites=2, mfu=0.4, exchange_bits=16, site_bandwidth=1e10, site_distance=100, devices=512)
 FLAGS = (

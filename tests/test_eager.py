@@ -12,12 +12,11 @@ from scalebook.block import FAMILIES, GPT, LLAMA, MOE, backward, blocks_of, eage
 from scalebook.block.sharding import context_exchanged
 from scalebook.block.work import both_passes
 from scalebook.language import symbol
-from scalebook.tables import accelerators, frameworks, models
+from scalebook.tables import frameworks, models
 from scalebook.training import training_step
 
-from .support import each_case
+from .support import H100, each_case
 
-H100 = accelerators.h100.at("bf16")
 BITS = dict(activation_bits=16, fp32_bits=32, mask_bits=8, weight_bits=16, gradient_bits=32, batch=1)
 SHAPE = dict(hidden=1024, ffn=3584, heads=8, kv_heads=2, head_dim=128, vocab=64, layers=4)
 

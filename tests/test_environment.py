@@ -13,9 +13,9 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from . import ROOT
 from .every import every
 
-ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 CONDA = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]

@@ -2,7 +2,6 @@
 
 import ast
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -21,10 +20,10 @@ from scalebook.training import overlap, training_step
 from scalebook.training.strategy import Strategy
 
 from .every import every
-from .support import cases, each_case
+from .support import ROOT, cases, each_case
 
 assert overlap  # whose formulas the table names
-SCRIPTS = Path(__file__).parent / "scripts"
+SCRIPTS = ROOT / "tests" / "scripts"
 EVERY = [y for flags_of in frameworks().values() for y in flags_of.values()]
 
 

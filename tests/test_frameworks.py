@@ -127,7 +127,7 @@ def test_flags_select_the_row_and_agree_with_it(text, key):
 
 
 def test_the_network_fits_the_collectives_of_its_cluster():
-    rows, _ = read_rows(ROOT / "measurements/collectives_published.csv")
+    rows, _ = read_rows(ROOT / "scalebook/measurements/collectives_published.csv")
     rows = [x for x in rows if x["system"].startswith("HF H100") and x["op"] in ("all_gather", "reduce_scatter")]
     rows = [row for row in rows if float(row["n_gpus"]) > 8]
     kinds = {"all_gather": all_gather, "reduce_scatter": reduce_scatter}

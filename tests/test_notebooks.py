@@ -15,7 +15,9 @@ from tools import contents as tools_contents
 from tools import notebooks as tool
 from tools.notebooks import STORED, main, normal, notebooks
 
-ROOT, BARE = Path(__file__).parents[1], r"\(|\{|\[[^a-z]|'|array\(|np\.|-?\d+\.?\d*(e[-+]?\d+)?\s*$"
+from . import ROOT
+
+BARE = r"\(|\{|\[[^a-z]|'|array\(|np\.|-?\d+\.?\d*(e[-+]?\d+)?\s*$"
 
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)

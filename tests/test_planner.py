@@ -7,7 +7,6 @@ import json
 import math
 import random
 import subprocess
-from pathlib import Path
 from urllib.parse import quote, unquote
 
 import jsonschema
@@ -41,7 +40,7 @@ from .test_huggingface import CONFIGS
 
 NEAR = 1e-9
 ASK = script("planner")
-PAGE, LAB = (Path(__file__).parent / "scripts" / x for x in ("planner.html", "lab.html"))
+PAGE, LAB = (ROOT / "tests" / "scripts" / x for x in ("planner.html", "lab.html"))
 
 
 @pytest.fixture(scope="module")
@@ -573,7 +572,7 @@ def test_a_device_is_read_from_its_cells(page):
     cells = 'hbm_capacity = "192 GB"\nhbm_bandwidth = {value = "8 TB/s", note = "seen"}\npeak_bf16 = "2 PFLOP/s"'
     own = page("device", f'[mine]\nname = "Mine"  # ours\n{cells}')
     assert own["is"]["letters"]["hbm_bandwidth"] == 8e12 and own["is"]["name"] == "Mine"
-    measured = (ROOT / "measure" / "own.toml").read_text("utf-8")  # what `scalebook.measure` wrote
+    measured = (ROOT / "scalebook" / "measure" / "own.toml").read_text("utf-8")  # what `scalebook.measure` wrote
     own = page("device", measured)["is"]
     assert own["letters"]["matmul_fp32"] == 0.9034 and own["ends"]["matmul_fp32"][0] == pytest.approx(0.8647 / 0.9034)
     for text in (
@@ -659,7 +658,7 @@ def test_kinds_of_blocks_are_told_apart_in_the_page_as_here(planned):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, planned):
     """The planner on a bare page."""
-    place: Path = tmp_path_factory.mktemp("planner")
+    place = tmp_path_factory.mktemp("planner")
     (place / "planner.js").write_text(planner_script(), "utf-8")
     (place / "planner-parts.js").write_text(planner_parts(), "utf-8")
     (place / "index.html").write_text(PAGE.read_text("utf-8").replace("STYLE", planner_style()), "utf-8")
@@ -947,7 +946,7 @@ def test_what_the_page_loads_is_small(planned):
 
 def test_the_page_itself_is_small():
     """As the site has it: shortened by esbuild, compressed as its server does."""
-    esbuild = ROOT.parent / "book" / "js" / "node_modules" / ".bin" / "esbuild"
+    esbuild = ROOT / "book" / "js" / "node_modules" / ".bin" / "esbuild"
     if not esbuild.exists():
         pytest.skip("no esbuild: npm ci --prefix book/js")
     small = lambda x: subprocess.run([esbuild, "--minify"], input=x, capture_output=True, text=True, check=True).stdout  # noqa: E731

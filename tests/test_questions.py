@@ -233,7 +233,7 @@ def test_a_limit_is_typed_as_it_is_said():
     assert repr(found) == repr(other) and np.all([x.memory <= 40e9 for x in found.best])
 
 
-PAGE = (ROOT.parent / "book" / "questions.md").read_text("utf-8")
+PAGE = (ROOT / "book" / "questions.md").read_text("utf-8")
 SECTIONS = {x.partition("\n")[0]: x for x in re.split(r"^## ", PAGE, flags=re.M)[1:]}
 COMMANDS = {n: re.findall(r"^```\n((?:scalebook|python) .*?)\n```", x, re.M | re.S) for n, x in SECTIONS.items()}
 LINK = re.compile(r"planner\.html#plan=([^\"]*)")

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections import Counter
 from concurrent.futures import Executor, Future
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,9 +25,8 @@ from scalebook.tables import accelerators, frameworks, models
 from scalebook.training.frameworks import settled
 from scalebook.training.rules import reason
 
-from .support import cases, each_case
+from .support import H100, ROOT, cases, each_case
 
-H100 = accelerators.h100.at("bf16")
 SMALL = dict(devices=64, global_batch=64, seq=4096)
 CHOICES = cases("the small space of a search", globals())
 HOST = dict(host_capacity="6 GB")
@@ -328,7 +326,7 @@ def test_divisors(number):
 
 
 # The kernel's own account of a process since its start: getrusage would count the worker that started it.
-MEMORY = (Path(__file__).parent / "scripts" / "much.txt").read_text("utf-8")
+MEMORY = (ROOT / "tests" / "scripts" / "much.txt").read_text("utf-8")
 
 
 def test_memory_is_bounded_whatever_the_space():

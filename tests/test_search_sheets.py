@@ -8,7 +8,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 
-from scalebook import accelerators, models, training_step
+from scalebook import models, training_step
 from scalebook.inference.shared import sharing
 from scalebook.inference.tokens import decoding, token_time_overhead
 from scalebook.language import Formula, Row, Sheet, symbol
@@ -18,10 +18,9 @@ from scalebook.search import Searchable, Space, search, task
 from scalebook.search.arguments import problem_of
 from scalebook.search.problem import about, layouts, word_combinations
 
-from .support import cases, refuses
+from .support import H100, cases, refuses
 from .test_search import front
 
-H100 = accelerators.h100.at("bf16")
 SMALL = dict(devices=64, global_batch=64, seq=4096)
 BATCHES = [1, 2, 4, 16, 64, 256]
 CASES = cases("sheets that are searched", globals())

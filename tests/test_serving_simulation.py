@@ -16,7 +16,7 @@ from scalebook.tables import accelerators, models
 from .support import ROOT, JavaScript, each_case
 
 H200 = accelerators.h200.at("fp8")
-PAGE = JavaScript((ROOT / "inference" / "simulation.js").read_text("utf-8").replace("export ", ""))
+PAGE = JavaScript((ROOT / "scalebook" / "inference" / "simulation.js").read_text("utf-8").replace("export ", ""))
 ENGINE = dict(prompt=1000, output=200, base_time=10e-3, added_time=50e-6, prompt_time=30e-3)
 ONE = dict(prompt=100, output=5, base_time=10e-3, added_time=1e-3, prompt_time=20e-3, max_batch=1)
 ALONE = 10e-3 + 20e-3 + 4 * 11e-3  # a prompt read and four more tokens

@@ -71,7 +71,7 @@ def test_a_model_and_a_device_of_ones_own_are_files(tmp_path, capsys):
 
 
 def test_the_commands_of_the_readme_are_the_examples():
-    lines = (ROOT.parent / "README.md").read_text("utf-8").splitlines()
+    lines = (ROOT / "README.md").read_text("utf-8").splitlines()
     assert {x.strip() for x in shell.EXAMPLES.splitlines()} <= {*lines}
 
 

@@ -17,7 +17,7 @@ from scalebook.training.profile import profile
 from scalebook.training.step import DEFAULT_LETTERS, memory_sheet, training_sheet, training_step
 from scalebook.training.strategy import CHOICES, Strategy
 
-from .support import agree, cases, each_case, refuses, sound
+from .support import A100, H100, agree, cases, each_case, refuses, sound  # noqa: F401  (A100: of cases.csv)
 
 PARTS = (
     "step_forward", "step_backward", "step_again", "step_head", "optimizer_time", "bubble_time", "tp_exposed",
@@ -29,7 +29,6 @@ SHEETS = [  # made by the tests that ask: each worker reads this file, and one r
     *((LLAMA, None, s) for s in STRATEGIES), (GPT, None, STRATEGIES[1]), (None, MOE, Strategy()),
     (LLAMA, MOE, Strategy(optimizer="muon", schedule="dualpipe")),
 ]  # fmt: skip
-A100, H100 = accelerators.a100.at("bf16"), accelerators.h100.at("bf16")
 
 
 def test_a_formula_made_from_a_block_has_its_unit_a_meaning_and_a_source():
