@@ -15,13 +15,8 @@ from scalebook.training.assumptions import dp_contention_none
 from scalebook.training.contention import TIERS, dp_contention_shared
 from scalebook.training.data_parallel import dp_passes_once, dp_unhidden_once
 
-from .support import H100
+from .support import H100, each_case
 
-RUNS = [
-    ("llama3_70b", dict(tp=4, pp=8, dp=16, chunks=2, global_batch=512, seq=8192)),
-    ("llama3_70b", dict(tp=4, cp=8, dp=4, global_batch=64, seq=65536, sharding="zero3", recompute="full")),
-    ("mixtral_8x7b", dict(tp=2, ep=8, dp=16, microbatches=8, seq=4096)),
-]
 WAYS = ("tp", "cp", "ep", "pp", "dp")
 
 
@@ -36,7 +31,7 @@ def test_a_collective_whose_starts_cost_nothing_takes_as_long_as_its_busier_port
     assert KINDS[kind](H100, letters, **free) == pytest.approx(max(busy))
 
 
-@pytest.mark.parametrize(("model", "letters"), RUNS)
+@each_case("steps whose bandwidths are needed", "model, letters", globals())
 @pytest.mark.parametrize("tier", TIERS)
 def test_with_the_bandwidth_it_needs_a_dimension_takes_as_long_as_what_runs_beside_it(model, letters, tier):
     run = training_step(models[model], H100, **letters)

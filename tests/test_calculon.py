@@ -1,6 +1,5 @@
 """Calculon's model in our letters against its own outputs, run by run, and what its readers refuse."""
 
-import copy
 import json
 from pathlib import Path
 
@@ -29,7 +28,7 @@ from scalebook.measurements import calculon, confront
 from scalebook.measurements.calculon import OUTPUTS
 
 from .every import every
-from .support import ROOT, cases, csv_rows, refuses, written
+from .support import ROOT, cases, csv_rows, each_case, refuses, written
 
 ROWS = {row["row_id"]: row for row in csv_rows(ROOT / "scalebook" / "measurements" / "calculon.csv")}
 FINE = [name for name, row in ROWS.items() if not row["error"]]
@@ -189,11 +188,7 @@ def test_a_wrong_output_is_seen(tmp_path):
     assert outputs["sizes of exchanges"]["worst"] == 0
 
 
-@pytest.mark.parametrize(("changes", "said"), [
-    ({"model": "gpt9"}, "of a model or system that does not come with the package"),
-    ({"error": "Llm.Error: something"}, "refused by Calculon alone"),
-    ({"pipeline_interleaving": "5"}, r"refused by us alone (chunks)"),
-])  # fmt: skip
+@each_case("runs of Calculon that are left out", "changes, said", globals())
 def test_rows_left_out_say_why(changes, said, tmp_path):
     rows = [ROWS["calculon-010"], {**ROWS["calculon-011"], **changes}]
     assert confront("calculon", written(tmp_path, rows)).left_out == {said: 1}
@@ -213,7 +208,6 @@ def test_documents_are_read_from_files(tmp_path):
 
 def machine(**changes):
     document = json.loads((Path(library.__file__).parent / "systems.json").read_text())["h100_80g_nvl8"]
-    document = copy.deepcopy(document)
     for path, value in changes.items():
         *where, last = path.split("__")
         part = document

@@ -389,11 +389,7 @@ def test_two_pools_that_are_chosen_are_priced_as_those_that_are_found(page, plan
     assert "two pools" in page("link", page("write", dict(planner("serve").plan, pools=pools)))["error"]
 
 
-UNEVEN = dict(prompt_spread=0.7, answer_spread=0.5)
-AGENTS = [("llama3_70b", "h200", "none", UNEVEN), ("deepseek_v3", "b200", "mtp_deepseek_v3", {})]
-
-
-@pytest.mark.parametrize(("model", "device", "draft", "spreads"), AGENTS)
+@each_case("agents of the planner", "model, device, draft, spreads", globals())
 def test_sessions_of_agents_are_those_of_python(page, model, device, draft, spreads):
     plan = planner("agents", model=model, device=device, engine="vllm", sessions=300, **spreads).plan
     rows = models[model], accelerators[device].at("fp8")
@@ -478,10 +474,7 @@ def test_a_configuration_is_read_as_python_reads_it(page, key):
     assert own["words"] == {x: y for x, y in row.words.items() if x in ("norm", "windows", "family")}
 
 
-WRONG = [
-    None, True, [], {}, "8", "</script><img src=x onerror=alert(1)>", -1, 0, 2.5, 1e30, 10**18, [1, "x"], {"a": 1},
-    "__proto__",
-]  # fmt: skip
+WRONG = cases("what no field of a plan may be", globals())["all"]
 
 
 def hostile_configs():
@@ -575,14 +568,7 @@ def test_a_device_is_read_from_its_cells(page):
     measured = (ROOT / "scalebook" / "measure" / "own.toml").read_text("utf-8")  # what `scalebook.measure` wrote
     own = page("device", measured)["is"]
     assert own["letters"]["matmul_fp32"] == 0.9034 and own["ends"]["matmul_fp32"][0] == pytest.approx(0.8647 / 0.9034)
-    for text in (
-        "",
-        "hbm_capacity = <b>",
-        'hbm_capacity = {value = "8 GB", low = "9 GB", high = "10 GB"}',
-        'hbm_capacty = "1 GB"',
-        'hbm_capacity = "-1 GB"',
-        "x" * 30_000,
-    ):
+    for text in cases("texts that are no device", globals())["all"]:
         assert "error" in page("device", text)
 
 
@@ -630,17 +616,12 @@ def test_flags_are_those_of_the_package(page):
 
 
 @pytest.mark.parametrize("engine", SERVERS)
-def test_flags_of_servers_are_those_of_python(page, engine):
-    for tp, attention_dp, ep, replicas, exchange in (
-        (8, 1, 1, 1, "all_reduce"),
-        (2, 4, 8, 2, "all_to_all"),
-        (1, 8, 4, 1, "gather"),
-    ):
-        layout, words = dict(tp=tp, pp=1, ep=ep, attention_dp=attention_dp, replicas=replicas), dict(exchange=exchange)
-        state = json.loads(json.dumps(made.DEFAULT_PLANS["serve"]))
-        asked = state["letters"] | layout | words | dict(kv_bits=precisions.fp8.kv_bits)
-        del asked["devices"]  # the most of a search
-        assert page("flags", [state, dict(letters=layout, words=words), engine]) == server_flags(engine, **asked)
+@each_case("layouts that flags of servers say", "layout, words", globals())
+def test_flags_of_servers_are_those_of_python(page, engine, layout, words):
+    state = json.loads(json.dumps(made.DEFAULT_PLANS["serve"]))
+    asked = state["letters"] | layout | words | dict(kv_bits=precisions.fp8.kv_bits)
+    del asked["devices"]  # the most of a search
+    assert page("flags", [state, dict(letters=layout, words=words), engine]) == server_flags(engine, **asked)
 
 
 # The graph

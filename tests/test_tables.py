@@ -185,11 +185,6 @@ def test_a_readers_own_device_may_be_slow_and_not_impossibly_fast(tmp_path):
     refuses(ValueError, r"\[mine\], hbm_bandwidth: .* is 343 times the most that any other", accelerators.read, path)
 
 
-def test_a_source_unlike_all_lists_none(tmp_path):
-    said = refusal(tmp_path, '[a]\nsource = "qqqqqq"\ncores = 4\n')
-    assert said.endswith("'qqqqqq' is not among the sources; of figures of one's own 'scalebook-measure' is")
-
-
 @every(ROWS, name=lambda x: f"{x[0].name}-{x[1]}")
 def test_words_and_counts(table, key):
     row = table[key]
