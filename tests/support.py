@@ -1,7 +1,9 @@
 """What several tests share: the package's formulas and sheets, points to evaluate them at, and a JavaScript engine."""
 
+import contextlib
 import csv
 import importlib
+import io
 import json
 import pkgutil
 from fractions import Fraction
@@ -94,6 +96,13 @@ def exactly(f, **letters):
             "in the body of a formula that tests compare with an executed order"
         )
     return Fraction(int(value.p), int(value.q))
+
+
+def printed(source):
+    """What Python prints when it runs a text."""
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        exec(source, {})
+    return said.getvalue()
 
 
 def written(folder, rows):

@@ -6,7 +6,7 @@ mended, or, where it is the theme's own, stands below with a reason.
 
 import pytest
 
-from .browser import open_page, script, settled
+from .browser import READY, open_page, script, settled
 from .support import ROOT, cases
 
 AXE = ROOT / "book" / "js" / "node_modules" / "axe-core" / "axe.min.js"
@@ -65,9 +65,8 @@ def test_who_does_not_see_or_point_can_search(page, address):
 
 def test_and_the_planner(page, address):
     """Training, with a number's why open; then serving, and an update of reinforcement learning."""
-    ready = "document.querySelector('.pl-num') && !document.querySelector('.pl[aria-busy], progress')"
     page.goto(f"{address}/book/planner.html")
-    page.wait_for_function(ready)
+    page.wait_for_function(READY)
     page.evaluate(AXE.read_text("utf-8"))
     assert page.locator(".pl-verdict[aria-live=polite]").count() == 1, "an answer is said"
     page.locator(".pl-num").first.click()
@@ -76,7 +75,7 @@ def test_and_the_planner(page, address):
     page.keyboard.press("Escape")
     page.select_option("select[aria-label^='train, serve']", "serve")
     page.locator(".pl-num[data-letter=tpot]").wait_for()
-    page.wait_for_function(ready)
+    page.wait_for_function(READY)
     assert violations(page, 390, "dark") == []
     page.select_option("select[aria-label^='train, serve']", "rl")
     page.locator(".pl-curve .pl-second").wait_for()

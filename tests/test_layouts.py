@@ -87,11 +87,10 @@ def test_a_layout_found_is_a_row_of_serve_within_what_was_asked(case):
 
 
 def test_users_of_a_rate_are_those_of_littles_law():
-    row = serve(LLAMA, H200, tp=4, replicas=7, rate=50, prompt=1000, output=300)
+    asked = dict(tp=4, replicas=7, prompt=1000, output=300)
+    row = serve(LLAMA, H200, rate=50, **asked)
     assert row.rate * row.end_to_end <= row.users < row.rate * row.end_to_end + 1.01
-    assert (
-        serve(LLAMA, H200, tp=4, replicas=7, users=row.users, prompt=1000, output=300, generations=1e6).tpot == row.tpot
-    )
+    assert serve(LLAMA, H200, users=row.users, generations=1e6, **asked).tpot == row.tpot
 
 
 @pytest.mark.parametrize("bend", [lambda x: x, lambda x: x**2 / 1e4, np.sqrt, lambda x: x + 50 * (x // 128)])
@@ -109,14 +108,10 @@ def test_a_better_device_is_never_dearer(case):
     model, devices, asked = CASES[case]
     device = devices[-1]
     here = search(serve, model, device, **asked, **ASKED).best[0].million_cost
-    for letter, factor in (
-        ("price_hour", 0.7),
-        ("hbm_bandwidth", 1.3),
-        ("hbm_capacity", 1.5),
-        ("scaleup_bandwidth", 2),
-    ):
-        better = search(serve, model, device, **asked, **ASKED, **{letter: device[letter] * factor}).best[0]
-        assert better.million_cost <= here * (1 + 1e-9)
+    better = dict(price_hour=0.7, hbm_bandwidth=1.3, hbm_capacity=1.5, scaleup_bandwidth=2)
+    for letter, factor in better.items():
+        found = search(serve, model, device, **asked, **ASKED, **{letter: device[letter] * factor}).best[0]
+        assert found.million_cost <= here * (1 + 1e-9)
     both = search(serve, model, [*devices, *devices[:0], H200.at("fp8")], **asked, **ASKED).best[0]
     assert both.million_cost <= here * (1 + 1e-9)
 

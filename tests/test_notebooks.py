@@ -37,9 +37,8 @@ def cells_of(path):
 
 def reader_sees(cell):
     """Whether a cell's code stands open on the page."""
-    return cell.cell_type == "code" and not {"hide-input", "hide-cell", "remove-cell"} & set(
-        cell.metadata.get("tags", [])
-    )
+    hidden = {"hide-input", "hide-cell", "remove-cell"} & set(cell.metadata.get("tags", []))
+    return cell.cell_type == "code" and not hidden
 
 
 def figures_of(cell):

@@ -2,7 +2,6 @@
 
 import contextlib
 import gzip
-import io
 import json
 import math
 import random
@@ -30,10 +29,10 @@ from scalebook.tables import accelerators, drafts, frameworks, models, precision
 from scalebook.training.frameworks import UNNAMED
 from scalebook.training.rules import reason
 
-from .browser import open_page, script
+from .browser import READY, open_page, script
 from .browser import serve as web
 from .conftest import plan as planned_text
-from .support import ROOT, cases, each_case
+from .support import ROOT, cases, each_case, printed
 from .test_answers import SCHEMA
 from .test_configurations import ROWS
 from .test_huggingface import CONFIGS
@@ -263,9 +262,8 @@ def test_days_and_dollars_are_the_bill_of_python(page):
         assert [x["kind"] for x in prices] == [x.kind for x in own.prices]
         assert all(near(x["cost"], y.cost) for x, y in zip(prices, own.prices, strict=True))
         plan["letters"] |= dict(memory_margin=0.1, ep_overlap=0)  # of a search, and of a model with experts
-        with contextlib.redirect_stdout(io.StringIO()) as said:
-            exec(page("python", [plan, dict(letters={}, words=words)]), {})
-        assert said.getvalue().endswith(f"{own}\n" if more else "\n") and f"{row.step_time}"[:12] in said.getvalue()
+        said = printed(page("python", [plan, dict(letters={}, words=words)]))
+        assert said.endswith(f"{own}\n" if more else "\n") and f"{row.step_time}"[:12] in said
 
 
 @each_case("plans of which cells are assumed", "job, device, framework", globals())
@@ -378,9 +376,7 @@ def test_two_pools_that_are_chosen_are_priced_as_those_that_are_found(page, plan
     slower = pools | dict(decode=pools["prefill"], prefill=pools["decode"])
     other = page("pools", plan | dict(pools=slower))
     if "why" not in other:
-        assert {x: other["decode"]["letters"][x] for x in ("tp", "ep", "attention_dp")} == {
-            x: pools["prefill"][x] for x in ("tp", "ep", "attention_dp")
-        }
+        assert all(other["decode"]["letters"][x] == pools["prefill"][x] for x in ("tp", "ep", "attention_dp"))
         assert other["values"]["million_cost"] >= found["values"]["million_cost"]
     link = page("write", dict(planner("serve", rate=12.5).plan, pools=pools))
     assert page("link", link)["is"]["pools"] == pools
@@ -403,13 +399,12 @@ def test_sessions_of_agents_are_those_of_python(page, model, device, draft, spre
         for letter in ("session_cost", "tpot", "ttft", "ttft_p95", "hit_share", "pool_ratio", "sessions_most"):
             assert own["values"][letter] == pytest.approx(row[letter], rel=1e-7)
     assert found["engines"][0]["cost"] <= found["engines"][-1]["cost"]
-    own, said = fitting[0], io.StringIO()
+    own = fitting[0]
     for letter in (f"{x}_p{n}" for x in ("ttft", "tpot", "end_to_end") for n in (50, 95, 99)):
         assert own["values"][letter] == pytest.approx(python.best[0][letter], rel=1e-7)
-    with contextlib.redirect_stdout(said):
-        exec(page("python", [plan, dict(letters=own["letters"], words=own["words"])]), {})
+    said = printed(page("python", [plan, dict(letters=own["letters"], words=own["words"])]))
     told = [own["values"][x] for x in ("sessions_most", "session_cost", "ttft", "ttft_p95", "tpot")]
-    assert [float(x) for x in said.getvalue().split()] == pytest.approx(told, rel=1e-6)
+    assert [float(x) for x in said.split()] == pytest.approx(told, rel=1e-6)
     state = plan | dict(fixed=dict(tp=8, tiers="pool", drafts=draft))
     assert page("link", page("write", state))["is"]["fixed"] == state["fixed"]
     few = page("agents", plan | dict(letters=plan["letters"] | dict(devices=1)))["services"]
@@ -593,10 +588,9 @@ def test_the_call_prints_the_same_answer(page, plan, is_pasted):
         plan = plan | dict(model=model, device=device, precision="bf16")
     state, best = plan | dict(fixed={}, beside=[]), page("find", plan)["best"][0]
     answer = page("answer", plan | dict(layout=best))["values"]
-    with contextlib.redirect_stdout(io.StringIO()) as said:
-        exec(page("python", [state, best]), {})
+    said = printed(page("python", [state, best]))
     letters = ("step_time", "mfu", "memory") if plan["job"] == "train" else ("ttft", "tpot", "device_rate")
-    for letter, value in zip(letters, said.getvalue().split(), strict=True):
+    for letter, value in zip(letters, said.split(), strict=True):
         assert near(answer[letter], float(value))
     assert f"\n{letters[0]},{answer[letters[0]]}"[:14] in page("csv", [state, best])
     found = json.loads(page("json", [state, best]))["letters"]
@@ -652,7 +646,6 @@ def folder(tmp_path_factory, planned):
 
 
 QUESTION = "train, serve, run agents or train by reinforcement"
-READY = "document.querySelector('.pl-num') && !document.querySelector('.pl[aria-busy], progress')"
 
 
 @contextlib.contextmanager

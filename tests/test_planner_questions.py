@@ -4,8 +4,6 @@ The page asks about whole training steps and services, so of the twenty question
 those about one step of decoding or reading, about a roofline, or about a search of another sheet.
 """
 
-import contextlib
-import io
 import math
 
 import pytest
@@ -24,7 +22,7 @@ from scalebook.shell.named import row as find_row
 from scalebook.tables import Device, accelerators, frameworks, models
 from scalebook.training import training_step
 
-from .support import cases, each_case
+from .support import cases, each_case, printed
 from .test_planner import near, page  # noqa: F401
 from .test_questions import FIRST, LINKS, QUESTIONS, SECTIONS, words_of
 
@@ -158,9 +156,8 @@ def test_an_update_is_the_same_on_the_page(page, program):  # noqa: F811
     python = {x.letter: x for x in assumed(row, 99)}
     for x in page("assumed", [plan, none]):
         assert near(x["moved"], python[x["letter"]].moved) and x["source"] == python[x["letter"]].source
-    with contextlib.redirect_stdout(io.StringIO()) as said:
-        exec(page("python", [plan, none]), {})
-    assert float(said.getvalue().split()[0]) == pytest.approx(row.update_time, rel=1e-9)
+    said = printed(page("python", [plan, none]))
+    assert float(said.split()[0]) == pytest.approx(row.update_time, rel=1e-9)
     assert page("link", page("write", plan))["is"] == plan
     for wrong in (dict(framework="megatron"), dict(rollout=dict(tp=0.5)), dict(training=dict(dp=2)), dict(any=True)):
         assert "error" in page("link", page("write", plan | wrong))

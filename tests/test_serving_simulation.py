@@ -295,10 +295,7 @@ def test_a_search_keeps_percentiles_within_limits():
     loose, strict = (
         search(serve, models.llama3_70b, H200, **asked, ttft_p95=x, progress=False).best[0] for x in ("<2 s", "<0.4 s")
     )
-    assert (
-        loose.row.ttft_p95 <= 2
-        and strict.row.ttft_p95 <= 0.4
-        and strict.values["million_cost"] > loose.values["million_cost"]
-    )
+    assert loose.row.ttft_p95 <= 2 and strict.row.ttft_p95 <= 0.4
+    assert strict.values["million_cost"] > loose.values["million_cost"]
     most = search(serve, models.llama3_70b, H200, devices=8, prompt=4000, output=500, end_to_end_p99="< 30 s")
     assert most.best[0].row.end_to_end_p99 <= 30 < most.best[0].row.users
