@@ -88,14 +88,7 @@ def documents(model, machine, devices, batch, fused=(True, False)):
                             yield (tp, pp, dp, whole, chunks, mb, recompute, exchange, *choice)
 
 
-NAMES = ("tp", "pp", "dp", "global_batch", "chunks", "batch", "recompute", "exchange", "overlap", "gather_again",
-    "fused",
-         "sharded", "dp_overlap", "weight_offload", "activation_offload", "optimizer_offload", "tp_tier", "pp_tier",
-         "dp_tier")  # fmt: skip
-FIELDS = ("tensor_par", "pipeline_par", "data_par", "batch_size", "pipeline_interleaving", "microbatch_size",
-          "activation_recompute", "tensor_par_comm_type", "tensor_par_overlap", "seq_par_ag_redo", "fused_activation",
-          "optimizer_sharding", "data_par_overlap", "weight_offload", "activations_offload", "optimizer_offload",
-          "tensor_par_net", "pipeline_par_net", "data_par_net")  # fmt: skip
+FIELDS = cases("fields of Calculon by our letters", {})
 LETTERS = ("dp_overlap", "weight_offload", "activation_offload", "optimizer_offload")
 REASONS = cases("why Calculon refuses", globals())
 OWN = ["near_blocks <= stage_blocks", "train_memory <= hbm_capacity", "offload_memory <= host_capacity"]
@@ -131,8 +124,8 @@ def test_random_strategies_are_priced_and_refused_as_calculon_does(model, machin
     assert number == size(problem(model, machine, devices, batch))
     row, right, refused = application(library.models[model]), 0, 0
     for x in strategies:
-        own = dict(zip(NAMES, x, strict=True))
-        document = {**library.example, **dict(zip(FIELDS, x, strict=True)), "num_procs": devices}
+        own = dict(zip(FIELDS, x, strict=True))
+        document = {**library.example, **dict(zip(FIELDS.values(), x, strict=True)), "num_procs": devices}
         letters = {n: int(v) if n in LETTERS else v for n, v in own.items() if n not in ("dp", "global_batch")}
         asked = dict(devices=devices, global_batch=batch, progress=False, **letters)
         try:

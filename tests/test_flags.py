@@ -80,16 +80,9 @@ def test_yaml_of_megatron():
     assert setup.knowns["sequence_parallel"] is True and "chunks" not in setup.knowns
 
 
-def test_deepspeed(tmp_path):
-    config = {
-        "train_batch_size": 256, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2,
-        "optimizer": {"type": "Adam", "params": {"lr": 1e-4}}, "bf16": {"enabled": True},
-        "zero_optimization": {
-            "stage": 3, "overlap_comm": True, "zero_hpz_partition_size": 8,
-            "offload_optimizer": {"device": "cpu", "pin_memory": True}, "offload_param": {"device": "cpu"},
-        },
-    }  # fmt: skip
-    (path := tmp_path / "ds_config.json").write_text(json.dumps(config), "utf-8")
+def test_deepspeed():
+    path = SCRIPTS / "deepspeed.json"
+    config = json.loads(path.read_text("utf-8"))
     for source in (path, str(path), config, json.dumps(config)):
         setup = flags.read(source)
         assert setup.framework == "deepspeed" and setup.precision == "bf16"

@@ -81,10 +81,5 @@ def test_it_is_cited_as_the_file_for_citing_says():
     said = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     entry = README.partition("```bibtex\n")[2].partition("```")[0]
     name = f"{said['title']}: {said['abstract'][0].lower()}{said['abstract'][1:].rstrip('.')}"
-    for field, value in {
-        "title": name,
-        "version": said["version"],
-        "license": said["license"],
-        "url": said["url"],
-    }.items():
-        assert f"  {field} = {{{value}}},\n" in entry
+    cited = said | {"title": name}
+    assert all(f"  {x} = {{{cited[x]}}},\n" in entry for x in ("title", "version", "license", "url"))

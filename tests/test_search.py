@@ -245,14 +245,10 @@ def count(**more):
 
 def test_letters_that_say_nothing_are_not_counted_twice():
     """A group of devices that shard says something of hybrid sharding alone, blocks near where something is away."""
-    both = ["zero1", "hybrid"]
-    assert count(sharding=both, shard_group=[2, 4]) == count(sharding="zero1") + 2 * count(
-        sharding="hybrid", shard_group=2
-    )
+    one, hybrid = count(sharding="zero1"), count(sharding="hybrid", shard_group=2)
+    assert count(sharding=["zero1", "hybrid"], shard_group=[2, 4]) == one + 2 * hybrid
     alone = count(sharding="zero1", optimizer_offload=[0, 1])
-    assert count(sharding="zero1", optimizer_offload=[0, 1], near_blocks=[3, 4, 5]) == 3 * alone - 2 * count(
-        sharding="zero1"
-    )
+    assert count(sharding="zero1", optimizer_offload=[0, 1], near_blocks=[3, 4, 5]) == 3 * alone - 2 * one
 
 
 def test_options_with_equal_results_count_once():

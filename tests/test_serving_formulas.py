@@ -80,18 +80,6 @@ def test_a_sheet_says_why_a_letter_has_no_value():
     assert "load must be" in row.missing["tpot"] and "a target above the time of" in row.missing["capacity"]
 
 
-# A closed loop
-
-
-# Speculation
-
-
-# Prefixes
-
-
-# Tails
-
-
 # Checkpoints
 
 
@@ -118,6 +106,3 @@ def test_goodput(writing):
     grid = goodput(known, checkpoint_interval=np.geomspace(daly / 5, daly * 5, 2001))
     assert goodput(known, checkpoint_interval=young) <= goodput(known, checkpoint_interval=daly)
     assert goodput(known, checkpoint_interval=daly) == pytest.approx(grid.max(), rel=1e-4)
-
-
-# More devices, or more copies

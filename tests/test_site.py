@@ -15,7 +15,7 @@ from scalebook.language import show
 from tools.notebooks import notebooks
 
 from .browser import answered, chosen, drag, open_page, script, settled
-from .support import ROOT, calculators, python_says
+from .support import ROOT, calculators, cases, python_says
 from .test_access import ENDED, READ, follow, read
 
 BOX = ".sb-calculator:not(.sb-gantt, .sb-guess)"
@@ -186,11 +186,7 @@ def test_the_landing_sentence_is_live(chromium, address):
             fixed = dict(batch=1, context=8192, kv_bits=16)
             return decoding(model, device.at("bf16"), weight_bits=bits, **fixed)
 
-        for model, bits, device in [
-            ("llama3_70b", 8, "h100"),
-            ("llama3_8b", 16, "mi300x"),
-            ("mixtral_8x7b", 4, "b200"),
-        ]:
+        for model, bits, device in cases("sentences of the landing page", {}).values():
             row = choose(models[model], bits, accelerators[device])
             said = box.locator("p").first.inner_text()
             assert show(row.token_time, "s") in said and said.endswith("of it waiting for memory.")
