@@ -52,8 +52,9 @@ def cases(table, names):
 
 
 def each_case(table, letters, names):
-    """Run a test with each case of a table; `letters` are its arguments. A case that has a number has no name."""
+    """Run a test with each case of a table of cases.csv; `letters` are the test's arguments."""
     found = cases(table, names)
+    # pytest names a case that only has a number by its values.
     return pytest.mark.parametrize(letters, found.values(), ids=[None if x.isdigit() else x for x in found])
 
 
