@@ -23,6 +23,8 @@ OFF = """WebUIOmniboxPopup WebUIOmniboxAimPopup AvoidUnnecessaryBeforeUnloadChec
 # What draws, in software, has no process of its own, which costs more than it saves.
 FLAGS += [f"--disable-features={','.join(OFF.split())}", "--in-process-gpu"]
 PATIENCE = 300_000  # milliseconds: what is waited for comes, however slow the machine; only what never comes fails
+# A planner that has answered.
+READY = "document.querySelector('.pl-num') && !document.querySelector('.pl[aria-busy], progress')"
 OWN = ("http://127.0.0.1", "http://localhost", "file:", "data:", "blob:", "ws://127.0.0.1")
 
 

@@ -3,12 +3,12 @@
 import contextlib
 import os
 import subprocess
-from pathlib import Path
 from zlib import crc32
 
 import pytest
 from hypothesis import settings
 
+from . import ROOT
 from .browser import browser, serve
 
 try:
@@ -19,7 +19,6 @@ except ImportError:  # on Windows, where no other worker is waited for
 settings.register_profile("any machine", deadline=None)  # how long it takes is for `make bench`
 settings.load_profile("any machine")
 
-ROOT = Path(__file__).parents[1]
 SITE = ROOT / "book" / "_build" / "html"
 
 # A worker takes a file at a time.  These are taken in so many parts, for each takes longer than a worker's share.

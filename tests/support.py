@@ -1,7 +1,9 @@
 """What several tests share: the package's formulas and sheets, points to evaluate them at, and a JavaScript engine."""
 
+import contextlib
 import csv
 import importlib
+import io
 import json
 import pkgutil
 from fractions import Fraction
@@ -23,7 +25,8 @@ from scalebook.inference.part_kernels import SCALED
 from scalebook.language import FORMULAS, NOTATION, Formula, Sheet, code, show, symbol
 from scalebook.language.units import check
 
-ROOT = Path(scalebook.__file__).parent
+from . import ROOT
+
 NAMES = sorted(m.name for m in pkgutil.walk_packages(scalebook.__path__, "scalebook.") if "__main__" not in m.name)
 # What is seen, and no formula.
 _SHOWN = ("scalebook.display", "scalebook.book.drawings", "scalebook.book.pages", "scalebook.book.planner")
@@ -34,10 +37,25 @@ COMPOSED = [x for x in _OBJECTS.values() if isinstance(x, Formula) and x not in 
 SHEETS = [x for x in _OBJECTS.values() if isinstance(x, Sheet)]
 
 
+A100, H100 = tables.accelerators.a100.at("bf16"), tables.accelerators.h100.at("bf16")
+
+
+def csv_rows(path):
+    """The rows of a CSV file beside the tests, or of another by its whole path."""
+    with (ROOT / "tests" / path).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def cases(table, names):
     """Cases of a table of cases.csv by name: each a tuple in Python, evaluated with the names of a test's file."""
-    with (Path(__file__).parent / "cases.csv").open(encoding="utf-8", newline="") as file:
-        return {x["name"]: eval(x["case"], dict(names)) for x in csv.DictReader(file) if x["table"] == table}
+    return {x["name"]: eval(x["case"], dict(names)) for x in csv_rows("cases.csv") if x["table"] == table}
+
+
+def each_case(table, letters, names):
+    """Run a test with each case of a table of cases.csv; `letters` are the test's arguments."""
+    found = cases(table, names)
+    # pytest names a case that only has a number by its values.
+    return pytest.mark.parametrize(letters, found.values(), ids=[None if x.isdigit() else x for x in found])
 
 
 def draw(letters, number, seed=0, grouped=False):
@@ -79,6 +97,13 @@ def exactly(f, **letters):
             "in the body of a formula that tests compare with an executed order"
         )
     return Fraction(int(value.p), int(value.q))
+
+
+def printed(source):
+    """What Python prints when it runs a text."""
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        exec(source, {})
+    return said.getvalue()
 
 
 def written(folder, rows):

@@ -4,14 +4,12 @@ axe-core comes by exact version from book/js/package.json.  What it finds of cri
 mended, or, where it is the theme's own, stands below with a reason.
 """
 
-from pathlib import Path
-
 import pytest
 
-from .browser import open_page, script, settled
-from .support import cases
+from .browser import READY, open_page, script, settled
+from .support import ROOT, cases
 
-AXE = Path(__file__).parents[1] / "book" / "js" / "node_modules" / "axe-core" / "axe.min.js"
+AXE = ROOT / "book" / "js" / "node_modules" / "axe-core" / "axe.min.js"
 WIDE, PHONE = (1300, "light"), (390, "dark")
 # A reading takes seconds, most of them for each element's place on the page: a chapter, which has most that we make, is
 # read in both ways, and of the other kinds of pages each in one (`test_page` has every page's contrast, less strictly).
@@ -67,9 +65,8 @@ def test_who_does_not_see_or_point_can_search(page, address):
 
 def test_and_the_planner(page, address):
     """Training, with a number's why open; then serving, and an update of reinforcement learning."""
-    ready = "document.querySelector('.pl-num') && !document.querySelector('.pl[aria-busy], progress')"
     page.goto(f"{address}/book/planner.html")
-    page.wait_for_function(ready)
+    page.wait_for_function(READY)
     page.evaluate(AXE.read_text("utf-8"))
     assert page.locator(".pl-verdict[aria-live=polite]").count() == 1, "an answer is said"
     page.locator(".pl-num").first.click()
@@ -78,7 +75,7 @@ def test_and_the_planner(page, address):
     page.keyboard.press("Escape")
     page.select_option("select[aria-label^='train, serve']", "serve")
     page.locator(".pl-num[data-letter=tpot]").wait_for()
-    page.wait_for_function(ready)
+    page.wait_for_function(READY)
     assert violations(page, 390, "dark") == []
     page.select_option("select[aria-label^='train, serve']", "rl")
     page.locator(".pl-curve .pl-second").wait_for()

@@ -16,7 +16,7 @@ from scalebook.rl import rl_step  # noqa: F401  (of cases.csv)
 from scalebook.search import search
 from scalebook.tables import frameworks
 
-from .support import cases
+from .support import cases, each_case
 
 SCHEMA = json.loads(resources.files("scalebook.answers").joinpath("schema.json").read_text("utf-8"))
 DENSE = dict(tp=8, pp=4, dp=4, global_batch=128, seq=8192)
@@ -147,7 +147,7 @@ def test_a_letter_of_the_bill_is_taken_by_a_call(letter):
         run("dense").call.again(**{letter: 0.5})
 
 
-@pytest.mark.parametrize(("name", "words"), cases("words of an answer", globals()).values())
+@each_case("words of an answer", "name, words", globals())
 def test_an_answer_says_what_it_rests_on_and_what_it_does_not_know(name, words):
     said = [repr(run(name)), *map(str, run(name).answer.assumed)]
     assert words in "\n".join(said) and run("rate").answer.changes
@@ -192,7 +192,7 @@ def test_the_shell_answers_first_and_has_the_rest():
     assert found["letters"]["step_time"]["value"] == run("dense").step_time
 
 
-@pytest.mark.parametrize(("arguments", "code"), cases("codes of the shell", globals()).values())
+@each_case("codes of the shell", "arguments, code", globals())
 def test_the_shell_says_by_its_code_what_went_wrong(arguments, code, capsys):
     with pytest.raises(SystemExit) as stopped:
         shell.main(arguments)

@@ -3,7 +3,6 @@
 import re
 import tomllib
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 import yaml
@@ -12,7 +11,8 @@ import scalebook
 from scalebook.language import FORMULAS, NOTATION
 from scalebook.training import WORDS
 
-ROOT = Path(__file__).parents[1]
+from . import ROOT
+
 CHAPTERS = {x.stem for x in (ROOT / "notebooks").rglob("*.ipynb")}
 TERMS = tomllib.loads((ROOT / "book" / "glossary.toml").read_text("utf-8"))["terms"]
 GROUPS = tomllib.loads((ROOT / "book" / "cheat-sheet.toml").read_text("utf-8"))["groups"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalebook import accelerators, models, training_step
+from scalebook import models, training_step
 from scalebook.language import Formula, symbol
 from scalebook.machine.collectives import KINDS, port_times
 from scalebook.pipeline.simulation import simulate
@@ -15,12 +15,8 @@ from scalebook.training.assumptions import dp_contention_none
 from scalebook.training.contention import TIERS, dp_contention_shared
 from scalebook.training.data_parallel import dp_passes_once, dp_unhidden_once
 
-H100 = accelerators.h100.at("bf16")
-RUNS = [
-    ("llama3_70b", dict(tp=4, pp=8, dp=16, chunks=2, global_batch=512, seq=8192)),
-    ("llama3_70b", dict(tp=4, cp=8, dp=4, global_batch=64, seq=65536, sharding="zero3", recompute="full")),
-    ("mixtral_8x7b", dict(tp=2, ep=8, dp=16, microbatches=8, seq=4096)),
-]
+from .support import H100, each_case
+
 WAYS = ("tp", "cp", "ep", "pp", "dp")
 
 
@@ -35,7 +31,7 @@ def test_a_collective_whose_starts_cost_nothing_takes_as_long_as_its_busier_port
     assert KINDS[kind](H100, letters, **free) == pytest.approx(max(busy))
 
 
-@pytest.mark.parametrize(("model", "letters"), RUNS)
+@each_case("steps whose bandwidths are needed", "model, letters", globals())
 @pytest.mark.parametrize("tier", TIERS)
 def test_with_the_bandwidth_it_needs_a_dimension_takes_as_long_as_what_runs_beside_it(model, letters, tier):
     run = training_step(models[model], H100, **letters)
@@ -102,9 +98,8 @@ def test_passes_to_hide_in_are_those_of_the_schedule(pp, chunks):
                     done[x.stage] = max(done.get(x.stage, 0), slot.end)
         passes = [max(x.values()) - min(x.values()) for x in (done, begun)]
         third = Fraction(run.busy[device]) / run.microbatches / 3
-        assert [x / y for x, y in zip(passes, (2 * third, third), strict=True)] == [
-            Fraction(pp * (chunks - 1), chunks)
-        ] * 2
+        expected = Fraction(pp * (chunks - 1), chunks)
+        assert passes == [2 * third * expected, third * expected]
     assert dp_passes_once(pp=pp, chunks=chunks) == pytest.approx(float(Fraction(pp * (chunks - 1) + 1, chunks)))
 
 
@@ -141,9 +136,8 @@ def test_with_the_bandwidth_it_needs_a_steps_own_exchange_leaves_a_bucket_and_no
 @pytest.mark.parametrize("sharding", ["zero2", "zero3", "hybrid"])
 def test_a_micro_batch_passes_one_of_the_two_stages_that_a_device_of_dualpipe_holds(sharding):
     """So that it moves about as much as in a pipeline where a device holds one."""
-    letters = dict(tp=8, pp=8, dp=8, microbatches=16, seq=4096, sharding=sharding) | dict(
-        far_latency=0, near_latency=0, collective_launch=0, chunk_time=0
-    )
+    letters = dict(tp=8, pp=8, dp=8, microbatches=16, seq=4096, sharding=sharding)
+    letters |= dict(far_latency=0, near_latency=0, collective_launch=0, chunk_time=0)
     letters |= {"shard_group": 4} if sharding == "hybrid" else {}
     one, two = (training_step(models.llama3_70b, H100, **letters, schedule=x) for x in ("1f1b", "dualpipe"))
     assert two.dp_reduce / one.dp_reduce == pytest.approx(1, rel=0.25)

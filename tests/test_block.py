@@ -20,7 +20,7 @@ from scalebook.tables import models, shapes
 from scalebook.tables.shapes import used_params
 
 from .every import every
-from .support import cases
+from .support import cases, each_case
 
 BLOCKS = cases("blocks", globals())
 every_block = pytest.mark.parametrize("name", BLOCKS)
@@ -39,12 +39,7 @@ def megatron(expr):
 
 
 # Korthikanti et al. 2022 (arXiv:2205.05198): equations 1, 2 and 4, and section 5 with and without splitting.
-SAVED = [*cases("what blocks save, as published", globals()).values()]
-
-
-@pytest.mark.parametrize(
-    "transformations, published", SAVED, ids=lambda x: "+".join(f.__name__ for f in x) if isinstance(x, tuple) else ""
-)
+@each_case("what blocks save, as published", "transformations, published", globals())
 def test_saved_activations(transformations, published):
     assert megatron(GPT.then(*transformations).saved) == expand(published)
 
@@ -338,7 +333,7 @@ def values(expr, row):
     return float(expr.subs({x: row[x.name] for x in expr.free_symbols if x.name in row}))
 
 
-@pytest.mark.parametrize(("key", "kind", "plain", "f"), cases("listed attention", globals()).values())
+@each_case("listed attention", "key, kind, plain, f", globals())
 def test_listed_attention_has_the_parameters_of_its_formula(key, kind, plain, f):
     """Beside the feed-forward layer and two gains, and beside latent attention where an indexer is added to it."""
     row = models[key]

@@ -2,7 +2,6 @@
 
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from xml.etree import ElementTree
 from zipfile import ZIP_STORED, ZipFile
 
@@ -11,7 +10,8 @@ from scalebook.book.pages import away
 
 from tools import book, epub
 
-ROOT = Path(__file__).parents[1]
+from . import ROOT
+
 NAME = "notebooks/1-scaling-compute/memory-walls.html"
 OPF = "{http://www.idpf.org/2007/opf}"
 SEEN = """() => [...document.querySelectorAll("nav, header, footer, aside, button, .tag_hide-input details")]
@@ -71,7 +71,6 @@ def test_the_landing_page_offers_what_was_made(tmp_path):
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist" / "scalebook.epub").write_bytes(b"e" * 2_000_000)
     away.offer(tmp_path, tmp_path / "dist")
-    assert 'href="../scalebook.epub">EPUB</a> (2 MB)' in page.read_text("utf-8") and "pdf" not in page.read_text(
-        "utf-8"
-    )
+    assert 'href="../scalebook.epub">EPUB</a> (2 MB)' in page.read_text("utf-8")
+    assert "pdf" not in page.read_text("utf-8")
     assert (tmp_path / "scalebook.epub").exists() and "\nbook: " in (ROOT / "Makefile").read_text("utf-8")

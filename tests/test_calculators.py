@@ -1,7 +1,5 @@
 """Calculators without a browser: the words on the page are those of the sheet, in Python and in JavaScript."""
 
-import contextlib
-import io
 import json
 
 import numpy as np
@@ -27,7 +25,7 @@ from scalebook.training import (
 from scalebook.training.assumptions import MEASURED
 from tools.notebooks import notebooks
 
-from .support import calculators, cases, live, some_states
+from .support import calculators, each_case, live, printed, some_states
 
 PRECISIONS = ["bf16", "fp16", "fp8", "fp4", "int8"]
 CURVE = {
@@ -138,13 +136,13 @@ def test_state_is_read_set_and_observed():
     assert sized.state == {"hbm_bandwidth": 3.5e12}
 
 
-@pytest.mark.parametrize(("text", "unit", "value"), cases("what is typed", globals()).values())
+@each_case("what is typed", "text, unit, value", globals())
 def test_what_is_typed_is_understood(text, unit, value):
     [found] = DECODE(f"[parse({json.dumps(text)}, {json.dumps(unit)}).value ?? null]")
     assert found == pytest.approx(value, rel=1e-14)
 
 
-@pytest.mark.parametrize(("text", "unit"), cases("what is typed wrongly", globals()).values())
+@each_case("what is typed wrongly", "text, unit", globals())
 def test_what_is_not_is_said_in_a_sentence(text, unit):
     said = DECODE(f"parse({json.dumps(text)}, {json.dumps(unit)})")
     assert "value" not in said and "is not understood here: type a number" in said["error"]
@@ -187,10 +185,7 @@ def test_the_python_of_a_calculator_prints_its_answer():
         if TOKEN.texts["token_time"] == "none":
             continue
         code = DECODE(f"[python(whole({json.dumps(TOKEN.spec)}, {json.dumps(TOKEN.data)}), {json.dumps(state)})]")[0]
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(code, {})
-        assert float(printed.getvalue()) == TOKEN.values["token_time"]
+        assert float(printed(code)) == TOKEN.values["token_time"]
 
 
 def test_bars_are_the_answer_taken_apart():

@@ -1,7 +1,5 @@
 """Calculon's model in our letters against its own outputs, run by run, and what its readers refuse."""
 
-import copy
-import csv
 import json
 from pathlib import Path
 
@@ -9,7 +7,6 @@ import numpy as np
 import pytest
 from sympy import expand
 
-import scalebook.measurements as measurements
 from scalebook.block import GPT, flash, sequence_parallel, tensor_parallel, unbiased
 from scalebook.calculon import (
     QUIRKS,
@@ -31,10 +28,9 @@ from scalebook.measurements import calculon, confront
 from scalebook.measurements.calculon import OUTPUTS
 
 from .every import every
-from .support import cases, refuses, written
+from .support import ROOT, cases, csv_rows, each_case, refuses, written
 
-with (Path(measurements.__file__).parent / "calculon.csv").open(newline="") as file:
-    ROWS = {row["row_id"]: row for row in csv.DictReader(file)}
+ROWS = {row["row_id"]: row for row in csv_rows(ROOT / "scalebook" / "measurements" / "calculon.csv")}
 FINE = [name for name, row in ROWS.items() if not row["error"]]
 REFUSED = cases("runs that Calculon refuses", globals())
 MODEL, EXAMPLE, MACHINE = library.models["gpt3-175B"], library.example, library.systems["a100_80e"]
@@ -192,11 +188,7 @@ def test_a_wrong_output_is_seen(tmp_path):
     assert outputs["sizes of exchanges"]["worst"] == 0
 
 
-@pytest.mark.parametrize(("changes", "said"), [
-    ({"model": "gpt9"}, "of a model or system that does not come with the package"),
-    ({"error": "Llm.Error: something"}, "refused by Calculon alone"),
-    ({"pipeline_interleaving": "5"}, r"refused by us alone (chunks)"),
-])  # fmt: skip
+@each_case("runs of Calculon that are left out", "changes, said", globals())
 def test_rows_left_out_say_why(changes, said, tmp_path):
     rows = [ROWS["calculon-010"], {**ROWS["calculon-011"], **changes}]
     assert confront("calculon", written(tmp_path, rows)).left_out == {said: 1}
@@ -216,7 +208,6 @@ def test_documents_are_read_from_files(tmp_path):
 
 def machine(**changes):
     document = json.loads((Path(library.__file__).parent / "systems.json").read_text())["h100_80g_nvl8"]
-    document = copy.deepcopy(document)
     for path, value in changes.items():
         *where, last = path.split("__")
         part = document

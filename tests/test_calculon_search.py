@@ -16,7 +16,7 @@ from scalebook.search import search
 from scalebook.search.arguments import problem_of
 from scalebook.search.problem import about, layouts, looked_through, stand_for, word_combinations
 
-from .support import cases
+from .support import cases, each_case
 
 H100, A100 = library.systems["h100_80g_nvl8"], library.systems["a100_80g"]
 SMALL = dict(devices=16, global_batch=8)
@@ -41,9 +41,7 @@ def size(problem):
     return there + left_out
 
 
-@pytest.mark.parametrize(
-    "model, machine, devices, batch, fused, strategies", cases("spaces that Calculon counts", globals()).values()
-)
+@each_case("spaces that Calculon counts", "model, machine, devices, batch, fused, strategies", globals())
 def test_as_many_strategies_as_calculon_counts(model, machine, devices, batch, fused, strategies):
     assert size(problem(model, machine, devices, batch, fused=fused)) == strategies
 
@@ -90,14 +88,7 @@ def documents(model, machine, devices, batch, fused=(True, False)):
                             yield (tp, pp, dp, whole, chunks, mb, recompute, exchange, *choice)
 
 
-NAMES = ("tp", "pp", "dp", "global_batch", "chunks", "batch", "recompute", "exchange", "overlap", "gather_again",
-    "fused",
-         "sharded", "dp_overlap", "weight_offload", "activation_offload", "optimizer_offload", "tp_tier", "pp_tier",
-         "dp_tier")  # fmt: skip
-FIELDS = ("tensor_par", "pipeline_par", "data_par", "batch_size", "pipeline_interleaving", "microbatch_size",
-          "activation_recompute", "tensor_par_comm_type", "tensor_par_overlap", "seq_par_ag_redo", "fused_activation",
-          "optimizer_sharding", "data_par_overlap", "weight_offload", "activations_offload", "optimizer_offload",
-          "tensor_par_net", "pipeline_par_net", "data_par_net")  # fmt: skip
+FIELDS = cases("fields of Calculon by our letters", {})
 LETTERS = ("dp_overlap", "weight_offload", "activation_offload", "optimizer_offload")
 REASONS = cases("why Calculon refuses", globals())
 OWN = ["near_blocks <= stage_blocks", "train_memory <= hbm_capacity", "offload_memory <= host_capacity"]
@@ -127,16 +118,14 @@ def sample(model, machine, devices, batch, fitting, others):
     return [*kept[0], *kept[1]], sum(seen)
 
 
-@pytest.mark.parametrize(
-    "model, machine, devices, batch, fitting, others", cases("spaces of Calculon that are sampled", globals()).values()
-)
+@each_case("spaces of Calculon that are sampled", "model, machine, devices, batch, fitting, others", globals())
 def test_random_strategies_are_priced_and_refused_as_calculon_does(model, machine, devices, batch, fitting, others):
     strategies, number = sample(model, machine, devices, batch, fitting, others)
     assert number == size(problem(model, machine, devices, batch))
     row, right, refused = application(library.models[model]), 0, 0
     for x in strategies:
-        own = dict(zip(NAMES, x, strict=True))
-        document = {**library.example, **dict(zip(FIELDS, x, strict=True)), "num_procs": devices}
+        own = dict(zip(FIELDS, x, strict=True))
+        document = {**library.example, **dict(zip(FIELDS.values(), x, strict=True)), "num_procs": devices}
         letters = {n: int(v) if n in LETTERS else v for n, v in own.items() if n not in ("dp", "global_batch")}
         asked = dict(devices=devices, global_batch=batch, progress=False, **letters)
         try:

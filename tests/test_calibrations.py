@@ -6,11 +6,9 @@ values themselves. The error is a mean of |log|, where `wide` counts products of
 errors; or of their squares, which are of times.
 """
 
-import csv
 import math
 import re
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,9 +21,9 @@ from scalebook.measurements.sets import stanzas
 from scalebook.training.host import DEFAULT_LETTERS as HOST_LETTERS
 
 from .refits import fitted_rows, predicted_with
+from .support import csv_rows
 
-with (Path(__file__).parent / "calibrations.csv").open(encoding="utf-8", newline="") as file:
-    LINES = list(csv.DictReader(file))
+LINES = csv_rows("calibrations.csv")
 KNOWN = {x: getattr(tables, x) for x in ("accelerators", "clusters", "libraries")} | dict(exposed_write=exposed_write)
 
 

@@ -6,7 +6,6 @@ import json
 import re
 from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 import yaml
@@ -15,9 +14,8 @@ from scalebook.book.claims import ARTICLES, VERDICTS, articles, claims, digest
 from scalebook.language import FORMULAS, SOURCES
 
 from .every import every
-from .support import cases, refuses
+from .support import ROOT, cases, refuses
 
-ROOT = Path(__file__).parents[1]
 MODULES = [
     "scalebook.book.claims",
     *(f"scalebook.book.claims.{x.stem}" for x in (ROOT / "book/claims").glob("[!_]*.py")),

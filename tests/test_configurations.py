@@ -1,11 +1,9 @@
 """Configurations that nobody here wrote are read, and counted as PyTorch counts what transformers builds from them."""
 
-import csv
 import gzip
 import itertools
 import json
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,13 +16,12 @@ from scalebook.memory import context_costs, kv_cache
 from scalebook.tables.huggingface import NOT_DECODERS, TYPES, read_config
 from scalebook.training import memory_sheet
 
-from .support import cases
+from .support import ROOT, cases, csv_rows, each_case
 
-FOLDER = Path(__file__).parent
-with gzip.open(FOLDER / "configurations.jsonl.gz", "rt", encoding="utf-8") as lines:  # made by tools/configurations.py
+# Made by tools/configurations.py.
+with gzip.open(ROOT / "tests" / "configurations.jsonl.gz", "rt", encoding="utf-8") as lines:
     ROWS = {x["name"]: x for x in map(json.loads, lines)}
-with (FOLDER / "configurations_unmet.csv").open(encoding="utf-8", newline="") as file:
-    UNMET = {(x["name"], x["quantity"]): x["reason"] for x in csv.DictReader(file)}
+UNMET = {(x["name"], x["quantity"]): x["reason"] for x in csv_rows("configurations_unmet.csv")}
 H200 = accelerators.h200.at("fp8")
 LIMITS = {"params": 0.003, "flops": 0.02, "cache": 0.01}
 DECODERS = [x for x in ROWS if ROWS[x]["config"]["model_type"] not in NOT_DECODERS]
@@ -100,7 +97,7 @@ def test_a_row_of_the_table_is_what_its_configuration_says(key):
     assert {x: read[x] for x in read if x not in apart} == {x: row[x] for x in row if x not in apart}
 
 
-@pytest.mark.parametrize(("key", "total", "active"), cases("parameters that publishers print", globals()).values())
+@each_case("parameters that publishers print", "key, total, active", globals())
 def test_parameters_are_those_that_the_publisher_prints(key, total, active):
     """Publishers round, and leave one embedding or both out of the active parameters, or none."""
     row = models[key]

@@ -1,8 +1,5 @@
 """What becomes of a cost if one letter is doubled: twice the context-parallel ways halve what is sent."""
 
-import csv
-from pathlib import Path
-
 import pytest
 
 from scalebook import accelerators, models, training_step
@@ -11,11 +8,11 @@ from scalebook.language import symbol
 from scalebook.training.block_costs import _near
 from scalebook.training.contention import dp_contention_shared
 
+from .support import csv_rows
 from .test_worked_numbers import LIMITS, NETWORK, SERVED, TRAINED, letters_of
 
 AT = dict(tp=2, cp=2, pp=2, dp=4, seq=8192, microbatches=16)
-with Path(__file__).with_name("derivatives.csv").open(newline="", encoding="utf-8") as file:
-    ROWS = list(csv.DictReader(file))
+ROWS = csv_rows("derivatives.csv")
 
 
 def served(step, model, letters, limit):

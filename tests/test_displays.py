@@ -3,7 +3,6 @@
 import re
 from functools import cache
 from io import StringIO  # noqa: F401  (of cases.csv)
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -18,9 +17,8 @@ from scalebook.inference import decoding, serve
 from scalebook.language import NOTATION  # noqa: F401  (of cases.csv)
 from tools.notebooks import notebooks
 
-from .support import cases
+from .support import each_case
 
-ROOT = Path(__file__).parents[1]
 MINE = "model,device,precision,tp,pp,dp,global_batch,seq,step_time\nllama3_70b,h100,bf16,8,4,8,512,8192,19.5 s\n"
 
 
@@ -41,12 +39,8 @@ def found():
 
 
 # What is shown, and a word that a reader must find both in text and on the page.
-SHOWN = cases("what is shown", globals())
-
-
-@pytest.mark.parametrize("name", SHOWN)
-def test_it_is_shown_in_the_house_style_and_said_in_text(name):
-    make, word = SHOWN[name]
+@each_case("what is shown", "make, word", globals())
+def test_it_is_shown_in_the_house_style_and_said_in_text(make, word):
     shown = make()
     page, text = shown._repr_html_(), repr(shown)
     assert word in text and word in re.sub(r"(?s)<style.*?</style>", "", page)

@@ -19,21 +19,15 @@ from scalebook.pipeline import SCHEDULES, simulate
 from scalebook.runs.costs import run_costs
 from scalebook.tables import accelerators, models, ranges
 
-from .support import cases
+from .support import A100, H100, ROOT, cases, each_case
 
 FILES = ("mechanisms", "recompute", "attention", "run", "cluster", "serving", "fleet", "machine", "steps")
 MODULES = {x: import_module(f"scalebook.book.drawings.{x}") for x in FILES}
 basic, recompute, attention, run, cluster, serving, fleet, machine, steps = MODULES.values()
 DRAWINGS = {name: getattr(module, name) for module in MODULES.values() for name in module.__all__}
 SVG = "{http://www.w3.org/2000/svg}"
-A100, H100 = accelerators.a100.at("bf16"), accelerators.h100.at("bf16")
 PIECES = [(1.0, 1.1, 1.0, 1.5), (1.2, 1.0, 1.05, 1.0), (1.0, 1.7, 1.1, 1.2)]
 SITES = dict(sites=2, mfu=0.4, exchange_bits=16, site_bandwidth=1e10, site_distance=100, devices=512)
-FLAGS = (
-    "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 8 --num-virtual-stages-per-pipeline-rank 5"
-    " --micro-batch-size 1 --global-batch-size 128 --seq-length 8192 --use-distributed-optimizer --tp-comm-overlap"
-    " --sequence-parallel --bf16 --lr 3e-4"
-)
 SHOWN = ["--num-virtual-stages-per-pipeline-rank", "--tp-comm-overlap", "--use-distributed-optimizer", "--lr"]
 
 
@@ -47,7 +41,7 @@ def megatron():
 
 @cache
 def flagged():
-    setup = flags.read(FLAGS, devices=64)
+    setup = flags.read(ROOT / "tests" / "scripts" / "drawn.sh", devices=64)
     return setup, training_step(models.llama3_70b, H100, **setup.knowns)
 
 
@@ -110,10 +104,7 @@ def has_the_colours_of_the_vocabulary_in_both_schemes(scene):
 
 
 # What drawings say.  Korthikanti et al. print 34 bytes a token and unit of width, 5 a s / h for the scores, and 2.
-DESCRIBED = [*cases("what a drawing says", NAMES).values()]
-
-
-@pytest.mark.parametrize(("name", "given", "pattern", "found"), DESCRIBED)
+@each_case("what a drawing says", "name, given, pattern, found", NAMES)
 def test_a_drawing_says_these_numbers(name, given, pattern, found):
     assert re.findall(pattern, said(name, **given)) == found
 

@@ -12,12 +12,11 @@ from scalebook.block import FAMILIES, GPT, LLAMA, MOE, backward, blocks_of, eage
 from scalebook.block.sharding import context_exchanged
 from scalebook.block.work import both_passes
 from scalebook.language import symbol
-from scalebook.tables import accelerators, frameworks, models
+from scalebook.tables import frameworks, models
 from scalebook.training import training_step
 
-from .support import cases
+from .support import H100, each_case
 
-H100 = accelerators.h100.at("bf16")
 BITS = dict(activation_bits=16, fp32_bits=32, mask_bits=8, weight_bits=16, gradient_bits=32, batch=1)
 SHAPE = dict(hidden=1024, ffn=3584, heads=8, kv_heads=2, head_dim=128, vocab=64, layers=4)
 
@@ -34,10 +33,7 @@ def kept(model=None, framework=frameworks.torchtitan, seq=512, **words):
 
 
 # Counted with saved-tensor hooks on transformers 5.23 and PyTorch 2.13, at shapes that the measured file lacks.
-COUNTED = [*cases("what autograd keeps", globals()).values()]
-
-
-@pytest.mark.parametrize(("shape", "words", "expected"), COUNTED)
+@each_case("what autograd keeps", "shape, words, expected", globals())
 def test_a_call_keeps_what_autograd_counts(shape, words, expected):
     assert kept(models.shaped(**shape), **words) == pytest.approx(expected)
 

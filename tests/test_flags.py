@@ -2,7 +2,6 @@
 
 import ast
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -21,10 +20,10 @@ from scalebook.training import overlap, training_step
 from scalebook.training.strategy import Strategy
 
 from .every import every
-from .support import cases
+from .support import ROOT, cases, each_case
 
 assert overlap  # whose formulas the table names
-SCRIPTS = Path(__file__).parent / "scripts"
+SCRIPTS = ROOT / "tests" / "scripts"
 EVERY = [y for flags_of in frameworks().values() for y in flags_of.values()]
 
 
@@ -81,16 +80,9 @@ def test_yaml_of_megatron():
     assert setup.knowns["sequence_parallel"] is True and "chunks" not in setup.knowns
 
 
-def test_deepspeed(tmp_path):
-    config = {
-        "train_batch_size": 256, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2,
-        "optimizer": {"type": "Adam", "params": {"lr": 1e-4}}, "bf16": {"enabled": True},
-        "zero_optimization": {
-            "stage": 3, "overlap_comm": True, "zero_hpz_partition_size": 8,
-            "offload_optimizer": {"device": "cpu", "pin_memory": True}, "offload_param": {"device": "cpu"},
-        },
-    }  # fmt: skip
-    (path := tmp_path / "ds_config.json").write_text(json.dumps(config), "utf-8")
+def test_deepspeed():
+    path = SCRIPTS / "deepspeed.json"
+    config = json.loads(path.read_text("utf-8"))
     for source in (path, str(path), config, json.dumps(config)):
         setup = flags.read(source)
         assert setup.framework == "deepspeed" and setup.precision == "bf16"
@@ -133,7 +125,7 @@ def test_what_torchtitan_does_where_nothing_is_said():
     assert said.knowns["recompute"] == "none" and said.knowns["batch"] == 2 and not said.notes
 
 
-@pytest.mark.parametrize(("layers", "each", "ends", "chunks"), cases("chunks of torchtitan", globals()).values())
+@each_case("chunks of torchtitan", "layers, each, ends, chunks", globals())
 def test_torchtitan_counts_embedding_and_head(layers, each, ends, chunks):
     """As it cuts stages: ceil((layers + first + last) / layers per stage), over the devices of the pipeline."""
     given = dict(pipeline_parallel_degree=4, pipeline_parallel_schedule="Interleaved1F1B")

@@ -3,12 +3,12 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-GOOD = (Path(__file__).parent / "scripts" / "forked.txt").read_text("utf-8")
+from . import ROOT
+
+GOOD = (ROOT / "tests" / "scripts" / "forked.txt").read_text("utf-8")
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
 

@@ -3,7 +3,6 @@
 import inspect
 import json
 import pickle
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -19,11 +18,6 @@ from .every import every
 from .support import COMPOSED, STATED, JavaScript, draw
 
 ENGINE = JavaScript()
-
-
-def test_there_are_formulas_and_no_two_of_one_name():
-    assert len(STATED) > 25
-    assert not [name for name, n in Counter((f.__module__, f.name) for f in STATED).items() if n > 1]
 
 
 @every([*STATED, *COMPOSED], name=lambda f: f.name)

@@ -12,7 +12,7 @@ from scalebook.tables import _TABLES, Framework, Table, accelerators, clusters, 
 from scalebook.training import training_step
 
 from .every import every
-from .support import cases
+from .support import each_case
 
 PLAIN = dict(dp=8, batch=1, seq=8192, global_batch=8)
 
@@ -38,7 +38,7 @@ def test_a_flags_usual_value_is_what_the_framework_has(key, table, flag, name, v
         assert row[name] == value
 
 
-@pytest.mark.parametrize(("key", "text"), cases("flags that say little", globals()).values())
+@each_case("flags that say little", "key, text", globals())
 def test_what_no_flag_says_is_what_the_framework_has(key, text):
     """Letters and words that follow from flags that are not given, the framework's row says too."""
     setup = read(text)

@@ -1,22 +1,19 @@
 """A config.json gives the shape that models.toml states, letter by letter; a bad one gives one clear error."""
 
 import json
-import tomllib
-from pathlib import Path
 
 import pytest
 
-import scalebook
 from scalebook.language.notation import NOTATION
 from scalebook.tables import Table, models
 from scalebook.tables.huggingface import TYPES, from_config
 
-from .support import cases
+from .support import ROOT, each_case
+from .test_block import MODELS
 
-MODELS = tomllib.loads((Path(scalebook.__file__).parent / "tables/models.toml").read_text("utf-8"))
 # By row of models.toml the configuration that its publisher released; and kinds that have no row, with their letters.
 # The nested configurations of Gemma 3 leave out whatever their class would put.
-GIVEN = json.loads((Path(__file__).parent / "configs.json").read_text("utf-8"))
+GIVEN = json.loads((ROOT / "tests" / "configs.json").read_text("utf-8"))
 CONFIGS, LITERAL = GIVEN["published"], GIVEN["of no row"]
 LLAMA = CONFIGS["llama3_8b"]
 DIFFERS = {  # what the configuration says otherwise than the source of the row, and rightly so
@@ -32,8 +29,7 @@ def without(config, *fields):
 
 @pytest.mark.parametrize("key", CONFIGS)
 def test_a_configuration_gives_the_row_of_the_table(key):
-    row = {letter: cell["value"] if isinstance(cell, dict) else cell for letter, cell in MODELS[key].items()}
-    row = without(row, "source", "params", "active_params", "linear_bits")
+    row = without(MODELS[key], "source", "params", "active_params", "linear_bits")
     differs = {letter: value for (other, letter), value in DIFFERS.items() if other == key}
     assert all(row[letter] != value for letter, value in differs.items()), "a stated difference is none"
     assert from_config(CONFIGS[key], name=row["name"]) == row | differs
@@ -60,7 +56,7 @@ def test_a_path_a_folder_and_a_dict_read_alike(tmp_path):
     assert from_config(path) == from_config(str(path)) == from_config(tmp_path) == from_config(LLAMA)
 
 
-@pytest.mark.parametrize(("key", "change", "expected"), cases("a changed field of a configuration", globals()).values())
+@each_case("a changed field of a configuration", "key, change, expected", globals())
 def test_a_changed_field_changes_its_letters(key, change, expected):
     """Also in the text's part of a configuration, alone or nested."""
     config = CONFIGS[key]

@@ -4,7 +4,6 @@ import pickle
 import re
 from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +21,7 @@ from scalebook.measurements.calls import row_of
 from scalebook.memory import weight_memory
 from scalebook.tables import Device, Table, accelerators, engines, frameworks, models
 
-ROOT = Path(__file__).parents[1]
+from . import ROOT
 
 SERVERS = ("ideal", "vllm", "sglang", "trtllm")
 JOB = dict(batch=1, global_batch=128, seq=8192, tp=8, pp=4, dp=8)

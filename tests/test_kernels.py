@@ -16,11 +16,10 @@ from scalebook.machine.tiles import aligned_share
 
 from .every import every
 from .refits import fitted_rows, off, predicted_with
-from .support import cases
+from .support import H100, cases
 
 LISTINGS = ["GPT", "LLAMA", "MOE", "MLA", "MLA_MOE", "MLA_ABSORBED", "HEAD"]
 SIZES = st.integers(1, 40_000)
-H100 = accelerators.h100.at("bf16")
 BITS = dict(activation_bits=16, weight_bits=16)
 
 

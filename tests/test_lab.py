@@ -9,14 +9,12 @@ import sys
 import time
 import urllib.request
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from .browser import PATIENCE, answered, chosen, drag, open_page, script, settled
-from .support import calculators, python_says
+from .support import ROOT, calculators, python_says
 
-ROOT = Path(__file__).parents[1]
 NOTEBOOK, START = (ROOT / "notebooks" / x for x in ("1-scaling-compute/memory-bottlenecks.ipynb", "start.ipynb"))
 PLANNER = "planner.ipynb"
 PRIVATE = ["JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTERLAB_SETTINGS_DIR",

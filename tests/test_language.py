@@ -24,7 +24,7 @@ from scalebook.memory.serving import full_attention, kv_cache, kv_cache_per_toke
 from scalebook.tables import Table, accelerators, models
 
 from .every import every
-from .support import STATED, cases, draw, live, refuses
+from .support import STATED, cases, draw, each_case, live, refuses
 
 flops, traffic, batch, hidden, layers = map(symbol, ["flops", "traffic", "batch", "hidden", "layers"])
 UNITS = sorted({x.unit for x in NOTATION.values()})
@@ -147,7 +147,7 @@ def test_a_page_writes_numbers_as_python_does(unit):
         assert not wrong, wrong[:5]
 
 
-@pytest.mark.parametrize(("value", "unit", "text"), cases("numbers as they are shown", globals()).values())
+@each_case("numbers as they are shown", "value, unit, text", globals())
 def test_shown(value, unit, text):
     assert show(value, unit) == text
 
@@ -430,7 +430,7 @@ def test_worked_view_of_every_formula(f):
 # Errors
 
 
-@pytest.mark.parametrize(("value", "error", "words"), cases("values that are no number", globals()).values())
+@each_case("values that are no number", "value, error, words", globals())
 def test_values_that_are_refused(value, error, words):
     for call in (ridge_intensity, roofline):
         with pytest.raises(error, match=words) as refused:
@@ -452,7 +452,7 @@ def test_a_share_lies_between_0_and_1():
 a, b, c = sympy.symbols("a b c", positive=True)
 
 
-@pytest.mark.parametrize("expr", cases("expressions that are written as code", globals()).values(), ids=str)
+@each_case("expressions that are written as code", "expr", globals())
 def test_what_is_written_is_what_sympy_says(expr):
     points = np.random.default_rng(1).uniform(0.5, 8, (12, 3))
     wanted = [float(expr.subs(dict(zip((a, b, c), map(float, x), strict=True)))) for x in points]

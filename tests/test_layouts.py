@@ -11,7 +11,7 @@ from scalebook.inference import serve
 from scalebook.inference.layouts import first_whole
 from scalebook.inference.rules import BEYOND, reason
 
-from .support import cases
+from .support import cases, each_case
 
 H100, H200, B200 = (accelerators[x] for x in ("h100", "h200", "b200"))
 ASKED = dict(prompt=1000, output=300, progress=False)
@@ -87,11 +87,10 @@ def test_a_layout_found_is_a_row_of_serve_within_what_was_asked(case):
 
 
 def test_users_of_a_rate_are_those_of_littles_law():
-    row = serve(LLAMA, H200, tp=4, replicas=7, rate=50, prompt=1000, output=300)
+    asked = dict(tp=4, replicas=7, prompt=1000, output=300)
+    row = serve(LLAMA, H200, rate=50, **asked)
     assert row.rate * row.end_to_end <= row.users < row.rate * row.end_to_end + 1.01
-    assert (
-        serve(LLAMA, H200, tp=4, replicas=7, users=row.users, prompt=1000, output=300, generations=1e6).tpot == row.tpot
-    )
+    assert serve(LLAMA, H200, users=row.users, generations=1e6, **asked).tpot == row.tpot
 
 
 @pytest.mark.parametrize("bend", [lambda x: x, lambda x: x**2 / 1e4, np.sqrt, lambda x: x + 50 * (x // 128)])
@@ -109,14 +108,10 @@ def test_a_better_device_is_never_dearer(case):
     model, devices, asked = CASES[case]
     device = devices[-1]
     here = search(serve, model, device, **asked, **ASKED).best[0].million_cost
-    for letter, factor in (
-        ("price_hour", 0.7),
-        ("hbm_bandwidth", 1.3),
-        ("hbm_capacity", 1.5),
-        ("scaleup_bandwidth", 2),
-    ):
-        better = search(serve, model, device, **asked, **ASKED, **{letter: device[letter] * factor}).best[0]
-        assert better.million_cost <= here * (1 + 1e-9)
+    better = dict(price_hour=0.7, hbm_bandwidth=1.3, hbm_capacity=1.5, scaleup_bandwidth=2)
+    for letter, factor in better.items():
+        found = search(serve, model, device, **asked, **ASKED, **{letter: device[letter] * factor}).best[0]
+        assert found.million_cost <= here * (1 + 1e-9)
     both = search(serve, model, [*devices, *devices[:0], H200.at("fp8")], **asked, **ASKED).best[0]
     assert both.million_cost <= here * (1 + 1e-9)
 
@@ -138,7 +133,7 @@ def test_where_a_price_is_not_known_devices_are_counted():
     assert list(known.best[0].values) == ["million_cost", "tpot"]
 
 
-@pytest.mark.parametrize(("key", "most", "asked"), cases("devices without a network", globals()).values())
+@each_case("devices without a network", "key, most, asked", globals())
 def test_layouts_that_need_a_network_which_is_not_known_are_left_out_and_said(key, most, asked):
     """Copies of a model need none; each layout found is one that a call prices alike."""
     asked = dict(asked, prompt=1000, output=300, devices=8, progress=False)

@@ -1,18 +1,16 @@
 """A chapter's calculators on its page, without a kernel; the page is opened once, and each test finds it as it was."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from scalebook.language import NOTATION
 
 from .browser import answered, chosen, drag, new_page, open_page, script, settled
-from .support import calculators, python_says
+from .support import ROOT, calculators, python_says
 from .test_access import ENDED, follow
 from .test_site import BOX, CHAPTER, check, visit
 
-ROOT = Path(__file__).parents[1]
 MADE = [calc for _, calc in calculators(ROOT / f"{CHAPTER}.ipynb")]
 SLIDERS = "input[type=range]"
 NOTED = "document.querySelectorAll('article details').forEach((x) => { x.dataset.open = x.open; })"

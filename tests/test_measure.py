@@ -18,7 +18,7 @@ from scalebook.measure.__main__ import main
 from scalebook.measure.clock import _calls
 from scalebook.shell.named import read
 
-from .support import cases, refuses
+from .support import each_case, refuses
 
 TINY = Shape(layers=1, hidden=16, heads=2, ffn=24, vocab=32)
 CELLS = [
@@ -288,7 +288,7 @@ def test_frameworks_are_asked_for_by_name():
 # Files
 
 
-@pytest.mark.parametrize(("text", "words"), cases("files of a reader's own device", globals()).values())
+@each_case("files of a reader's own device", "text, words", globals())
 def test_a_broken_row_says_what_would_do(tmp_path, text, words):
     path = tmp_path / "mine.toml"
     path.write_text(text, "utf-8")

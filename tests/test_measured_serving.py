@@ -14,7 +14,7 @@ from scalebook.measurements.calls import Call, priced_calls
 from scalebook.measurements.sets import stanzas
 from scalebook.tables import accelerators, engines, models
 
-from .support import cases
+from .support import each_case
 
 
 def row(name, **wanted):
@@ -145,7 +145,7 @@ LATER = dict(backend_version="0.19.0")
 FP4 = dict(gemm_quant_mode="nvfp4", moe_quant_mode="nvfp4", precision="fp4")
 
 
-@pytest.mark.parametrize(("changed", "said", "rows"), cases("what scripts of engines say", globals()).values())
+@each_case("what scripts of engines say", "changed, said, rows", globals())
 def test_what_scripts_and_checkpoints_say_is_in_the_call(changed, said, rows):
     set_ = stanzas()["serving_tpot"]
     call = set_.call(set_.completed(RUN | changed))

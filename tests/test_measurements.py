@@ -25,7 +25,7 @@ from scalebook.measurements.rows import read_rows
 from scalebook.measurements.sets import stanzas
 from scalebook.tables import SOURCES, accelerators, models
 
-from .support import cases, refuses, written
+from .support import cases, each_case, refuses, written
 
 FOLDER = Path(measurements.__file__).parent
 KEYS = {"rows", "mean", "median", "p90", "worst", "bias", "single"}
@@ -214,10 +214,9 @@ def test_the_command_lists_the_names():
 
 HEADER = "row_id,engine,model,quant,gpu,n_gpus,phase,batch,tok_s,spec_bw_gbs,source\n"
 ROW = "x-1,llama cpp,Llama2-7B,FP16,RTX 4090,1,decode,1,{},1008.0,mine\n"
-WRONG = cases("what the command of measurements refuses", globals())
 
 
-@pytest.mark.parametrize(("arguments", "text", "said"), WRONG.values(), ids=WRONG)
+@each_case("what the command of measurements refuses", "arguments, text, said", globals())
 def test_the_command_says_what_is_wrong(arguments, text, said, tmp_path, capsys):
     if text is not None:
         (tmp_path / "given.csv").write_text(text)

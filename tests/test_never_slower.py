@@ -72,10 +72,8 @@ def strategies(rng, model, device, words, offload):
         fills = "weight_gradient_time" in sheet.formulas["bubble"].inputs  # its bubble is stated of equal stages
         if fills and model.layers % x["pp"]:
             continue
-        if (
-            reason({**model, **device, **x, **words, "offload": offload}, sheet, lifted=["tp within scaleup_size"])
-            is None
-        ):
+        known = {**model, **device, **x, **words, "offload": offload}
+        if reason(known, sheet, lifted=["tp within scaleup_size"]) is None:
             found.append(x)
             if len(found) == EACH:
                 break

@@ -15,7 +15,9 @@ from tools import contents as tools_contents
 from tools import notebooks as tool
 from tools.notebooks import STORED, main, normal, notebooks
 
-ROOT, BARE = Path(__file__).parents[1], r"\(|\{|\[[^a-z]|'|array\(|np\.|-?\d+\.?\d*(e[-+]?\d+)?\s*$"
+from . import ROOT
+
+BARE = r"\(|\{|\[[^a-z]|'|array\(|np\.|-?\d+\.?\d*(e[-+]?\d+)?\s*$"
 
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda p: p.stem)
@@ -35,9 +37,8 @@ def cells_of(path):
 
 def reader_sees(cell):
     """Whether a cell's code stands open on the page."""
-    return cell.cell_type == "code" and not {"hide-input", "hide-cell", "remove-cell"} & set(
-        cell.metadata.get("tags", [])
-    )
+    hidden = {"hide-input", "hide-cell", "remove-cell"} & set(cell.metadata.get("tags", []))
+    return cell.cell_type == "code" and not hidden
 
 
 def figures_of(cell):

@@ -1,15 +1,12 @@
 """Offloading: the algebra of its formulas, the block they rest on, a played schedule, and Calculon's account."""
 
-import csv
-from pathlib import Path
-
 import numpy as np
 import pytest
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalebook import accelerators, calculon, confront, measurements, models, offload
+from scalebook import accelerators, calculon, confront, models, offload
 from scalebook.block import GPT, backward, flash, sequence_parallel, tensor_parallel
 from scalebook.measurements.calculon import priced
 from scalebook.measurements.calls import row_of
@@ -17,9 +14,9 @@ from scalebook.measurements.sets import stanzas
 from scalebook.offload import tiers as offload_tiers
 from scalebook.offload.bandwidth import EVERYTHING, MIXED, break_even, offloading, offloading_with_collectives
 
-from .support import written
+from .support import ROOT, csv_rows, written
 
-OWN = Path(measurements.__file__).with_name("offload_calculon.csv")
+OWN = ROOT / "scalebook" / "measurements" / "offload_calculon.csv"
 RUN = dict(batch=1, seq=8192, tp=32, dp=16, pp=8, chunks=4, kept_values=17, recomputed=0.05, flops_efficiency=0.75,
            near_blocks=2, near_states=3, **MIXED)  # fmt: skip
 POSTERS = [key for key in models if key.startswith("poster")]
@@ -171,8 +168,7 @@ class TestCalculon:
         assert (far < near / 1.4).all()
 
     def test_a_file_as_calculon_writes_it_needs_no_row_id_and_no_source(self, tmp_path):
-        with OWN.open(newline="") as file:
-            own = list(csv.DictReader(file))
+        own = csv_rows(OWN)
         columns = [x for x in own[0] if x not in ("row_id", "source")]
         rows = [{"id": number} | {x: row[x] for x in columns} for number, row in enumerate(own)]
         assert confront("offload_calculon", written(tmp_path, rows)).summary["rows"] == 43

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import sympy
 
-from scalebook import accelerators, flags, models, search
+from scalebook import flags, models, search
 from scalebook.block import LLAMA, MOE, blocks_of
 from scalebook.language import SOURCES, symbol
 from scalebook.machine import kernels
@@ -13,9 +13,8 @@ from scalebook.training import CHOICES, OPTIMIZERS, Matrix, Strategy, matrices, 
 from scalebook.training.newton_schulz import _cost
 from scalebook.training.step import DEFAULT_LETTERS, training_sheet
 
-from .support import cases
+from .support import H100, cases
 
-H100 = accelerators.h100.at("bf16")
 MODES = "", "duplicated", "distributed", "layer_sharded", "blockwise"
 MUONS = [name for name, x in OPTIMIZERS.items() if x.mode]
 ONE = dict(tp=1, pp=1, dp=1, microbatches=1, seq=4096)

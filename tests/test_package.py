@@ -3,14 +3,14 @@
 import re
 import tomllib
 from importlib import resources
-from pathlib import Path
 
 import yaml
 
 import scalebook
 from tools.package import unlike
 
-ROOT = Path(__file__).parents[1]
+from . import ROOT
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 CONFIG = yaml.safe_load((ROOT / "book/_config.yml").read_text("utf-8"))
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))

@@ -20,7 +20,6 @@ from tools.notebooks import normal, notebooks
 
 from .support import live, package_sheet, python_says, some_states
 
-ROOT = Path(__file__).parents[1]
 PLAYED = live()
 
 

@@ -107,21 +107,20 @@ def test_the_browser_executes_as_python_does(name, size, times, transfer_time, s
     assert [x["start"] for x in page["slots"]] == pytest.approx([float(x.start) for x in run.slots])
 
 
+def confronted(folder, rows):
+    """The set with these rows alone, without the columns that only the package's file has."""
+    head = "schedule (Victarry/PP-Schedule-Visualization),devices,stages,microbatches,bubble_fraction_of_total\n"
+    (folder / "other.csv").write_text(head + rows)
+    return confront("pipeline_schedules", folder / "other.csv")
+
+
 def test_another_simulator_agrees_to_the_last_digit(tmp_path):
-    """Also without the columns that only the package's file has."""
     assert confront("pipeline_schedules").summary["worst"] < 1e-12
-    (tmp_path / "other.csv").write_text(
-        "schedule (Victarry/PP-Schedule-Visualization),devices,stages,microbatches,bubble_fraction_of_total\n"
-        f"dualpipe,4,4,16,{2 / 50}\n"
-    )
-    assert confront("pipeline_schedules", tmp_path / "other.csv").summary["worst"] < 1e-12
+    assert confronted(tmp_path, f"dualpipe,4,4,16,{2 / 50}\n").summary["worst"] < 1e-12
 
 
 def test_rows_where_a_formula_does_not_hold_are_left_out(tmp_path):
-    (tmp_path / "other.csv").write_text(
-        "schedule (Victarry/PP-Schedule-Visualization),devices,stages,microbatches,bubble_fraction_of_total\n"
-        "zb1p,8,8,4,0.3\ninterleaved v=2,8,16,12,0.1\n1f1b,8,8,4,0.6363636363636364\n"
-    )
-    found = confront("pipeline_schedules", tmp_path / "other.csv")
+    rows = "zb1p,8,8,4,0.3\ninterleaved v=2,8,16,12,0.1\n1f1b,8,8,4,0.6363636363636364\n"
+    found = confronted(tmp_path, rows)
     assert found.summary["rows"] == 1 and found.summary["worst"] < 1e-12
     assert found.left_out == {"of a schedule whose formula does not hold there": 2}

@@ -4,8 +4,6 @@ The page asks about whole training steps and services, so of the twenty question
 those about one step of decoding or reading, about a roofline, or about a search of another sheet.
 """
 
-import contextlib
-import io
 import math
 
 import pytest
@@ -24,7 +22,7 @@ from scalebook.shell.named import row as find_row
 from scalebook.tables import Device, accelerators, frameworks, models
 from scalebook.training import training_step
 
-from .support import cases
+from .support import cases, each_case, printed
 from .test_planner import near, page  # noqa: F401
 from .test_questions import FIRST, LINKS, QUESTIONS, SECTIONS, words_of
 
@@ -158,9 +156,8 @@ def test_an_update_is_the_same_on_the_page(page, program):  # noqa: F811
     python = {x.letter: x for x in assumed(row, 99)}
     for x in page("assumed", [plan, none]):
         assert near(x["moved"], python[x["letter"]].moved) and x["source"] == python[x["letter"]].source
-    with contextlib.redirect_stdout(io.StringIO()) as said:
-        exec(page("python", [plan, none]), {})
-    assert float(said.getvalue().split()[0]) == pytest.approx(row.update_time, rel=1e-9)
+    said = printed(page("python", [plan, none]))
+    assert float(said.split()[0]) == pytest.approx(row.update_time, rel=1e-9)
     assert page("link", page("write", plan))["is"] == plan
     for wrong in (dict(framework="megatron"), dict(rollout=dict(tp=0.5)), dict(training=dict(dp=2)), dict(any=True)):
         assert "error" in page("link", page("write", plan | wrong))
@@ -176,14 +173,7 @@ def test_changes_of_an_update_are_priced_as_plans(page):  # noqa: F811
     assert {x["why"][:23] for x in found["changes"] if x["why"]} == {"the learners would hold"}
 
 
-REFUSED = (
-    (dict(devices=30), "no whole number of engines on 4"), (dict(response_most=100), "at most their cap"),
-    (dict(model="llama3_405b"), "do not fit on the 4 devices of an engine: 16 tensor ways would do"),
-    (dict(age=1, devices=8), "give more devices"), (dict(training=dict(tp=48)), "no whole number of models"),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(("change", "says"), REFUSED)
+@each_case("updates that cannot run", "change, says", globals())
 def test_an_update_that_cannot_run_says_why(page, change, says):  # noqa: F811
     assert says in page("answer", planner("rl", **change).plan | dict(words={}))["why"]
 
@@ -249,14 +239,7 @@ def test_what_binds_is_what_python_lists(page, name):  # noqa: F811
         assert x["gain"] == pytest.approx(y.gain)
 
 
-LARGE = (
-    ("llama3_70b", dict(tp=8, pp=1, cp=1, ep=1, batch=1, chunks=1)),
-    ("llama3_405b", dict(tp=8, pp=8, cp=1, ep=1, batch=2, chunks=1)),
-    ("mixtral_8x22b", dict(tp=1, pp=1, cp=1, ep=1, batch=1, chunks=1)),
-)
-
-
-@pytest.mark.parametrize(("model", "layout"), LARGE)
+@each_case("plans that do not fit", "model, layout", globals())
 def test_the_nearest_change_that_fits_is_that_of_python(page, model, layout):  # noqa: F811
     plan = planner(model=model, devices=128, global_batch=128, framework="nemo").plan
     chosen = dict(letters=layout, words=dict(recompute="none", sharding="zero1", schedule="1f1b", attention="flash"))

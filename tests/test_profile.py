@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalebook import accelerators, models, training_step
+from scalebook import accelerators, models, training_step  # noqa: F401  (accelerators: of cases.csv)
 from scalebook.block import GPT, LLAMA, backward
 from scalebook.block.work import work
 from scalebook.language import Formula
@@ -10,9 +10,8 @@ from scalebook.machine import kernels
 from scalebook.training.profile import profile
 from scalebook.training.strategy import Strategy
 
-from .support import cases
+from .support import A100, H100, cases  # noqa: F401  (A100: of cases.csv)
 
-A100, H100 = accelerators.a100.at("bf16"), accelerators.h100.at("bf16")
 STEPS = cases("steps that are profiled", globals())
 
 

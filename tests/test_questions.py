@@ -24,7 +24,7 @@ from scalebook.tables import accelerators, engines, frameworks, models
 from scalebook.training import training_step
 
 from .every import every
-from .support import ROOT, cases
+from .support import ROOT, cases, each_case
 
 M, A = models, accelerators
 STEP, USERS = dict(devices=64, global_batch=128, seq=4096), dict(prompt=1000, output=200)
@@ -213,7 +213,7 @@ def test_tables_of_frameworks_and_engines_are_choices():
 # A service without a number of devices
 
 
-@pytest.mark.parametrize("asked", cases("services without a number of devices", globals()).values(), ids=str)
+@each_case("services without a number of devices", "asked", globals())
 def test_a_service_takes_the_fewest_devices_that_serve(asked):
     found = search(serve, M.llama3_70b, A.h100, **asked, **USERS)
     few = min(x.row.devices for x in found.best)
@@ -233,7 +233,7 @@ def test_a_limit_is_typed_as_it_is_said():
     assert repr(found) == repr(other) and np.all([x.memory <= 40e9 for x in found.best])
 
 
-PAGE = (ROOT.parent / "book" / "questions.md").read_text("utf-8")
+PAGE = (ROOT / "book" / "questions.md").read_text("utf-8")
 SECTIONS = {x.partition("\n")[0]: x for x in re.split(r"^## ", PAGE, flags=re.M)[1:]}
 COMMANDS = {n: re.findall(r"^```\n((?:scalebook|python) .*?)\n```", x, re.M | re.S) for n, x in SECTIONS.items()}
 LINK = re.compile(r"planner\.html#plan=([^\"]*)")

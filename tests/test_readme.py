@@ -2,14 +2,15 @@
 
 import json
 import re
-from pathlib import Path
 
 import yaml
 from scalebook.book.measured.record import recorded
 
 from scalebook.language import show
 
-README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+from . import ROOT
+
+README = (ROOT / "README.md").read_text("utf-8")
 FAMILIES = {
     "A training step": "step time",
     "Memory of training": "memory",
@@ -39,7 +40,7 @@ def test_the_table_is_the_record():
     assert stands == lines(), "the table of README.md should read:\n" + "\n".join(lines())
 
 
-SPEEDS = json.loads((Path(__file__).parents[1] / "scalebook" / "measurements" / "speeds.json").read_text("utf-8"))
+SPEEDS = json.loads((ROOT / "scalebook" / "measurements" / "speeds.json").read_text("utf-8"))
 
 
 def fast(value: float, unit: str) -> str:
@@ -68,22 +69,17 @@ def test_the_speeds_are_those_kept():
 
 def test_what_is_linked_is_there():
     """Pages of the site that the README names are in the table of contents; files are in the repository."""
-    base, root = "https://scalebook.github.io/scalebook/", Path(__file__).parents[1]
-    contents = (root / "book" / "_toc.yml").read_text("utf-8")
+    base = "https://scalebook.github.io/scalebook/"
+    contents = (ROOT / "book" / "_toc.yml").read_text("utf-8")
     pages = {x.partition(".html")[0] for x in re.findall(rf"{base}([\w/-]+\.html)", README)}
     assert pages and all(x in contents for x in pages)
     for name in re.findall(r"github\.com/scalebook/scalebook/blob/main/([\w./-]+)", README):
-        assert (root / name).exists(), name
+        assert (ROOT / name).exists(), name
 
 
 def test_it_is_cited_as_the_file_for_citing_says():
-    said = yaml.safe_load((Path(__file__).parents[1] / "CITATION.cff").read_text("utf-8"))
+    said = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     entry = README.partition("```bibtex\n")[2].partition("```")[0]
     name = f"{said['title']}: {said['abstract'][0].lower()}{said['abstract'][1:].rstrip('.')}"
-    for field, value in {
-        "title": name,
-        "version": said["version"],
-        "license": said["license"],
-        "url": said["url"],
-    }.items():
-        assert f"  {field} = {{{value}}},\n" in entry
+    cited = said | {"title": name}
+    assert all(f"  {x} = {{{cited[x]}}},\n" in entry for x in ("title", "version", "license", "url"))

@@ -14,7 +14,7 @@ from scalebook.pipeline import SCHEDULES, Schedule, simulate
 from scalebook.pipeline.simulation import _needs
 from scalebook.training import CHOICES, WORDS
 
-from .support import TIMES, TIMES_OF, cases, exactly, refuses
+from .support import TIMES, TIMES_OF, each_case, exactly, refuses
 
 SHAPES = st.integers(1, 8).flatmap(
     lambda pp: st.tuples(st.just(pp), st.one_of(st.integers(1, 40), st.integers(1, 6).map(lambda n: 2 * pp * n)))
@@ -104,7 +104,7 @@ def test_its_closed_forms_are_what_its_order_does(name, shape, chunks, times, sc
     assert not broken(SCHEDULES[name], *shape, chunks, times, scale)
 
 
-@pytest.mark.parametrize(("name", "wrong", "said"), cases("wrong schedules", globals()).values())
+@each_case("wrong schedules", "name, wrong, said", globals())
 def test_the_contract_sees_a_wrong_schedule(name, wrong, said, monkeypatch):
     impostor = object.__new__(Schedule)  # not entered: in the place of the right one
     vars(impostor).update(vars(SCHEDULES[name]) | wrong)

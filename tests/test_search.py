@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections import Counter
 from concurrent.futures import Executor, Future
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,17 +25,21 @@ from scalebook.tables import accelerators, frameworks, models
 from scalebook.training.frameworks import settled
 from scalebook.training.rules import reason
 
-from .support import cases
+from .support import H100, ROOT, cases, each_case
 
-H100 = accelerators.h100.at("bf16")
 SMALL = dict(devices=64, global_batch=64, seq=4096)
 CHOICES = cases("the small space of a search", globals())
 HOST = dict(host_capacity="6 GB")
 NEAR = dict(hbm_capacity="24 GB")
 
 
+def searched(*knowns, **asked):
+    """The search for a training step of Llama 3 8B on H100s."""
+    return search(training_step, models.llama3_8b, H100, *knowns, **asked)
+
+
 def small(**changed):
-    return search(training_step, models.llama3_8b, H100, **(SMALL | HOST | NEAR | CHOICES | dict(best=50) | changed))
+    return searched(**(SMALL | HOST | NEAR | CHOICES | dict(best=50) | changed))
 
 
 @pytest.fixture(scope="module")
@@ -176,48 +179,43 @@ def test_blocks_and_slabs_do_not_matter(found, monkeypatch):
 
 
 def test_limits_rules_and_lifting():
-    plain = search(training_step, models.llama3_8b, H100, **SMALL)
-    tight = search(
-        training_step, models.llama3_8b, H100, **SMALL, subject_to=["memory <= 30 GB", "mfu >= 0.2", "tp <= 4"]
-    )
+    plain = searched(**SMALL)
+    tight = searched(**SMALL, subject_to=["memory <= 30 GB", "mfu >= 0.2", "tp <= 4"])
     assert all(x.memory <= 30e9 and x.tp <= 4 and x.row.mfu >= 0.2 for x in tight.best)
     assert tight.rejected["memory <= 30 GB"] and tight.fitting < plain.fitting
-    lifted = search(
-        training_step, models.llama3_8b, H100, **SMALL, lift=["tp within scaleup_size", "memory <= hbm_capacity"]
-    )
+    lifted = searched(**SMALL, lift=["tp within scaleup_size", "memory <= hbm_capacity"])
     assert lifted.fitting == lifted.count > plain.count and "tp within scaleup_size" not in lifted.rejected
 
 
 def test_a_margin_of_memory_is_kept_and_said():
     asked = SMALL | dict(tp=[1, 2], pp=[1, 2], best=1000, hbm_capacity="60 GB")
-    every = search(training_step, models.llama3_8b, H100, **asked, lift="memory <= hbm_capacity").best
+    every = searched(**asked, lift="memory <= hbm_capacity").best
     for margin, factor in ((None, SPREADS["memory"].high), (0, 1), (0.1, 1.1), ("25 %", 1.25)):
         said = {} if margin is None else {"memory_margin": margin}
-        found = search(training_step, models.llama3_8b, H100, **asked, **said)
+        found = searched(**asked, **said)
         assert {repr(x) for x in found.best} == {repr(x) for x in every if x.memory * factor <= 60e9}
         assert ("memory with a margin of" in repr(found)) == (factor > 1)
         assert len(found.best) < len(every)
     # what the caller limits is limited as it is said
-    bound = search(training_step, models.llama3_8b, H100, **asked, subject_to=f"memory <= {found.best[0].memory!r} B")
+    bound = searched(**asked, subject_to=f"memory <= {found.best[0].memory!r} B")
     assert found.best[0].memory in {x.memory for x in bound.best}
 
 
 def test_numbers_are_kept():
-    one = search(training_step, models.llama3_8b, H100, **SMALL, dp=8, batch=2, tp=[2, 4, 8])
+    one = searched(**SMALL, dp=8, batch=2, tp=[2, 4, 8])
     assert {x.dp for x in one.best} == {8.0} and all(x.row.batch == 2 for x in one.best)
     known = dict(devices=1024, global_batch=1024, seq=2048, host_capacity="1 TB")
     near = search(training_step, models.megatron_1t, H100, **known, optimizer_offload=1)
     assert near.rejected["offload has near_blocks"] and all(x.pp <= 32 for x in near.best)
-    assert near.best[0].row.optimizer_offload == 1 and near.best[0].row.step_time == pytest.approx(
-        near.best[0].step_time
-    )
+    assert near.best[0].row.optimizer_offload == 1
+    assert near.best[0].row.step_time == pytest.approx(near.best[0].step_time)
 
 
 def test_a_letter_that_rules_speak_of_can_be_searched():
     some = dict(devices=64, minimize="step_cost", best=5000)
-    both = search(training_step, models.llama3_8b, H100, **some, global_batch=[64, 128], seq=[2048, 4096])
+    both = searched(**some, global_batch=[64, 128], seq=[2048, 4096])
     assert {x.seq for x in both.best} == {2048.0, 4096.0}
-    one = search(training_step, models.llama3_8b, H100, **some, global_batch=128, seq=4096)
+    one = searched(**some, global_batch=128, seq=4096)
     of = [x.step_cost for x in both.best if (x.seq, x.global_batch) == (4096, 128)]
     assert of == pytest.approx([x.step_cost for x in one.best], rel=1e-12)
 
@@ -226,8 +224,8 @@ def test_a_formula_can_be_swapped():
     slow = Formula(
         "slow", "optimizer_time", symbol("params") / 1e8, ["kingma2014 algorithm 1"], "A very slow optimizer."
     )
-    plain = search(training_step, models.llama3_8b, H100, **SMALL)
-    swapped = search(training_step, models.llama3_8b, H100, slow, **SMALL)
+    plain = searched(**SMALL)
+    swapped = searched(slow, **SMALL)
     assert swapped.best[0].step_time > plain.best[0].step_time + 79
     assert swapped.best[0].row.step_time == pytest.approx(swapped.best[0].step_time)
 
@@ -242,32 +240,26 @@ def test_neighbours_say_why(found):
 
 
 def count(**more):
-    return search(
-        training_step, models.llama3_8b, H100, **SMALL | HOST, tp=8, pp=1, batch=1, recompute="full", **more
-    ).count
+    return searched(**SMALL | HOST, tp=8, pp=1, batch=1, recompute="full", **more).count
 
 
 def test_letters_that_say_nothing_are_not_counted_twice():
     """A group of devices that shard says something of hybrid sharding alone, blocks near where something is away."""
-    both = ["zero1", "hybrid"]
-    assert count(sharding=both, shard_group=[2, 4]) == count(sharding="zero1") + 2 * count(
-        sharding="hybrid", shard_group=2
-    )
+    one, hybrid = count(sharding="zero1"), count(sharding="hybrid", shard_group=2)
+    assert count(sharding=["zero1", "hybrid"], shard_group=[2, 4]) == one + 2 * hybrid
     alone = count(sharding="zero1", optimizer_offload=[0, 1])
-    assert count(sharding="zero1", optimizer_offload=[0, 1], near_blocks=[3, 4, 5]) == 3 * alone - 2 * count(
-        sharding="zero1"
-    )
+    assert count(sharding="zero1", optimizer_offload=[0, 1], near_blocks=[3, 4, 5]) == 3 * alone - 2 * one
 
 
 def test_options_with_equal_results_count_once():
     asked = dict(devices=8, global_batch=64, seq=4096)
-    found = search(training_step, models.llama3_8b, H100, frameworks, **asked)
+    found = searched(frameworks, **asked)
     kinds = {(*x.values.values(), *x.letters.values()) for x in found.best}
     assert len(kinds) == len(found.best) == 10 and "alike: further combinations of" in repr(found)
     for one in [*found.best[:3], *found.pareto[:3]]:
         others = (one(framework=x) for x in frameworks if x != one.framework)
         assert one.alike == sum((x.step_time, x.memory) == (one.step_time, one.memory) for x in others)
-    assert not any("alike" in x for x in search(training_step, models.llama3_8b, H100, **asked).records())
+    assert not any("alike" in x for x in searched(**asked).records())
 
 
 def test_what_is_said_to_say_nothing_says_nothing():
@@ -278,33 +270,29 @@ def test_what_is_said_to_say_nothing_says_nothing():
         devices=16, global_batch=32, seq=4096, tp=[1, 2], pp=[1], cp=[1, 2], ep=1, batch=1, recompute="none",
         best=10_000,
     )  # fmt: skip
-    both = search(training_step, models.llama3_8b, H100, **knowns, context_exchange=["gather", "all_to_all"])
-    one = search(training_step, models.llama3_8b, H100, **knowns, context_exchange="gather")
+    both = searched(**knowns, context_exchange=["gather", "all_to_all"])
+    one = searched(**knowns, context_exchange="gather")
     assert {x.context_exchange for x in both.best if x.cp == 1} == {"gather"}
     assert {x.context_exchange for x in both.best} == {"gather", "all_to_all"}
     assert [x.values for x in both.best if x.cp == 1] == [x.values for x in one.best if x.cp == 1]
     alone = dict(devices=8, global_batch=32, seq=4096, tp=8, pp=1, batch=1, recompute="none")  # nothing to be gathered
-    assert (
-        search(training_step, models.llama3_8b, H100, **alone, sharding=["zero3", "zero1"]).best[0].sharding == "zero1"
-    )
+    assert searched(**alone, sharding=["zero3", "zero1"]).best[0].sharding == "zero1"
 
 
 def test_neighbours_leave_out_steps_that_change_nothing():
-    near = search(training_step, models.llama3_8b, H100, **SMALL, tp=[1, 8], pp=[1, 2], dp_overlap=1).neighbours()
+    near = searched(**SMALL, tp=[1, 8], pp=[1, 2], dp_overlap=1).neighbours()
     assert near.found.pp == near.found.tp == 1
     said = [x for x, _, _ in near.steps]
-    assert not [x for x in said if x.startswith(("schedule", "chunks", "sequence_parallel"))] and any(
-        "pp 1 → 2" in x for x in said
-    )
+    assert not [x for x in said if x.startswith(("schedule", "chunks", "sequence_parallel"))]
+    assert any("pp 1 → 2" in x for x in said)
 
 
 # Parts
 
 x, y, z = (symbol(n) for n in ("tp", "pp", "dp"))
-EXPRESSIONS = [*cases("expressions of a plan", globals()).values()]
 
 
-@pytest.mark.parametrize("expr", EXPRESSIONS, ids=str)
+@each_case("expressions of a plan", "expr", globals())
 @settings(max_examples=20)
 @given(
     rows=st.lists(st.tuples(*[st.integers(1, 9)] * 2), min_size=1, max_size=20),
@@ -329,7 +317,7 @@ def test_divisors(number):
 
 
 # The kernel's own account of a process since its start: getrusage would count the worker that started it.
-MEMORY = (Path(__file__).parent / "scripts" / "much.txt").read_text("utf-8")
+MEMORY = (ROOT / "tests" / "scripts" / "much.txt").read_text("utf-8")
 
 
 def test_memory_is_bounded_whatever_the_space():

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 
-from scalebook import accelerators, models, training_step
+from scalebook import models, training_step
 from scalebook.inference.shared import sharing
 from scalebook.inference.tokens import decoding, token_time_overhead
 from scalebook.language import Formula, Row, Sheet, symbol
@@ -18,11 +18,9 @@ from scalebook.search import Searchable, Space, search, task
 from scalebook.search.arguments import problem_of
 from scalebook.search.problem import about, layouts, word_combinations
 
-from .support import cases, refuses
-from .test_search import front
+from .support import H100, cases, refuses
+from .test_search import SMALL, front, searched
 
-H100 = accelerators.h100.at("bf16")
-SMALL = dict(devices=64, global_batch=64, seq=4096)
 BATCHES = [1, 2, 4, 16, 64, 256]
 CASES = cases("sheets that are searched", globals())
 
@@ -68,9 +66,8 @@ def test_the_largest_batch_within_a_time():
     priced = one_by_one(sharing, models.llama3_70b, known, ("token_time",))
     fits = [own for own, row in priced if row.token_time <= 0.015 and row.device_memory <= H100.hbm_capacity]
     assert found.best[0].batch == max(own["batch"] for own in fits) < 199 and found.fitting == len(fits)
-    assert (
-        found.pareto[0].letters == found.best[0].letters and len(found.pareto) == 1
-    )  # without a second value the best alone
+    # Without a second value the best alone.
+    assert found.pareto[0].letters == found.best[0].letters and len(found.pareto) == 1
     assert repr(found.best[0]).startswith("batch ") and "-" not in repr(found).split("\n")[3]
 
 
@@ -181,16 +178,15 @@ def test_a_search_that_would_not_end_is_refused_with_its_size():
     known = dict(tp=8, pp=2, batch=1, recompute="none", sharding="zero1", schedule="1f1b", chunks=1)
     shares = dict(tp_overlap=SHARES, dp_overlap=SHARES, pp_overlap=SHARES)
     said = r"would price about 8,000,000,000 strategies, and most=1e\+09 .*tp_overlap \(2,000 values\).*most=2e\+10"
-    refuses(ValueError, said, lambda: search(training_step, models.llama3_8b, H100, **SMALL, **known, **shares))
+    refuses(ValueError, said, lambda: searched(**SMALL, **known, **shares))
     ways = dict.fromkeys(("tp", "cp", "pp"), range(1, 2001))  # of these few divide the devices
-    assert search(training_step, models.llama3_8b, H100, **SMALL, **ways).count > 868
+    assert searched(**SMALL, **ways).count > 868
 
 
 def test_it_says_how_many_before_it_starts(capsys):
     found = search(decoding, models.llama3_8b, H100, batch=BATCHES, **DECODING, minimize="token_time", progress=True)
-    assert f"search of {len(BATCHES)} strategies" in capsys.readouterr().err and found.count + sum(
-        found.rejected.values()
-    ) == len(BATCHES)
+    assert f"search of {len(BATCHES)} strategies" in capsys.readouterr().err
+    assert found.count + sum(found.rejected.values()) == len(BATCHES)
 
 
 def test_a_count_of_a_sample_comes_near(monkeypatch):
@@ -198,7 +194,7 @@ def test_a_count_of_a_sample_comes_near(monkeypatch):
         problem = problem_of(training_step, (models.llama3_8b, H100), None, None, None, (), (), 10, SMALL | more)
         return about(problem, layouts(problem), word_combinations(problem))
 
-    domains = search(training_step, models.llama3_8b, H100, **SMALL)
+    domains = searched(**SMALL)
     count = domains.count + sum(x for n, x in domains.rejected.items() if "holds for" in n)
     assert told() == (count, True)
     monkeypatch.setattr("scalebook.search.problem.LOOKED", 300)
@@ -218,7 +214,7 @@ def halves(monkeypatch):
 
 
 def whole():
-    return search(training_step, models.llama3_8b, H100, **SMALL)
+    return searched(**SMALL)
 
 
 class Some(ThreadPoolExecutor):
@@ -239,13 +235,13 @@ class Some(ThreadPoolExecutor):
 
 def test_a_part_that_fails_costs_no_other(halves):
     with Some(1, OSError("no space left")) as pool:
-        part = search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
+        part = searched(**SMALL, executor=pool)
     assert not part.is_whole and 0 < part.count < whole().count and part.best[0].step_time
     assert part.note.startswith("the best so far, OSError: no space left: 1 of 2 parts, about 5")
     assert part.note.endswith("strategies, were not priced")
     assert part.note in repr(part) and "no space" in part._repr_html_()
     with Some(0, OSError("no space left")) as pool, pytest.raises(OSError, match="no space left"):
-        search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
+        searched(**SMALL, executor=pool)
 
 
 def dies(problem, combinations, rows, of):
@@ -259,10 +255,10 @@ def test_a_killed_worker_loses_nothing_that_was_priced(monkeypatch, halves):
     all_of_them = whole().count
     monkeypatch.setattr("scalebook.search.parts.price", dies)
     with ProcessPoolExecutor(1) as pool:
-        part = search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
+        part = searched(**SMALL, executor=pool)
         assert part.best and 0 < part.count < all_of_them and "a worker process was killed" in part.note
         with pytest.raises(RuntimeError, match=r"a worker process was killed, .*and nothing had been priced"):
-            search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
+            searched(**SMALL, executor=pool)
 
 
 def test_interrupted_early_it_says_so(monkeypatch, halves):
@@ -289,5 +285,5 @@ def test_interrupted_it_keeps_what_had_come_back(monkeypatch, halves):
 
     monkeypatch.setattr("concurrent.futures.as_completed", interrupted)
     with ThreadPoolExecutor(1) as pool:
-        part = search(training_step, models.llama3_8b, H100, **SMALL, executor=pool)
+        part = searched(**SMALL, executor=pool)
     assert part.is_whole and part.count == whole().count

@@ -11,7 +11,7 @@ from scalebook.inference.queues import open_loop
 from scalebook.inference.simulation import simulate_serving
 from scalebook.runs import goodput
 
-from .support import cases
+from .support import each_case
 
 SERVER = {"base_time": 0.010, "added_time": 50e-6, "prompt_time": 0.030, "output": 200}
 
@@ -54,13 +54,10 @@ TIMES = {x: SERVER[x] for x in ("base_time", "added_time", "prompt_time")}
 # An open loop
 
 
-BESIDE = cases("servers that read prompts beside steps", globals())
-
-
 @pytest.mark.parametrize("load", [0.1, 0.4, 0.7])
-@pytest.mark.parametrize("name", BESIDE)
-def test_prompts_beside_steps_are_within_5_percent_of_a_simulation(name, load):
-    server = {x: BESIDE[name][x] for x in ("base_time", "added_time", "prompt_time", "output")}
+@each_case("servers that read prompts beside steps", "row", globals())
+def test_prompts_beside_steps_are_within_5_percent_of_a_simulation(row, load):
+    server = {x: row[x] for x in ("base_time", "added_time", "prompt_time", "output")}
     rate = load / (server["output"] * server["added_time"] + server["prompt_time"])
     run = simulate_serving(prompt=1000, rate=rate, requests=20_000, warmup=2_000, chunk=2**20, **server)
     assert queues.tpot_open_beside(server, rate=rate) == pytest.approx(run.tpot.mean(), rel=0.05)
@@ -81,18 +78,6 @@ def test_a_sheet_says_why_a_letter_has_no_value():
     row = open_loop(SERVER, rate=30, tpot_target=0.009)
     assert not {"tpot", "ttft", "batch", "capacity", "headroom"} & row.keys()
     assert "load must be" in row.missing["tpot"] and "a target above the time of" in row.missing["capacity"]
-
-
-# A closed loop
-
-
-# Speculation
-
-
-# Prefixes
-
-
-# Tails
 
 
 # Checkpoints
@@ -121,6 +106,3 @@ def test_goodput(writing):
     grid = goodput(known, checkpoint_interval=np.geomspace(daly / 5, daly * 5, 2001))
     assert goodput(known, checkpoint_interval=young) <= goodput(known, checkpoint_interval=daly)
     assert goodput(known, checkpoint_interval=daly) == pytest.approx(grid.max(), rel=1e-4)
-
-
-# More devices, or more copies

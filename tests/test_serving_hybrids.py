@@ -9,6 +9,8 @@ from scalebook import accelerators, inference, models
 from scalebook.attention import picked_pairs
 from scalebook.inference import PARTS, alternating_time, decode_step, prefill_step, serve
 
+from .support import each_case
+
 H200, H800 = (accelerators[x].at("fp8") for x in ("h200", "h800"))
 GLM, QWEN, V3 = models.glm_5, models.qwen3_5_397b, models.deepseek_v3
 
@@ -67,20 +69,15 @@ def test_room_for_states():
 # Kernels of an engine
 
 
-def test_an_engine_runs_its_own_kernels_on_a_device():
+@each_case("kernels of an engine's own", "model, engine, letter, library", globals())
+def test_an_engine_runs_its_own_kernels_on_a_device(model, engine, letter, library):
     """A step of each hybrid takes what `parts.toml` names, and a letter that is given comes first."""
     asked = dict(tp=8, batch=16, context=8000)
-    for model, engine, letter, library in (
-        (QWEN, "trtllm", "state_launch_steps", "state_decode"),
-        (GLM, "sglang", "picked_efficiency", "sglang_indexed_steps"),
-        (models.deepseek_v4_flash, "vllm", "index_efficiency_steps", "vllm_compressed_steps"),
-        (models.minimax_m3, "vllm", "small_passes_steps", "vllm_block_steps"),
-    ):
-        row = decode_step(model, accelerators.h200.at("fp8"), engine=engine, **asked)
-        assert row.cells[letter].origin.startswith(library)
-        assert decode_step(model, H200, engine=engine, **asked, **{letter: 0.5})[letter] == 0.5
-        there = {x.origin for n, x in decode_step(model, H200, **asked).cells.items() if n == letter}
-        assert not any(x.startswith(library) for x in there)
+    row = decode_step(model, accelerators.h200.at("fp8"), engine=engine, **asked)
+    assert row.cells[letter].origin.startswith(library)
+    assert decode_step(model, H200, engine=engine, **asked, **{letter: 0.5})[letter] == 0.5
+    there = {x.origin for n, x in decode_step(model, H200, **asked).cells.items() if n == letter}
+    assert not any(x.startswith(library) for x in there)
 
 
 # Half batches

@@ -8,7 +8,7 @@ from scalebook.inference import assumptions, decode_step, fullest_share, mixed_s
 from scalebook.inference.rules import RULES, check, reason
 from scalebook.tables import accelerators, engines, models
 
-from .support import cases
+from .support import each_case
 
 DENSE, MOE, H200 = models.llama3_70b, models.mixtral_8x7b, accelerators.h200.at("fp8")
 SERVED = dict(tp=8, users=64, prompt=1024, output=256)
@@ -18,7 +18,6 @@ STEPS = {
     mixed_step: dict(tp=8, batch=64, context=4096, read_chunk=512),
     serve: SERVED,
 }
-REFUSED = cases("what a server refuses", globals())
 
 
 def refused(step, *knowns, **letters) -> str:
@@ -30,7 +29,7 @@ def refused(step, *knowns, **letters) -> str:
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda x: x.name)
-@pytest.mark.parametrize(("model", "letters", "said"), REFUSED.values(), ids=REFUSED)
+@each_case("what a server refuses", "model, letters, said", globals())
 def test_what_cannot_run_is_refused(step, model, letters, said):
     assert said in refused(step, model, H200, **{**STEPS[step], **letters})
 
@@ -85,7 +84,7 @@ def test_arrays_name_the_first_that_cannot_run():
     assert reason({"tp": 8, "heads": 64, "ep": 8, "experts": 8, "attention_dp": 1}) is None
 
 
-@pytest.mark.parametrize(("step", "letters"), cases("steps too small for half batches", globals()).values())
+@each_case("steps too small for half batches", "step, letters", globals())
 def test_half_batches_need_two_sequences(step, letters):
     assert "are too few for its pp=" in refused(step, DENSE, H200, **letters, overlap="half_batches")
     fewer = {n: 16 if n in ("batch", "users") else x for n, x in letters.items()}

@@ -13,10 +13,10 @@ from scalebook.inference.arrivals import drawn, exponential, uniform
 from scalebook.search import search
 from scalebook.tables import accelerators, models
 
-from .support import ROOT, JavaScript, cases
+from .support import ROOT, JavaScript, each_case
 
 H200 = accelerators.h200.at("fp8")
-PAGE = JavaScript((ROOT / "inference" / "simulation.js").read_text("utf-8").replace("export ", ""))
+PAGE = JavaScript((ROOT / "scalebook" / "inference" / "simulation.js").read_text("utf-8").replace("export ", ""))
 ENGINE = dict(prompt=1000, output=200, base_time=10e-3, added_time=50e-6, prompt_time=30e-3)
 ONE = dict(prompt=100, output=5, base_time=10e-3, added_time=1e-3, prompt_time=20e-3, max_batch=1)
 ALONE = 10e-3 + 20e-3 + 4 * 11e-3  # a prompt read and four more tokens
@@ -248,10 +248,7 @@ def a_step(prompt, output):
 
 # Prompts, answers, users and what a step may read: alone, some together, prompts in parts, more than steps can read,
 # and prompts whose last part leaves room in a step.
-LOADS = [*cases("services that are simulated", globals()).values()]
-
-
-@pytest.mark.parametrize(("prompt", "output", "users", "chunk"), LOADS)
+@each_case("services that are simulated", "prompt, output, users, chunk", globals())
 def test_a_service_is_what_its_simulation_finds(prompt, output, users, chunk):
     """Lengths differ by a fifth, as benchmarks draw them: 0.9 of the longest in the mean."""
     asked = dict(users=users, prompt=prompt, output=output, chunk_tokens=chunk)
@@ -298,10 +295,7 @@ def test_a_search_keeps_percentiles_within_limits():
     loose, strict = (
         search(serve, models.llama3_70b, H200, **asked, ttft_p95=x, progress=False).best[0] for x in ("<2 s", "<0.4 s")
     )
-    assert (
-        loose.row.ttft_p95 <= 2
-        and strict.row.ttft_p95 <= 0.4
-        and strict.values["million_cost"] > loose.values["million_cost"]
-    )
+    assert loose.row.ttft_p95 <= 2 and strict.row.ttft_p95 <= 0.4
+    assert strict.values["million_cost"] > loose.values["million_cost"]
     most = search(serve, models.llama3_70b, H200, devices=8, prompt=4000, output=500, end_to_end_p99="< 30 s")
     assert most.best[0].row.end_to_end_p99 <= 30 < most.best[0].row.users

@@ -6,12 +6,13 @@ import pytest
 import scalebook.measurements.sets as sets
 from scalebook.inference.step import SERVING
 from scalebook.language import NOTATION
-from scalebook.measurements import CONFRONTATIONS, confront, stanza_keys
+from scalebook.measurements import CONFRONTATIONS, confront
 from scalebook.measurements.calls import called
 from scalebook.measurements.expressions import names
 from scalebook.training.strategy import WORDS
 
 from .every import every
+from .support import each_case
 
 TABLES = ("accelerators", "clusters", "engines", "frameworks", "links", "models", "runs")
 KINDS = (*TABLES, "shape", "formula", "calculon")
@@ -129,20 +130,11 @@ def test_a_stanza_and_a_file_make_a_set():
     assert mine.left_out(ROWS[0] | {"gpu": "a toaster"}) == "on a device that is not in the table"
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("__import__('os')", "is no arithmetic over columns"), ("n.real", "is no arithmetic over columns"),
-    ("[n]", "is no arithmetic over columns"), ("m / 2", "there is no column 'm'"),
-])  # fmt: skip
+@each_case("expressions that are no arithmetic over columns", "text, said", globals())
 def test_an_expression_is_arithmetic_over_columns(text, said):
     mine = sets.Stanza("mine", STANZA | dict(letters=dict(tp=text)))
     with pytest.raises(ValueError, match=said):
         mine.call(ROWS[0])
-
-
-@pytest.mark.parametrize("said", [{"letterz": {}}, {"when": [{"letterz": {}}]}, {"parts": [{"letterz": {}}]}])
-def test_a_mistyped_key_of_a_stanza_is_refused_with_the_nearest(said):
-    with pytest.raises(ValueError, match=r"^mine: a stanza has no key 'letterz'; did you mean 'letters'\?$"):
-        stanza_keys.inherited("mine", {"mine": said})
 
 
 @pytest.mark.parametrize("key", ["file", "what", "sources", "measured", "unit", "group", "answer"])

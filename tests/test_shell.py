@@ -17,7 +17,7 @@ from scalebook.language import NOTATION, Formula, Sheet, show
 from scalebook.shell.named import find, parts_of_serve, things, words
 
 from .fuzz import Record
-from .support import ROOT, SHEETS, STATED, cases
+from .support import ROOT, SHEETS, STATED, cases, each_case
 from .test_huggingface import CONFIGS
 
 DECODING = ["decoding", "llama3_8b", "h100", "batch=1", "context=8192", "weight_bits=16", "kv_bits=16"]
@@ -77,7 +77,7 @@ def test_a_model_and_a_device_of_ones_own_are_files(tmp_path, capsys):
 
 
 def test_the_commands_of_the_readme_are_the_examples():
-    lines = (ROOT.parent / "README.md").read_text("utf-8").splitlines()
+    lines = (ROOT / "README.md").read_text("utf-8").splitlines()
     assert {x.strip() for x in shell.EXAMPLES.splitlines()} <= {*lines}
 
 
@@ -122,10 +122,7 @@ def test_every_sheet_and_formula_has_its_name():
     assert all(id(x) in found for x in SHEETS) and find("decoding") is decoding
 
 
-WRONG = cases("what the shell refuses", globals())
-
-
-@pytest.mark.parametrize(("arguments", "said"), WRONG.values(), ids=WRONG)
+@each_case("what the shell refuses", "arguments, said", globals())
 def test_what_is_wrong_is_said(arguments, said, capsys):
     assert said in refused(arguments, capsys)
 

@@ -1,7 +1,6 @@
 """The published site as a reader has it: no kernel, no network, from a web server and from a folder, on a phone too."""
 
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 from zipfile import ZipFile
 
@@ -16,14 +15,13 @@ from scalebook.language import show
 from tools.notebooks import notebooks
 
 from .browser import answered, chosen, drag, open_page, script, settled
-from .support import calculators, python_says
+from .support import ROOT, calculators, cases, python_says
 from .test_access import ENDED, READ, follow, read
 
 BOX = ".sb-calculator:not(.sb-gantt, .sb-guess)"
 SHOWN = script("shown")
 START = "notebooks/start.html"
 CHAPTER = "notebooks/1-scaling-compute/memory-bottlenecks"
-ROOT = Path(__file__).parents[1]
 BASE = yaml.safe_load((ROOT / "book" / "_config.yml").read_text("utf-8"))["html"]["baseurl"]
 
 
@@ -188,11 +186,7 @@ def test_the_landing_sentence_is_live(chromium, address):
             fixed = dict(batch=1, context=8192, kv_bits=16)
             return decoding(model, device.at("bf16"), weight_bits=bits, **fixed)
 
-        for model, bits, device in [
-            ("llama3_70b", 8, "h100"),
-            ("llama3_8b", 16, "mi300x"),
-            ("mixtral_8x7b", 4, "b200"),
-        ]:
+        for model, bits, device in cases("sentences of the landing page", {}).values():
             row = choose(models[model], bits, accelerators[device])
             said = box.locator("p").first.inner_text()
             assert show(row.token_time, "s") in said and said.endswith("of it waiting for memory.")

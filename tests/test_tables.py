@@ -37,7 +37,7 @@ from scalebook.tables import (
 from scalebook.tables.plausible import refuse_outliers
 
 from .every import every
-from .support import cases, refuses
+from .support import each_case, refuses
 
 TABLES = [accelerators, links, models, precisions, engines, runs, ranges, efficiencies]
 ROWS = [(table, key) for table in TABLES for key in table]
@@ -120,14 +120,14 @@ def refusal(folder, text):
     return str(refused.value)
 
 
-@pytest.mark.parametrize(("stanza", "words"), cases("a cell that is wrong", globals()).values())
+@each_case("a cell that is wrong", "stanza, words", globals())
 def test_a_mistake_stops_the_load(tmp_path, stanza, words):
     good = '[good]\nsource = "williams2009"\ncores = 3\n'
     said = refusal(tmp_path, f'{good}[bad]\nsource = "williams2009"\n{stanza}\n')
     assert said.startswith("mine.toml, [bad], ") and not [x for x in words if x not in said]
 
 
-@pytest.mark.parametrize(("text", "words"), cases("a table that is wrong", globals()).values())
+@each_case("a table that is wrong", "text, words", globals())
 def test_other_mistakes(tmp_path, text, words):
     assert refusal(tmp_path, text).startswith(words)
 
@@ -140,9 +140,7 @@ def swapped(key, **cells):
     return {**accelerators} | {key: other}
 
 
-@pytest.mark.parametrize(
-    ("letter", "value", "said"), cases("cells a thousand times beyond their peers", globals()).values()
-)
+@each_case("cells a thousand times beyond their peers", "letter, value, said", globals())
 def test_a_device_a_thousand_times_beyond_all_others_is_refused(letter, value, said):
     rows, said = swapped("h100", **{letter: value}), rf"accelerators.toml, \[h100\], {letter}: .*{said}"
     refuses(ValueError, said, refuse_outliers, "accelerators.toml", rows)
@@ -187,11 +185,6 @@ def test_a_readers_own_device_may_be_slow_and_not_impossibly_fast(tmp_path):
     refuses(ValueError, r"\[mine\], hbm_bandwidth: .* is 343 times the most that any other", accelerators.read, path)
 
 
-def test_a_source_unlike_all_lists_none(tmp_path):
-    said = refusal(tmp_path, '[a]\nsource = "qqqqqq"\ncores = 4\n')
-    assert said.endswith("'qqqqqq' is not among the sources; of figures of one's own 'scalebook-measure' is")
-
-
 @every(ROWS, name=lambda x: f"{x[0].name}-{x[1]}")
 def test_words_and_counts(table, key):
     row = table[key]
@@ -230,7 +223,7 @@ def test_a_format_of_16_bit_products_runs_in_bf16(key):
         assert precisions[key].peak == "peak_bf16"
 
 
-@pytest.mark.parametrize(("key", "cached"), cases("the cache of a token by hand", globals()).values())
+@each_case("the cache of a token by hand", "key, cached", globals())
 def test_the_cache_of_a_token_in_16_bits(key, cached):
     assert kv_cache_per_token(models[key], kv_bits=16) == cached
 

@@ -2,7 +2,6 @@
 
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
 
@@ -10,9 +9,10 @@ from scalebook.language.notation import NOTATION
 from scalebook.language.units import parse
 from scalebook.tables import SOURCES as EVERY_SOURCE
 
+from . import ROOT
 from .every import every
 
-FOLDER = Path(__file__).parent.parent / "scalebook" / "tables"
+FOLDER = ROOT / "scalebook" / "tables"
 
 
 def read(name):

@@ -17,19 +17,15 @@ from scalebook.training.profile import profile
 from scalebook.training.step import DEFAULT_LETTERS, memory_sheet, training_sheet, training_step
 from scalebook.training.strategy import CHOICES, Strategy
 
-from .support import agree, cases, refuses, sound
+from .support import A100, H100, agree, cases, each_case, refuses, sound  # noqa: F401  (A100: of cases.csv)
 
-PARTS = (
-    "step_forward", "step_backward", "step_again", "step_head", "optimizer_time", "bubble_time", "tp_exposed",
-    "cp_exposed", "ep_exposed", "pp_exposed", "dp_exposed", "offload_exposed", "host_exposed",
-)  # fmt: skip
+LETTERS = cases("letters of a training step", {})
 GPT3 = dict(tp=8, pp=8, dp=1, microbatches=64, chunks=3, seq=2048, attention="unfused")
 STRATEGIES = [*cases("strategies of every kind", globals()).values()]
 SHEETS = [  # made by the tests that ask: each worker reads this file, and one runs it
     *((LLAMA, None, s) for s in STRATEGIES), (GPT, None, STRATEGIES[1]), (None, MOE, Strategy()),
     (LLAMA, MOE, Strategy(optimizer="muon", schedule="dualpipe")),
 ]  # fmt: skip
-A100, H100 = accelerators.a100.at("bf16"), accelerators.h100.at("bf16")
 
 
 def test_a_formula_made_from_a_block_has_its_unit_a_meaning_and_a_source():
@@ -41,17 +37,11 @@ def test_python_numpy_and_javascript_agree_on_a_whole_step(asked):
     assert list(agree(training_sheet(*asked), 8, rel=1e-9))
 
 
-RUNS = [*cases("steps whose parts are summed", globals()).values()]
-
-
-@pytest.mark.parametrize(("model", "device", "letters"), RUNS, ids=lambda x: getattr(x, "name", ""))
+@each_case("steps whose parts are summed", "model, device, letters", globals())
 def test_a_step_is_the_sum_of_its_parts_and_its_memory_too(model, device, letters):
     run = training_step(model, device, **letters)
-    assert run.step_time == pytest.approx(sum(run[x] for x in PARTS))
-    parts = (
-        "weight_memory", "gradient_memory", "optimizer_memory", "activation_memory", "logits_memory", "buffer_memory",
-    )  # fmt: skip
-    assert run.memory == pytest.approx(sum(run[x] for x in parts))
+    assert run.step_time == pytest.approx(sum(run[x] for x in LETTERS["parts of its time"]))
+    assert run.memory == pytest.approx(sum(run[x] for x in LETTERS["parts of its memory"]))
     assert run.memory == max(run.first_memory, run.last_memory)
     assert 0 < run.mfu <= run.hfu < 1
 
@@ -121,12 +111,6 @@ def test_a_model_with_windows_attends_to_less():
     assert training_step(models.llama3_8b, H100, dp=8, microbatches=8, seq=4096).attended_share == 0.5
 
 
-OF_A_DEVICE = (
-    "block_params", "forward_compute", "input_gradient_compute", "weight_gradient_compute", "again_compute",
-    "saved_activations", "working_activations", "tp_forward", "cp_forward", "cp_backward", "memory",
-)  # fmt: skip
-
-
 @pytest.mark.parametrize(
     "words", [{}, dict(recompute="full"), dict(attention="unfused", recompute="selective")], ids=str
 )
@@ -134,7 +118,7 @@ def test_fewer_key_value_heads_than_devices_are_held_by_several(words):
     """Each of 16 devices holds one of 8 heads: as much as if there were 16, and the model stays what it is."""
     knowns = dict(tp=16, cp=2, dp=2, microbatches=4, seq=8192, **words)
     eight, sixteen = (training_step(models.llama3_8b, H100, **knowns, kv_heads=x) for x in (8, 16))
-    for letter in OF_A_DEVICE:
+    for letter in LETTERS["of one device"]:
         assert eight[letter] == pytest.approx(sixteen[letter], rel=1e-12), letter
     whole = [training_step(models.llama3_8b, H100, **knowns | dict(tp=tp)) for tp in (1, 8, 16)]
     assert len({run.model_flops for run in whole}) == len({run.hardware_flops for run in whole}) == 1

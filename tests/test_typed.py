@@ -9,20 +9,20 @@ from scalebook.language import Row
 from scalebook.language.units import parse
 from scalebook.shell.named import row, value
 
-from .support import cases
+from .support import each_case
+
+KNOWN = models.llama3_8b, accelerators.h100
 
 
-@pytest.mark.parametrize(("text", "unit", "number"), cases("quantities as they are typed", globals()).values())
+@each_case("quantities as they are typed", "text, unit, number", globals())
 def test_what_is_typed_is_understood(text, unit, number):
     assert parse(text, unit) == pytest.approx(number, rel=1e-12)
 
 
 def test_a_call_and_the_shell_read_alike():
     asked = dict(dp=8, global_batch=64, seq=8192)
-    typed = training_step(models.llama3_8b, accelerators.h100, **asked, train_tokens="15 trillion tokens")
-    assert (
-        typed.train_time == training_step(models.llama3_8b, accelerators.h100, **asked, train_tokens=15e12).train_time
-    )
+    typed, plain = (training_step(*KNOWN, **asked, train_tokens=x) for x in ("15 trillion tokens", 15e12))
+    assert typed.train_time == plain.train_time
     assert value(training_step, "train_tokens", "15T") == 15e12 and value(training_step, "seq", "8,192") == 8192
 
 
@@ -35,12 +35,9 @@ def test_a_device_carries_its_precision():
     assert "NVIDIA H100 SXM at fp8" in shown and "NVIDIA H200" in shown
 
 
-@pytest.mark.parametrize(("typed", "plain"), cases("arguments that are typed in two ways", globals()).values())
+@each_case("arguments that are typed in two ways", "typed, plain", globals())
 def test_two_ways_to_type_arguments_have_one_answer(typed, plain):
     assert main(typed) == main(plain)
-
-
-KNOWN = models.llama3_8b, accelerators.h100
 
 
 def test_python_reads_names_in_any_case_as_the_shell_does():

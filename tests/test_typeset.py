@@ -3,16 +3,15 @@
 import gzip
 import re
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
 from scalebook.display.scheme import on_dark
 from scalebook.language import NOTATION
 
+from . import ROOT
 from .browser import new_page, open_page, serve
 
-ROOT = Path(__file__).parents[1]
 CHAPTER = "notebooks/2-parallelism/interconnects-and-memory-tiers.html"
 FORMULAS = "book/reference/formulas/memory.html"
 # What is no text of a page; and in a text what only TeX has.

@@ -45,9 +45,8 @@ def interleaved():
 def test_the_domains_of_a_schedule():
     values, sheet = interleaved()
     check(values, sheet)
-    assert "in multiples of the stages, not at microbatches=4, pp=16: microbatches=16, 32" in reason(
-        values | {"batch": 32}, sheet
-    )
+    said = reason(values | {"batch": 32}, sheet)
+    assert "in multiples of the stages, not at microbatches=4, pp=16: microbatches=16, 32" in said
 
 
 def test_the_first_row_outside_a_domain():
@@ -67,14 +66,12 @@ def test_stages_dealt_out_by_hand(letters):
 def test_experts_on_the_devices_that_share_everything_else():
     """tp 8 and ep 8 on eight devices, the commonest layout of one node."""
     check({**MOE, "tp": 8, "ep": 8, "dp": 1, "etp": 1})
-    assert reason({**MOE, "tp": 8, "ep": 8, "dp": 1}).endswith(
-        "(dp cp tp/etp) that experts are spread over: etp=1 would do"
-    )
+    said = reason({**MOE, "tp": 8, "ep": 8, "dp": 1})
+    assert said.endswith("(dp cp tp/etp) that experts are spread over: etp=1 would do")
 
 
 def test_one_stage_may_be_empty_and_no_more():
     assert reason({"pp": 8, "layers": 28}) is None and reason({"pp": 32, "layers": 61}) is None
-    assert reason({"pp": 31, "layers": 32}).startswith(
-        "pp=31 stages of at most 2 blocks leave more than one of them empty"
-    )
+    said = reason({"pp": 31, "layers": 32})
+    assert said.startswith("pp=31 stages of at most 2 blocks leave more than one of them empty")
     check({"pp": 31, "layers": 32, "stage_blocks": 2})  # dealt out by hand

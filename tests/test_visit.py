@@ -9,10 +9,9 @@ import os
 import re
 from pathlib import Path
 
-from .browser import open_page, settled
+from .browser import READY, open_page, settled
 from .test_huggingface import CONFIGS
 
-READY = "document.querySelector('.pl-num') && !document.querySelector('.pl[aria-busy], progress')"
 SHOTS = os.environ.get("SCALEBOOK_SHOTS")
 # No scheme changes a width, and `test_page` has the contrast of both.
 LOOKS = [(1300, "light"), (390, "dark")]
@@ -101,9 +100,8 @@ def ask_why(page):
     page.wait_for_function("document.querySelectorAll('dialog[open] .pl-math .katex-display').length > 3")
     assert r"\(" not in tree.inner_text() and r"\[" not in tree.inner_text()
     assert page.locator("dialog[open]").evaluate("(x) => x.scrollWidth <= x.clientWidth")
-    assert set(tree.locator(".pl-math").evaluate_all("(all) => all.map((x) => getComputedStyle(x).overflowX)")) == {
-        "auto"
-    }
+    scrolls = tree.locator(".pl-math").evaluate_all("(all) => all.map((x) => getComputedStyle(x).overflowX)")
+    assert {*scrolls} == {"auto"}
     seen(page, "5-why")
     page.keyboard.press("Escape")
     page.wait_for_function("!document.querySelector('dialog[open]')")

@@ -8,7 +8,8 @@ from scalebook.machine.collectives import all_reduce
 from scalebook.runs import walls
 from scalebook.tables import accelerators
 
-H100 = accelerators.h100.at("bf16")
+from .support import H100
+
 QUARTER = 90 * 86400
 BASE = dict(batch_tokens=16e6, base_flops=3.8e25, run_time=QUARTER, layers=126, tp=8)
 WALLS = ("latency_wall", "grown_latency_wall", "bandwidth_wall", "grown_bandwidth_wall", "domain_wall")

@@ -6,9 +6,7 @@ worked out by hand; `by_hand` is that arithmetic in the letters of the model and
 terms come from. The arithmetic never came from the package: where the two differ, one of them is wrong.
 """
 
-import csv
 from math import ceil, floor, sqrt
-from pathlib import Path
 
 import pytest
 from sympy import simplify
@@ -25,11 +23,9 @@ from scalebook.training.block_costs import block_formulas
 from scalebook.training.memory import memory_formulas
 from scalebook.training.step import DEFAULT_LETTERS
 
-from .support import cases
+from .support import cases, csv_rows, each_case
 
-with Path(__file__).with_name("worked_numbers.csv").open(newline="", encoding="utf-8") as file:
-    ROWS = list(csv.DictReader(file))
-
+ROWS = csv_rows("worked_numbers.csv")
 # Links: 100 GB/s in domains of 8 devices, 10 GB/s beyond; nothing takes time but bytes.
 NETWORK = dict(
     scaleup_bandwidth="100 GB/s", scaleout_bandwidth="10 GB/s", scaleup_size=8, near_efficiency=1, far_efficiency=1,
@@ -131,10 +127,7 @@ def test_every_function_has_a_rule_by_hand():
 
 
 # What a line's backward pass computes, moves and needs, in tensors as large as its result `n` and weights of `hidden`.
-BACKWARD = [*cases("backward passes of a line", globals()).values()]
-
-
-@pytest.mark.parametrize(("line", "flops", "moved", "kept"), BACKWARD, ids=[x[0] for x in BACKWARD])
+@each_case("backward passes of a line", "line, flops, moved, kept", globals())
 def test_the_backward_pass_of_a_line(line, flops, moved, kept):
     block, n = parse(line), symbol("batch") * symbol("seq") * symbol("hidden")
     bits = {x: symbol(f"{x}_bits") / 8 for x in ("activation", "weight", "gradient")}

@@ -1,0 +1,3 @@
+--tensor-model-parallel-size 4 --pipeline-model-parallel-size 8 --num-virtual-stages-per-pipeline-rank 5
+--micro-batch-size 1 --global-batch-size 128 --seq-length 8192 --use-distributed-optimizer --tp-comm-overlap
+--sequence-parallel --bf16 --lr 3e-4
