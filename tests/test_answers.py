@@ -74,6 +74,11 @@ def test_assumptions_are_repeated_by_calling(name):
             assert end.ttft in (None, again.get("ttft"))
 
 
+def test_a_letter_with_several_values_has_no_answer_even_if_it_does_not_count():
+    known = models.llama3_8b, accelerators.h100
+    assert training_step(*known, **DENSE, unread_rerun=[0.1, 0.2]).answer is None
+
+
 def test_what_a_search_found_is_changed_within_its_limits():
     known = models.llama3_70b, accelerators.mi300x
     row = search(serve, *known, engine="vllm", users=200, prompt=1000, output=300, tpot="<50 ms").best[0].row

@@ -191,7 +191,8 @@ def table_of(run: Row) -> str:
 @checked
 def answer_of(run: Row) -> Answer | None:
     """Return the Answer of a `training_step`, `serve` or `rl_step` result, or None if the result holds arrays."""
-    return None if any(np.ndim(x) for x in run.values()) else Answer(run)
+    held = *run.values(), *(run.call.letters.values() if run.call else ())  # a letter may count with other options only
+    return None if any(map(np.ndim, held)) else Answer(run)
 
 
 @checked

@@ -45,6 +45,7 @@ class Price(NamedTuple):
     low: float | None = None
     high: float | None = None
 
+    @checked
     def said(self, what: str = "") -> str:
         """Return the price as text; `what` says what `cost` pays for, such as " for a million output tokens"."""
         said = f"{show(self.cost, '$')}{what}, at {show(self.price_hour, '$/h')} for each device"

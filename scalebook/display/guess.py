@@ -5,6 +5,7 @@ from importlib.resources import files
 import anywidget
 import traitlets
 
+from scalebook.language.notation import quoted, word
 from scalebook.language.units import show
 
 from .live import Calculator, stored
@@ -39,6 +40,8 @@ def guess(question: str, answer: float, unit: str | None = None, within: float =
     """
     unit = getattr(answer, "unit", "") if unit is None else unit
     show(answer, unit)
+    if not isinstance(within, int | float) or not 0 < within < 1:
+        raise ValueError(f"within is a share of the answer, such as 0.1, not {quoted(within)}")
     if not answer:
         raise ValueError("the answer is 0, and a guess is judged by its ratio to the answer")
-    return Guess(asked=dict(question=question, answer=float(answer), unit=unit, within=within))
+    return Guess(asked=dict(question=word(question, "a question"), answer=float(answer), unit=unit, within=within))

@@ -64,8 +64,8 @@ def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     if str(letters.get("overlap")) == "half_batches":  # each stage of each group needs a sequence for each half
         fewest = 2 * int(np.prod([np.max(asked.get(x, 1)) for x in ("pp", "attention_dp", "replicas")]))
     alone = serve(*knowns, **asked, users=fewest)
-    given = {n: x for n, x in {**alone, **targets}.items() if n in {*letters, *targets}}
-    if several := [n for n, x in given.items() if not isinstance(x, float)]:
+    values = {**alone, **targets}
+    if several := [n for n in (*letters, *targets, *alone) if np.ndim(values.get(n, 0.0))]:
         raise TypeError(f"capacity is of one way to serve: give {several[0]} one value, and ask for each in turn")
     for letter, target in targets.items():
         if valued(alone, letter) > target:

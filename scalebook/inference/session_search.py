@@ -101,6 +101,8 @@ def cheapest_sessions(serve, cases: list[tuple], letters: dict, *asked) -> tuple
     letters = dict(letters)
     if "sessions" not in letters:
         raise TypeError("a search of serve.sessions needs sessions: give sessions=..., how many there are at a time")
+    if "replicas" in letters:
+        raise TypeError("a search of serve.sessions finds replicas: leave it out, and give devices, the most to use")
     limits = {n: one_number(n, letters.pop(n)) for n in TARGETS if n in letters}
     most, number = one_number("devices", letters.pop("devices", 1e4)), one_number("sessions", letters.pop("sessions"))
     found, rejected, lost, lacking = [], Counter(), {}, {}

@@ -115,6 +115,8 @@ def read_trace(path: str, block: int = 512) -> Trace:
     """
     if not isinstance(block, int) or block < 1:
         raise ValueError(f"block must be a whole number of tokens from 1 up, not {quoted(block)}")
+    if "\0" in str(path):
+        raise ValueError(f"{quoted(str(path))} is no path of a file")
     where = next((x for x in (Path(path), _PUBLISHED / path) if os.path.exists(x)), Path(path))
     opened = gzip.open if where.suffix == ".gz" else open
     try:

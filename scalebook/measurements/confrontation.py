@@ -352,7 +352,8 @@ def best_share(x: np.ndarray) -> np.ndarray:
     """
     if len(x) < 2:
         return np.full(len(x), np.nan)
-    order = np.argsort(1 / x, kind="stable")
+    inverse = np.divide(1, x, out=np.zeros_like(x), where=x > 1e-300)
+    order = np.argsort(inverse, kind="stable")
     weights = x[order]
     below = np.cumsum(weights)
     half = (below[-1] - weights) / 2
@@ -362,5 +363,5 @@ def best_share(x: np.ndarray) -> np.ndarray:
     at = np.minimum(np.where(at < places, at, np.maximum(after, places + 1)), len(x) - 1)
     at = np.where(at == places, np.maximum(places - 1, 0), at)  # the last row, if rounding left too little weight
     found = np.empty(len(x))
-    found[order] = (1 / weights)[at]
+    found[order] = inverse[order][at]
     return found

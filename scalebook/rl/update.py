@@ -149,6 +149,10 @@ class _Asked:
         if self.share != "best":
             share = one_number("rollout_share", self.share)
             return at(min(max(round(self.devices * share / block), 1), whole - 1))
+        if several := next((n for n, x in self.letters.items() if np.ndim(x)), None):
+            raise TypeError(
+                f"the best share of devices is that of one update: give rollout_share, or {several} one value"
+            )
         few, many = 1, whole - 1
         while few < many:
             middle = (few + many) // 2

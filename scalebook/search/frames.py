@@ -21,7 +21,7 @@ from os import PathLike
 from pathlib import Path
 
 from scalebook.language.arguments import checked
-from scalebook.language.notation import quoted
+from scalebook.language.notation import brief, quoted
 from scalebook.language.tabular import aligned, page_table, styled
 
 __all__ = ["Frame"]
@@ -59,7 +59,10 @@ class Frame:
         if path is not None and not isinstance(path, str | PathLike):
             raise TypeError(f"path is that of the file to write, not {quoted(path)}")
         if path is not None:
-            Path(path).write_text(text.getvalue(), "utf-8")
+            try:
+                Path(path).write_text(text.getvalue(), "utf-8")
+            except (OSError, ValueError) as error:
+                raise ValueError(f"{quoted(str(path))} could not be written: {brief(error)}") from None
         return text.getvalue()
 
     @checked

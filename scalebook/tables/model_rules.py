@@ -99,7 +99,8 @@ def _called(field, value, wanted, place) -> bool:
     """Return whether a block is called so in a list of the blocks' kinds."""
     if not field.endswith("_pattern"):
         typed(place["whole"], field, list)
-    known = str(value) in place["known"] or any(str(value) in x.split(",") for y, x in place["named"] if y == field)
+    said = value if isinstance(value, str) else quoted(value)
+    known = said in place["known"] or any(said in x.split(",") for y, x in place["named"] if y == field)
     if isinstance(value, (list, dict)) or not known:
         other = {"sparse": "'dense'", "1": 0}.get(wanted[0], "'full_attention'")
         kind, blocks = quoted(place["whole"]["model_type"]), place["layers"]

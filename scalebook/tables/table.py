@@ -207,7 +207,7 @@ class Table(Mapping):
 
     def __getitem__(self, key):
         if isinstance(key, (list, tuple)):
-            return Table(self.name, {known_as(k, self._rows): self[k] for k in key})
+            return Table(self.name, {known_as(word(k, f"a row of {self.name}"), self._rows): self[k] for k in key})
         key = known_as(word(key, f"a row of {self.name}"), self._rows)
         if key not in self._rows:
             raise KeyError(f"{self.name} has no {quoted(key)}; {nearest(key, self._rows)}")
