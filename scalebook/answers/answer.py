@@ -3,7 +3,7 @@
 >>> from scalebook import accelerators, models, training_step
 >>> from scalebook.tables import frameworks
 >>> training_step(models.llama3_70b, accelerators.h100, frameworks.nemo, tp=8, dp=8, global_batch=64, seq=8192)
-training_step: Llama 3.1 70B, NVIDIA H100 SXM, NeMo and Megatron Bridge since February 2026, 64 devices
+training_step: Llama 3.1 70B, NVIDIA H100 SXM at bf16 by default, NeMo and Megatron Bridge since February 2026, 64 devices
 does not fit  89.44 GB of 80 GB on each device; dp=4, pp=2 fits: 62.19 GB, 7.23 s
 step_time     6.938 s, in eight of ten cases between 6.479 s and 7.562 s; MFU 57.46 %; 75,570 token/s, ...
 bound by      time of backward kernels 60.4 %, time of forward kernels 29.0 %, exposed time of ...
@@ -161,9 +161,15 @@ class Answer:
         return styled(page_table(["", "answer"], lines, self.title), letters)
 
 
+def _named(row: Row) -> str:
+    """Return a row's name; a device's says which peak its `peak_flops` is if the call names no precision."""
+    usual = next((x for x in ("bf16", "fp16") if f"peak_{x}" in row), "")
+    return row.name if "precision" in row.words or not usual else f"{row.name} at {usual} by default"
+
+
 def _title(run: Row) -> str:
     call, devices = run.call, (np.min(run.devices), np.max(run.devices))
-    own = [x.name for x in call.knowns if isinstance(x, Row)]
+    own = [_named(x) for x in call.knowns if isinstance(x, Row)]
     is_named = any(isinstance(x, Engine) for x in call.knowns)
     usual = None if is_named else getattr(call.thing, "engine", None)
     said = (frameworks, call.letters.get("framework")), (engines, call.letters.get("engine", usual))
