@@ -165,8 +165,14 @@ def test_a_search_is_a_table(tmp_path, monkeypatch):
     assert float(text.splitlines()[1].split(",")[1]) == columns["step_time"][0]
     assert "run_time" not in search(training_step, M.llama3_8b, A.h100, **STEP).to_dict()
 
+    class Columns(dict):
+        def __arrow_c_stream__(self, requested_schema):
+            return self, requested_schema
+
+        __dataframe__ = dict.get  # any function of two values
+
     class Pandas:
-        DataFrame = dict
+        DataFrame = Columns
 
     with pytest.raises(ImportError, match="to_dict and to_csv need neither"):
         monkeypatch.setitem(__import__("sys").modules, "pandas", None)
@@ -174,6 +180,7 @@ def test_a_search_is_a_table(tmp_path, monkeypatch):
         found.to_frame()
     monkeypatch.setitem(__import__("sys").modules, "polars", Pandas)
     assert found.to_frame() == columns == found.to_frame("polars")
+    assert found.__arrow_c_stream__() == (columns, None) and found.__dataframe__(allow_copy=False) is False
 
 
 def test_a_row_of_a_search_is_called_again():

@@ -82,6 +82,14 @@ class Frame:
         how = "to_frame needs pandas or polars; to_dict and to_csv need neither"
         raise ImportError(f"{said} not installed: {how}")
 
+    def __arrow_c_stream__(self, requested_schema=None):
+        """Let a library that reads Arrow streams take the rows, such as `polars.DataFrame(found)`."""
+        return self.to_frame().__arrow_c_stream__(requested_schema)
+
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True):
+        """Let a library that reads the dataframe interchange protocol take the rows."""
+        return self.to_frame().__dataframe__(nan_as_null, allow_copy)
+
     def __repr__(self):
         tables = (aligned([heads, *rows], gap="  ") for heads, rows, _ in self._tables())
         return "\n\n".join([self._summary, *tables, *self._explained])
