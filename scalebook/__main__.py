@@ -19,7 +19,6 @@ from pathlib import Path
 from textwrap import shorten
 
 from scalebook import __version__, tables
-from scalebook.answers.assumptions import short_meaning
 from scalebook.language import NOTATION, Formula, show
 from scalebook.language.notation import either, nearest, quoted
 from scalebook.language.parts import breakdowns, part_lines
@@ -145,6 +144,8 @@ def _call(thing, rows, texts, form="") -> str:
 
 def _short(thing, knowns, row) -> list[str]:
     """Return a result in at most twelve lines: what has no value here, then times, memories and other results."""
+    from scalebook.answers.assumptions import short_meaning  # which imports training
+
     sums, own = {n: part_lines(row, n) for n in breakdowns(row)}, row.cells
     computed = [n for n in reversed(own) if own[n].formula]
     read = {i for n in computed for i in own[n].formula.inputs}
