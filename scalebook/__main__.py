@@ -144,8 +144,6 @@ def _call(thing, rows, texts, form="") -> str:
 
 def _short(thing, knowns, row) -> list[str]:
     """Return a result in at most twelve lines: what has no value here, then times, memories and other results."""
-    from scalebook.answers.assumptions import short_meaning  # which imports training
-
     sums, own = {n: part_lines(row, n) for n in breakdowns(row)}, row.cells
     computed = [n for n in reversed(own) if own[n].formula]
     read = {i for n in computed for i in own[n].formula.inputs}
@@ -155,7 +153,7 @@ def _short(thing, knowns, row) -> list[str]:
     for n in asked:
         if n in own:
             parts = ", ".join(f"{x} {share}" for x, _, share in sums.get(n, ()))
-            lines[n] = show(own[n].value, NOTATION[n].unit), short_meaning(n) + (f": {parts}" if parts else "")
+            lines[n] = show(own[n].value, NOTATION[n].unit), NOTATION[n].short + (f": {parts}" if parts else "")
     lines |= {n: ("-", why) for n, why in row.missing.items() if n not in lines}
     title = ": ".join([thing.name, *[", ".join(x.name for x in knowns)][: len(knowns)]])
     return [title, aligned([(n, *x) for n, x in [*lines.items()][:10]], gap="  "), _MORE]

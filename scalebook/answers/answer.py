@@ -3,7 +3,7 @@
 >>> from scalebook import accelerators, models, training_step
 >>> from scalebook.tables import frameworks
 >>> training_step(models.llama3_70b, accelerators.h100, frameworks.nemo, tp=8, dp=8, global_batch=64, seq=8192)
-training_step: Llama 3.1 70B, NVIDIA H100 SXM at bf16 by default, NeMo and Megatron Bridge since February 2026, 64 devices
+training_step: Llama 3.1 70B, NVIDIA H100 SXM at bf16 by default, NeMo and Megatron Bridge since ..., 64 devices
 does not fit  89.44 GB of 80 GB on each device; dp=4, pp=2 fits: 62.19 GB, 7.23 s
 step_time     6.938 s, in eight of ten cases between 6.479 s and 7.562 s; MFU 57.46 %; 75,570 token/s, ...
 bound by      time of backward kernels 60.4 %, time of forward kernels 29.0 %, exposed time of ...

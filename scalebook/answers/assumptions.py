@@ -1,6 +1,5 @@
 """What an answer assumes: inputs that the call did not give, and the answers at their other likely values."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -74,7 +73,7 @@ def _value(letter: str, value) -> str:
 
 def short_meaning(letter: str) -> str:
     """Return the meaning of a quantity in a few words: its entry in the notation, cut at a comma, colon or bracket."""
-    return re.split(r"[:,]| \(", NOTATION[letter].meaning)[0].removesuffix(" per step")
+    return NOTATION[letter].short
 
 
 @checked

@@ -190,6 +190,11 @@ class Letter:
     def symbol(self) -> sympy.Symbol:
         return sympy.Symbol(self.name, **{"nonnegative" if self.sign == "share" else self.sign: True})
 
+    @property
+    def short(self) -> str:
+        """The meaning in a few words: cut at a comma, colon or bracket."""
+        return re.split(r"[:,]| \(", self.meaning)[0].removesuffix(" per step")
+
     def __repr__(self):
         return f"{self.name} ({self.unit or 'count'}): {self.meaning}"
 
