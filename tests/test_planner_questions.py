@@ -21,11 +21,11 @@ from scalebook.search import NothingFits, search
 from scalebook.search.arguments import margins
 from scalebook.shell.named import read, value
 from scalebook.shell.named import row as find_row
-from scalebook.tables import Device, accelerators, frameworks, models
+from scalebook.tables import Device, accelerators, engines, frameworks, models
 from scalebook.training import training_step
 
 from .support import cases
-from .test_planner import near, page  # noqa: F401
+from .test_planner import assert_same_assumptions, near, page  # noqa: F401
 from .test_questions import FIRST, LINKS, QUESTIONS, SECTIONS, words_of
 
 JOBS = {training_step: "train", serve: "serve"}
@@ -106,12 +106,18 @@ def searched(p):
 
 @pytest.mark.parametrize("name", BY_NAME)
 def test_a_linked_plan_is_searched_as_in_python(page, name):  # noqa: F811
-    own, python = page("find", BY_NAME[name]), searched(BY_NAME[name])
+    """With the same assumptions: the plan gives neither what its framework says nor the engine that it begins with."""
+    plan = BY_NAME[name]
+    own, python = page("find", plan), searched(plan)
     if python is None:
         assert not own["best"]
         return
     assert (own["count"], own["fitting"]) == (python.count, python.fitting)
     assert all(near(own["best"][0]["values"][n], x) for n, x in python.best[0].values.items())
+    row = frameworks[plan["framework"]] if "framework" in plan else engines[plan["engine"]]
+    unsaid = {"recompute", "sharding"} & {*row.words} - {*plan["fixed"]} | ({"engine"} if row is engines.ideal else set())
+    row = python.best[0].row.call.again(**dict.fromkeys(unsaid))
+    assert_same_assumptions(page("assumed", [plan, page("best", plan)[0]]), assumed(row))
 
 
 @pytest.mark.parametrize("name", LINKS)
