@@ -71,8 +71,8 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   function strongest(list, job) {
     if (!list.length) return [];
     const of = { train: "a step", rl: "an update" }[job] ?? "a token", few = 3, said = (letter, x) => (letter === "engine" ? data.engines[x].name : typeof x === "string" ? told(x) : amount(letter, x, 3));
-    const time = (x) => (x.answer === null ? "none" : `${show(x.answer, "s", 3)}${x.ttft ? ` and ${show(x.ttft, "s", 3)} to the first` : ""}`);
-    const lines = (some) => h("ul", { class: "pl-others" }, some.map(({ letter, value, source, ends }) => h("li", {}, `${upper((CALLED[letter] ?? brief(letter)).replace(/ \(.*/, ""))}: `, h("b", {}, said(letter, value)), h("small", {}, ` (${data.sources[source.split(" ")[0]]?.[0] ?? source})`), `; ${of} of `, ends.map((x, i) => `${i ? ", " : ""}${time(x)} at ${said(letter, x.value)}`))));
+    const time = (x) => `${x.answer === null ? "none" : show(x.answer, "s", 3)}${x.ttft ? ` and ${show(x.ttft, "s", 3)} to the first token` : ""} ${x.ttft ? "with" : "at"} `;
+    const lines = (some) => h("ul", { class: "pl-others" }, some.map(({ letter, value, source, ends }) => h("li", {}, `${upper((CALLED[letter] ?? brief(letter)).replace(/ \(.*/, ""))}: `, h("b", {}, said(letter, value)), h("small", {}, ` (${data.sources[source.split(" ")[0]]?.[0] ?? source})`), `; ${of} of `, ends.map((x, i) => `${i ? ", " : ""}${time(x)}${said(letter, x.value)}`))));
     return [h("h2", {}, "Assumed, and what else it would be"), lines(list.slice(0, few)), list.length > few ? h("details", { class: "pl-choice" }, h("summary", {}, `${list.length - few} more`), lines(list.slice(few))) : ""];
   }
 
