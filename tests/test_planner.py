@@ -266,6 +266,14 @@ def test_days_and_dollars_are_the_bill_of_python(page):
         assert said.endswith(f"{own}\n" if more else "\n") and f"{row.step_time}"[:12] in said
 
 
+def assert_same_assumptions(own, python):
+    assert [x["letter"] for x in own] == [x.letter for x in python] != []
+    for x, y in zip(own, python, strict=True):
+        for one, other in ((x, y), *zip(x["ends"], y.ends, strict=True)):
+            names = {"value", "source", "moved", "answer", "ttft"} & {*other._fields}
+            assert all(one.get(n) == getattr(other, n) or near(one[n], getattr(other, n)) for n in names)
+
+
 @each_case("plans of which cells are assumed", "job, device, framework", globals())
 def test_what_is_assumed_is_what_python_says(page, job, device, framework):
     device, precision = f"{device}@bf16".split("@")[:2]
@@ -274,18 +282,12 @@ def test_what_is_assumed_is_what_python_says(page, job, device, framework):
     words = dict(schedule="1f1b", sharding="zero1", recompute="none") if job == "train" else {}
     rows = models.llama3_70b, accelerators[device].at(precision)
     if job == "train":
-        words["framework"] = None if framework == "unnamed" else framework
+        rows += (frameworks[framework],) if framework != "unnamed" else ()
         row = training_step(*rows, **plan["letters"], **layout, **words, sequence_parallel=True)
-        del words["framework"]
     else:
-        asked = {x: y for x, y in plan["letters"].items() if x != "devices"}
-        row = serve(*rows, **asked, **layout, engine=plan["engine"])
-    python = [x for x in assumed(row) if x.letter != "engine"]  # which a page always says
-    own = page("assumed", [plan, dict(letters=layout, words=words)])
-    assert [x["letter"] for x in own] == [x.letter for x in python] and own
-    for x, y in zip(own, python, strict=True):
-        assert near(x["moved"], y.moved) and near(x["value"], y.value) and x["source"] == y.source
-        assert sorted(z["answer"] for z in x["ends"]) == pytest.approx(sorted(z.answer for z in y.ends))
+        del plan["letters"]["devices"]
+        row = serve(*rows, **plan["letters"], **layout)  # with no engine, as the plan begins
+    assert_same_assumptions(page("assumed", [plan, dict(letters=layout, words=words)]), assumed(row))
 
 
 # Searches
@@ -731,7 +733,6 @@ def test_choices_have_names_and_any_device_is_one(chromium, folder):
     with opened(chromium, folder, 390, plan | dict(device="gone"), color_scheme="dark") as page:
         assert "no device gone is known any more" in page.locator(".pl-said").inner_text()
         assert "GB of 80 GB on each device" in page.locator(".pl-verdict").inner_text()
-        page.locator(".pl-rests li").first.wait_for()
         page.locator(".pl-options summary").click()
         for framework, again in (("deepseek", "its framework’s default"), ("unnamed", "recomputation searched")):
             page.locator("select[aria-label='framework']").select_option(framework)
@@ -803,20 +804,38 @@ def test_what_does_not_fit_is_copied_with_the_change_that_does(chromium, folder)
     with opened(chromium, folder, plan=plan) as page:
         shown = page.locator(".pl-binds b button")
         shown.wait_for()
+        page.locator(".pl-rests li").first.wait_for()
         found = copied(page)
         page.get_by_role("button", name="Python").click()
         names = {}
         exec(page.locator("dialog[open] pre").inner_text(), names)
         own, said = nearest_fit(names["row"]), found["answer"]
+        assert_same_assumptions(said["assumed"], assumed(names["row"]))
+        assert page.locator(".pl-rests li:visible").count() == min(3, len(said["assumed"])) > 0
         assert not said["fits"] and said["letter"] == "step_time" and found["letters"]["step_time"]["low"]
         assert said["nearest"]["said"] == shown.inner_text()
         assert near(said["nearest"]["gain"], own.gain) and near(said["nearest"]["memory"], own.run.memory)
+
+
+def test_figures_say_what_is_assumed_and_in_which_unit(chromium, folder):
+    plans = [planner("serve", model="llama3_70b", device=x).plan | dict(targets={}) for x in ("trainium2", "tpu_v6e")]
+    with opened(chromium, folder, 390, plans[0] | dict(beside=plans[1:]), color_scheme="dark") as page:
+        page.locator(".pl-beside td + td", has_text="$").wait_for()
+        *_, cost, share = page.locator(".pl-beside tr").all_inner_texts()
+        assert cost.count("≈ $") == 1 and share.count(" %") == 2
+        assert page.locator(".pl-figures, .pl-costs").filter(has_text="≈ $").count() == 2
+        entered(page, "^='depreciation'", "3")
+        page.wait_for_function("document.querySelector('[aria-label^=depreciation]').value === '3 years'")
+        assert "service_life%22%3A26298" in page.url
+        assert all(x.count("(") == x.count(")") for x in page.locator("[aria-label=along] option").all_inner_texts())
 
 
 def test_a_change_is_taken_by_a_key_and_stages_have_their_own_blocks(chromium, folder):
     """What binds says each gain in words; what is taken stands in the sentence and in what is copied."""
     plan = planner(model="llama3_70b", devices=128, global_batch=256, framework="megatron").plan
     with opened(chromium, folder, 390, plan, color_scheme="dark") as page:
+        assert "tokens/s, " in page.locator(".pl-figures").inner_text()
+        assert page.locator(".pl-wide > span", has_text=frameworks.megatron.name).bounding_box()["width"] < 380
         change = page.locator(".pl-binds button", has_text="precision bf16")
         change.wait_for()
         page.wait_for_function(READY)

@@ -23,7 +23,7 @@ from scalebook.tables import Device, accelerators, frameworks, models
 from scalebook.training import training_step
 
 from .support import cases, each_case, printed
-from .test_planner import near, page  # noqa: F401
+from .test_planner import assert_same_assumptions, near, page  # noqa: F401
 from .test_questions import FIRST, LINKS, QUESTIONS, SECTIONS, words_of
 
 JOBS = {training_step: "train", serve: "serve"}
@@ -93,7 +93,7 @@ def searched(p):
     rows = [models[p["model"]], accelerators[p["device"]].at(p["precision"])]
     words = p["fixed"] | (dict(trained=p["trained"]) if "trained" in p else {})
     if p["job"] == "serve":
-        words |= dict(engine=p["engine"]) | p["targets"]
+        words |= p["targets"] | {n: p[n] for n in ["engine"] if p[n] != serve.engine}
     elif p["framework"] != "unnamed":
         rows.append(frameworks[p["framework"]])
     try:
@@ -104,12 +104,18 @@ def searched(p):
 
 @pytest.mark.parametrize("name", BY_NAME)
 def test_a_linked_plan_is_searched_as_in_python(page, name):  # noqa: F811
-    own, python = page("find", BY_NAME[name]), searched(BY_NAME[name])
+    """With the same assumptions: a plan gives neither what its framework says nor the engine that it begins with."""
+    plan = BY_NAME[name]
+    own, python = page("find", plan), searched(plan)
     if python is None:
         assert not own["best"]
         return
     assert (own["count"], own["fitting"]) == (python.count, python.fitting)
     assert all(near(own["best"][0]["values"][n], x) for n, x in python.best[0].values.items())
+    usual = frameworks[plan["framework"]].words if "framework" in plan else {}
+    unsaid = {"recompute", "sharding"} & {*usual} - {*plan["fixed"]}
+    run = python.best[0].row.call.again(**dict.fromkeys(unsaid))
+    assert_same_assumptions(page("assumed", [plan, own["best"][0]]), assumed(run))
 
 
 @pytest.mark.parametrize("name", LINKS)
@@ -153,9 +159,7 @@ def test_an_update_is_the_same_on_the_page(page, program):  # noqa: F811
     assert own["why"] is None and {*row} <= {*own["values"]}
     assert [n for n in row if not near(own["values"][n], row[n])] == []
     assert page("ranges", [plan, none, ["update_time"]])["update_time"] == pytest.approx(range_of(row, "update_time"))
-    python = {x.letter: x for x in assumed(row, 99)}
-    for x in page("assumed", [plan, none]):
-        assert near(x["moved"], python[x["letter"]].moved) and x["source"] == python[x["letter"]].source
+    assert_same_assumptions(page("assumed", [plan, none]), assumed(row))
     said = printed(page("python", [plan, none]))
     assert float(said.split()[0]) == pytest.approx(row.update_time, rel=1e-9)
     assert page("link", page("write", plan))["is"] == plan
@@ -235,8 +239,7 @@ def test_what_binds_is_what_python_lists(page, name):  # noqa: F811
     python = [x for x in all_changes(run) if keeps(plan, x.run) and not is_absent(plan, python_key(x))]
     assert {page_key(x): x["gain"] for x in own["list"]} == {python_key(x): pytest.approx(x.gain) for x in python}
     assert [x["isFree"] for x in own["list"]] == [x.is_free for x in python] and own["nearest"] is None
-    for x, y in zip(own["list"], python, strict=True):
-        assert x["gain"] == pytest.approx(y.gain)
+    assert [x["gain"] for x in own["list"]] == pytest.approx([x.gain for x in python])
 
 
 @each_case("plans that do not fit", "model, layout", globals())

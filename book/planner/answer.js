@@ -33,10 +33,12 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   const inputsOf = (answer, letter) => (answer.sheet.by.get(letter)?.inputs ?? []).filter((x) => unit(x) === unit(letter));
 
   // A quantity as people write it: money with its sign before it, shares in per cent.
-  const amount = (letter, value, digits = 4) => (unit(letter) === "$" ? `$${show(value, "", Math.min(digits, 3))}` : ["filled", "idle_share", "rollout_share", "rollout_wall", "staleness"].includes(letter) ? show(value, unit(letter), 3) : show(value, unit(letter), digits));
+  const amount = (letter, value, digits = 4) => (unit(letter) === "$" ? `$${show(value, "", Math.min(digits, 3))}` : letter === "filled" ? show(value, "%", 3) : ["idle_share", "rollout_share", "rollout_wall", "staleness"].includes(letter) ? show(value, unit(letter), 3) : show(value, unit(letter), digits));
+  // The same of an answer: dollars with ≈ where the price of its device is assumed.
+  const priced = (answer, letter, digits) => `${answer.isRough && unit(letter) === "$" ? "≈ " : ""}${amount(letter, answer.values[letter], digits)}`;
   // A number that opens its why.
-  const num = (answer, letter, open, digits = 4) => h("button", { type: "button", class: "pl-num", "data-letter": letter, "aria-label": `${meaning(letter)}: ${amount(letter, answer.values[letter], digits)}, why`, onclick: () => open(letter) },
-    amount(letter, answer.values[letter], digits).replace(/ tokens\/s$/, ""));
+  const num = (answer, letter, open, digits = 4) => h("button", { type: "button", class: "pl-num", "data-letter": letter, "aria-label": `${meaning(letter)}: ${priced(answer, letter, digits)}, why`, onclick: () => open(letter) },
+    priced(answer, letter, digits).replace(/ tokens\/s$/, ""));
 
   // The range that eight of ten cases lie in: the package's own interval, drawn here as row.interval draws it.
   const RANGED = { train: ["step_time", "mfu", "memory", "run_time", "run_cost"], serve: ["ttft", "tpot", "device_rate", "million_cost"], rl: ["update_time", "update_rate", "update_cost"] };
@@ -54,10 +56,10 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     const { values } = answer, likelyOf = (x) => (range(found, x) ? h("span", { class: "pl-range", title: "eight of ten cases lie between, by what measured rows say of each part" }, `likely ${range(found, x)}`) : null);
     const one = (letter, said, ...more) => h("div", {}, values[letter] === undefined ? h("b", { class: "pl-none" }, "–") : num(answer, letter, open), h("span", {}, said), h("small", {}, likelyOf(letter), ...more));
     if (job === "train") {
-      const capacity = values.hbm_capacity, left = capacity - values.memory;
-      return h("div", { class: "pl-big" }, one("step_time", "a step"), one("mfu", "model FLOPS utilisation"),
+      const link = (x) => h("button", { type: "button", class: "pl-link", onclick: () => open(x) }, priced(answer, x)), capacity = values.hbm_capacity, left = capacity - values.memory;
+      return h("div", { class: "pl-big" }, one("step_time", "a step", h("span", {}, link("train_rate"), `, ${show(values.train_rate / values.devices)} from each device`)), one("mfu", "model FLOPs utilisation"),
         one("memory", `of ${show(capacity, "B", 3)}, ${left >= 0 ? `${show(left, "B", 2)} left` : `${show(-left, "B", 2)} too much`}`),
-        one("run_time", `for ${show(values.train_tokens, "token", 3)}${values.goodput < 1 ? ", with failures" : ""}`, ...(values.run_cost ? [h("span", {}, h("button", { type: "button", class: "pl-link", onclick: () => open("run_cost") }, `$${show(values.run_cost, "", 3)}`), found.run_cost ? `, ${range(found, "run_cost")}` : "")] : [])));
+        one("run_time", `for ${show(values.train_tokens, "token", 3)}${values.goodput < 1 ? ", with failures" : ""}`, ...(values.run_cost ? [h("span", {}, link("run_cost"), found.run_cost ? `, ${range(found, "run_cost")}` : "")] : [])));
     }
     if (job === "rl") return h("div", { class: "pl-big" }, one("update_time", "an update"), one("idle_share", "of the devices' time is waiting"), one("update_rate", "tokens a second are learnt from"), one("update_cost", values.update_cost === undefined ? "no price is known" : "an update"), one("rollout_share", values.staleness ? "of the devices write answers" : "should write, if some wrote while others learnt"),
       values.staleness ? one("staleness", "updates old is an answer on average") : one("rollout_wall", "devices: the wall"));
@@ -68,8 +70,10 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   // The strongest of what was not given, each with the answer at its other ends.
   function strongest(list, job) {
     if (!list.length) return [];
-    const of = { train: "a step", rl: "an update" }[job] ?? "a token", said = (letter, x) => (typeof x === "string" ? x : amount(letter, x, 3));
-    return [h("h2", {}, "Assumed, and what else it would be"), h("ul", { class: "pl-others" }, list.map(({ letter, value, source, ends }) => h("li", {}, `${upper(brief(letter).replace(/ \(.*/, ""))}: `, h("b", {}, said(letter, value)), h("small", {}, ` (${data.sources[source.split(" ")[0]]?.[0] ?? source})`), `; ${of} of `, ends.map((x, i) => `${i ? ", " : ""}${x.answer === null ? "none" : show(x.answer, "s", 3)} at ${said(letter, x.value)}`))))];
+    const of = { train: "a step", rl: "an update" }[job] ?? "a token", few = 3, said = (letter, x) => (letter === "engine" ? data.engines[x].name : typeof x === "string" ? told(x) : amount(letter, x, 3));
+    const time = (x) => `${x.answer === null ? "none" : show(x.answer, "s", 3)}${x.ttft ? ` and ${show(x.ttft, "s", 3)} to the first token` : ""} ${x.ttft ? "with" : "at"} `;
+    const lines = (some) => h("ul", { class: "pl-others" }, some.map(({ letter, value, source, ends }) => h("li", {}, `${upper((CALLED[letter] ?? brief(letter)).replace(/ \(.*/, ""))}: `, h("b", {}, said(letter, value)), h("small", {}, ` (${data.sources[source.split(" ")[0]]?.[0] ?? source})`), `; ${of} of `, ends.map((x, i) => `${i ? ", " : ""}${time(x)}${said(letter, x.value)}`))));
+    return [h("h2", {}, "Assumed, and what else it would be"), lines(list.slice(0, few)), list.length > few ? h("details", { class: "pl-choice" }, h("summary", {}, `${list.length - few} more`), lines(list.slice(few))) : ""];
   }
 
   function bars(job, answer, open, stages) {
@@ -115,7 +119,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   }
   // The same for who does not know the letters.
   const SPOKEN = { tp: "each layer split over # devices", cp: "each sequence over #", ep: "the experts over #", pp: "the layers dealt to # stages", chunks: "in # chunks each", dp: "# copies that share the batch", replicas: "# copies of the model", attention_dp: "# groups that attend apart", batch: "# sequences at a time",
-    zero1: "the optimizer state dealt out over the copies", zero2: "gradients and optimizer state dealt out over the copies", zero3: "weights, gradients and optimizer state dealt out over the copies" };
+    zero1: "each copy stores only its part of the optimizer state (ZeRO-1)", zero2: "each copy stores only its part of the gradients and the optimizer state (ZeRO-2)", zero3: "each copy stores only its part of the weights, the gradients and the optimizer state (ZeRO-3)" };
   function spoken({ letters, words }) {
     const all = Object.keys(SPOKEN).filter((n) => letters[n] > 1 || (n === words.sharding && letters.dp > 1)).map((n) => SPOKEN[n].replace("#", show(letters[n])) + (/^.p$|_dp/.test(n) ? ` (${n.replace("_", " ")})` : ""));
     return all.length ? `That is: ${all.join(", ")}.` : "";
@@ -193,5 +197,5 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     if (job === "rl") for (const x of [...data.rl.own, ...Object.keys(data.rl.unsaid)]) names.add(x);
     return [...names].filter((x) => x in answer.values);
   }
-  return { strongest, searched, num, figures, bars, table, layout, spoken, assumed, named, CALLED, told, amount, why, origin, assumptions, nameOf, ranges, range, reason, upper };
+  return { strongest, priced, searched, num, figures, bars, table, layout, spoken, assumed, named, CALLED, told, amount, why, origin, assumptions, nameOf, ranges, range, reason, upper };
 }

@@ -201,9 +201,14 @@ def _updates(graph) -> dict:
 
 
 def _assumed() -> dict:
-    """From which share on an assumption is said, and other values of letters without ends, or with rounded inputs."""
-    rounded = {n: x["values"] for n, x in assumptions.TRIED["options"].items() if x["way"] == "quantized_bits"}
-    return dict(least=assumptions.LEAST, steps=assumptions.STEPS, others=assumptions.OTHERS, rounded=rounded)
+    """From which share on an assumption is said, how many are, and other values of letters without ends and of options.
+
+    A plan always names its precision, which says the weights' bits, and a search of the page chooses all other options.
+    """
+    others = {n: x for n, x in assumptions.OTHERS.items() if n != "weight_bits"}
+    options = {n: assumptions.TRIED["options"][n] for n in ("activation_bits", "recompute", "sharding")}
+    said = dict(least=assumptions.LEAST, most=assumptions.MOST, steps=assumptions.STEPS)
+    return said | dict(others=others, options=options)
 
 
 def _changes() -> dict:

@@ -14,7 +14,7 @@ function planMarket(cases, { search }) {
         for (const running = search(own, 1); ;) { const { value, done } = running.next(); if (done) { found = value; break; } yield result(); }
         const [chosen] = found.best, values = chosen ? cases.of(plan.job).answer(own, chosen).values : {};
         const out = Object.values(found.rejected).reduce((a, b) => a + b, 0) - (found.count - found.fitting);
-        rows.push({ device, count: found.count + out, chosen: chosen && { letters: chosen.letters, words: chosen.words }, cost: values[cost], time: values[time], assumed: row.sources.price_hour?.[0] === "assumed" && !("price_hour" in plan.letters) });
+        rows.push({ device, count: found.count + out, chosen: chosen && { letters: chosen.letters, words: chosen.words }, cost: values[cost], time: values[time], assumed: cases.isAssumed(own, "price_hour") });
       } catch (error) { rows.push({ device, count: 0, why: error.message }); }
       yield result();
     }

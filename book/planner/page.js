@@ -34,7 +34,8 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
     const model = pill(named(state.model, data.models), "model", () => pick("model")), device = pill(state.any ? "any device" : named(state.device, data.devices), "device", () => pick("device"));
     const label = (x) => x.getAttribute("aria-label").split(":")[0], had = at.ask.contains(document.activeElement) && label(document.activeElement);
     const served = [" in ", precision, " with ", keep(menu(Object.entries(data.engines).map(([k, x]) => [k, x.name]), state.engine, "engine", (x) => { state.engine = x; update(); }), ","), " first token within ", keep(field("ttft", state.targets, false), ","), " ", field("tpot", state.targets, false), " a token", ...(job === "serve" ? drafts(keep) : []), "."];
-    const frameworkOf = (all) => keep(menu(all.map(([k, x]) => [k, k === "unnamed" ? "no framework named" : x.name]), state.framework, "framework", (x) => { state.framework = x; state.fixed = {}; if (data.frameworks[x].words.placement === "apart") state.letters.age ||= 1; sentence(); update(); }), ","), programs = Object.entries(data.frameworks).filter(([, x]) => x.words.engine);
+    const calls = (k, x) => (k === "unnamed" ? "no framework named" : x.name); // a menu does not break a long name over two lines, but a text does
+    const frameworkOf = (all) => keep(h("span", { class: "pl-field pl-wide" }, h("span", { "aria-hidden": "true" }, calls(state.framework, data.frameworks[state.framework])), menu(all.map(([k, x]) => [k, calls(k, x)]), state.framework, "framework", (x) => { state.framework = x; state.fixed = {}; if (data.frameworks[x].words.placement === "apart") state.letters.age ||= 1; sentence(); update(); })), ","), programs = Object.entries(data.frameworks).filter(([, x]) => x.words.engine);
     at.ask.replaceChildren(h("p", {}, ...(job === "rl" ? [verb, " ", model, " on ", field("devices"), " × ", keep(device, ","), " in ", precision, " with ", frameworkOf(programs), " from ", field("responses"), " answers an update of ", field("response"), " tokens (spread ", keep(field("response_spread", state.letters, false), ","), " at most ", keep(field("response_most"), "),"), " learnt from ", ...aged(keep)] : job === "agents" ? [verb, " ", keep(model, ":"), " ", field("sessions"), " sessions of ", field("turns"), " turns, each of ", field("appended"), " new (spread ", keep(field("prompt_spread", state.letters, false), ")"), " and ", field("output"), " written tokens (spread ", keep(field("answer_spread", state.letters, false), ")"), " after a shared prefix of ", keep(field("prefix"), ","), " with pauses of ", field("pause", state.letters, false), " (spread ", keep(field("pause_spread", state.letters, false), "),"), " on at most ", field("devices"), " × ", device, ...served] : job === "train"
       ? [verb, " ", model, " on ", field("devices"), " × ", keep(device, ","), " batch ", field("global_batch"), " × ", field("seq"), " tokens, in ", precision, " with ", frameworkOf(Object.entries(data.frameworks).filter(([k, x]) => ![...data.ends, "plain"].includes(k) && !x.words.engine)), " for ", field("train_tokens", state.letters, false), " tokens."]
       : [verb, " ", model, ...("rate" in state.letters ? [" at ", field("rate", state.letters, false)] : [" to ", field("users")]), " ", loop, " of ", field("prompt"), " + ", field("output"), " tokens on at most ", field("devices"), " × ", device, ...served])));
@@ -123,11 +124,15 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
     else {
       const ranged = learning.paint(plan);
       setTimeout(() => ranged(spread = view.ranges("rl", plan, answer)));
-      worker.ask("assumed", { plan, chosen }).then(only).then(({ list }) => { rests = list; part.rests.replaceChildren(...view.strongest(list, "rl")); });
+      assume(plan, only);
     }
     root.firstChild.removeAttribute("aria-busy");
     const shown = (x) => { if (!answer.why) learning.along(x); if (x.changes.length) learning.changes(x.changes); };
     shown(await worker.ask("updates", { plan }, (x) => Promise.resolve(only(x)).then(shown)).then(only));
+  }
+  // What an answer assumes, from the worker.
+  function assume(plan, only) {
+    worker.ask("assumed", { plan, chosen }).then(only).then(({ list }) => { rests = list; part.rests.replaceChildren(...view.strongest(list, state.job)); }).catch(() => {});
   }
   // Every device is asked; the best of them is then the one that is answered for.
   async function everywhere(only, isNow, count, bar) {
@@ -145,7 +150,7 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
   }
   function solve(plan, layout) {
     const found = cases.of(plan.job).answer(plan, layout);
-    return { ...found, laid: layout, given: cases.used(found.sheet, found.known) };
+    return { ...found, laid: layout, given: cases.used(found.sheet, found.known), isRough: cases.isAssumed(plan, "price_hour") };
   }
   const isOpen = (name) => at.layout.querySelector(`details.${name}`)?.open;
   const choices = (plan) => at.layout.replaceChildren(...(state.job === "train" ? [options(isOpen("pl-options"))] : []), layout(searching.space({ ...plan, fixed: {} }), result.best[0], isOpen("pl-laid")));
@@ -215,6 +220,7 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
         binds.paint(helped);
         spread = view.ranges(state.job, plan, answer);
         side.buttons();
+        assume(plan, only);
       }
     }
     if (state.job === "serve" && most === "a formula holds") { // which of a formula's conditions it is, where it is not the room
@@ -296,7 +302,7 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
     figures();
     part.rests.replaceChildren();
     costs.paint();
-    worker.ask("assumed", { plan, chosen }).then(task(now)).then(({ list }) => { rests = list; part.rests.replaceChildren(...view.strongest(list, state.job)); }).catch(() => {});
+    assume(plan, task(now));
     setTimeout(() => { if (now === turn) figures(spread = view.ranges(state.job, plan, answer)); }); // drawn some hundred times: the numbers come first
     part.bars.replaceChildren(...view.bars(state.job, answer, (letter, there) => open(letter, there && { state, answer: there, chosen }), stages.every((x) => x.values.train_memory > 0) ? stages : []));
     part.table.replaceChildren(...best());

@@ -12,7 +12,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
 
   const linkTo = (state) => `${linked ? location.href.split("#")[0] : `${base}book/planner.html`}${states.write(state)}`; // a notebook has no address of its own
   // Two pools as an answer like others: their letters, and of what they are made.
-  const apart = (state, found) => ({ state, laid: found, chosen: { letters: found.given, words: {} }, answer: { values: found.values, given: found.given, sheet: engine.sheet(engine.listed(data.serve.pools)) } });
+  const apart = (state, found) => ({ state, laid: found, chosen: { letters: found.given, words: {} }, answer: { isRough: cases.isAssumed(states.plan(state), "price_hour"), values: found.values, given: found.given, sheet: engine.sheet(engine.listed(data.serve.pools)) } });
 
   // Why
   function open(letter, of = get()) {
@@ -151,7 +151,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
       h("button", { type: "button", class: "pl-link", onclick: () => { const rest = [...state.beside]; rest.splice(i - 1, 1, { ...states.copy({ ...state, beside: [] }) }); replace({ ...states.copy(a.state), beside: rest }); } }, "go there")] : null));
     part.compare.replaceChildren(h("h2", {}, "Side by side"), h("div", { class: "pl-scroll", tabindex: 0, role: "region", "aria-label": "plans side by side" }, h("table", { class: "pl-beside" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "pl-hidden" }, "what")), head)), h("tbody", {},
       h("tr", {}, h("th", { scope: "row" }, "layout"), all.map((a) => h("td", {}, a.laid ? `prompts: ${view.layout(a.laid.prefill, job)}; answers: ${view.layout(a.laid.decode, job)}` : a.answer ? view.layout(a.chosen, job) : "does not fit, or cannot run"))),
-      letters.filter((x) => all.some((a) => a.answer?.values[x] !== undefined)).map((x) => h("tr", {}, h("th", { scope: "row" }, x === "filled" ? "share of the memory" : x === "devices" ? x : brief(x)), all.map((a) => { const v = a.answer?.values[x]; return h("td", { class: isBest(x, v) ? "pl-best" : undefined }, v === undefined ? "–" : h("button", { type: "button", class: "pl-link pl-plain", "aria-label": `${brief(x)}, ${view.amount(x, v)}: why`, onclick: () => open(x, a) }, view.amount(x, v)), isBest(x, v) ? h("small", {}, " best") : null); })))))), buttons);
+      letters.filter((x) => all.some((a) => a.answer?.values[x] !== undefined)).map((x) => h("tr", {}, h("th", { scope: "row" }, x === "filled" ? "share of the memory" : x === "devices" ? x : brief(x)), all.map((a) => { const v = a.answer?.values[x]; return h("td", { class: isBest(x, v) ? "pl-best" : undefined }, v === undefined ? "–" : h("button", { type: "button", class: "pl-link pl-plain", "aria-label": `${brief(x)}, ${view.priced(a.answer, x)}: why`, onclick: () => open(x, a) }, view.priced(a.answer, x)), isBest(x, v) ? h("small", {}, " best") : null); })))))), buttons);
   }
 
   function assume(plan) {

@@ -70,7 +70,7 @@ function planWords(engine) {
   const letter = (name) => notation[name]?.[0] ?? `\\mathrm{${name.replaceAll("_", "\\_")}}`;
   const unit = (name) => notation[name]?.[2] ?? "";
   const meaning = (name) => notation[name]?.[1] ?? name.replaceAll("_", " ");
-  const brief = (name) => (name === "price_hour" ? "price an hour" : meaning(name).split(/[,:;]/)[0]); // without what is added to it
+  const brief = (name) => (name === "price_hour" ? "price an hour" : meaning(name).split(/[,:;]| \([^)]*[,:;]/)[0]); // without what is added to it
   const plain = (text) => text.replace(/[%$#&_{}]/g, "\\$&");
   function number(value, of) {
     const [digits, ...rest] = show(value, unit(of)).split(" "), said = digits.replace(/×10\^(-?\d+)/, "\\times 10^{$1}").replaceAll(",", "{,}").replace("%", "\\%").replace("$", "\\$");
