@@ -6,10 +6,9 @@ function planCosts({ words, view, states, cases, engine, part, h, show, unit, me
   function ask(letter, value) {
     const { state } = get(), said = value === undefined ? "" : show(value, unit(letter), 4);
     return h("input", { class: "pl-field", size: Math.max(6, said.length), "aria-label": meaning(letter), value: said, placeholder: `a price, ${unit(letter)}`, onchange: (e) => {
-      const typed = words.read(e.target.value, unit(letter), value);
-      if (!e.target.value.trim()) delete state.letters[letter];
-      else if (engine.good(letter, typed)) state.letters[letter] = typed;
-      else { say(`${meaning(letter)} is a quantity${unit(letter) ? `, such as 3 ${unit(letter)}` : ""}.`); return; }
+      const isEmpty = !e.target.value.trim(), typed = isEmpty ? 1 : words.typed(e.target, view.upper(meaning(letter)), unit(letter), value, { say, suits: (x) => engine.good(letter, x), shown: said });
+      if (typed === undefined) return;
+      if (isEmpty) delete state.letters[letter]; else state.letters[letter] = typed;
       update();
     } });
   }

@@ -236,5 +236,5 @@ function planState({ engine, cases, words, rows }) {
       ...(replicas > 1 ? [`# ${replicas} such servers behind one router`] : [])].join("\n");
   }
   const question = ({ device: _, any, fixed, beside, curve, ...rest }) => JSON.stringify(rest); // all but the device
-  return { question, START, TRAINED, CHOICES, chosenOf, choose, isKept, nearest, prices, json, usual, copy, WORDS, LAYOUT, model, device, plan, precisions, write, read, checked, modelOf, python, pythonApart, pooled, sheet, csv, flags };
+  return { question, ORDER, START, TRAINED, CHOICES, chosenOf, choose, isKept, nearest, prices, json, usual, copy, WORDS, LAYOUT, model, device, plan, precisions, write, read, checked, modelOf, python, pythonApart, pooled, sheet, csv, flags };
 }
