@@ -142,6 +142,7 @@ def planner_data(parts: bool = False) -> dict:
     }  # no releases, none of one user
     tables_of = dict(models=listed, devices=usual, engines=served, frameworks=frameworks)
     tables_of |= dict(libraries=of_training, tiers=tables.tiers, drafts=tables.drafts)
+    said["variants"] = [row.name for row in accelerators.values() if len(row.kin) > 1]
     said |= {name: _rows(table, notes, used) for name, table in tables_of.items()} | dict(notes=list(notes))
     said["others"] = {key: row.name for key, row in models.items() if key not in listed}
     said["configs"] = configurations()

@@ -40,7 +40,7 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
   }
   // Choices of a training run that are neither in the sentence nor of its layout, and in one line what they are.
   function options(isOpen) {
-    const state = current(), shown = (x) => show(x, "%", 2), margin = state.letters.memory_margin ?? data.margins.memory, again = states.WORDS.recompute.map((x) => [x, view.told(x)]);
+    const state = current(), shown = (x) => show(x, "%", 2), margin = state.letters.memory_margin ?? data.margins.memory, { alone, together } = cases.modulesOf(states.model(state.model)), again = [...new Set(["none", "selective", ...alone, together, "full"])].map((x) => [x, `${view.told(x)}${alone.includes(x) ? ` (${x})` : ""}`]);
     const several = (choice) => { const own = states.chosenOf(state, choice); return menu([...Object.keys(states.CHOICES[choice]), ...(own ? [] : ["as given below"])].map((x) => [x, x]), own ?? "as given below", choice, (x) => { if (x in states.CHOICES[choice]) states.choose(state, choice, x); update(); }); };
     const one = (said, ...inputs) => h("label", {}, h("span", {}, said), inputs);
     const kept = h("input", { class: "pl-field", size: 6, "aria-label": "margin of memory", value: shown(margin), onchange: (e) => { const x = words.typed(e.target, "Margin of memory", "%", margin, { say, suits: (y) => y >= 0 && y < 1, shown: shown(margin) }); if (x === undefined) return; state.letters.memory_margin = x; update(); } });

@@ -51,7 +51,9 @@ from .parts import counted_parts, lettered
 __all__ = ["EXCHANGES", "KEPT", "MODULES", "Graph", "kind_of", "runs", "serving", "training"]
 
 EXCHANGES = ("all_reduce", "all_to_all", "gather", "none")
-MODULES = "layernorm,mla_up_proj,moe_act"  # the modules that a page recomputes "by module": DeepSeek-V3's choice
+MODULES = "layernorm,mla_up_proj,moe_act"  # the modules that a page recomputes together: DeepSeek-V3's choice
+# Modules that it recomputes alone, by whether blocks have experts; of dense blocks, norms are all that MODULES has.
+ALONE = {False: ("mlp",), True: ("layernorm", "mla_up_proj", "moe_act", "moe")}
 # Recomputation, kernel of attention and exchange of context: what a kernel that keeps no scores runs again is its own,
 # and context is exchanged by heads with such kernels alone.
 KEPT = (
@@ -168,10 +170,10 @@ class Graph:
 
 
 def runs(numbers: Iterable[int]) -> str:
-    """Return numbers as sorted text, with consecutive numbers as a range.
+    """Return numbers as text: each begins at its distance from the last, and "-2" says that the next two follow it.
 
     >>> runs([3, 1, 2, 7])
-    '1-3 7'
+    '1-2 4'
     """
     found: list[list[int]] = []
     for n in sorted(numbers):
@@ -179,7 +181,8 @@ def runs(numbers: Iterable[int]) -> str:
             found[-1][1] = n
         else:
             found.append([n, n])
-    return " ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in found)
+    lasts = [0, *(b for _, b in found)]
+    return " ".join(f"{a - last}-{b - a}".removesuffix("-0") for last, (a, b) in zip(lasts, found, strict=False))
 
 
 def _parted(sheets: Mapping[str, set[int]], of) -> dict[str, str]:
@@ -271,7 +274,8 @@ def training(graph: Graph, parts: bool = False) -> dict:
     numbers = lambda formulas: set(map(graph.number, formulas))  # noqa: E731
     for kind, row in _shapes(parts).items():
         has_parts = "blocks" in getattr(row, "words", row)
-        for (recompute, attention, exchange), quantized in itertools.product(KEPT, (False, True)):
+        alone = [(x, "flash", "gather") for x in _alone(row) if not has_parts]
+        for (recompute, attention, exchange), quantized in itertools.product((*KEPT, *alone), (False, True)):
             if has_parts and (attention != "flash" or exchange != "gather"):
                 continue
             if exchange == "all_to_all" and "kv_rank" in row:
@@ -282,6 +286,8 @@ def training(graph: Graph, parts: bool = False) -> dict:
             key = f"{kind}|{recompute}|{attention}|{exchange}|{int(quantized)}"
             blocks[key] = numbers(_block(row, **said))
             if attention != "flash" or exchange != "gather" or has_parts:
+                continue
+            if (recompute, attention, exchange) in alone:
                 continue
             lora[key] = runs(numbers(_block(row, trained="lora", **said)) - blocks[key])
             if recompute == MODULES:
@@ -339,6 +345,12 @@ def training(graph: Graph, parts: bool = False) -> dict:
     stages = dict(first=_parted(first, lambda _: "always"), last=graph.number(stage_blocks_last))
     stages |= dict(both=graph.number(stage_blocks_middle))
     return dict(blocks=blocks, eager=eager, words=words, lora=lora, stages=stages, swaps=swaps, always=always)
+
+
+def _alone(row: Mapping) -> list[str]:
+    """Return the modules of a model that the page recomputes alone."""
+    has_experts = bool(row.get("experts", 0) and row.get("moe_layers", 0))
+    return [x for x in ALONE[has_experts] if x != "mla_up_proj" or "kv_rank" in row]
 
 
 def _first_stage(sheet: Sheet, schedule: Schedule) -> list[Formula]:
