@@ -202,10 +202,10 @@ function planCases(engine) {
 
     // The sheet for a plan's rows and words.
     sheet(plan, words, offload) {
-      const { model, device, letters } = plan, known = { ...device.letters, ...letters }, { blocks, words: others, swaps, always } = data.train;
+      const { model, device, letters } = plan, known = { ...device.letters, ...letters }, { words: others, swaps, always, lora } = data.train, of = (all) => all[kind(model)] ?? {}, blocks = of(data.train.blocks);
       const quantized = (data.formats[`peak_${plan.precision}`] ?? 16) <= 8 ? 1 : 0, kept = words.attention === "flash" && words.recompute === "selective" ? "none" : again(words.recompute, model);
       if (!kept) throw new Error(`recompute='${words.recompute}' is not in this model: ${either([...modulesOf(model).alone, "none"])} would do`);
-      const own = [kind(model), kept === modulesOf(model).together ? data.modules : kept, words.attention, words.context_exchange, quantized].join("|"), steps = isEager(plan) ? data.train.eager[`${own}|${model.words.family ?? "llama"}`] : "";
+      const own = [kept === modulesOf(model).together ? data.modules : kept, words.attention, words.context_exchange, quantized].join("|"), steps = isEager(plan) ? of(data.train.eager)[`${own}|${model.words.family ?? "llama"}`] : "";
       if (!blocks[own] && words.context_exchange === "all_to_all") {
         throw new Error("kv_rank" in model.letters ? `the keys of ${model.name} are of all heads together: its context can be gathered only` : "context is exchanged by heads here with attention in one kernel only: choose that, or gather the context");
       }
@@ -215,7 +215,7 @@ function planCases(engine) {
       const isFirst = ends.includes("first_blocks"), stages = isFirst ? ["always", key].flatMap((x) => engine.listed(first_[x] ?? "")) : [], middle = ends.length === 2 ? [both] : ends.length && !isFirst ? [last_] : [];
       if (isFirst && first_[key] === undefined) throw new Error(`${words.schedule} has both ends of the pipeline on one device: a first stage with its own number of blocks needs 1F1B or interleaved stages`);
       if (isFirst && words.trained === "lora") throw new Error("adapters stand on this page with equal stages or a shorter last one: leave the blocks of the first stage open, or ask training_step in Python");
-      const { blocks: adapted, words: adapters } = data.train.lora, isAdapted = words.trained === "lora";
+      const adapted = of(lora.blocks), adapters = lora.words, isAdapted = words.trained === "lora";
       if (isAdapted && (isEager(plan) || adapted[own] === undefined)) throw new Error(`this page cannot price LoRA with ${isEager(plan) ? data.frameworks[plan.framework].name : model.words.blocks ? model.name : "this attention, recomputation or exchange of context"}: choose another ${isEager(plan) ? "framework" : model.words.blocks ? "model" : "layout"}, or ask training_step in Python`);
       if (isEager(plan) && isOfModules(words.recompute)) throw new Error(`${data.frameworks[plan.framework].name} runs the steps of a block one by one, and modules that run again are those of fused blocks: run nothing or everything again`);
       if (!blocks[own] || steps === undefined) throw new Error(`blocks like those of ${model.name} are not on this page: ask training_step in Python`);
@@ -226,7 +226,7 @@ function planCases(engine) {
       const grouped = swaps.grouped["grouped_whole" in known ? "arrays" : "same"];
       return sheet([...engine.listed(always), attended, swaps.counted[among || "whole"], fused, grouped, swaps.peak["peak_bf16" in known ? "bf16" : "same"],
         swaps.heads["head_dim" in model.letters ? "even" : "latent"], ...[swaps.launched, swaps.eager].map((x) => x[model.letters.experts && model.letters.moe_layers ? "moe" : "all"]),
-        ...others_.flatMap((x) => engine.listed(others[x])), ...[kind(model), own].flatMap((x) => engine.listed(blocks[x])), ...engine.listed(steps), ...(hasNoDense(model) ? [swaps.dense] : []),
+        ...others_.flatMap((x) => engine.listed(others[x])), ...["", own].flatMap((x) => engine.listed(blocks[x])), ...engine.listed(steps), ...(hasNoDense(model) ? [swaps.dense] : []),
         ...(isAdapted ? [...others_.flatMap((x) => engine.listed(adapters[x])), ...engine.listed(adapted[own])] : []), ...stages, ...middle, ...engine.listed(data.bill.sheet)]); // days and dollars with failures
     },
     known(plan) {

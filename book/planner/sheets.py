@@ -193,6 +193,15 @@ def _parted(sheets: Mapping[str, set[int]], of) -> dict[str, str]:
     return {x: runs(y) for x, y in groups.items()} | {x: runs(y - groups[of(x)]) for x, y in sheets.items()}
 
 
+def _nested(flat: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Return texts by what stands before the first "|" of their keys, and by the rest of these."""
+    found: dict[str, dict[str, str]] = {}
+    for key, text in flat.items():
+        kind, _, rest = key.partition("|")
+        found.setdefault(kind, {})[rest] = text
+    return found
+
+
 def kind_of(row: Mapping) -> str:
     """Return the kind of a model's blocks as text, such as "grouped gate dense". Rows of one kind share their sheets.
 
@@ -340,11 +349,11 @@ def training(graph: Graph, parts: bool = False) -> dict:
     more = [x for x in assumptions.MEASURED if x.letter not in swapped]
     always = [microbatches_of_batch, ways_left, longest_sequence, wide_efficiency, host.sent_once, *more]
     always = graph.numbers(always)
-    lora = dict(blocks=lora, words=_parted(adapted, lambda _: "always"))
-    blocks, words = _parted(blocks, lambda x: x.split("|")[0]), _parted(words, lambda _: "always")
+    lora = dict(blocks=_nested(lora), words=_parted(adapted, lambda _: "always"))
+    blocks, words = _nested(_parted(blocks, lambda x: x.split("|")[0])), _parted(words, lambda _: "always")
     stages = dict(first=_parted(first, lambda _: "always"), last=graph.number(stage_blocks_last))
     stages |= dict(both=graph.number(stage_blocks_middle))
-    return dict(blocks=blocks, eager=eager, words=words, lora=lora, stages=stages, swaps=swaps, always=always)
+    return dict(blocks=blocks, eager=_nested(eager), words=words, lora=lora, stages=stages, swaps=swaps, always=always)
 
 
 def _alone(row: Mapping) -> list[str]:

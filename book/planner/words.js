@@ -77,7 +77,10 @@ function planWords(engine) {
   function typed(input, called, unit, like, { say, suits, shown = "", wanted = `a quantity${shown && ` such as ${shown}`}`, text = input.value, x = read(text, unit, like) }) {
     const [number, rest] = split(text), both = Number.isNaN(x) && !rest ? meant(number, unit, like) : [];
     if (suits(x)) return x;
-    say(`${called}: ${both.length > 1 ? `“${text}” may be ${both.map((y) => show(y, unit)).join(" or ")}; type the unit too` : `type ${wanted}, not “${text.slice(0, 40)}”`}.`);
+    const why = `${called}: ${both.length > 1 ? `“${text}” may be ${both.map((y) => show(y, unit)).join(" or ")}; type the unit too` : `type ${wanted}, not “${text.slice(0, 40)}”`}.`;
+    say(why);
+    input.parentNode.querySelector(".pl-wrong")?.remove();
+    if (!input.closest(".pl-ask")) input.after(h("small", { class: "pl-wrong" }, ` ${why}`)); // elsewhere what is said stands far above
     input.value = shown;
     return undefined;
   }
