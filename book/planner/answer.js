@@ -35,7 +35,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   // A quantity as people write it: money with its sign before it, shares in per cent.
   const amount = (letter, value, digits = 4) => (unit(letter) === "$" ? `$${show(value, "", Math.min(digits, 3))}` : ["filled", "idle_share", "rollout_share", "rollout_wall", "staleness"].includes(letter) ? show(value, unit(letter), 3) : show(value, unit(letter), digits));
   // The sign of a number that rests on assumed cells, where `answer` says so.
-  const about = (answer, letter) => (answer.rests?.(letter) ? "≈ " : ""), isCost = (x) => unit(x) === "$" || x === "run_energy";
+  const about = (answer, letter) => (answer.rests?.(letter) ? "≈\u00a0" : ""), isCost = (x) => unit(x) === "$" || x === "run_energy";
   // A number that opens its why.
   const num = (answer, letter, open, digits = 4) => h("button", { type: "button", class: "pl-num", "data-letter": letter, "aria-label": `${meaning(letter)}: ${amount(letter, answer.values[letter], digits)}, why`, onclick: () => open(letter) },
     (isCost(letter) ? about(answer, letter) : "") + amount(letter, answer.values[letter], digits).replace(/ tokens\/s$/, ""));

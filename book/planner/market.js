@@ -34,7 +34,7 @@ function planDevices({ words, view, draw, states, part, h, show, data, get, choo
     const own = fitting.findIndex((x) => x.device === state.device);
     if (own >= shown.length) shown.push(fitting[own]);
     const lines = shown.map((x) => ({ name: data.devices[x.device].name, said: view.layout(x.chosen, state.job), isMe: x.device === state.device, go: () => choose(x.device),
-      bars: [[x.cost, x.cost === undefined ? "no price" : `${x.assumed[0] ? "≈ " : ""}${view.amount(found.cost, x.cost)}`], [x.time, `${x.assumed[1] ? "≈ " : ""}${show(x.time, "s", 3)}`]] }));
+      bars: [[x.cost, x.cost === undefined ? "no price" : `${x.assumed[0] ? "≈\u00a0" : ""}${view.amount(found.cost, x.cost)}`], [x.time, `${x.assumed[1] ? "≈\u00a0" : ""}${show(x.time, "s", 3)}`]] }));
     part.market.replaceChildren(h("h2", {}, `Any device: the best of each of ${fitting.length}, the cheapest first`),
       fitting.length ? draw.pairs(lines, of) : h("p", {}, "It fits on no device that has this precision."),
       h("p", { class: "pl-soft" }, `${words.grouped(found.count)} strategies of ${found.of} devices with ${state.precision}, in ${show(found.seconds, "s", 2)}. `,
