@@ -46,9 +46,10 @@ from scalebook.training.strategy import Strategy
 from scalebook.training.totals import microbatches_of_batch, ways_left
 from scalebook.training.trained_weights import TRAINED
 
+from .packed import nested, parted, runs
 from .parts import counted_parts, lettered
 
-__all__ = ["EXCHANGES", "KEPT", "MODULES", "Graph", "kind_of", "runs", "serving", "training"]
+__all__ = ["EXCHANGES", "KEPT", "MODULES", "Graph", "kind_of", "serving", "training"]
 
 EXCHANGES = ("all_reduce", "all_to_all", "gather", "none")
 MODULES = "layernorm,mla_up_proj,moe_act"  # the modules that a page recomputes together: DeepSeek-V3's choice
@@ -167,39 +168,6 @@ class Graph:
     def numbers(self, formulas: Iterable[Formula]) -> str:
         """Return the numbers of several formulas as text, in the form of `runs`."""
         return runs(map(self.number, formulas))
-
-
-def runs(numbers: Iterable[int]) -> str:
-    """Return numbers as text: each begins at its distance from the last, and "-2" says that the next two follow it.
-
-    >>> runs([3, 1, 2, 7])
-    '1-2 4'
-    """
-    found: list[list[int]] = []
-    for n in sorted(numbers):
-        if found and n == found[-1][1] + 1:
-            found[-1][1] = n
-        else:
-            found.append([n, n])
-    lasts = [0, *(b for _, b in found)]
-    return " ".join(f"{a - last}-{b - a}".removesuffix("-0") for last, (a, b) in zip(lasts, found, strict=False))
-
-
-def _parted(sheets: Mapping[str, set[int]], of) -> dict[str, str]:
-    """Return sheets as texts, with formulas common to a group only under the group's name; `of` maps a sheet to it."""
-    groups: dict[str, set[int]] = {}
-    for key, numbers in sheets.items():
-        groups[of(key)] = groups.get(of(key), numbers) & numbers
-    return {x: runs(y) for x, y in groups.items()} | {x: runs(y - groups[of(x)]) for x, y in sheets.items()}
-
-
-def _nested(flat: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Return texts by what stands before the first "|" of their keys, and by the rest of these."""
-    found: dict[str, dict[str, str]] = {}
-    for key, text in flat.items():
-        kind, _, rest = key.partition("|")
-        found.setdefault(kind, {})[rest] = text
-    return found
 
 
 def kind_of(row: Mapping) -> str:
@@ -349,11 +317,11 @@ def training(graph: Graph, parts: bool = False) -> dict:
     more = [x for x in assumptions.MEASURED if x.letter not in swapped]
     always = [microbatches_of_batch, ways_left, longest_sequence, wide_efficiency, host.sent_once, *more]
     always = graph.numbers(always)
-    lora = dict(blocks=_nested(lora), words=_parted(adapted, lambda _: "always"))
-    blocks, words = _nested(_parted(blocks, lambda x: x.split("|")[0])), _parted(words, lambda _: "always")
-    stages = dict(first=_parted(first, lambda _: "always"), last=graph.number(stage_blocks_last))
+    lora = dict(blocks=nested(lora), words=parted(adapted, lambda _: "always"))
+    blocks, words = nested(parted(blocks, lambda x: x.split("|")[0])), parted(words, lambda _: "always")
+    stages = dict(first=parted(first, lambda _: "always"), last=graph.number(stage_blocks_last))
     stages |= dict(both=graph.number(stage_blocks_middle))
-    return dict(blocks=blocks, eager=_nested(eager), words=words, lora=lora, stages=stages, swaps=swaps, always=always)
+    return dict(blocks=blocks, eager=nested(eager), words=words, lora=lora, stages=stages, swaps=swaps, always=always)
 
 
 def _alone(row: Mapping) -> list[str]:
