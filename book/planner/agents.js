@@ -42,7 +42,8 @@ function planAgents({ states, view, part, at, h, show, engine, data, get, update
     const others = (kind, table, title) => (found[`${kind}s`].length > 1 ? [h("h2", {}, title), grid(title, [kind, ...HEADS], found[`${kind}s`].slice(0, 12).map((x) => line(`${table[x[kind]].name}${x.why ? "" : `, tp ${x.letters.tp}`}`, x, () => { delete state.any; replace({ ...state, [kind]: x[kind], fixed: {} }); }, x[kind] === (kind === "device" ? states.device(state.device).key : state.engine))))] : []);
     part.market.replaceChildren(...others("device", data.devices, "The cheapest devices for a session"));
     part.compare.replaceChildren(...others("engine", data.engines, "The cheapest engine for a session"));
-    part.buttons.replaceChildren(h("p", {}, button("link to this plan", () => copyable("A link to this plan", linkTo(state))), button("Python", () => copyable("The call that gives this service", states.python(state, { letters: best.letters, words: best.words }), "agents.py"))));
+    part.buttons.replaceChildren(h("p", {}, button("link to this plan", () => copyable("A link to this plan", linkTo(state))), button("Python", () => copyable("The call that gives this service", states.python(state, { letters: best.letters, words: best.words }), "agents.py")),
+      button("CSV", () => copyable("Every letter of this service", states.sheet(state, of.answer, best), "agents.csv", "text/csv")), button("JSON", () => copyable("The same as data", states.json(state, of.answer, best), "agents.json", "application/json"))));
     part.assume.replaceChildren(h("h2", {}, "What this rests on"), h("p", { class: "pl-soft" }, "Pauses are lognormal; caches are evicted least recently used first; a cache that leaves device memory moves to the tier. Latencies and prices of tiers are partly assumed: open a number to see which. Simulated percentiles are 0.85 to 1.2 times as long, and up to 1.7 times where turns lose their caches or wait for a place."));
     return of;
   }

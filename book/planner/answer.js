@@ -34,8 +34,9 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
 
   // A quantity as people write it: money with its sign before it, shares in per cent.
   const amount = (letter, value, digits = 4) => (unit(letter) === "$" ? `$${show(value, "", Math.min(digits, 3))}` : letter === "filled" ? show(value, "%", 3) : ["idle_share", "rollout_share", "rollout_wall", "staleness"].includes(letter) ? show(value, unit(letter), 3) : show(value, unit(letter), digits));
-  // The same of an answer: dollars with ≈ where the price of its device is assumed.
-  const priced = (answer, letter, digits) => `${answer.isRough && unit(letter) === "$" ? "≈ " : ""}${amount(letter, answer.values[letter], digits)}`;
+  // The sign of a number that rests on assumed cells, where `answer` says so.
+  const about = (answer, letter) => (answer.rests?.(letter) ? "≈\u00a0" : ""), isCost = (x) => unit(x) === "$" || x === "run_energy";
+  const priced = (answer, letter, digits) => `${isCost(letter) ? about(answer, letter) : ""}${amount(letter, answer.values[letter], digits)}`;
   // A number that opens its why.
   const num = (answer, letter, open, digits = 4) => h("button", { type: "button", class: "pl-num", "data-letter": letter, "aria-label": `${meaning(letter)}: ${priced(answer, letter, digits)}, why`, onclick: () => open(letter) },
     priced(answer, letter, digits).replace(/ tokens\/s$/, ""));
@@ -107,13 +108,13 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   const named = (x) => NAMES[x] ?? `${x}`.replaceAll("_", " ");
   const CALLED = { tp: "tensor ways", cp: "context ways", ep: "expert ways", pp: "pipeline stages", batch: "micro-batch", chunks: "chunks a stage", attention_dp: "groups that attend apart", replicas: "copies of the model",
     recompute: "run again", attention: "attention", context_exchange: "context", sharding: "sharding", schedule: "schedule", exchange: "messages" };
-  const WORD = { none: "nothing", selective: "attention", full: "everything", [data.modules]: "by module: norms, up-projections, activation", flash: "one kernel", unfused: "scores written out", gather: "gathered", all_to_all: "all-to-all", all_reduce: "all-reduce" }, told = (x) => WORD[x] ?? named(x);
+  const WORD = { none: "nothing", selective: "attention", full: "everything", layernorm: "norms", mla_up_proj: "up-projections of MLA", moe_act: "activation of the experts", moe: "experts", mlp: "feed-forward layers", flash: "one kernel", unfused: "scores written out", gather: "gathered", all_to_all: "all-to-all", all_reduce: "all-reduce" }, told = (x) => WORD[x] ?? named(`${x}`.split(",").map((y) => WORD[y] ?? y).join(", "));
   // A step away from a layout: ways and counts by their letters, words as they are said.
   const step = (said) => said.split(", ").map((one) => { const [name, from, , to] = one.split(" "); return /^\d+$/.test(from) ? one.replaceAll("_", " ") : `${CALLED[name]}: ${told(from)} → ${told(to)}`; }).join(", ");
   function layout(chosen, job) {
     const said = Object.entries(chosen.letters).filter(([n, x]) => x > 1 || n === "tp").map(([n, x]) => `${n.replace("attention_dp", "attention dp")} ${show(x)}`);
     const { recompute, sharding, schedule, exchange, attention, context_exchange: gathered } = chosen.words;
-    const extra = job === "train" ? [sharding?.replace(/zero(\d)/, "ZeRO-$1"), chosen.letters.pp > 1 ? named(schedule) : "", { full: "all run again", selective: "attention run again", [data.modules]: "modules run again" }[recompute] ?? "", chosen.words.trained === "lora" ? "LoRA" : "",
+    const extra = job === "train" ? [sharding?.replace(/zero(\d)/, "ZeRO-$1"), chosen.letters.pp > 1 ? named(schedule) : "", { none: "", full: "all run again" }[recompute] ?? (recompute ? `${recompute.includes(",") ? "modules" : told(recompute)} run again` : ""), chosen.words.trained === "lora" ? "LoRA" : "",
       attention === "unfused" ? "scores written out" : "", gathered === "all_to_all" && chosen.letters.cp > 1 ? "context by heads" : ""] : [exchange && chosen.letters.tp * chosen.letters.attention_dp > 1 ? exchange.replaceAll("_", "-") : ""];
     return [...said, ...extra.filter(Boolean)].join(" · ");
   }
@@ -149,16 +150,16 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     return row.parts.map(([x, by]) => `${SAID[x] ?? nameOf(x)} ${by > 0 ? "+" : "−"}${show(Math.abs(by), unit(x), 3).replaceAll(" ", "\u00a0")}`).join(", ") || "nothing changes";
   }
   const same = (a, b) => JSON.stringify([a.letters, a.words]) === JSON.stringify([b.letters, b.words]);
-  function table(job, result, rows, take, openOf) {
-    const axis = result.axes[0], own = result.best[0], best = own.values[axis];
+  function table(job, result, rows, take, openOf, answer) {
+    const [axis, also] = result.axes, second = (x) => about(answer, also) + show(x, unit(also), 3), own = result.best[0], best = own.values[axis];
     const asked = (said, chosen, letter) => (chosen && said && said !== "–" ? h("button", { type: "button", class: "pl-link pl-plain", "aria-label": `${said}: why`, onclick: () => openOf(chosen, letter) }, said) : said);
     const line = (label, value, second, why, chosen, me) => h("tr", { class: me ? "pl-me" : undefined }, h("th", { scope: "row" }, chosen && !me ? h("button", { type: "button", class: "pl-link", onclick: () => take(chosen) }, label) : label),
-      h("td", {}, asked(value, chosen, axis)), h("td", {}, asked(second, chosen, job === "train" ? "memory" : result.axes[1])), h("td", { class: "pl-why-not" }, why));
+      h("td", {}, asked(value, chosen, axis)), h("td", {}, asked(second, chosen, job === "train" ? "memory" : also)), h("td", { class: "pl-why-not" }, why));
     const by = (value) => (value === null ? "–" : `${value >= best ? "+" : "−"}${show(Math.abs(value / best - 1), "%", 2)}`);
     return h("div", { class: "pl-scroll", tabindex: 0, role: "region", "aria-label": "best layouts and neighbours" }, h("table", { class: "pl-near" }, h("thead", {}, h("tr", {}, ["layout, or one step away from the best", { step_time: "step", device_rate: "tokens/s a device", million_cost: "a million tokens", devices: "devices" }[axis], job === "train" ? "memory" : "a token", "what changes, or why not"].map((x, i) => h("th", { scope: "col", class: i === 3 ? "pl-why-not" : undefined }, x)))),
-      h("tbody", {}, line(layout(own, job), amount(axis, best), show(own.values[result.axes[1]], unit(result.axes[1]), 3), "the best", own, true),
-        result.best.slice(1, 6).filter((x) => !rows.some((y) => same(x, y))).slice(0, 2).map((x) => line(layout(x, job), by(x.values[axis]), show(x.values[result.axes[1]], unit(result.axes[1]), 3), "another of the best", x)),
-        rows.slice(0, 14).map((x) => line(step(x.said), by(x.value), x.second ? show(x.second, unit(result.axes[1]), 3) : "", reason(x), x.value === null ? null : { letters: x.letters, words: x.words })))));
+      h("tbody", {}, line(layout(own, job), about(answer, axis) + amount(axis, best), second(own.values[also]), "the best", own, true),
+        result.best.slice(1, 6).filter((x) => !rows.some((y) => same(x, y))).slice(0, 2).map((x) => line(layout(x, job), by(x.values[axis]), second(x.values[also]), "another of the best", x)),
+        rows.slice(0, 14).map((x) => line(step(x.said), by(x.value), x.second ? second(x.second) : "", reason(x), x.value === null ? null : { letters: x.letters, words: x.words })))));
   }
 
   // Why: the formula, with letters and with numbers, its source, and the same of all that it is made of.
@@ -197,5 +198,5 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     if (job === "rl") for (const x of [...data.rl.own, ...Object.keys(data.rl.unsaid)]) names.add(x);
     return [...names].filter((x) => x in answer.values);
   }
-  return { strongest, priced, searched, num, figures, bars, table, layout, spoken, assumed, named, CALLED, told, amount, why, origin, assumptions, nameOf, ranges, range, reason, upper };
+  return { about, strongest, priced, searched, num, figures, bars, table, layout, spoken, assumed, named, CALLED, told, amount, why, origin, assumptions, nameOf, ranges, range, reason, upper };
 }

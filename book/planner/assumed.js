@@ -39,7 +39,7 @@ function planAssumed(cases) {
     const owner = plan.job === "train" && cases.owners(plan)[letter];
     if (owner) return owner === data.frameworks[data.usual.framework] ? "half-way, no framework is named" : owner.name;
     const engine_ = plan.job === "serve" && letter in data.engines[plan.engine].letters && data.engines[plan.engine];
-    if (!engine_ && cases.isAssumed(plan, letter)) return "assumed, as comparable devices have";
+    if (!engine_ && cases.isAssumedCell(plan, letter)) return "assumed, as comparable devices have";
     return engine_ ? engine_.name : letter in cases.at(plan.device, plan.precision) || engine.reads(plan.model)[letter] ? plan.device.name : "the default";
   }
   function* assumed(plan, chosen, most = data.assumed.most) {

@@ -140,10 +140,22 @@ function planCases(engine) {
   const overlaps = Object.keys(fastest).filter((x) => fastest[x] === 1 && slowest[x] === 0);
   // The words of a strategy that a plan or its framework sets where a layout says nothing else.  Sequence parallelism is
   // on in all plans, which have no blocks without it.
-  function wordsOf({ framework: key = data.usual.framework, trained }) {
+  function wordsOf({ framework: key = data.usual.framework, trained, model }) {
     const said = data.frameworks[key].words, found = trained ? { trained } : {};
     for (const x of ["sharding", "recompute", "attention"]) if (x in said) found[x] = said[x];
+    if (found.recompute) found.recompute = again(found.recompute, data.models[model] ?? model);
     return found;
+  }
+  // The modules of a model's blocks that may run again alone, and those of them that may together.
+  function modulesOf({ letters, words }) {
+    const routed = letters.experts && letters.moe_layers, has = { layernorm: 1, mla_up_proj: "kv_rank" in letters, moe_act: routed, moe: routed, mlp: !routed };
+    return { alone: words.blocks ? [] : Object.keys(has).filter((x) => has[x]), together: data.modules.split(",").filter((x) => words.blocks || has[x]).join() };
+  }
+  const isOfModules = (recompute) => !data.changes.recompute.includes(recompute);
+  // Of the modules that run again those that a model has.
+  function again(recompute, model) {
+    const { alone, together } = modulesOf(model), own = recompute.split(",").filter((x) => alone.includes(x)).join();
+    return !isOfModules(recompute) ? recompute : alone.length ? own : together;
   }
 
   // Where a letter is from that no formula gives: in words, a source's key, and a note.
@@ -169,6 +181,13 @@ function planCases(engine) {
   // What days and dollars rest on where nothing else is said.  Checkpoints of a model whose parameters nobody counted are
   // left out, and failures with them.
   const bill = ({ model }) => ({ ...Object.fromEntries(Object.entries(data.bill.known).map(([x, [value]]) => [x, value])), ...("params" in model.letters ? {} : { goodput: 1 }) });
+  // The parameters of a model as scalebook.block.counts counts them: with its last norm and its positions, without blocks
+  // that predict further tokens.
+  function counted(model) {
+    const one = { tp: 1, cp: 1, ep: 1, pp: 1, batch: 1, chunks: 1 }, { hidden, learned_positions: positions = 0 } = model.letters;
+    const { dense_params: dense, routed_params: routed = 0 } = training.answer({ job: "train", model, device: data.devices.h100, precision: "bf16", letters: { devices: 1, global_batch: 1, seq: 1, mtp_blocks: 0 } }, { letters: one, words: {} }).values;
+    return Math.round(dense + routed + hidden * (positions + (/ gpt /.test(` ${kind(model)}`) ? 2 : 1)));
+  }
   // What an hour of a device costs that is bought, or nothing where its price or its power is not known.
   function owned(plan, values) {
     const own = sheet(engine.listed(data.bill.owned)), { price_hour: rent, ...known } = { ...bill(plan), ...plan.device.letters, ...values, ...plan.letters };
@@ -183,9 +202,10 @@ function planCases(engine) {
 
     // The sheet for a plan's rows and words.
     sheet(plan, words, offload) {
-      const { model, device, letters } = plan, known = { ...device.letters, ...letters }, { blocks, words: others, swaps, always } = data.train;
-      const quantized = (data.formats[`peak_${plan.precision}`] ?? 16) <= 8 ? 1 : 0, kept = words.attention === "flash" && words.recompute === "selective" ? "none" : words.recompute;
-      const own = [kind(model), kept, words.attention, words.context_exchange, quantized].join("|"), steps = isEager(plan) ? data.train.eager[`${own}|${model.words.family ?? "llama"}`] : "";
+      const { model, device, letters } = plan, known = { ...device.letters, ...letters }, { words: others, swaps, always, lora } = data.train, of = (all) => all[kind(model)] ?? {}, blocks = of(data.train.blocks);
+      const quantized = (data.formats[`peak_${plan.precision}`] ?? 16) <= 8 ? 1 : 0, kept = words.attention === "flash" && words.recompute === "selective" ? "none" : again(words.recompute, model);
+      if (!kept) throw new Error(`recompute='${words.recompute}' is not in this model: ${either([...modulesOf(model).alone, "none"])} would do`);
+      const own = [kept === modulesOf(model).together ? data.modules : kept, words.attention, words.context_exchange, quantized].join("|"), steps = isEager(plan) ? of(data.train.eager)[`${own}|${model.words.family ?? "llama"}`] : "";
       if (!blocks[own] && words.context_exchange === "all_to_all") {
         throw new Error("kv_rank" in model.letters ? `the keys of ${model.name} are of all heads together: its context can be gathered only` : "context is exchanged by heads here with attention in one kernel only: choose that, or gather the context");
       }
@@ -195,9 +215,9 @@ function planCases(engine) {
       const isFirst = ends.includes("first_blocks"), stages = isFirst ? ["always", key].flatMap((x) => engine.listed(first_[x] ?? "")) : [], middle = ends.length === 2 ? [both] : ends.length && !isFirst ? [last_] : [];
       if (isFirst && first_[key] === undefined) throw new Error(`${words.schedule} has both ends of the pipeline on one device: a first stage with its own number of blocks needs 1F1B or interleaved stages`);
       if (isFirst && words.trained === "lora") throw new Error("adapters stand on this page with equal stages or a shorter last one: leave the blocks of the first stage open, or ask training_step in Python");
-      const { blocks: adapted, words: adapters } = data.train.lora, isAdapted = words.trained === "lora";
-      if (isAdapted && (isEager(plan) || adapted[own] === undefined)) throw new Error("adapters stand on this page with attention in one kernel, gathered context and fused steps only: choose these, or ask training_step in Python");
-      if (isEager(plan) && words.recompute === data.modules) throw new Error(`${data.frameworks[plan.framework].name} runs the steps of a block one by one, and modules that run again are those of fused blocks: run nothing or everything again`);
+      const adapted = of(lora.blocks), adapters = lora.words, isAdapted = words.trained === "lora";
+      if (isAdapted && (isEager(plan) || adapted[own] === undefined)) throw new Error(`this page cannot price LoRA with ${isEager(plan) ? data.frameworks[plan.framework].name : model.words.blocks ? model.name : "this attention, recomputation or exchange of context"}: choose another ${isEager(plan) ? "framework" : model.words.blocks ? "model" : "layout"}, or ask training_step in Python`);
+      if (isEager(plan) && isOfModules(words.recompute)) throw new Error(`${data.frameworks[plan.framework].name} runs the steps of a block one by one, and modules that run again are those of fused blocks: run nothing or everything again`);
       if (!blocks[own] || steps === undefined) throw new Error(`blocks like those of ${model.name} are not on this page: ask training_step in Python`);
       const others_ = ["always", key], windows = { ...model.letters, ...letters }, slides = !model.words.blocks && windows.window_layers && "window" in windows; // a list of parts says its windows
       const among = slides ? (model.words.windows === "chunked" ? "chunks" : "windows") : "";
@@ -206,7 +226,7 @@ function planCases(engine) {
       const grouped = swaps.grouped["grouped_whole" in known ? "arrays" : "same"];
       return sheet([...engine.listed(always), attended, swaps.counted[among || "whole"], fused, grouped, swaps.peak["peak_bf16" in known ? "bf16" : "same"],
         swaps.heads["head_dim" in model.letters ? "even" : "latent"], ...[swaps.launched, swaps.eager].map((x) => x[model.letters.experts && model.letters.moe_layers ? "moe" : "all"]),
-        ...others_.flatMap((x) => engine.listed(others[x])), ...[kind(model), own].flatMap((x) => engine.listed(blocks[x])), ...engine.listed(steps), ...(hasNoDense(model) ? [swaps.dense] : []),
+        ...others_.flatMap((x) => engine.listed(others[x])), ...["", own].flatMap((x) => engine.listed(blocks[x])), ...engine.listed(steps), ...(hasNoDense(model) ? [swaps.dense] : []),
         ...(isAdapted ? [...others_.flatMap((x) => engine.listed(adapters[x])), ...engine.listed(adapted[own])] : []), ...stages, ...middle, ...engine.listed(data.bill.sheet)]); // days and dollars with failures
     },
     known(plan) {
@@ -334,6 +354,12 @@ function planCases(engine) {
     },
   };
 
+  // Whether a row of frameworks or engines runs on a device, as its `vendors` say.
+  const runsOn = ({ words: { vendors } }, device) => !vendors || !device.words.vendor || vendors.split(" ").includes(device.words.vendor);
+  // Whether a letter rests on cells of the device that no data sheet prints.
+  const isAssumed = ({ device, precision, letters }, { sheet: own, given }, letter) => [letter, ...engine.needed(own, new Set(Object.keys(given)), [letter]).flatMap((f) => f.inputs)]
+    .some((x) => x in given && !(x in letters) && device.sources?.[x === "peak_flops" ? `peak_${precision}` : x]?.[0] === "assumed");
+
   // What is best, and beside it what else counts; of services what they cost.
   function aim(plan) {
     if (plan.job === "train") return { axes: ["step_time", "memory"], rising: false };
@@ -356,9 +382,9 @@ function planCases(engine) {
     return engine.needed(own, new Set(Object.keys(known)), aim(plan).axes).flatMap((f) => f.inputs).filter((x, i, all) => !own.by.has(x) && known[x] === undefined && all.indexOf(x) === i && x !== "users");
   }
   // Whether a device's cell is what comparable devices have, and the plan says no other.
-  const isAssumed = ({ device, letters }, letter) => device.sources[letter]?.[0] === "assumed" && !(letter in letters);
+  const isAssumedCell = ({ device, letters }, letter) => device.sources[letter]?.[0] === "assumed" && !(letter in letters);
   const draftsOf = (model) => Object.keys(data.drafts).filter((x) => typeof model === "string" && model.startsWith(x.split("_")[1])); // a row of drafts is named for its model
-  const thingOf = (job) => ({ serve: serving, rl: made.updating })[job] ?? training, made = { draftsOf, isAssumed, engine, training, serving, fullest, bill, owned, overlaps, hasScales, framework, owners, isEager, leavesSequence, frameworkEnds, wordsOf, from, aim, lacking, reach, NETWORK, withFurther, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
+  const thingOf = (job) => ({ serve: serving, rl: made.updating })[job] ?? training, made = { modulesOf, isOfModules, counted, runsOn, isAssumed, isAssumedCell, draftsOf, engine, training, serving, fullest, bill, owned, overlaps, hasScales, framework, owners, isEager, leavesSequence, frameworkEnds, wordsOf, from, aim, lacking, reach, NETWORK, withFurther, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
   made.updating = planUpdates(made);
   return made;
 }

@@ -104,10 +104,10 @@ _FROM = re.compile(r"^from [\d.]+% to [\d.]+% by source; |; eight in ten of them
 BITS = ("weight_bits", "kv_bits", "activation_bits")
 # The order of the data, found by trial: gzip looks back 32 kB, so what resembles each other stands together (-2 kB).
 _ORDER = (
-    "measured", "formulas", "reads", "letters", "rl", "formats", "models", "devices", "spreads", "rules", "tiers",
-    "frameworks", "libraries", "drafts", "schedules", "precisions", "assumed", "usual", "kinds", "start",
-    "modules", "follows", "ends", "margins", "changes", "engines", "shardings", "beyond", "trust", "space",
-    "flags", "trained", "kernels", "train", "serve", "configs", "parts", "notes", "sources", "others", "bill",
+    "measured", "formulas", "letters", "parts", "reads", "rl", "start", "tiers", "space", "precisions", "assumed",
+    "formats", "libraries", "flags", "margins", "usual", "schedules", "frameworks", "spreads", "changes", "engines",
+    "drafts", "ends", "devices", "kinds", "kernels", "serve", "train", "trained", "modules", "models", "others",
+    "configs", "beyond", "shardings", "rules", "notes", "trust", "bill", "follows", "sources",
 )  # fmt: skip
 
 
@@ -142,6 +142,7 @@ def planner_data(parts: bool = False) -> dict:
     }  # no releases, none of one user
     tables_of = dict(models=listed, devices=usual, engines=served, frameworks=frameworks)
     tables_of |= dict(libraries=of_training, tiers=tables.tiers, drafts=tables.drafts)
+    said["variants"] = [row.name for row in accelerators.values() if len(row.kin) > 1]
     said |= {name: _rows(table, notes, used) for name, table in tables_of.items()} | dict(notes=list(notes))
     said["others"] = {key: row.name for key, row in models.items() if key not in listed}
     said["configs"] = configurations()

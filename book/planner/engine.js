@@ -50,10 +50,11 @@ function planEngine(data) {
     return formulas[n];
   }
 
-  // Lists of formulas: "0-28 31" is the first 29 and the thirty-second.
+  // Lists of formulas: "0-28 3" is the first 29 and the thirty-second.
   const lists = new Map();
   function listed(text) {
-    if (!lists.has(text)) lists.set(text, text.split(" ").filter(Boolean).flatMap((run) => { const [a, b = a] = run.split("-").map(Number); return Array.from({ length: b - a + 1 }, (_, i) => a + i); }));
+    let last = 0;
+    if (!lists.has(text)) lists.set(text, text.split(" ").filter(Boolean).flatMap((run) => { const [a, n = 0] = run.split("-").map(Number), first = last + a; last = first + n; return Array.from({ length: n + 1 }, (_, i) => first + i); }));
     return lists.get(text);
   }
   // Rows come as values of the table's letters, and what says where they are from as places among all notes: "+" is the

@@ -4,11 +4,14 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
   const { h, show, unit, meaning } = words;
   const label = (name) => ({ devices: "devices", global_batch: "sequences a step", seq: "tokens a sequence", users: "users", rate: "requests a second", prompt: "tokens of a prompt", output: "tokens of an answer", ttft: "most time to the first token", tpot: "most time a token", train_tokens: "tokens to train on", sessions: "sessions", turns: "turns of a session", prefix: "tokens of the shared prefix", appended: "new tokens of a turn", pause: "median pause", pause_spread: "spread of the pauses", responses: "answers an update", response: "tokens of an answer on average", response_most: "most tokens of an answer", response_spread: "spread of the answers" })[name] ?? meaning(name);
   function field(name, store = current().letters, whole = true, kept = () => {}, called = label(name)) {
-    const isSpread = name.endsWith("_spread"), said = () => (whole ? words.grouped(store[name]) : show(store[name], unit(name)).replace(/ (tokens?|requests?\/s)$/, ""));
-    const input = h("input", { class: "pl-field", type: "text", inputmode: whole ? "numeric" : "text", autocomplete: "off", spellcheck: "false", "aria-label": called, title: `${called}: type it, or drag sideways`, value: said() });
+    const isSpread = name.endsWith("_spread"), isLimit = store === current().targets, [, shownIn] = unit(name) === "s" ? show(store[name], "s").split(" ") : [], said = () => (whole ? words.grouped(store[name]) : show(store[name], unit(name)).replace(/ (tokens?|requests?\/s)$/, ""));
+    const input = h("input", { class: "pl-field", type: "text", inputmode: whole ? "numeric" : "text", autocomplete: "off", spellcheck: "false", "aria-label": called, title: `${called}: type it, or drag sideways${shownIn ? `; a number alone is in ${shownIn}` : ""}`, value: said() });
     const isFitting = globalThis.CSS?.supports?.("field-sizing: content"), fit = () => isFitting || (input.style.width = `${Math.max(2, input.value.length) + 0.8}ch`);
-    const set = (x) => {
-      if (!(x > 0 || (x === 0 && isSpread)) || (whole && !Number.isInteger(x)) || !engine.good(name, x) || x > 1e18) { say(`${view.upper(called)}: type ${whole ? "a whole number" : `a quantity such as ${show(store[name], unit(name))}`}, not “${input.value.slice(0, 40)}”.`); input.value = said(); fit(); return; }
+    const suits = (x) => (x > 0 || (x === 0 && isSpread)) && (!whole || Number.isInteger(x)) && engine.good(name, x) && x <= 1e18;
+    const typed = (x) => words.typed(input, view.upper(called), unit(name), store[name], { say, suits, x, shown: said(), wanted: whole ? "a whole number" : undefined, text: isLimit ? input.value.replace(/^\s*[<≤]=?\s*/, "") : input.value });
+    const set = (given) => {
+      const x = typed(given);
+      if (x === undefined) { fit(); return; }
       if (["devices", "global_batch", "users", "rate", "sessions", "responses"].includes(name) && x > 1e6) { say(`${view.upper(called)}: a million at most here.`); input.value = said(); return; }
       store[name] = x;
       kept(x);
@@ -17,7 +20,7 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
       update();
     };
     input.addEventListener("input", fit);
-    input.addEventListener("change", () => set(words.read(input.value, unit(name), store[name])));
+    input.addEventListener("change", () => set());
     input.addEventListener("keydown", (e) => {
       if (e.key !== "ArrowUp" && e.key !== "ArrowDown") return;
       e.preventDefault();
@@ -37,10 +40,10 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
   }
   // Choices of a training run that are neither in the sentence nor of its layout, and in one line what they are.
   function options(isOpen) {
-    const state = current(), shown = (x) => show(x, "%", 2), margin = state.letters.memory_margin ?? data.margins.memory, again = states.WORDS.recompute.map((x) => [x, view.told(x)]);
+    const state = current(), shown = (x) => show(x, "%", 2), margin = state.letters.memory_margin ?? data.margins.memory, { alone, together } = cases.modulesOf(states.model(state.model)), again = [...new Set(["none", "selective", ...alone, together, "full"])].map((x) => [x, `${view.told(x)}${alone.includes(x) ? ` (${x})` : ""}`]);
     const several = (choice) => { const own = states.chosenOf(state, choice); return menu([...Object.keys(states.CHOICES[choice]), ...(own ? [] : ["as given below"])].map((x) => [x, x]), own ?? "as given below", choice, (x) => { if (x in states.CHOICES[choice]) states.choose(state, choice, x); update(); }); };
     const one = (said, ...inputs) => h("label", {}, h("span", {}, said), inputs);
-    const kept = h("input", { class: "pl-field", size: 6, "aria-label": "margin of memory", value: shown(margin), onchange: (e) => { const x = words.read(e.target.value, "%", margin); if (!(x >= 0 && x < 1)) { say("A margin of memory is a share, such as 6 %."); return; } state.letters.memory_margin = x; update(); } });
+    const kept = h("input", { class: "pl-field", size: 6, "aria-label": "margin of memory", value: shown(margin), onchange: (e) => { const x = words.typed(e.target, "Margin of memory", "%", margin, { say, suits: (y) => y >= 0 && y < 1, shown: shown(margin) }); if (x === undefined) return; state.letters.memory_margin = x; update(); } });
     const { fixed: { recompute } } = state, { recompute: own } = cases.wordsOf(state), again_ = recompute ?? own, off = states.chosenOf(state, "offload") ?? "as given below";
     const said = [`overlap ${states.chosenOf(state, "overlap") ?? "as given below"}`, again_ ? `${view.told(again_)} run again${recompute ? "" : " (its framework’s default)"}` : "recomputation searched", `${off} offloaded`, state.trained ? "adapters trained" : "all weights trained", `a margin of ${shown(margin)} of memory`];
     return h("details", { class: "pl-choice pl-options", open: isOpen }, h("summary", {}, view.upper(said.join(", "))), h("div", { class: "pl-choices" },
@@ -55,7 +58,7 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
   function pick(kind, take) {
     const isSentence = !take, table = kind === "model" ? data.models : data.devices, opener = document.activeElement, close = () => { at.pick.hidden = true; at.pick.replaceChildren(); opener?.setAttribute("aria-expanded", "false"); opener?.focus(); };
     if (!at.pick.hidden && at.pick.dataset.kind === kind) { close(); return; }
-    take ??= (x) => taken(kind, x);
+    take ??= (x, precision) => taken(kind, x, precision);
     at.ask.querySelector("[aria-expanded=true]")?.setAttribute("aria-expanded", "false");
     opener?.setAttribute("aria-expanded", "true");
     const usable = [...Object.entries(table), ...(kind === "model" && isSentence ? Object.entries(data.others).map(([k, name]) => [k, { name, words: {} }]) : [])].filter(([, row]) => (kind === "model" || (cases.peaks(row).length && row.letters.hbm_capacity && row.letters.hbm_bandwidth)));
@@ -64,8 +67,9 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
     const list = h("div", { class: "pl-list" }), filter = h("input", { type: "search", class: "pl-filter", placeholder: `find a ${kind}`, "aria-label": `find a ${kind}` });
     const rank = (g) => { const i = ["Llama", "DeepSeek", "Qwen", "gpt", "Kimi", "GLM", "MiniMax", "Mixtral", "Mistral", "Gemma", "NVIDIA", "AMD", "Google"].indexOf(g); return i < 0 ? 99 : i; };
     const fill = () => {
-      const asked = filter.value.toLowerCase().split(/\s+/), found = usable.filter(([k, row]) => asked.every((x) => `${k} ${row.name} ${row.words.vendor ?? ""}`.toLowerCase().includes(x))), groups = new Map();
-      for (const [k, row] of found) { const g = family(row, k, kind); groups.set(g, [...(groups.get(g) ?? []), h("button", { type: "button", onclick: () => { close(); take(k); } }, row.name)]); }
+      const said = filter.value.toLowerCase().split(/[\s@]+/), precision = kind === "device" ? states.ORDER.find((x) => said.includes(x)) : undefined, asked = said.filter((x) => x !== precision); // "h100@fp8"
+      const found = usable.filter(([k, row]) => asked.every((x) => `${k} ${row.name} ${row.words.vendor ?? ""}`.toLowerCase().includes(x)) && (!precision || cases.peaks(row).includes(precision))), groups = new Map();
+      for (const [k, row] of found) { const g = family(row, k, kind); groups.set(g, [...(groups.get(g) ?? []), h("button", { type: "button", onclick: () => { close(); take(k, precision); } }, `${row.name}${precision ? ` in ${precision}` : ""}`)]); }
       list.replaceChildren(...(found.length ? [...groups].sort((a, b) => rank(a[0]) - rank(b[0])).map(([g, x]) => h("div", {}, h("h2", {}, g), x)) : [h("p", { class: "pl-soft" }, `No ${kind} here is called so. Paste yours below.`)]));
     };
     filter.addEventListener("input", fill);
@@ -93,10 +97,9 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
     const end = (n) => {
       const own = state.letters[n];
       return h("label", {}, h("span", {}, `blocks of the ${n.split("_")[0]} stage`), h("input", { class: "pl-field", inputmode: "numeric", size: 9, "aria-label": meaning(n), placeholder: "as others", value: own ?? "", onchange: (e) => {
-        const typed = words.read(e.target.value, "", own);
-        if (!e.target.value.trim()) delete state.letters[n];
-        else if (Number.isInteger(typed) && typed > 0) state.letters[n] = typed;
-        else { say(`${view.upper(meaning(n))}: type a whole number, or nothing for as many as the others have.`); e.target.value = own ?? ""; return; }
+        const isEmpty = !e.target.value.trim(), typed = isEmpty ? 1 : words.typed(e.target, view.upper(meaning(n)), "", own, { say, suits: (x) => Number.isInteger(x) && x > 0, shown: own ?? "", wanted: "a whole number, or nothing for as many as the others have" });
+        if (typed === undefined) return;
+        if (isEmpty) delete state.letters[n]; else state.letters[n] = typed;
         update();
       } }));
     };

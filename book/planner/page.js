@@ -8,7 +8,7 @@ function planPages(root, text, options, file) {
 
 function planPage(root, data, text, { base, linked, whole, state: given, typeset = (node) => globalThis.scalebook?.typeset?.(node) }) {
   const worker = planWorker([planEngine, planCases, planPools, planUpdates, planSessions, planSearch, planLikely, planAssumed, rateOf, planChanges, planMarket, planTasks], data, text);
-  const engine = planEngine(data), cases = planCases(engine), words = planWords(engine), rows = planRows(engine, words), draw = planDraw(words);
+  const engine = planEngine(data), cases = planCases(engine), words = planWords(engine), rows = planRows(engine, words, cases), draw = planDraw(words);
   const { likely } = planLikely(engine, { spreadOf, cases }), states = planState({ engine, cases, words, rows }), view = planAnswer({ engine, cases, words, draw, base, likely, typeset }), searching = planSearch(cases);
   const { h, show, unit, meaning, brief } = words;
   let state = states.copy(states.START.train), answer, chosen, result, near = [], helped = null, along = [], beside = [], spread = {}, rests = [], asked = "", turn = 0, changed = false;
@@ -26,7 +26,7 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
   root.replaceChildren(h("div", { class: "pl" }, at.ask, at.pick, at.said, at.verdict, at.layout, h("div", { class: "pl-grid" }, at.main, at.aside), at.why, at.out));
 
   // The sentence
-  const { field, menu, pill, pick, layout, options } = planForm({ states, cases, words, view, rows, engine, data, at, current: () => state, taken: (kind, x) => { if (kind === "model" && (data.others[x] || x.elsewhere)) { history.replaceState(null, "", states.write({ ...state, model: x, fixed: {} })); elsewhere(data.others[x] ?? x.name); return; } if (kind === "device") delete state.any; if (x === "any") state.any = true; else state[kind] = x; settle(); sentence(); update(); }, update: () => update(), say: (x) => say(x) });
+  const { field, menu, pill, pick, layout, options } = planForm({ states, cases, words, view, rows, engine, data, at, current: () => state, taken: (kind, x, precision) => { if (kind === "model" && (data.others[x] || x.elsewhere)) { history.replaceState(null, "", states.write({ ...state, model: x, fixed: {} })); elsewhere(data.others[x] ?? x.name); return; } if (kind === "device") delete state.any; if (x === "any") state.any = true; else state[kind] = x; state.precision = precision ?? state.precision; settle(); sentence(); update(); }, update: () => update(), say: (x) => say(x) });
   function sentence() {
     const { job } = state, named = (x, table) => (typeof x === "string" ? table[x].name : x.name), precision = menu(states.precisions(state).map((x) => [x, x]), state.precision, "precision", (x) => { state.precision = x; update(); });
     const verb = menu([["train", "Train"], ["serve", "Serve"], ["agents", "Run agents with"], ["rl", "Train by reinforcement"]], job, "train, serve, run agents or train by reinforcement", (x) => { state = states.copy(states.START[x]); sentence(); update(); });
@@ -150,7 +150,8 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
   }
   function solve(plan, layout) {
     const found = cases.of(plan.job).answer(plan, layout);
-    return { ...found, laid: layout, given: cases.used(found.sheet, found.known), isRough: cases.isAssumed(plan, "price_hour") };
+    const all = { ...found, laid: layout, given: cases.used(found.sheet, found.known) };
+    return { ...all, rests: (letter) => cases.isAssumed(plan, all, letter) };
   }
   const isOpen = (name) => at.layout.querySelector(`details.${name}`)?.open;
   const choices = (plan) => at.layout.replaceChildren(...(state.job === "train" ? [options(isOpen("pl-options"))] : []), layout(searching.space({ ...plan, fixed: {} }), result.best[0], isOpen("pl-laid")));
@@ -285,10 +286,10 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
     part.binds.focus({ preventScroll: true }); // the button that was clicked goes
     settle_();
   }
-  const best = () => [h("h2", {}, "The best layout, and its neighbours"), view.table(state.job, result, near, (x) => { state.fixed = fixedOf(x); update(); }, (x, letter) => open(letter, { state, chosen: x, answer: solve(states.plan(state), x) }))];
+  const best = () => [h("h2", {}, "The best layout, and its neighbours"), view.table(state.job, result, near, (x) => { state.fixed = fixedOf(x); update(); }, (x, letter) => open(letter, { state, chosen: x, answer: solve(states.plan(state), x) }), answer)];
   const fixedOf = (x) => Object.fromEntries(Object.entries({ ...x.letters, ...x.words }).filter(([n]) => states.LAYOUT[state.job].includes(n) || n in states.WORDS));
   const more = { states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, brief, solve, pick, say, engine, data, base, searching,
-    get: () => ({ state, answer, chosen, result, along, beside, curveOf, spread, rests, helped: () => ({ changes: (helped?.list ?? []).map(binds.asData), nearest: helped?.nearest ? binds.asData(helped.nearest) : null }) }), set: (x) => { if (x.along) along = x.along; if (x.curveOf) curveOf = x.curveOf; if (x.beside) beside = x.beside; }, update, sentence, typeset, replace: (x) => { state = x; settle_(); } };
+    get: () => ({ market: state.any ? bought : null, state, answer, chosen, result, along, beside, curveOf, spread, rests, helped: () => ({ changes: (helped?.list ?? []).map(binds.asData), nearest: helped?.nearest ? binds.asData(helped.nearest) : null }) }), set: (x) => { if (x.along) along = x.along; if (x.curveOf) curveOf = x.curveOf; if (x.beside) beside = x.beside; }, update, sentence, typeset, replace: (x) => { state = x; settle_(); } };
   const settle_ = () => { sentence(); update(); };
   const side = planSide({ ...more, linked, remember }), agents = planAgents({ ...more, ...side, menu }), learning = planLearning({ ...more, ...side }), { points, compare, open } = side, { pools } = planApart({ ...more, ...side }), costs = planCosts({ ...more, open });
   const binds = planBinds({ ...more, take });

@@ -1,6 +1,6 @@
 // A model from the text of its config.json, and a device from its cells, by the rules that Python states as data.
 
-function planRows(engine, words) {
+function planRows(engine, words, cases) {
   const { data } = engine, MOST = 1e15;
   const fail = (text) => { throw new Error(text); };
   const brief = (x) => { const text = JSON.stringify(x) ?? `${x}`; return text.length > 60 ? `${text.slice(0, 59)}…` : text; };
@@ -184,6 +184,7 @@ function planRows(engine, words) {
       const f = engine.formula(n);
       if (!(f.letter in letters) && f.inputs.every((x) => x in letters)) { letters[f.letter] = engine.truth(f.root, letters); row.sources[f.letter] = ["", `follows: ${f.name}`]; }
     }
+    try { letters.params ??= cases.counted(row) || undefined; } catch { /* blocks that this page, or Python, has not */ }
     return row;
   }
 

@@ -257,8 +257,8 @@ function planSessions(cases) {
   // A generator: the service that was the best before, all services on this device with this engine, and with the tier and
   // drafts of the best of them the best of each other engine, and of each device if any may be.
   function* agents(plan) {
-    const start = Date.now(), result = { services: [], engines: [], devices: [] }, others = Object.keys(data.engines).filter((x) => x !== plan.engine), { before } = plan;
-    const devices = plan.any ? Object.entries(data.devices).filter(([k, x]) => k !== plan.device.key && cases.peaks(x).includes(plan.precision) && x.letters.price_hour && x.letters.hbm_capacity) : [];
+    const start = Date.now(), result = { services: [], engines: [], devices: [] }, others = Object.keys(data.engines).filter((x) => x !== plan.engine && cases.runsOn(data.engines[x], plan.device)), { before } = plan;
+    const devices = plan.any ? Object.entries(data.devices).filter(([k, x]) => k !== plan.device.key && cases.peaks(x).includes(plan.precision) && cases.runsOn(data.engines[plan.engine], x) && x.letters.price_hour && x.letters.hbm_capacity) : [];
     const of = 1 + others.length + devices.length, told = (done) => ({ share: done / of, count: done, ...result });
     function* best(own) { const all = []; for (const way of each(own)) { all.push(served(own, way)); yield told(0); } return all.sort(cheaper); }
     const same = before && !plan.any && each(plan).find((x) => x.letters.tp === before.letters.tp && x.words.tiers === before.words.tiers && x.words.drafts === before.words.drafts), again = same && served(plan, same);

@@ -46,12 +46,15 @@ from scalebook.training.strategy import Strategy
 from scalebook.training.totals import microbatches_of_batch, ways_left
 from scalebook.training.trained_weights import TRAINED
 
+from .packed import nested, parted, runs
 from .parts import counted_parts, lettered
 
-__all__ = ["EXCHANGES", "KEPT", "MODULES", "Graph", "kind_of", "runs", "serving", "training"]
+__all__ = ["EXCHANGES", "KEPT", "MODULES", "Graph", "kind_of", "serving", "training"]
 
 EXCHANGES = ("all_reduce", "all_to_all", "gather", "none")
-MODULES = "layernorm,mla_up_proj,moe_act"  # the modules that a page recomputes "by module": DeepSeek-V3's choice
+MODULES = "layernorm,mla_up_proj,moe_act"  # the modules that a page recomputes together: DeepSeek-V3's choice
+# Modules that it recomputes alone, by whether blocks have experts; of dense blocks, norms are all that MODULES has.
+ALONE = {False: ("mlp",), True: ("layernorm", "mla_up_proj", "moe_act", "moe")}
 # Recomputation, kernel of attention and exchange of context: what a kernel that keeps no scores runs again is its own,
 # and context is exchanged by heads with such kernels alone.
 KEPT = (
@@ -167,29 +170,6 @@ class Graph:
         return runs(map(self.number, formulas))
 
 
-def runs(numbers: Iterable[int]) -> str:
-    """Return numbers as sorted text, with consecutive numbers as a range.
-
-    >>> runs([3, 1, 2, 7])
-    '1-3 7'
-    """
-    found: list[list[int]] = []
-    for n in sorted(numbers):
-        if found and n == found[-1][1] + 1:
-            found[-1][1] = n
-        else:
-            found.append([n, n])
-    return " ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in found)
-
-
-def _parted(sheets: Mapping[str, set[int]], of) -> dict[str, str]:
-    """Return sheets as texts, with formulas common to a group only under the group's name; `of` maps a sheet to it."""
-    groups: dict[str, set[int]] = {}
-    for key, numbers in sheets.items():
-        groups[of(key)] = groups.get(of(key), numbers) & numbers
-    return {x: runs(y) for x, y in groups.items()} | {x: runs(y - groups[of(x)]) for x, y in sheets.items()}
-
-
 def kind_of(row: Mapping) -> str:
     """Return the kind of a model's blocks as text, such as "grouped gate dense". Rows of one kind share their sheets.
 
@@ -271,7 +251,8 @@ def training(graph: Graph, parts: bool = False) -> dict:
     numbers = lambda formulas: set(map(graph.number, formulas))  # noqa: E731
     for kind, row in _shapes(parts).items():
         has_parts = "blocks" in getattr(row, "words", row)
-        for (recompute, attention, exchange), quantized in itertools.product(KEPT, (False, True)):
+        alone = [(x, "flash", "gather") for x in _alone(row) if not has_parts]
+        for (recompute, attention, exchange), quantized in itertools.product((*KEPT, *alone), (False, True)):
             if has_parts and (attention != "flash" or exchange != "gather"):
                 continue
             if exchange == "all_to_all" and "kv_rank" in row:
@@ -282,6 +263,8 @@ def training(graph: Graph, parts: bool = False) -> dict:
             key = f"{kind}|{recompute}|{attention}|{exchange}|{int(quantized)}"
             blocks[key] = numbers(_block(row, **said))
             if attention != "flash" or exchange != "gather" or has_parts:
+                continue
+            if (recompute, attention, exchange) in alone:
                 continue
             lora[key] = runs(numbers(_block(row, trained="lora", **said)) - blocks[key])
             if recompute == MODULES:
@@ -334,11 +317,17 @@ def training(graph: Graph, parts: bool = False) -> dict:
     more = [x for x in assumptions.MEASURED if x.letter not in swapped]
     always = [microbatches_of_batch, ways_left, longest_sequence, wide_efficiency, host.sent_once, *more]
     always = graph.numbers(always)
-    lora = dict(blocks=lora, words=_parted(adapted, lambda _: "always"))
-    blocks, words = _parted(blocks, lambda x: x.split("|")[0]), _parted(words, lambda _: "always")
-    stages = dict(first=_parted(first, lambda _: "always"), last=graph.number(stage_blocks_last))
+    lora = dict(blocks=nested(lora), words=parted(adapted, lambda _: "always"))
+    blocks, words = nested(parted(blocks, lambda x: x.split("|")[0])), parted(words, lambda _: "always")
+    stages = dict(first=parted(first, lambda _: "always"), last=graph.number(stage_blocks_last))
     stages |= dict(both=graph.number(stage_blocks_middle))
-    return dict(blocks=blocks, eager=eager, words=words, lora=lora, stages=stages, swaps=swaps, always=always)
+    return dict(blocks=blocks, eager=nested(eager), words=words, lora=lora, stages=stages, swaps=swaps, always=always)
+
+
+def _alone(row: Mapping) -> list[str]:
+    """Return the modules of a model that the page recomputes alone."""
+    has_experts = bool(row.get("experts", 0) and row.get("moe_layers", 0))
+    return [x for x in ALONE[has_experts] if x != "mla_up_proj" or "kv_rank" in row]
 
 
 def _first_stage(sheet: Sheet, schedule: Schedule) -> list[Formula]:

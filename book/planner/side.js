@@ -12,7 +12,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
 
   const linkTo = (state) => `${linked ? location.href.split("#")[0] : `${base}book/planner.html`}${states.write(state)}`; // a notebook has no address of its own
   // Two pools as an answer like others: their letters, and of what they are made.
-  const apart = (state, found) => ({ state, laid: found, chosen: { letters: found.given, words: {} }, answer: { isRough: cases.isAssumed(states.plan(state), "price_hour"), values: found.values, given: found.given, sheet: engine.sheet(engine.listed(data.serve.pools)) } });
+  const apart = (state, found) => ({ state, laid: found, chosen: { letters: found.given, words: {} }, answer: { rests: () => cases.isAssumedCell(states.plan(state), "price_hour"), values: found.values, given: found.given, sheet: engine.sheet(engine.listed(data.serve.pools)) } });
 
   // Why
   function open(letter, of = get()) {
@@ -93,7 +93,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     };
     const drawn = draw.curve({ lines: [{ points: along, isSteps: x === "devices" }], marker: { x: answer.values[x], y: answer.values[y] }, target: { value: target }, xUnit: unit(x), yUnit: unit(y), xName: x === "devices" ? "devices, the best layout of each" : brief(x), yName: "",
       label: `${meaning(y)} against ${meaning(x)}; now ${show(answer.values[y], unit(y))} at ${show(answer.values[x], unit(x))}`, moved: move, doubling: x === "devices" ? along.map((p) => p[0]) : null, steps: x === "devices" || isWhole(x) ? along.map((p) => p[0]).filter((n) => Number.isInteger(Math.log2(n / answer.values[x])) || !isWhole(x)) : null, targeted: (v) => { target = v; asked.value = show(target, unit(y), 3); solved(); } });
-    const asked = h("input", { class: "pl-field", "aria-label": "target", value: show(target, unit(y), 3), size: 12, onchange: (e) => { const v = words.read(e.target.value, unit(y), target); if (v > 0) { target = v; paintCurve(); } } });
+    const asked = h("input", { class: "pl-field", "aria-label": "target", value: show(target, unit(y), 3), size: 12, onchange: (e) => { const v = words.typed(e.target, "Target", unit(y), target, { say, suits: (n) => n > 0, shown: show(target, unit(y), 3) }); if (v) { target = v; paintCurve(); } } });
     const hadFocus = document.activeElement?.matches(".pl-marker") && part.curve.contains(document.activeElement);
     part.curve.replaceChildren(h("h2", {}, "Against one unknown"), h("p", {}, choose("y", ys), " against ", choose("x", xs)), drawn, h("p", { class: "pl-soft" }, "Drag the dot, or the dashed target: ", asked), said);
     if (hadFocus) part.curve.querySelector(".pl-marker")?.focus({ preventScroll: true });
@@ -134,8 +134,8 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     }
   }
   function paintCompare(all) {
-    const { state } = get(), job = state.job, add = (kind) => () => pick(kind, (x) => {
-      const own = { ...states.copy({ ...state, beside: [] }), [kind]: x, fixed: {} }, fit = states.precisions(own);
+    const { state } = get(), job = state.job, add = (kind) => () => pick(kind, (x, precision) => {
+      const own = { ...states.copy({ ...state, beside: [] }), [kind]: x, precision: precision ?? state.precision, fixed: {} }, fit = states.precisions(own);
       if (!fit.includes(own.precision)) own.precision = ["bf16", "fp8", "fp16"].find((p) => fit.includes(p)) ?? fit[0];
       state.beside.push(own);
       update();
@@ -161,8 +161,8 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     const line = (x) => {
       const f = answer.sheet.by.get(x), isGiven = x in state.letters;
       const input = h("input", { class: "pl-field", size: 11, "aria-label": meaning(x), value: x in answer.values ? show(answer.values[x], unit(x)) : "", placeholder: unit(x), onchange: (e) => {
-        const v = words.read(e.target.value, unit(x), answer.values[x]);
-        if (!engine.good(x, v)) { say(`${meaning(x)} is a quantity${unit(x) ? ` such as 3 ${unit(x)}` : ""}.`); return; }
+        const v = words.typed(e.target, view.upper(meaning(x)), unit(x), answer.values[x], { say, suits: (y) => engine.good(x, y), shown: x in answer.values ? show(answer.values[x], unit(x)) : "" });
+        if (v === undefined) return;
         state.letters[x] = v;
         update();
       } });
@@ -177,7 +177,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     const { state, answer, chosen } = get(), button = (said, go) => [h("button", { type: "button", class: "pl-btn", onclick: go }, said), " "];
     const frameworks = Object.entries(data.flags?.[state.job] ?? {});
     part.buttons.replaceChildren(h("p", { class: "pl-buttons" }, button("link", () => copyable("A link to this plan", linkTo(state))), button("Python", () => copyable("The call that prints the same answer", states.python(state, chosen), "plan.py")),
-      button("CSV", () => copyable("Every letter of this answer", states.sheet(state, answer, chosen, get().spread), "plan.csv", "text/csv")), button("JSON", () => copyable("The same as data", states.json(state, answer, chosen, get().spread, get().rests, get().helped()), "plan.json", "application/json")), button("report", () => { part.assume.querySelector("details").open = true; print(); }),
+      button("CSV", () => copyable("Every letter of this answer", states.sheet(state, answer, chosen, get().spread, get().rests, get().market), "plan.csv", "text/csv")), button("JSON", () => copyable("The same as data", states.json(state, answer, chosen, get().spread, get().rests, get().helped(), get().market), "plan.json", "application/json")), button("report", () => { part.assume.querySelector("details").open = true; print(); }),
       frameworks.map(([key, x]) => button(`flags of ${x.name}`, () => copyable(`Flags of ${x.name}`, states.flags(state, chosen, key), "", "text/plain", [x.source ? [words.cited(x.source), ". "] : "", h("a", { href: `${base}notebooks/2-parallelism/knobs.html` }, "What each flag means")])))));
   }
   function paint(plan) { target = null; trust(); assume(plan); buttons(); }

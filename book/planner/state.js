@@ -5,7 +5,7 @@ function planState({ engine, cases, words, rows }) {
   const START = data.start;
   // The letters that a sentence says; a service is asked for users, or in their place for a rate.
   const usual = (job) => ({ ...START[job].letters, ...(job === "serve" ? { rate: 20 } : {}) }), copy = (x) => JSON.parse(JSON.stringify(x));
-  const WORDS = { recompute: ["none", "selective", data.modules, "full"], attention: ["flash", "unfused"], context_exchange: ["gather", "all_to_all"], sharding: Object.keys(data.shardings), schedule: Object.keys(data.schedules), exchange: ["all_reduce", "all_to_all", "gather"], tiers: data.space.tiers.map((x) => x.join(" ") || "none"), drafts: ["none", ...Object.keys(data.drafts)] };
+  const WORDS = { recompute: [...data.changes.recompute, "layernorm", "mla_up_proj", "moe_act", "moe", "mlp", "layernorm,moe_act", "layernorm,mla_up_proj", data.modules], attention: ["flash", "unfused"], context_exchange: ["gather", "all_to_all"], sharding: Object.keys(data.shardings), schedule: Object.keys(data.schedules), exchange: ["all_reduce", "all_to_all", "gather"], tiers: data.space.tiers.map((x) => x.join(" ") || "none"), drafts: ["none", ...Object.keys(data.drafts)] };
   const LAYOUT = { train: ["tp", "cp", "ep", "pp", "batch", "chunks"], serve: ["tp", "pp", "ep", "attention_dp", "replicas"], agents: ["tp"], rl: [] }, APART = ["rollout", "training"]; // the last are layouts of their own, of engines and of learners
   const model = (said) => (typeof said === "string" ? data.models[said] : said), device = (said) => (typeof said === "string" ? data.devices[said] : said);
   const plan = (state, more = {}) => ({
@@ -183,25 +183,33 @@ function planState({ engine, cases, words, rows }) {
     const [said, key] = cases.from(letter, { plan: plan(state), state, chosen });
     return letter in state.letters || letter in state.fixed ? "given" : key || said.replace(/, where.*/, "");
   }
-  function sheet(state, answer, chosen, found = {}) {
-    const lines = [["letter", "value", "low", "high", "unit", "meaning", "from"]];
+  const fits = ({ memory, hbm_capacity: most, offload_memory: away, host_capacity: host }) => !(memory > most || away > host);
+  const barsOf = ({ rows, cost, time }) => rows.filter((x) => x.chosen).map((x) => ({ device: data.devices[x.device].name, [cost]: x.cost ?? null, [time]: x.time, assumed: [cost, time].filter((_, i) => x.assumed[i]), letters: x.chosen.letters, words: x.chosen.words }));
+  // What is shown, line by line: letters, whether it fits, prices, assumptions, and of any device the best of each.
+  function sheet(state, answer, chosen, found = {}, assumed = [], market = null) {
+    const lines = [["letter", "value", "low", "high", "unit", "meaning", "from"]], { values } = answer, said = (n, x) => (words.unit(n) === "%" && typeof x === "number" ? Number((100 * x).toPrecision(12)) : x);
     for (const [n, x] of Object.entries(answer.values)) {
       const f = answer.sheet.by.get(n);
-      if (f || n in answer.given) lines.push([n, x, ...(found[n] ?? ["", ""]), words.unit(n), words.meaning(n), n in answer.given || !f ? source(n, state, chosen) : f.name]);
+      if (f || n in answer.given) lines.push([n, ...[x, ...(found[n] ?? ["", ""])].map((y) => said(n, y)), words.unit(n), words.meaning(n), n in answer.given || !f ? source(n, state, chosen) : f.name]);
     }
+    if (values.memory) lines.push(["fits", fits(values) ? "yes" : "no", "", "", "", "whether memory suffices on each device", "memory and hbm_capacity"]);
+    for (const { kind, cost, price_hour: hour } of prices(state, answer)) lines.push([kind, cost ?? hour, "", "", cost === undefined ? "$/h" : "$", cost === undefined ? "an hour of a device" : state.job === "train" ? "the run" : "a million output tokens", `at ${words.show(hour, "$/h")} for each device`]);
+    for (const { letter: n, value, source: from, ends } of assumed) lines.push([`assumed ${n}`, said(n, value), "", "", words.unit(n), ends.map((x) => `${x.answer === null ? "cannot run" : words.show(x.answer, "s")} at ${words.show(x.value, words.unit(n))}`).join("; "), from]);
+    for (const { device: at, letters, words: _, assumed: rests, ...both } of market ? barsOf(market) : []) for (const [n, x] of Object.entries(both)) lines.push([n, x, "", "", words.unit(n), `${words.meaning(n)}, on ${at}`, `the best of this device: ${Object.entries(letters).map((y) => y.join(" ")).join(" ")}${rests.includes(n) ? "; rests on assumed cells" : ""}`]);
     return csv([...lines, ...Object.entries(chosen.words).map(([n, x]) => [n, x, "", "", "", "a word of the strategy", n in state.fixed ? "given" : "found by the search"])]);
   }
 
   // The same as data, with ranges, as scalebook/answers/schema.json describes it.
-  function json(state, answer, chosen, found = {}, assumed = [], { changes, nearest } = { changes: [], nearest: null }, missing = {}) {
+  function json(state, answer, chosen, found = {}, assumed = [], { changes, nearest } = { changes: [], nearest: null }, market = null) {
     const letters = Object.fromEntries(Object.entries(answer.values).filter(([n]) => answer.sheet.by.has(n) || n in answer.given).map(([n, value]) => {
       const f = n in answer.given ? null : answer.sheet.by.get(n), [low, high] = found[n] ?? [null, null];
       return [n, { value, unit: words.unit(n), low, high, source: f ? f.sources.join(", ") : source(n, state, chosen), formula: f ? words.text(f.root) : null }];
     }));
     const { job } = state, { values } = answer, costs = Object.fromEntries(["run_time", "train_time", "device_hours", "goodput", "run_energy", "train_rate", "device_rate", "million_cost", "update_rate", "update_cost"].filter((n) => n in values).map((n) => [n, values[n]]));
-    const call = `${{ train: "training_step", rl: "rl_step" }[job] ?? "serve"}: ${model(state.model).name}, ${device(state.device).name}, ${values.devices} devices`;
-    const said = { call, letter: { train: "step_time", rl: "update_time" }[job] ?? "tpot", fits: !(values.memory > values.hbm_capacity || values.offload_memory > values.host_capacity), nearest, assumed: assumed.map(({ letter, value, source, ends, moved }) => ({ letter, value, source, ends, unit: words.unit(letter), moved })), costs: { ...costs, prices: prices(state, answer).filter((x) => x.cost !== undefined) }, changes };
-    return JSON.stringify({ name: Object.entries({ ...chosen.letters, ...chosen.words }).map(([n, x]) => `${n}=${x}`).join(" "), letters, missing, answer: said }, null, 2);
+    const program = (START[job].framework ? state.framework : state.engine) ?? "unnamed", named = [model(state.model).name, `${device(state.device).name} at ${state.precision}`, program === "unnamed" ? "no framework named" : (data.frameworks[program] ?? data.engines[program]).name];
+    const call = `${{ train: "training_step", rl: "rl_step" }[job] ?? "serve"}: ${named.join(", ")}, ${words.grouped(values.devices)} device${values.devices > 1 ? "s" : ""}`;
+    const said = { call, letter: { train: "step_time", rl: "update_time" }[job] ?? "tpot", fits: fits(values), nearest, assumed: assumed.map(({ letter, value, source, ends, moved }) => ({ letter, value, source, ends, unit: words.unit(letter), moved })), costs: { ...costs, prices: prices(state, answer).filter((x) => x.cost !== undefined) }, changes, ...(market && { devices: barsOf(market) }) };
+    return JSON.stringify({ name: Object.entries({ ...chosen.letters, ...chosen.words }).map(([n, x]) => `${n}=${x}`).join(" "), letters, missing: {}, answer: job === "agents" ? null : said }, null, 2);
   }
   // Two ways to pay: a device that is rented, and one that is bought.
   function prices(state, { values }) {
@@ -215,11 +223,11 @@ function planState({ engine, cases, words, rows }) {
     if ("rate" in known) known.users = cases.serving.answer(plan(state), chosen).values.users;
     if (state.job === "serve") return serverFlags(data.flags.serve[framework], { ...data.precisions[state.precision], tp: 1, pp: 1, ep: 1, attention_dp: 1, replicas: 1, ...known, ...chosen.words });
     const { name, sign, pieces } = data.flags.train[framework], ways = Object.fromEntries(["tp", "cp", "ep", "pp", "chunks"].map((n) => [n, known[n] > 1 ? 1 : 0]));
-    const all = { precision: state.precision, ...chosen.words, ...ways }, [[, possible], ...rest] = pieces;
+    const isOfModules = cases.isOfModules(chosen.words.recompute), all = { precision: state.precision, ...chosen.words, ...(isOfModules && { recompute: data.modules }), ...ways }, [[, possible], ...rest] = pieces;
     const holds = (boxes) => boxes.some((box) => Object.entries(box).every(([n, values]) => values.includes(all[n])));
     if (!holds(possible)) return `${name} has no flags here for this strategy.`;
     const unsaid = [chosen.words.attention === "unfused" ? "attention whose scores are written out" : "", chosen.words.context_exchange === "all_to_all" && known.cp > 1 ? "context exchanged by heads" : "", "first_blocks" in known || "last_blocks" in known ? "a first or last stage with its own number of blocks" : ""].filter(Boolean);
-    return rest.filter(([, boxes]) => holds(boxes)).map(([piece]) => piece.replace(/⟦(\w+)⟧/g, (_, n) => known[n])).join(sign).replace(/\n\[/g, "\n\n[")
+    return rest.filter(([, boxes]) => holds(boxes)).map(([piece]) => piece.replace(/⟦(\w+)⟧/g, (_, n) => known[n])).join(sign).replace(data.modules.replaceAll(",", " "), isOfModules ? chosen.words.recompute.replaceAll(",", " ") : "").replace(/\n\[/g, "\n\n[")
       + (unsaid.length ? `\n# not said here: ${unsaid.join(", ")}` : "");
   }
   // As scalebook.inference.flags writes them.
@@ -236,5 +244,5 @@ function planState({ engine, cases, words, rows }) {
       ...(replicas > 1 ? [`# ${replicas} such servers behind one router`] : [])].join("\n");
   }
   const question = ({ device: _, any, fixed, beside, curve, ...rest }) => JSON.stringify(rest); // all but the device
-  return { question, START, TRAINED, CHOICES, chosenOf, choose, isKept, nearest, prices, json, usual, copy, WORDS, LAYOUT, model, device, plan, precisions, write, read, checked, modelOf, python, pythonApart, pooled, sheet, csv, flags };
+  return { question, ORDER, START, TRAINED, CHOICES, chosenOf, choose, isKept, nearest, prices, json, usual, copy, WORDS, LAYOUT, model, device, plan, precisions, write, read, checked, modelOf, python, pythonApart, pooled, sheet, csv, flags };
 }

@@ -23,9 +23,12 @@ from .data import DEFAULT_PLANS, planner_json
 __all__ = ["Planner", "planner", "planner_parts", "planner_script", "planner_style"]
 
 _HERE = Path(__file__).parent
-_PARTS = ("engine", "cases", "updates", "pools", "sessions", "search", "likely", "assumed", "changes", "market",
-          "words", "rows", "draw", "state", "answer", "agents", "learning", "form", "evidence", "side", "costs",
-          "apart", "worker", "page")  # fmt: skip
+# In an order that compresses well: what resembles each other stands together, as in `_ORDER` of data.py.
+_PARTS = (
+    "engine", "sessions", "likely", "search", "updates", "pools", "assumed", "cases", "state", "rows", "words",
+    "evidence", "answer", "draw", "side", "learning", "changes", "form", "agents", "costs", "market", "page",
+    "apart", "worker",
+)  # fmt: skip
 BASE = "https://scalebook.github.io/scalebook/"
 
 

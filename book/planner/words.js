@@ -43,27 +43,46 @@ function planWords(engine) {
     if (size && round(value / 1000 ** step) >= 1000 && step < high) step++;
     return `${grouped(round(value / 1000 ** step))} ${PREFIX[step + 4]}${unit}`;
   }
-  // A quantity that was typed: "12,000", "3.5 TB/s", "80 GiB", "90 %", a bare number in the unit
-  // that the value in its place, `like`, is shown in.
+  // A quantity that was typed, as scalebook.language.units reads it: "12,000", "3.5 TB/s", "80 GiB", "90 %", "15T", "$40k".
+  const TIMES = { thousand: 1e3, k: 1e3, million: 1e6, m: 1e6, billion: 1e9, b: 1e9, bn: 1e9, trillion: 1e12, t: 1e12, quadrillion: 1e15, quintillion: 1e18 };
+  const SPANS = { min: 60, minute: 60, h: 3600, hour: 3600, day: 86400, week: 7 * 86400, month: 30 * 86400, year: 365 * 86400 };
+  const SPELLED = [[/FLOPS$/, "FLOP/s"], [/reqs?\b/, "request"], [/ ?(\/| per ) ?(hour|hr)$/, "/h"], [/ ?(\/| per ) ?(second|sec)$/, "/s"], [/(token|request|bit)s\b(?=$|\/)/, "$1"], [/^\$ ?([\d.,]+ ?[a-z]*)/i, "$1 $"]];
+  const split = (text) => { const found = /^(-?[\d.,_ ]*\d(?:e[-+]?\d+)?)\s*(\D*)$/i.exec(SPELLED.reduce((x, [other, ours]) => x.replace(other, ours), String(text).slice(0, 60).trim())); return found ? [Number(found[1].replace(/[,_ ]/g, "")), found[2].trim()] : [NaN, ""]; };
+  // What a number alone may mean in the place of a value that is shown, `like`: first what is meant where nothing else may be.
+  function meant(number, unit, like) {
+    const word = show(like, unit).split(" ")[1], isPlain = PLAIN.has(unit) && unit !== "%";
+    if (!(like > 0) || !number || !word) return [number];
+    if (unit === "%") return number > 1 ? [number / 100] : [number, number / 100];
+    if (isPlain) return COUNTS.includes(word) && number < 1000 ? [number, number * TIMES[word]] : [number];
+    return [number * read(`1 ${word}`, unit), number];
+  }
+  // A number alone is in the unit of the value in its place; where another meaning is as near to that value it is none.
   function read(text, unit, like) {
-    const said = String(text).slice(0, 60).replace(/^\s*\$\s*([\d.,]*\d)/, "$1 $$").replace(/FLOPS\s*$/, "FLOP/s"); // "$2/h", "989 TFLOPS"
-    const found = /^\s*(-?[\d.,_ ]*\d(?:e[-+]?\d+)?)\s*(\D*)$/i.exec(said);
-    if (!found) return NaN;
-    const number = Number(found[1].replace(/[,_ ]/g, "")), rest = found[2].trim();
-    if (!rest) return unit === "%" && like !== undefined && number > 1 ? number / 100 : like > 0 && !PLAIN.has(unit) ? number * read(`1 ${show(like, unit).split(" ")[1]}`, unit) : number;
+    const [number, rest] = split(text), [first, ...more] = rest.split(" ");
+    if (!rest) { const [own, other = own] = meant(number, unit, like), far = (x) => Math.abs(Math.log(x / like)); return other !== own && far(other) < far(own) + Math.log(10) ? NaN : own; }
     if (unit === "%") return rest === "%" ? number / 100 : NaN;
-    const words = { thousand: 1e3, million: 1e6, billion: 1e9, trillion: 1e12, quadrillion: 1e15, quintillion: 1e18 };
-    const [first, ...more] = rest.split(" ");
-    if (first in words) return number * words[first];
-    if (unit === "s") {
-      const sizes = { s: 1, ms: 1e-3, us: 1e-6, "µs": 1e-6, ns: 1e-9, min: 60, minute: 60, h: 3600, hour: 3600, day: 86400, week: 7 * 86400, month: 30 * 86400, year: 365 * 86400 };
-      return number * (sizes[rest] ?? sizes[rest.replace(/s$/, "")] ?? NaN);
+    if (unit === "s" || unit === "h") {
+      const span = SPANS[rest] ?? SPANS[rest.replace(/s$/, "")] ?? (unit === "s" ? { s: 1, ms: 1e-3, us: 1e-6, "µs": 1e-6, ns: 1e-9 }[rest] : NaN);
+      return (number * span) / (unit === "h" ? 3600 : 1);
     }
-    const singular = Object.entries(PLURAL).find(([, y]) => y === rest)?.[0] ?? rest;
-    if (singular === unit) return number;
-    const prefix = unit && rest.endsWith(unit) ? rest.slice(0, rest.length - unit.length) : rest;
+    if ((unit === "B" || unit === "B/s") && rest.includes("bit")) return read(`${number / 8} ${rest.replace("bit", "B")}`, unit);
+    const times = first !== unit && PLAIN.has(unit) && TIMES[first.toLowerCase()], own = times ? more.join(" ") : rest, size = number * (times || 1);
+    if (own === unit || (times && !own) || own === { "$/h": "$", "token/s": "/s", "request/s": "/s" }[unit]) return size;
+    if (times) return NaN;
+    const prefix = unit && own.endsWith(unit) ? own.slice(0, own.length - unit.length) : own;
     const at = ["", "k", "M", "G", "T", "P", "E"].indexOf(prefix), binary = ["Ki", "Mi", "Gi", "Ti"].indexOf(prefix);
     return at >= 0 ? number * 1000 ** at : binary >= 0 ? number * 1024 ** (binary + 1) : NaN;
+  }
+  // What was typed into a field.  Where that says no value, `say` tells why, the field is as it was, and nothing is returned.
+  function typed(input, called, unit, like, { say, suits, shown = "", wanted = `a quantity${shown && ` such as ${shown}`}`, text = input.value, x = read(text, unit, like) }) {
+    const [number, rest] = split(text), both = Number.isNaN(x) && !rest ? meant(number, unit, like) : [];
+    if (suits(x)) return x;
+    const why = `${called}: ${both.length > 1 ? `“${text}” may be ${both.map((y) => show(y, unit)).join(" or ")}; type the unit too` : `type ${wanted}, not “${text.slice(0, 40)}”`}.`;
+    say(why);
+    input.parentNode.querySelector(".pl-wrong")?.remove();
+    if (!input.closest(".pl-ask")) input.after(h("small", { class: "pl-wrong" }, ` ${why}`)); // elsewhere what is said stands far above
+    input.value = shown;
+    return undefined;
   }
 
   // Letters and formulas as TeX.
@@ -166,5 +185,5 @@ function planWords(engine) {
     return known[1] ? h("a", { href: known[1], rel: "noopener" }, said) : h("span", {}, said);
   }
 
-  return { h, s, show, read, text, letter, unit, meaning, brief, terms, equation, sizeOf, number, cited, grouped };
+  return { h, s, show, read, typed, text, letter, unit, meaning, brief, terms, equation, sizeOf, number, cited, grouped };
 }

@@ -1,5 +1,5 @@
 const engine = planEngine(data), cases = planCases(engine), searching = planSearch(cases), words = planWords(engine);
-const rows = planRows(engine, words), states = planState({ engine, cases, words, rows });
+const rows = planRows(engine, words, cases), states = planState({ engine, cases, words, rows });
 const row = (p) => ({ ...p, model: data.models[p.model] ?? p.model, device: data.devices[p.device] ?? p.device });
 const answer = (p) => { const q = row(p), r = cases.of(q.job).answer(q); return { values: r.values, why: r.why }; };
 const find = (p) => {
