@@ -133,7 +133,8 @@ def test_the_link_of_a_question_asks_what_its_command_asks(page, name):  # noqa:
         assert {find_row(x).name.removesuffix(" at bf16") for x in devices} == {find_row(x).name for x in several}
     else:
         row, found = thing(*read(thing, {}, **rows)[0], **said), searched(plan)
-        own, others = (repr(x).replace(" by default", "").replace(" at bf16", "").splitlines() for x in (row, found.best[0].row))
+        said = (repr(x).replace(" by default", "").replace(" at bf16", "") for x in (row, found.best[0].row))
+        own, others = map(str.splitlines, said)
         # but for what is assumed and tried, because a plan says all its options
         assert [x for x in own if x[:4] not in ("assu", "next")] == [x for x in others if x[:4] not in ("assu", "next")]
         assert repr(found).startswith("1 strategy,")

@@ -382,7 +382,7 @@ function planCases(engine) {
     return engine.needed(own, new Set(Object.keys(known)), aim(plan).axes).flatMap((f) => f.inputs).filter((x, i, all) => !own.by.has(x) && known[x] === undefined && all.indexOf(x) === i && x !== "users");
   }
   // Whether a device's cell is what comparable devices have, and the plan says no other.
-  const isAssumedCell = ({ device, letters }, letter) => device.sources[letter]?.[0] === "assumed" && !(letter in letters);
+  const isAssumedCell = ({ device, letters }, letter) => device.sources?.[letter]?.[0] === "assumed" && !(letter in letters);
   const draftsOf = (model) => Object.keys(data.drafts).filter((x) => typeof model === "string" && model.startsWith(x.split("_")[1])); // a row of drafts is named for its model
   const thingOf = (job) => ({ serve: serving, rl: made.updating })[job] ?? training, made = { modulesOf, isOfModules, counted, runsOn, isAssumed, isAssumedCell, draftsOf, engine, training, serving, fullest, bill, owned, overlaps, hasScales, framework, owners, isEager, leavesSequence, frameworkEnds, wordsOf, from, aim, lacking, reach, NETWORK, withFurther, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
   made.updating = planUpdates(made);
