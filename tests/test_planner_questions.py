@@ -10,6 +10,7 @@ import math
 
 import pytest
 from scalebook.book.planner import planner
+from scalebook.book.planner.sheets import MODULES
 
 from scalebook.__main__ import _given
 from scalebook.answers import all_changes, assumed, bill, fits, nearest_fit
@@ -87,6 +88,7 @@ def test_a_searched_question_has_the_same_answer_on_the_page(page, question):  #
 # The plans of the links on the page of ten questions, and what the planner asks before its reader does
 
 PLANS = [y for x in LINKS.values() for y in (x, *x["beside"])] + [planner(x).plan for x in ("train", "serve")]
+PLANS += [PLANS[0] | dict(fixed=dict(recompute="best"))]
 BY_NAME = {f"{x['job']} {x['model']} on {x['letters']['devices']:g} {x['device']} {[*x['fixed']]}": x for x in PLANS}
 
 
@@ -94,6 +96,8 @@ def searched(p):
     """The search of a plan in Python, or None if nothing fits."""
     rows = [models[p["model"]], accelerators[p["device"]].at(p["precision"])]
     words = p["fixed"] | (dict(trained=p["trained"]) if "trained" in p else {})
+    if words.get("recompute") == "best":
+        words["recompute"] = ["none", MODULES, "full"]
     if p["job"] == "serve":
         words |= dict(engine=p["engine"]) | p["targets"]
     elif p["framework"] != "unnamed":
@@ -247,6 +251,7 @@ def test_what_binds_is_what_python_lists(page, name):  # noqa: F811
     assert [x["isFree"] for x in own["list"]] == [x.is_free for x in python] and own["nearest"] is None
     for x, y in zip(own["list"], python, strict=True):
         assert x["gain"] == pytest.approx(y.gain)
+    assert [x for x in own["list"] if not page("granted", [plan, chosen[0], x])] == []
 
 
 LARGE = (
@@ -265,6 +270,7 @@ def test_the_nearest_change_that_fits_is_that_of_python(page, model, layout):  #
     assert fits(run) is False and page_key(own["nearest"]) == python_key(python)
     assert near(own["nearest"]["memory"], python.run.memory) and near(own["nearest"]["time"], python.run.step_time)
     assert {page_key(x) for x in own["list"]} == {python_key(x) for x in all_changes(run)}
+    assert [x for x in (own["nearest"], *own["list"]) if not page("granted", [plan, chosen, x])] == []
 
 
 # Stages of unequal size

@@ -137,7 +137,7 @@ function planCases(engine) {
   })));
   // What a framework hides or does not, of the two ends between which a step without a framework lies.
   const [fastest, slowest] = data.ends.map((x) => data.frameworks[x].letters);
-  const overlaps = Object.keys(fastest).filter((x) => fastest[x] === 1 && slowest[x] === 0);
+  const overlaps = [...new Set([...Object.keys(fastest).filter((x) => fastest[x] === 1 && slowest[x] === 0), ...data.changes.overlaps])];
   // The words of a strategy that a plan or its framework sets where a layout says nothing else.  Sequence parallelism is
   // on in all plans, which have no blocks without it.
   function wordsOf({ framework: key = data.usual.framework, trained }) {
@@ -196,7 +196,7 @@ function planCases(engine) {
       if (isFirst && first_[key] === undefined) throw new Error(`${words.schedule} has both ends of the pipeline on one device: a first stage with its own number of blocks needs 1F1B or interleaved stages`);
       if (isFirst && words.trained === "lora") throw new Error("adapters stand on this page with equal stages or a shorter last one: leave the blocks of the first stage open, or ask training_step in Python");
       const { blocks: adapted, words: adapters } = data.train.lora, isAdapted = words.trained === "lora";
-      if (isAdapted && (isEager(plan) || adapted[own] === undefined)) throw new Error("adapters stand on this page with attention in one kernel, gathered context and fused steps only: choose these, or ask training_step in Python");
+      if (isAdapted && (isEager(plan) || adapted[own] === undefined)) throw new Error(`this page cannot price LoRA with this ${isEager(plan) ? "framework: choose another framework" : "attention: choose attention in one kernel and gathered context"}, or ask training_step in Python`);
       if (isEager(plan) && words.recompute === data.modules) throw new Error(`${data.frameworks[plan.framework].name} runs the steps of a block one by one, and modules that run again are those of fused blocks: run nothing or everything again`);
       if (!blocks[own] || steps === undefined) throw new Error(`blocks like those of ${model.name} are not on this page: ask training_step in Python`);
       const others_ = ["always", key], windows = { ...model.letters, ...letters }, slides = !model.words.blocks && windows.window_layers && "window" in windows; // a list of parts says its windows
