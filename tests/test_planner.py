@@ -18,7 +18,7 @@ from scalebook.book.planner.sheets import kind_of, listed_models
 from sympy import sympify
 
 from scalebook import search, training_step
-from scalebook.answers import assumed, bill, nearest_fit
+from scalebook.answers import assumed, assumptions, bill, nearest_fit
 from scalebook.flags import SERVERS, server_flags, write
 from scalebook.inference import serve
 from scalebook.inference.rules import BEYOND
@@ -36,6 +36,7 @@ from .support import ROOT, cases, each_case, printed
 from .test_answers import SCHEMA
 from .test_configurations import ROWS
 from .test_huggingface import CONFIGS
+from .test_serving_rules import refused as refusal  # noqa: F401  (of cases.csv)
 
 NEAR = 1e-9
 ASK = script("planner")
@@ -212,6 +213,8 @@ def test_ranges_are_the_intervals_of_the_package(page, job, model, device, preci
         low, high = range_of(row, letter)
         assert low < row[letter] < high or letter == "max_users", letter
         assert near(found[letter][0], low) and near(found[letter][1], high), letter
+        shown = [page("shown", [letter, x, side]) for x, side in zip(found[letter], (-1, 1), strict=True)]
+        assert 0.99 * low < shown[0] <= found[letter][0] <= found[letter][1] <= shown[1] < 1.02 * high, letter
     if job == "serve":
         found = page("ranges", [state | dict(engine="vllm"), dict(letters=layout, words=words), ["ttft"]])
         low, high = range_of(serve(*rows, **asked, **layout_, engine="vllm"), "ttft")
@@ -238,6 +241,7 @@ def test_a_name_stands_for_letters_and_is_known_again(page):
     state = made.DEFAULT_PLANS["train"]
     hidden = page("chosen", [state, "overlap", "nothing hidden"])
     assert hidden["is"] == "nothing hidden" and {*hidden["letters"].values()} == {0}
+    assert {*assumptions.TRIED["overlaps"]} < {*hidden["letters"]}  # or else some would still be advised
     for said, number in (("nothing", 0), ("optimizer state and activations", 2)):
         off = page("chosen", [state, "offload", said])
         assert off["is"] == said and number == sum(n.partition("_")[0] in said for n in off["letters"])
@@ -759,7 +763,7 @@ def test_choices_have_names_and_any_device_is_one(chromium, folder):
             entered(page, "^='depreciation'", typed)
             page.wait_for_function(READY)
             assert page.locator("input[aria-label^='depreciation']").input_value() == shown
-        assert "type a quantity such as 3 years, not “0 years”" in page.locator(".pl-said").inner_text()
+        assert "type a quantity such as 3 years, not “0”" in page.locator(".pl-said").inner_text()
         found = copied(page)
         assert found["letters"]["dp_overlap"]["value"] == 0 and found["letters"]["device_mtbf"]["value"] == 864000
         assert found["answer"]["costs"]["goodput"] < 1 and len(found["answer"]["costs"]["prices"]) == 2
@@ -845,6 +849,28 @@ def test_figures_say_what_is_assumed_and_in_which_unit(chromium, folder):
         page.wait_for_function("document.querySelector('[aria-label^=depreciation]').value === '3 years'")
         assert "service_life%22%3A26280" in page.url
         assert all(x.count("(") == x.count(")") for x in page.locator("[aria-label=along] option").all_inner_texts())
+
+
+@each_case("verdicts of the planner", "plan, says", globals())
+def test_a_verdict_has_the_numbers_of_python(chromium, folder, plan, says):
+    """And can be printed.  What is short of its margin alone fits, in words and as data."""
+    with opened(chromium, folder, 390) as page:
+        page.evaluate("(x) => { print = () => (document.title = x); location.hash = x; }", f"plan={json.dumps(plan)}")
+        page.locator(".pl-verdict", has_text=says()).wait_for()
+        page.get_by_role("button", name="report").click()
+        assert page.title().startswith("plan=")
+        if "trained" in plan:  # it is short of its margin
+            page.locator(".pl-rests li").first.wait_for()
+            found = copied(page)["answer"]
+            assert (found["fits"], found["nearest"]) == (True, None) and found["assumed"] and found["costs"]["prices"]
+
+
+@each_case("curves of the planner", "plan", globals())
+def test_what_a_curve_promises_is_what_a_click_gives(chromium, folder, plan):
+    with opened(chromium, folder, plan=plan) as page:
+        page.locator(".pl-solved button").wait_for()
+        promised, target, given, there = page.evaluate(script("taken"))
+        assert given <= target and promised == there
 
 
 def test_a_change_is_taken_by_a_key_and_stages_have_their_own_blocks(chromium, folder):

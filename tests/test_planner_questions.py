@@ -8,6 +8,7 @@ import math
 
 import pytest
 from scalebook.book.planner import planner
+from scalebook.book.planner.sheets import MODULES
 
 from scalebook.__main__ import _given
 from scalebook.answers import all_changes, assumed, bill, fits, nearest_fit
@@ -85,6 +86,7 @@ def test_a_searched_question_has_the_same_answer_on_the_page(page, question):  #
 # The plans of the links on the page of ten questions, and what the planner asks before its reader does
 
 PLANS = [y for x in LINKS.values() for y in (x, *x["beside"])] + [planner(x).plan for x in ("train", "serve")]
+PLANS += [PLANS[0] | dict(fixed=dict(recompute="best"))]
 BY_NAME = {f"{x['job']} {x['model']} on {x['letters']['devices']:g} {x['device']} {[*x['fixed']]}": x for x in PLANS}
 
 
@@ -92,6 +94,8 @@ def searched(p):
     """The search of a plan in Python, or None if nothing fits."""
     rows = [models[p["model"]], accelerators[p["device"]].at(p["precision"])]
     words = p["fixed"] | (dict(trained=p["trained"]) if "trained" in p else {})
+    if words.get("recompute") == "best":
+        words["recompute"] = ["none", MODULES, "full"]
     if p["job"] == "serve":
         words |= p["targets"] | {n: p[n] for n in ["engine"] if p[n] != serve.engine}
     elif p["framework"] != "unnamed":
@@ -241,6 +245,7 @@ def test_what_binds_is_what_python_lists(page, name):  # noqa: F811
     assert {page_key(x): x["gain"] for x in own["list"]} == {python_key(x): pytest.approx(x.gain) for x in python}
     assert [x["isFree"] for x in own["list"]] == [x.is_free for x in python] and own["nearest"] is None
     assert [x["gain"] for x in own["list"]] == pytest.approx([x.gain for x in python])
+    assert [x for x in own["list"] if not page("granted", [plan, chosen[0], x])] == []
 
 
 @each_case("plans that do not fit", "model, layout", globals())
@@ -252,6 +257,7 @@ def test_the_nearest_change_that_fits_is_that_of_python(page, model, layout):  #
     assert fits(run) is False and page_key(own["nearest"]) == python_key(python)
     assert near(own["nearest"]["memory"], python.run.memory) and near(own["nearest"]["time"], python.run.step_time)
     assert {page_key(x) for x in own["list"]} == {python_key(x) for x in all_changes(run)}
+    assert [x for x in (own["nearest"], *own["list"]) if not page("granted", [plan, chosen, x])] == []
 
 
 # Stages of unequal size

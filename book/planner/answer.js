@@ -33,7 +33,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   const inputsOf = (answer, letter) => (answer.sheet.by.get(letter)?.inputs ?? []).filter((x) => unit(x) === unit(letter));
 
   // A quantity as people write it: money with its sign before it, shares in per cent.
-  const amount = (letter, value, digits = 4) => (unit(letter) === "$" ? `$${show(value, "", Math.min(digits, 3))}` : letter === "filled" ? show(value, "%", 3) : ["idle_share", "rollout_share", "rollout_wall", "staleness"].includes(letter) ? show(value, unit(letter), 3) : show(value, unit(letter), digits));
+  const amount = (letter, value, digits = 4, side = 0) => (unit(letter) === "$" ? `$${show(value, "", Math.min(digits, 3), side)}` : letter === "filled" ? show(value, "%", 3, side) : show(value, unit(letter), ["idle_share", "rollout_share", "rollout_wall", "staleness"].includes(letter) ? 3 : digits, side));
   // The sign of a number that rests on assumed cells, where `answer` says so.
   const about = (answer, letter) => (answer.rests?.(letter) ? "≈\u00a0" : ""), isCost = (x) => unit(x) === "$" || x === "run_energy";
   const priced = (answer, letter, digits) => `${isCost(letter) ? about(answer, letter) : ""}${amount(letter, answer.values[letter], digits)}`;
@@ -46,10 +46,7 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
   const ranges = (job, plan, answer) => likely(plan, answer, RANGED[job]);
   function range(found, letter) {
     if (!found[letter]) return null;
-    const said = (digits) => found[letter].map((x) => amount(letter, x, digits));
-    let [low, high] = said(2);
-    if (low === high) [low, high] = said(3);
-    const [number, ...rest] = low.split(" ");
+    const [low, high] = found[letter].map((x, i) => amount(letter, x, 3, i ? 1 : -1)), [number, ...rest] = low.split(" ");
     return rest.length && high.endsWith(` ${rest.join(" ")}`) ? `${number} to ${high}` : `${low} to ${high}`;
   }
 
@@ -103,12 +100,26 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     return found;
   }
 
+  // Whether a step fits, with what it holds: as scalebook.answers.answer says it, the end of memory's range included.
+  function fit(plan, answer) {
+    const { memory, hbm_capacity: all, offload_memory: away, host_capacity: host } = answer.values, margin = plan.letters.memory_margin ?? data.margins.memory, b = (x) => show(x, "B"), wide = memory * (1 + margin);
+    const [held, most, of] = memory > all ? [memory, all, ""] : [away, host, " of the host's memory"];
+    if (held > most) return ["It does not fit.", `It needs at least ${b(held)}${of} on each device, which has ${b(most)}.`];
+    const end = memory > 0.8 * all ? likely(plan, answer, ["memory"]).memory?.[1] : 0, room = end > all ? `; the upper end of its range, ${b(end)}, does not fit.` : wide > all ? `; with a margin of ${show(margin, "%", 2)} it is ${b(wide)}.` : `, ${show(all - memory, "B", 2)} free.`;
+    return [wide > all ? "It fits, but not with its margin." : memory / all > 0.9 ? "It fits, tightly." : "It fits.", `${b(memory)} of ${b(all)} on each device${room}`];
+  }
+  // Why most layouts, or the only one, break a rule: by the letter that it is about, what cannot be shared equally.
+  const SHARED = { tp: "devices|a layer", etp: "devices|a layer", cp: "devices|a sequence", pp: "stages|the layers", chunks: "stages|the layers", ep: "devices|the experts", batch: "copies|the batch", global_batch: "copies|the batch" };
+  function broken(job, name, count) {
+    const [among, what] = SHARED[data.rules[job].find((x) => x.name === name)?.letter]?.split("|") ?? [];
+    return name === data.beyond ? "" : what && `${count > 1 ? "Most layouts fail" : "This layout fails"} because ${name === "tp within scaleup_size" ? "they split a layer over more devices than one fast network joins" : `${what} cannot be shared out equally among the ${among}`}.`;
+  }
   // A layout in few words.
   const NAMES = { zb_h1: "zero bubble H1", zb_h2: "zero bubble H2", zb_v: "zero bubble V", dualpipe: "DualPipe", dualpipe_v: "DualPipeV", gpipe: "GPipe", "1f1b": "1F1B", zero1: "ZeRO-1", zero2: "ZeRO-2", zero3: "ZeRO-3" };
   const named = (x) => NAMES[x] ?? `${x}`.replaceAll("_", " ");
   const CALLED = { tp: "tensor ways", cp: "context ways", ep: "expert ways", pp: "pipeline stages", batch: "micro-batch", chunks: "chunks a stage", attention_dp: "groups that attend apart", replicas: "copies of the model",
     recompute: "run again", attention: "attention", context_exchange: "context", sharding: "sharding", schedule: "schedule", exchange: "messages" };
-  const WORD = { none: "nothing", selective: "attention", full: "everything", layernorm: "norms", mla_up_proj: "up-projections of MLA", moe_act: "activation of the experts", moe: "experts", mlp: "feed-forward layers", flash: "one kernel", unfused: "scores written out", gather: "gathered", all_to_all: "all-to-all", all_reduce: "all-reduce" }, told = (x) => WORD[x] ?? named(`${x}`.split(",").map((y) => WORD[y] ?? y).join(", "));
+  const WORD = { best: "the best of these", none: "nothing", selective: "attention", full: "everything", layernorm: "norms", mla_up_proj: "up-projections of MLA", moe_act: "activation of the experts", moe: "experts", mlp: "feed-forward layers", flash: "one kernel", unfused: "scores written out", gather: "gathered", all_to_all: "all-to-all", all_reduce: "all-reduce" }, told = (x) => WORD[x] ?? named(`${x}`.split(",").map((y) => WORD[y] ?? y).join(", "));
   // A step away from a layout: ways and counts by their letters, words as they are said.
   const step = (said) => said.split(", ").map((one) => { const [name, from, , to] = one.split(" "); return /^\d+$/.test(from) ? one.replaceAll("_", " ") : `${CALLED[name]}: ${told(from)} → ${told(to)}`; }).join(", ");
   function layout(chosen, job) {
@@ -198,5 +209,5 @@ function planAnswer({ engine, cases, words, draw, base, likely, typeset }) {
     if (job === "rl") for (const x of [...data.rl.own, ...Object.keys(data.rl.unsaid)]) names.add(x);
     return [...names].filter((x) => x in answer.values);
   }
-  return { about, strongest, priced, searched, num, figures, bars, table, layout, spoken, assumed, named, CALLED, told, amount, why, origin, assumptions, nameOf, ranges, range, reason, upper };
+  return { fit, broken, about, strongest, priced, searched, num, figures, bars, table, layout, spoken, assumed, named, CALLED, told, amount, why, origin, assumptions, nameOf, ranges, range, reason, upper };
 }

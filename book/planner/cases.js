@@ -137,7 +137,7 @@ function planCases(engine) {
   })));
   // What a framework hides or does not, of the two ends between which a step without a framework lies.
   const [fastest, slowest] = data.ends.map((x) => data.frameworks[x].letters);
-  const overlaps = Object.keys(fastest).filter((x) => fastest[x] === 1 && slowest[x] === 0);
+  const overlaps = [...new Set([...Object.keys(fastest).filter((x) => fastest[x] === 1 && slowest[x] === 0), ...data.changes.overlaps])];
   // The words of a strategy that a plan or its framework sets where a layout says nothing else.  Sequence parallelism is
   // on in all plans, which have no blocks without it.
   function wordsOf({ framework: key = data.usual.framework, trained, model }) {

@@ -6,8 +6,7 @@ function planCosts({ words, view, states, cases, engine, part, h, show, unit, me
   function ask(letter, value) {
     const { state } = get(), isLife = letter === "service_life", said = value === undefined ? "" : isLife ? `${show(value / YEAR, "", 3)} years` : show(value, unit(letter), 4);
     return h("input", { class: "pl-field", size: Math.max(6, said.length), "aria-label": meaning(letter), value: said, placeholder: `a price, ${unit(letter)}`, onchange: (e) => {
-      if (isLife && /^\s*[\d.]+\s*$/.test(e.target.value)) e.target.value += " years";
-      const isEmpty = !e.target.value.trim(), typed = isEmpty ? 1 : words.typed(e.target, view.upper(meaning(letter)), unit(letter), value, { say, suits: (x) => engine.good(letter, x), shown: said });
+      const isEmpty = !e.target.value.trim(), typed = isEmpty ? 1 : words.typed(e.target, view.upper(meaning(letter)), unit(letter), value, { say, suits: (x) => engine.good(letter, x), shown: said, text: isLife ? e.target.value.replace(/^\s*[\d.]+\s*$/, "$& years") : e.target.value });
       if (typed === undefined) return;
       if (isEmpty) delete state.letters[letter]; else state.letters[letter] = typed;
       update();

@@ -183,85 +183,96 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
   function verdict(plan) {
     const seconds = ` in ${result.seconds >= 0.01 ? show(result.seconds, "s", 2) : "less than 10 ms"}`, out = Object.values(result.rejected).reduce((a, b) => a + b, 0) - (result.count - result.fitting);
     const pinned = Object.keys(state.fixed).length ? [" ", h("button", { type: "button", class: "pl-btn", onclick: () => { state.fixed = {}; update(); } }, "search all layouts again")] : [];
-    const how = state.job === "train" ? "It fits." : "It fits, and keeps to the targets.", among = view.searched(searching.space(plan));
-    const { memory, hbm_capacity: all, filled } = answer.values, tight = state.job === "train" ? memory / all > 0.9 : filled > 0.9;
-    const room = state.job === "train" ? ` ${show(memory, "B", 3)} of ${show(all, "B", 3)} on each device, ${show(all - memory, "B", 2)} free.` : ` ${show(filled, "%", 2)} of the memory that may be used.`;
-    at.verdict.replaceChildren(h("p", {}, h("b", { class: "pl-good" }, tight ? how.replace("fits", "fits, tightly") : how), room, ` ${result.stopped ? "Best so far" : "Best"}${state.any ? ` of all, on ${plan.device.name}` : ""}: `, h("b", {}, view.layout(chosen, state.job)), state.job === "serve" ? `, by ${show(answer.values.devices)} device${answer.values.devices > 1 ? "s" : ""} and ${show(answer.values.users)} users at a time` : "", h("span", { class: "pl-hidden" }, state.job === "train" ? `, ${show(answer.values.step_time, "s")} a step` : `, ${show(answer.values.tpot, "s")} a token`),
+    const among = view.searched(searching.space(plan)), { filled, max_users: most } = answer.values, [how, room] = state.job === "train" ? view.fit(plan, answer)
+      : [`It fits${filled > 0.9 ? ", tightly" : ""}, and keeps to the targets.`, `${show(filled, "%", 2)} of the memory that may be used${most < 1e9 ? `; ${show(Math.floor(most))} users have room` : ""}.`];
+    at.verdict.replaceChildren(h("p", {}, h("b", { class: "pl-good" }, how), " ", room, ` ${result.stopped ? "Best so far" : "Best"}${state.any ? ` of all, on ${plan.device.name}` : ""}: `, h("b", {}, view.layout(chosen, state.job)), state.job === "serve" ? `, by ${show(answer.values.devices)} device${answer.values.devices > 1 ? "s" : ""} and ${show(answer.values.users)} users at a time` : "", h("span", { class: "pl-hidden" }, state.job === "train" ? `, ${show(answer.values.step_time, "s")} a step` : `, ${show(answer.values.tpot, "s")} a token`),
       h("small", { class: "pl-spoken" }, view.spoken(chosen)), h("small", { class: "pl-spoken" }, view.assumed(plan)), h("small", { class: "pl-counted" }, `The best of ${words.grouped(result.count + out)} ${result.count + out === 1 ? "strategy" : "strategies"} on ${state.job === "serve" ? "at most " : ""}${show(plan.letters.devices)} devices${among && ` (${among})`}, gone through${seconds}: ${out ? `${words.grouped(result.count)} can run and were priced, ${words.grouped(out)} cannot` : "all were priced"}.${unreached(plan)}`), pinned));
   }
 
   // Nothing fits: the smallest change that would do.
   async function nothing(plan, now) {
     clear();
+    chosen = null;
+    side.buttons();
     const lacking = cases.lacking(plan), { h100 } = data.devices;
     if (lacking.length) {
       const cells = lacking.map((x) => `${brief(x)} (${x})`), take = lacking.every((x) => x in h100.letters) ? h("button", { type: "button", class: "pl-btn", onclick: () => { for (const x of lacking) state.letters[x] = h100.letters[x]; update(); } }, `take ${lacking.length === 1 ? "it" : "them"} from ${h100.name}`) : null;
       at.verdict.replaceChildren(h("p", { class: "pl-bad" }, h("b", {}, "It cannot be said."), ` Of ${plan.device.name} is not known: ${cells.join(", ")}. `, take));
       return;
     }
-    const only = task(now), name = plan.device.name, try_ = async (said, more, change) => {
-      const found = await worker.ask("search", { plan: states.plan(state, more) }).then(only);
-      return found.best.length ? h("li", {}, `${said}: `, h("b", {}, view.layout(found.best[0], state.job)), " ", h("button", { type: "button", class: "pl-btn", onclick: () => { change(); sentence(); update(); } }, "do that")) : null;
+    const only = task(now), isServed = state.job === "serve", list = h("ul", {});
+    const find = async ({ letters, ...more }) => (await worker.ask("search", { plan: { ...plan, ...more, letters: { ...plan.letters, ...letters } } }).then(only)).best[0];
+    // A change of the plan is offered if a layout goes with it.
+    const offer = async (said, more) => {
+      const found = await find(more), take = () => { const { letters, ...rest } = more; Object.assign(state, rest); Object.assign(state.letters, letters); sentence(); update(); };
+      if (found) list.append(h("li", {}, `${said}: `, h("b", {}, view.layout(found, state.job)), " ", h("button", { type: "button", class: "pl-btn", onclick: take }, "do that")));
+      return found;
     };
     // What a strategy that can run is held to says more than what no such layout can do.
-    const rank = (x) => (/[<>]=/.test(x) ? 0 : x === "a formula holds" ? 1 : 2);
-    const most = Object.entries(result.rejected).sort(([a, x], [b, y]) => rank(a) - rank(b) || y - x)[0]?.[0] ?? "";
-    const head = h("p", { class: "pl-bad" }, h("b", {}, /memory|formula/.test(most) ? "It does not fit." : "It cannot be done so."), most ? ` What leaves out most: ${most.replace("a formula holds", "the memory that weights and caches need").replace("memory <= hbm_capacity", "the device's memory").replace(/^tpot <=/, "a token within").replace(/^ttft <=/, "the first token within").replace("request_rate >= rate", "the rate that is asked for")}.` : "", unreached(plan), " Looking for the smallest change that would do …"), list = h("ul", {});
+    const rank = (x) => (/[<>]=/.test(x) ? 0 : x === "a formula holds" ? 1 : 2), all = Object.entries(result.rejected);
+    const most = all.sort(([a, x], [b, y]) => rank(a) - rank(b) || y - x)[0]?.[0] ?? "", pinned = Object.fromEntries(Object.entries(state.fixed).filter(([n]) => !(n in states.WORDS)));
+    const verdict = h("b", {}, /memory|formula/.test(most) ? "It does not fit." : most.includes("=") ? "It misses a target." : "It cannot be done so."), why = h("span", {}, view.broken(state.job, most, all.reduce((n, [, x]) => n + x, 0)) ?? cases.of(state.job).answer(plan, { letters: pinned, words: {} }).why);
+    const head = h("p", { class: "pl-bad" }, verdict, " ", why, unreached(plan), " Looking for the smallest change that would do …");
     at.verdict.replaceChildren(head, list);
-    if (state.job === "train") { // what it would hold all the same, of the layout that holds least
-      const least = await worker.ask("search", { plan: { ...plan, aim: { axes: ["memory", "step_time"], rising: false }, lift: ["memory <= hbm_capacity", "offload_memory <= host_capacity"] } }).then(only);
+    if (isServed) {
+      const [own, text] = await unserved(plan, find, pinned);
+      if (text) [verdict.textContent, why.textContent] = [own, text];
+    } else { // what it would hold all the same, of the layout that holds least
+      const least = await worker.ask("search", { plan: { ...plan, aim: { axes: ["memory", "step_time"] }, lift: ["memory <= hbm_capacity", "offload_memory <= host_capacity"] } }).then(only);
       if (least.best.length) {
-        const { memory, hbm_capacity: all } = solve(plan, least.best[0]).values;
-        if (memory > all) head.firstChild.after(` ${show(memory, "B", 3)} of ${show(all, "B", 3)} on each device at least.`);
         [result, chosen] = [{ ...least, axes: ["step_time", "memory"] }, least.best[0]];
         answer = solve(plan, chosen);
-        part.figures.replaceChildren(h("p", { class: "pl-soft" }, `As if it fitted, the layout that holds least: ${view.layout(chosen, state.job)}.`), view.figures(state.job, answer, side.open));
-        part.bars.replaceChildren(...view.bars(state.job, answer, side.open, []));
+        [verdict.textContent, why.textContent] = view.fit(plan, answer);
+        paint(plan, h("p", { class: "pl-soft" }, `If memory were no limit, the layout that needs least of it (${view.layout(chosen, state.job)}) would give:`));
         helped = await worker.ask("changes", { plan, chosen }).then(only);
         binds.paint(helped);
-        spread = view.ranges(state.job, plan, answer);
-        side.buttons();
-        assume(plan, only);
       }
     }
-    if (state.job === "serve" && most === "a formula holds") { // which of a formula's conditions it is, where it is not the room
-      const { missing } = cases.serving.answer(plan, { letters: { tp: 1, pp: 1, ep: 1, attention_dp: 1, replicas: state.letters.devices }, words: {} }), lacks = missing.device_rate;
-      if (lacks?.outside && !/room/.test(lacks.outside.words)) head.replaceChildren(h("b", {}, "It cannot be done so."), ` ${view.upper(brief(lacks.formula.letter))} holds for ${lacks.outside.words} only.`, " Looking for the smallest change that would do …");
-    }
-    const fixed = Object.keys(state.fixed).length ? await try_("another layout", { fixed: {} }, () => (state.fixed = {})) : null;
-    if (fixed) list.append(fixed);
+    if (Object.keys(state.fixed).length) await offer("another layout", { fixed: {} });
     for (const by of [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]) {
       const devices = state.letters.devices * by;
-      if (devices > 1e6) break;
-      const found = await try_(`${show(devices)} × ${name}`, { letters: { devices }, fixed: {} }, () => { state.letters.devices = devices; state.fixed = {}; });
-      if (found) { list.append(found); break; }
+      if (devices > 1e6 || (await offer(`${show(devices)} × ${plan.device.name}`, { letters: { devices }, fixed: {} }))) break;
     }
-    if (state.job === "train") {
-      const margin = state.letters.memory_margin ?? data.margins.memory, bare = margin ? await try_(`with no margin of memory, which is ${show(margin, "%", 2)} here`, { letters: { memory_margin: 0 } }, () => (state.letters.memory_margin = 0)) : null;
-      if (bare) list.append(bare);
-      const found = await try_("optimizer state in the host's memory", { letters: { optimizer_offload: 1 } }, () => (state.letters.optimizer_offload = 1));
-      if (found) list.append(found);
-      const adapters = state.trained ? null : await try_("adapters alone trained (LoRA)", { trained: "lora" }, () => (state.trained = "lora"));
-      if (adapters) list.append(adapters);
-      for (const seq of [state.letters.seq / 2, state.letters.seq / 4]) {
-        if (!Number.isInteger(seq)) break;
-        const shorter = await try_(`sequences of ${show(seq)} tokens`, { letters: { seq } }, () => (state.letters.seq = seq));
-        if (shorter) { list.append(shorter); break; }
-      }
+    if (!isServed) {
+      const margin = state.letters.memory_margin ?? data.margins.memory;
+      if (margin) await offer(`with no margin of memory, which is ${show(margin, "%", 2)} here`, { letters: { memory_margin: 0 } });
+      for (const [n, away] of [["optimizer", "optimizer state"], ["activation", "activations"]]) await offer(`${away} in the host's memory`, { letters: { [`${n}_offload`]: 1 } });
+      if (!state.trained) await offer("adapters alone trained (LoRA)", { trained: "lora" });
+      for (const seq of [state.letters.seq / 2, state.letters.seq / 4]) if (!Number.isInteger(seq) || (await offer(`sequences of ${show(seq)} tokens`, { letters: { seq } }))) break;
     } else {
-      const free = await try_("without the targets", { targets: { ttft: 1e6, tpot: 1e6 } }, () => (state.targets = { ttft: 1e3, tpot: 10 }));
-      if (free) list.append(free);
-      const isRate = "rate" in state.letters, asked = isRate ? "rate" : "users", half = (x) => (isRate ? Number((x / 2).toPrecision(3)) : Math.floor(x / 2));
-      for (let x = half(state.letters[asked]), tries = 0; x >= (isRate ? 1e-3 : 1) && tries < 12; x = half(x), tries++) {
-        const fewer = await try_(isRate ? show(x, "request/s") : `${show(x)} users`, { letters: { [asked]: x } }, () => (state.letters[asked] = x));
-        if (fewer) { list.append(fewer); break; }
-      }
-      for (const precision of states.precisions(state).filter((x) => ["fp8", "fp4"].includes(x) && x !== state.precision)) {
-        const found = await worker.ask("search", { plan: { ...plan, precision } }).then(only);
-        if (found.best.length) list.append(h("li", {}, `${precision}: `, h("b", {}, view.layout(found.best[0], "serve")), " ", h("button", { type: "button", class: "pl-btn", onclick: () => { state.precision = precision; sentence(); update(); } }, "do that")));
-      }
+      await offer("without the targets", { targets: { ttft: 1e3, tpot: 10 } });
+      const isRate = "rate" in state.letters, asked = isRate ? "rate" : "users", whole = (x) => (isRate ? Number(x.toPrecision(3)) : Math.floor(x));
+      let low = 0, high = state.letters[asked]; // the most that are served: by halves first, then between
+      for (let tries = 0, x; tries < 19 && (x = whole((low + high) / 2)) > low; tries++) if (await find({ letters: { [asked]: x } })) low = x; else high = x;
+      if (low) await offer(isRate ? show(low, "request/s") : `${show(low)} users`, { letters: { [asked]: low } });
+      for (const precision of states.precisions(state).filter((x) => ["fp8", "fp4"].includes(x) && x !== state.precision)) await offer(precision, { precision });
     }
     head.lastChild.textContent = list.childElementCount ? " What would do:" : " No single change that was tried would do: many more devices, another device or another model.";
+  }
+
+  // What a service lacks, with numbers as `serve` and its search say them: room for its weights or for all users' caches,
+  // or a target, for one user alone or for all.
+  async function unserved(plan, find, pinned) {
+    const { letters: { devices, users, rate }, targets } = plan, one = { users: 1, rate: undefined }, laid = (x) => view.layout(x, "serve"), b = (x) => show(x, "B", 3);
+    async function missed(letters, alone) {
+      for (const n of Object.keys(targets)) {
+        const near = await find({ letters, targets: n === "tpot" ? { ttft: targets.ttft } : {}, fixed: alone ? { ...plan.fixed, replicas: 1 } : plan.fixed, aim: { axes: [n, n] } });
+        if (near?.values[n] > targets[n]) return `${view.upper(brief(n))}: at least ${show(near.values[n], "s")}${alone ? " even for one user" : ""} (${laid(near)}), and ${show(targets[n], "s")} are asked for.`;
+      }
+      return "";
+    }
+    const room = await find({ letters: one, targets: {}, aim: { axes: ["max_users", "max_users"], rising: true } }), most = Math.floor(room?.values.max_users);
+    if (most >= 1) {
+      const slow = await missed(one, true);
+      if (most < users) return ["It does not fit.", `The caches of ${show(users)} users do not fit: ${show(most)} fit (${laid(room)}). ${slow}`];
+      return ["It misses a target.", slow || (rate ? `${show(devices)} devices serve fewer than ${show(rate, "request/s")} within the targets.` : await missed({}))];
+    }
+    // The weights at the widest split of a layer, and the first at which they would fit.
+    const at = (tp) => cases.serving.answer({ ...plan, letters: { ...plan.letters, ...one } }, { letters: { pp: 1, ep: 1, attention_dp: 1, ...pinned, replicas: 1, tp }, words: {} }), usable = ({ values: x }) => x.hbm_capacity * x.cache_share - x.workspace;
+    const can = searching.powers(64 * devices).filter((x) => !at(x).why), tp = pinned.tp ?? can.filter((x) => x <= devices).at(-1) ?? 1, here = at(tp), { held_weights: each, hbm_capacity: whole, workspace: work, pp, attention_dp: groups } = here.values, ways = tp * pp * groups, { formula, outside } = here.missing.device_rate ?? {};
+    if (outside && !/room/.test(outside.words)) return ["It cannot be done so.", `${view.upper(brief(formula.letter))} holds for ${outside.words} only.`];
+    const wide = can.find((x) => x > tp && at(x).values.held_weights <= usable(at(x)));
+    return each > usable(here) ? ["It does not fit.", `${b(each * ways)} of weights are ${b(each)} on each of ${show(ways)} devices of ${b(whole)}, of which ${b(usable(here) + work)} are for weights, caches and ${b(work)} of work space; ${wide ? `${show(wide)} tensor ways would hold them` : "fewer bits or more stages may let them in"}.`] : [];
   }
 
   // What binds: single changes, each with its gain, and of more memory what a search finds in it.
@@ -274,39 +285,31 @@ function planPage(root, data, text, { base, linked, whole, state: given, typeset
     if (gain > data.changes.least) helped.list.push({ letters, twice: letter, isSearched: true, isFree: false, gain, time: there.values.step_time ?? there.values.tpot });
     binds.paint(helped);
   }
-  // A change is taken: parts of a layout are pinned with the rest of it, and whatever else is searched again.
-  function take({ letters = {}, words: own = {}, ...rest }) {
-    const { precision, framework, engine: served } = rest, isLaid = (n) => states.LAYOUT[state.job].includes(n), laid = Object.fromEntries(Object.entries(letters).filter(([n]) => isLaid(n)));
-    for (const [n, x] of Object.entries(letters)) if (!isLaid(n)) state.letters[n] = x;
-    delete state.any;
-    if (precision) state.precision = precision;
-    if (framework) state.framework = framework;
-    if (served) state.engine = served;
-    if (Object.keys({ ...laid, ...own }).length) state.fixed = fixedOf({ letters: { ...chosen.letters, ...laid }, words: { ...chosen.words, ...own } });
+  function take(change) {
+    states.take(state, chosen, change);
     part.binds.focus({ preventScroll: true }); // the button that was clicked goes
     settle_();
   }
-  const best = () => [h("h2", {}, "The best layout, and its neighbours"), view.table(state.job, result, near, (x) => { state.fixed = fixedOf(x); update(); }, (x, letter) => open(letter, { state, chosen: x, answer: solve(states.plan(state), x) }), answer)];
-  const fixedOf = (x) => Object.fromEntries(Object.entries({ ...x.letters, ...x.words }).filter(([n]) => states.LAYOUT[state.job].includes(n) || n in states.WORDS));
+  const best = () => [h("h2", {}, "The best layout, and its neighbours"), view.table(state.job, result, near, (x) => { state.fixed = states.fixedOf(state, x); update(); }, (x, letter) => open(letter, { state, chosen: x, answer: solve(states.plan(state), x) }), answer)];
   const more = { states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, brief, solve, pick, say, engine, data, base, searching,
     get: () => ({ market: state.any ? bought : null, state, answer, chosen, result, along, beside, curveOf, spread, rests, helped: () => ({ changes: (helped?.list ?? []).map(binds.asData), nearest: helped?.nearest ? binds.asData(helped.nearest) : null }) }), set: (x) => { if (x.along) along = x.along; if (x.curveOf) curveOf = x.curveOf; if (x.beside) beside = x.beside; }, update, sentence, typeset, replace: (x) => { state = x; settle_(); } };
   const settle_ = () => { sentence(); update(); };
   const side = planSide({ ...more, linked, remember }), agents = planAgents({ ...more, ...side, menu }), learning = planLearning({ ...more, ...side }), { points, compare, open } = side, { pools } = planApart({ ...more, ...side }), costs = planCosts({ ...more, open });
   const binds = planBinds({ ...more, take });
   const devices = planDevices({ ...more, choose: (x) => { state.device = x; delete state.any; settle(); sentence(); update(); if (bought) devices.paint(bought); } });
-  function paint(plan) {
+  function paint(plan, note) { // of a layout that does not fit with a note in place of its neighbours
     const stages = [];
     if (state.job === "train" && answer.values.pp > 1 && answer.values.pp <= 256) {
       for (let stage = 1; stage <= answer.values.pp; stage++) stages.push(solve(states.plan(state, { letters: { stage } }), chosen));
     }
-    const figures = (found) => part.figures.replaceChildren(view.figures(state.job, answer, open, found)), now = turn;
+    const figures = (found) => part.figures.replaceChildren(...(note ? [note] : []), view.figures(state.job, answer, open, found)), now = turn;
     figures();
     part.rests.replaceChildren();
     costs.paint();
     assume(plan, task(now));
     setTimeout(() => { if (now === turn) figures(spread = view.ranges(state.job, plan, answer)); }); // drawn some hundred times: the numbers come first
     part.bars.replaceChildren(...view.bars(state.job, answer, (letter, there) => open(letter, there && { state, answer: there, chosen }), stages.every((x) => x.values.train_memory > 0) ? stages : []));
-    part.table.replaceChildren(...best());
+    if (!note) part.table.replaceChildren(...best());
     side.paint(plan);
   }
 

@@ -31,11 +31,18 @@ function planSearch(cases) {
       batch: data.space.train.batch, chunks: data.space.train.chunks,
     });
     const { batch, chunks, ...choices } = data.space.train, words = pick({ ...choices, context_exchange: ["gather"], ...Object.fromEntries(Object.entries(cases.wordsOf(plan)).map(([x, y]) => [x, [y]])) });
+    if (fixed.recompute === "best") words.recompute = [...new Set([...data.changes.recompute, ...cases.modulesOf(plan.model).alone, cases.modulesOf(plan.model).together])].filter((x) => isPriced(plan, { ...words, recompute: [x] }));
     words.sharding = [...words.sharding].sort((a, b) => data.shardings[a].gathered - data.shardings[b].gathered);
     words.schedule = [...words.schedule].sort((a, b) => (a !== "1f1b") - (b !== "1f1b"));
     return { words, letters, layout: cases.training.layout, ways: cases.training.ways, beside: ["ep"], rows: ["batch", "chunks"], known: { ...known, seq } };
   }
 
+  // Whether this page has the sheet of these words, each the first of its values; attention in one kernel runs again in any case.
+  function isPriced(plan, words) {
+    const said = { ...cases.training.words, ...Object.fromEntries(Object.entries(words).map(([x, [y]]) => [x, y])) };
+    if (said.recompute === "selective" && said.attention === "flash") return false;
+    try { return Boolean(cases.training.sheet(plan, said, false)); } catch (error) { if (error.constructor !== Error) throw error; return false; } // a mistake of the page is not a refusal
+  }
   // Whether a letter or word says anything; where it does not, it has its first value.
   const IDLE = {
     train: {
@@ -93,7 +100,7 @@ function planSearch(cases) {
     const { axes, rising } = { ...cases.aim(plan), ...plan.aim }, [first, second] = axes, sign = rising ? -1 : 1, { rate } = plan.letters;
     const combos = product(Object.values(s.words)).map((x) => named(Object.keys(s.words), x));
     const whole = layouts(s), rows = job === "train" ? product(s.rows.map((x) => s.letters[x])) : [s.rows.map((x) => s.letters[x][0])], inLayout = rows.length;
-    const rules = thing.rules.filter((r) => !lift.includes(r.name));
+    const rules = thing.rules.filter((r) => !lift.includes(r.name) && !(r.advice && r.letter in (plan.fixed ?? {}))); // what is chosen needs no advice
     const fixedWords = job === "train" ? { offload: thing.offloads(s.known) } : { overlap: "none" };
     const sample = { ...(s.layout.length ? named(s.layout, whole[0] ?? []) : {}), ...named(s.rows, rows[0] ?? []) };
     const names = new Set(Object.keys(thing.derived({ ...s.known, ...sample })).filter((x) => thing.derived({ ...s.known, ...sample })[x] !== undefined));

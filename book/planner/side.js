@@ -1,6 +1,6 @@
 // What stands beside the answer: curves, plans side by side, how far to trust it, assumptions, buttons, and the why.
 
-function planSide({ states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, brief, solve, pick, say, engine, data, base, get, set, update, sentence, replace, typeset, linked, remember }) {
+function planSide({ states, cases, words, view, draw, worker, part, at, h, show, unit, meaning, brief, solve, pick, say, engine, data, base, get, set, update, sentence, replace, typeset, linked, remember, searching }) {
   const { trust, runsOf } = planEvidence({ states, words, part, h, show, data, get });
   const copyable = (title, text, file, type = "text/plain", more = null) => {
     const area = h("pre", { tabindex: 0 }, text), done = h("span", { role: "status" });
@@ -44,7 +44,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
       paintCurve();
       const counts = [2, 0.5, 4, 0.25, 8, 0.125, 1.5, 3, 0.75, 6, 0.375].map((by) => here * by).filter((n) => Number.isInteger(n) && n >= 1 && n <= 1e6);
       for (const n of counts) {
-        const other = states.plan(state, { letters: { devices: n }, fixed: Object.fromEntries(Object.entries(state.fixed).filter(([word]) => word in states.WORDS)) }), found = await worker.ask("curve", { plan: other }).then(only);
+        const other = states.plan(state, { letters: { devices: n }, fixed: states.wordsAlone(state) }), found = await worker.ask("curve", { plan: other }).then(only);
         if (found.best.length) { set({ along: [...get().along, [n, solve(other, found.best[0]).values[y]]].sort((a, b) => a[0] - b[0]) }); paintCurve(); }
       }
       return;
@@ -60,24 +60,30 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
   }
   // Where a curve reaches a target: between the points by halving on the formulas, of devices the first that will do.
   function reached(target) {
-    const { along, curveOf: { x, y }, answer, chosen, state } = get(), is = (v) => v <= target, rising = along.length > 1 && along[along.length - 1][1] > along[0][1];
-    const good = along.filter(([, v]) => (y === "mfu" || y === "device_rate" ? v >= target : is(v)));
+    const { along, curveOf: { x, y } } = get(), rising = along.length > 1 && along[along.length - 1][1] > along[0][1], meets = (v) => (y === "mfu" || y === "device_rate" ? v >= target : v <= target);
+    const good = along.filter(([n, v]) => meets(v) && (x === "devices" || meets(possible(n))));
     if (!good.length) return null;
     if (x === "devices") return rising && y !== "mfu" && y !== "device_rate" ? good[good.length - 1][0] : good[0][0];
     const edge = rising === (y !== "mfu" && y !== "device_rate") ? good[good.length - 1][0] : good[0][0], i = along.findIndex((p) => p[0] === edge), next = along[rising === (y !== "mfu" && y !== "device_rate") ? i + 1 : i - 1];
     if (!next) return edge;
     let [a, b] = [edge, next[0]];
     for (let k = 0; k < 40; k++) {
-      const mid = Math.sqrt(a * b), v = solve(states.plan(state, { letters: { [x]: mid } }), chosen).values[y], ok = y === "mfu" || y === "device_rate" ? v >= target : v <= target;
-      if (ok) a = mid; else b = mid;
+      const mid = Math.sqrt(a * b), tried = isWhole(x) ? Math.round(mid) : mid;
+      if (meets(possible(tried))) a = tried; else b = mid;
     }
-    return isWhole(x) ? (rising ? Math.floor(a + 1e-9) : Math.ceil(a - 1e-9)) : a;
+    return a;
+  }
+  // What the curve's layout gives at a value of its letter, if it can run there and keeps to the limits of the plan.
+  function possible(value) {
+    const { state, chosen, curveOf: { x, y } } = get(), plan = states.plan(state, { letters: { [x]: value } }), there = solve(plan, chosen);
+    return there.why || searching.beyond(plan, there) ? undefined : there.values[y];
   }
   let target = null;
   const choose_ = (curveOf) => { set({ curveOf }); get().state.curve = [curveOf.x, curveOf.y]; remember(); };
   const move = (value) => {
-    const { state, curveOf: { x } } = get(), found = isWhole(x) ? Math.max(1, Math.round(value)) : value;
-    state.letters[x] = found;
+    const { state, chosen, along, curveOf: { x } } = get(), found = isWhole(x) ? Math.max(1, Math.round(value)) : value;
+    const near = x === "devices" || possible(found) ? [] : along.map(([n]) => n).filter(possible).sort((a, b) => Math.abs(a - found) - Math.abs(b - found));
+    states.takePoint(state, chosen, x, near[0] ?? found);
     target = null;
     sentence();
     update();
@@ -89,9 +95,9 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     target ??= answer.values[y] * 0.8;
     const said = h("p", { class: "pl-solved", role: "status" }), solved = () => {
       const found = reached(target);
-      said.replaceChildren(found === null ? `No value drawn here gives ${show(target, unit(y), 3)}.` : h("span", {}, `${view.upper(brief(y))} of ${show(target, unit(y), 3)}: `, h("b", {}, `${show(found, unit(x))}${unit(x) ? "" : ` ${x === "devices" ? x : brief(x)}`}`)), found === null ? "" : " ", found === null ? "" : h("button", { type: "button", class: "pl-btn", onclick: () => move(found) }, "take it"));
+      said.replaceChildren(found === null ? `No value drawn here gives ${show(target, unit(y), 3)}.` : h("span", {}, `${view.upper(brief(y))} of ${show(target, unit(y), 3)}: `, h("b", {}, `${show(found, unit(x))}${unit(x) ? "" : ` ${x === "devices" ? x : brief(x)}`}`), x === "devices" ? `, ${show(along.find(([n]) => n === found)[1], unit(y), 3)}` : ""), found === null ? "" : " ", found === null ? "" : h("button", { type: "button", class: "pl-btn", onclick: () => move(found) }, "take it"));
     };
-    const drawn = draw.curve({ lines: [{ points: along, isSteps: x === "devices" }], marker: { x: answer.values[x], y: answer.values[y] }, target: { value: target }, xUnit: unit(x), yUnit: unit(y), xName: x === "devices" ? "devices, the best layout of each" : brief(x), yName: "",
+    const drawn = draw.curve({ lines: [{ points: along, isSteps: x === "devices" }], marker: { x: answer.values[x], y: answer.values[y] }, target: { value: target }, xUnit: unit(x), yUnit: unit(y), xName: x === "devices" ? "devices, the best layout of each" : `${brief(x)}, in this layout`, yName: "",
       label: `${meaning(y)} against ${meaning(x)}; now ${show(answer.values[y], unit(y))} at ${show(answer.values[x], unit(x))}`, moved: move, doubling: x === "devices" ? along.map((p) => p[0]) : null, steps: x === "devices" || isWhole(x) ? along.map((p) => p[0]).filter((n) => Number.isInteger(Math.log2(n / answer.values[x])) || !isWhole(x)) : null, targeted: (v) => { target = v; asked.value = show(target, unit(y), 3); solved(); } });
     const asked = h("input", { class: "pl-field", "aria-label": "target", value: show(target, unit(y), 3), size: 12, onchange: (e) => { const v = words.typed(e.target, "Target", unit(y), target, { say, suits: (n) => n > 0, shown: show(target, unit(y), 3) }); if (v) { target = v; paintCurve(); } } });
     const hadFocus = document.activeElement?.matches(".pl-marker") && part.curve.contains(document.activeElement);
@@ -140,7 +146,7 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
       state.beside.push(own);
       update();
     });
-    const pin = () => { state.beside.push({ ...states.copy({ ...state, beside: [] }), fixed: Object.fromEntries(Object.entries({ ...get().chosen.letters, ...get().chosen.words }).filter(([n]) => states.LAYOUT[job].includes(n) || n in states.WORDS)) }); update(); };
+    const pin = () => { state.beside.push({ ...states.copy({ ...state, beside: [] }), fixed: states.fixedOf(state, get().chosen) }); update(); };
     const room = state.beside.length < 3, buttons = h("p", {}, "Side by side: ", room ? [["another device", add("device")], ["another model", add("model")], ["this layout, pinned", pin]].flatMap(([said, go]) => [h("button", { type: "button", class: "pl-btn", onclick: go }, `+ ${said}`), " "]) : "four are the most.");
     if (all.length < 2) { part.compare.replaceChildren(buttons); return; }
     const letters = job === "train" ? ["step_time", "mfu", "memory", "filled", "run_time", "run_cost"] : ["devices", "ttft", "tpot", "device_rate", "million_cost", "filled"];
@@ -173,12 +179,12 @@ function planSide({ states, cases, words, view, draw, worker, part, at, h, show,
     part.assume.replaceChildren(h("details", { open: isOpen, ontoggle: (e) => e.target.open && typeset(e.target.lastChild) }, h("summary", {}, h("h2", {}, `${own.length} assumptions, each with its source`), changed.length ? h("small", {}, ` ${changed.length} changed here`) : null), h("ul", {}, [...changed, ...price, ...own.filter((x) => !changed.includes(x))].map(line))));
   }
 
-  function buttons() {
+  function buttons() { // of no answer a link and a print alone
     const { state, answer, chosen } = get(), button = (said, go) => [h("button", { type: "button", class: "pl-btn", onclick: go }, said), " "];
     const frameworks = Object.entries(data.flags?.[state.job] ?? {});
-    part.buttons.replaceChildren(h("p", { class: "pl-buttons" }, button("link", () => copyable("A link to this plan", linkTo(state))), button("Python", () => copyable("The call that prints the same answer", states.python(state, chosen), "plan.py")),
-      button("CSV", () => copyable("Every letter of this answer", states.sheet(state, answer, chosen, get().spread, get().rests, get().market), "plan.csv", "text/csv")), button("JSON", () => copyable("The same as data", states.json(state, answer, chosen, get().spread, get().rests, get().helped(), get().market), "plan.json", "application/json")), button("report", () => { part.assume.querySelector("details").open = true; print(); }),
-      frameworks.map(([key, x]) => button(`flags of ${x.name}`, () => copyable(`Flags of ${x.name}`, states.flags(state, chosen, key), "", "text/plain", [x.source ? [words.cited(x.source), ". "] : "", h("a", { href: `${base}notebooks/2-parallelism/knobs.html` }, "What each flag means")])))));
+    part.buttons.replaceChildren(h("p", { class: "pl-buttons" }, button("link", () => copyable("A link to this plan", linkTo(state))), chosen ? [button("Python", () => copyable("The call that prints the same answer", states.python(state, chosen), "plan.py")),
+      button("CSV", () => copyable("Every letter of this answer", states.sheet(state, answer, chosen, get().spread, get().rests, get().market), "plan.csv", "text/csv")), button("JSON", () => copyable("The same as data", states.json(state, answer, chosen, get().spread, get().rests, get().helped(), get().market), "plan.json", "application/json"))] : "", button("report", () => { part.assume.querySelector("details")?.setAttribute("open", ""); print(); }),
+      !chosen ? "" : frameworks.map(([key, x]) => button(`flags of ${x.name}`, () => copyable(`Flags of ${x.name}`, states.flags(state, chosen, key), "", "text/plain", [x.source ? [words.cited(x.source), ". "] : "", h("a", { href: `${base}notebooks/2-parallelism/knobs.html` }, "What each flag means")])))));
   }
   function paint(plan) { target = null; trust(); assume(plan); buttons(); }
   return { points, compare, open, paint, buttons, copyable, linkTo, apart };

@@ -5,7 +5,7 @@ function planState({ engine, cases, words, rows }) {
   const START = data.start;
   // The letters that a sentence says; a service is asked for users, or in their place for a rate.
   const usual = (job) => ({ ...START[job].letters, ...(job === "serve" ? { rate: 20 } : {}) }), copy = (x) => JSON.parse(JSON.stringify(x));
-  const WORDS = { recompute: [...data.changes.recompute, "layernorm", "mla_up_proj", "moe_act", "moe", "mlp", "layernorm,moe_act", "layernorm,mla_up_proj", data.modules], attention: ["flash", "unfused"], context_exchange: ["gather", "all_to_all"], sharding: Object.keys(data.shardings), schedule: Object.keys(data.schedules), exchange: ["all_reduce", "all_to_all", "gather"], tiers: data.space.tiers.map((x) => x.join(" ") || "none"), drafts: ["none", ...Object.keys(data.drafts)] };
+  const WORDS = { recompute: ["best", ...data.changes.recompute, "layernorm", "mla_up_proj", "moe_act", "moe", "mlp", "layernorm,moe_act", "layernorm,mla_up_proj", data.modules], attention: ["flash", "unfused"], context_exchange: ["gather", "all_to_all"], sharding: Object.keys(data.shardings), schedule: Object.keys(data.schedules), exchange: ["all_reduce", "all_to_all", "gather"], tiers: data.space.tiers.map((x) => x.join(" ") || "none"), drafts: ["none", ...Object.keys(data.drafts)] };
   const LAYOUT = { train: ["tp", "cp", "ep", "pp", "batch", "chunks"], serve: ["tp", "pp", "ep", "attention_dp", "replicas"], agents: ["tp"], rl: [] }, APART = ["rollout", "training"]; // the last are layouts of their own, of engines and of learners
   const model = (said) => (typeof said === "string" ? data.models[said] : said), device = (said) => (typeof said === "string" ? data.devices[said] : said);
   const plan = (state, more = {}) => ({
@@ -196,7 +196,7 @@ function planState({ engine, cases, words, rows }) {
     for (const { kind, cost, price_hour: hour } of prices(state, answer)) lines.push([kind, cost ?? hour, "", "", cost === undefined ? "$/h" : "$", cost === undefined ? "an hour of a device" : state.job === "train" ? "the run" : "a million output tokens", `at ${words.show(hour, "$/h")} for each device`]);
     for (const { letter: n, value, source: from, ends } of assumed) lines.push([`assumed ${n}`, said(n, value), "", "", words.unit(n), ends.map((x) => `${x.answer === null ? "cannot run" : words.show(x.answer, "s")} at ${words.show(x.value, words.unit(n))}`).join("; "), from]);
     for (const { device: at, letters, words: _, assumed: rests, ...both } of market ? barsOf(market) : []) for (const [n, x] of Object.entries(both)) lines.push([n, x, "", "", words.unit(n), `${words.meaning(n)}, on ${at}`, `the best of this device: ${Object.entries(letters).map((y) => y.join(" ")).join(" ")}${rests.includes(n) ? "; rests on assumed cells" : ""}`]);
-    return csv([...lines, ...Object.entries(chosen.words).map(([n, x]) => [n, x, "", "", "", "a word of the strategy", n in state.fixed ? "given" : "found by the search"])]);
+    return csv([...lines, ...Object.entries(chosen.words).map(([n, x]) => [n, x, "", "", "", "a word of the strategy", state.fixed[n] === x ? "given" : "found by the search"])]);
   }
 
   // The same as data, with ranges, as scalebook/answers/schema.json describes it.
@@ -208,7 +208,7 @@ function planState({ engine, cases, words, rows }) {
     const { job } = state, { values } = answer, costs = Object.fromEntries(["run_time", "train_time", "device_hours", "goodput", "run_energy", "train_rate", "device_rate", "million_cost", "update_rate", "update_cost"].filter((n) => n in values).map((n) => [n, values[n]]));
     const program = (START[job].framework ? state.framework : state.engine) ?? "unnamed", named = [model(state.model).name, `${device(state.device).name} at ${state.precision}`, program === "unnamed" ? "no framework named" : (data.frameworks[program] ?? data.engines[program]).name];
     const call = `${{ train: "training_step", rl: "rl_step" }[job] ?? "serve"}: ${named.join(", ")}, ${words.grouped(values.devices)} device${values.devices > 1 ? "s" : ""}`;
-    const said = { call, letter: { train: "step_time", rl: "update_time" }[job] ?? "tpot", fits: fits(values), nearest, assumed: assumed.map(({ letter, value, source, ends, moved }) => ({ letter, value, source, ends, unit: words.unit(letter), moved })), costs: { ...costs, prices: prices(state, answer).filter((x) => x.cost !== undefined) }, changes, ...(market && { devices: barsOf(market) }) };
+    const said = { call, letter: { train: "step_time", rl: "update_time" }[job] ?? "tpot", fits: fits(values), nearest: fits(values) ? null : nearest, assumed: assumed.map(({ letter, value, source, ends, moved }) => ({ letter, value, source, ends, unit: words.unit(letter), moved })), costs: { ...costs, prices: prices(state, answer).filter((x) => x.cost !== undefined) }, changes, ...(market && { devices: barsOf(market) }) };
     return JSON.stringify({ name: Object.entries({ ...chosen.letters, ...chosen.words }).map(([n, x]) => `${n}=${x}`).join(" "), letters, missing: {}, answer: job === "agents" ? null : said }, null, 2);
   }
   // Two ways to pay: a device that is rented, and one that is bought.
@@ -243,6 +243,25 @@ function planState({ engine, cases, words, rows }) {
     return [[command, ...said].join(" "), ...(alike && ep > 1 && ep < devices ? [`# ${name} deals experts to all ${devices} devices: no flag deals them to ${ep} and splits each over ${devices / ep}`] : []),
       ...(replicas > 1 ? [`# ${replicas} such servers behind one router`] : [])].join("\n");
   }
+  // A layout as what a plan fixes, and of what is fixed the words alone.
+  const fixedOf = ({ job }, { letters, words: own }) => Object.fromEntries(Object.entries({ ...letters, ...own }).filter(([n]) => LAYOUT[job].includes(n) || n in WORDS));
+  const wordsAlone = ({ fixed }) => Object.fromEntries(Object.entries(fixed).filter(([n]) => n in WORDS));
+  // A change is taken: parts of a layout are pinned with the rest of it, and whatever else is searched again.
+  function take(state, chosen, { letters = {}, words: own = {}, precision, framework, engine: served }) {
+    const laid = Object.fromEntries(Object.entries(letters).filter(([n]) => LAYOUT[state.job].includes(n)));
+    for (const [n, x] of Object.entries(letters)) if (!(n in laid)) state.letters[n] = x;
+    delete state.any;
+    if (precision) state.precision = precision;
+    if (framework) state.framework = framework;
+    if (served) state.engine = served;
+    if (Object.keys({ ...laid, ...own }).length) state.fixed = fixedOf(state, { letters: { ...chosen.letters, ...laid }, words: { ...chosen.words, ...own } });
+  }
+  // A point of a curve is taken, with the layout that it was drawn with: of each number of devices that is the best.
+  function takePoint(state, chosen, x, value) {
+    state.letters[x] = value;
+    delete state.any;
+    state.fixed = x === "devices" ? wordsAlone(state) : fixedOf(state, chosen);
+  }
   const question = ({ device: _, any, fixed, beside, curve, ...rest }) => JSON.stringify(rest); // all but the device
-  return { question, ORDER, START, TRAINED, CHOICES, chosenOf, choose, isKept, nearest, prices, json, usual, copy, WORDS, LAYOUT, model, device, plan, precisions, write, read, checked, modelOf, python, pythonApart, pooled, sheet, csv, flags };
+  return { question, ORDER, fixedOf, wordsAlone, take, takePoint, START, TRAINED, CHOICES, chosenOf, choose, isKept, nearest, prices, json, usual, copy, WORDS, LAYOUT, model, device, plan, precisions, write, read, checked, modelOf, python, pythonApart, pooled, sheet, csv, flags };
 }

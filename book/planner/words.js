@@ -22,13 +22,18 @@ function planWords(engine) {
   const PLAIN = new Set(["", "%", "token", "token/s", "request/s", "bit", "$", "$/h", "FLOP/B", "h", "MWh", "$/MWh", "t", "t/MWh"]);
   const PLURAL = { token: "tokens", "token/s": "tokens/s", "request/s": "requests/s", bit: "bits" };
   const grouped = (x) => { const [whole, rest] = String(x).split("."); return whole.replace(/\B(?=(\d{3})+$)/g, ",") + (rest ? `.${rest}` : ""); };
-  function show(value, unit = "", digits = 4) {
+  // `side` rounds an end of a range outwards: -1 down, 1 up.
+  function show(value, unit = "", digits = 4, side = 0) {
     if (value === undefined || !Number.isFinite(value)) return "none";
     if (unit === "year") { const months = Math.round(value * 12); return `${Math.floor(months / 12)}-${String((months % 12) + 1).padStart(2, "0")}`; }
     if (unit === "%") value *= 100;
     const named = (n) => (unit ? ` ${n === 1 ? unit : PLURAL[unit] ?? unit}` : "");
     if ((unit === "" || unit === "token") && Number.isInteger(value) && Math.abs(value) < 1e7) return grouped(value) + named(value);
-    const round = (x) => Number(x.toPrecision(digits)), size = Math.abs(round(value));
+    const round = (x) => {
+      const near = Number(x.toPrecision(digits)), isInside = side * (x - near) > 1e-9 * Math.abs(x);
+      return isInside ? Number((near + side * 10 ** (Math.floor(Math.log10(Math.abs(x))) + 1 - digits)).toPrecision(digits)) : near;
+    };
+    const size = Math.abs(round(value));
     if (PLAIN.has(unit)) {
       const step = size >= 1e6 && size < 1e18 ? Math.floor(Math.log10(size) / 3) - 2 : -1;
       if (step >= 0) return `${round(value / 1000 ** (step + 2))} ${COUNTS[step]}${named(value)}`;

@@ -28,6 +28,7 @@ const CALLS = {
   device: (x) => attempt(() => rows.device(x, null)), read: (x) => words.read(...x),
   again: (x) => states.write(states.read(x)),
   ranges: ([s, c, x]) => ranges(s, c, x),
+  shown: ([n, x, side]) => words.read(words.show(x, words.unit(n), 3, side), words.unit(n), x), granted: ([s, c, x]) => { states.take(s, c, x); return searching.searched(states.plan(s), 1).best.length; },
   python: ([s, c]) => states.python(s, c), flags: ([s, c, f]) => states.flags(s, c, f),
 };
 const ask = (name, said) => JSON.stringify(CALLS[name](JSON.parse(said)) ?? null);
