@@ -29,9 +29,9 @@ from .stanzas import Stanzas, file_of, tables_of
 from .tabular import aligned, folded, page_table, styled
 
 __all__ = [
-    "GROUPS", "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "found_by", "free", "in_letters",
-    "known_as", "letter", "letters_of", "listed", "nearest", "no_attribute", "quoted", "refuse_stray", "replaced",
-    "root", "symbol", "tex", "unused", "word",
+    "GROUPS", "NOTATION", "Latex", "Letter", "Text", "UnknownKey", "brief", "either", "expression", "found_by", "free",
+    "in_letters", "known_as", "letter", "letters_of", "listed", "nearest", "no_attribute", "quoted", "refuse_stray",
+    "replaced", "root", "symbol", "tex", "unused", "word",
 ]  # fmt: skip
 
 
@@ -83,6 +83,16 @@ def listed(words, kind: str = "a letter") -> list:
     if not isinstance(words, str | sympy.Symbol | list | tuple | set | frozenset | Mapping):
         raise TypeError(f"{kind} is named by a word, several by a list of them, not by {quoted(words)}")
     return [words] if isinstance(words, str | sympy.Symbol) else list(words)
+
+
+class UnknownKey(KeyError):
+    """A KeyError that is shown as its plain sentence, without the quotation marks of a key.
+
+    >>> print(UnknownKey("frameworks has no 'abc'"))
+    frameworks has no 'abc'
+    """
+
+    __str__ = Exception.__str__
 
 
 def no_attribute(sentence: str) -> AttributeError:
