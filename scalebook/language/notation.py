@@ -168,7 +168,10 @@ def _no_letter(name, own: Iterable[str] = ()) -> LookupError:
     """Return the error for a name that is no letter.  Of the near names, those in `own` come first."""
     from .words import WORDS  # which imports this module
 
-    hint = _NAMES["rows"].get(name) or nearest(word(name), {*NOTATION, *WORDS, *own}, own)
+    hint = _NAMES["rows"].get(name)
+    if not hint and (others := _shown_by("things_with")(word(name))):
+        hint = f"it is an option of {either(others[:3]).replace(' or ', ' and ')}, and not a quantity"
+    hint = hint or nearest(name, {*NOTATION, *WORDS, *own}, own)
     return LookupError(f"no letter is called {quoted(name)}; {hint}")
 
 

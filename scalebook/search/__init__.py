@@ -30,7 +30,7 @@ from .parts import check_executor, run, tasks
 from .planning import planned_for
 from .problem import Problem, about, layouts, word_combinations
 from .results import Search, order_of
-from .space import NothingFits, Searchable, Space
+from .space import NothingFits, Searchable, Space, refuse_unsearchable
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor  # loads `logging` and `threading`, which few searches need
@@ -93,6 +93,7 @@ def search(
     check_executor(executor)
     _check_most(most)
     refuse_no_count(best)
+    refuse_unsearchable(sheet)
     cases, letters, whole = each(knowns, letters)
     letters, subject_to = within(sheet, letters, subject_to)
     if hasattr(sheet, "posed"):

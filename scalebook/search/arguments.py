@@ -247,6 +247,8 @@ def _split(thing: Searchable, letters: Mapping) -> tuple[dict[str, tuple], dict[
             raise ValueError(f"{name} has {len(x):,} values, and a search takes at most {_VALUES:,} of a letter")
         many = as_list(x)
         own = [x] if many is None else many
+        if name not in space.words and any(as_list(y) is not None for y in own):
+            raise TypeError(f"{name} is one value or a list of values, not a list in a list: {quoted(x)}")
         if name in space.words:
             own = dict.fromkeys(choice(space, name, value) for value in own)
         elif many is not None or name in space.layout:
