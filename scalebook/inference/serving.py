@@ -273,8 +273,9 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
     full = memory(**{n: known[n] for n in memory.inputs})
     if known["users"] > full.max_users:
         raise NothingFits(
-            f"the caches of {counted(known['users'])} user{'s' * (known['users'] > 1)} at {counted(full.cached_tokens)} tokens "
-            f"do not fit: {counted(full.max_users)} fit; more devices, fewer kv_bits or shorter prompts would let more in"
+            f"the caches of {counted(known['users'])} user{'s' * (known['users'] > 1)} at "
+            f"{counted(full.cached_tokens)} tokens do not fit: {counted(full.max_users)} fit; more devices, fewer "
+            "kv_bits or shorter prompts would let more in"
         )
 
 

@@ -123,7 +123,8 @@ def cheapest_sessions(serve, cases: list[tuple], letters: dict, *asked) -> tuple
     if lacking and (able & lacking.keys() or not (able or lost)):
         raise next(iter(lacking.values()))
     if not found:
-        raise NothingFits(f"no service keeps the caches of all sessions: {few(rejected)}")
+        why = "; ".join(f"{n}: {x}" for n, x in lost.items()) if len(lost) > 1 else few(rejected)
+        raise NothingFits(f"no service keeps the caches of all sessions: {why}")
     without = {n: str(x) for n, x in (lost | lacking).items() if n not in able}
     return SessionSearch(sorted(found, key=lambda x: x[0]["cost"]), dict(rejected), without), {}
 

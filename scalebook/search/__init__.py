@@ -19,7 +19,7 @@ from scalebook.language import NOTATION, show
 from scalebook.language.arguments import checked, is_number
 from scalebook.language.building import uncollected
 from scalebook.language.guide import Guided, named_parameters
-from scalebook.language.notation import few, quoted
+from scalebook.language.notation import quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.tabular import callable_said
 
@@ -197,14 +197,15 @@ def _why_nothing(thing, able, letters, found) -> str:
     """Return why no strategy can run, in the thing's own words if it has some."""
     said = thing.unmet(able, letters, {n for x in found for n in x.rejected}) if hasattr(thing, "unmet") else ""
     has_sizes = len({x.problem.values.get("devices") for x in found}) > 1
-
-    def said_of(x):
+    reasons: dict[str, list[str]] = {}  # each with the devices that have it
+    for x in found:
         sizes = [f"{x.problem.values['devices']:g} devices"] if has_sizes else []
-        return ": ".join(filter(None, [", ".join(filter(None, [x.device, *sizes])), why_none(x)]))
-
-    why = few(map(said_of, found))
+        own = " on ".join(filter(None, [*sizes, x.device]))
+        reasons.setdefault("" if said else why_none(x, len(found) > 3), []).append(own)
+    why = "; ".join(": ".join(filter(None, [", ".join(own), reason])) for reason, own in reasons.items())
     near = _nearest_to_fit(found[0]) if len(found) == 1 and not said else ""
-    return "; ".join([said or f"no strategy can run; {why}", *filter(None, [near, *(x.remark for x in found)])])
+    said = ": ".join(filter(None, [why, said])) if said else f"no strategy can run; {why}"
+    return "; ".join([said, *filter(None, [near, *(x.remark for x in found)])])
 
 
 def _nearest_to_fit(found: Search) -> str:

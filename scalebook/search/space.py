@@ -19,7 +19,10 @@ from scalebook.language.notation import quoted, unused
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["NothingFits", "PlainSheet", "Searchable", "Space", "called_with", "divisors", "needs", "refuse_unsearchable", "searchable"]
+__all__ = [
+    "NothingFits", "PlainSheet", "Searchable", "Space", "called_with", "divisors", "needs", "refuse_unsearchable",
+    "searchable",
+]  # fmt: skip
 
 
 class NothingFits(ValueError):
@@ -190,5 +193,5 @@ def refuse_unsearchable(thing) -> None:
     if is_one or isinstance(thing, Sheet | Formula) or hasattr(thing, "posed"):
         return
     if isinstance(thing, GuidedMethod):
-        raise TypeError(f"{thing.name} is called as it is, and finds its answer itself; a search takes {thing.owner.name}")
+        raise TypeError(f"{thing.name} is called as it is, and searches by itself; a search takes {thing.owner.name}")
     raise TypeError(f"a search takes training_step, serve, a sheet or a formula, not {quoted(thing)}")
