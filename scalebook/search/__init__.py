@@ -23,7 +23,7 @@ from scalebook.language.notation import quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.tabular import callable_said
 
-from .arguments import each, problem_of, refuse_no_count, refuse_unused, running_on, sizes_of, within
+from .arguments import each, problem_of, refuse_no_count, refuse_unused, running_on, sizes_of, within, without_unable
 from .devices import Devices, why_none
 from .frames import Frame
 from .parts import check_executor, run, tasks
@@ -105,7 +105,7 @@ def search(
             return sheet.first(best)
     lacking: dict[str, TypeError] = {}  # devices whose rows lack a cell
     own_sheet = getattr(sheet, "sized", lambda rows, letters: sheet)
-    questions = []
+    questions, (whole, unable) = [], without_unable(sheet, cases[0][0], whole)
     for rows, device in cases:
         able = running_on(rows, letters, whole)
         questions += [(own_sheet(rows, able), rows, device, own) for own in sizes_of(sheet, able)]
@@ -118,10 +118,10 @@ def search(
         able = [x for x, device in cases if device not in lacking]
         said = _nearest_to_limits(questions, lift, found)
         raise NothingFits(said or _why_nothing(questions[-1][0], able, letters, found))
-    if len(questions) == 1:
-        return found[0]
     seen = {*lacking, *(x.device for x in found)}
-    return Devices(found, lacking, [x for _, x in cases if x not in seen])
+    result = found[0] if len(questions) == 1 else Devices(found, lacking, [x for _, x in cases if x not in seen])
+    result.unable = unable
+    return result
 
 
 def _check_most(most) -> None:

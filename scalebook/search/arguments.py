@@ -20,7 +20,7 @@ from .space import Searchable, Space, needs, searchable
 
 __all__ = [
     "at_most", "choice", "each", "limit", "margins", "plain", "problem_of", "refuse_no_count", "refuse_unused",
-    "sizes_of", "within",
+    "sizes_of", "within", "without_unable",
 ]  # fmt: skip
 
 # of a search besides letters
@@ -168,6 +168,14 @@ def each(knowns: tuple, letters: Mapping) -> tuple[list[tuple[tuple, str]], dict
     if devices is None:
         return [(tuple(rest), "")], letters, whole
     return [(tuple(y if x is None else x for x in rest), y.name) for y in devices], letters, whole
+
+
+def without_unable(thing, knowns: tuple, whole: Mapping[str, list]) -> tuple[dict[str, list], dict[str, str]]:
+    """Return the programs of whole tables that can run, and why the others cannot, by name. All, if none can."""
+    unable = getattr(thing, "space", Space()).unable
+    why = {x.name: unable(knowns, x) for rows in whole.values() for x in rows}
+    kept = {n: [x for x in rows if not why[x.name]] or rows for n, rows in whole.items()}
+    return kept, {n: x for n, x in why.items() if x}
 
 
 def running_on(knowns: tuple, letters: Mapping, whole: Mapping[str, list]) -> dict:

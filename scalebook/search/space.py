@@ -65,6 +65,8 @@ class Space:
     elsewhere: Mapping[str, str] = field(default_factory=dict)  # ones that it must not give, each with the reason
     order: Mapping[str, Callable] = field(default_factory=dict)  # sort keys of values; ties go to the first strategy
     wrong: Callable[[str, float], str | None] = lambda name, value: None  # the sentence for a value without sense
+    # of rows by position and one of a whole table: why what the table's row describes cannot run here, or ""
+    unable: Callable[[tuple, Row], str] = lambda knowns, program: ""
     # How devices are laid out
     layout: tuple[str, ...] = ()  # their product, without `beside`, is `devices`; the last takes what the others leave
     beside: tuple[str, ...] = ()
