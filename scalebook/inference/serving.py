@@ -15,7 +15,7 @@ from scalebook.inference import assumptions, experts, prompts, queues, serving_m
 from scalebook.inference.assumptions import fullest_as_said
 from scalebook.inference.batches import offline, static
 from scalebook.inference.bill import million_cost
-from scalebook.inference.capacity import LONG, capacity
+from scalebook.inference.capacity import LONG, capacity, valued
 from scalebook.inference.encoder import encoder_time, with_encoder
 from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.layouts import TARGETS, posed, refuse_no_rate, users_for
@@ -271,7 +271,7 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
             f"space; {would}"
         )
     full = memory(**{n: known[n] for n in memory.inputs})
-    if known["users"] > full.max_users:
+    if known["users"] > valued(full, "max_users"):
         raise NothingFits(
             f"the caches of {counted(known['users'])} user{'s' * (known['users'] > 1)} at "
             f"{counted(full.cached_tokens)} tokens do not fit: {counted(full.max_users)} fit; more devices, fewer "

@@ -191,6 +191,9 @@ class Step(Guided):
         more = [peak] if "attention_peak" not in known else []
         if model.get("index_heads") and "index_peak" not in known:
             more.append(attended.index_peak_fp8 if "peak_fp8" in known else attended.index_peak_same)
+        state = model.cells.get("linear_state")
+        if state and letters.keys() & state.inputs.keys():  # the row's own value is of other letters
+            more.append(state.formula)
         dense, moe = served_blocks(model)
         sheet = self.sheet_of(dense, moe, Work(self.phase, exchange, overlap, "drafted" in known), *more)
         sheet = with_engine_terms(sheet, self.phase, known)

@@ -122,7 +122,8 @@ class _Asked:
         step = training_step(
             *self.rows, self.program, dp=dp, batch=batch, seq=seq, global_batch=whole * batch * dp, **said
         )
-        return dict(train_devices=devices, learning_time=valued(step, "step_time") * self.optimizer_steps * micro / whole), step
+        seconds = valued(step, "step_time") * self.optimizer_steps * micro / whole
+        return dict(train_devices=devices, learning_time=seconds), step
 
     def update(self, first: float, last: float) -> Row:
         found, (learnt, step) = self.writing(first), self.learning(last)
@@ -153,7 +154,7 @@ class _Asked:
         few, many = 1, whole - 1
         while few < many:
             middle = (few + many) // 2
-            is_slow = at(middle).rollout_time >= valued(at(middle), "update_time")  # engines are what the update waits for
+            is_slow = at(middle).rollout_time >= valued(at(middle), "update_time")  # it waits for engines
             few, many = (middle + 1, many) if is_slow else (few, middle)
         return min((at(max(1, few - 1)), at(few)), key=lambda x: valued(x, "update_time"))
 
