@@ -19,7 +19,7 @@ from scalebook.language.row import quantity
 from scalebook.machine.roofline import roofline
 from scalebook.rl import rl_step
 from scalebook.search import Search, search
-from scalebook.shell.named import find, priced, read, things
+from scalebook.shell.named import find, parts_of_serve, priced, read, things
 from scalebook.tables import accelerators, engines, frameworks, models
 from scalebook.training import training_step
 
@@ -95,6 +95,49 @@ def test_a_letter_that_an_entry_does_not_use_is_refused(entry, used):
         except (TypeError, ValueError):
             pass
     assert not ignored
+
+
+KINDS = [M[x] for x in ("deepseek_v3", "mixtral_8x7b", "qwen3_5_35b_a3b", "gemma3_27b", "gpt_oss_120b")]
+H200, SERVED = A.h200.at("fp8"), USERS | dict(tp=8, users=8)
+ASKED = {training_step: dict(tp=8, pp=2, devices=128, global_batch=256, seq=8192), serve: SERVED}
+ASKED[rl_step] = dict(devices=256, rollout="tp=8", training="tp=8 pp=4", response=500, response_most=2000)
+UNMOVED = cases("letters that may leave an answer as it is", globals())  # with the reasons
+
+
+@pytest.mark.parametrize("entry", ASKED, ids=lambda x: x.name)
+def test_a_letter_of_a_call_moves_the_answer_or_has_a_reason_not_to_and_never_removes_it(entry):
+    for model in KINDS:
+        row = entry(model, H200, **ASKED[entry])
+        for name in {*entry.takes, *model, *H200} & {*NOTATION} - entry.billed:
+            value = 2 * row.get(name, 0) or 7
+            value = value if NOTATION[name].sign != "share" else 0.3 if row.get(name) != 0.3 else 0.4
+            try:
+                other = entry(model, H200, **ASKED[entry] | {name: value})
+            except (TypeError, ValueError):
+                continue
+            assert row.answer.letter in other, (name, model.name)
+            is_same = {**row, name: value} == {**other, name: value}
+            assert not is_same or f"{entry.name}.{name}" in UNMOVED, (name, model.name)
+
+
+@pytest.mark.parametrize("model", [*KINDS, M.switch_c], ids=lambda x: x.name)  # the last does not say its embeddings
+def test_every_engine_serves_a_model_or_says_in_a_sentence_why_not(model):
+    asked = SERVED | dict(batch=4, devices=64, rate=1, turns=3, appended=200, pause=5, sessions=4)
+    for part in (serve, *parts_of_serve().values()):
+        own = {*SERVED} if part is serve else {*part.own, *USERS, "tp"} - {*part.without}
+        for engine in engines.values():
+            try:
+                found = part(model, H200, engine=engine, **{n: x for n, x in asked.items() if n in own})
+            except (TypeError, ValueError) as error:
+                assert " " in str(error)
+            else:
+                lacks = getattr(found, "row", found).missing.get("tpot", "")
+                assert not lacks.startswith("needs") or model is M.switch_c
+    if model is not M.switch_c:
+        found = search(serve, model, H200, engines, devices=8, **SERVED | dict(tp=[8]))
+        able = {x.name for x in engines.values() if x.is_program and "NVIDIA" in x.words["vendors"]}
+        assert {engines[x].name for x in found.problem.words["engine"]} | {*found.unable} == able
+        assert all(x in repr(found) for x in found.unable.values()) and len(found.unable) == 2 * (model is KINDS[0])
 
 
 @pytest.mark.parametrize("name", [n for n, x in things().items() if isinstance(x, Sheet)])
