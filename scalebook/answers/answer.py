@@ -23,7 +23,6 @@ from scalebook.language.interval import range_of
 from scalebook.language.parts import nearest_parts, part_lines
 from scalebook.language.row import Cell, with_unit
 from scalebook.language.tabular import Markup, aligned, folded, page_table, styled
-from scalebook.language.units import counted
 from scalebook.tables import Engine, engines, frameworks
 
 from .assumptions import TRIED, Assumption, answer_letter, assumed, short_meaning
@@ -94,7 +93,7 @@ class Answer:
     def _fit(self) -> tuple[str, str] | None:
         run = self.run
         if "filled" in run and "max_users" in run and "memory" not in run:
-            said = f"{run.filled:.0%} of the engine's memory; {counted(run.max_users)} users have room"
+            said = f"{run.filled:.0%} of the engine's memory; {run.max_users:,.0f} users have room"
             return "fits", said.replace("%", " %")
         if "memory" not in run or self.fits is None:
             return None
@@ -170,7 +169,7 @@ def _title(run: Row) -> str:
     said = (frameworks, call.letters.get("framework")), (engines, call.letters.get("engine", usual))
     own += [x.name if isinstance(x, Row) else table[x].name for table, x in said if x]
     own += ["no framework named"] if run.between is not None and answer_letter(run) == "step_time" else []
-    how_many = " to ".join(map(counted, dict.fromkeys(devices)))
+    how_many = " to ".join(f"{x:,.0f}" for x in dict.fromkeys(devices))
     return f"{call.thing.name}: {', '.join(own)}, {how_many} device{'s' if devices[-1] > 1 else ''}"
 
 

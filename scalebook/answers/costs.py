@@ -18,7 +18,7 @@ from scalebook.language.arguments import checked
 from scalebook.language.notation import nearest
 from scalebook.language.row import Cell, quantity
 from scalebook.language.tabular import aligned
-from scalebook.language.units import counted, show
+from scalebook.language.units import show
 
 from .assumptions import TRIED
 
@@ -74,7 +74,7 @@ class Bill(NamedTuple):
         energy = f", {about}{show(row.run_energy, 'MWh')}" if "run_energy" in row else ""
         lost = self.note or f"failures and checkpoints are {100 - 100 * row.goodput:.1f} % of it"
         run = f"{show(row.train_tokens, 'token')}{'s' * (row.train_tokens != 1)} on "
-        run += f"{counted(row.devices)} device{'s' * (row.devices != 1)}"
+        run += f"{row.devices:,.0f} device{'s' * (row.devices != 1)}"
         time = f"{self.days:,.1f} days" if 1 <= self.days < 1e6 else show(row.run_time, "s")
         return f"{run}: {time}{energy}; {lost}"
 

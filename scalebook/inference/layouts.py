@@ -19,7 +19,6 @@ from scalebook.language.arguments import as_list
 from scalebook.language.notation import quoted
 from scalebook.language.row import quantity
 from scalebook.language.rules import not_whole
-from scalebook.language.units import counted
 from scalebook.search import search
 from scalebook.search.arguments import limit
 from scalebook.search.space import Space
@@ -264,7 +263,7 @@ def users_for(serve, knowns: tuple, letters: Mapping) -> float:
         would = " and ".join(f"{n}={more[n]:g}" for n in more.keys() & letters.keys() or ["replicas"])
         raise ValueError(
             f"rate={show(row.rate, 'request/s')} is more than {row.devices:g} devices serve: "
-            f"{show(row.request_rate, 'request/s')} by {counted(users)} users, all that have room; "
+            f"{show(row.request_rate, 'request/s')} by {users:,.0f} users, all that have room; "
             f"{would} would do"
         )
     return users

@@ -34,7 +34,6 @@ from scalebook.language.interval import Between
 from scalebook.language.notation import quoted, replaced
 from scalebook.language.row import Call, quantity
 from scalebook.language.stanzas import tables_of
-from scalebook.language.units import counted
 from scalebook.search.space import NothingFits
 from scalebook.tables import Engine, engines
 
@@ -196,7 +195,7 @@ class Serve(Step):
             users = users_for(self, knowns, {n: x for n, x in letters.items() if n != "users"})
             letters["users"] = said = letters.get("users", users)  # a found strategy says both
             if np.any(quantity("users", said) != users):
-                rate = f"rate={quoted(letters['rate'])} is what {counted(users)} users ask for"
+                rate = f"rate={quoted(letters['rate'])} is what {users:,.0f} users ask for"
                 raise ValueError(f"{rate}, not users={quoted(said)}: give one of both")
         row = self.priced(*knowns, **letters)
         row.call = call
@@ -273,9 +272,8 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
     full = memory(**{n: known[n] for n in memory.inputs})
     if known["users"] > valued(full, "max_users"):
         raise NothingFits(
-            f"the caches of {counted(known['users'])} user{'s' * (known['users'] > 1)} at "
-            f"{counted(full.cached_tokens)} tokens do not fit: {counted(full.max_users)} fit; more devices, fewer "
-            "kv_bits or shorter prompts would let more in"
+            f"the caches of {show(known['users'])} user{'s' * (known['users'] > 1)} at {full.cached_tokens:,.0f} "
+            f"tokens do not fit: {full.max_users:,.0f} fit; more devices, fewer kv_bits or shorter prompts let more in"
         )
 
 

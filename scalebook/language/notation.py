@@ -53,12 +53,6 @@ def quoted(value) -> str:
         return f"a very large {type(value).__name__}"
 
 
-def few(reasons: Iterable[str]) -> str:
-    """Join reasons, each once and three at most, into a part of a sentence."""
-    own = list(dict.fromkeys(reasons))
-    return "; ".join([*own[:3], *([f"and so on for {len(own) - 3} more"] if len(own) > 3 else [])])
-
-
 def brief(error: Exception) -> str:
     """Return an error's message for use inside a sentence: on one line, shortened if it is long."""
     return _shortened(" ".join(str(error).split()) or type(error).__name__)
@@ -168,10 +162,9 @@ def _no_letter(name, own: Iterable[str] = ()) -> LookupError:
     """Return the error for a name that is no letter.  Of the near names, those in `own` come first."""
     from .words import WORDS  # which imports this module
 
-    hint = _NAMES["rows"].get(name)
-    if not hint and (others := _shown_by("things_with")(word(name))):
-        hint = f"it is an option of {either(others[:3]).replace(' or ', ' and ')}, and not a quantity"
-    hint = hint or nearest(name, {*NOTATION, *WORDS, *own}, own)
+    others = _shown_by("things_with")(word(name))
+    option = f"it is an option of {either(others[:3]).replace(' or ', ' and ')}, and not a quantity" if others else ""
+    hint = _NAMES["rows"].get(name) or option or nearest(name, {*NOTATION, *WORDS, *own}, own)
     return LookupError(f"no letter is called {quoted(name)}; {hint}")
 
 

@@ -16,7 +16,7 @@ import sympy
 from .notation import NOTATION, Letter, quoted, word
 from .stanzas import tables_of
 
-__all__ = ["BASE", "Quantity", "check", "counted", "dimension", "numbers", "parse", "show", "show_tex"]
+__all__ = ["BASE", "Quantity", "check", "dimension", "numbers", "parse", "show", "show_tex"]
 
 BASE = ("B", "s", "J", "$")
 _STATED = tables_of(__package__, "units.toml")
@@ -189,15 +189,6 @@ def show(value: float, unit: str = "") -> str:
         scaled, power = map(float, f"{value:.3e}".split("e"))
         spaced = f"×10{str(int(power)).translate(_RAISED)}" + (f" {unit}" if unit else "")
     return _plain(scaled) + spaced
-
-
-def counted(number: float) -> str:
-    """Write a number of things in full, or with a power of ten if it is a quadrillion or more.
-
-    >>> counted(1234567.0), counted(1e50)
-    ('1,234,567', '1×10⁵⁰')
-    """
-    return f"{number:,.0f}" if number < 1e15 else show(number)
 
 
 class Quantity(float):

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from scalebook import _shown_by
-from scalebook.language import NOTATION, show
+from scalebook.language import NOTATION, Formula, Sheet, show
 from scalebook.language.arguments import checked, is_number
 from scalebook.language.building import uncollected
 from scalebook.language.guide import Guided, named_parameters
@@ -30,7 +30,7 @@ from .parts import check_executor, run, tasks
 from .planning import planned_for
 from .problem import Problem, about, layouts, word_combinations
 from .results import Search, order_of
-from .space import NothingFits, Searchable, Space, refuse_unsearchable
+from .space import NothingFits, Searchable, Space, searchable
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor  # loads `logging` and `threading`, which few searches need
@@ -93,7 +93,8 @@ def search(
     check_executor(executor)
     _check_most(most)
     refuse_no_count(best)
-    refuse_unsearchable(sheet)
+    if not isinstance(sheet, Formula | Sheet) and not hasattr(sheet, "posed"):
+        searchable(sheet, (), ())  # now, because a device is not to blame
     cases, letters, whole = each(knowns, letters)
     letters, subject_to = within(sheet, letters, subject_to)
     if hasattr(sheet, "posed"):
@@ -199,8 +200,7 @@ def _why_nothing(thing, able, letters, found) -> str:
     has_sizes = len({x.problem.values.get("devices") for x in found}) > 1
     reasons: dict[str, list[str]] = {}  # each with the devices that have it
     for x in found:
-        sizes = [f"{x.problem.values['devices']:g} devices"] if has_sizes else []
-        own = " on ".join(filter(None, [*sizes, x.device]))
+        own = " on ".join(filter(None, [f"{x.problem.values.get('devices', 1):g} devices" * has_sizes, x.device]))
         reasons.setdefault("" if said else why_none(x, len(found) > 3), []).append(own)
     why = "; ".join(": ".join(filter(None, [", ".join(own), reason])) for reason, own in reasons.items())
     near = _nearest_to_fit(found[0]) if len(found) == 1 and not said else ""

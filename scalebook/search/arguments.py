@@ -175,7 +175,7 @@ def without_unable(thing, knowns: tuple, whole: Mapping[str, list]) -> tuple[dic
     unable = getattr(thing, "space", Space()).unable
     why = {x.name: unable(knowns, x) for rows in whole.values() for x in rows}
     kept = {n: [x for x in rows if not why[x.name]] or rows for n, rows in whole.items()}
-    return kept, {n: x for n, x in why.items() if x}
+    return kept, {n: f"left out: {x}" for n, x in why.items() if x}
 
 
 def running_on(knowns: tuple, letters: Mapping, whole: Mapping[str, list]) -> dict:

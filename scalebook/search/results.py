@@ -4,7 +4,6 @@ import html
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from types import MappingProxyType
 
 from scalebook.language import NOTATION, Formula, Row
 from scalebook.language.arguments import checked
@@ -170,7 +169,7 @@ class Search(Frame):
     - `unable`: why programs of a whole table cannot run the model, by name.
     """
 
-    unable: Mapping[str, str] = MappingProxyType({})
+    unable: Mapping[str, str] = {}
 
     def __init__(self, problem, layouts, combinations, priced, seconds, note, device=""):
         self.problem, self.layouts, self.combinations, self.device = problem, layouts, combinations, device
@@ -206,8 +205,7 @@ class Search(Frame):
         said = f"{said} {many}{' can run' * (number != self.count)}, {self.fitting:,} within all limits"
         kept = [x for x in self.problem.limits if x.margin]
         margins = (f"{x.letter} with a margin of {100 * x.margin:.2g} % (memory_margin)" for x in kept)
-        unable = f"left out: {'; '.join(self.unable.values())}" if self.unable else ""
-        return "; ".join(filter(None, [said, *margins, self.remark, unable, self.note]))
+        return "; ".join(filter(None, [said, *margins, self.remark, *self.unable.values(), self.note]))
 
     @property
     def remark(self) -> str:

@@ -13,16 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import sympy
 
 from scalebook.language import Formula, Row, Sheet
-from scalebook.language.guide import GuidedMethod
 from scalebook.language.notation import quoted, unused
 
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = [
-    "NothingFits", "PlainSheet", "Searchable", "Space", "called_with", "divisors", "needs", "refuse_unsearchable",
-    "searchable",
-]  # fmt: skip
+__all__ = ["NothingFits", "PlainSheet", "Searchable", "Space", "called_with", "divisors", "needs", "searchable"]
 
 
 class NothingFits(ValueError):
@@ -185,15 +181,8 @@ def searchable(thing, knowns: tuple, letters: Iterable[str]) -> Searchable:
     if isinstance(thing, Sheet):
         thing = thing.suited(dict.fromkeys(known))
         return PlainSheet(thing.using(*swapped) if swapped else thing, known)
-    refuse_unsearchable(thing)
+    if isinstance(thing, type) or not (isinstance(thing, Searchable) and callable(thing)):
+        if hasattr(thing, "owner"):  # a function of a service
+            raise TypeError(f"{thing.name} searches by itself: call it; a search takes {thing.owner.name}")
+        raise TypeError(f"a search takes training_step, serve, a sheet or a formula, not {quoted(thing)}")
     return thing
-
-
-def refuse_unsearchable(thing) -> None:
-    """Raise TypeError for what no search takes, such as `serve.capacity`, which searches by itself."""
-    is_one = isinstance(thing, Searchable) and callable(thing) and not isinstance(thing, type)
-    if is_one or isinstance(thing, Sheet | Formula) or hasattr(thing, "posed"):
-        return
-    if isinstance(thing, GuidedMethod):
-        raise TypeError(f"{thing.name} is called as it is, and searches by itself; a search takes {thing.owner.name}")
-    raise TypeError(f"a search takes training_step, serve, a sheet or a formula, not {quoted(thing)}")

@@ -349,8 +349,7 @@ class Training(Guided):
         if "experts" not in used and not _is_usual("ep_overlap", letters.get("ep_overlap", 0)):
             raise TypeError(unused(self.name, "ep_overlap", used))  # its sum has a term of no exchange
         if "attention_efficiency" in letters and "attention_short" in known:
-            said = "attention_short and attention_long, of its attention library, take its place: give these"
-            raise TypeError(f"{self.name} does not use attention_efficiency here, where {said}")
+            raise TypeError(unused(self.name, "attention_efficiency", used))  # a library's letters take its place
         return sheet, (*knowns, Row("usual", usual)), letters
 
     def __call__(self, *knowns, **letters) -> Row:
