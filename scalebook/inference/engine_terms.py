@@ -11,7 +11,7 @@ from scalebook.language.defaults import equations
 from scalebook.language.row import one_number
 
 _OWN = equations(__name__)  # those of engine_terms.toml
-__all__ = [*vars(_OWN), "TERMS", "not_run", "with_engine_terms"]
+__all__ = [*vars(_OWN), "TERMS", "with_engine_terms"]
 _TERMS = {  # the cell, the phase, the letter of the sheet, and how the term changes it
     "head_efficiency": ("decode", "cache_time", "by_heads", _OWN.heads_time_alone, partial(Max, evaluate=False)),
     "own_sum_rate": ("decode", "exchange_time", "by_engine", _OWN.own_sum_time, add),
