@@ -27,7 +27,7 @@ from scalebook.language.tabular import aligned
 from scalebook.search import search
 from scalebook.search.space import NothingFits
 from scalebook.shell.named import FILES, ROWS, WHOLE, find, is_limit, parts_of_serve, priced, read, things, value, words
-from scalebook.shell.sentences import say, sentence
+from scalebook.shell.sentences import say
 
 _STATED = tables_of("scalebook.shell", "overview.toml")["overview"]
 EXAMPLES = _STATED["examples"]
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> str:
     try:
         return _answer(arguments)
     except (LookupError, TypeError, ValueError) as error:
-        print(sentence(error), file=sys.stderr)
+        print(error, file=sys.stderr)
         sys.exit(3 if isinstance(error, NothingFits) else 2)
 
 

@@ -96,7 +96,7 @@ def _raised(error, is_keyword) -> str:
 def _unclear(error, is_keyword) -> str:
     """What is wrong with an error, or nothing."""
     place = "" if isinstance(error, OSError) and error.filename else _raised(error, is_keyword)  # which names the file
-    said = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    said = str(error)
     if place or not isinstance(error, CLEAR) or isinstance(error, NotImplementedError):
         return f"{type(error).__name__} {said[:120]!r} at {place or 'a raise of the package'}"
     if not said.strip() or "\n" in said or len(said) > LONGEST:

@@ -12,6 +12,7 @@ from scalebook import accelerators, decoding, models, training_step
 from scalebook.answers import Answer, bill
 from scalebook.answers.costs import inputs_of
 from scalebook.inference import serve
+from scalebook.language import NOTATION
 from scalebook.rl import rl_step  # noqa: F401  (of cases.csv)
 from scalebook.search import search
 from scalebook.tables import frameworks
@@ -137,6 +138,10 @@ def test_a_bill_has_failures_rent_and_purchase():
     assert 0.005 < 1 - found.row.goodput < 0.05 and "failures and checkpoints" in repr(found)
     often = bill(run("too large"), device_mtbf=found.row.device_mtbf / 10)
     assert 1 - often.row.goodput > 2 * (1 - found.row.goodput)
+    assert len(bill(run("too large"), device_mtbf="1 h").said) < 120  # a number of days with 180 digits is none to read
+    named = {"MWh": "in MWh", "h": "Hours", "s": "econds", "$": "Dollars"}  # units, and the words that name them
+    for name, own in SCHEMA["$defs"]["costs"]["properties"].items():
+        assert name not in NOTATION or named.get(NOTATION[name].unit, "") in own["description"]
     assert bill(run("dense")) is None and bill(run("vllm")) is None
     bought = bill(run("too large"), device_price="50000 $")
     assert bought.prices[1].cost > found.prices[1].cost

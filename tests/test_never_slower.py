@@ -27,10 +27,10 @@ EACH, KINDS = 25, 20  # strategies of one kind of sheet, and kinds
 LESS = ("near_latency", "far_latency", "collective_launch", "kernel_launch", "collective_cores", "chunk_time")
 MORE = (
     "peak", "hbm_bandwidth", "scaleup_bandwidth", "scaleout_bandwidth", "host_bandwidth", "matmul_efficiency",
-    "attention_efficiency", "stream_efficiency", "near_efficiency",
+    "attention_short", "attention_long", "stream_efficiency", "near_efficiency",
 )  # fmt: skip
 OVERLAPS = ("tp_overlap", "cp_overlap", "ep_overlap", "pp_overlap", "dp_overlap")
-SHARES = tuple(x for x in MORE if x.endswith("_efficiency"))
+SHARES = tuple(x for x in MORE if x.endswith("_efficiency") or x.startswith("attention_"))
 LARGER = {"weight_bits": 2, "gradient_bits": 2, "optimizer_bits": 1.5, "activation_bits": 2, "seq": 2, "batch": 2}
 
 

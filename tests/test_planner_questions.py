@@ -95,7 +95,7 @@ def searched(p):
     rows = [models[p["model"]], accelerators[p["device"]].at(p["precision"])]
     words = p["fixed"] | (dict(trained=p["trained"]) if "trained" in p else {})
     if words.get("recompute") == "best":
-        words["recompute"] = ["none", MODULES, "full"]
+        words["recompute"] = ["none", "layernorm", "mlp", "full"]  # those that the menu has for a dense model
     if p["job"] == "serve":
         words |= p["targets"] | {n: p[n] for n in ["engine"] if p[n] != serve.engine}
     elif p["framework"] != "unnamed":

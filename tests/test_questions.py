@@ -1,6 +1,7 @@
 """The same question has the same answer in Python and in the shell, and a question of another sheet is refused."""
 
 import inspect
+import itertools
 import json
 import math
 import re
@@ -19,7 +20,7 @@ from scalebook.language.row import quantity
 from scalebook.machine.roofline import roofline
 from scalebook.rl import rl_step
 from scalebook.search import Search, search
-from scalebook.shell.named import find, priced, read, things
+from scalebook.shell.named import find, parts_of_serve, priced, read, things
 from scalebook.tables import accelerators, engines, frameworks, models
 from scalebook.training import training_step
 
@@ -81,20 +82,55 @@ def used():
     return found, {name for names in kinds.values() for name in names[:: -(-len(names) // 8)]}
 
 
+def answered(call, *knowns, **letters):
+    """What a call gives, or None if it is refused in a sentence."""
+    try:
+        return call(*knowns, **letters)
+    except (TypeError, ValueError) as error:
+        assert " " in str(error)
+
+
 @pytest.mark.parametrize("entry", CALLS)
 def test_a_letter_that_an_entry_does_not_use_is_refused(entry, used):
     """All letters of a step and a service, and some of each kind of what is made of them."""
     (call, letters), (found, some) = CALLS[entry], used
     asked = {*NOTATION} if entry in ("training_step", "serve") else some
-    ignored = []
-    for name in sorted(asked - {*letters} - OWN.get(entry, set()) - found[entry]):
-        given = 0.3 if NOTATION[name].sign == "share" else 7.0
-        try:
-            if name not in used_by(call(*LLAMA, **letters, **{name: given})):
-                ignored.append(name)
-        except (TypeError, ValueError):
-            pass
-    assert not ignored
+    given = {n: 0.3 if NOTATION[n].sign == "share" else 7.0 for n in asked - {*letters} - OWN.get(entry, set())}
+    taken = ((n, answered(call, *LLAMA, **letters, **{n: x})) for n, x in given.items() if n not in found[entry])
+    assert not [n for n, x in taken if x is not None and n not in used_by(x)]
+
+
+KINDS = [M[x] for x in ("deepseek_v3", "mixtral_8x7b", "qwen3_5_35b_a3b", "gemma3_27b", "gpt_oss_120b")]
+H200, SERVED = A.h200.at("fp8"), USERS | dict(tp=8, users=8)
+ASKED = cases("a call whose letters are moved", globals())
+UNMOVED = cases("letters that may leave an answer as it is", globals())  # with the reasons
+
+
+@pytest.mark.parametrize(("entry", "letters"), ASKED.values(), ids=ASKED)
+def test_a_letter_of_a_call_moves_the_answer_or_has_a_reason_not_to_and_never_removes_it(entry, letters):
+    for model in KINDS:
+        row = entry(model, H200, **letters)
+        for name in {*entry.takes, *model, *H200} & {*NOTATION} - entry.billed:
+            share = 0.3 if row.get(name) != 0.3 else 0.4
+            value = share if NOTATION[name].sign == "share" else 2 * row.get(name, 0) or 7
+            other = answered(entry, model, H200, **letters | {name: value})
+            if other is not None:
+                assert row.answer.letter in other, (name, model.name)
+                is_moved = {**row, name: value} != {**other, name: value}
+                assert is_moved or f"{entry.name}.{name}" in UNMOVED, (name, model.name)
+
+
+@pytest.mark.parametrize("model", KINDS, ids=lambda x: x.name)
+def test_every_engine_serves_a_model_or_says_in_a_sentence_why_not(model):
+    asked = SERVED | dict(batch=4, devices=64, rate=1, turns=3, appended=200, pause=5, sessions=4)
+    for part, engine in itertools.product((serve, *parts_of_serve().values()), engines.values()):
+        own = {*SERVED} if part is serve else {*part.own, *USERS, "tp"} - {*part.without}
+        found = answered(part, model, H200, engine=engine, **{n: x for n, x in asked.items() if n in own})
+        assert found is None or "needs" not in getattr(found, "row", found).missing.get("tpot", "")
+    found = search(serve, model, H200, engines, devices=8, **SERVED | dict(tp=[8]))
+    able = {x.name for x in engines.values() if x.is_program and "NVIDIA" in x.words["vendors"]}
+    assert {engines[x].name for x in found.problem.words["engine"]} | {*found.unable} == able
+    assert all(x in repr(found) for x in found.unable.values()) and len(found.unable) == 2 * ("kv_rank" in model)
 
 
 @pytest.mark.parametrize("name", [n for n, x in things().items() if isinstance(x, Sheet)])

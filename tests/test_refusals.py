@@ -20,9 +20,9 @@ def difference(source, want, names):
     try:
         exec(source, names)
     except Exception as error:
-        said = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
+        said = str(error)
         found = re.search(".*".join(map(re.escape, words.split("..."))), " ".join(said.split(" ")))
-        is_kind = kind in (x.__name__ for x in type(error).__mro__)
+        is_kind = kind in (x.__name__ for x in type(error).__mro__) and said in error.args
         return "" if found and is_kind and "\n" not in said else f"says {type(error).__name__}: {said}"
     return "is not refused"
 

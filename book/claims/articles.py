@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from scalebook.language.notation import nearest, quoted
+from scalebook.language.notation import UnknownKey, nearest, quoted
 from scalebook.language.tabular import aligned
 
 from .ledger import ARTICLES, ByKey, Claim, claims, stored
@@ -39,7 +39,7 @@ class Article:
         """
         found = {x.heading: x for x in self.headings}
         if name not in found:
-            raise KeyError(f"{quoted(self.key)} has no heading {quoted(name)}; {nearest(name, found)}")
+            raise UnknownKey(f"{quoted(self.key)} has no heading {quoted(name)}; {nearest(name, found)}")
         return found[name]
 
     def claims(self, heading: Heading) -> list[Claim]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 
-from scalebook.language.notation import nearest, quoted, word
+from scalebook.language.notation import UnknownKey, nearest, quoted, word
 from scalebook.language.sources import SOURCES, cite, cite_html
 from scalebook.language.tabular import Markup, aligned, folded, page_table, styled, table_cell
 
@@ -171,7 +171,7 @@ class ByKey(Mapping):
     def __getitem__(self, key):
         if word(key, self.called) not in self._found:
             name = self.called.partition(" ")[2]
-            raise KeyError(f"no {name} is called {quoted(key)}; {nearest(key, self._found)}")
+            raise UnknownKey(f"no {name} is called {quoted(key)}; {nearest(key, self._found)}")
         return self._found[key]
 
     def __contains__(self, key):
@@ -232,7 +232,7 @@ class Claims(ByKey):
     def of(self, article: str) -> dict[str, Claim]:
         """Return the claims of one article by key, in the article's order."""
         if article not in ARTICLES:
-            raise KeyError(f"no article is called {quoted(article)}; {nearest(article, ARTICLES)}")
+            raise UnknownKey(f"no article is called {quoted(article)}; {nearest(article, ARTICLES)}")
         return {key: x for key, x in self.items() if x.article == article}
 
     def judged_in(self, chapter: str) -> Judged:
@@ -242,7 +242,7 @@ class Claims(ByKey):
         """
         chapters = sorted({x.chapter for x in self.values() if x.chapter})
         if chapter not in chapters:
-            raise KeyError(f"no claim is judged in a chapter {quoted(chapter)}; {nearest(chapter, chapters)}")
+            raise UnknownKey(f"no claim is judged in a chapter {quoted(chapter)}; {nearest(chapter, chapters)}")
         return Judged(x for x in self.values() if x.chapter == chapter)
 
     def verdicts(self) -> Counts:

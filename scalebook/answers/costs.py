@@ -76,7 +76,7 @@ class Bill(NamedTuple):
         lost = self.note or f"failures and checkpoints are {100 - 100 * row.goodput:.1f} % of it"
         run = f"{show(row.train_tokens, 'token')}{'s' * (row.train_tokens != 1)} on "
         run += f"{row.devices:,.0f} device{'s' * (row.devices != 1)}"
-        time = f"{self.days:,.1f} days" if self.days >= 1 else show(row.run_time, "s")
+        time = f"{self.days:,.1f} days" if 1 <= self.days < 1e6 else show(row.run_time, "s")
         return f"{run}: {time}{energy}; {lost}"
 
     def __repr__(self):

@@ -115,6 +115,8 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
     room = asked.priced("full_batch")
     most = float(room["full_batch"]) if "full_batch" in room else 0.0  # none if the weights alone do not fit
     if most < 1:
+        if room.missing.get("full_batch", "").startswith("needs"):
+            raise TypeError(f"serve.offline {room.missing['full_batch']}")
         _refuse(serve, knowns, letters, 1.0)
         raise NothingFits("the weights and one sequence do not fit: more devices or fewer bits would let them in")
     targets = [] if tpot is None else [at_most("tpot", tpot)]

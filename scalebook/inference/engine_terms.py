@@ -1,12 +1,12 @@
 """Terms of a step's time that only some engines or libraries have, as their table rows say."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from operator import add
 
 from sympy import Max
 
-from scalebook.language import Formula, Sheet
+from scalebook.language import Formula, Row, Sheet
 from scalebook.language.defaults import equations
 from scalebook.language.row import one_number
 
@@ -18,6 +18,19 @@ _TERMS = {  # the cell, the phase, the letter of the sheet, and how the term cha
     "prompt_layer_overhead": ("prefill", "engine_time", "reading", _OWN.engine_time_reading, lambda usual, own: own),
 }
 TERMS = (*_TERMS, "shared_heads")  # cells that only some steps use
+
+
+def not_run(rows: Iterable[Mapping], engine: Row) -> str:
+    """Return why an engine's kernels do not run the attention of the model among `rows`, or "".
+
+    >>> from scalebook.tables import engines, models
+    >>> not_run([models.deepseek_v3], engines.trtllm_0_8)
+    'TensorRT-LLM 0.8 and 0.9 reads keys and values head by head (head_efficiency), and DeepSeek-V3 has no kv_heads'
+    """
+    if "head_efficiency" not in engine or any("kv_heads" in x for x in rows):
+        return ""
+    model = next((x.name for x in rows if "gating" in x), "the model")
+    return f"{engine.name} reads keys and values head by head (head_efficiency), and {model} has no kv_heads"
 
 
 def with_engine_terms(sheet: Sheet, phase: str, known: Mapping) -> Sheet:

@@ -15,7 +15,7 @@ from scalebook.inference import assumptions, experts, prompts, queues, serving_m
 from scalebook.inference.assumptions import fullest_as_said
 from scalebook.inference.batches import offline, static
 from scalebook.inference.bill import million_cost
-from scalebook.inference.capacity import LONG, capacity
+from scalebook.inference.capacity import LONG, capacity, valued
 from scalebook.inference.encoder import encoder_time, with_encoder
 from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.layouts import TARGETS, posed, refuse_no_rate, users_for
@@ -270,10 +270,10 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
             f"space; {would}"
         )
     full = memory(**{n: known[n] for n in memory.inputs})
-    if known["users"] > full.max_users:
+    if known["users"] > valued(full, "max_users"):
         raise NothingFits(
-            f"the caches of {known['users']:,.0f} user{'s' * (known['users'] > 1)} at {full.cached_tokens:,.0f} tokens "
-            f"do not fit: {full.max_users:,.0f} fit; more devices, fewer kv_bits or shorter prompts would let more in"
+            f"the caches of {show(known['users'])} user{'s' * (known['users'] > 1)} at {full.cached_tokens:,.0f} "
+            f"tokens do not fit: {full.max_users:,.0f} fit; more devices, fewer kv_bits or shorter prompts let more in"
         )
 
 

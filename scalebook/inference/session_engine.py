@@ -29,7 +29,7 @@ def engine_of(serve, knowns: tuple, letters: dict, session: dict) -> dict:
     row = memory(*rows, **{n: x for n, x in left.items() if n in memory.letters})
     context = mean + output / 2
     token = row.token_cache * row.cached_tokens / context
-    chunk, room = known["chunk_tokens"], row.cache_room / token
+    chunk, room = known["chunk_tokens"], valued(row, "cache_room") / token
     most = max(2.0, room / context)
     new = np.array([chunk, chunk, min(appended, chunk), min(appended, chunk), chunk])
     past = np.array([0, 0, 0, context, context])

@@ -7,7 +7,6 @@ from numbers import Integral
 
 from scalebook.language import Row, show
 from scalebook.language.arguments import as_list, checked
-from scalebook.language.notation import few
 from scalebook.search.arguments import one_number
 from scalebook.search.frames import Frame
 from scalebook.search.space import NothingFits
@@ -125,7 +124,8 @@ def cheapest_sessions(serve, cases: list[tuple], letters: dict, *asked) -> tuple
     if lacking and (able & lacking.keys() or not (able or lost)):
         raise next(iter(lacking.values()))
     if not found:
-        raise NothingFits(f"no service keeps the caches of all sessions: {few(rejected)}")
+        why = [f"{n}: {x}" for n, x in lost.items()] if len(lost) > 1 else [*rejected][:3]
+        raise NothingFits(f"no service keeps the caches of all sessions: {'; '.join(why)}")
     without = {n: str(x) for n, x in (lost | lacking).items() if n not in able}
     return SessionSearch(sorted(found, key=lambda x: x[0]["cost"]), dict(rejected), without), {}
 

@@ -10,7 +10,7 @@ from scalebook.attention import assumptions as attended
 from scalebook.block import Block, served_blocks
 from scalebook.inference import assumptions, experts, part_kernels
 from scalebook.inference import two_batch_overlap as halves
-from scalebook.inference.engine_terms import TERMS, with_engine_terms
+from scalebook.inference.engine_terms import TERMS, not_run, with_engine_terms
 from scalebook.inference.kernels import PARTS, Work
 from scalebook.inference.rules import COUNTS, NETWORK, RULES, check, reach, reason, unreached
 from scalebook.language import Formula, Row, Sheet
@@ -98,6 +98,7 @@ SERVING = Space(
     rules=RULES, reason=reason, is_signed=True,
     worded={"cache_room": "weights fit in memory", "token_time_step": "caches of all users fit in memory"},
     wrong=lambda name, value: not_whole(name, value) if name in COUNTS else None, remark=remark,
+    unable=lambda knowns, engine: not_run([x for x in knowns if isinstance(x, Mapping)], engine),
 )  # fmt: skip
 
 
@@ -170,6 +171,9 @@ class Step(Guided):
         model = next((row for row in rows if "layers" in row and "gating" in row), None)
         if model is None:
             raise TypeError(f"{self.name} needs a model's row with layers and gating, such as models.llama3_70b")
+        own = Row("this call", letters) if engine is None or "head_efficiency" in letters else engine
+        if why := not_run([*rows, letters], own):
+            raise ValueError(why)
         groups = quantity("attention_dp", known.get("attention_dp", 1))
         if engine is not None:
             has_scales = _has_scales(rows, known)
@@ -187,6 +191,9 @@ class Step(Guided):
         more = [peak] if "attention_peak" not in known else []
         if model.get("index_heads") and "index_peak" not in known:
             more.append(attended.index_peak_fp8 if "peak_fp8" in known else attended.index_peak_same)
+        state = model.cells.get("linear_state")
+        if state and letters.keys() & state.inputs.keys():  # the row's own value is of other letters
+            more.append(state.formula)
         dense, moe = served_blocks(model)
         sheet = self.sheet_of(dense, moe, Work(self.phase, exchange, overlap, "drafted" in known), *more)
         sheet = with_engine_terms(sheet, self.phase, known)

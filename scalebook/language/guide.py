@@ -1,5 +1,6 @@
 """Documentation of what a call takes and gives, for `help`, `?` and completion, with units and defaults."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from inspect import Parameter, Signature, cleandoc, signature
@@ -139,6 +140,10 @@ class GuidedMethod(Guided):
         return {n: x for n, x in self.owner.takes.items() if n not in self.without} | given
 
     def __call__(self, *knowns, **letters):
-        found = self.__wrapped__(self.owner, *knowns, **letters)
+        try:
+            found = self.__wrapped__(self.owner, *knowns, **letters)
+        except TypeError as error:  # of a step that it is made of, which nobody called
+            said = re.sub(rf"^({self.owner.name}|\w+[ _]step) does not use", f"{self.name} does not use", str(error))
+            raise (error if said == str(error) else TypeError(said)) from None
         getattr(found, "row", found).asked = Call(self, knowns, letters)
         return found

@@ -29,9 +29,9 @@ from .stanzas import Stanzas, file_of, tables_of
 from .tabular import aligned, folded, page_table, styled
 
 __all__ = [
-    "GROUPS", "NOTATION", "Latex", "Letter", "Text", "brief", "either", "expression", "found_by", "free", "in_letters",
-    "known_as", "letter", "letters_of", "listed", "nearest", "no_attribute", "quoted", "refuse_stray", "replaced",
-    "root", "symbol", "tex", "unused", "word",
+    "GROUPS", "NOTATION", "Latex", "Letter", "Text", "UnknownKey", "brief", "either", "expression", "found_by", "free",
+    "in_letters", "known_as", "letter", "letters_of", "listed", "nearest", "no_attribute", "quoted", "refuse_stray",
+    "replaced", "root", "symbol", "tex", "unused", "word",
 ]  # fmt: skip
 
 
@@ -51,12 +51,6 @@ def quoted(value) -> str:
         return _shortened(re.sub(r"\s*\n\s*", " ", repr(value)[:1000]))
     except (ValueError, RecursionError):  # more digits than Python prints, or a list that contains itself
         return f"a very large {type(value).__name__}"
-
-
-def few(reasons: Iterable[str]) -> str:
-    """Join reasons, each once and three at most, into a part of a sentence."""
-    own = list(dict.fromkeys(reasons))
-    return "; ".join([*own[:3], *([f"and so on for {len(own) - 3} more"] if len(own) > 3 else [])])
 
 
 def brief(error: Exception) -> str:
@@ -83,6 +77,16 @@ def listed(words, kind: str = "a letter") -> list:
     if not isinstance(words, str | sympy.Symbol | list | tuple | set | frozenset | Mapping):
         raise TypeError(f"{kind} is named by a word, several by a list of them, not by {quoted(words)}")
     return [words] if isinstance(words, str | sympy.Symbol) else list(words)
+
+
+class UnknownKey(KeyError):
+    """A KeyError that is shown as its plain sentence, without the quotation marks of a key.
+
+    >>> print(UnknownKey("frameworks has no 'abc'"))
+    frameworks has no 'abc'
+    """
+
+    __str__ = Exception.__str__
 
 
 def no_attribute(sentence: str) -> AttributeError:
@@ -158,7 +162,9 @@ def _no_letter(name, own: Iterable[str] = ()) -> LookupError:
     """Return the error for a name that is no letter.  Of the near names, those in `own` come first."""
     from .words import WORDS  # which imports this module
 
-    hint = _NAMES["rows"].get(name) or nearest(word(name), {*NOTATION, *WORDS, *own}, own)
+    others = _shown_by("things_with")(word(name))
+    option = f"it is an option of {either(others[:3]).replace(' or ', ' and ')}, and not a quantity" if others else ""
+    hint = _NAMES["rows"].get(name) or option or nearest(name, {*NOTATION, *WORDS, *own}, own)
     return LookupError(f"no letter is called {quoted(name)}; {hint}")
 
 

@@ -17,7 +17,7 @@ import sympy
 
 from scalebook import _shown_by
 
-from .notation import NOTATION, expression, in_letters, nearest, no_attribute, quoted, word
+from .notation import NOTATION, UnknownKey, expression, in_letters, nearest, no_attribute, quoted, word
 from .origins import not_given
 from .sources import cite_html
 from .tabular import styled
@@ -283,7 +283,7 @@ class Row(Mapping):
     def __getitem__(self, name):
         if name in self:
             return self._value(name)
-        raise KeyError(self._absent(name))
+        raise UnknownKey(self._absent(name))
 
     def __contains__(self, name):
         return isinstance(name, str) and name in self.cells

@@ -5,7 +5,7 @@ from collections import ChainMap
 from collections.abc import Mapping
 from threading import RLock
 
-from .notation import nearest, quoted
+from .notation import UnknownKey, nearest, quoted
 from .stanzas import Stanzas
 
 __all__ = ["SOURCES", "Sources", "cite", "cite_html"]
@@ -37,7 +37,7 @@ class Sources(Mapping):
 
     def __getitem__(self, key):
         if key not in self:
-            raise KeyError(f"no source is called {quoted(key)}; {nearest(key, self)}")
+            raise UnknownKey(f"no source is called {quoted(key)}; {nearest(key, self)}")
         return self._files[key]
 
     def __contains__(self, key):

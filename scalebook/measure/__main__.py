@@ -2,7 +2,7 @@
 
 import argparse
 
-from scalebook.shell.sentences import say, sentence
+from scalebook.shell.sentences import say
 
 from . import measure, saved_at
 
@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> str:
     except OSError as error:
         parser.exit(2, f"{error.filename or 'a file'} could not be written: {error.strerror}\n")
     except (LookupError, TypeError, ValueError) as error:
-        parser.exit(2, f"{sentence(error)}\n")
+        parser.exit(2, f"{error}\n")
     text = "\n\n".join([repr(mine), mine.stanza, repr(mine.confront())])
     if given.save is None:
         return f"{text}\n\n--save my.toml writes the row"

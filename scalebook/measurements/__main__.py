@@ -10,7 +10,7 @@ from pathlib import Path
 
 from scalebook.language.notation import nearest, quoted
 from scalebook.shell.named import find, things
-from scalebook.shell.sentences import say, sentence
+from scalebook.shell.sentences import say
 
 from . import CONFRONTATIONS, Own, confront
 
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> str:
     try:
         result = _result(given)
     except (LookupError, TypeError, ValueError) as error:
-        parser.exit(2, f"{sentence(error)}\n")
+        parser.exit(2, f"{error}\n")
     text = _report(result)
     if given.json:
         print(text, flush=True)  # before writing, so that minutes of work are not lost if the disk is full

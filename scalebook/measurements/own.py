@@ -12,7 +12,6 @@ from scalebook.language.notation import brief, either, nearest, quoted, word
 from scalebook.language.parts import nearest_parts, part_lines
 from scalebook.language.tabular import aligned, page_table
 from scalebook.shell.named import ROWS, is_thing, priced, read, words
-from scalebook.shell.sentences import sentence
 from scalebook.training.totals import useful_times
 
 from .confrontation import Confrontation, Result
@@ -101,7 +100,7 @@ def confront_own(thing, csv, measured: str = "step_time") -> Own:
             if value < 0.999 * _least(new, measured):
                 raise ValueError(f"{measured} is {row[measured]}: faster than the peak of its device")
         except (ValueError, TypeError, LookupError) as error:
-            unpriced.append((row["row_id"], " ".join(sentence(error).split())))
+            unpriced.append((row["row_id"], " ".join(str(error).split())))
         else:
             kept, found, values = [*kept, row], [*found, new], [*values, value]
     if not kept:
@@ -153,7 +152,7 @@ def _cells(thing, where, row, measured) -> tuple[tuple[Row, ...], dict, float | 
     try:
         rows, letters = read(thing, given, **stems)
     except (LookupError, ValueError, TypeError) as error:
-        raise ValueError(f"{where}: {brief(Exception(sentence(error)))}") from None
+        raise ValueError(f"{where}: {brief(error)}") from None
     value = letters.pop(measured, None)
     letters = {n: x for n, x in letters.items() if n not in getattr(thing, "finds", ())}  # measured, no inputs
     if value == 0:

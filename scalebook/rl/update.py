@@ -18,6 +18,7 @@ import numpy as np
 from sympy import Basic
 
 from scalebook.inference import decode_step, serve
+from scalebook.inference.capacity import valued
 from scalebook.inference.layouts import MOST_DEVICES
 from scalebook.language import NOTATION, Row
 from scalebook.language.guide import Guided, named_parameters
@@ -77,10 +78,10 @@ class _Asked:
         lengths, engines = self.lengths, devices / ways
         room = {"engine": self.program.words["engine"]} | dict(self.rollout)
         said = room | {"step_overhead": self.own("step_overhead")}
-        most = serve(*self.rows, users=1, prompt=self.prompt, output=lengths.mean, **room).max_users
+        most = valued(serve(*self.rows, users=1, prompt=self.prompt, output=lengths.mean, **room), "max_users")
         whole = self.responses * max(self.age, 1) / engines
         group, context = max(1.0, min(whole, np.floor(most))), self.prompt + (lengths.square / lengths.mean - 1) / 2
-        step = decode_step(*self.rows, batch=np.array([1.0, group]), context=context, **said).pass_time
+        step = valued(decode_step(*self.rows, batch=np.array([1.0, group]), context=context, **said), "pass_time")
         if self.age:
             seconds, steps, found = float(step[-1]), 1.0, {"response_group": group, "in_flight": group * engines}
         else:
@@ -100,7 +101,7 @@ class _Asked:
         longer = np.minimum(self.lengths.longer(at), 1 - 1e-12)
         any_here, any_left = (-np.expm1(n * np.log1p(-longer)) for n in (group, max(group, self.responses)))
         alive = np.maximum(1.0, group * longer / np.maximum(any_here, 1e-300))
-        step = decode_step(*self.rows, batch=alive, context=self.prompt + at, **said).pass_time
+        step = valued(decode_step(*self.rows, batch=alive, context=self.prompt + at, **said), "pass_time")
         return float((any_left * step).sum() * width)
 
     def learning(self, devices: float) -> tuple[dict, Row]:
@@ -121,7 +122,8 @@ class _Asked:
         step = training_step(
             *self.rows, self.program, dp=dp, batch=batch, seq=seq, global_batch=whole * batch * dp, **said
         )
-        return dict(train_devices=devices, learning_time=step.step_time * self.optimizer_steps * micro / whole), step
+        seconds = valued(step, "step_time") * self.optimizer_steps * micro / whole
+        return dict(train_devices=devices, learning_time=seconds), step
 
     def update(self, first: float, last: float) -> Row:
         found, (learnt, step) = self.writing(first), self.learning(last)
@@ -156,9 +158,9 @@ class _Asked:
         few, many = 1, whole - 1
         while few < many:
             middle = (few + many) // 2
-            is_slow = at(middle).rollout_time >= at(middle).update_time  # engines are what the update waits for
+            is_slow = at(middle).rollout_time >= valued(at(middle), "update_time")  # it waits for engines
             few, many = (middle + 1, many) if is_slow else (few, middle)
-        return min((at(max(1, few - 1)), at(few)), key=lambda x: x.update_time)
+        return min((at(max(1, few - 1)), at(few)), key=lambda x: valued(x, "update_time"))
 
 
 class RLStep(Guided):

@@ -15,22 +15,22 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from scalebook import _shown_by
-from scalebook.language import NOTATION, show
+from scalebook.language import NOTATION, Formula, Sheet, show
 from scalebook.language.arguments import checked, is_number
 from scalebook.language.building import uncollected
 from scalebook.language.guide import Guided, named_parameters
-from scalebook.language.notation import few, quoted
+from scalebook.language.notation import quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.tabular import callable_said
 
-from .arguments import each, problem_of, refuse_no_count, refuse_unused, running_on, sizes_of, within
+from .arguments import each, problem_of, refuse_no_count, refuse_unused, running_on, sizes_of, within, without_unable
 from .devices import Devices, why_none
 from .frames import Frame
 from .parts import check_executor, run, tasks
 from .planning import planned_for
 from .problem import Problem, about, layouts, word_combinations
 from .results import Search, order_of
-from .space import NothingFits, Searchable, Space
+from .space import NothingFits, Searchable, Space, searchable
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor  # loads `logging` and `threading`, which few searches need
@@ -93,6 +93,8 @@ def search(
     check_executor(executor)
     _check_most(most)
     refuse_no_count(best)
+    if not isinstance(sheet, Formula | Sheet) and not hasattr(sheet, "posed"):
+        searchable(sheet, (), ())  # now, because a device is not to blame
     cases, letters, whole = each(knowns, letters)
     letters, subject_to = within(sheet, letters, subject_to)
     if hasattr(sheet, "posed"):
@@ -104,7 +106,7 @@ def search(
             return sheet.first(best)
     lacking: dict[str, TypeError] = {}  # devices whose rows lack a cell
     own_sheet = getattr(sheet, "sized", lambda rows, letters: sheet)
-    questions = []
+    questions, (whole, unable) = [], without_unable(sheet, cases[0][0], whole)
     for rows, device in cases:
         able = running_on(rows, letters, whole)
         questions += [(own_sheet(rows, able), rows, device, own) for own in sizes_of(sheet, able)]
@@ -117,10 +119,10 @@ def search(
         able = [x for x, device in cases if device not in lacking]
         said = _nearest_to_limits(questions, lift, found)
         raise NothingFits(said or _why_nothing(questions[-1][0], able, letters, found))
-    if len(questions) == 1:
-        return found[0]
     seen = {*lacking, *(x.device for x in found)}
-    return Devices(found, lacking, [x for _, x in cases if x not in seen])
+    result = found[0] if len(questions) == 1 else Devices(found, lacking, [x for _, x in cases if x not in seen])
+    result.unable = unable
+    return result
 
 
 def _check_most(most) -> None:
@@ -196,14 +198,14 @@ def _why_nothing(thing, able, letters, found) -> str:
     """Return why no strategy can run, in the thing's own words if it has some."""
     said = thing.unmet(able, letters, {n for x in found for n in x.rejected}) if hasattr(thing, "unmet") else ""
     has_sizes = len({x.problem.values.get("devices") for x in found}) > 1
-
-    def said_of(x):
-        sizes = [f"{x.problem.values['devices']:g} devices"] if has_sizes else []
-        return ": ".join(filter(None, [", ".join(filter(None, [x.device, *sizes])), why_none(x)]))
-
-    why = few(map(said_of, found))
+    reasons: dict[str, list[str]] = {}  # each with the devices that have it
+    for x in found:
+        own = " on ".join(filter(None, [f"{x.problem.values.get('devices', 1):g} devices" * has_sizes, x.device]))
+        reasons.setdefault("" if said else why_none(x, len(found) > 3), []).append(own)
+    why = "; ".join(": ".join(filter(None, [", ".join(own), reason])) for reason, own in reasons.items())
     near = _nearest_to_fit(found[0]) if len(found) == 1 and not said else ""
-    return "; ".join([said or f"no strategy can run; {why}", *filter(None, [near, *(x.remark for x in found)])])
+    said = ": ".join(filter(None, [why, said])) if said else f"no strategy can run; {why}"
+    return "; ".join([said, *filter(None, [near, *(x.remark for x in found)])])
 
 
 def _nearest_to_fit(found: Search) -> str:

@@ -20,7 +20,7 @@ from .space import Searchable, Space, needs, searchable
 
 __all__ = [
     "at_most", "choice", "each", "limit", "margins", "plain", "problem_of", "refuse_no_count", "refuse_unused",
-    "sizes_of", "within",
+    "sizes_of", "within", "without_unable",
 ]  # fmt: skip
 
 # of a search besides letters
@@ -170,6 +170,14 @@ def each(knowns: tuple, letters: Mapping) -> tuple[list[tuple[tuple, str]], dict
     return [(tuple(y if x is None else x for x in rest), y.name) for y in devices], letters, whole
 
 
+def without_unable(thing, knowns: tuple, whole: Mapping[str, list]) -> tuple[dict[str, list], dict[str, str]]:
+    """Return the programs of whole tables that can run, and why the others cannot, by name. All, if none can."""
+    unable = getattr(thing, "space", Space()).unable
+    why = {x.name: unable(knowns, x) for rows in whole.values() for x in rows}
+    kept = {n: [x for x in rows if not why[x.name]] or rows for n, rows in whole.items()}
+    return kept, {n: f"left out: {x}" for n, x in why.items() if x}
+
+
 def running_on(knowns: tuple, letters: Mapping, whole: Mapping[str, list]) -> dict:
     """Return the keyword values of one device, with those programs of a whole table that run on its vendor's devices.
 
@@ -247,6 +255,8 @@ def _split(thing: Searchable, letters: Mapping) -> tuple[dict[str, tuple], dict[
             raise ValueError(f"{name} has {len(x):,} values, and a search takes at most {_VALUES:,} of a letter")
         many = as_list(x)
         own = [x] if many is None else many
+        if name not in space.words and any(as_list(y) is not None for y in own):
+            raise TypeError(f"{name} is one value or a list of values, not a list in a list: {quoted(x)}")
         if name in space.words:
             own = dict.fromkeys(choice(space, name, value) for value in own)
         elif many is not None or name in space.layout:

@@ -14,11 +14,11 @@ from .results import Best, Found, Search, order_of
 __all__ = ["Devices", "why_none"]
 
 
-def why_none(search: Search) -> str:
-    """Say why the search found no strategy."""
+def why_none(search: Search, is_brief: bool = False) -> str:
+    """Say why the search found no strategy, by the three rules that leave out most; in brief without numbers."""
     problem, whole = search.problem, search.layouts
     if most := list(search.rejected.items())[:3]:
-        return "what leaves out most: " + ", ".join(f"{n} ({x:,})" for n, x in most)
+        return "what leaves out most: " + ", ".join(n if is_brief else f"{n} ({x:,})" for n, x in most)
     space = problem.space
     if not space.layout:
         return "none has a value"

@@ -2,7 +2,7 @@
 
 import html
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from scalebook.language import NOTATION, Formula, Row
@@ -166,7 +166,10 @@ class Search(Frame):
     - `rejected`: how many strategies each rule, limit, or formula without a value leaves out; the first one counts.
     - `count`: strategies that can run and were computed. `seconds`: how long the search took.
     - `note`: what is missing, and why, unless the search `is_whole`. `device`: its name, if several were searched.
+    - `unable`: why programs of a whole table cannot run the model, by name.
     """
+
+    unable: Mapping[str, str] = {}
 
     def __init__(self, problem, layouts, combinations, priced, seconds, note, device=""):
         self.problem, self.layouts, self.combinations, self.device = problem, layouts, combinations, device
@@ -202,7 +205,7 @@ class Search(Frame):
         said = f"{said} {many}{' can run' * (number != self.count)}, {self.fitting:,} within all limits"
         kept = [x for x in self.problem.limits if x.margin]
         margins = (f"{x.letter} with a margin of {100 * x.margin:.2g} % (memory_margin)" for x in kept)
-        return "; ".join(filter(None, [said, *margins, self.remark, self.note]))
+        return "; ".join(filter(None, [said, *margins, self.remark, *self.unable.values(), self.note]))
 
     @property
     def remark(self) -> str:

@@ -61,6 +61,8 @@ class Space:
     elsewhere: Mapping[str, str] = field(default_factory=dict)  # ones that it must not give, each with the reason
     order: Mapping[str, Callable] = field(default_factory=dict)  # sort keys of values; ties go to the first strategy
     wrong: Callable[[str, float], str | None] = lambda name, value: None  # the sentence for a value without sense
+    # of rows by position and one of a whole table: why what the table's row describes cannot run here, or ""
+    unable: Callable[[tuple, Row], str] = lambda knowns, program: ""
     # How devices are laid out
     layout: tuple[str, ...] = ()  # their product, without `beside`, is `devices`; the last takes what the others leave
     beside: tuple[str, ...] = ()
@@ -180,7 +182,7 @@ def searchable(thing, knowns: tuple, letters: Iterable[str]) -> Searchable:
         thing = thing.suited(dict.fromkeys(known))
         return PlainSheet(thing.using(*swapped) if swapped else thing, known)
     if isinstance(thing, type) or not (isinstance(thing, Searchable) and callable(thing)):
-        like = "as training_step has (scalebook.search.Searchable)"
-        has = f"what has a name, a space and a sheet for what is known, {like}"
-        raise TypeError(f"a search takes a sheet, a formula, or {has}, not {quoted(thing)}")
+        if hasattr(thing, "owner"):  # a function of a service
+            raise TypeError(f"{thing.name} searches by itself: call it; a search takes {thing.owner.name}")
+        raise TypeError(f"a search takes training_step, serve, a sheet or a formula, not {quoted(thing)}")
     return thing

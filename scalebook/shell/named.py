@@ -80,7 +80,7 @@ def _exported(name: str) -> list[str]:
 @cache
 def things_with(letter: str) -> tuple[str, ...]:
     """Return the names of everything that takes a quantity as input: training_step, serve and decoding first, then
-    sheets, then formulas.
+    sheets, then what only a function of a service takes, such as `serve.sessions`, then formulas.
 
     >>> things_with("hit_share")[:2]
     ('computed_rate', 'found_cost_rented')
@@ -92,7 +92,10 @@ def things_with(letter: str) -> tuple[str, ...]:
         return letter in x.parameters and letter in x.inputs
 
     searches = ("a search of training_step",) if letter == "memory_margin" else ()
-    return (*searches, *(name for name in _in_order() if takes(things()[name])))
+    parts = [n for n, x in parts_of_serve().items() if letter in x.own and letter not in x.owner.takes]
+    found = [name for name in _in_order() if takes(things()[name])]
+    sheets = [x for x in found if not isinstance(things()[x], Formula)]
+    return (*searches, *sheets, *parts, *(x for x in found if x not in sheets))
 
 
 @cache

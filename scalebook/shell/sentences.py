@@ -1,15 +1,10 @@
-"""Helpers for the package's commands: show an error as one sentence, and exit quietly."""
+"""Run a command of the package: print what it says, and exit quietly."""
 
 import os
 import sys
 from collections.abc import Callable
 
-__all__ = ["say", "sentence"]
-
-
-def sentence(error: Exception) -> str:
-    """Return an error's message without the quotation marks that Python adds to a KeyError's."""
-    return str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+__all__ = ["say"]
 
 
 def say(main: Callable[[list[str]], str]) -> None:

@@ -15,7 +15,7 @@ from threading import RLock
 import numpy as np
 
 from scalebook.language.arguments import checked
-from scalebook.language.notation import NOTATION, known_as, nearest, no_attribute, quoted, word
+from scalebook.language.notation import NOTATION, UnknownKey, known_as, nearest, no_attribute, quoted, word
 from scalebook.language.row import Cell, Row, quantity, refuse_parts
 from scalebook.language.sources import SOURCES, cite
 from scalebook.language.tabular import Markup, page_table, styled, table_cell
@@ -210,7 +210,7 @@ class Table(Mapping):
             return Table(self.name, {known_as(word(k, f"a row of {self.name}"), self._rows): self[k] for k in key})
         key = known_as(word(key, f"a row of {self.name}"), self._rows)
         if key not in self._rows:
-            raise KeyError(f"{self.name} has no {quoted(key)}; {nearest(key, self._rows)}")
+            raise UnknownKey(f"{self.name} has no {quoted(key)}; {nearest(key, self._rows)}")
         return self._rows[key]
 
     def __getattr__(self, key):

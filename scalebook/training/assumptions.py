@@ -113,12 +113,12 @@ def _attended(model: Mapping, letters: Mapping, is_tiled: bool) -> tuple[Formula
 def measured(model: Mapping, letters: Mapping, known: set[str]) -> list[Formula]:
     """Return the measured assumptions of a step; for systolic arrays, the formulas of how full the arrays are."""
     by_device = {f.letter: f for f in _attended(model, letters, "attention_tile" in known)}
-    if "attention_whole" in known:
+    if {"attention_whole", "array_side"} <= known:
         is_latent = "kv_rank" in model
         by_device["attention_efficiency"] = (
             systolic.attention_efficiency_arrays_latent if is_latent else systolic.attention_efficiency_arrays
         )
-    if "grouped_whole" in known:
+    if {"grouped_whole", "array_side"} <= known:
         by_device["grouped_efficiency"] = systolic.grouped_efficiency_arrays
     if "capacity_factor" in known:
         by_device["grouped_efficiency"] = _DEFAULTS["grouped_efficiency_padded"]

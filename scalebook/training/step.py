@@ -348,6 +348,8 @@ class Training(Guided):
         letters = {n: v for n, v in letters.items() if n in used or not (n in OFFLOADS or _is_usual(n, v))}
         if "experts" not in used and not _is_usual("ep_overlap", letters.get("ep_overlap", 0)):
             raise TypeError(unused(self.name, "ep_overlap", used))  # its sum has a term of no exchange
+        if "attention_efficiency" in letters and "attention_short" in known:
+            raise TypeError(unused(self.name, "attention_efficiency", used))  # a library's letters take its place
         return sheet, (*knowns, Row("usual", usual)), letters
 
     def __call__(self, *knowns, **letters) -> Row:
