@@ -118,6 +118,7 @@ def _words(run: Row, is_quick: bool) -> Iterator[Candidate]:
             yield (), {"overlap": "half_batches"}, ""
         return
     yield from () if is_quick and "recompute" not in run.call.letters else _recomputed(run)
+    yield from () if is_quick else _by_module(run)
     yield from _each({"chunks": x} for x in (2.0, 4.0) if run.pp > 1 and "schedule" not in run.call.letters)
     names = TRIED["frameworks"].get(vendor, ())[: 1 if is_quick else None]
     yield from (((frameworks[x],), {"framework": None}, f"framework {x}") for x in names)
@@ -127,6 +128,15 @@ def _recomputed(run: Row) -> Iterator[Candidate]:
     own = run.call.letters.get("recompute", "none"), "selective"  # fused attention recomputes its core in any case
     is_fused = run.call.letters.get("attention", "flash") == "flash"
     yield from _each({"recompute": x} for x in WORDS["recompute"].values if x not in own[: 1 + is_fused])
+
+
+def _by_module(run: Row) -> Iterator[Candidate]:
+    """Yield recomputation by module for a model with experts or MLA, without the modules that it lacks."""
+    needs, own = TRIED["modules"]["needs"], run.call.letters.get("recompute")
+    lacking = {n for n, x in needs.items() if not run.get(x, 0)}
+    sets = ([n for n in x.split(",") if n not in lacking] for x in TRIED["modules"]["sets"])
+    found = dict.fromkeys(",".join(x) for x in sets if not needs.keys().isdisjoint(x))
+    yield from _each({"recompute": x} for x in found if x != own)
 
 
 def _more_devices(run: Row) -> Iterator[Candidate]:
@@ -155,13 +165,23 @@ def _of_learners(run: Row) -> Iterator[Candidate]:
     step, own = run.call.thing.learner(run), {"devices", "batch", "seq", "global_batch"}
     step = step.call.again(dp=None, devices=step.devices)
     if x := next((x for x in _fitting(step) if x.has_room and own.isdisjoint(x.letters)), None):
+        x = _needed_parts(step, x)
         left = {n: y for n, y in (step.call.letters | x.letters).items() if n not in own and y is not None}
+        left = {n: y for n, y in left.items() if (n, y) != ("recompute", "full")}  # which learners do by default
         yield (), {"training": left}, f"training=dict({_as_keywords(left)})"
 
 
 def _hardware(run: Row) -> Iterator[Candidate]:
     yield (), {n: 2 * run[n] for n in run if n.startswith("peak_") and run.cells[n].formula is None}, "twice the peaks"
     yield from (((), {n: 2 * run[n]}, f"twice the {NOTATION[n].meaning}") for n in TRIED["hardware"] if n in run)
+
+
+def _single(run: Row) -> list[Change]:
+    """Return single changes that make a run fit.  Of sets of modules, each a new sheet, the first that fits."""
+    found = [*_tried(run, [*_numbers(run), *_recomputed(run), *_each(TRIED["to_fit"])])]
+    may_fit = any(x.letters == {"recompute": "full"} for x in found)
+    by_module = (x for x in _tried(run, _by_module(run)) if x.has_room)
+    return found + ([*itertools.islice(by_module, 1)] if may_fit else [])
 
 
 def _fitting(run: Row) -> Iterator[Change]:
@@ -172,26 +192,36 @@ def _fitting(run: Row) -> Iterator[Change]:
     else:
         own = given.get("recompute"), "full"
         shorter = _each({"seq": x, "recompute": y} for x in (8192.0, 4096.0) for y in own if "seq" not in given)
-        single = [*_numbers(run), *_recomputed(run)]
-        tried = [single, _each(TRIED["to_fit"]), *_laid_out(run), _more_devices(run), shorter]
+        yield from sorted(_single(run), key=lambda x: -x.gain)
+        tried = [*_laid_out(run), _more_devices(run), shorter]
     for candidates in tried:
         yield from sorted(_tried(run, candidates), key=lambda x: -x.gain)
+
+
+def _needed_parts(run: Row, change: Change) -> Change:
+    """Drop letters of a change, one after another, if the run fits as well and is as fast without them."""
+    for name in [n for n, x in change.letters.items() if x is not None]:
+        fewer = {n: x for n, x in change.letters.items() if n != name}
+        for x in _tried(run, [(change.rows, fewer, "")]):
+            is_same = x.gain > change.gain - 1e-9 and x.run.devices == change.run.devices
+            change = x if x.said and is_same and x.has_room >= change.has_room else change
+    return change
 
 
 @checked
 def nearest_fit(run: Row) -> Change | None:
     """Return the fastest change that makes a run fit in memory, or None if the run already fits or none was found.
 
-    The same devices are tried first: recomputation and layouts, sharding, several letters together, and offload. Then
-    come more devices, and last a shorter sequence, if the call gave no `seq`. A change that fits without room for the
-    upper end of the memory's interval is named only if no other fits.
+    The same devices are tried first: recomputation, sharding and small changes of the layout, then several letters
+    together, and offload. Then come more devices, and last a shorter sequence, if the call gave no `seq`. A change that
+    fits without room for the upper end of the memory's interval is named only if no other fits.
     """
     if fits(run) is not False:
         return None
     least = None
     for x in _fitting(run):
         if x.has_room:
-            return x
+            return x if x.rows or answer_letter(run) == "update_time" else _needed_parts(run, x)
         least = least or x
     return least
 
@@ -207,8 +237,8 @@ def all_changes(run: Row, is_quick: bool = False) -> tuple[Change, ...]:
     """Return single changes that let a run fit and make it faster: free ones first, then doubled device figures.
 
     If the run does not fit now, changes that make it fit are listed even if they cost time. If the call
-    gives a `rate`, the number of users stays as it is now. `is_quick` leaves out hardware, and frameworks whose sheets
-    take long to build. Updates of reinforcement learning have none; use `search(rl_step, ...)` to try lists of layouts.
+    gives a `rate`, the number of users stays as it is now. `is_quick` leaves out hardware, and frameworks and modules to
+    recompute whose sheets take long to build. Updates of reinforcement learning have none; use `search(rl_step, ...)` to try lists of layouts.
     """
     if answer_letter(run) not in TRIED["ways"].keys() & run.keys():
         return Lines()
