@@ -105,8 +105,15 @@ def test_changes_gain_what_they_say_and_the_free_ones_come_first(name):
 def test_what_is_data_follows_the_schema(name):
     found = json.loads(json.dumps(run(name).to_dict(), allow_nan=False))
     jsonschema.validate(found, SCHEMA)
-    letter = found["letters"][found["answer"]["letter"]]
-    assert letter["low"] <= letter["value"] <= letter["high"] and letter["unit"] == "s"
+    first, letters = found["answer"]["letter"], found["letters"]
+    assert letters[first]["low"] <= letters[first]["value"] <= letters[first]["high"] and letters[first]["unit"] == "s"
+    assert [n for n in letters if {f"{n}_low", f"{n}_high"} & letters.keys()] == []  # one range of a quantity
+    assert [n for n, x in letters.items() if f"{n}_low" in run(name) and x["low"] != run(name).interval(n).low] == []
+    assert "tpot_high" not in run(name).listing and "tpot_high" not in repr(run(name))
+    for x in found["answer"]["assumed"]:
+        for end in (y for y in x["ends"] if y["answer"]):
+            again = run(name).call.again(**dict.fromkeys(x["letters"], end["value"]))
+            assert again[first] == pytest.approx(end["answer"], rel=1e-12)
 
 
 def test_any_row_is_data():

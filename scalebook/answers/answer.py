@@ -203,15 +203,15 @@ def row_as_dict(row: Row) -> dict[str, Any]:
     >>> row_as_dict(row)["letters"]["weight_memory"]["value"], row_as_dict(row)["answer"]
     (16060000000.0, None)
     """
-    sources, answer = row.sources, row.answer
-    ends = {n: range_of(row, n) if f"{n}_low" in row else (cell.low, cell.high) for n, cell in row.cells.items()}
+    sources, answer, cells = row.sources, row.answer, row.listed
+    ends = {n: range_of(row, n) if f"{n}_low" in row else (cell.low, cell.high) for n, cell in cells.items()}
     if row.call and (letter := answer_letter(row)) in row:
         ends[letter] = range_of(row, letter)
     letters = {
         n: {"value": _plain(cell.value), "unit": NOTATION[n].unit}
         | {"low": _plain(ends[n][0]), "high": _plain(ends[n][1]), "source": sources[n]}
         | {"formula": cell.formula.text() if cell.formula else None}
-        for n, cell in row.cells.items()
+        for n, cell in cells.items()
     }
     said = _answer_as_dict(answer) if answer else None
     return {"name": row.name, "letters": letters, "missing": dict(row.missing), "answer": said}
@@ -231,7 +231,8 @@ def _answer_as_dict(answer: Answer) -> dict[str, Any]:
 
 
 def _assumption_as_dict(x: Assumption) -> dict[str, Any]:
-    return x._asdict() | {"ends": [{n: y for n, y in end._asdict().items() if n != "letters"} for end in x.ends]}
+    ends = [{n: y for n, y in end._asdict().items() if n != "letters"} for end in x.ends]
+    return x._asdict() | {"letters": [*x.ends[0].letters], "ends": ends}
 
 
 def _change_as_dict(x: Change) -> dict[str, Any]:

@@ -37,7 +37,8 @@ class Lines(tuple):
 class End(NamedTuple):
     """Another likely value of an assumption, the keywords that set it in the call, and the time (s) that results.
 
-    The time is None if the call cannot run at a value within the assumption's range. `ttft` is of an engine.
+    The time is None if the call cannot run at a value within the assumption's range. `ttft` is of an engine and of
+    its chunks.
     """
 
     value: float | str | bool
@@ -135,7 +136,7 @@ def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]
     if any(getattr(x, "words", {}).get("precision") for x in run.call.knowns):  # which says the weights' bits
         given.add("weight_bits")
     if letter == "tpot" and run.between is not None:
-        others["engine"] = TRIED["engines"].get(vendor_of(run), ["vllm"])
+        others |= TRIED["unnamed"] | {"engine": TRIED["engines"].get(vendor_of(run), ["vllm"])}
     for name, x in TRIED["options"].items() if letter == "step_time" else ():
         if run.get(x["way"], 1) > 1 >= run.get(x.get("without"), 1) and given.isdisjoint(x["of"]):
             others[name] = x["values"]
@@ -173,7 +174,7 @@ def _moved(run: Row, letter: str, names: tuple[str, ...], values, own, source: s
 def _end(run: Row, letter: str, names: tuple[str, ...], value) -> End:
     letters = dict.fromkeys(names, value)
     new = run.call.again(**letters)
-    return End(value, letters, new[letter], new.get("ttft") if names == ("engine",) else None)
+    return End(value, letters, new[letter], new.get("ttft") if names[0] in ("engine", *TRIED["unnamed"]) else None)
 
 
 def _nearest_end(run: Row, letter: str, names: tuple[str, ...], own: float, value: float) -> list[End]:

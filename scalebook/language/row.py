@@ -342,10 +342,16 @@ class Row(Mapping):
         return {n: c.source or computed.get(n) or c.origin for n, c in self.cells.items()} | not_given(self)
 
     @property
+    def listed(self) -> dict[str, Cell]:
+        """The cells by name, without ends such as `tpot_low`: `interval` says these, with all that widens them."""
+        ends = {f"{n}_{end}" for n in self.cells for end in ("low", "high")}
+        return {n: x for n, x in self.cells.items() if n not in ends}
+
+    @property
     def listing(self) -> str:
         """A text with every quantity and its value, one line each. What does not fit in memory is said first."""
         first = [self.answer.misfit] if self.answer and self.answer.misfit else []
-        lines = [f"{n:<22} {with_unit(c.value, NOTATION[n].unit)}" for n, c in self.cells.items()]
+        lines = [f"{n:<22} {with_unit(c.value, NOTATION[n].unit)}" for n, c in self.listed.items()]
         return "\n".join([*first, self.name, *(f"  {line}" for line in lines)])
 
     @cached_property
