@@ -157,7 +157,7 @@ def test_a_letter_of_the_bill_is_taken_by_a_call(letter):
 
 @pytest.mark.parametrize(("name", "words"), cases("words of an answer", globals()).values())
 def test_an_answer_says_what_it_rests_on_and_what_it_does_not_know(name, words):
-    said = [repr(run(name)), *map(str, run(name).answer.assumed)]
+    said = [repr(run(name)), *map(str, run(name).answer.assumed), repr(run(name).answer.changes)]
     assert words in "\n".join(said) and run("rate").answer.changes
 
 

@@ -227,6 +227,7 @@ CHANGED = BY_NAME | {
     "at a rate": planner("serve", model="llama3_70b", device="h200", rate=4, devices=8).plan,
     "AMD": planner(model="llama3_70b", device="mi300x", precision="bf16", framework="primus", **TIGHT).plan,
     "experts": planner(model="mixtral_8x7b", device="h100", precision="bf16", framework="megatron", **TIGHT).plan,
+    "experts served": planner("serve", model="mixtral_8x22b", device="h200", users=64, devices=8).plan,
 }
 
 

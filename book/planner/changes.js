@@ -13,7 +13,7 @@ function planChanges(cases, { beyond }) {
   // Letters: batch, overlap, layout.  Of a layout of training the copies follow from the devices.
   function* numbers({ job, letters: given }, { values }) {
     const time = job === "train" ? "step_time" : "tpot", times = (n) => tried.factors[n].map((x) => ({ letters: { [n]: values[n] * x } }));
-    if (job === "serve") yield* [...(given.rate === undefined ? times("users") : []), { letters: tried.cache }];
+    if (job === "serve") yield* [...(given.rate === undefined ? times("users") : []), { letters: tried.cache }, ...(values.experts ? tried.groups : []).filter((x) => values.tp % x === 0).map((x) => ({ letters: { ep: values.tp * values.attention_dp, tp: values.tp / x, attention_dp: values.attention_dp * x } }))];
     else {
       yield* times("batch");
       const several = tried.overlaps.filter((n) => n in values && (values[n.split("_")[0]] ?? 2) > 1);

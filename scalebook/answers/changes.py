@@ -92,6 +92,9 @@ def _numbers(run: Row) -> Iterator[Candidate]:
     keep = {"microbatches": None, "global_batch": run.global_batch} if "microbatches" in given else {}
     if letter == "tpot":
         yield from _each([*({"users": run.users * x} for x in factors["users"] if "rate" not in given), TRIED["cache"]])
+        if run.get("experts", 0):  # on all devices of a layer, which may also share its attention in groups
+            layer, ways = {"ep": run.tp * run.attention_dp}, (x for x in TRIED["groups"] if run.tp % x == 0)
+            yield from _each(layer | {"tp": run.tp / x, "attention_dp": run.attention_dp * x} for x in ways)
     else:
         yield from _each(keep | {"batch": run.batch * x} for x in factors["batch"])
         several = [n for n in TRIED["overlaps"] if n in run and run.get(n.partition("_")[0], 2) > 1]
@@ -162,13 +165,28 @@ def _laid_out(run: Row) -> Iterator[Iterator[Candidate]]:
 
 def _of_learners(run: Row) -> Iterator[Candidate]:
     """Yield the `training` of an update whose learners fit, if there is one."""
-    step, own = run.call.thing.learner(run), {"devices", "batch", "seq", "global_batch"}
+    step = run.call.thing.learner(run)
     step = step.call.again(dp=None, devices=step.devices)
-    if x := next((x for x in _fitting(step) if x.has_room and own.isdisjoint(x.letters)), None):
-        x = _needed_parts(step, x)
-        left = {n: y for n, y in (step.call.letters | x.letters).items() if n not in own and y is not None}
-        left = {n: y for n, y in left.items() if (n, y) != ("recompute", "full")}  # which learners do by default
-        yield (), {"training": left}, f"training=dict({_as_keywords(left)})"
+    if x := next((x for x in _fitting(step) if x.has_room and _BATCHES.isdisjoint(x.letters)), None):
+        yield _training(step, _needed_parts(step, x).letters)
+
+
+_BATCHES = {"devices", "dp", "batch", "seq", "global_batch"}  # which follow from an update's answers
+
+
+def _training(step: Row, changed: Mapping) -> Candidate:
+    left = {n: x for n, x in (step.call.letters | changed).items() if n not in _BATCHES and x is not None}
+    left = {n: x for n, x in left.items() if (n, x) != ("recompute", "full")}  # which learners do by default
+    return (), {"training": left}, f"training=dict({_as_keywords(left)})"
+
+
+def _of_update(run: Row) -> Iterator[Candidate]:
+    """Yield what may speed an update up: answers of earlier weights, and learners that recompute less."""
+    if "age" not in run:
+        near = nearest_fit(run)
+        yield ((), {**near.letters, "age": 1.0}, f"{near.said}, age=1") if near else ((), {"age": 1.0}, "")
+    step = run.call.thing.learner(run)
+    yield from (_training(step, x) for _, x, _ in _recomputed(step))
 
 
 def _hardware(run: Row) -> Iterator[Candidate]:
@@ -236,18 +254,20 @@ def _gaining(run: Row, found: Iterable[Change]) -> tuple[Change, ...]:
 def all_changes(run: Row, is_quick: bool = False) -> tuple[Change, ...]:
     """Return single changes that let a run fit and make it faster: free ones first, then doubled device figures.
 
-    If the run does not fit now, changes that make it fit are listed even if they cost time. If the call
-    gives a `rate`, the number of users stays as it is now. `is_quick` leaves out hardware, and frameworks and modules to
-    recompute whose sheets take long to build. Updates of reinforcement learning have none; use `search(rl_step, ...)` to try lists of layouts.
+    If the run does not fit now, changes that make it fit are listed even if they cost time. If the call gives a `rate`,
+    the number of users stays as it is now. `is_quick` leaves out hardware, and frameworks and modules to
+    recompute whose sheets take long to build. Of an update of reinforcement learning, its age and its learners'
+    recomputation are tried; `search(rl_step, ...)` tries layouts.
     """
-    if answer_letter(run) not in TRIED["ways"].keys() & run.keys():
+    if (letter := answer_letter(run)) not in run:
         return Lines()
     keep: dict[str, Any] = {}
     if "rate" in run.call.letters:  # a device's tokens follow from it
         keep = {"rate": None, "users": run.users, "generations": run.generations}
         run, within = run.call.again(**keep), run.within
         run.within = within
-    found = [x for x in (*_numbers(run), *_words(run, is_quick)) if not keep or "users" not in x[1]]
-    free = _gaining(run, _tried(run, found))
-    bought = () if is_quick else _gaining(run, _tried(run, _hardware(run), is_free=False))
+    is_update = letter == "update_time"
+    found = _of_update(run) if is_update else (*_numbers(run), *_words(run, is_quick))
+    free = _gaining(run, _tried(run, [x for x in found if not keep or "users" not in x[1]]))
+    bought = () if is_quick or is_update else _gaining(run, _tried(run, _hardware(run), is_free=False))
     return Lines(x._replace(letters=keep | x.letters) for x in free + bought)
