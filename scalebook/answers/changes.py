@@ -182,8 +182,9 @@ def _training(step: Row, changed: Mapping) -> Candidate:
 
 def _of_update(run: Row) -> Iterator[Candidate]:
     """Yield what may speed an update up: answers of earlier weights, and learners that recompute less."""
+    if near := nearest_fit(run):
+        yield (), near.letters, near.said
     if "age" not in run:
-        near = nearest_fit(run)
         yield ((), {**near.letters, "age": 1.0}, f"{near.said}, age=1") if near else ((), {"age": 1.0}, "")
     step = run.call.thing.learner(run)
     yield from (_training(step, x) for _, x, _ in _recomputed(step))
