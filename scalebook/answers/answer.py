@@ -23,9 +23,9 @@ from scalebook.language.interval import range_of
 from scalebook.language.parts import nearest_parts, part_lines
 from scalebook.language.row import Cell, with_unit
 from scalebook.language.tabular import Markup, aligned, folded, page_table, styled
-from scalebook.tables import Engine, engines, frameworks
+from scalebook.tables import Engine, Program, engines, frameworks
 
-from .assumptions import TRIED, Assumption, answer_letter, assumed, short_meaning
+from .assumptions import TRIED, Assumption, answer_letter, assumed, short_meaning, vendor_of
 from .changes import Change, all_changes, fits, nearest_fit
 from .costs import Price, bill, inputs_of, prices
 
@@ -162,12 +162,12 @@ class Answer:
 
 
 def _title(run: Row) -> str:
-    call, devices = run.call, (np.min(run.devices), np.max(run.devices))
-    own = [x.name for x in call.knowns if isinstance(x, Row)]
+    call, devices, vendor = run.call, (np.min(run.devices), np.max(run.devices)), vendor_of(run)
+    own = [x.said_on(vendor) if isinstance(x, Program) else x.name for x in call.knowns if isinstance(x, Row)]
     is_named = any(isinstance(x, Engine) for x in call.knowns)
     usual = None if is_named else getattr(call.thing, "engine", None)
     said = (frameworks, call.letters.get("framework")), (engines, call.letters.get("engine", usual))
-    own += [x.name if isinstance(x, Row) else table[x].name for table, x in said if x]
+    own += [(x if isinstance(x, Row) else table[x]).said_on(vendor) for table, x in said if x]
     own += ["no framework named"] if run.between is not None and answer_letter(run) == "step_time" else []
     how_many = " to ".join(f"{x:,.0f}" for x in dict.fromkeys(devices))
     return f"{call.thing.name}: {', '.join(own)}, {how_many} device{'s' if devices[-1] > 1 else ''}"

@@ -122,6 +122,11 @@ class Layouts:
 
     finds = property(lambda self: self.serve.finds)
 
+    @property
+    def chosen(self) -> str:
+        most = f"the most that have room{' within the targets' if self.targets else ''}"
+        return "" if self.has_users or self.has_rate else f"neither users nor rate is given: users are {most}"
+
     def __reduce__(self):
         return type(self), tuple(getattr(self, x.name) for x in fields(self))
 

@@ -23,7 +23,7 @@ from scalebook.language.notation import few, quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.tabular import callable_said
 
-from .arguments import each, problem_of, refuse_no_count, refuse_unused, running_on, sizes_of, within
+from .arguments import each, not_running, problem_of, refuse_no_count, refuse_unused, running_on, sizes_of, within
 from .devices import Devices, why_none
 from .frames import Frame
 from .parts import check_executor, run, tasks
@@ -117,10 +117,11 @@ def search(
         able = [x for x, device in cases if device not in lacking]
         said = _nearest_to_limits(questions, lift, found)
         raise NothingFits(said or _why_nothing(questions[-1][0], able, letters, found))
-    if len(questions) == 1:
-        return found[0]
     seen = {*lacking, *(x.device for x in found)}
-    return Devices(found, lacking, [x for _, x in cases if x not in seen])
+    one = len(questions) == 1
+    result = found[0] if one else Devices(found, lacking, [x for _, x in cases if x not in seen])
+    result.chosen = "; ".join(filter(None, [not_running(cases, whole), getattr(sheet, "chosen", "")]))
+    return result
 
 
 def _check_most(most) -> None:
