@@ -35,10 +35,10 @@ function planChanges(cases, { beyond }) {
     if (job === "serve") yield* (tried.engines[vendor] ?? []).map((x) => ({ engine: x }));
     else yield* [...recomputed({ words: now, values }), ...(tried.frameworks[vendor] ?? []).map((x) => ({ framework: x }))];
   }
-  // Also by module for a model with experts or MLA, without the modules that it lacks.
+  // Also by module, in models that have what a set of modules needs.
   function recomputed({ words: now, values }) {
-    const { needs, sets } = tried.modules, own = sets.map((x) => x.split(",").filter((y) => !(y in needs) || values[needs[y]])).filter((x) => x.some((y) => y in needs));
-    return [...tried.recompute.filter((x) => x !== "selective" || now.attention !== "flash"), ...new Set(own.map(String))].filter((x) => x !== now.recompute).map((x) => ({ words: { recompute: x } }));
+    const whole = tried.recompute.filter((x) => x !== "selective" || now.attention !== "flash"), sets = Object.keys(tried.modules).filter((x) => tried.modules[x].every((n) => values[n]));
+    return [...whole, ...sets].filter((x) => x !== now.recompute).map((x) => ({ words: { recompute: x } }));
   }
   const asChange = (all) => Object.entries(all).reduce((x, [n, y]) => ({ ...x, ...(typeof y === "string" ? { words: { ...x.words, [n]: y } } : { letters: { ...x.letters, [n]: y } }) }), {});
   // Other layouts of the same devices, with the plan's own words and with less to hold, which is tried alone first.

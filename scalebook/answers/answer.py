@@ -23,9 +23,9 @@ from scalebook.language.interval import range_of
 from scalebook.language.parts import nearest_parts, part_lines
 from scalebook.language.row import Cell, with_unit
 from scalebook.language.tabular import Markup, aligned, folded, page_table, styled
-from scalebook.tables import Engine, Program, engines, frameworks
+from scalebook.tables import Engine, Program, engines, frameworks, vendor_of
 
-from .assumptions import TRIED, Assumption, answer_letter, assumed, short_meaning, vendor_of
+from .assumptions import TRIED, Assumption, answer_letter, assumed, short_meaning
 from .changes import Change, all_changes, fits, nearest_fit
 from .costs import Price, bill, inputs_of, prices
 
@@ -149,9 +149,7 @@ class Answer:
         return [said, *(unknown | {x.kind: x.said(what) for x in self.prices}).items()]
 
     def __repr__(self):
-        own = self.letter in TRIED["ways"]
-        tried = "run.answer.changes all that was tried" if own else "search(rl_step, ...) tries layouts"
-        return f"{self.title}\n{self.text(f'run.listing has every letter, {tried}')}"
+        return f"{self.title}\n{self.text('run.listing has every letter, run.answer.changes all that was tried')}"
 
     def _repr_html_(self):
         from scalebook import _shown_by
@@ -162,7 +160,7 @@ class Answer:
 
 
 def _title(run: Row) -> str:
-    call, devices, vendor = run.call, (np.min(run.devices), np.max(run.devices)), vendor_of(run)
+    call, devices, vendor = run.call, (np.min(run.devices), np.max(run.devices)), vendor_of(run.call.knowns)
     own = [x.said_on(vendor) if isinstance(x, Program) else x.name for x in call.knowns if isinstance(x, Row)]
     is_named = any(isinstance(x, Engine) for x in call.knowns)
     usual = None if is_named else getattr(call.thing, "engine", None)

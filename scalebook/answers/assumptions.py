@@ -13,7 +13,7 @@ from scalebook.language.notation import quoted
 from scalebook.language.row import with_unit
 from scalebook.language.stanzas import tables_of
 from scalebook.language.words import WORDS
-from scalebook.tables import Device, frameworks
+from scalebook.tables import frameworks, vendor_of
 from scalebook.training.frameworks import FASTEST, SLOWEST, UNNAMED, framework_of, words_of
 from scalebook.training.step import DEFAULT_LETTERS
 
@@ -136,16 +136,11 @@ def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]
     if any(getattr(x, "words", {}).get("precision") for x in run.call.knowns):  # which says the weights' bits
         given.add("weight_bits")
     if letter == "tpot" and run.between is not None:
-        others |= TRIED["unnamed"] | {"engine": TRIED["engines"].get(vendor_of(run), ["vllm"])}
+        others |= TRIED["unnamed"] | {"engine": TRIED["engines"].get(vendor_of(run.call.knowns), ["vllm"])}
     for name, x in TRIED["options"].items() if letter == "step_time" else ():
         if run.get(x["way"], 1) > 1 >= run.get(x.get("without"), 1) and given.isdisjoint(x["of"]):
             others[name] = x["values"]
     yield from (((n,), x) for n, x in others.items() if n not in given)
-
-
-def vendor_of(run: Row) -> str:
-    """Return the vendor of a call's device, or "" if it is not known."""
-    return next((x.words.get("vendor", "") for x in run.call.knowns if isinstance(x, Device)), "")
 
 
 def _moved(run: Row, letter: str, names: tuple[str, ...], values, own, source: str) -> Assumption | None:

@@ -9,10 +9,10 @@ from scalebook.language import NOTATION, Row
 from scalebook.language.arguments import checked
 from scalebook.language.interval import SPREADS
 from scalebook.language.row import with_unit
-from scalebook.tables import Device, frameworks
+from scalebook.tables import Device, frameworks, vendor_of
 from scalebook.training.strategy import WORDS
 
-from .assumptions import TRIED, Lines, answer_letter, vendor_of
+from .assumptions import TRIED, Lines, answer_letter
 
 __all__ = ["Change", "all_changes", "fits", "nearest_fit"]
 
@@ -110,7 +110,7 @@ def _numbers(run: Row) -> Iterator[Candidate]:
 def _words(run: Row, is_quick: bool) -> Iterator[Candidate]:
     """Yield changes of words and rows.  Each needs a new sheet, which takes time: only some if `is_quick`."""
     device = next((x for x in run.call.knowns if isinstance(x, Device)), None)
-    vendor = vendor_of(run)
+    vendor = vendor_of(run.call.knowns)
     if device:
         now = device.get(f"peak_{device.words.get('precision', 'bf16')}", device.get("peak_flops", 0))
         narrower = [x for x in TRIED["narrower"] if device.get(f"peak_{x}", 0) > now]
@@ -134,17 +134,9 @@ def _recomputed(run: Row) -> Iterator[Candidate]:
 
 
 def _by_module(run: Row) -> Iterator[Candidate]:
-    """Yield recomputation by module for a model with experts or MLA, without the modules that it lacks."""
-    needs, own = TRIED["modules"]["needs"], run.call.letters.get("recompute")
-    lacking = {n for n, x in needs.items() if not run.get(x, 0)}
-    sets = ([n for n in x.split(",") if n not in lacking] for x in TRIED["modules"]["sets"])
-    found = dict.fromkeys(",".join(x) for x in sets if not needs.keys().isdisjoint(x))
-    yield from _each({"recompute": x} for x in found if x != own)
-
-
-def _more_devices(run: Row) -> Iterator[Candidate]:
-    if "devices" not in run.call.letters:
-        yield from _each({n: run[n] * x} for n in ("tp", "pp", "dp") for x in (2, 4, 8) if n in run)
+    own = run.call.letters.get("recompute")
+    found = (x for x, of in TRIED["modules"].items() if x != own and all(run.get(n, 0) for n in of))
+    yield from _each({"recompute": x} for x in found)
 
 
 def _laid_out(run: Row) -> Iterator[Iterator[Candidate]]:
@@ -204,16 +196,13 @@ def _single(run: Row) -> list[Change]:
 
 
 def _fitting(run: Row) -> Iterator[Change]:
-    """Yield changes that make a run fit: single letters first, then several together, each group by its gain."""
+    """Yield changes that make a step fit: single letters first, then several together, each group by its gain."""
+    yield from sorted(_single(run), key=lambda x: -x.gain)
     given = run.call.letters
-    if answer_letter(run) == "update_time":
-        tried = [_of_learners(run)]
-    else:
-        own = given.get("recompute"), "full"
-        shorter = _each({"seq": x, "recompute": y} for x in (8192.0, 4096.0) for y in own if "seq" not in given)
-        yield from sorted(_single(run), key=lambda x: -x.gain)
-        tried = [*_laid_out(run), _more_devices(run), shorter]
-    for candidates in tried:
+    ways, words = [n for n in ("tp", "pp", "dp") if n in run], (given.get("recompute"), "full")
+    more = _each({n: run[n] * x} for n in ways for x in (2, 4, 8) if "devices" not in given)
+    shorter = _each({"seq": x, "recompute": y} for x in (8192.0, 4096.0) for y in words if "seq" not in given)
+    for candidates in (*_laid_out(run), more, shorter):
         yield from sorted(_tried(run, candidates), key=lambda x: -x.gain)
 
 
@@ -237,10 +226,12 @@ def nearest_fit(run: Row) -> Change | None:
     """
     if fits(run) is not False:
         return None
+    if answer_letter(run) == "update_time":
+        return next(_tried(run, _of_learners(run)), None)
     least = None
     for x in _fitting(run):
         if x.has_room:
-            return x if x.rows or answer_letter(run) == "update_time" else _needed_parts(run, x)
+            return _needed_parts(run, x)
         least = least or x
     return least
 

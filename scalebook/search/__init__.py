@@ -118,8 +118,7 @@ def search(
         said = _nearest_to_limits(questions, lift, found)
         raise NothingFits(said or _why_nothing(questions[-1][0], able, letters, found))
     seen = {*lacking, *(x.device for x in found)}
-    one = len(questions) == 1
-    result = found[0] if one else Devices(found, lacking, [x for _, x in cases if x not in seen])
+    result = found[0] if len(questions) == 1 else Devices(found, lacking, [x for _, x in cases if x not in seen])
     result.chosen = "; ".join(filter(None, [not_running(cases, whole), getattr(sheet, "chosen", "")]))
     return result
 

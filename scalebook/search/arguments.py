@@ -13,7 +13,7 @@ from scalebook.language.arguments import as_list, is_number, is_whole
 from scalebook.language.interval import SPREADS
 from scalebook.language.notation import either, found_by, known_as, nearest, quoted, refuse_stray, unused
 from scalebook.language.row import gather, one_number, quantity
-from scalebook.tables import Device, Engine, Framework, Program, Table
+from scalebook.tables import Engine, Framework, Program, Table, vendor_of
 
 from .problem import Limit, Problem
 from .space import Searchable, Space, needs, searchable
@@ -175,22 +175,16 @@ def running_on(knowns: tuple, letters: Mapping, whole: Mapping[str, list]) -> di
 
     If none does, the option is left to its default.
     """
-    able = {n: [x.kin[0] for x in rows if x.runs_on(_vendor(knowns))] for n, rows in whole.items()}
+    able = {n: [x.kin[0] for x in rows if x.runs_on(vendor_of(knowns))] for n, rows in whole.items()}
     return {n: able.get(n, x) for n, x in letters.items() if able.get(n, True)}
-
-
-def _vendor(knowns: tuple) -> str:
-    return next((x.words.get("vendor", "") for x in knowns if isinstance(x, Device)), "")
 
 
 def not_running(cases: list[tuple[tuple, str]], whole: Mapping[str, list]) -> str:
     """Say how many programs of whole tables do not run on a device that a search is of; "" if all do."""
-    said = []
-    for kind, rows in whole.items():
-        lost = sorted({sum(not x.runs_on(_vendor(knowns)) for x in rows) for knowns, _ in cases})
-        number = " to ".join(map(str, dict.fromkeys([lost[0], lost[-1]])))
-        where = f"devices of {_vendor(cases[0][0])}" if len(cases) == 1 else "a device, by its vendor"
-        said += [f"{number} of {len(rows)} {kind}s do not run on {where}"] if lost[-1] else []
+    vendors = {vendor_of(knowns): None for knowns, _ in cases}
+    lost = {n: sorted({sum(not x.runs_on(v) for x in rows) for v in vendors}) for n, rows in whole.items()}
+    numbers = {n: f"{x[0]} to {x[-1]}" if x[1:] else x[0] for n, x in lost.items() if x[-1]}
+    said = (f"{x} of {len(whole[n])} {n}s do not run on devices of {either(vendors)}" for n, x in numbers.items())
     return "; ".join(said)
 
 
@@ -198,7 +192,7 @@ def strangers(knowns: tuple, words: Mapping[str, tuple]) -> str:
     """Name the frameworks and engines of a search that do not run on its device's vendor; "" if all do."""
     rows = [x for x in knowns if isinstance(x, Program)]
     rows += [getattr(tables, f"{kind}s")[x] for kind in _KINDS.values() for x in words.get(kind, ())]
-    return ", ".join(x.said_on(_vendor(knowns)) for x in rows if not x.runs_on(_vendor(knowns)))
+    return ", ".join(x.said_on(vendor_of(knowns)) for x in rows if not x.runs_on(vendor_of(knowns)))
 
 
 def within(thing, letters: Mapping, subject_to) -> tuple[dict, list[str]]:

@@ -214,8 +214,8 @@ class Search(Frame):
     @property
     def remark(self) -> str:
         """A sentence on the rejected strategies that a reader should know, or ""."""
-        said = strangers(self.problem.knowns, self.problem.words), self.problem.space.remark(self.problem, self.rejected)
-        return "; ".join(filter(None, said))
+        own = self.problem
+        return "; ".join(filter(None, [strangers(own.knowns, own.words), own.space.remark(own, self.rejected)]))
 
     @property
     def _several(self) -> dict[str, tuple]:

@@ -21,7 +21,7 @@ from scalebook.language.sources import SOURCES, cite
 from scalebook.language.tabular import Markup, page_table, styled, table_cell
 from scalebook.language.units import show
 
-__all__ = ["Device", "Engine", "Framework", "Program", "Table"]
+__all__ = ["Device", "Engine", "Framework", "Program", "Table", "vendor_of"]
 
 
 _LOCK = RLock()  # for reading: concurrent threads share one table's rows
@@ -108,6 +108,11 @@ class Device(Row):
         device = Device(name, cells, words)
         device.kin = self.kin
         return device
+
+
+def vendor_of(knowns: tuple) -> str:
+    """Return the vendor of a call's device, or "" if it is not known."""
+    return next((x.words.get("vendor", "") for x in knowns if isinstance(x, Device)), "")
 
 
 class Program(Row):
