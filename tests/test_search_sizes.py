@@ -144,7 +144,5 @@ def test_a_whole_table_of_programs_is_searched_where_they_run():
             assert bool(used) is (device is not accelerators.maia200)
     listed = search(training_step, MINE, accelerators.mi300x, [frameworks.nemo], **trained)
     assert {x.words["framework"] for x in listed.best} == {"nemo"}
-    for said in (listed._summary, listed.best[0].run.answer.title):
-        assert "(which runs on devices of NVIDIA, not of AMD)" in said
-    alone = search(training_step, MINE, accelerators.mi300x, frameworks, **trained)
-    assert " frameworks do not run on devices of AMD" in alone._summary
+    said = listed._summary, listed.best[0].run.answer.title
+    assert all("(which runs on devices of NVIDIA, not of AMD)" in x for x in said)

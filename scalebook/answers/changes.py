@@ -41,11 +41,9 @@ class Change(NamedTuple):
         return "memory" not in run or run.memory * SPREADS["memory"].high <= run.get("hbm_capacity", inf)
 
     def __str__(self):
-        letter = answer_letter(self.run)
-        time = f"{letter} {with_unit(self.run[letter], 's')}"
-        how_many = f"{100 * abs(self.gain):.0f} % {'more' if self.gain > 0 else 'fewer'}"
-        speed = "as many" if abs(self.gain) < LEAST / 2 else how_many
-        return f"{self.said}: {speed} tokens a second and device, {time}"
+        letter, share = answer_letter(self.run), f"{100 * abs(self.gain):.0f} %"
+        speed = "as many" if abs(self.gain) < LEAST / 2 else f"{share} {'more' if self.gain > 0 else 'fewer'}"
+        return f"{self.said}: {speed} tokens a second and device, {letter} {with_unit(self.run[letter], 's')}"
 
 
 @checked
@@ -135,8 +133,7 @@ def _recomputed(run: Row) -> Iterator[Candidate]:
 
 def _by_module(run: Row) -> Iterator[Candidate]:
     own = run.call.letters.get("recompute")
-    found = (x for x, of in TRIED["modules"].items() if x != own and all(run.get(n, 0) for n in of))
-    yield from _each({"recompute": x} for x in found)
+    yield from _each({"recompute": x} for x, of in TRIED["modules"].items() if x != own and all(map(run.get, of)))
 
 
 def _laid_out(run: Row) -> Iterator[Iterator[Candidate]]:

@@ -134,7 +134,7 @@ def strays(name: str, array: np.ndarray) -> np.ndarray:
 
 
 _LEAST, _MOST = 1e-60, 1e60  # of a given value, so that products of several are numbers too
-EDGE = 1e-9  # a share this little beyond 0 or 1 is a rounding error
+EDGE = 1e-9  # a share so little beyond 0 or 1 is rounded
 
 
 def _is_usual(name, value: float) -> bool:
@@ -334,7 +334,7 @@ class Row(Mapping):
 
     @property
     def sources(self) -> dict[str, str]:
-        """The source of each quantity, by name: its table cell's source, or else its formula's."""
+        """The source of each quantity: its table cell's source, or else its formula's."""
         computed = {n: ", ".join(c.formula.sources) for n, c in self.cells.items() if c.formula}
         return {n: c.source or computed.get(n) or c.origin for n, c in self.cells.items()} | not_given(self)
 

@@ -157,10 +157,8 @@ def each(knowns: tuple, letters: Mapping) -> tuple[list[tuple[tuple, str]], dict
             continue
         for y in rows:
             if not isinstance(y, Row) or "hbm_bandwidth" not in y:
-                raise TypeError(
-                    "a list by position is of devices, such as [accelerators.h100], of frameworks or of engines, and "
-                    f"{quoted(y)} is none"
-                )
+                kinds = "devices, such as [accelerators.h100], of frameworks or of engines"
+                raise TypeError(f"a list by position is of {kinds}, and {quoted(y)} is none")
         if devices is not None or not rows:
             raise TypeError("a search takes one list of devices by position, of one device or more")
         devices = rows
