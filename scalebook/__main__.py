@@ -135,7 +135,9 @@ def _call(thing, rows, texts, form="") -> str:
         return json.dumps(found.to_dict(), indent=1, allow_nan=False)
     head = [] if result is found else [f"{result!r}\n"]
     if found.answer and not form:
-        return "\n".join([*head, found.answer.title, found.answer.text(more=_MORE)])
+        title = found.answer.title
+        title = f"{thing.name}: {result!r}; {title.partition(': ')[2]}" if head else title
+        return f"{title}\n{found.answer.text(more=_MORE)}"
     if not form:
         return "\n".join([f"{result!r}\n{_MORE}"] if head else _short(thing, knowns, found))
     lacking = [f"  {n:<22} {why}" for n, why in found.missing.items()]

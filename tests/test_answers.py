@@ -13,9 +13,11 @@ from scalebook.answers import Answer, bill
 from scalebook.answers.costs import inputs_of
 from scalebook.inference import serve
 from scalebook.language import NOTATION
+from scalebook.language.interval import SPREADS
 from scalebook.rl import rl_step  # noqa: F401  (of cases.csv)
 from scalebook.search import search
 from scalebook.tables import frameworks
+from scalebook.training.strategy import WORDS
 
 from .support import cases, each_case
 
@@ -59,20 +61,26 @@ def test_the_change_that_fits_does_fit(name):
         assert again.interval("memory").high <= again.hbm_capacity or ", without margin: " in repr(run(name))
         assert again.memory <= again.hbm_capacity and again[answer.letter] == change.run[answer.letter]
         assert change.said in repr(run(name)) and again.get("host_filled", 0) <= 1
+        own = change.letters.get("training", change.letters)
+        for n in (n for n, x in own.items() if x is not None):
+            left = {m: x for m, x in own.items() if m != n}
+            fewer = run(name).call.again(*change.rows, **(left if own is change.letters else dict(training=left)))
+            is_worse = fewer[answer.letter] > again[answer.letter] * (1 + 1e-9) or fewer.devices != again.devices
+            assert is_worse or fewer.memory * SPREADS["memory"].high > fewer.hbm_capacity, n
 
 
 @each
 def test_assumptions_are_repeated_by_calling(name):
-    found = run(name).answer.assumed
+    found, data = run(name).answer.assumed, run(name).to_dict()["answer"]["assumed"]
     assert len(found) <= 6 and [x.moved for x in found] == sorted((x.moved for x in found), reverse=True)
-    for x in found:
+    for x, said in zip(found, data, strict=True):
         assert x.letter not in run(name).call.letters and x.moved > 0.05 and x.source
         assert all(y.answer for y in x.ends) or name == "near capacity"  # only there a call refuses what a range holds
         assert x.source.startswith("assumed") == (x.letter in run(name) and run(name).cells[x.letter].is_assumed)
         for end in x.ends:
             again = run(name).call.again(**end.letters) if end.answer else {}
             assert again.get(run(name).answer.letter) == (end.answer and pytest.approx(end.answer, rel=1e-12))
-            assert end.ttft in (None, again.get("ttft"))
+            assert end.ttft in (None, again.get("ttft")) and end.letters == dict.fromkeys(said["letters"], end.value)
 
 
 def test_a_letter_with_several_values_has_no_answer_even_if_it_does_not_count():
@@ -98,8 +106,9 @@ def test_changes_gain_what_they_say_and_the_free_ones_come_first(name):
     found = run(name).answer.changes
     assert len(repr(found).splitlines()) == max(len(found), 1)
     assert [x.is_free for x in found] == sorted((x.is_free for x in found), reverse=True)
-    said, is_free = dict(run(name).answer.lines()).get("next", ""), bool(found) and found[0].is_free
-    assert said.startswith(str(found[0]) if is_free and run(name).answer.fits is not False else "")
+    quick = [x for x in found if x.letters.get("recompute", "full") in WORDS["recompute"].values]  # modules take long
+    said, is_free = dict(run(name).answer.lines()).get("next", ""), bool(quick) and quick[0].is_free
+    assert said.startswith(str(quick[0]) if is_free and run(name).answer.fits is not False else "")
     for x in found[:3]:
         again = run(name).call.again(*x.rows, **x.letters)
         assert again[run(name).answer.letter] == x.run[run(name).answer.letter]
@@ -110,8 +119,10 @@ def test_changes_gain_what_they_say_and_the_free_ones_come_first(name):
 def test_what_is_data_follows_the_schema(name):
     found = json.loads(json.dumps(run(name).to_dict(), allow_nan=False))
     jsonschema.validate(found, SCHEMA)
-    letter = found["letters"][found["answer"]["letter"]]
-    assert letter["low"] <= letter["value"] <= letter["high"] and letter["unit"] == "s"
+    first, letters = found["answer"]["letter"], found["letters"]
+    assert letters[first]["low"] <= letters[first]["value"] <= letters[first]["high"] and letters[first]["unit"] == "s"
+    assert [n for n in letters if f"{n}_low" in letters or f"{n}_low " in run(name).listing] == []  # one range of each
+    assert [n for n, x in letters.items() if f"{n}_low" in run(name) and x["low"] != run(name).interval(n).low] == []
 
 
 def test_any_row_is_data():
@@ -159,7 +170,7 @@ def test_a_letter_of_the_bill_is_taken_by_a_call(letter):
 
 @each_case("words of an answer", "name, words", globals())
 def test_an_answer_says_what_it_rests_on_and_what_it_does_not_know(name, words):
-    said = [repr(run(name)), *map(str, run(name).answer.assumed)]
+    said = [repr(run(name)), *map(str, run(name).answer.assumed), repr(run(name).answer.changes)]
     assert words in "\n".join(said) and run("rate").answer.changes
 
 
@@ -196,6 +207,8 @@ STEP = ["training_step", "llama3_70b", "h100", "framework=nemo", "tp=8", "pp=4",
 def test_the_shell_answers_first_and_has_the_rest():
     short = shell.main(STEP)
     assert len(short.splitlines()) <= 12 and "step_time" in short
+    most = shell.main(["serve.capacity", "llama3_8b", "h100", "prompt=1000", "output=300", "tpot=20ms"]).splitlines()
+    assert len(most) <= 12 and most[0].startswith("serve.capacity: ") and ", bound by tpot; Llama" in most[0]
     assert run("dense").listing in shell.main([*STEP, "--all"])
     found = json.loads(shell.main(["--json", *STEP]))
     jsonschema.validate(found, SCHEMA)

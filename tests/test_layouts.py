@@ -157,6 +157,7 @@ def test_without_a_rate_devices_are_as_full_as_targets_let_them():
     most = serve.capacity(LLAMA, H200, tp=best.tp, tpot="20 ms", prompt=1000, output=300)
     assert best.row.users == most.users and best.row.request_rate == pytest.approx(most.rate)
     assert "users=" in best.call
+    assert "neither users nor rate is given: users are the most that have room within the targets" in repr(found)
     given = search(serve, LLAMA, H200, users=range(1, 400), tp=[2, 4, 8], tpot="20 ms", **ASKED)
     assert given.best[0].users == most.users and given.best[0].tp == best.tp
 

@@ -8,7 +8,6 @@ import math
 
 import pytest
 from scalebook.book.planner import planner
-from scalebook.book.planner.sheets import MODULES
 
 from scalebook.__main__ import _given
 from scalebook.answers import all_changes, assumed, bill, fits, nearest_fit
@@ -226,6 +225,7 @@ CHANGED = BY_NAME | {
     "at a rate": planner("serve", model="llama3_70b", device="h200", rate=4, devices=8).plan,
     "AMD": planner(model="llama3_70b", device="mi300x", precision="bf16", framework="primus", **TIGHT).plan,
     "experts": planner(model="mixtral_8x7b", device="h100", precision="bf16", framework="megatron", **TIGHT).plan,
+    "experts served": planner("serve", model="mixtral_8x22b", device="h200", users=64, devices=8).plan,
 }
 
 

@@ -189,11 +189,12 @@ def test_a_search_is_a_table(tmp_path, monkeypatch):
     assert {len(x) for x in columns.values()} == {4}
     assert columns["device"] == [x.device for x in found.best] and columns["step_time"][0] == found.best[0].step_time
     bill = found.best[0].row.answer.bill.row  # with failures, as the answer and the planner say it
+    assert " train_rate " in repr(found) and " device_rate\n" in repr(found)
     for name in ("run_time", "run_cost", "run_energy"):
         aimed = search(training_step, M.llama3_8b, [A.h100, A.h200], minimize=name, run_cost="< 1e6", **asked)
         first, step = aimed.best[0], aimed.neighbours().steps[0]
         assert first.values[name] == pytest.approx(first.billed[name]) and step[1] and aimed.rejected["run_cost <= 1e6"]
-        assert columns[name][0] == bill[name] and name in repr(found)
+        assert columns[name][0] == bill[name] == getattr(found.best[0], name) and name in repr(found)
     assert columns["device_rate"][0] == columns["train_rate"][0] / found.best[0].devices
     assert columns["train_rate"][0] == found.best[0].row.train_rate > 1e12 / columns["run_time"][0]
     text = found.to_csv(tmp_path / "found.csv")

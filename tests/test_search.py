@@ -102,6 +102,7 @@ def test_a_strategy_found_is_a_row_of_the_sheet(found, place):
     one = found.best[place]
     assert one.row.step_time == pytest.approx(one.step_time, rel=1e-12)
     assert one.row.memory == pytest.approx(one.memory, rel=1e-12)
+    assert one.run is one.row and one.mfu == one.run.mfu and not hasattr(one, "tpot")
     assert one.tp == one.letters["tp"] and one.sharding in CHOICES["sharding"] and "training_step(..., " in one.call
 
 

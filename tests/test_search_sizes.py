@@ -136,9 +136,13 @@ def test_a_whole_table_of_programs_is_searched_where_they_run():
         (training_step, frameworks, "framework", trained),
         (serve, engines, "engine", served),
     ):
-        for one, device in zip(search(thing, MINE, devices, table, **asked).searches, devices, strict=True):
+        found = search(thing, MINE, devices, table, **asked)
+        assert f" {word}s do not run on devices of NVIDIA, AMD, Google or Microsoft" in found._summary
+        for one, device in zip(found.searches, devices, strict=True):
             used = {x.words.get(word) for x in one.best} - {None, "ideal"}
             assert all(device.words["vendor"] in table[x].words["vendors"].split() for x in used)
             assert bool(used) is (device is not accelerators.maia200)
     listed = search(training_step, MINE, accelerators.mi300x, [frameworks.nemo], **trained)
     assert {x.words["framework"] for x in listed.best} == {"nemo"}
+    said = listed._summary, listed.best[0].run.answer.title
+    assert all("(which runs on devices of NVIDIA, not of AMD)" in x for x in said)

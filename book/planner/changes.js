@@ -13,7 +13,7 @@ function planChanges(cases, { beyond }) {
   // Letters: batch, overlap, layout.  Of a layout of training the copies follow from the devices.
   function* numbers({ job, letters: given }, { values }) {
     const time = job === "train" ? "step_time" : "tpot", times = (n) => tried.factors[n].map((x) => ({ letters: { [n]: values[n] * x } }));
-    if (job === "serve") yield* [...(given.rate === undefined ? times("users") : []), { letters: tried.cache }];
+    if (job === "serve") yield* [...(given.rate === undefined ? times("users") : []), { letters: tried.cache }, ...(values.experts ? tried.groups : []).filter((x) => values.tp % x === 0).map((x) => ({ letters: { ep: values.tp * values.attention_dp, tp: values.tp / x, attention_dp: values.attention_dp * x } }))];
     else {
       yield* times("batch");
       const several = tried.overlaps.filter((n) => n in values && (values[n.split("_")[0]] ?? 2) > 1);
@@ -29,13 +29,17 @@ function planChanges(cases, { beyond }) {
   }
   // A narrower precision, recomputation, and another engine or framework.  This page has no sheet of a step in two halves
   // (overlap="half_batches"), and its plans always name a schedule, so that no chunks are tried beside it.
-  function* words({ job, device, precision }, { words: now }) {
+  function* words({ job, device, precision }, { words: now, values }) {
     const peak = (x) => device.letters[`peak_${x}`] ?? 0, vendor = device.words.vendor ?? "";
     yield* tried.narrower.filter((x) => peak(x) > peak(precision)).slice(0, 1).map((x) => ({ precision: x }));
     if (job === "serve") yield* (tried.engines[vendor] ?? []).map((x) => ({ engine: x }));
-    else yield* [...recomputed(now), ...(tried.frameworks[vendor] ?? []).map((x) => ({ framework: x }))];
+    else yield* [...recomputed({ words: now, values }), ...(tried.frameworks[vendor] ?? []).map((x) => ({ framework: x }))];
   }
-  const recomputed = (now) => tried.recompute.filter((x) => x !== now.recompute && (x !== "selective" || now.attention !== "flash")).map((x) => ({ words: { recompute: x } }));
+  // Also by module, in models that have what a set of modules needs.
+  function recomputed({ words: now, values }) {
+    const whole = tried.recompute.filter((x) => x !== "selective" || now.attention !== "flash"), sets = Object.keys(tried.modules).filter((x) => tried.modules[x].every((n) => values[n]));
+    return [...whole, ...sets].filter((x) => x !== now.recompute).map((x) => ({ words: { recompute: x } }));
+  }
   const asChange = (all) => Object.entries(all).reduce((x, [n, y]) => ({ ...x, ...(typeof y === "string" ? { words: { ...x.words, [n]: y } } : { letters: { ...x.letters, [n]: y } }) }), {});
   // Other layouts of the same devices, with the plan's own words and with less to hold, which is tried alone first.
   function laidOut({ values, words: now }) {
@@ -75,7 +79,12 @@ function planChanges(cases, { beyond }) {
     const best = (list) => list.sort((a, b) => b.gain - a.gain), gaining = (list) => best(list.filter((x) => x.gain > tried.least || !fits)), own = [...numbers(asked, here)];
     const free = yield* priced(plan, chosen, here, [...own, ...words(plan, here)], true, []), bought = yield* priced(plan, chosen, here, hardware(here), false, []);
     let nearest = null;
-    if (!fits) for (const candidates of [[...own, ...recomputed(here.words)], tried.to_fit.map(asChange), ...laidOut(here)]) nearest ??= best(yield* priced(plan, chosen, here, candidates, true, []))[0] ?? null;
+    if (!fits) for (const candidates of [[...own, ...recomputed(here), ...tried.to_fit.map(asChange)], ...laidOut(here)]) nearest ??= best(yield* priced(plan, chosen, here, candidates, true, []))[0] ?? null;
+    const without = (all, n) => Object.fromEntries(Object.entries(all ?? {}).filter(([x]) => x !== n));
+    for (const n of Object.keys({ ...nearest?.letters, ...nearest?.words })) { // a part without effect is left out
+      const [x] = yield* priced(plan, chosen, here, [{ letters: without(nearest.letters, n), words: without(nearest.words, n) }], true, []);
+      if (x?.gain > nearest.gain - 1e-9) nearest = x;
+    }
     return { list: [...gaining(free), ...gaining(bought)], nearest, fits };
   }
   return changes;

@@ -23,7 +23,7 @@ from scalebook.language.interval import range_of
 from scalebook.language.parts import nearest_parts, part_lines
 from scalebook.language.row import Cell, with_unit
 from scalebook.language.tabular import Markup, aligned, folded, page_table, styled
-from scalebook.tables import Engine, engines, frameworks
+from scalebook.tables import Engine, Program, engines, frameworks, vendor_of
 
 from .assumptions import TRIED, Assumption, answer_letter, assumed, short_meaning
 from .changes import Change, all_changes, fits, nearest_fit
@@ -149,9 +149,7 @@ class Answer:
         return [said, *(unknown | {x.kind: x.said(what) for x in self.prices}).items()]
 
     def __repr__(self):
-        own = self.letter in TRIED["ways"]
-        tried = "run.answer.changes all that was tried" if own else "search(rl_step, ...) tries layouts"
-        return f"{self.title}\n{self.text(f'run.listing has every letter, {tried}')}"
+        return f"{self.title}\n{self.text('run.listing has every letter, run.answer.changes all that was tried')}"
 
     def _repr_html_(self):
         from scalebook import _shown_by
@@ -168,12 +166,12 @@ def _named(row: Row) -> str:
 
 
 def _title(run: Row) -> str:
-    call, devices = run.call, (np.min(run.devices), np.max(run.devices))
-    own = [_named(x) for x in call.knowns if isinstance(x, Row)]
+    call, devices, vendor = run.call, (np.min(run.devices), np.max(run.devices)), vendor_of(run.call.knowns)
+    own = [x.said_on(vendor) if isinstance(x, Program) else _named(x) for x in call.knowns if isinstance(x, Row)]
     is_named = any(isinstance(x, Engine) for x in call.knowns)
     usual = None if is_named else getattr(call.thing, "engine", None)
     said = (frameworks, call.letters.get("framework")), (engines, call.letters.get("engine", usual))
-    own += [x.name if isinstance(x, Row) else table[x].name for table, x in said if x]
+    own += [(x if isinstance(x, Row) else table[x]).said_on(vendor) for table, x in said if x]
     own += ["no framework named"] if run.between is not None and answer_letter(run) == "step_time" else []
     how_many = " to ".join(f"{x:,.0f}" for x in dict.fromkeys(devices))
     return f"{call.thing.name}: {', '.join(own)}, {how_many} device{'s' if devices[-1] > 1 else ''}"
@@ -210,15 +208,15 @@ def row_as_dict(row: Row) -> dict[str, Any]:
     >>> row_as_dict(row)["letters"]["weight_memory"]["value"], row_as_dict(row)["answer"]
     (16060000000.0, None)
     """
-    sources, answer = row.sources, row.answer
-    ends = {n: range_of(row, n) if f"{n}_low" in row else (cell.low, cell.high) for n, cell in row.cells.items()}
+    sources, answer, cells = row.sources, row.answer, row.listed
+    ends = {n: range_of(row, n) if f"{n}_low" in row else (cell.low, cell.high) for n, cell in cells.items()}
     if row.call and (letter := answer_letter(row)) in row:
         ends[letter] = range_of(row, letter)
     letters = {
         n: {"value": _plain(cell.value), "unit": NOTATION[n].unit}
         | {"low": _plain(ends[n][0]), "high": _plain(ends[n][1]), "source": sources[n]}
         | {"formula": cell.formula.text() if cell.formula else None}
-        for n, cell in row.cells.items()
+        for n, cell in cells.items()
     }
     said = _answer_as_dict(answer) if answer else None
     return {"name": row.name, "letters": letters, "missing": dict(row.missing), "answer": said}
@@ -238,7 +236,8 @@ def _answer_as_dict(answer: Answer) -> dict[str, Any]:
 
 
 def _assumption_as_dict(x: Assumption) -> dict[str, Any]:
-    return x._asdict() | {"ends": [{n: y for n, y in end._asdict().items() if n != "letters"} for end in x.ends]}
+    ends = [{n: y for n, y in end._asdict().items() if n != "letters"} for end in x.ends]
+    return x._asdict() | {"letters": [*x.ends[0].letters], "ends": ends}
 
 
 def _change_as_dict(x: Change) -> dict[str, Any]:

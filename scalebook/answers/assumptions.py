@@ -12,7 +12,7 @@ from scalebook.language.notation import quoted
 from scalebook.language.row import with_unit
 from scalebook.language.stanzas import tables_of
 from scalebook.language.words import WORDS
-from scalebook.tables import Device, frameworks
+from scalebook.tables import frameworks, vendor_of
 from scalebook.training.frameworks import FASTEST, SLOWEST, UNNAMED, framework_of, words_of
 from scalebook.training.step import DEFAULT_LETTERS
 
@@ -36,7 +36,8 @@ class Lines(tuple):
 class End(NamedTuple):
     """Another likely value of an assumption, the keywords that set it in the call, and the time (s) that results.
 
-    The time is None if the call cannot run at a value within the assumption's range. `ttft` is of an engine.
+    The time is None if the call cannot run at a value within the assumption's range. `ttft` is of an engine and of
+    its chunks.
     """
 
     value: float | str | bool
@@ -134,16 +135,11 @@ def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]
     if any(getattr(x, "words", {}).get("precision") for x in run.call.knowns):  # which says the weights' bits
         given.add("weight_bits")
     if letter == "tpot" and run.between is not None:
-        others["engine"] = TRIED["engines"].get(vendor_of(run), ["vllm"])
+        others |= TRIED["unnamed"] | {"engine": TRIED["engines"].get(vendor_of(run.call.knowns), ["vllm"])}
     for name, x in TRIED["options"].items() if letter == "step_time" else ():
         if run.get(x["way"], 1) > 1 >= run.get(x.get("without"), 1) and given.isdisjoint(x["of"]):
             others[name] = x["values"]
     yield from (((n,), x) for n, x in others.items() if n not in given)
-
-
-def vendor_of(run: Row) -> str:
-    """Return the vendor of a call's device, or "" if it is not known."""
-    return next((x.words.get("vendor", "") for x in run.call.knowns if isinstance(x, Device)), "")
 
 
 def _moved(run: Row, letter: str, names: tuple[str, ...], values, own, source: str) -> Assumption | None:
@@ -172,7 +168,7 @@ def _moved(run: Row, letter: str, names: tuple[str, ...], values, own, source: s
 def _end(run: Row, letter: str, names: tuple[str, ...], value) -> End:
     letters = dict.fromkeys(names, value)
     new = run.call.again(**letters)
-    return End(value, letters, new[letter], new.get("ttft") if names == ("engine",) else None)
+    return End(value, letters, new[letter], new.get("ttft") if names[0] in ("engine", *TRIED["unnamed"]) else None)
 
 
 def _nearest_end(run: Row, letter: str, names: tuple[str, ...], own: float, value: float) -> list[End]:

@@ -9,10 +9,10 @@ from scalebook.language import NOTATION, Row
 from scalebook.language.arguments import checked
 from scalebook.language.interval import SPREADS
 from scalebook.language.row import with_unit
-from scalebook.tables import Device, frameworks
+from scalebook.tables import Device, frameworks, vendor_of
 from scalebook.training.strategy import WORDS
 
-from .assumptions import TRIED, Lines, answer_letter, vendor_of
+from .assumptions import TRIED, Lines, answer_letter
 
 __all__ = ["Change", "all_changes", "fits", "nearest_fit"]
 
@@ -41,11 +41,9 @@ class Change(NamedTuple):
         return "memory" not in run or run.memory * SPREADS["memory"].high <= run.get("hbm_capacity", inf)
 
     def __str__(self):
-        letter = answer_letter(self.run)
-        time = f"{letter} {with_unit(self.run[letter], 's')}"
-        how_many = f"{100 * abs(self.gain):.0f} % {'more' if self.gain > 0 else 'fewer'}"
-        speed = "as many" if abs(self.gain) < LEAST / 2 else how_many
-        return f"{self.said}: {speed} tokens a second and device, {time}"
+        letter, share = answer_letter(self.run), f"{100 * abs(self.gain):.0f} %"
+        speed = "as many" if abs(self.gain) < LEAST / 2 else f"{share} {'more' if self.gain > 0 else 'fewer'}"
+        return f"{self.said}: {speed} tokens a second and device, {letter} {with_unit(self.run[letter], 's')}"
 
 
 @checked
@@ -92,6 +90,9 @@ def _numbers(run: Row) -> Iterator[Candidate]:
     keep = {"microbatches": None, "global_batch": run.global_batch} if "microbatches" in given else {}
     if letter == "tpot":
         yield from _each([*({"users": run.users * x} for x in factors["users"] if "rate" not in given), TRIED["cache"]])
+        if run.get("experts", 0):  # on all devices of a layer, which may also share its attention in groups
+            layer, ways = {"ep": run.tp * run.attention_dp}, (x for x in TRIED["groups"] if run.tp % x == 0)
+            yield from _each(layer | {"tp": run.tp / x, "attention_dp": run.attention_dp * x} for x in ways)
     else:
         yield from _each(keep | {"batch": run.batch * x} for x in factors["batch"])
         several = [n for n in TRIED["overlaps"] if n in run and run.get(n.partition("_")[0], 2) > 1]
@@ -107,7 +108,7 @@ def _numbers(run: Row) -> Iterator[Candidate]:
 def _words(run: Row, is_quick: bool) -> Iterator[Candidate]:
     """Yield changes of words and rows.  Each needs a new sheet, which takes time: only some if `is_quick`."""
     device = next((x for x in run.call.knowns if isinstance(x, Device)), None)
-    vendor = vendor_of(run)
+    vendor = vendor_of(run.call.knowns)
     if device:
         now = device.get(f"peak_{device.words.get('precision', 'bf16')}", device.get("peak_flops", 0))
         narrower = [x for x in TRIED["narrower"] if device.get(f"peak_{x}", 0) > now]
@@ -118,6 +119,7 @@ def _words(run: Row, is_quick: bool) -> Iterator[Candidate]:
             yield (), {"overlap": "half_batches"}, ""
         return
     yield from () if is_quick and "recompute" not in run.call.letters else _recomputed(run)
+    yield from () if is_quick else _by_module(run)
     yield from _each({"chunks": x} for x in (2.0, 4.0) if run.pp > 1 and "schedule" not in run.call.letters)
     names = TRIED["frameworks"].get(vendor, ())[: 1 if is_quick else None]
     yield from (((frameworks[x],), {"framework": None}, f"framework {x}") for x in names)
@@ -129,9 +131,9 @@ def _recomputed(run: Row) -> Iterator[Candidate]:
     yield from _each({"recompute": x} for x in WORDS["recompute"].values if x not in own[: 1 + is_fused])
 
 
-def _more_devices(run: Row) -> Iterator[Candidate]:
-    if "devices" not in run.call.letters:
-        yield from _each({n: run[n] * x} for n in ("tp", "pp", "dp") for x in (2, 4, 8) if n in run)
+def _by_module(run: Row) -> Iterator[Candidate]:
+    own = run.call.letters.get("recompute")
+    yield from _each({"recompute": x} for x, of in TRIED["modules"].items() if x != own and all(map(run.get, of)))
 
 
 def _laid_out(run: Row) -> Iterator[Iterator[Candidate]]:
@@ -152,11 +154,29 @@ def _laid_out(run: Row) -> Iterator[Iterator[Candidate]]:
 
 def _of_learners(run: Row) -> Iterator[Candidate]:
     """Yield the `training` of an update whose learners fit, if there is one."""
-    step, own = run.call.thing.learner(run), {"devices", "batch", "seq", "global_batch"}
+    step = run.call.thing.learner(run)
     step = step.call.again(dp=None, devices=step.devices)
-    if x := next((x for x in _fitting(step) if x.has_room and own.isdisjoint(x.letters)), None):
-        left = {n: y for n, y in (step.call.letters | x.letters).items() if n not in own and y is not None}
-        yield (), {"training": left}, f"training=dict({_as_keywords(left)})"
+    if x := next((x for x in _fitting(step) if x.has_room and _BATCHES.isdisjoint(x.letters)), None):
+        yield _training(step, _needed_parts(step, x).letters)
+
+
+_BATCHES = {"devices", "dp", "batch", "seq", "global_batch"}  # which follow from an update's answers
+
+
+def _training(step: Row, changed: Mapping) -> Candidate:
+    left = {n: x for n, x in (step.call.letters | changed).items() if n not in _BATCHES and x is not None}
+    left = {n: x for n, x in left.items() if (n, x) != ("recompute", "full")}  # which learners do by default
+    return (), {"training": left}, f"training=dict({_as_keywords(left)})"
+
+
+def _of_update(run: Row) -> Iterator[Candidate]:
+    """Yield what may speed an update up: answers of earlier weights, and learners that recompute less."""
+    if near := nearest_fit(run):
+        yield (), near.letters, near.said
+    if "age" not in run:
+        yield ((), {**near.letters, "age": 1.0}, f"{near.said}, age=1") if near else ((), {"age": 1.0}, "")
+    step = run.call.thing.learner(run)
+    yield from (_training(step, x) for _, x, _ in _recomputed(step))
 
 
 def _hardware(run: Row) -> Iterator[Candidate]:
@@ -164,34 +184,51 @@ def _hardware(run: Row) -> Iterator[Candidate]:
     yield from (((), {n: 2 * run[n]}, f"twice the {NOTATION[n].meaning}") for n in TRIED["hardware"] if n in run)
 
 
+def _single(run: Row) -> list[Change]:
+    """Return single changes that make a run fit.  Of sets of modules, each a new sheet, the first that fits."""
+    found = [*_tried(run, [*_numbers(run), *_recomputed(run), *_each(TRIED["to_fit"])])]
+    may_fit = any(x.letters == {"recompute": "full"} for x in found)
+    by_module = (x for x in _tried(run, _by_module(run)) if x.has_room)
+    return found + ([*itertools.islice(by_module, 1)] if may_fit else [])
+
+
 def _fitting(run: Row) -> Iterator[Change]:
-    """Yield changes that make a run fit: single letters first, then several together, each group by its gain."""
+    """Yield changes that make a step fit: single letters first, then several together, each group by its gain."""
+    yield from sorted(_single(run), key=lambda x: -x.gain)
     given = run.call.letters
-    if answer_letter(run) == "update_time":
-        tried = [_of_learners(run)]
-    else:
-        own = given.get("recompute"), "full"
-        shorter = _each({"seq": x, "recompute": y} for x in (8192.0, 4096.0) for y in own if "seq" not in given)
-        single = [*_numbers(run), *_recomputed(run)]
-        tried = [single, _each(TRIED["to_fit"]), *_laid_out(run), _more_devices(run), shorter]
-    for candidates in tried:
+    ways, words = [n for n in ("tp", "pp", "dp") if n in run], (given.get("recompute"), "full")
+    more = _each({n: run[n] * x} for n in ways for x in (2, 4, 8) if "devices" not in given)
+    shorter = _each({"seq": x, "recompute": y} for x in (8192.0, 4096.0) for y in words if "seq" not in given)
+    for candidates in (*_laid_out(run), more, shorter):
         yield from sorted(_tried(run, candidates), key=lambda x: -x.gain)
+
+
+def _needed_parts(run: Row, change: Change) -> Change:
+    """Drop letters of a change, one after another, if the run fits as well and is as fast without them."""
+    for name in [n for n, x in change.letters.items() if x is not None]:
+        fewer = {n: x for n, x in change.letters.items() if n != name}
+        for x in _tried(run, [(change.rows, fewer, "")]):
+            is_same = x.gain > change.gain - 1e-9 and x.run.devices == change.run.devices
+            change = x if x.said and is_same and x.has_room >= change.has_room else change
+    return change
 
 
 @checked
 def nearest_fit(run: Row) -> Change | None:
     """Return the fastest change that makes a run fit in memory, or None if the run already fits or none was found.
 
-    The same devices are tried first: recomputation and layouts, sharding, several letters together, and offload. Then
-    come more devices, and last a shorter sequence, if the call gave no `seq`. A change that fits without room for the
-    upper end of the memory's interval is named only if no other fits.
+    The same devices are tried first: recomputation, sharding and small changes of the layout, then several letters
+    together, and offload. Then come more devices, and last a shorter sequence, if the call gave no `seq`. A change that
+    fits without room for the upper end of the memory's interval is named only if no other fits.
     """
     if fits(run) is not False:
         return None
+    if answer_letter(run) == "update_time":
+        return next(_tried(run, _of_learners(run)), None)
     least = None
     for x in _fitting(run):
         if x.has_room:
-            return x
+            return _needed_parts(run, x)
         least = least or x
     return least
 
@@ -206,18 +243,20 @@ def _gaining(run: Row, found: Iterable[Change]) -> tuple[Change, ...]:
 def all_changes(run: Row, is_quick: bool = False) -> tuple[Change, ...]:
     """Return single changes that let a run fit and make it faster: free ones first, then doubled device figures.
 
-    If the run does not fit now, changes that make it fit are listed even if they cost time. If the call
-    gives a `rate`, the number of users stays as it is now. `is_quick` leaves out hardware, and frameworks whose sheets
-    take long to build. Updates of reinforcement learning have none; use `search(rl_step, ...)` to try lists of layouts.
+    If the run does not fit now, changes that make it fit are listed even if they cost time. If the call gives a `rate`,
+    the number of users stays as it is now. `is_quick` leaves out hardware, and frameworks and modules to
+    recompute whose sheets take long to build. Of an update of reinforcement learning, its age and its learners'
+    recomputation are tried; `search(rl_step, ...)` tries layouts.
     """
-    if answer_letter(run) not in TRIED["ways"].keys() & run.keys():
+    if (letter := answer_letter(run)) not in run:
         return Lines()
     keep: dict[str, Any] = {}
     if "rate" in run.call.letters:  # a device's tokens follow from it
         keep = {"rate": None, "users": run.users, "generations": run.generations}
         run, within = run.call.again(**keep), run.within
         run.within = within
-    found = [x for x in (*_numbers(run), *_words(run, is_quick)) if not keep or "users" not in x[1]]
-    free = _gaining(run, _tried(run, found))
-    bought = () if is_quick else _gaining(run, _tried(run, _hardware(run), is_free=False))
+    is_update = letter == "update_time"
+    found = _of_update(run) if is_update else (*_numbers(run), *_words(run, is_quick))
+    free = _gaining(run, _tried(run, [x for x in found if not keep or "users" not in x[1]]))
+    bought = () if is_quick or is_update else _gaining(run, _tried(run, _hardware(run), is_free=False))
     return Lines(x._replace(letters=keep | x.letters) for x in free + bought)

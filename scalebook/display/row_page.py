@@ -78,10 +78,10 @@ def _all(row: Row, names: Iterable[str]) -> Markup:
 
 def row_page(row: Row) -> Markup:
     """Return a row as an HTML table.  A long row shows its answers, with all quantities folded away."""
-    made = [n for n, cell in row.cells.items() if cell.formula]
+    made = [n for n, cell in row.listed.items() if cell.formula]
     if len(row.cells) <= SHORT or not made:
         return styled(_all(row, row.cells))
-    given, first = [n for n in row.cells if n not in set(made)], answers(row)[0]
+    given, first = [n for n in row.listed if n not in set(made)], answers(row)[0]
     return styled(
         _answers(row),
         *(_parts(row, n) for n in reversed(breakdowns(row)) if not np.ndim(row[n])),

@@ -122,6 +122,11 @@ class Layouts:
 
     finds = property(lambda self: self.serve.finds)
 
+    @property
+    def chosen(self) -> str:
+        most = f"the most that have room{' within the targets' if self.targets else ''}"
+        return "" if self.has_users or self.has_rate else f"neither users nor rate is given: users are {most}"
+
     def __reduce__(self):
         return type(self), tuple(getattr(self, x.name) for x in fields(self))
 
@@ -261,11 +266,9 @@ def users_for(serve, knowns: tuple, letters: Mapping) -> float:
         copies = np.ceil(row.replicas * row.rate / row.request_rate)
         more = {"replicas": copies, "devices": copies * row.devices / row.replicas}
         would = " and ".join(f"{n}={more[n]:g}" for n in more.keys() & letters.keys() or ["replicas"])
-        raise ValueError(
-            f"rate={show(row.rate, 'request/s')} is more than {row.devices:g} devices serve: "
-            f"{show(row.request_rate, 'request/s')} by {users:,.0f} users, all that have room; "
-            f"{would} would do"
-        )
+        asked, most = (show(x, "request/s") for x in (row.rate, row.request_rate))
+        most = f"{most} by {users:,.0f} users, all that have room"
+        raise ValueError(f"rate={asked} is more than {row.devices:g} devices serve: {most}; {would} would do")
     return users
 
 
@@ -316,10 +319,8 @@ def posed(serve, cases: list[tuple], letters: Mapping, aim: str | None = None, s
         raise TypeError(f"{stray[0]} is the most that may be, and so one number, not {quoted(limits[stray[0]])}")
     devices, targets = limits.pop("devices", None), tuple(limits.items())
     if devices is None and not has_users and "rate" not in letters:
-        raise TypeError(
-            "a search of layouts needs a rate or users, from which the fewest devices follow, or the most devices that "
-            "may be used: give rate=..., users=... or devices=..."
-        )
+        needs = "a rate or users, from which the fewest devices follow, or the most devices that may be used"
+        raise TypeError(f"a search of layouts needs {needs}: give rate=..., users=... or devices=...")
     if said := devices is not None and not_whole("devices", devices):
         raise ValueError(said)
     if devices and devices > MOST_DEVICES:
@@ -338,8 +339,7 @@ def _refuse_other_searches(letters: Mapping) -> None:
     if {"users", "rate"} <= letters.keys():
         raise TypeError("a service has as many users as send its rate: give users or rate")
     if "pools" in letters:
-        raise TypeError(
-            "pools have layouts of their own: serve.apart(model, [devices], rate=...) searches those of two"
-        )
+        of_two = "serve.apart(model, [devices], rate=...) searches those of two"
+        raise TypeError(f"pools have layouts of their own: {of_two}")
     if isinstance(letters.get("rate"), int | float | str):
         refuse_no_rate(letters["rate"])

@@ -204,10 +204,8 @@ def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **lette
     if not (layouts := [x for x in tried if x.size]):
         least = min(tried, key=lambda x: x.least / x.known["hbm_capacity"])
         held = f" ({show(least.least, 'B')} or more of {show(least.known['hbm_capacity'], 'B')} on each)"
-        raise NothingFits(
-            f"the weights fit on no layout of {devices:g} devices or fewer{held if least.least < np.inf else ''}: more "
-            "devices, or fewer weight_bits, may let them in"
-        )
+        few = f"{devices:g} devices or fewer{held if least.least < np.inf else ''}"
+        raise NothingFits(f"the weights fit on no layout of {few}: more devices, or fewer weight_bits, may let them in")
     read = _joined(layouts, [x.reading() for x in layouts])
     write = _joined(layouts, [x.writing(asked["rate"], layouts[0].known["output"], asked["tpot"]) for x in layouts])
     best = _pairs(read, write, asked, layouts[0].known)
@@ -240,10 +238,8 @@ def _pairs(read: Mapping, write: Mapping, asked: Mapping, known: Mapping) -> tup
     if not (np.isfinite(r["time"]).any() and np.isfinite(w["time"]).any()):
         raise ValueError("no pool ever ends a step: give efficiencies and bandwidths above zero")
     if not write["fits"].any():
-        raise ValueError(
-            f"tpot={show(asked['tpot'], 's')} is met by no pool that writes: the fastest step has "
-            f"{show(write['least'].min(), 's')}"
-        )
+        target, least = show(asked["tpot"], "s"), show(write["least"].min(), "s")
+        raise ValueError(f"tpot={target} is met by no pool that writes: the fastest step has {least}")
     sent = known["prompt"] * known["layers"] * known["kv_width"] * r["kv_bits"] / 8 / np.minimum(r["link"], w["link"])
     fixed = r["first_overhead"] + r["time"] + sent + (r["first_tokens"] - 1) * w["time"]
     fits = w["fits"] & (sent <= r["time"]) & (r["kv_bits"] == w["kv_bits"])
@@ -259,10 +255,8 @@ def _pairs(read: Mapping, write: Mapping, asked: Mapping, known: Mapping) -> tup
     used = copies * r["group"] + w["copies"] * w["group"]
     fits &= wait > 0
     if not (fits & (used <= most)).any():
-        raise ValueError(
-            f"rate={show(rate, 'request/s')} takes two pools of {show(used[fits].min(), '')} devices or more, and "
-            f"devices={most:g} allows fewer"
-        )
+        said, least = show(rate, "request/s"), show(used[fits].min(), "")
+        raise ValueError(f"rate={said} takes two pools of {least} devices or more, and devices={most:g} allows fewer")
     cost = copies * r["group"] * r["price_hour"] + w["copies"] * w["group"] * w["price_hour"]
     cost = used if np.isnan(cost[fits]).any() else cost
     where = np.flatnonzero(fits & (used <= most))

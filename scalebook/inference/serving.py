@@ -265,10 +265,8 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
         if devices > 1:
             total = show(here.held_weights * devices, "B")
             weights = f"{total} of weights are {each} on each of {devices:g} devices of {whole}"
-        raise NothingFits(
-            f"{weights}, of which {show(usable, 'B')} are for weights, caches and {show(here.workspace, 'B')} of work "
-            f"space; {would}"
-        )
+        shared = f"{show(usable, 'B')} are for weights, caches and {show(here.workspace, 'B')} of work space"
+        raise NothingFits(f"{weights}, of which {shared}; {would}")
     full = memory(**{n: known[n] for n in memory.inputs})
     if known["users"] > valued(full, "max_users"):
         raise NothingFits(

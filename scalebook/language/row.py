@@ -37,10 +37,7 @@ ASSUMED = "assumed"  # source of a cell that no data sheet prints
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A value and its origin: a table's source, or a formula and the cells it used.
-
-    Where known, eight in ten measurements lie between `low` and `high`.
-    """
+    """A value and its origin: a table's source, or a formula with its cells. Eight in ten lie from `low` to `high`."""
 
     value: Value
     origin: str = "given"
@@ -53,7 +50,7 @@ class Cell:
 
     @cached_property
     def letters(self) -> frozenset[str]:
-        """The names of all quantities that the value was computed from."""
+        """The names of all quantities behind the value."""
         return frozenset(self.inputs).union(*(c.letters for c in self.inputs.values()))
 
     def __getstate__(self):  # equal cells pickle alike, whether `letters` was asked or not
@@ -126,7 +123,7 @@ def one_number(name: str, value) -> float:
 
 
 def strays(name: str, array: np.ndarray) -> np.ndarray:
-    """Return a boolean array: where values of a quantity are not finite or have the wrong sign."""
+    """Return where a quantity's values are not finite or have the wrong sign, as booleans."""
     sign = NOTATION[name].sign
     bad = ~np.isfinite(array)
     if sign != "real":
@@ -137,7 +134,7 @@ def strays(name: str, array: np.ndarray) -> np.ndarray:
 
 
 _LEAST, _MOST = 1e-60, 1e60  # of a given value, so that products of several are numbers too
-EDGE = 1e-9  # a share this little beyond 0 or 1 is a rounding error
+EDGE = 1e-9  # a share so little beyond 0 or 1 is rounded
 
 
 def _is_usual(name, value: float) -> bool:
@@ -188,7 +185,7 @@ def gather(knowns: tuple, letters: dict) -> dict[str, Cell]:
 
 
 def joined(knowns: tuple, letters: Collection[str]) -> dict[str, Cell]:
-    """Join rows into cells by name, as `gather` does, for a call whose keywords have these names."""
+    """Join rows into cells by name, as `gather` does, for keywords of these names."""
     cells = {}
     for row in knowns:
         if not isinstance(row, Row) and hasattr(row, "columns"):
@@ -222,7 +219,7 @@ def as_rows(knowns: tuple) -> tuple:
 
 
 def with_unit(value: Value, unit: str) -> str:
-    """Format a value with its unit.  An array is shown by its smallest and its largest value.
+    """Format a value with its unit, and an array by its smallest and largest value.
 
     >>> with_unit(np.array([1.0, 2e9]), "B")
     '1 B … 2 GB (2 values)'
@@ -337,20 +334,26 @@ class Row(Mapping):
 
     @property
     def sources(self) -> dict[str, str]:
-        """The source of each quantity, by name: its table cell's source, or else its formula's."""
+        """The source of each quantity: its table cell's source, or else its formula's."""
         computed = {n: ", ".join(c.formula.sources) for n, c in self.cells.items() if c.formula}
         return {n: c.source or computed.get(n) or c.origin for n, c in self.cells.items()} | not_given(self)
 
     @property
+    def listed(self) -> dict[str, Cell]:
+        """The cells, without ends such as `tpot_low`, which `interval` widens."""
+        ends = {n + x for n in self.cells for x in ("_low", "_high")}
+        return {n: x for n, x in self.cells.items() if n not in ends}
+
+    @property
     def listing(self) -> str:
-        """A text with every quantity and its value, one line each. What does not fit in memory is said first."""
+        """Every quantity and its value, one line each. What does not fit in memory is said first."""
         first = [self.answer.misfit] if self.answer and self.answer.misfit else []
-        lines = [f"{n:<22} {with_unit(c.value, NOTATION[n].unit)}" for n, c in self.cells.items()]
+        lines = [f"{n:<22} {with_unit(c.value, NOTATION[n].unit)}" for n, c in self.listed.items()]
         return "\n".join([*first, self.name, *(f"  {line}" for line in lines)])
 
     @cached_property
     def answer(self):
-        """The summary of a training step or a service (`scalebook.answers.Answer`); None for arrays and other rows."""
+        """The summary of a step or service (`scalebook.answers.Answer`); None for arrays and other rows."""
         return _shown_by("answer_of")(self) if self.call else None
 
     def to_dict(self) -> dict[str, Any]:

@@ -291,9 +291,8 @@ class RLStep(Guided):
             except ValueError as error:
                 why = str(error)
         if not found:
-            raise NothingFits(
-                f"no layout of the search runs: {why}" if why else "there is nothing to search: give lists"
-            )
+            why = f"no layout of the search runs: {why}" if why else "there is nothing to search: give lists"
+            raise NothingFits(why)
         return _Layouts(found), {"layout": list(found)} | kept
 
 

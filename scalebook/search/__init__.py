@@ -23,7 +23,17 @@ from scalebook.language.notation import quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.tabular import callable_said
 
-from .arguments import each, problem_of, refuse_no_count, refuse_unused, running_on, sizes_of, within, without_unable
+from .arguments import (
+    each,
+    not_running,
+    problem_of,
+    refuse_no_count,
+    refuse_unused,
+    running_on,
+    sizes_of,
+    within,
+    without_unable,
+)
 from .devices import Devices, why_none
 from .frames import Frame
 from .parts import check_executor, run, tasks
@@ -122,6 +132,7 @@ def search(
     seen = {*lacking, *(x.device for x in found)}
     result = found[0] if len(questions) == 1 else Devices(found, lacking, [x for _, x in cases if x not in seen])
     result.unable = unable
+    result.chosen = "; ".join(filter(None, [not_running(cases, whole), getattr(sheet, "chosen", "")]))
     return result
 
 

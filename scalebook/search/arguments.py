@@ -13,14 +13,14 @@ from scalebook.language.arguments import as_list, is_number, is_whole
 from scalebook.language.interval import SPREADS
 from scalebook.language.notation import either, found_by, known_as, nearest, quoted, refuse_stray, unused
 from scalebook.language.row import gather, one_number, quantity
-from scalebook.tables import Device, Engine, Framework, Table
+from scalebook.tables import Engine, Framework, Program, Table, vendor_of
 
 from .problem import Limit, Problem
 from .space import Searchable, Space, needs, searchable
 
 __all__ = [
-    "at_most", "choice", "each", "limit", "margins", "plain", "problem_of", "refuse_no_count", "refuse_unused",
-    "sizes_of", "within", "without_unable",
+    "at_most", "choice", "each", "limit", "margins", "not_running", "plain", "problem_of", "refuse_no_count",
+    "refuse_unused", "running_on", "sizes_of", "strangers", "within", "without_unable",
 ]  # fmt: skip
 
 # of a search besides letters
@@ -157,10 +157,8 @@ def each(knowns: tuple, letters: Mapping) -> tuple[list[tuple[tuple, str]], dict
             continue
         for y in rows:
             if not isinstance(y, Row) or "hbm_bandwidth" not in y:
-                raise TypeError(
-                    "a list by position is of devices, such as [accelerators.h100], of frameworks or of engines, and "
-                    f"{quoted(y)} is none"
-                )
+                kinds = "devices, such as [accelerators.h100], of frameworks or of engines"
+                raise TypeError(f"a list by position is of {kinds}, and {quoted(y)} is none")
         if devices is not None or not rows:
             raise TypeError("a search takes one list of devices by position, of one device or more")
         devices = rows
@@ -183,9 +181,24 @@ def running_on(knowns: tuple, letters: Mapping, whole: Mapping[str, list]) -> di
 
     If none does, the option is left to its default.
     """
-    vendor = next((x.words.get("vendor", "") for x in knowns if isinstance(x, Device)), "")
-    able = {n: [x.kin[0] for x in rows if vendor in ("", *x.words["vendors"].split())] for n, rows in whole.items()}
+    able = {n: [x.kin[0] for x in rows if x.runs_on(vendor_of(knowns))] for n, rows in whole.items()}
     return {n: able.get(n, x) for n, x in letters.items() if able.get(n, True)}
+
+
+def not_running(cases: list[tuple[tuple, str]], whole: Mapping[str, list]) -> str:
+    """Say how many programs of whole tables do not run on a device that a search is of; "" if all do."""
+    vendors = {vendor_of(knowns): None for knowns, _ in cases}
+    lost = {n: sorted({sum(not x.runs_on(v) for x in rows) for v in vendors}) for n, rows in whole.items()}
+    numbers = {n: f"{x[0]} to {x[-1]}" if x[1:] else x[0] for n, x in lost.items() if x[-1]}
+    said = (f"{x} of {len(whole[n])} {n}s do not run on devices of {either(vendors)}" for n, x in numbers.items())
+    return "; ".join(said)
+
+
+def strangers(knowns: tuple, words: Mapping[str, tuple]) -> str:
+    """Name the frameworks and engines of a search that do not run on its device's vendor; "" if all do."""
+    rows = [x for x in knowns if isinstance(x, Program)]
+    rows += [getattr(tables, f"{kind}s")[x] for kind in _KINDS.values() for x in words.get(kind, ())]
+    return ", ".join(x.said_on(vendor_of(knowns)) for x in rows if not x.runs_on(vendor_of(knowns)))
 
 
 def within(thing, letters: Mapping, subject_to) -> tuple[dict, list[str]]:

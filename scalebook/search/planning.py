@@ -76,7 +76,7 @@ def built(problem: Problem, words: dict, offload: bool, known: tuple = ()) -> "_
 def _absent(problem: Problem, sheet: FormulaSheet, letter: str, said: str) -> TypeError:
     """Return the error for an objective or a limited quantity that the sheet does not give."""
     space = problem.space
-    if letter in (*space.shown, *space.recorded) and space.shown_with:
+    if letter in space.shown and space.shown_with:
         return TypeError(f"this search needs {space.shown_with} for {letter}: give {space.shown_with}=...")
     return TypeError(f"{sheet.name} {said.format(letter)}; {nearest(letter, sheet.formulas)}")
 

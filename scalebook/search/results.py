@@ -11,6 +11,7 @@ from scalebook.language.row import gather
 from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.language.units import show
 
+from .arguments import strangers
 from .frames import Frame
 from .planning import built, needed_for
 from .space import called_with, divisors
@@ -19,7 +20,7 @@ __all__ = ["Best", "Found", "Neighbours", "Search", "order_of"]
 
 
 class Found:
-    """One strategy of a search.  Its inputs and the two objectives are attributes, such as `found.tp`.
+    """One strategy of a search.  Its inputs and results are attributes, such as `found.tp`; `found.run` is its row.
 
     Several combinations of options, such as frameworks, may give the same layout, letters and objectives.  `alike`
     counts the others.
@@ -45,7 +46,11 @@ class Found:
                 return self.__dict__[kind][name]
         if "_problem" in self.__dict__ and name in self._problem.fixed:
             return self._problem.fixed[name]
-        raise AttributeError(f"a strategy found has letters, words and values, and no {name!r}; its `row` has the rest")
+        if name in NOTATION and name in self.billed:
+            return self.billed[name]
+        raise AttributeError(f"a strategy found has its letters, its words and what its run has, and no {name!r}")
+
+    run = property(lambda self: self.row)
 
     @property
     def knowns(self) -> dict:
@@ -170,6 +175,7 @@ class Search(Frame):
     """
 
     unable: Mapping[str, str] = {}
+    chosen = ""  # what the search chose by itself: programs of a whole table, or the number of users
 
     def __init__(self, problem, layouts, combinations, priced, seconds, note, device=""):
         self.problem, self.layouts, self.combinations, self.device = problem, layouts, combinations, device
@@ -205,12 +211,13 @@ class Search(Frame):
         said = f"{said} {many}{' can run' * (number != self.count)}, {self.fitting:,} within all limits"
         kept = [x for x in self.problem.limits if x.margin]
         margins = (f"{x.letter} with a margin of {100 * x.margin:.2g} % (memory_margin)" for x in kept)
-        return "; ".join(filter(None, [said, *margins, self.remark, *self.unable.values(), self.note]))
+        return "; ".join(filter(None, [said, *margins, self.chosen, self.remark, *self.unable.values(), self.note]))
 
     @property
     def remark(self) -> str:
         """A sentence on the rejected strategies that a reader should know, or ""."""
-        return self.problem.space.remark(self.problem, self.rejected)
+        own = self.problem
+        return "; ".join(filter(None, [strangers(own.knowns, own.words), own.space.remark(own, self.rejected)]))
 
     @property
     def _several(self) -> dict[str, tuple]:
@@ -227,8 +234,7 @@ class Search(Frame):
         `alike` counts other options with equal results; it is left out if no strategy has any.  `assumed` names cells
         that no data sheet prints and that a shown value rests on.
         """
-        shown = (*self._shown, *self.problem.space.recorded) if self._shown else ()
-        more = [n for n in ("devices", *shown) if n not in self.problem.axes]
+        more = [n for n in ("devices", *self._shown) if n not in self.problem.axes]
         return [
             ({"device": x.device} if x._search.device else {})
             | x.values | x.letters | x.words | {n: x.billed.get(n) for n in more}

@@ -86,7 +86,6 @@ class Space:
     is_front: bool = False  # the Pareto front is the answer
     shown: tuple[str, ...] = ()  # quantities to show next to a strategy's choices, if the first has a value
     shown_with: str = ""  # the input without which none of `shown` has a value
-    recorded: tuple[str, ...] = ()  # quantities that only `to_dict`, `to_csv` and `to_frame` have besides
     # what a reader should know about the rejected strategies, counted by name
     remark: Callable[["Problem", Mapping[str, int]], str] = lambda problem, rejected: ""
 

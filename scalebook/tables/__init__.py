@@ -24,12 +24,12 @@ from scalebook.language.stanzas import Stanzas, file_of, tables_of
 
 from . import assumed, shapes
 from .plausible import refuse_faster
-from .table import Device, Engine, Framework, Rows, Table
+from .table import Device, Engine, Framework, Program, Rows, Table, vendor_of
 
 __all__ = [
-    "FOLLOWS", "SOURCES", "Device", "Engine", "Framework", "KeysWith", "Models", "Table", "accelerators",
+    "FOLLOWS", "SOURCES", "Device", "Engine", "Framework", "KeysWith", "Models", "Program", "Table", "accelerators",
     "cells_of_libraries", "cite", "clusters", "drafts", "efficiencies", "efficiencies_of", "engines", "frameworks",
-    "libraries", "libraries_on", "links", "models", "precisions", "ranges", "runs", "tiers",
+    "libraries", "libraries_on", "links", "models", "precisions", "ranges", "runs", "tiers", "vendor_of",
 ]  # fmt: skip
 
 SOURCES.add(file_of(__name__, ""))

@@ -21,7 +21,7 @@ from scalebook.language.sources import SOURCES, cite
 from scalebook.language.tabular import Markup, page_table, styled, table_cell
 from scalebook.language.units import show
 
-__all__ = ["Device", "Engine", "Framework", "Table"]
+__all__ = ["Device", "Engine", "Framework", "Program", "Table", "vendor_of"]
 
 
 _LOCK = RLock()  # for reading: concurrent threads share one table's rows
@@ -110,7 +110,24 @@ class Device(Row):
         return device
 
 
-class Engine(Row):
+def vendor_of(knowns: tuple) -> str:
+    """Return the vendor of a call's device, or "" if it is not known."""
+    return next((x.words.get("vendor", "") for x in knowns if isinstance(x, Device)), "")
+
+
+class Program(Row):
+    """A framework's or an engine's row. Its `vendors` are those on whose devices it runs; without, any."""
+
+    def runs_on(self, vendor: str) -> bool:
+        return vendor in ("", *self.words.get("vendors", vendor).split())
+
+    def said_on(self, vendor: str) -> str:
+        """Return its name, and if it does not run on this vendor's devices, those on which it does."""
+        own = " and ".join(self.words.get("vendors", "").split())
+        return self.name if self.runs_on(vendor) else f"{self.name} (which runs on devices of {own}, not of {vendor})"
+
+
+class Engine(Program):
     """A serving engine's row. Its option `exchange` says how attention data parallelism sends tokens to experts."""
 
     @property
@@ -119,7 +136,7 @@ class Engine(Row):
         return "chunk_tokens" in self and self.cells["chunk_tokens"].source != "scalebook"
 
 
-class Framework(Row):
+class Framework(Program):
     """A training framework's row: defaults of a strategy's options (`words`) and of numbers (its cells)."""
 
     @property
