@@ -151,8 +151,8 @@ def test_a_bill_has_failures_rent_and_purchase():
     assert 1 - often.row.goodput > 2 * (1 - found.row.goodput)
     assert len(bill(run("too large"), device_mtbf="1 h").said) < 120  # a number of days with 180 digits is none to read
     named = {"MWh": "in MWh", "h": "Hours", "s": "econds", "$": "Dollars"}  # units, and the words that name them
-    for name, own in SCHEMA["$defs"]["costs"]["properties"].items():
-        assert name not in NOTATION or named.get(NOTATION[name].unit, "") in own["description"]
+    said = {n: x["description"] for n, x in SCHEMA["$defs"]["costs"]["properties"].items() if n in NOTATION}
+    assert all(named.get(NOTATION[n].unit, "") in x for n, x in said.items())
     assert bill(run("dense")) is None and bill(run("vllm")) is None
     bought = bill(run("too large"), device_price="50000 $")
     assert bought.prices[1].cost > found.prices[1].cost

@@ -93,9 +93,8 @@ def things_with(letter: str) -> tuple[str, ...]:
 
     searches = ("a search of training_step",) if letter == "memory_margin" else ()
     parts = [n for n, x in parts_of_serve().items() if letter in x.own and letter not in x.owner.takes]
-    found = [name for name in _in_order() if takes(things()[name])]
-    sheets = [x for x in found if not isinstance(things()[x], Formula)]
-    return (*searches, *sheets, *parts, *(x for x in found if x not in sheets))
+    found = [*(name for name in _in_order() if takes(things()[name])), *parts]
+    return (*searches, *sorted(found, key=lambda n: isinstance(things().get(n), Formula)))  # sheets before parts
 
 
 @cache
