@@ -2,10 +2,13 @@
 
 from sympy import Max, ceiling
 
-from scalebook.attention.arithmetic import attention_flops, causal_pairs, full_pairs, pair_width_grouped
+from scalebook.attention.arithmetic import attention_flops, causal_pairs, pair_width_grouped
 from scalebook.attention.assumptions import prefill_context
 from scalebook.language import Sheet, formula, formulas_of
+from scalebook.language.defaults import equations
 from scalebook.machine import roofline
+
+_OWN = equations(__name__)  # those of kernels.toml
 
 # Traffic
 
@@ -19,36 +22,6 @@ def unfused_traffic(batch, heads, kv_heads, head_dim, seq, context, activation_b
     """
     ends = 2 * seq * heads * head_dim + 2 * context * kv_heads * head_dim
     return batch * (4 * heads * seq * context + ends) * activation_bits / 8
-
-
-@formula("query_tile", "dao2022 §3.1")
-def query_tile(sram_capacity, head_dim, activation_bits):
-    """Rows of the largest tile whose queries, keys, values and results fit in on-chip memory.
-
-    >>> query_tile(sram_capacity="64 KiB", head_dim=128, activation_bits=16)
-    64.0
-    """
-    return sram_capacity / (4 * head_dim * activation_bits / 8)
-
-
-@formula("tile_memory", "dao2022 §3.1")
-def tile_memory(query_tile, head_dim, activation_bits):
-    """On-chip memory of four tiles (queries, keys, values, results); it must not exceed the memory of a core.
-
-    >>> tile_memory(query_tile=64, head_dim=128, activation_bits=16)
-    65536.0
-    """
-    return 4 * query_tile * head_dim * activation_bits / 8
-
-
-@formula("traffic", "dao2022 §3.2", given=[full_pairs, query_tile])
-def flash_traffic(batch, heads, head_dim, seq, pairs, query_tile, activation_bits):
-    """Bytes moved by fused attention if every tile of queries reads its keys and values from memory, without a cache.
-
-    >>> flash_traffic(batch=1, heads=32, head_dim=128, seq=8192, query_tile=128, activation_bits=16) / 1e9
-    8.72415232
-    """
-    return batch * heads * head_dim * (2 * seq + 2 * pairs / query_tile) * activation_bits / 8
 
 
 @formula("traffic", "dao2022 §3.2", given=[prefill_context])
@@ -96,36 +69,6 @@ def latent_append_traffic(batch, seq, heads, kv_rank, rope_dim, kv_bits, activat
     """
     turned = 3 * heads * rope_dim * activation_bits
     return batch * seq * ((kv_rank + rope_dim) * (activation_bits + kv_bits) + turned) / 8
-
-
-@formula("intensity", "dao2022 §3.2")
-def flash_intensity(query_tile, activation_bits):
-    """FLOPs per byte of fused attention over long sequences, where each key and value read serves a tile of queries.
-
-    >>> flash_intensity(query_tile=128, activation_bits=16)
-    128.0
-    """
-    return 16 * query_tile / activation_bits
-
-
-@formula("balanced_tile", "dao2022 §3.2", given=[roofline.ridge_intensity])
-def balanced_tile(ridge_intensity, activation_bits):
-    """Tile of queries beyond which fused attention is bound by arithmetic, whatever the head width.
-
-    >>> balanced_tile(ridge_intensity=300, activation_bits=16)
-    300.0
-    """
-    return ridge_intensity * activation_bits / 16
-
-
-@formula("sharing_cores", "dao2022 §3.2", given=[balanced_tile, query_tile, roofline.ridge_intensity])
-def sharing_cores(balanced_tile, query_tile):
-    """Cores that must share reads of the same keys through the cache to make arithmetic the limit.
-
-    >>> sharing_cores(balanced_tile=295, query_tile=128)
-    3.0
-    """
-    return ceiling(balanced_tile / query_tile)
 
 
 # Time
@@ -185,20 +128,10 @@ def decode_kernel_time(
     return launch_time + Max(batch * kv_heads * item_time / cores, read, flops / peak_flops, evaluate=False)
 
 
-@formula("flops", "dao2022 §3.1", given=[attention_flops])
-def kernel_flops(attention_flops):
-    """FLOPs of a fused kernel: the scores and values of one layer, and nothing else on the matrix units.
-
-    >>> kernel_flops(attention_flops="1 TFLOP")
-    1000000000000.0
-    """
-    return attention_flops
-
-
 fused_attention = Sheet(
-    "fused_attention", prefill_context, causal_pairs, pair_width_grouped, attention_flops, kernel_flops, flash_traffic,
-    roofline.intensity, roofline.ridge_intensity, balanced_tile, sharing_cores, tile_memory, roofline.compute_time,
-    roofline.memory_time, roofline.roofline_time, roofline.idle_fraction,
+    "fused_attention", prefill_context, causal_pairs, pair_width_grouped, attention_flops, _OWN.kernel_flops,
+    _OWN.flash_traffic, roofline.intensity, roofline.ridge_intensity, _OWN.balanced_tile, _OWN.sharing_cores,
+    _OWN.tile_memory, roofline.compute_time, roofline.memory_time, roofline.roofline_time, roofline.idle_fraction,
     doc="Fused attention of one layer over a causal sequence; every tile of queries reads its keys by itself.",
 )  # fmt: skip
 

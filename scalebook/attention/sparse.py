@@ -5,7 +5,10 @@ from sympy import Max, Min, Piecewise, Rational, ceiling
 from scalebook.attention import arithmetic, assumptions
 from scalebook.attention.kernels import kernel_flops
 from scalebook.language import Sheet, formula, formulas_of
+from scalebook.language.defaults import equations
 from scalebook.machine.kernels import one_core, typical_stream_efficiency
+
+_OWN = equations(__name__)  # those of sparse.toml
 
 _HERE = "deepseek2025-v32 §2.1"
 _MEASURED = "aiconfigurator-2026"
@@ -30,16 +33,6 @@ def picked_pairs(seq, context, index_tokens):
     """
     whole, past = (arithmetic.window_pairs.of(seq=n, window=index_tokens) for n in (context, context - seq))
     return whole - past
-
-
-@formula("tiled_heads", "flashmla", "vllm-sparse")
-def tiled_heads(heads, tp, head_tile):
-    """Heads that sparse attention computes on a device: the device's heads, rounded up to whole tiles of heads.
-
-    >>> tiled_heads(heads=64, tp=8, head_tile=64), tiled_heads(heads=128, tp=1, head_tile=64)
-    (64.0, 128.0)
-    """
-    return head_tile * ceiling(heads / (tp * head_tile), evaluate=False)
 
 
 @formula("sparse_efficiency", "flashmla")
@@ -140,36 +133,6 @@ def compressed_picked_pairs(seq, context, window, entry_tokens, index_tokens):
     return near + far / entry_tokens
 
 
-@formula("pair_bits", "deepseek2024-v2 §2.1")
-def pair_bits_latent(kv_rank, rope_dim, kv_bits):
-    """Bits read per query-key pair of sparse latent attention: a latent with its rotary part.
-
-    >>> pair_bits_latent(kv_rank=512, rope_dim=64, kv_bits=16)
-    9216.0
-    """
-    return (kv_rank + rope_dim) * kv_bits
-
-
-@formula("pair_bits", "transformers modeling_deepseek_v4.py")
-def pair_bits_shared(head_dim, kv_bits):
-    """Bits read per query-key pair if one key of all heads is also the value.
-
-    >>> pair_bits_shared(head_dim=512, kv_bits=9.125)
-    4672.0
-    """
-    return head_dim * kv_bits
-
-
-@formula("pair_bits", "vaswani2017 §3.2.2")
-def pair_bits_grouped(kv_heads, head_dim, kv_bits):
-    """Bits read per query-key pair of sparse attention with grouped heads: keys and values of all key-value heads.
-
-    >>> pair_bits_grouped(kv_heads=4, head_dim=128, kv_bits=16)
-    16384.0
-    """
-    return 2 * kv_heads * head_dim * kv_bits
-
-
 @formula("traffic", "flashmla", _MEASURED)
 def picked_traffic(batch, pairs, pair_bits, heads, head_tile):
     """Bytes that sparse attention reads: every query reads its own keys, once per tile of heads.
@@ -191,15 +154,15 @@ index_scoring = Sheet(
     doc="The indexer's kernels by themselves: scores of all cached keys. In decoding give busy_pairs: all pairs.",
 )  # fmt: skip
 picked_latent_attention = Sheet(
-    "picked_latent_attention", picked_pairs, pair_bits_latent, arithmetic.pair_width_absorbed, *_PICKED,
+    "picked_latent_attention", picked_pairs, _OWN.pair_bits_latent, arithmetic.pair_width_absorbed, *_PICKED,
     doc="Attention to picked latents by itself. Give heads in whole tiles.",
 )  # fmt: skip
 picked_shared_attention = Sheet(
-    "picked_shared_attention", compressed_picked_pairs, pair_bits_shared, arithmetic.pair_width_grouped, *_PICKED,
+    "picked_shared_attention", compressed_picked_pairs, _OWN.pair_bits_shared, arithmetic.pair_width_grouped, *_PICKED,
     doc="Compressed sparse attention (DeepSeek-V4) by itself, with one key for all heads that is also the value.",
 )  # fmt: skip
 picked_grouped_attention = Sheet(
-    "picked_grouped_attention", picked_pairs, pair_bits_grouped, arithmetic.pair_width_grouped, *_PICKED,
+    "picked_grouped_attention", picked_pairs, _OWN.pair_bits_grouped, arithmetic.pair_width_grouped, *_PICKED,
     doc="Attention of grouped heads to picked blocks of keys (MiniMax-M3) by itself.",
 )  # fmt: skip
 

@@ -1,52 +1,11 @@
 """Number formats: bits per value with its scales, range, and rounding errors. The loss of accuracy is not modelled."""
 
-from sympy import Integer, Rational, sqrt
+from sympy import Integer, Rational
 
 from scalebook.language import Sheet, formula, formulas_of
+from scalebook.language.defaults import equations
 
-
-@formula("weight_bits", "ocp-mx §5.2", "lin2023")
-def weight_bits_scaled(element_bits, scale_bits, zero_bits, block_values):
-    """Bits per weight: the value itself, and its share of the scale (and zero point, if any) of its block of values.
-
-    >>> weight_bits_scaled(element_bits=4, scale_bits=16, zero_bits=4, block_values=128)
-    4.15625
-    """
-    return element_bits + (scale_bits + zero_bits) / block_values
-
-
-@formula("weight_bits", "mishra2021 §3.1")
-def weight_bits_pruned(element_bits, place_bits, kept_weights, group_weights):
-    """Bits per weight of a pruned matrix, in which each kept weight also stores its place in its group.
-
-    >>> weight_bits_pruned(element_bits=8, place_bits=2, kept_weights=2, group_weights=4)
-    5.0
-    """
-    return (element_bits + place_bits) * kept_weights / group_weights
-
-
-@formula("rounding_noise", "bennett1948")
-def rounding_noise(peak_ratio, levels):
-    """Standard deviation of rounding errors, relative to the standard deviation of the values.
-
-    The format has `levels` even steps up to the largest value, which is `peak_ratio` standard deviations.
-
-    It assumes errors uniform within half a step, so it fails if all values round to zero, and for floating point.
-
-    >>> round(rounding_noise(peak_ratio=3, levels=127), 4)
-    0.0068
-    """
-    return peak_ratio / (levels * sqrt(12))
-
-
-@formula("step_gain", "amdahl1967")
-def step_gain(faster_share, part_gain):
-    """Speedup of a step if a share of its time becomes faster and the rest does not (Amdahl's law).
-
-    >>> round(step_gain(faster_share=0.7, part_gain=2), 3)
-    1.538
-    """
-    return 1 / (1 - faster_share + faster_share / part_gain)
+_OWN = equations(__name__)  # those of formats.toml
 
 
 # Floating point: range, precision, and how loss scaling extends the range

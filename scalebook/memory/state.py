@@ -7,51 +7,9 @@ from sympy import sqrt
 
 from scalebook.block import LLAMA
 from scalebook.language import formula, formulas_of, symbol
+from scalebook.language.defaults import equations
 
-# State: weights, gradients, optimizer
-
-
-@formula("state_bits", "zero2020 §3.1")
-def replicated(weight_bits, gradient_bits, optimizer_bits):
-    """Training state per parameter and device without ZeRO: every data-parallel device holds all of it.
-
-    >>> replicated(weight_bits=16, gradient_bits=16, optimizer_bits=96) / 8
-    16.0
-    """
-    return weight_bits + gradient_bits + optimizer_bits
-
-
-@formula("state_bits", "zero2020 §5.1")
-def zero1(weight_bits, gradient_bits, optimizer_bits, dp):
-    """State per parameter and device with ZeRO stage 1 (distributed optimizer), which shards only optimizer state.
-
-    >>> zero1(weight_bits=16, gradient_bits=32, optimizer_bits=96, dp=8) / 8
-    7.5
-    """
-    return weight_bits + gradient_bits + optimizer_bits / dp
-
-
-@formula("state_bits", "zero2020 §5.2")
-def zero2(weight_bits, gradient_bits, optimizer_bits, dp):
-    """State per parameter and device with ZeRO stage 2, which shards gradients and optimizer state.
-
-    >>> zero2(weight_bits=16, gradient_bits=16, optimizer_bits=96, dp=8) / 8
-    3.75
-    """
-    return weight_bits + (gradient_bits + optimizer_bits) / dp
-
-
-@formula("state_bits", "zero2020 §5.3")
-def zero3(weight_bits, gradient_bits, optimizer_bits, dp):
-    """State per parameter and device with ZeRO stage 3 (fully sharded data parallelism), which shards all state.
-
-    >>> zero3(weight_bits=16, gradient_bits=16, optimizer_bits=96, dp=8) / 8
-    2.0
-    """
-    return (weight_bits + gradient_bits + optimizer_bits) / dp
-
-
-# The wall
+_OWN = equations(__name__)  # those of state.toml
 
 
 @formula("wall_params", "zero2020 §5.3")
@@ -61,7 +19,7 @@ def wall_params(devices, hbm_capacity, weight_bits, gradient_bits, optimizer_bit
     >>> wall_params(devices=1024, hbm_capacity="80 GB", weight_bits=16, gradient_bits=16, optimizer_bits=96) / 1e12
     5.12
     """
-    return devices * hbm_capacity * 8 / replicated.rhs
+    return devices * hbm_capacity * 8 / _OWN.replicated.rhs
 
 
 @formula("wall_params", "zero2020 §5.1")
@@ -72,7 +30,7 @@ def wall_params_replicated(tp, pp, dp, hbm_capacity, weight_bits, gradient_bits,
     >>> wall_params_replicated(mixed, tp=8, pp=8, dp=16, hbm_capacity="80 GB") / 1e12
     0.7585185185185186
     """
-    return tp * pp * hbm_capacity * 8 / zero1.rhs
+    return tp * pp * hbm_capacity * 8 / _OWN.zero1.rhs
 
 
 @formula("wall_params", "korthikanti2022 §4.2.3")
@@ -99,7 +57,7 @@ def least_devices(params, hbm_capacity, weight_bits, gradient_bits, optimizer_bi
     >>> least_devices(params=1e12, hbm_capacity="80 GB", weight_bits=16, gradient_bits=16, optimizer_bits=96)
     200.0
     """
-    return params * replicated.rhs / 8 / hbm_capacity
+    return params * _OWN.replicated.rhs / 8 / hbm_capacity
 
 
 __all__ = [*formulas_of(__name__)]

@@ -13,26 +13,6 @@ equations(__name__)  # those of compression.toml
 # Compressed gradients
 
 
-@formula("compression_time", "williams2009 §3", given=[assumptions.passes_of_rank])
-def compression_time_passes(params, gradient_bits, compression_passes, hbm_bandwidth):
-    """Time to compress gradients: passes over the gradients of a device's `params`, at memory bandwidth.
-
-    >>> compression_time_passes(params=8e9, gradient_bits=32, hbm_bandwidth="3.35 TB/s").__round__(3)
-    0.076
-    """
-    return params * gradient_bits / 8 * compression_passes / hbm_bandwidth
-
-
-@formula("compression_share", "vogels2019 §3")
-def compression_share_rank(gradient_rank, replica_tokens):
-    """FLOPs of low-rank compression, 6 per parameter and unit of rank, over the FLOPs of a step.
-
-    >>> compression_share_rank(gradient_rank=32, replica_tokens="32768 token")
-    0.0009765625
-    """
-    return gradient_rank / replica_tokens
-
-
 _SEVERAL = {"several ways": lambda ways: ways > 1}
 
 
@@ -47,16 +27,6 @@ def paying_bandwidth_ring(ways, compression, compression_passes, hbm_bandwidth):
 
 
 # Late gradients
-
-
-@formula("staleness", "koloskova2022")
-def staleness_workers(ways):
-    """Delay of a gradient, in updates, if workers exchange asynchronously: one update by every other worker on average.
-
-    >>> staleness_workers(ways=64)
-    63.0
-    """
-    return ways - 1
 
 
 @formula("stable_rate", "yang2019-pipemare")

@@ -7,56 +7,16 @@ a step's tokens, data takes longer to move than to compute with (bandwidth wall)
 from sympy import Max, Min, Rational, log, sqrt
 
 from scalebook.language import Sheet, formula, formulas_of
+from scalebook.language.defaults import equations
 from scalebook.machine.collective_rates import FABRIC
 from scalebook.runs import assumptions
 from scalebook.training.overlap import group_rate
 
+_OWN = equations(__name__)  # those of walls.toml
+
 _HERE = "how-large-can-a-run-be"
 _BELOW = {"a power of the batch below 1/2": lambda batch_power: batch_power < Rational(1, 2)}
 _BELOW_SHARED = {"a power of the batch below 3/4": lambda batch_power: batch_power < Rational(3, 4)}
-
-
-# The run
-
-
-@formula("run_flops", "kaplan2020 §2.1")
-def run_flops(active_params, train_tokens):
-    """FLOPs of a training run: two per parameter and token forward and four backward. Attention's scores are left out.
-
-    >>> f"{run_flops(active_params=405e9, train_tokens='15.6e12 token'):.2e}"
-    '3.79e+25'
-    """
-    return 6 * active_params * train_tokens
-
-
-@formula("run_flops", "hoffmann2022", "kaplan2020 §2.1", given=[assumptions.chinchilla_tokens])
-def optimal_flops(params, tokens_per_param):
-    """FLOPs of a run that trains a dense model on `tokens_per_param` tokens per parameter.
-
-    >>> f"{optimal_flops(params=96e12):.2e}"
-    '1.11e+30'
-    """
-    return 6 * params**2 * tokens_per_param
-
-
-@formula("params", "hoffmann2022", "kaplan2020 §2.1", given=[assumptions.chinchilla_tokens])
-def optimal_params(run_flops, tokens_per_param):
-    """Parameters of the dense model that a run of these FLOPs trains.
-
-    >>> f"{optimal_params(run_flops='1.2e26 FLOP'):.1e}"
-    '1.0e+12'
-    """
-    return sqrt(run_flops / (6 * tokens_per_param))
-
-
-@formula("hidden", "kaplan2020 §2.1", given=[optimal_params])
-def hidden_of_run(params, layers):
-    """Width of a model with 12 h² parameters per block, as in the first transformers. Depth stays and width grows.
-
-    >>> round(hidden_of_run(params=12e12, layers=100))
-    100000
-    """
-    return sqrt(params / (12 * layers))
 
 
 @formula("batch_tokens", _HERE)

@@ -9,102 +9,15 @@ from functools import cache
 from sympy import Expr, Max, Min, S
 
 from scalebook.language import Formula, formula, symbol
+from scalebook.language.defaults import equations
 from scalebook.machine.collectives import collective, near_of, port_times
 from scalebook.training.assumptions import dp_passes_all, reduce_bits_gradient
 from scalebook.training.parts import with_waits
 from scalebook.training.shardings import SHARDINGS, Exchange, Sharding
 
-__all__ = ["data_parallel_formulas", "dp_passes_once", "dp_unhidden_once", "optimizer_time_sharded"]
+_OWN = equations(__name__)  # those of data_parallel.toml
 
-
-@formula("shards", "llama3-2024 §3.3.2")
-def shards(dp, cp):
-    """Number of devices that hold the same weights for different tokens.
-
-    >>> shards(dp=16, cp=2)
-    32.0
-    """
-    return dp * cp
-
-
-@formula("shards", "deepseek2024-v3 table 2")
-def shards_dualpipe(dp, cp):
-    """Number of devices that hold the same weights with DualPipe, which places each stage on two devices of a pipeline.
-
-    >>> shards_dualpipe(dp=16, cp=2)
-    64.0
-    """
-    return 2 * dp * cp
-
-
-@formula("routed_shards", "lepikhin2020 §3", "liu2025-folding")
-def routed_shards(shards, tp, etp, ep):
-    """Number of devices that hold the same part of the same experts: a stage's devices divided by `ep` and `etp`.
-
-    >>> routed_shards(shards=32, tp=1, etp=1, ep=8), routed_shards(shards=1, tp=8, etp=1, ep=8)
-    (4.0, 1.0)
-    """
-    return shards * tp / (etp * ep)
-
-
-@formula("dp_passes", "data-parallelism")
-def dp_passes_once(pp, chunks):
-    """Number of a stage's passes under which once-per-step collectives can hide; the last chunk has one pass.
-
-    >>> dp_passes_once(pp=8, chunks=1), dp_passes_once(pp=8, chunks=4)
-    (1.0, 6.25)
-    """
-    return (1 + pp * (chunks - 1)) / chunks
-
-
-@formula("dp_window", "narayanan2021 §2.2")
-def dp_window_back(dp_passes, input_gradient_time, weight_gradient_time):
-    """Time in which data-parallel collectives can hide if weights are not gathered: backward passes only.
-
-    >>> dp_window_back(dp_passes=1, input_gradient_time="72 ms", weight_gradient_time="48 ms")
-    0.12
-    """
-    return dp_passes * (input_gradient_time + weight_gradient_time)
-
-
-@formula("dp_window", "narayanan2021 §2.2")
-def dp_window(dp_passes, forward_time, input_gradient_time, weight_gradient_time):
-    """Time in which data-parallel collectives can hide: `dp_passes` passes of a stage, forward and backward.
-
-    >>> dp_window(dp_passes=10, forward_time="60 ms", input_gradient_time="72 ms", weight_gradient_time="48 ms")
-    1.8
-    """
-    return dp_passes * (forward_time + input_gradient_time + weight_gradient_time)
-
-
-@formula("dp_window", "narayanan2021 §2.2", "data-parallelism")
-def dp_window_through(dp_passes, forward_time, input_gradient_time, weight_gradient_time, bubble_time):
-    """Time in which collectives that every micro-batch repeats can hide: passes and pipeline bubbles.
-
-    >>> dp_window_through(dp_passes=10, forward_time=3, input_gradient_time=3, weight_gradient_time=2, bubble_time=1)
-    81.0
-    """
-    return dp_passes * (forward_time + input_gradient_time + weight_gradient_time) + bubble_time
-
-
-@formula("last_window", "narayanan2021 §2.2")
-def last_window_back(input_gradient_time, weight_gradient_time):
-    """Time of a stage's last backward pass. The forward pass hides nothing if weights are not gathered.
-
-    >>> last_window_back(input_gradient_time="72 ms", weight_gradient_time="48 ms")
-    0.12
-    """
-    return input_gradient_time + weight_gradient_time
-
-
-@formula("last_window", "narayanan2021 §2.2")
-def last_window(forward_time, input_gradient_time, weight_gradient_time):
-    """Time of a stage's last backward pass and of the next step's first forward pass.
-
-    >>> last_window(forward_time="60 ms", input_gradient_time="72 ms", weight_gradient_time="48 ms")
-    0.18
-    """
-    return forward_time + input_gradient_time + weight_gradient_time
+__all__ = ["data_parallel_formulas", _OWN.dp_passes_once.name, "dp_unhidden_once", "optimizer_time_sharded"]
 
 
 def _waiting(window: Formula) -> Formula:
@@ -142,16 +55,6 @@ def dp_unhidden_once(dp_reduce, dp_gather, dp_window, last_window, chunks, dp_ov
     total, beside = dp_reduce + dp_gather, 1 - collective_cores
     left = total - beside * dp_window, (total - beside * last_window) / chunks
     return _unhidden(dp_reduce, dp_gather, dp_overlap, stage_blocks, collective_cores, *left)
-
-
-@formula("dp_exposed", "narayanan2021 §2.2", "interconnects-and-memory-tiers")
-def dp_exposed(dp_unhidden, dp_contention):
-    """Data-parallel time that adds to the step: the time that is not hidden, and the delay of other collectives.
-
-    >>> dp_exposed(dp_unhidden="0.3 s", dp_contention="20 ms")
-    0.32
-    """
-    return dp_unhidden + dp_contention
 
 
 def _updated(weight_bits, gradient_bits, optimizer_bits):
@@ -245,14 +148,16 @@ def data_parallel_formulas(
         return Formula(f"{letter}_{sharding}", letter, total, [sharding.source])
 
     if sharding.is_each:
-        passes, unhidden, windows = dp_passes_all, dp_unhidden_all, [dp_window_through]
+        passes, unhidden, windows = dp_passes_all, dp_unhidden_all, [_OWN.dp_window_through]
     else:
-        passes, unhidden = dp_passes_once, dp_unhidden_once
-        windows = [dp_window, last_window] if sharding.gathers else [dp_window_back, last_window_back]
+        passes, unhidden = _OWN.dp_passes_once, dp_unhidden_once
+        windows = (
+            [_OWN.dp_window, _OWN.last_window] if sharding.gathers else [_OWN.dp_window_back, _OWN.last_window_back]
+        )
     return (
         made("dp_reduce", 0, ("dp_reduce",)), made("dp_gather", 0, ("dp_gather",)), made("dp_scaleup_time", 1),
         made("dp_scaleout_time", 2),
-        passes, *(map(_waiting, windows) if offload else windows), unhidden, dp_exposed,
-        _OPTIMIZER[sharding.parts("optimizer")[0]], shards_dualpipe if copies > 1 else shards, routed_shards,
-        reduce_bits_gradient,
+        passes, *(map(_waiting, windows) if offload else windows), unhidden, _OWN.dp_exposed,
+        _OPTIMIZER[sharding.parts("optimizer")[0]], _OWN.shards_dualpipe if copies > 1 else _OWN.shards,
+        _OWN.routed_shards, reduce_bits_gradient,
     )  # fmt: skip
