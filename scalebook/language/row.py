@@ -269,7 +269,7 @@ class Row(Mapping):
     made_of: Mapping[str, tuple["Row", str]] = MappingProxyType({})  # given letters: the result, and its letter there
     call: Call | None = None  # of a training step or a service
     asked: Call | None = None  # of a function of a service
-    within: tuple = ()  # the limits of the search that found it
+    within: tuple = ()  # limits of its search
 
     def __init__(self, name: str, cells: dict[str, Cell], words: dict | None = None, missing: dict | None = None):
         self.name, self.cells, self.words, self.missing = name, cells, words or {}, missing or {}
