@@ -13,7 +13,7 @@ function planAssumed(cases) {
     for (const [x, { low, high, cell }] of cells) if (rests.has(x)) groups.set(cell, { names: [...(groups.get(cell)?.names ?? []), x].sort((a, b) => a.length - b.length), by: [low, high] });
     const found = [...groups.values()].map(({ names, by }) => [names, by.map((x) => Math.min(values[names[0]] * x, notation[names[0]][3] === "share" ? 1 : Infinity)).map((x) => (notation[names[0]][4] ? Math.floor(x + 0.5) : x)), true]); // a range
     const isOpen = (x) => rests.has(x) && !(x in plan.letters) && !found.some(([names]) => names.includes(x));
-    if (plan.job === "serve" && engineOf(plan) === data.usual.engine) found.push([["engine"], data.changes.engines[plan.device.words.vendor] ?? ["vllm"]]);
+    if (plan.job === "serve" && engineOf(plan) === data.usual.engine) found.push([["engine"], data.changes.engines[plan.device.words.vendor] ?? ["vllm"]], ...Object.entries(data.changes.unnamed).filter(([x]) => !(x in plan.letters)).map(([x, others]) => [[x], others]));
     if (plan.job === "train") {
       const isNamed = (plan.framework ?? data.usual.framework) !== data.usual.framework; // or else with the ends' libraries too
       const rows = data.ends.map((framework) => (isNamed ? data.frameworks[framework].letters : cases.training.answer({ ...plan, framework }, chosen).values)), names = [...new Set(rows.flatMap(Object.keys))].sort();
@@ -69,14 +69,14 @@ function planAssumed(cases) {
     const isWeak = (names, others) => plan.letters.rate !== undefined && !others.some((x) => share(thing.answer(...changed(names, x), here.values.users).values[letter], letter) > data.assumed.least / 4);
     for (const [names, others, isRange] of candidates(plan, chosen, answer, letter)) {
       if (isRange && isWeak(names, others)) continue;
-      const value = { engine: engineOf(plan), ...here.words }[names[0]] ?? answer.values[names[0]] ?? here.known[names[0]], isEngine = names[0] === "engine", tried = [];
+      const value = { engine: engineOf(plan), ...here.words }[names[0]] ?? answer.values[names[0]] ?? here.known[names[0]], hasFirst = names[0] === "engine" || names[0] in data.changes.unnamed, tried = [];
       for (const x of new Set(others.filter((y) => y !== value))) {
         yield { list: found };
         const there = tryAt(names, x), time = there && there[letter], [last] = time === undefined && isRange ? nearest(names, value, x) : [];
-        if (time !== undefined && (time !== null || isRange)) tried.push({ value: x, answer: time, ...(isEngine ? { ttft: there.ttft } : {}) });
+        if (time !== undefined && (time !== null || isRange)) tried.push({ value: x, answer: time, ...(hasFirst ? { ttft: there.ttft } : {}) });
         if (last) tried.push(last);
       }
-      const moved = Math.max(0, ...tried.flatMap((x) => (x.answer === null ? 1 : [share(x.answer, letter), isEngine ? share(x.ttft, "ttft") : 0])));
+      const moved = Math.max(0, ...tried.flatMap((x) => (x.answer === null ? 1 : [share(x.answer, letter), hasFirst ? share(x.ttft, "ttft") : 0])));
       if (moved > data.assumed.least) found.push({ letter: names[0], value, source: source(plan, answer, names[0]), ends: tried, moved });
     }
     return { list: found.sort((a, b) => b.moved - a.moved).slice(0, most) };

@@ -119,7 +119,8 @@ class Program(Row):
     """A framework's or an engine's row. Its `vendors` are those on whose devices it runs; without, any."""
 
     def runs_on(self, vendor: str) -> bool:
-        return vendor in ("", *self.words.get("vendors", vendor).split())
+        """Return whether it runs on a vendor's devices, as far as its row says; "" stands for an unknown vendor."""
+        return word(vendor, "a vendor") in ("", *self.words.get("vendors", vendor).split())
 
     def said_on(self, vendor: str) -> str:
         """Return its name, and if it does not run on this vendor's devices, those on which it does."""
