@@ -272,6 +272,7 @@ def test_days_and_dollars_are_the_bill_of_python(page):
 
 def assert_same_assumptions(own, python):
     assert [x["letter"] for x in own] == [x.letter for x in python] != []
+    assert [sorted(x["letters"]) for x in own] == [sorted(x.ends[0].letters) for x in python]
     for x, y in zip(own, python, strict=True):
         for one, other in ((x, y), *zip(x["ends"], y.ends, strict=True)):
             names = {"value", "source", "moved", "answer", "ttft"} & {*other._fields}

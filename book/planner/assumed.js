@@ -77,7 +77,7 @@ function planAssumed(cases) {
         if (last) tried.push(last);
       }
       const moved = Math.max(0, ...tried.flatMap((x) => (x.answer === null ? 1 : [share(x.answer, letter), hasFirst ? share(x.ttft, "ttft") : 0])));
-      if (moved > data.assumed.least) found.push({ letter: names[0], value, source: source(plan, answer, names[0]), ends: tried, moved });
+      if (moved > data.assumed.least) found.push({ letter: names[0], letters: names, value, source: source(plan, answer, names[0]), ends: tried, moved });
     }
     return { list: found.sort((a, b) => b.moved - a.moved).slice(0, most) };
   }
