@@ -185,7 +185,7 @@ def _hardware(run: Row) -> Iterator[Candidate]:
 
 
 def _single(run: Row) -> list[Change]:
-    """Return single changes that make a run fit.  Of sets of modules, each a new sheet, the first that fits."""
+    """Return single changes that make a run fit, with the first set of modules to recompute that does."""
     found = [*_tried(run, [*_numbers(run), *_recomputed(run), *_each(TRIED["to_fit"])])]
     may_fit = any(x.letters == {"recompute": "full"} for x in found)
     by_module = (x for x in _tried(run, _by_module(run)) if x.has_room)
@@ -245,8 +245,8 @@ def all_changes(run: Row, is_quick: bool = False) -> tuple[Change, ...]:
 
     If the run does not fit now, changes that make it fit are listed even if they cost time. If the call gives a `rate`,
     the number of users stays as it is now. `is_quick` leaves out hardware, and frameworks and modules to
-    recompute whose sheets take long to build. Of an update of reinforcement learning, its age and its learners'
-    recomputation are tried; `search(rl_step, ...)` tries layouts.
+    recompute whose sheets take long to build. An update of reinforcement learning is tried with another age and with
+    other recomputation of its learners; `search(rl_step, ...)` tries layouts.
     """
     if (letter := answer_letter(run)) not in run:
         return Lines()
