@@ -180,8 +180,9 @@ def _title(run: Row) -> str:
 @checked
 def table_of(run: Row) -> str:
     """Return a result that holds arrays as text: for each value its letters, times, memory, and whether it fits."""
+    named = answer_letter(run), "ttft", "mfu", "memory"
     given = [n for n in run.call.letters if n in run and np.ndim(run[n])]
-    shown = [*given, *(n for n in (answer_letter(run), "ttft", "mfu", "memory") if n in run)]
+    shown = [*given, *(n for n in named if n in run)]
     size = np.broadcast_shapes(*map(np.shape, run.values()))
     flat, lines = {n: np.broadcast_to(x, size).ravel() for n, x in run.items()}, [[*shown, "fits"]]
     for i in range(min(int(np.prod(size)), _LINES)):

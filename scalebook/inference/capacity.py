@@ -14,6 +14,7 @@ import numpy as np
 from scalebook.inference.rules import with_copies
 from scalebook.language import Row, show
 from scalebook.language.arguments import checked
+from scalebook.language.row import one_number
 from scalebook.search.arguments import at_most
 
 __all__ = ["LONG", "Capacity", "capacity", "valued"]
@@ -55,7 +56,9 @@ def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     value that can be met, and whatever `serve` raises.
     """
     targets = {"ttft": ttft, "tpot": tpot}
-    targets = {letter: at_most(letter, value) for letter, value in targets.items() if value is not None}
+    targets = {
+        letter: one_number(letter, at_most(letter, value)) for letter, value in targets.items() if value is not None
+    }
     if found := next((x for x in ("users", "rate", "generations") if x in letters), None):
         what = "rate of users who never stop" if found == "generations" else found
         raise TypeError(f"capacity finds the {what}: leave {found} out, or ask serve what so many get")

@@ -106,7 +106,7 @@ def cheapest_sessions(serve, cases: list[tuple], letters: dict, *asked) -> tuple
     most, number = one_number("devices", letters.pop("devices", 1e4)), one_number("sessions", letters.pop("sessions"))
     found, rejected, lost, lacking = [], Counter(), {}, {}
     for rows, engine, tp, tiers in _lists(serve, cases, letters):
-        chosen = letters | dict(tp=tp, tiers=tiers, **({"engine": engine} if engine else {}))
+        chosen = letters | dict(tp=tp, tiers=tiers, **({"engine": engine} if engine is not None else {}))
         own = _choice(rows if len(cases) > 1 else (), engine, tp, tiers)
         try:
             row = _fewest(serve, rows, chosen, number, limits, most / own["tp"])
@@ -133,7 +133,7 @@ def cheapest_sessions(serve, cases: list[tuple], letters: dict, *asked) -> tuple
 def _choice(rows, engine, tp, tiers) -> dict:
     devices = [x.name for x in rows if isinstance(x, Row) and "hbm_bandwidth" in x]
     own = {"device": devices[0]} if devices else {}
-    own |= ({"engine": str(engine)} if engine else {}) | {"tp": one_number("tp", tp)}
+    own |= ({"engine": str(engine)} if engine is not None else {}) | {"tp": one_number("tp", tp)}
     names = (x if isinstance(x, str) else getattr(x, "name", "tier") for x in as_list(tiers) or ())
     return own | {"tiers": ", ".join(names) or "none"}
 

@@ -78,7 +78,8 @@ class _Asked:
         lengths, engines = self.lengths, devices / ways
         room = {"engine": self.program.words["engine"]} | dict(self.rollout)
         said = room | {"step_overhead": self.own("step_overhead")}
-        most = valued(serve(*self.rows, users=1, prompt=self.prompt, output=lengths.mean, **room), "max_users")
+        alone = serve(*self.rows, users=1, prompt=self.prompt, output=lengths.mean, **room)
+        most = one_number("max_users", valued(alone, "max_users"))
         whole = self.responses * max(self.age, 1) / engines
         group, context = max(1.0, min(whole, np.floor(most))), self.prompt + (lengths.square / lengths.mean - 1) / 2
         step = valued(decode_step(*self.rows, batch=np.array([1.0, group]), context=context, **said), "pass_time")
@@ -151,7 +152,8 @@ class _Asked:
         if self.share != "best":
             share = one_number("rollout_share", self.share)
             return at(min(max(round(self.devices * share / block), 1), whole - 1))
-        if several := next((n for n, x in self.letters.items() if np.ndim(x)), None):
+        known = itertools.chain.from_iterable(x.items() for x in (*self.rows, self.letters) if isinstance(x, Mapping))
+        if several := next((n for n, x in known if np.ndim(x)), None):
             raise TypeError(
                 f"the best share of devices is that of one update: give rollout_share, or {several} one value"
             )
