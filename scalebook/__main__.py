@@ -157,7 +157,7 @@ def _short(thing, knowns, row) -> list[str]:
             parts = ", ".join(f"{x} {share}" for x, _, share in sums.get(n, ()))
             lines[n] = show(own[n].value, NOTATION[n].unit), NOTATION[n].short + (f": {parts}" if parts else "")
     lines |= {n: ("-", why) for n, why in row.missing.items() if n not in lines}
-    title = ": ".join([thing.name, *[", ".join(x.name for x in knowns)][: len(knowns)]])
+    title = ": ".join(filter(None, [thing.name, ", ".join(x.name for x in knowns)]))
     return [title, aligned([(n, *x) for n, x in [*lines.items()][:10]], gap="  "), _MORE]
 
 
@@ -177,7 +177,8 @@ def _search(arguments, form="") -> str:
     asked |= {n: [x.strip() for x in texts.pop(n).split(",")] for n in _TEXTS if n in texts}
     asked |= {n: _count(n, texts.pop(n)) for n in _COUNTS if n in texts}
     if "pareto" in texts:
-        asked["pareto"] = {"true": True, "false": False}.get(texts["pareto"].lower(), texts.pop("pareto"))
+        text = texts.pop("pareto")
+        asked["pareto"] = {"true": True, "false": False}.get(text.lower(), text)
     whole = [getattr(tables, own.pop(n)) for own in (rows, texts) for n, x in [*own.items()] if WHOLE.get(x) == n]
     letters = {n: _values(thing, n, text) for n, text in texts.items()}
     found = search(thing, *_rows(thing, rows), *whole, **asked, **letters)

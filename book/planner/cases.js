@@ -356,9 +356,9 @@ function planCases(engine) {
 
   // Whether a row of frameworks or engines runs on a device, as its `vendors` say.
   const runsOn = ({ words: { vendors } }, device) => !vendors || !device.words.vendor || vendors.split(" ").includes(device.words.vendor);
-  // Whether a letter rests on cells of the device that no data sheet prints.
-  const isAssumed = ({ device, precision, letters }, { sheet: own, given }, letter) => [letter, ...engine.needed(own, new Set(Object.keys(given)), [letter]).flatMap((f) => f.inputs)]
-    .some((x) => x in given && !(x in letters) && device.sources?.[x === "peak_flops" ? `peak_${precision}` : x]?.[0] === "assumed");
+  // Whether a device's cell is what comparable devices have, and the plan says no other; and whether a letter rests on one.
+  const isAssumedCell = ({ device, precision, letters }, letter) => !(letter in letters) && device.sources?.[letter === "peak_flops" ? `peak_${precision}` : letter]?.[0] === "assumed";
+  const isAssumed = (plan, { sheet: own, given }, letter) => [letter, ...engine.needed(own, new Set(Object.keys(given)), [letter]).flatMap((f) => f.inputs)].some((x) => x in given && isAssumedCell(plan, x));
 
   // What is best, and beside it what else counts; of services what they cost.
   function aim(plan) {
@@ -381,8 +381,6 @@ function planCases(engine) {
     const { sheet: own, known } = thing.answer(plan, { letters: ways, words: {} });
     return engine.needed(own, new Set(Object.keys(known)), aim(plan).axes).flatMap((f) => f.inputs).filter((x, i, all) => !own.by.has(x) && known[x] === undefined && all.indexOf(x) === i && x !== "users");
   }
-  // Whether a device's cell is what comparable devices have, and the plan says no other.
-  const isAssumedCell = ({ device, letters }, letter) => device.sources?.[letter]?.[0] === "assumed" && !(letter in letters);
   const draftsOf = (model) => Object.keys(data.drafts).filter((x) => typeof model === "string" && model.startsWith(x.split("_")[1])); // a row of drafts is named for its model
   const thingOf = (job) => ({ serve: serving, rl: made.updating })[job] ?? training, made = { modulesOf, isOfModules, counted, runsOn, isAssumed, isAssumedCell, draftsOf, engine, training, serving, fullest, bill, owned, overlaps, hasScales, framework, owners, isEager, leavesSequence, frameworkEnds, wordsOf, from, aim, lacking, reach, NETWORK, withFurther, firstWhole, usersAt, of: thingOf, holds, peaks, at, kind, used, either, g, domainFails };
   made.updating = planUpdates(made);

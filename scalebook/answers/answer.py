@@ -23,7 +23,7 @@ from scalebook.language.interval import range_of
 from scalebook.language.parts import nearest_parts, part_lines
 from scalebook.language.row import Cell, with_unit
 from scalebook.language.tabular import Markup, aligned, folded, page_table, styled
-from scalebook.tables import Engine, Program, engines, frameworks, vendor_of
+from scalebook.tables import Engine, Program, engines, frameworks, usual_peak, vendor_of
 
 from .assumptions import TRIED, Assumption, answer_letter, assumed, short_meaning
 from .changes import Change, all_changes, fits, nearest_fit
@@ -161,8 +161,9 @@ class Answer:
 
 def _named(row: Row) -> str:
     """Return a row's name; a device's says which peak its `peak_flops` is if the call names no precision."""
-    usual = next((x for x in ("bf16", "fp16") if f"peak_{x}" in row), "")
-    return row.name if "precision" in row.words or not usual else f"{row.name} at {usual} by default"
+    peak = usual_peak(row)
+    is_named = "precision" in row.words or peak is None
+    return row.name if is_named else f"{row.name} at {peak.removeprefix('peak_')} by default"
 
 
 def _title(run: Row) -> str:

@@ -55,10 +55,8 @@ def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     If no target is given, memory is the limit. Raises ValueError if not even one user meets a target, with the nearest
     value that can be met, and whatever `serve` raises.
     """
-    targets = {"ttft": ttft, "tpot": tpot}
-    targets = {
-        letter: one_number(letter, at_most(letter, value)) for letter, value in targets.items() if value is not None
-    }
+    targets = {letter: at_most(letter, x) for letter, x in (("ttft", ttft), ("tpot", tpot)) if x is not None}
+    targets = {letter: one_number(letter, x) for letter, x in targets.items()}
     if found := next((x for x in ("users", "rate", "generations") if x in letters), None):
         what = "rate of users who never stop" if found == "generations" else found
         raise TypeError(f"capacity finds the {what}: leave {found} out, or ask serve what so many get")
@@ -67,8 +65,7 @@ def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     if str(letters.get("overlap")) == "half_batches":  # each stage of each group needs a sequence for each half
         fewest = 2 * int(np.prod([np.max(asked.get(x, 1)) for x in ("pp", "attention_dp", "replicas")]))
     alone = serve(*knowns, **asked, users=fewest)
-    values = {**alone, **targets}
-    if several := [n for n in (*letters, *targets, *alone) if np.ndim(values.get(n, 0.0))]:
+    if several := [n for n in (*letters, *alone) if np.ndim(alone.get(n, 0.0))]:
         raise TypeError(f"capacity is of one way to serve: give {several[0]} one value, and ask for each in turn")
     for letter, target in targets.items():
         if valued(alone, letter) > target:

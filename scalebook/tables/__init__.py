@@ -44,13 +44,17 @@ FOLLOWS = [  # in this order; if a model lacks an input of a formula, it has the
 _DEVICE_DEFAULTS = tables_of(__name__, "device_defaults.toml")
 
 
+def usual_peak(cells: Mapping) -> str | None:
+    """Return the cell of the peak at which a device computes if no precision is named: bf16, or else fp16."""
+    return next((n for n in ("peak_bf16", "peak_fp16") if n in cells), None)
+
+
 def _device(key, cells, words=None):
     """Add default cells to a device's row; without a precision it computes in bf16, or in fp16 if it has no bf16."""
     if not cells:
         return
     origin = next(iter(cells.values())).origin
-    name = next((n for n in ("peak_bf16", "peak_fp16") if n in cells), None)
-    if name:
+    if name := usual_peak(cells):
         peak = cells[name]
         note = "; ".join(filter(None, [name.removeprefix("peak_"), peak.note]))
         cells["peak_flops"] = replace(peak, note=note)
