@@ -95,13 +95,13 @@ def no_attribute(sentence: str) -> AttributeError:
 
 
 _NAMES = tables_of(__package__, "names.toml")
-OTHERS = {other: name for name, others in _NAMES["names"].items() for other in others.split()}
+OTHERS, _ROWS = ({x: said for said, own in _NAMES[n].items() for x in own.split()} for n in ("names", "rows"))
 
 
 def nearest(word: str, words: Iterable[str], own: Iterable[str] = ()) -> str:
     """Return the end of an error message about a mistyped name: the closest known names, or all if there are few.
 
-    Of the known names, those in `own` come first, because they would work where the word was given.
+    Names in `own` come first, because they would work where the word was given.
 
     >>> nearest("h10", ["h100", "a100"]), nearest("zzz", ["h100"]), nearest("world_size", ["devices"])
     ("did you mean 'h100'?", 'there are: h100', "here it is 'devices'")
@@ -153,18 +153,18 @@ def unused(name: str, letter: str, letters: Iterable[str]) -> str:
 
 def refuse_stray(name: str, letter: str, letters: Iterable[str]) -> NoReturn:
     """Raise for a call of `name`, which takes `letters`, with another word: whose it is, or which are near."""
-    if letter in NOTATION or (letter not in _NAMES["rows"] and _shown_by("things_with")(letter)):
+    if letter in NOTATION or (letter not in _ROWS and _shown_by("things_with")(letter)):
         raise TypeError(unused(name, letter, letters))
     raise _no_letter(letter, letters)
 
 
 def _no_letter(name, own: Iterable[str] = ()) -> LookupError:
-    """Return the error for a name that is no letter.  Of the near names, those in `own` come first."""
+    """Return the error for a name that is no letter.  Near names in `own` come first."""
     from .words import WORDS  # which imports this module
 
     others = _shown_by("things_with")(word(name))
     option = f"it is an option of {either(others[:3]).replace(' or ', ' and ')}, and not a quantity" if others else ""
-    hint = _NAMES["rows"].get(name) or option or nearest(name, {*NOTATION, *WORDS, *own}, own)
+    hint = _ROWS.get(name) or option or nearest(name, {*NOTATION, *WORDS, *own}, own)
     return LookupError(f"no letter is called {quoted(name)}; {hint}")
 
 

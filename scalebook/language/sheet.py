@@ -283,7 +283,7 @@ class Sheet(Guided):
 
 
 def _in_order(formulas: Iterable[Formula]) -> Iterator[Formula]:
-    """Yield formulas, each after those that it needs. Raises CycleError if they go in a circle."""
+    """Yield formulas in an order in which each follows all that it needs. Raises CycleError if they go in a circle."""
     by_letter = {f.letter: f for f in formulas}
     order = TopologicalSorter({n: f.inputs for n, f in by_letter.items()}).static_order()
     return (by_letter[n] for n in order if n in by_letter)

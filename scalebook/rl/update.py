@@ -299,7 +299,7 @@ class RLStep(Guided):
 
 
 def _held(step: Row) -> dict[str, Cell]:
-    """Return cells of what a device of the learners holds, and of what, without those that they follow from."""
+    """Return the cells of a learner's memory on one device, without the cells that they were computed from."""
     found = {n: Cell(step[n], "a training step of the learners") for n in HELD if n in step}
     low, high = (step.memory * x for x in SPREADS["memory"])
     return found | {"memory": replace(found["memory"], low=low, high=high)}

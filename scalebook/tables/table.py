@@ -123,7 +123,7 @@ class Program(Row):
         return word(vendor, "a vendor") in ("", *self.words.get("vendors", vendor).split())
 
     def said_on(self, vendor: str) -> str:
-        """Return its name. If it does not run on this vendor's devices, the vendors of those that it runs on follow."""
+        """Return its name. If it does not run on this vendor's devices, other vendors' names follow."""
         own = " and ".join(self.words.get("vendors", "").split())
         return self.name if self.runs_on(vendor) else f"{self.name} (which runs on devices of {own}, not of {vendor})"
 
