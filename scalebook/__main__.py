@@ -13,10 +13,13 @@ token_time        4.801 ms       time between two tokens of one sequence: memory
 --all prints every letter, --json the same as data
 """
 
+import os
 import re
 import sys
 from pathlib import Path
 from textwrap import shorten
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's library would start threads for matrices; here are none
 
 from scalebook import __version__, tables
 from scalebook.language import NOTATION, Formula, show

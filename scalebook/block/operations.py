@@ -156,6 +156,32 @@ class Tensor:
         return self.visited("visited_experts") * self.width if self.is_routed else self.bytes
 
 
+# Costs depend on indices alone, and the lines of a pass often differ only in the names of their tensors.
+
+
+@cache
+def _sum(costs: tuple[Expr, ...]) -> Expr:
+    return Add(*costs)
+
+
+@cache
+def _multiplied(operands: tuple[tuple[str, ...], ...]) -> Expr:
+    """Return the FLOPs of a contraction of two tensors, given by their indices."""
+    return Mul(2, *map(size, {i for indices in operands for i in indices}))
+
+
+@cache
+def _products(made: tuple[str, ...], terms: tuple) -> tuple[Product, ...]:
+    """Return the matrix products of contractions into a tensor, all given by their indices."""
+    first, second = terms[0]
+    kept, left, right = ({base(i) for i in x} for x in (made, first, second))
+    sizes = {base(i): size(i) for i in (*first, *second)}
+    groups = kept & left - right, kept & right - left, kept & left & right
+    rows, columns, copies = (Mul(*(sizes[i] for i in sorted(group))) for group in groups)
+    summed = [{i for indices in term for i in indices if base(i) not in kept} for term in terms]
+    return tuple(Product(rows, columns, Mul(*map(size, x)), copies) for x in summed)
+
+
 @dataclass(frozen=True)
 class Op:
     """One operation of a block: `outs = function(args) over ways`, or without a function a sum of contractions.
@@ -206,7 +232,7 @@ class Op:
         """FLOPs of its contractions: a multiply and an add for every combination of the indices."""
         if self.function:
             return S.Zero
-        return Add(*(Mul(2, *map(size, {i for t in term for i in t.indices})) for term in self.terms if len(term) > 1))
+        return _sum(tuple(_multiplied(tuple(t.indices for t in x)) for x in self.terms if len(x) > 1))
 
     @cached_property
     def products(self) -> tuple[Product, ...]:
@@ -216,16 +242,8 @@ class Op:
         only the second has it; all others are summed over. Further contractions into the same result share its rows,
         columns and copies.
         """
-        terms = [] if self.function else [term for term in self.terms if len(term) > 1]
-        if not terms:
-            return ()
-        first, second = terms[0]
-        kept, left, right = ({base(i) for i in x.indices} for x in (self.outs[0], first, second))
-        sizes = {base(i): size(i) for i in (*first.indices, *second.indices)}
-        groups = kept & left - right, kept & right - left, kept & left & right
-        rows, columns, copies = (Mul(*(sizes[i] for i in sorted(group))) for group in groups)
-        summed = [{i for t in term for i in t.indices if base(i) not in kept} for term in terms]
-        return tuple(Product(rows, columns, Mul(*map(size, x)), copies) for x in summed)
+        terms = () if self.function else tuple(tuple(t.indices for t in x) for x in self.terms if len(x) > 1)
+        return _products(self.outs[0].indices, terms) if terms else ()
 
     @property
     def vector_flops(self) -> Expr:
@@ -260,7 +278,7 @@ class Kernel(NamedTuple):
 
     @property
     def flops(self) -> Expr:
-        return Add(*(op.flops for op in self.ops))
+        return _sum(tuple(op.flops for op in self.ops))
 
     @property
     def traffic(self) -> Expr:
@@ -273,4 +291,4 @@ class Kernel(NamedTuple):
         }
         made = {t.name for op in self.ops for t in op.outs}
         read = {t.name: t.read for op in self.ops for t in op.args if not op.is_collective and t.name not in made}
-        return Add(*read.values(), *written.values())
+        return _sum((*read.values(), *written.values()))

@@ -166,6 +166,7 @@ def _rate(letter: str, is_run: bool) -> Expr:
     return symbol(REACHED[letter] if is_run else letter)
 
 
+@cache
 def stream(traffic: Expr, is_run: bool = False) -> Expr:
     return kernels.stream_time.of(traffic=traffic, stream_efficiency=_rate("stream_efficiency", is_run))
 
@@ -180,6 +181,7 @@ def joined(ops: list[Op], phase: str = "forward") -> Product:
     return first._replace(**{grown: Add(*(getattr(p, grown) for p in each))})
 
 
+@cache
 def product_time(size: Product, traffic: Expr, phase: str, wide: bool, grouped: bool, is_run: bool = False) -> Expr:
     """Seconds of a matrix product, as an expression. A weight gradient reads and writes the sum over micro-batches.
 

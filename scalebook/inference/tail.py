@@ -4,7 +4,7 @@ Delays are independent draws from one distribution. The formulas give the mean o
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from math import erfc
 
 import numpy as np
@@ -12,7 +12,7 @@ from sympy import Expr, Float, Rational, exp, log, pi, sqrt
 
 from scalebook.language import Sheet, formula, formulas_of
 from scalebook.language.notation import expression, quoted
-from scalebook.language.row import quantity
+from scalebook.language.row import one_number
 from scalebook.machine.collectives import any_slow
 
 _GROUP = {"groups of two or more": lambda ways: ways >= 2}
@@ -117,6 +117,13 @@ def _points() -> tuple[np.ndarray, np.ndarray, float]:
     return z, np.array([erfc(-x / 2**0.5) / 2 for x in z]), step
 
 
+@lru_cache(256)
+def _weighted(ways: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return deviates, the density of the largest of `ways` at each, and their distance."""
+    z, below, step = _points()
+    return z, ways * np.exp((ways - 1) * np.log(below) - z**2 / 2) / (2 * np.pi) ** 0.5, step
+
+
 def mean_of_largest(law: Callable[[np.ndarray], np.ndarray], ways: float) -> float:
     """Return the mean of the largest of `ways` draws from any distribution, by quadrature.
 
@@ -127,10 +134,9 @@ def mean_of_largest(law: Callable[[np.ndarray], np.ndarray], ways: float) -> flo
     """
     if not callable(law):
         raise TypeError(f"law is a function of a standard normal deviate, not {quoted(law)}")
-    if np.any((ways := quantity("ways", ways)) < 1):
+    if (ways := one_number("ways", ways)) < 1:
         raise ValueError(f"the largest is of one draw or more, not of {ways:g}")
-    z, below, step = _points()
-    weight = ways * np.exp((ways - 1) * np.log(below) - z**2 / 2) / (2 * np.pi) ** 0.5
+    z, weight, step = _weighted(ways)
     return float((law(z) * weight).sum() * step)
 
 

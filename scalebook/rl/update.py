@@ -11,7 +11,7 @@ import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, lru_cache, partial
 from math import lcm, prod
 
 import numpy as np
@@ -50,6 +50,9 @@ _LIMIT = 60  # layouts of a search
 def programs() -> tuple[str, ...]:
     """Return the names of the frameworks with an engine that writes answers."""
     return tuple(x for x, row in frameworks.items() if "engine" in row.words)
+
+
+_lengths = lru_cache(256)(Lengths)  # their law takes as long as the rest of an update
 
 
 @dataclass(frozen=True)
@@ -243,7 +246,7 @@ class RLStep(Guided):
         if numbers["devices"] > MOST_DEVICES:
             raise ValueError(f"devices={devices!r} is more than {MOST_DEVICES:,}, the most of an update")
         return _Asked(
-            tuple(rows), program, lengths=Lengths(*own.values()), share=share, rollout=_layout("rollout", rollout),
+            tuple(rows), program, lengths=_lengths(*own.values()), share=share, rollout=_layout("rollout", rollout),
             training=_layout("training", training), letters=letters, **numbers,
         )  # fmt: skip
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import sympy
 
 from scalebook.language import Formula, Row, Sheet
+from scalebook.language.guide import GuidedMethod
 from scalebook.language.notation import quoted, unused
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def searchable(thing, knowns: tuple, letters: Iterable[str]) -> Searchable:
         thing = thing.suited(dict.fromkeys(known))
         return PlainSheet(thing.using(*swapped) if swapped else thing, known)
     if isinstance(thing, type) or not (isinstance(thing, Searchable) and callable(thing)):
-        if hasattr(thing, "owner"):  # a function of a service
+        if isinstance(thing, GuidedMethod):
             raise TypeError(f"{thing.name} searches by itself: call it; a search takes {thing.owner.name}")
         raise TypeError(f"a search takes training_step, serve, a sheet or a formula, not {quoted(thing)}")
     return thing

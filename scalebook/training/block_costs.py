@@ -117,7 +117,7 @@ def _model_flops(kernels: Iterable[Kernel], block: Block) -> Expr:
     indices, flops = frozenset(block.indices), []
     for k in kernels:
         share = share_computed(k.name.removesuffix("_backward"), indices) if len(k.ops) > 1 else S.One
-        flops.append(k.flops * counted.get(share, S.One))
+        flops.append(factored([k.flops]) * counted.get(share, S.One))
     return factored(flops)
 
 

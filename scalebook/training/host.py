@@ -3,8 +3,7 @@
 Their inputs come from rows of `tables.frameworks`, `tables.libraries` or `tables.clusters`, or from the call.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from functools import cache
 
 from sympy import Gt, Lt, Max, Min, Or, Piecewise, Pow, Rational, floor
 from sympy.core.relational import Relational
@@ -136,9 +135,10 @@ FRAMEWORK: tuple[Formula, ...] = (
 )  # fmt: skip
 
 
-def as_run(f: Formula, more: Mapping[str, str] = MappingProxyType({})) -> Formula:
-    """Return a formula with best-case efficiencies, and names in `more`, replaced by what a framework reaches."""
-    names = {**REACHED, **more}
+@cache
+def as_run(f: Formula, is_tiled: bool = False) -> Formula:
+    """Return a formula with best-case efficiencies replaced by what a framework reaches; `is_tiled` attention too."""
+    names = REACHED | ({"attention_backward": "backward_reached"} if is_tiled else {})
     if names.keys().isdisjoint(f.inputs):
         return f
     places = {symbol(x): symbol(y) for x, y in names.items()}

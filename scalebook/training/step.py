@@ -8,6 +8,7 @@
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache, cached_property
 from typing import NamedTuple
 
@@ -80,6 +81,19 @@ def training_sheet(dense: Block | None, moe: Block | None, strategy: Strategy, *
 @cache
 @uncollected()
 def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_tiled: bool) -> list[Formula]:
+    formulas = [*block_formulas(dense, moe, strategy), *_around_blocks(replace(strategy, recompute="none"))]
+    if strategy.trained.is_frozen:
+        formulas = [strategy.trained.of(f, strategy.sharding.is_gathered) for f in formulas]
+    formulas = [updated(f, strategy) for f in formulas]
+    formulas += muon_formulas(dense, moe, strategy) if strategy.optimizer.mode else ()
+    if strategy.kernels == "ideal":  # the optimizer streams at full bandwidth too
+        formulas = [f.compose(_WHOLE_STREAM) if f.letter == "optimizer_time" else f for f in formulas]
+    return [host.as_run(f, is_tiled) for f in formulas]
+
+
+@cache
+def _around_blocks(strategy: Strategy) -> list[Formula]:
+    """Return the formulas of a step that do not depend on what its blocks recompute."""
     schedule, sharding = strategy.schedule, strategy.sharding
     x = symbol
     sent = x("batch") * x("seq") * x("hidden") / (x("tp") * x("cp")) * x("activation_bits") / 8
@@ -88,7 +102,6 @@ def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_
     transfer = sent, Integer(2), 1 + floor(inside, evaluate=False)
     sends = 2 * schedule.passes, Integer(1) if schedule.passes > 1 else x("chunks")  # forward and backward
     formulas = [
-        *block_formulas(dense, moe, strategy),
         *data_parallel_formulas(sharding, schedule.copies, strategy.offload),
         *memory_formulas(sharding, schedule, strategy.offload, strategy.trained.is_frozen, strategy.optimizer),
         *parts.STEP,
@@ -111,13 +124,8 @@ def _formulas_of(dense: Block | None, moe: Block | None, strategy: Strategy, is_
         formulas.append(assumptions.offload_exposed_none)
     if strategy.trained.is_frozen:
         frozen = {"model_flops": model_flops_frozen}
-        formulas = [frozen.get(f.letter) or strategy.trained.of(f, sharding.is_gathered) for f in formulas]
-        formulas.append(trained_share_adapters)
-    formulas = [updated(f, strategy) for f in formulas]
-    formulas += muon_formulas(dense, moe, strategy) if strategy.optimizer.mode else ()
-    if strategy.kernels == "ideal":  # the optimizer streams at full bandwidth too
-        formulas = [f.compose(_WHOLE_STREAM) if f.letter == "optimizer_time" else f for f in formulas]
-    return [host.as_run(f, {"attention_backward": "backward_reached"} if is_tiled else {}) for f in formulas]
+        formulas = [frozen.get(f.letter, f) for f in formulas] + [trained_share_adapters]
+    return formulas
 
 
 def memory_sheet(dense: Block | Mapping | None, moe: Block | None = None, **words: str | bool) -> Sheet:

@@ -1,7 +1,7 @@
 """The options of a training strategy (recomputation, sharding, ...), and how they change a block's operations."""
 
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import cache, partial
 
 from scalebook.block import FAMILIES, Block, Family, core_kernels, eager, kinds_of, sharding, transformations, undropped
 from scalebook.language.notation import either
@@ -93,32 +93,38 @@ class Strategy:
 
     def transformed(self, block: Block) -> Block:
         """Return the operations of a block on one device, as this strategy trains it."""
-        attends = any(op.function == "softmax" for op in block.ops)
-        exchanges = self.context_exchange == "all_to_all" and attends
-        if exchanges and {"index", "entries"} & core_kernels(block).keys() and "kv_rank" not in block.indices:
-            raise ValueError(
-                "context_exchange='all_to_all' deals out heads, and an indexer or a compressed cache has no heads of "
-                "keys to deal out: context_exchange='gather' would do"
-            )
-        split = sharding.context_exchanged if exchanges else sharding.context_parallel
-        if not self.dropout:
-            block = undropped(block)
-        if self.blocks != "fused":
-            kinds = dict(unfused=self.attention == "unfused", autocast=self.blocks == "autocast")
-            block = eager(block, self.family, **kinds)
-        steps = [sharding.tensor_parallel, split]
-        if self.sequence_parallel and sharding.tensor_parallel(block) != block:
-            steps.insert(1, sharding.sequence_parallel)
-        if any(op.function == "dispatch" for op in block.ops):
-            steps.append(sharding.expert_parallel)
-            if self.sequence_parallel:  # otherwise all tp devices have the same tokens and share the experts' widths
-                steps.append(sharding.expert_tensor_parallel)
-        if self.gathered == "held":
-            steps.append(transformations.hold_gathered)
-        if self.attention == "flash":
-            steps.append(transformations.flash)  # fused attention already recomputes the attention core
-        elif self.recompute == "selective":
-            steps.append(transformations.selective)
-        if self.modules:
-            steps += [partial(transformations.recompute_module, module=x) for x in self.modules]
-        return block.then(*steps, *([transformations.full] if self.recompute == "full" else []))
+        again = [partial(transformations.recompute_module, module=x) for x in self.modules]
+        if self.recompute == "full":
+            again = [transformations.full]
+        if self.recompute == "selective" and self.attention != "flash":  # which recomputes the attention core itself
+            again = [transformations.selective]
+        return _on_device(block, replace(self, recompute="none")).then(*again)
+
+
+@cache
+def _on_device(block: Block, strategy: Strategy) -> Block:
+    attends = any(op.function == "softmax" for op in block.ops)
+    exchanges = strategy.context_exchange == "all_to_all" and attends
+    if exchanges and {"index", "entries"} & core_kernels(block).keys() and "kv_rank" not in block.indices:
+        raise ValueError(
+            "context_exchange='all_to_all' deals out heads, and an indexer or a compressed cache has no heads of "
+            "keys to deal out: context_exchange='gather' would do"
+        )
+    split = sharding.context_exchanged if exchanges else sharding.context_parallel
+    if not strategy.dropout:
+        block = undropped(block)
+    if strategy.blocks != "fused":
+        kinds = dict(unfused=strategy.attention == "unfused", autocast=strategy.blocks == "autocast")
+        block = eager(block, strategy.family, **kinds)
+    steps = [sharding.tensor_parallel, split]
+    if strategy.sequence_parallel and sharding.tensor_parallel(block) != block:
+        steps.insert(1, sharding.sequence_parallel)
+    if any(op.function == "dispatch" for op in block.ops):
+        steps.append(sharding.expert_parallel)
+        if strategy.sequence_parallel:  # otherwise all tp devices have the same tokens and share the experts' widths
+            steps.append(sharding.expert_tensor_parallel)
+    if strategy.gathered == "held":
+        steps.append(transformations.hold_gathered)
+    if strategy.attention == "flash":
+        steps.append(transformations.flash)
+    return block.then(*steps)
