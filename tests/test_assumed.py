@@ -5,6 +5,7 @@ import pytest
 
 from scalebook import accelerators, links, models, search, training_step
 from scalebook.inference import serve
+from scalebook.tables import assumed
 
 from .every import every
 from .support import cases
@@ -31,6 +32,13 @@ def test_an_assumed_cell_is_a_range_and_says_so(key):
         cell = device.cells[letter]
         assert cell.is_assumed and cell.low <= cell.value <= cell.high and cell.low < cell.high
         assert "assumed" in repr(device.why(letter)) and "eight in ten of them give" in cell.note
+
+
+@every(accelerators)
+def test_a_device_is_compared_by_each_figure_that_it_states(key):
+    for letter, rule in assumed._rules().items():
+        named = accelerators._rows.stanzas.mentioning(*rule.get("by", [letter]))
+        assert key in named or len(accelerators[key].kin) > 1 or not accelerators[key].states(letter)
 
 
 @pytest.mark.parametrize("peak", ["peak_bf16", "peak_fp8"])

@@ -50,7 +50,8 @@ def _ends_of_readings(readings: np.ndarray, chances: np.ndarray, fast: np.ndarra
         for _ in range(40):
             middle = (least + most) / 2
             apart = middle - readings
-            steps = apart / np.where(apart < 0, fast, slow) * _NORMAL.inv_cdf(1 - TAIL)
+            with np.errstate(divide="ignore"):  # a side without width holds no probability
+                steps = apart / np.where(apart < 0, fast, slow) * _NORMAL.inv_cdf(1 - TAIL)
             is_less = (chances * _normal_share(steps)).sum(0) < share
             least, most = np.where(is_less, middle, least), np.where(is_less, most, middle)
         found.append(middle)

@@ -170,7 +170,7 @@ class Rows(Mapping):
     def completed(self, row: Row) -> Row:
         """Return a row, of this file or of a reader's, with the cells that follow from the rows of this file."""
         if self._complete:
-            self._complete(row, lambda: [self._made(x) for x in self.stanzas])
+            self._complete(row, lambda *letters: [self._made(x) for x in self.stanzas.mentioning(*letters)])
         return row
 
     def _made(self, key):
