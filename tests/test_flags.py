@@ -67,7 +67,9 @@ def test_a_script_of_megatron():
     )  # fmt: skip
     assert setup.knowns == expected
     assert setup.shape == dict(layers=96, hidden=12288, heads=96)
-    assert setup.without == ("--lr", "--data-path") and setup.unknown == ("--use-nothing-of-this",)
+    assert setup.without == ("--lr", "--data-path")
+    [unknown] = setup.unknown
+    assert unknown.startswith("--use-nothing-of-this: did you mean '--") and unknown.count("'--") == 3
     run = training_step(models.gpt3_175b, accelerators.a100.at(setup.precision), **setup.knowns)
     assert run.dp == 2 and 10 < run.step_time < 40
     assert "<table" in setup._repr_html_() and "not known: --use-nothing-of-this" in repr(setup)

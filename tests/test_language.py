@@ -476,5 +476,5 @@ def test_code():
 def test_what_others_call_a_letter_is_no_letter_and_leads_to_one():
     for other, name in OTHERS.items():
         assert name in {*NOTATION, *WORDS, *WORDS["optimizer"].values} and other not in NOTATION
-        hint = "the nearest are" if name == "adam" else f"here it is '{name}'"
+        hint = "did you mean" if name == "adam" else f"here it is '{name}'"
         refuses(LookupError, f"no letter is called '{other}'; {hint}", NOTATION.__getitem__, other)
