@@ -25,7 +25,9 @@ from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import reason as serving_reason
 from scalebook.inference.session_search import STACKS
 from scalebook.language.interval import range_of
+from scalebook.language.notation import nearest
 from scalebook.tables import accelerators, drafts, engines, frameworks, models, precisions
+from scalebook.tables.huggingface import TYPES
 from scalebook.training.frameworks import UNNAMED
 from scalebook.training.rules import reason
 
@@ -578,6 +580,13 @@ def test_a_device_is_read_from_its_cells(page):
     assert own["letters"]["matmul_fp32"] == 0.9034 and own["ends"]["matmul_fp32"][0] == pytest.approx(0.8647 / 0.9034)
     for text in cases("texts that are no device", globals())["all"]:
         assert "error" in page("device", text)
+
+
+def test_an_unknown_word_is_answered_as_in_python(page, planned):
+    for word in ("lama", "QWEN-3", "deepseekv3", "gptoss", "kimi", "hunyuan", "mixtrl"):
+        assert page("config", json.dumps({"model_type": word}))["error"].endswith(nearest(word, TYPES))
+    for word in ("hbm_bandwith", "hbm_capcity", "peak_bf61", "prise", "scaleupsize"):
+        assert page("device", f"{word} = 1")["error"].endswith(nearest(word, json.loads(planned)["letters"]))
 
 
 @each_case("numbers typed into the planner", "text, unit, like, value", globals())
