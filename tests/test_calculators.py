@@ -25,7 +25,7 @@ from scalebook.training import (
 from scalebook.training.assumptions import MEASURED
 from tools.notebooks import notebooks
 
-from .support import calculators, each_case, live, printed, some_states
+from .support import calculators, cases, each_case, live, printed, some_states
 
 PRECISIONS = ["bf16", "fp16", "fp8", "fp4", "int8"]
 CURVE = {
@@ -171,10 +171,7 @@ def test_a_link_gives_the_state_back_and_takes_nothing_else():
     for state in [*SEVERAL[:30], *TYPED[:10]]:
         found = DECODE(f"((spec) => read(spec, ({pairs})(written(spec, {json.dumps(state)})), spec.start))({spec})")
         assert found == {"next": state, "refused": []}
-    hostile = [
-        ["device", "<script>"], ["batch", "-1"], ["batch", "Infinity"], ["__proto__", "1"], ["constructor", "x"],
-        ["batch", ""],
-    ]  # fmt: skip
+    hostile = [*cases("what no link to a calculator may say", {}).values()]
     found = DECODE(f"((spec) => read(spec, {json.dumps(hostile)}, spec.start))({spec})")
     assert found == {"next": TOKEN.spec["start"], "refused": [x for x, _ in hostile]}
 
