@@ -8,7 +8,7 @@
 >>> scalebook.trainig_step
 Traceback (most recent call last):
     ...
-AttributeError: scalebook has no 'trainig_step'; did you mean 'training_step'?
+AttributeError: scalebook has no 'trainig_step'; did you mean 'training_step', 'links' or 'decoding'?
 """
 
 __version__ = "0.1.0"  # the only place; pyproject.toml and a test of CITATION.cff read it
@@ -53,11 +53,9 @@ def __getattr__(name):
         found = getattr(import_module(f"{__name__}.{_FIRST[name]}"), name)
         return globals().get(name, found)  # `search` is a package too, always the same, and can be called
     if not name.startswith("_"):
-        from difflib import get_close_matches
+        from .language.notation import nearest
 
-        close = " or ".join(map(repr, get_close_matches(name, _FIRST, cutoff=0.65)))
-        more = f"it has {', '.join(_FIRST)}, and modules, which are imported by name"
-        said = f"did you mean {close}?" if close else more
+        said = f"import scalebook.{name} first" if name in ROOMS else nearest(name, _FIRST)
         raise AttributeError(f"scalebook has no {name!r}; {said}", name="", obj=None)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

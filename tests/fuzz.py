@@ -11,6 +11,7 @@ import math
 import random
 import signal
 import sys
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Mapping
@@ -72,25 +73,22 @@ def described(value, most=160):
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def _places(error) -> list[str]:
+    """The file and line of each call that an error came through, the innermost last."""
+    return [f"{x.filename}:{x.lineno}" for x in traceback.extract_tb(error.__traceback__)]
+
+
 def _raised(error, is_keyword) -> str:
     """Where an error came from: "" for a `raise` of the package."""
-    step = error.__traceback__
+    places, step = _places(error), error.__traceback__
+    if len(places) == 2 and isinstance(error, TypeError) and "() " in str(error) and not is_keyword:
+        return ""  # Python itself names the parameter of the entry's own signature
     while step.tb_next:
         step = step.tb_next
-    code = step.tb_frame.f_code
-    said = str(error)
-    if step is error.__traceback__.tb_next and isinstance(error, TypeError) and "() " in said and not is_keyword:
-        return ""  # Python itself names the parameter of the entry's own signature
-    name = dis.opname[code.co_code[step.tb_lasti]]
-    here = f"{code.co_filename.removeprefix(FOLDER + '/')}:{step.tb_lineno}"
-    if not code.co_filename.startswith(FOLDER):
-        frames, step = [], error.__traceback__
-        while step:
-            if step.tb_frame.f_code.co_filename.startswith(FOLDER):
-                frames.append(f"{step.tb_frame.f_code.co_filename.removeprefix(FOLDER + '/')}:{step.tb_lineno}")
-            step = step.tb_next
-        return f"{here} (from {frames[-1] if frames else 'outside'})"
-    return "" if name == "RAISE_VARARGS" else here
+    inside = [x.removeprefix(FOLDER + "/") for x in places if x.startswith(FOLDER)]
+    if not places[-1].startswith(FOLDER):
+        return f"{places[-1]} (from {inside[-1] if inside else 'outside'})"
+    return "" if dis.opname[step.tb_frame.f_code.co_code[step.tb_lasti]] == "RAISE_VARARGS" else inside[-1]
 
 
 def _unclear(error, is_keyword) -> str:
@@ -100,11 +98,7 @@ def _unclear(error, is_keyword) -> str:
     if place or not isinstance(error, CLEAR) or isinstance(error, NotImplementedError):
         return f"{type(error).__name__} {said[:120]!r} at {place or 'a raise of the package'}"
     if not said.strip() or "\n" in said or len(said) > LONGEST:
-        step = error.__traceback__
-        while step.tb_next:
-            step = step.tb_next
-        here = f"{step.tb_frame.f_code.co_filename.removeprefix(FOLDER + '/')}:{step.tb_lineno}"
-        return f"{type(error).__name__} with {len(said):,} characters, {said[:60]!r}, at {here}"
+        return f"{type(error).__name__} with {len(said):,} characters, {said[:60]!r}, at {_places(error)[-1]}"
     return ""
 
 

@@ -171,6 +171,11 @@ def live():
     return JavaScript(Calculator._esm.replace("export default", "const live =").replace("export ", ""))
 
 
+def on_page(engine, calc, expression):
+    """What an expression on the `spec` of a calculator gives in an engine that is live."""
+    return engine(f"((spec) => {expression})(whole({json.dumps(calc.spec)}, {json.dumps(calc.data)}))")
+
+
 def calculators(notebook):
     """The calculators of a stored notebook, each with what it said when it was stored, and made anew."""
     shown = remade(json.loads(Path(notebook).read_text("utf-8")))

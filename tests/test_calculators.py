@@ -25,7 +25,7 @@ from scalebook.training import (
 from scalebook.training.assumptions import MEASURED
 from tools.notebooks import notebooks
 
-from .support import calculators, each_case, live, printed, some_states
+from .support import calculators, cases, each_case, live, on_page, printed, some_states
 
 PRECISIONS = ["bf16", "fp16", "fp8", "fp4", "int8"]
 CURVE = {
@@ -42,10 +42,8 @@ DECODE = live()
 
 def on_a_page(calc, several):
     """What the page's script makes of these states."""
-    return DECODE(
-        f"((spec) => {json.dumps(several)}.map((x) => {{ const {{texts, message}} = answers(spec, x);"
-        f"return {{texts, message}} }}))(whole({json.dumps(calc.spec)}, {json.dumps(calc.data)}))"
-    )
+    said = "{ const {texts, message} = answers(spec, x); return {texts, message} }"
+    return on_page(DECODE, calc, f"{json.dumps(several)}.map((x) => {said})")
 
 
 def in_python(calc, state):
@@ -165,17 +163,13 @@ def test_a_chosen_number_is_shown_exactly_and_read_back():
 
 
 def test_a_link_gives_the_state_back_and_takes_nothing_else():
-    spec = f"whole({json.dumps(TOKEN.spec)}, {json.dumps(TOKEN.data)})"
     cut = "x.indexOf(':')"
     pairs = f"(text) => text.split(';').map((x) => [x.slice(0, {cut}), decodeURIComponent(x.slice({cut} + 1))])"
     for state in [*SEVERAL[:30], *TYPED[:10]]:
-        found = DECODE(f"((spec) => read(spec, ({pairs})(written(spec, {json.dumps(state)})), spec.start))({spec})")
+        found = on_page(DECODE, TOKEN, f"read(spec, ({pairs})(written(spec, {json.dumps(state)})), spec.start)")
         assert found == {"next": state, "refused": []}
-    hostile = [
-        ["device", "<script>"], ["batch", "-1"], ["batch", "Infinity"], ["__proto__", "1"], ["constructor", "x"],
-        ["batch", ""],
-    ]  # fmt: skip
-    found = DECODE(f"((spec) => read(spec, {json.dumps(hostile)}, spec.start))({spec})")
+    hostile = [*cases("what no link to a calculator may say", {}).values()]
+    found = on_page(DECODE, TOKEN, f"read(spec, {json.dumps(hostile)}, spec.start)")
     assert found == {"next": TOKEN.spec["start"], "refused": [x for x, _ in hostile]}
 
 
@@ -184,7 +178,7 @@ def test_the_python_of_a_calculator_prints_its_answer():
         TOKEN.state = state
         if TOKEN.texts["token_time"] == "none":
             continue
-        code = DECODE(f"[python(whole({json.dumps(TOKEN.spec)}, {json.dumps(TOKEN.data)}), {json.dumps(state)})]")[0]
+        [code] = on_page(DECODE, TOKEN, f"[python(spec, {json.dumps(state)})]")
         assert float(printed(code)) == TOKEN.values["token_time"]
 
 
@@ -197,10 +191,7 @@ def test_bars_are_the_answer_taken_apart():
     assert memory["line"]["letter"] == "hbm_capacity"
     for state in SEVERAL[:40]:
         calc.state = state
-        measured = DECODE(
-            f"((spec) => measured(spec, answers(spec, {json.dumps(state)}).values))"
-            f"(whole({json.dumps(calc.spec)}, {json.dumps(calc.data)}))"
-        )
+        measured = on_page(DECODE, calc, f"measured(spec, answers(spec, {json.dumps(state)}).values)")
         found = next(x for x in measured if x["letter"] == "decode_memory")
         assert found["rows"][0]["total"] == pytest.approx(calc.values["decode_memory"], rel=1e-12)
         is_full = found["rows"][0]["total"] > found["limit"]

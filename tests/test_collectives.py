@@ -323,8 +323,7 @@ def test_a_tier_that_is_not_used_does_not_matter(f, ways, size):
     inside, outside = (dict(collective_bytes=size, ways=ways, near_ways=near) for near in (ways, 1))
     far = dict(scaleout_bandwidth=1.0, far_latency=9.0, far_efficiency=0.1)
     near = dict(scaleup_bandwidth=1.0, near_latency=9.0, near_efficiency=0.1)
-    near = {x: value for x, value in near.items() if x in f.inputs}
-    far = {x: value for x, value in far.items() if x in f.inputs}
+    near, far = ({x: value for x, value in tier.items() if x in f.inputs} for tier in (near, far))
     assert f(H100, **inside, **far) == f(H100, **inside)
     assert f(H100, **outside, **near) == f(H100, **outside)
 

@@ -88,9 +88,7 @@ def test_a_missing_field_is_named_or_stood_in_for(key):
             assert field in stands_in or without(read, "name") == without(from_config(config), "name"), field
 
 
-@pytest.mark.parametrize(
-    "text, message", [(None, "cannot read"), ("{'a': 1}", "is not JSON"), ("[1]", "holds a list"), ("\xff", "not JSON")]
-)
+@each_case("files that are no configuration", "text, message", globals())
 def test_a_bad_file_gives_one_clear_error(tmp_path, text, message):
     path = tmp_path / "config.json"
     if text is not None:

@@ -1,6 +1,5 @@
 """A real JupyterLab with a real kernel in a real browser: run the chapter, drag its sliders, read the numbers."""
 
-import json
 import os
 import shutil
 import socket
@@ -10,6 +9,7 @@ import time
 import urllib.request
 from contextlib import suppress
 
+import nbformat
 import pytest
 
 from .browser import PATIENCE, answered, chosen, drag, open_page, script, settled
@@ -49,13 +49,11 @@ def lab(chromium, tmp_path_factory):
     (home / "root").mkdir()
     for book in (NOTEBOOK, START):
         shutil.copy(book, home / "root")
-    cell = dict(cell_type="code", id="a", metadata={}, outputs=[], execution_count=None)
-    cell["source"] = (
+    cell = nbformat.v4.new_code_cell(
         'from scalebook.book.planner import planner\nplanner("serve", model="llama3_8b", device="h100", users=8)'
     )
     kernel = dict(kernelspec=dict(name="python3", display_name="Python 3", language="python"))
-    book = dict(cells=[cell], metadata=kernel, nbformat=4, nbformat_minor=5)
-    (home / "root" / PLANNER).write_text(json.dumps(book), "utf-8")
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata=kernel), home / "root" / PLANNER)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

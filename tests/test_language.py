@@ -14,7 +14,7 @@ from sympy import Max, Min, Piecewise, ceiling
 
 from scalebook import language
 from scalebook.inference.tokens import decode_rate, latency_floor, token_time, token_time_overhead
-from scalebook.language import FORMULAS, NOTATION, Formula, OutsideDomain, code, formula, letter, parse, show, symbol
+from scalebook.language import FORMULAS, NOTATION, Formula, OutsideDomain, code, formula, letter, parse, show, symbol  # noqa: F401  (of cases.csv)
 from scalebook.language.notation import OTHERS
 from scalebook.language.units import Quantity, dimension, show_tex
 from scalebook.language.words import WORDS
@@ -57,25 +57,9 @@ def test_no_two_letters_print_alike():
 def test_text_is_never_run(tmp_path):
     touched = tmp_path / "touched"
     payload = f"__import__('pathlib').Path({str(touched)!r}).touch()"
-    attention_peak = FORMULAS["attention_peak_bf16"]
-    for attempt in (
-        lambda: stated("flops", payload).rhs,
-        lambda: stated("flops", lambda: payload).rhs,
-        lambda: attention_peak.of(peak_bf16=payload),
-        lambda: language.tex(payload),
-        lambda: letter(f"batch={payload}", "", "nothing"),
-        lambda: letter("lambda", "", "nothing"),
-        lambda: ridge_intensity(peak_flops=payload),
-        lambda: ridge_intensity(**{payload: 1}),
-        lambda: ridge_intensity({payload: 1}),
-        lambda: ridge_intensity.solve(payload),
-        lambda: roofline.formula(payload),
-        lambda: models[payload],
-        lambda: parse("1 B", payload),
-        lambda: symbol(payload),
-    ):
+    for attempt in cases("ways to have a text run", globals()).values():
         with pytest.raises((ValueError, TypeError, LookupError)) as refused:
-            attempt()
+            attempt(payload)
         assert "\n" not in str(refused.value)
     assert not touched.exists()
 
@@ -476,5 +460,5 @@ def test_code():
 def test_what_others_call_a_letter_is_no_letter_and_leads_to_one():
     for other, name in OTHERS.items():
         assert name in {*NOTATION, *WORDS, *WORDS["optimizer"].values} and other not in NOTATION
-        hint = "the nearest are" if name == "adam" else f"here it is '{name}'"
+        hint = "did you mean" if name == "adam" else f"here it is '{name}'"
         refuses(LookupError, f"no letter is called '{other}'; {hint}", NOTATION.__getitem__, other)

@@ -99,9 +99,8 @@ def test_a_letter_can_be_a_name_everywhere(name):
 AT_ONCE = (ROOT / "tests" / "scripts" / "at_once.txt").read_text("utf-8")
 
 
-@pytest.mark.parametrize(
-    ("interval", "what"), [("0.005", "step"), ("1e-6", "tables")]
-)  # Python's own, and one that shows more
+# Python's own interval, and one that shows more.
+@pytest.mark.parametrize(("interval", "what"), [("0.005", "step"), ("1e-6", "tables")])
 def test_eight_threads_at_first_use_agree_to_the_last_digit(interval, what):
     run = subprocess.run([sys.executable, "-c", AT_ONCE, interval, what], capture_output=True, text=True, check=False)
     assert not run.returncode, run.stderr[-2000:]

@@ -17,7 +17,7 @@ from scalebook.memory.serving import weight_memory
 from scalebook.tables import Table, accelerators, models
 from scalebook.training import Strategy, assumptions
 
-from .support import live, some_states
+from .support import live, on_page, some_states
 
 PAGE = live()
 PUBLISHED = {k: x.published for k, x in accelerators.items()}
@@ -83,7 +83,7 @@ def test_a_page_says_what_python_says(of):
     for state in some_states(calc, 24, seed=5):
         if "precision" in state and f"peak_{state['precision']}" not in accelerators[state["device"]]:
             continue
-        found = on_page(calc, f"{json.dumps(asked)}.map((x) => likely(spec, {json.dumps(state)}, x) ?? null)")
+        found = on_page(PAGE, calc, f"{json.dumps(asked)}.map((x) => likely(spec, {json.dumps(state)}, x) ?? null)")
         calc.state = state
         for answer, ends in zip(asked, found, strict=True):
             if not calc.values[answer] > 0:
@@ -95,16 +95,12 @@ def test_a_page_says_what_python_says(of):
     assert compared > 15
 
 
-def on_page(calc, expression):
-    return PAGE(f"((spec) => {expression})(whole({json.dumps(calc.spec)}, {json.dumps(calc.data)}))")
-
-
 def test_what_rests_on_nothing_uncertain_has_no_interval():
     weights = calculator(weight_memory, params=(1e9, 1e12), weight_bits=16)
     held = dict(device=accelerators, model=models, batch=1, context=8192, kv_bits=16, weight_bits=8)
     for calc in (weights, calculator(decoding, "decode_memory", **held)):
         assert "spread" not in calc.spec
-        assert on_page(calc, "[likely(spec, spec.start, spec.outputs[0].letter) ?? null]") == [None]
+        assert on_page(PAGE, calc, "[likely(spec, spec.start, spec.outputs[0].letter) ?? null]") == [None]
 
 
 def test_what_a_device_says_itself_is_in_the_place_of_a_formula():
@@ -115,7 +111,7 @@ def test_what_a_device_says_itself_is_in_the_place_of_a_formula():
         calc.choose(device=device)
         own = accelerators[device].at("bf16").training_efficiency
         assert calc.values["training_efficiency"] == own
-        assert on_page(calc, f"[answers(spec, {json.dumps(calc.state)}).values.training_efficiency]") == [own]
+        assert on_page(PAGE, calc, f"[answers(spec, {json.dumps(calc.state)}).values.training_efficiency]") == [own]
 
 
 def test_draws_are_normal_and_the_same_everywhere():

@@ -155,15 +155,9 @@ def test_what_scripts_and_checkpoints_say_is_in_the_call(changed, said, rows):
 
 def test_calls_together_are_the_calls_one_by_one():
     runs = ("llama3_70b", "h100", 8.0), ("llama3_70b", "h100", 64.0), ("mixtral_8x7b", "h200", 8.0)
-    calls = [
-        Call(
-            "decode_step",
-            (("models", x), ("accelerators", y, "fp8")),
-            dict(tp=4, batch=batch, context=1000),
-            "pass_time",
-        )
-        for x, y, batch in runs
-    ]
+    rows = ([("models", x), ("accelerators", y, "fp8")] for x, y, _ in runs)
+    letters = (dict(tp=4, batch=batch, context=1000) for *_, batch in runs)
+    calls = [Call("decode_step", tuple(x), y, "pass_time") for x, y in zip(rows, letters, strict=True)]
     together = priced_calls(calls, [["pass_time", "1000 * batch"]] * len(calls))
     assert together[1].tolist() == [8000.0, 64000.0, 8000.0]
     assert together[0].tolist() == [x.value for x in calls]

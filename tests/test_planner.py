@@ -25,7 +25,9 @@ from scalebook.inference.rules import BEYOND
 from scalebook.inference.rules import reason as serving_reason
 from scalebook.inference.session_search import STACKS
 from scalebook.language.interval import range_of
+from scalebook.language.notation import nearest
 from scalebook.tables import accelerators, drafts, engines, frameworks, models, precisions
+from scalebook.tables.huggingface import TYPES
 from scalebook.training.frameworks import UNNAMED
 from scalebook.training.rules import reason
 
@@ -78,15 +80,16 @@ def drawn(rng, model, words):
     return said | dict(tp=tp, pp=pp, cp=cp, ep=ep, batch=batch, chunks=chunks)
 
 
-def held(page, job, model, device, precision, several, call, **words):
-    """Each plan by itself on the page, and all together in Python."""
+def held(page, job, model, device, precision, several, more=None, **words):
+    """Each plan by itself on the page, and all together in Python, where `more` is said besides."""
+    call = {"train": training_step, "serve": serve}[job]
     named = {x: words.pop(x) for x in ("engine", "framework") if x in words}
     rest = dict(words=words, layout=dict(letters={}, words={})) | named
     plans = [dict(rest, job=job, model=model, device=device, precision=precision, letters=x) for x in several]
     said = [page("answer", x) for x in plans]
     fine = [i for i, x in enumerate(said) if x["why"] is None]
     columns = {n: np.array([several[i][n] for i in fine], float) for n in several[0]}
-    row = call(models[model], accelerators[device].at(precision), **columns)
+    row = call(models[model], accelerators[device].at(precision), **columns, **named, **words, **(more or {}))
     for letter in ("step_time", "memory", "mfu") if job == "train" else ("tpot", "ttft", "device_rate", "filled"):
         for i, value in zip(fine, np.broadcast_to(row[letter], len(fine)), strict=True):
             assert near(said[i]["values"][letter], value), (letter, plans[i])
@@ -101,8 +104,7 @@ def held(page, job, model, device, precision, several, call, **words):
 def test_a_training_step_is_the_same_in_the_page(page, model, device, precision, words):
     rng = random.Random(model)
     several = [drawn(rng, model, words) for _ in range(60)]
-    call = lambda *x, **y: training_step(*x, **y, **words)  # noqa: E731
-    assert held(page, "train", model, device, precision, several, call, **words) > 15
+    assert held(page, "train", model, device, precision, several, **words) > 15
 
 
 @pytest.mark.parametrize("model", [x for x in models if "blocks" in models[x].words])
@@ -111,13 +113,11 @@ def test_a_model_with_a_list_of_parts_is_the_same_in_the_page(whole_page, model)
     for recompute in ("none", "full"):
         words = dict(schedule="1f1b", sharding="zero1", recompute=recompute)
         several = [drawn(rng, model, words) | dict(cp=1) for _ in range(12)]
-        call = lambda *x, words=words, **y: training_step(*x, **y, **words)  # noqa: E731
-        assert held(whole_page, "train", model, "h200", "fp8", several, call, **words) > 2
+        assert held(whole_page, "train", model, "h200", "fp8", several, **words) > 2
     several = [
         dict(tp=tp, users=users, prompt=3000, output=500, hbm_capacity=1e13) for tp in (1, 2) for users in (1, 64)
     ]
-    call = lambda *x, **y: serve(*x, **y, engine="vllm", exchange="all_reduce")  # noqa: E731
-    assert held(whole_page, "serve", model, "h200", "fp8", several, call, engine="vllm", exchange="all_reduce") == 4
+    assert held(whole_page, "serve", model, "h200", "fp8", several, engine="vllm", exchange="all_reduce") == 4
 
 
 PASTED = cases("lists of parts that are pasted", globals())
@@ -156,8 +156,8 @@ def test_a_list_of_parts_that_the_menu_lacks_is_left_to_python(page, whole_page)
 def test_a_framework_s_step_is_the_same_in_the_page(page, model, device, precision, framework):
     rng, words = random.Random(framework), dict(schedule="1f1b", sharding="zero2", recompute="full")
     several = [drawn(rng, model, words) for _ in range(15)]
-    call = lambda *x, **y: training_step(*x, frameworks[framework], **y, **words, sequence_parallel=True)  # noqa: E731
-    assert held(page, "train", model, device, precision, several, call, framework=framework, **words)
+    more = dict(sequence_parallel=True)
+    assert held(page, "train", model, device, precision, several, more, framework=framework, **words)
 
 
 @each_case("blocks that the planner lacks", "change, says", globals())
@@ -174,8 +174,7 @@ def test_a_service_is_the_same_in_the_page(page, model, device, precision, engin
              tp=rng.choice((4, 8)), replicas=rng.choice((1, 2)), ep=rng.choice(experts))
         for _ in range(60)
     ]  # fmt: skip
-    call = lambda *x, **y: serve(*x, **y, engine=engine)  # noqa: E731
-    assert held(page, "serve", model, device, precision, several, call, engine=engine) > 40
+    assert held(page, "serve", model, device, precision, several, engine=engine) > 40
 
 
 @pytest.mark.parametrize("job", ["train", "serve"])
@@ -578,6 +577,13 @@ def test_a_device_is_read_from_its_cells(page):
     assert own["letters"]["matmul_fp32"] == 0.9034 and own["ends"]["matmul_fp32"][0] == pytest.approx(0.8647 / 0.9034)
     for text in cases("texts that are no device", globals())["all"]:
         assert "error" in page("device", text)
+
+
+def test_an_unknown_word_is_answered_as_in_python(page, planned):
+    for word in ("lama", "QWEN-3", "deepseekv3", "gptoss", "kimi", "hunyuan", "mixtrl"):
+        assert page("config", json.dumps({"model_type": word}))["error"].endswith(nearest(word, TYPES))
+    for word in ("hbm_bandwith", "hbm_capcity", "peak_bf61", "prise", "scaleupsize"):
+        assert page("device", f"{word} = 1")["error"].endswith(nearest(word, json.loads(planned)["letters"]))
 
 
 @each_case("numbers typed into the planner", "text, unit, like, value", globals())

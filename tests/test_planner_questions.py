@@ -269,9 +269,7 @@ ENDS = [*cases("stages of unequal size", globals()).values()]
 @pytest.mark.parametrize("ends", ENDS)
 def test_uneven_stages_are_those_of_python(page, ends):  # noqa: F811
     asked = dict(devices=64, global_batch=64, seq=8192, tp=4, pp=8, batch=1)
-    for schedule, sharding, more in (
-        ("1f1b", "zero1", {}), ("interleaved", "zero3", dict(chunks=2)), ("zb_h1", "zero2", dict(optimizer_offload=1)),
-    ):  # fmt: skip
+    for schedule, sharding, more in cases("words of uneven stages", {}).values():
         words, letters = dict(schedule=schedule, sharding=sharding, recompute="none"), asked | more | ends
         plan = plan_of(training_step, (models.llama3_70b, accelerators.h100), letters | words)
         own = page("tried", plan)

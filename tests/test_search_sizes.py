@@ -132,11 +132,8 @@ def test_a_whole_table_of_programs_is_searched_where_they_run():
     devices = [accelerators[x] for x in ("h100", "mi300x", "tpu_v5p", "maia200")]
     trained = dict(devices=64, global_batch=64, seq=4096, best=200, progress=False)
     served = dict(devices=1, users=8, prompt=1000, output=100, best=200, progress=False)
-    for thing, table, word, asked in (
-        (training_step, frameworks, "framework", trained),
-        (serve, engines, "engine", served),
-    ):
-        found = search(thing, MINE, devices, table, **asked)
+    for thing, table, asked in ((training_step, frameworks, trained), (serve, engines, served)):
+        found, word = search(thing, MINE, devices, table, **asked), table.name.removesuffix("s")
         assert f" {word}s do not run on devices of NVIDIA, AMD, Google or Microsoft" in found._summary
         for one, device in zip(found.searches, devices, strict=True):
             used = {x.words.get(word) for x in one.best} - {None, "ideal"}

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from scalebook import inference
-from scalebook.block import LLAMA, MLA_ABSORBED, MLA_MOE, MOE, blocks_of, served_blocks
-from scalebook.inference import decode_step, decoding, devices_touched, mixed_step, prefill_step, serve, step_sheet
-from scalebook.inference.kernels import Work
-from scalebook.inference.serving import serve_sheet
+from scalebook.block import LLAMA, MLA_ABSORBED, MLA_MOE, MOE, blocks_of, served_blocks  # noqa: F401  (of cases.csv)
+from scalebook.inference import decode_step, decoding, devices_touched, mixed_step, prefill_step, serve, step_sheet  # noqa: F401
+from scalebook.inference.kernels import Work  # noqa: F401
+from scalebook.inference.serving import serve_sheet  # noqa: F401
 from scalebook.tables import accelerators, engines, models
 
 from .every import every
@@ -27,17 +27,7 @@ STEPS = {
 
 def sheets():
     """Made by the tests that ask: each worker reads this file, and one runs it."""
-    return [
-        step_sheet(LLAMA, None, Work("decode")),
-        step_sheet(None, MOE, Work("mixed", "all_to_all")),
-        step_sheet(MLA_ABSORBED, MLA_MOE, Work("decode", "gather")),
-        serve_sheet(*blocks_of(models.gpt_oss_120b), "all_reduce"),
-        serve_sheet(*blocks_of(models.deepseek_v3), "all_to_all"),
-        step_sheet(*served_blocks(models.glm_5), Work("mixed", "all_reduce")),
-        serve_sheet(*served_blocks(models.qwen3_5_397b), "all_reduce"),
-        step_sheet(*served_blocks(models.deepseek_v3), Work("decode", "all_to_all", "half_batches")),
-        serve_sheet(*blocks_of(models.llama3_70b), "all_reduce", overlap="half_batches"),
-    ]
+    return [*cases("sheets of serving", globals()).values()]
 
 
 @pytest.mark.parametrize("case", CASES)

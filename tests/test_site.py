@@ -15,7 +15,7 @@ from scalebook.language import show
 from tools.notebooks import notebooks
 
 from .browser import answered, chosen, drag, open_page, script, settled
-from .support import ROOT, calculators, cases, python_says
+from .support import ROOT, calculators, cases, each_case, python_says
 from .test_access import ENDED, READ, follow, read
 
 BOX = ".sb-calculator:not(.sb-gantt, .sb-guess)"
@@ -142,9 +142,7 @@ def test_files_beside_the_pages(site):
     assert (site / "_static" / "social.png").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize(
-    "words, first", [("pipeline bubble", "pipeline-parallelism.html"), ("kv cache", "memory.html#index-")]
-)
+@each_case("words that the site is searched for", "words, first", globals())
 def test_search_finds_prose_and_formulas(chromium, address, words, first):
     with open_page(chromium) as page:
         page.goto(f"{address}/search.html?q={words.replace(' ', '+')}")

@@ -70,14 +70,14 @@ function planForm({ states, cases, words, view, rows, engine, data, at, current,
       const said = filter.value.toLowerCase().split(/[\s@]+/), precision = kind === "device" ? states.ORDER.find((x) => said.includes(x)) : undefined, asked = said.filter((x) => x !== precision); // "h100@fp8"
       const found = usable.filter(([k, row]) => asked.every((x) => `${k} ${row.name} ${row.words.vendor ?? ""}`.toLowerCase().includes(x)) && (!precision || cases.peaks(row).includes(precision))), groups = new Map();
       for (const [k, row] of found) { const g = family(row, k, kind); groups.set(g, [...(groups.get(g) ?? []), h("button", { type: "button", onclick: () => { close(); take(k, precision); } }, `${row.name}${precision ? ` in ${precision}` : ""}`)]); }
-      list.replaceChildren(...(found.length ? [...groups].sort((a, b) => rank(a[0]) - rank(b[0])).map(([g, x]) => h("div", {}, h("h2", {}, g), x)) : [h("p", { class: "pl-soft" }, `No ${kind} here is called so. Paste yours below.`)]));
+      list.replaceChildren(...(found.length ? [...groups].sort((a, b) => rank(a[0]) - rank(b[0])).map(([g, x]) => h("div", {}, h("h2", {}, g), x)) : [h("p", { class: "pl-soft" }, `No ${kind} here is called so${precision ? ` and has ${precision}.` : `; ${words.nearest(asked.join("_"), usable.map(([k]) => k))}`} Or paste yours below.`)]));
     };
     filter.addEventListener("input", fill);
     filter.addEventListener("keydown", (e) => { if (e.key === "Enter") { e.preventDefault(); list.querySelector("button")?.click(); } if (e.key === "ArrowDown") { e.preventDefault(); list.querySelector("button")?.focus(); } });
     at.pick.onkeydown = (e) => { if (e.key === "Escape") { e.stopPropagation(); close(); } };
     const paste = h("textarea", { rows: 8, "aria-label": kind === "model" ? "a config.json" : "a device's cells", spellcheck: "false", placeholder: kind === "model" ? '{"model_type": "llama", "num_hidden_layers": 32, ...}' : 'name = "Mine"\nhbm_capacity = "192 GB"\nhbm_bandwidth = "8 TB/s"\npeak_bf16 = "2.25 PFLOP/s"\npeak_vector = "75 TFLOP/s"\nscaleup_bandwidth = "900 GB/s"\nscaleup_size = 8\nscaleout_bandwidth = "50 GB/s"' });
     const wrong = h("p", { class: "pl-wrong", role: "alert" });
-    const read = (own) => { try { const found = own(); close(); take(found); } catch (error) { wrong.textContent = `${view.upper(error.message)}.`; } };
+    const read = (own) => { try { const found = own(); close(); take(found); } catch (error) { wrong.textContent = view.upper(error.message).replace(/[^?]$/, "$&."); } };
     const use = kind === "model" ? [h("button", { type: "button", class: "pl-btn", onclick: () => read(() => rows.model(paste.value)) }, "use this config.json")]
       : [h("button", { type: "button", class: "pl-btn", onclick: () => read(() => rows.device(paste.value, null)) }, "use this device"), " ", h("button", { type: "button", class: "pl-btn", onclick: () => read(() => rows.device(paste.value, states.device(current().device))) }, `use it, with the rest from ${states.device(current().device).name}`)];
     at.pick.dataset.kind = kind;

@@ -91,7 +91,7 @@ function planRows(engine, words, cases) {
     const type = config.model_type;
     if (typeof type !== "string") fail("a configuration needs the field 'model_type'");
     if (Object.hasOwn(REFUSED, type)) fail(`model_type ${brief(type)} is ${REFUSED[type]}; decoders are read, such as 'llama'`);
-    if (!Object.hasOwn(TYPES, type)) fail(`model_type ${brief(type)} is not one that can be read; there are: ${Object.keys(TYPES).slice(0, 12).join(", ")}, ...`);
+    if (!Object.hasOwn(TYPES, type)) fail(`model_type ${brief(type)} is not one that can be read; ${words.nearest(type, Object.keys(TYPES))}`);
     const kind = TYPES[type], layers = value(kind.layers, config, {}, "layers", true);
     if (layers > 100_000) fail(`the blocks of a configuration are read up to 100,000; it has ${brief(layers)}`);
     const more = Number.isInteger(config.num_nextn_predict_layers) ? config.num_nextn_predict_layers : 0, own_ = typed(config, "per_layer_config", "object", {}), named = said_(kind);
@@ -201,7 +201,7 @@ function planRows(engine, words, cases) {
       if (!found) fail(`line ${i + 1} is no cell: write hbm_capacity = "80 GB"`);
       const [, key, said] = found, inner = /value\s*=\s*("[^"]*"|[-\d.e+_]+)/.exec(said), value = (said.startsWith("{") ? inner?.[1] ?? "" : said).replace(/^"|"$/g, "");
       if (["name", "vendor", "fabric", "source", "note"].includes(key)) { if (key === "name") name = clean(value); else named[key] = clean(value); continue; }
-      if (!Object.hasOwn(data.letters, key)) fail(`line ${i + 1}: no letter is called '${key.slice(0, 40)}'`);
+      if (!Object.hasOwn(data.letters, key)) fail(`line ${i + 1}: no letter is called '${key.slice(0, 40)}'; ${words.nearest(key, Object.keys(data.letters))}`);
       const own = words_(key), number = words.read(value.replaceAll("_", ""), own);
       if (!engine.good(key, number)) fail(`line ${i + 1}: ${key} is a number with the unit ${own || "of a count"}, not ${brief(value)}`);
       letters[key] = number;

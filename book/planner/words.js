@@ -90,6 +90,15 @@ function planWords(engine) {
     return undefined;
   }
 
+  // The end of a sentence on an unknown word: the three names that are most similar to it, as Python's `nearest` finds them.
+  function nearest(word, names) {
+    // The length of the longest text that is left of both words if letters are taken out of them.
+    const common = (a, b) => [...a].reduce((row, x) => [...b].reduce((next, y, j) => [...next, x === y ? row[j] + 1 : Math.max(row[j + 1], next[j])], [0]), Array(b.length + 1).fill(0)).at(-1);
+    const asked = word.slice(0, 80).toLowerCase(), similarity = Object.fromEntries(names.map((x) => [x, common(asked, x.toLowerCase()) / (asked.length + x.length)]));
+    const [first, second, third] = [...names].sort((x, y) => similarity[y] - similarity[x] || (x < y ? 1 : -1)).map((x) => `'${x}'`);
+    return `did you mean ${first}, ${second} or ${third}?`;
+  }
+
   // Letters and formulas as TeX.
   const letter = (name) => notation[name]?.[0] ?? `\\mathrm{${name.replaceAll("_", "\\_")}}`;
   const unit = (name) => notation[name]?.[2] ?? "";
@@ -190,5 +199,5 @@ function planWords(engine) {
     return known[1] ? h("a", { href: known[1], rel: "noopener" }, said) : h("span", {}, said);
   }
 
-  return { h, s, show, read, typed, text, letter, unit, meaning, brief, terms, equation, sizeOf, number, cited, grouped };
+  return { h, s, show, read, typed, text, letter, unit, meaning, brief, terms, equation, sizeOf, number, cited, grouped, nearest };
 }

@@ -235,7 +235,7 @@ def parse(listing: str) -> Block:
     >>> parse("y[batch seq] = x[batch hiden] W[hiden seq]")
     Traceback (most recent call last):
         ...
-    LookupError: line 1: 'hiden' is no index; did you mean 'hidden'?
+    LookupError: line 1: 'hiden' is no index; did you mean 'hidden', 'dp_unhidden' or 'hiding_tokens'?
     """
     ops = []
     for number, line in enumerate(listing.splitlines(), 1):

@@ -1,6 +1,6 @@
 """Read configurations of training frameworks into inputs of `training_step`, and write strategies as configurations.
 
-No part of a configuration is executed. If a flag is unknown, the message names the nearest known one.
+No part of a configuration is executed. The message on an unknown flag names the three nearest known ones.
 """
 
 import html
@@ -8,7 +8,6 @@ import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from numbers import Real
 from os import PathLike
 from pathlib import Path
@@ -47,7 +46,7 @@ class Setup:
     """A configuration that was read: arguments of a training step (`knowns`) and dimensions of the model (`shape`).
 
     `said` maps each flag to what it sets by itself. `notes` explain settings that no argument can express. `without`
-    lists flags that affect no result. `unknown` lists unrecognised flags, each with the nearest known one.
+    lists flags that affect no result. `unknown` lists unrecognised flags, each with the three nearest known ones.
     """
 
     framework: str
@@ -146,7 +145,8 @@ def _sorted(table: Flags, values: Mapping) -> tuple[dict, list[str], list[str], 
     for flag, value in values.items():
         entry = table.find(flag)
         if entry is None:
-            unknown.append(_unknown(table, flag))
+            shown = _shown(table, flag)
+            unknown.append(f"{shown}: {nearest(shown, [x.shown for x in table.values()])}")
         elif value is None or (text_of(value) == "auto" and "auto" not in entry.means):
             notes += [f"{entry.shown} is left open: give {' and '.join(entry.names)}"] if entry.names else []
         elif entry.names:
@@ -172,11 +172,6 @@ def _text(source: str | PathLike) -> str:
 
 def _shown(table: Flags, flag: str) -> str:
     return Flag(table.key, flag).shown
-
-
-def _unknown(table: Flags, flag: str) -> str:
-    near = get_close_matches(flag, table, n=1, cutoff=0.65)
-    return f"{_shown(table, flag)}: did you mean {table[near[0]].shown}?" if near else _shown(table, flag)
 
 
 def _is_unsaid(entry: Flag, value) -> bool:

@@ -5,7 +5,7 @@
 >>> speed(path=1, secnds=2)
 Traceback (most recent call last):
     ...
-TypeError: speed does not use secnds; did you mean 'seconds'?
+TypeError: speed does not use secnds; did you mean 'seconds' or 'path'?
 """
 
 import inspect

@@ -24,7 +24,7 @@ import numpy as np
 import sympy
 
 from . import code
-from .notation import NOTATION, nearest, quoted, word
+from .notation import NOTATION, quoted, word
 from .row import Call, Cell, Row, quantity, with_unit
 from .stanzas import Stanzas
 from .tabular import aligned, page_table, styled
@@ -289,7 +289,8 @@ def interval(
         said = f"such as 0.8, not {quoted(level)}: of {DRAWS} draws no rarer case can be told"
         raise ValueError(f"level is a share of cases between 0 and {MOST}, {said}")
     if isinstance(typical, sympy.Basic):
-        raise TypeError(f"{letter} of {row.name} is a formula: give numbers for {nearest(letter, row)}")
+        needed = ", ".join(sorted(map(str, typical.free_symbols)))
+        raise TypeError(f"{letter} of {row.name} is a formula: give numbers for {needed}")
     part = _part(letter, row.cells[letter], _with_steps(row, ends_of))
     groups = _groups(part)
     low, high = _drawn(letter, part, groups, typical, level)

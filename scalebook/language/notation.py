@@ -98,34 +98,27 @@ _NAMES = tables_of(__package__, "names.toml")
 OTHERS, _ROWS = ({x: said for said, own in _NAMES[n].items() for x in own.split()} for n in ("names", "rows"))
 
 
-def nearest(word: str, words: Iterable[str], own: Iterable[str] = ()) -> str:
-    """Return the end of an error message about a mistyped name: the closest known names, or all if there are few.
+def nearest(word, words: Iterable[str], own: Iterable[str] = ()) -> str:
+    """Return the end of an error message about a mistyped name: its usual word here, or the three most similar names.
 
-    Names in `own` come first, because they would work where the word was given.
+    Names in `own` need less similarity, because they would work where the name was given.
 
-    >>> nearest("h10", ["h100", "a100"]), nearest("zzz", ["h100"]), nearest("world_size", ["devices"])
-    ("did you mean 'h100'?", 'there are: h100', "here it is 'devices'")
+    >>> nearest("h10", ["h100", "a100", "h200", "tpu_v4"]), nearest("world_size", ["devices"])
+    ("did you mean 'h100', 'h200' or 'a100'?", "here it is 'devices'")
     """
-    from difflib import get_close_matches  # here, so that an import is quick
+    from difflib import SequenceMatcher  # here, so that an import is quick
 
-    words, own, word = sorted(words), sorted(own), str(word)[:80].lower().strip("'")  # the word may be quoted
-    if OTHERS.get(word) in words:
+    own, known, word = {*own}, {*words, *own}, str(word)[:80].lower().strip("'")  # the word may be quoted
+    if OTHERS.get(word) in known:
         return f"here it is {OTHERS[word]!r}"
+    matcher = SequenceMatcher(b=word)
 
-    def near(cutoff):
-        found = (x for names in (own, words) for x in get_close_matches(word, names, 3, cutoff))
-        return [*dict.fromkeys(found)][:3]
+    def similarity(name):
+        matcher.set_seq1(name.lower())
+        return matcher.ratio() + 0.2 * (name in own), name  # of equals the last: `llama3` is newer than `llama2`
 
-    close = near(0.65)
-    if close and not get_close_matches(word, close, n=1, cutoff=0.8):
-        close = near(0.4)  # not sure which is meant
-    if not close and len(word) > 2:  # `bf16` is part of `peak_bf16`
-        close = [x for x in words if word in x][:4]
-    if close:
-        return f"did you mean {' or '.join(map(repr, close))}?"
-    if len(words) > 12:
-        return f"the nearest are {either(map(repr, near(0))).replace(' or ', ' and ')}"
-    return f"there are: {', '.join(words)}"
+    close = sorted(known, key=similarity, reverse=True)[:3]
+    return f"did you mean {either(map(repr, close))}?" if close else "there are none"
 
 
 def known_as(name, names: Iterable):
@@ -164,7 +157,7 @@ def _no_letter(name, own: Iterable[str] = ()) -> LookupError:
 
     others = _shown_by("things_with")(word(name))
     option = f"it is an option of {either(others[:3]).replace(' or ', ' and ')}, and not a quantity" if others else ""
-    hint = _ROWS.get(name) or option or nearest(name, {*NOTATION, *WORDS, *own}, own)
+    hint = _ROWS.get(name) or option or nearest(name, {*NOTATION, *WORDS, *_ROWS}, own)
     return LookupError(f"no letter is called {quoted(name)}; {hint}")
 
 

@@ -240,7 +240,7 @@ def collective(kind: str, collective_bytes: Expr, ways: Expr, near_ways: Expr) -
     >>> collective("all_reduc", 1, 1, 1)
     Traceback (most recent call last):
         ...
-    LookupError: no collective is called 'all_reduc'; did you mean 'all_reduce'?
+    LookupError: no collective is called 'all_reduc'; did you mean 'all_reduce', 'all_gather' or 'reduce_scatter'?
     """
     if kind not in KINDS:
         raise LookupError(f"no collective is called {quoted(kind)}; {nearest(kind, KINDS)}")

@@ -83,8 +83,7 @@ def confront_own(thing, csv, measured: str = "step_time") -> Own:
     letter = NOTATION[word(measured)]
     answers = (thing.letter,) if isinstance(thing, Formula) else thing.formulas if isinstance(thing, Sheet) else ()
     if answers and measured not in answers:
-        listed = nearest(measured, answers) if len(answers) > 8 else either(answers)
-        raise LookupError(f"{thing.name} does not answer {measured}; measured= names what it does: {listed}")
+        raise LookupError(f"{thing.name} does not answer measured={measured}; {nearest(measured, answers)}")
     rows, where = _opened(csv)
     _check_columns(thing, where, rows, measured)
     kept, found, values, unpriced = [], [], [], []

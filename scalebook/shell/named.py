@@ -5,7 +5,7 @@
 >>> find("decodin")
 Traceback (most recent call last):
     ...
-LookupError: nothing to call is named 'decodin'; did you mean 'decoding'?
+LookupError: nothing to call is named 'decodin'; did you mean 'decoding', 'decode_intensity' or 'decoded_tokens'?
 """
 
 import importlib

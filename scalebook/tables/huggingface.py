@@ -151,7 +151,7 @@ def _stanza(config: Mapping, like: str | None) -> tuple[dict, str]:
     odd = [x for x in odd if not x.endswith(("_id", "_config", "_ids")) and x not in ("architectures", "auto_map")]
     return _UNKNOWN, (
         f"model_type {quoted(kind)} is not known: read as a decoder by the fields that most models share; "
-        f"not understood: {', '.join(odd[:12]) or 'nothing'}; {nearest(kind, TYPES)}; like='llama' states the rest"
+        f"not understood: {', '.join(odd[:12]) or 'nothing'}; like='llama' states the rest; {nearest(kind, TYPES)}"
     )
 
 

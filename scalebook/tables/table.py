@@ -99,8 +99,7 @@ class Device(Row):
         known = libraries_on(self)
         for name in names:
             if word(name, "a library") not in known:
-                there = nearest(name, known) if known else "none is known there"
-                raise LookupError(f"no library {quoted(name)} is known on {self.name}; {there}")
+                raise LookupError(f"no library {quoted(name)} is known on {self.name}; {nearest(name, known)}")
         cells = cells_of_libraries(self, names)
         return self._with(f"{self.name} running {', '.join(names)}", self.cells | cells, self.words)
 
@@ -350,10 +349,8 @@ def _row(file, key, stanza, kind, words, finish):
             )
         source_key = source.partition(" ")[0]
         if source_key not in SOURCES:
-            near = nearest(source_key, SOURCES)  # without a near name it would list a dozen of hundreds
-            near = f"; {near}" if near.startswith("did you mean") else ""
-            near = near or "; of figures of one's own 'scalebook-measure' is"
-            raise ValueError(f"{where}: the source {quoted(source)} is not among the sources{near}")
+            said = "is not among the sources ('scalebook-measure' is the one for your own figures)"
+            raise ValueError(f"{where}: the source {quoted(source)} {said}; {nearest(source_key, SOURCES)}")
         number, low, high = (_number(where, name, entry.get(x)) for x in ("value", "low", "high"))
         if (low is None) != (high is None) or (low is not None and not low <= number <= high):
             raise ValueError(f"{where}: a cell has low and high both or neither, and its value lies between them")
