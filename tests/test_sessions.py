@@ -80,6 +80,12 @@ def test_the_cliff_is_where_simulated_services_lose_half_of_their_turns(case):
     assert below > half > above
 
 
+def test_a_simulation_that_is_too_short_for_a_turn_has_no_rate():
+    brief = dict(turns=8, prefix=500, appended=200, output=50, pause=2, pause_spread=0.01)
+    loop = sessions_on(serve, models.llama3_70b, accelerators.h200.at("fp8"), tp=8, **brief)
+    assert simulate_sessions(loop, 8, seconds=2).turn_rate == 0
+
+
 def test_beyond_the_cliff_all_caches_are_lost():
     rows, letters = called("Llama 70B", "lognormal")
     loop, row = sessions_on(serve, *rows, **letters), serve.sessions(*rows, **letters, sessions=240)

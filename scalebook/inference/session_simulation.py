@@ -211,5 +211,5 @@ def simulate_sessions(loop: Loop, sessions: int, seconds: float = 1800.0, seed: 
     run_engine(run, loop.known["chunk_tokens"])
     later, found, tokens, kept = run.counted
     shares = float(found / max(later, 1)), float(kept / max(tokens, 1))
-    rate = len(run.whole) / (run.now - run.start)
+    rate = len(run.whole) / (run.now - run.start) if run.whole else 0.0
     return Simulated(float(rate), *shares, *map(np.array, (run.ttft, run.tpot, run.whole)))
