@@ -726,7 +726,8 @@ def test_a_run_is_planned_in_a_browser(chromium, folder):
 
 def test_a_model_with_a_list_of_parts_is_in_the_menu_in_links_and_pasted(chromium, folder):
     """Its formulas are in the second file, which the page loads, also for a pasted model before they are there."""
-    with opened(chromium, f"{folder}/index.html") as page:
+    with opened(chromium, f"{folder}/index.html", plan=planner(model="llama3_8b", devices=8).plan) as page:
+        fresh = page.url
         page.click("button[aria-label^='model:']")
         page.fill(".pl-filter", "kimi linear")
         page.locator(".pl-list button").click()
@@ -735,7 +736,7 @@ def test_a_model_with_a_list_of_parts_is_in_the_menu_in_links_and_pasted(chromiu
             page.wait_for_function(READY)
             page.reload()
         page.goto("about:blank")
-        page.goto(f"{folder}/index.html")
+        page.goto(fresh)
         page.wait_for_function(READY)
         page.click("button[aria-label^='model:']")
         page.fill(".pl-own textarea", json.dumps(ROWS["nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"]["config"]))

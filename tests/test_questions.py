@@ -128,9 +128,9 @@ def test_every_engine_serves_a_model_or_says_in_a_sentence_why_not(model):
         found = answered(part, model, H200, engine=engine, **{n: x for n, x in asked.items() if n in own})
         assert found is None or "needs" not in getattr(found, "row", found).missing.get("tpot", "")
     found = search(serve, model, H200, engines, devices=8, **SERVED | dict(tp=[8]))
-    able = {x.name for x in engines.values() if x.is_program and "NVIDIA" in x.words["vendors"]}
+    able, said = {x.name for x in engines.values() if x.is_program and "NVIDIA" in x.words["vendors"]}, repr(found)
     assert {engines[x].name for x in found.problem.words["engine"]} | {*found.unable} == able
-    assert all(x in repr(found) for x in found.unable.values()) and len(found.unable) == 2 * ("kv_rank" in model)
+    assert all(x in said for x in found.unable.values()) and len(found.unable) == 2 * ("kv_rank" in model)
 
 
 @pytest.mark.parametrize("name", [n for n, x in things().items() if isinstance(x, Sheet)])

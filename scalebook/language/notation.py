@@ -140,8 +140,11 @@ def unused(name: str, letter: str, letters: Iterable[str]) -> str:
         return f"{name} does not use {letter} here, only {next(where, 'for other models or with other options')}"
     own = sorted(x for x in letters if x.endswith(f"_{letter}"))[:4]
     whose = f", which is of {either(others[:3]).replace(' or ', ' and ')}" if others else ""
-    near = f"; it has {either(own).replace(' or ', ' and ')}" if own else f"; {nearest(letter, letters)}"
-    return f"{name} does not use {letter}{whose}{near if own or not others else ''}"
+    if own:
+        near = f"; it has {either(own).replace(' or ', ' and ')}"
+    else:
+        near = "" if others else f"; {nearest(letter, letters)}"
+    return f"{name} does not use {letter}{whose}{near}"
 
 
 def refuse_stray(name: str, letter: str, letters: Iterable[str]) -> NoReturn:
