@@ -267,6 +267,7 @@ class Row(Mapping):
     kin: tuple[str, ...] = ()  # keys of a table's row: its own, then the key of the row that it is like
     between: Any = None  # two bounding results, if no framework or engine is named
     made_of: Mapping[str, tuple["Row", str]] = MappingProxyType({})  # given letters: the result, and its letter there
+    at_ends: Callable[[], tuple["Row", "Row"]] | None = None  # the same with steps as fast and as slow as measured ones
     call: Call | None = None  # of a training step or a service
     asked: Call | None = None  # of a function of a service
     within: tuple = ()  # limits of its search
@@ -353,20 +354,25 @@ class Row(Mapping):
 
     @cached_property
     def answer(self):
-        """The summary of a step or service (`scalebook.answers.Answer`); None for arrays and other rows."""
+        """The summary of a step or service (`scalebook.answers.Answer`); None for other rows, and false for arrays."""
         return _shown_by("answer_of")(self) if self.call else None
+
+    @cached_property
+    def ends(self) -> tuple["Row", ...]:
+        """The two results with steps as fast and as slow as measured ones are; none if only letters have ranges."""
+        return self.at_ends() if self.at_ends else ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row as a dict for JSON, with values, units, ranges and sources."""
         return _shown_by("row_as_dict")(self)
 
     def __repr__(self):
-        if self.call and self.answer is None:
+        if self.call and not self.answer:
             return _shown_by("table_of")(self)
         return repr(self.answer) if self.call else self.listing
 
     def _repr_html_(self):
-        return _shown_by("row_page")(self) if self.answer is None else self.answer._repr_html_()
+        return self.answer._repr_html_() if self.answer else _shown_by("row_page")(self)
 
 
 class Computed(Row):
