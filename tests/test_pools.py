@@ -84,7 +84,7 @@ def test_pools_do_what_their_row_says(case):
     same = disaggregating(prompt_time=row.prompt_time, rate=asked["rate"], load=row.load)
     groups = ways[0]["attention_dp"] * ways[0]["replicas"]
     assert same.prefill_devices == pytest.approx(groups)  # the closed form counts what reads one prompt at a time
-    assert repr(found).startswith(f"{row.devices:g} devices: ttft ") and "<table" in found._repr_html_()
+    assert f", {row.devices:g} devices\n" in repr(found) and f"decode    {found.decode}\n" in repr(found)
 
 
 def test_more_to_choose_from_is_never_dearer():

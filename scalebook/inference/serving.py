@@ -180,6 +180,7 @@ class Serve(Step):
                 wrapper = "models.read finds them in the config.json of a model with a vision or audio encoder"
                 raise TypeError(f"encoder_tokens needs {', '.join(lacking)} of an encoder: {wrapper}")
             sheet = with_encoder(sheet)
+        sheet = _of_room(sheet) if "cache_room" in left else sheet
         return (_at_rate(sheet) if "rate" in left else sheet), rows, left
 
     targets = (*TARGETS, *PERCENTILES)  # letters whose value in a search is the most that may be
@@ -253,6 +254,14 @@ def _at_rate(sheet: Sheet) -> Sheet:
 
 
 @cache
+def _of_room(sheet: Sheet) -> Sheet:
+    """Return the sheet with its `filled` a share of weights, workspace and the room for caches that a call gives."""
+    f, x = sheet.formulas["filled"], symbol
+    of_room = x("hbm_capacity") * x("cache_share") / (x("held_weights") + x("workspace") + x("cache_room"))
+    return sheet.using(Formula("filled_of_room", "filled", f.rhs * of_room, f.sources, f.__doc__))
+
+
+@cache
 def _memory(sheet: Sheet) -> Sheet:
     """Return the part of the sheet that computes a device's memory."""
     return sheet.only("filled", "max_users")
@@ -283,7 +292,7 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> Row:
             weights = f"{total} of weights are {each} on each of {devices:g} devices of {whole}"
         shared = f"{show(usable, 'B')} are for weights, caches and {show(here.workspace, 'B')} of work space"
         raise NothingFits(f"{weights}, of which {shared}; {would}")
-    full = memory(**{n: known[n] for n in memory.inputs})
+    full = memory(**{n: known[n] for n in (*memory.inputs, "cache_room") if n in known})
     if known["users"] > valued(full, "max_users"):
         raise NothingFits(
             f"the caches of {show(known['users'])} user{'s' * (known['users'] > 1)} at {full.cached_tokens:,.0f} "

@@ -274,28 +274,33 @@ class RLStep(Guided):
         return update_sheet(bool(letters.get("age", 0))), (), {}
 
     def posed(self, cases: list[tuple], letters: Mapping, *asked) -> tuple["_Layouts", dict]:
-        """Return the layouts of a search: all combinations of the values in the lists that can run.
+        """Return the layouts of a search on each device: all combinations of the values in the lists that can run.
 
         Raises ValueError if none can.
         """
-        letters, [knowns, *more] = dict(letters), cases
+        letters = dict(letters)
         kept = {n: letters.pop(n) for n in ("memory_margin",) if n in letters}  # of the search itself
-        if more:
-            raise TypeError("a search of rl_step is of one device: search each in turn")
         lists = {n: list(x) for n, x in letters.items() if isinstance(x, list | tuple)}
+        if (number := len(cases) * prod(map(len, lists.values()))) > _LIMIT:
+            each = "layouts" if len(cases) == 1 else f"layouts of all its {len(cases)} devices"
+            raise ValueError(f"a search of rl_step takes at most {_LIMIT} {each}, and these lists have {number:,}")
+        chosen = [dict(zip(lists, x, strict=True)) for x in itertools.product(*lists.values())]
+        tried = [(rows, *self._tried(rows, letters, chosen)) for rows in cases]
+        if not any(found for _, found, _ in tried):
+            why = tried[-1][2]
+            why = f"no layout of the search runs: {why}" if why else "there is nothing to search: give lists"
+            raise NothingFits(why)
+        return _Layouts(tried), kept
+
+    def _tried(self, knowns: tuple, letters: Mapping, chosen: list[dict]) -> tuple[dict[str, Row], str]:
+        """Return the updates of those layouts that can run, by name, and why the last of the others cannot."""
         found, why = {}, ""
-        if (number := prod(map(len, lists.values()))) > _LIMIT:
-            raise ValueError(f"a search of rl_step takes at most {_LIMIT} layouts, and these lists have {number:,}")
-        for values in itertools.product(*lists.values()):
-            own = dict(zip(lists, values, strict=True))
+        for own in chosen:
             try:
                 found[", ".join(f"{n} {_said(x)}" for n, x in own.items())] = self(*knowns, **{**letters, **own})
             except ValueError as error:
                 why = str(error)
-        if not found:
-            why = f"no layout of the search runs: {why}" if why else "there is nothing to search: give lists"
-            raise NothingFits(why)
-        return _Layouts(found), {"layout": list(found)} | kept
+        return found, why
 
 
 def _held(step: Row) -> dict[str, Cell]:
@@ -320,16 +325,25 @@ def _said(x) -> str:
 
 
 class _Layouts:
+    """The layouts of one device of a search. `tried` has, for each device, its rows, updates, and why it has no more."""
+
     name = "rl_step"
     finds = ("update_time",)
 
-    def __init__(self, found: Mapping[str, Row]):
-        self.found = found
+    def __init__(self, tried: list[tuple[tuple, Mapping[str, Row], str]], place: int = 0):
+        self.tried = tried
+        _, self.found, self.why = tried[place]
+
+    def sized(self, rows: tuple, letters: Mapping) -> "_Layouts":
+        """Return the layouts of the device whose rows these are."""
+        return _Layouts(self.tried, next(i for i, x in enumerate(self.tried) if x[0] is rows))
 
     @property
     def space(self) -> Space:
-        own = dict(limits=TRAINING.limits, margins=TRAINING.margins)  # of the learners
-        return Space(axes=("update_time", "update_cost"), words={"layout": tuple(self.found)}, **own)
+        if not self.found:
+            raise TypeError(self.why)
+        own, layout = dict(limits=TRAINING.limits, margins=TRAINING.margins), {"layout": tuple(self.found)}
+        return Space(axes=("update_time", "update_cost"), words=layout, usual=lambda known: layout, **own)
 
     def sheet(self, knowns, letters):
         row = self.found[letters.get("layout", next(iter(self.found)))]
@@ -340,7 +354,8 @@ class _Layouts:
         """Return what the learners hold in the layout that holds least, and the change that would let them fit."""
         if not rejected <= {*TRAINING.limits}:
             return ""
-        layout, row = min(self.found.items(), key=lambda x: x[1].memory)
+        every = [x for _, found, _ in self.tried for x in found.items()]
+        layout, row = min(every, key=lambda x: x[1].memory / x[1].hbm_capacity)
         return f"no layout fits; {layout}{layout and ': '}{row.answer.lines()[0][1]}"
 
     def __call__(self, *knowns, **letters) -> Row:
