@@ -159,8 +159,8 @@ def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]
         others |= {n: x for n, x in TRIED["unnamed"].items() if n in cells}
         others["engine"] = TRIED["engines"].get(vendor_of(run.call.knowns), ["vllm"])
     for name, x in TRIED["options"].items() if letter == "step_time" else ():
-        if run.get(x["way"], 1) > 1 >= run.get(x.get("without"), 1) and given.isdisjoint(x["of"]):
-            others[name] = x["values"]
+        if run.get(x["way"], 1) > 1 and given.isdisjoint(x["of"]):
+            others[name] = x["beside" if run.get(x.get("without"), 1) > 1 else "values"]
     yield from (((n,), x) for n, x in others.items() if n not in given)
 
 
