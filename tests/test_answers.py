@@ -127,13 +127,13 @@ def test_what_is_data_follows_the_schema(name):
     first, letters = found["answer"]["letter"], found["letters"]
     assert letters[first]["low"] <= letters[first]["value"] <= letters[first]["high"] and letters[first]["unit"] == "s"
     assert [n for n in letters if f"{n}_low" in letters or f"{n}_low " in run(name).listing] == []  # one range of each
-    own = {n for n in letters if f"{n}_low" in run(name) or run(name).ends}
+    own = {n for n in letters if f"{n}_low" in run(name) or run(name).at_ends()}
     assert [n for n in own if letters[n]["low"] not in (None, run(name).interval(n).low)] == []
 
 
 @pytest.mark.parametrize("name", ["offline", "static", "two pools", "sessions"])
 def test_a_function_of_a_service_carries_the_range_of_steps_through_its_formulas(name):
-    row, low, high = run(name), *run(name).ends
+    row, low, high = run(name), *run(name).at_ends()
     for letter in [n for n in ("tpot", "ttft", "makespan", "end_to_end", "device_rate", "session_cost") if n in row]:
         found, (least, most) = row.interval(letter), sorted([low[letter], high[letter]])
         assert found.low <= least * (1 + 1e-12) < row[letter] < most * (1 - 1e-12) <= found.high

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import cached_property
 from typing import NamedTuple
 
 from scalebook.inference.assumptions import band_high, band_low, first_band_high, first_band_low
@@ -44,14 +44,23 @@ def with_ends(price: Callable[..., Row], **times: float) -> Row:
     service are fast or slow together.
     """
     row = price(**times)
-    row.at_ends = partial(_at_ends, price, times)
+    row.at_ends = _AtEnds(price, times)
     return row
 
 
-def _at_ends(price: Callable[..., Row], times: dict) -> tuple[Row, ...]:
-    with suppress(ValueError):  # slow steps may leave no working point
-        return tuple(
-            price(**{n: x * float(first() if n == "ttft" else other()) for n, x in times.items()})
-            for first, other in ((first_band_low, band_low), (first_band_high, band_high))
-        )
-    return ()
+class _AtEnds:
+    def __init__(self, price: Callable[..., Row], times: dict):
+        self._asked = price, times
+
+    def __call__(self) -> tuple[Row, ...]:
+        return self._found
+
+    @cached_property
+    def _found(self) -> tuple[Row, ...]:
+        price, times = self._asked
+        with suppress(ValueError):  # slow steps may leave no working point
+            return tuple(
+                price(**{n: x * float(first() if n == "ttft" else other()) for n, x in times.items()})
+                for first, other in ((first_band_low, band_low), (first_band_high, band_high))
+            )
+        return ()

@@ -208,14 +208,13 @@ def _measured(row: Row, letter: str, level: float) -> tuple[float, float]:
 
 
 def measured_ends(row: Row, letter: str) -> tuple | None:
-    """Return the ends of the range that measured services have around a quantity, or None if it has none of its own.
+    """Return the ends that measured services have around a quantity, or None if it has none of its own.
 
-    Ends of a service are letters, such as `tpot_low`. Those of a function of a service are in its results at both ends
-    of a step's time, from which its own formulas compute all other quantities.
+    Ends are letters, such as `tpot_low`, or follow by all formulas of a result from both ends of a step's time.
     """
     if f"{letter}_low" in row:
         return row[f"{letter}_low"], row[f"{letter}_high"]
-    found = [x[letter] for x in row.ends if letter in x]
+    found = [x[letter] for x in row.at_ends() if letter in x]
     return (np.minimum(*found), np.maximum(*found)) if len(found) == 2 and np.any(found[0] != found[1]) else None
 
 

@@ -265,10 +265,10 @@ class Row(Mapping):
     """
 
     kin: tuple[str, ...] = ()  # keys of a table's row: its own, then the key of the row that it is like
-    between: Any = None  # two bounding results, if no framework or engine is named
+    between: Any = None  # two results, if no framework or engine is named
     made_of: Mapping[str, tuple["Row", str]] = MappingProxyType({})  # given letters: the result, and its letter there
-    at_ends: Callable[[], tuple["Row", "Row"]] | None = None  # the same with steps as fast and as slow as measured ones
-    call: Call | None = None  # of a training step or a service
+    at_ends: Callable[[], tuple["Row", ...]] = tuple  # results at both ends of a step's time
+    call: Call | None = None  # of what has an answer
     asked: Call | None = None  # of a function of a service
     within: tuple = ()  # limits of its search
 
@@ -347,23 +347,18 @@ class Row(Mapping):
 
     @property
     def listing(self) -> str:
-        """Every quantity and its value, one line each. What does not fit in memory is said first."""
+        """Every quantity and its value, a line each. What does not fit is said first."""
         first = [self.answer.misfit] if self.answer and self.answer.misfit else []
         lines = [f"{n:<22} {with_unit(c.value, NOTATION[n].unit)}" for n, c in self.listed.items()]
         return "\n".join([*first, self.name, *(f"  {line}" for line in lines)])
 
     @cached_property
     def answer(self):
-        """The summary of a step or service (`scalebook.answers.Answer`); None for other rows, and false for arrays."""
+        """The summary of a call (`scalebook.answers.Answer`); false for arrays, None for other rows."""
         return _shown_by("answer_of")(self) if self.call else None
 
-    @cached_property
-    def ends(self) -> tuple["Row", ...]:
-        """The two results with steps as fast and as slow as measured ones are; none if only letters have ranges."""
-        return self.at_ends() if self.at_ends else ()
-
     def to_dict(self) -> dict[str, Any]:
-        """Return the row as a dict for JSON, with values, units, ranges and sources."""
+        """Return the row as data for JSON: values, units, ranges and sources."""
         return _shown_by("row_as_dict")(self)
 
     def __repr__(self):
