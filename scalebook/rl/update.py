@@ -325,7 +325,7 @@ def _said(x) -> str:
 
 
 class _Layouts:
-    """The layouts of one device of a search. `tried` has, for each device, its rows, updates, and why it has no more."""
+    """The layouts of one device of a search. `tried` has the rows and updates of each, and why it has no more."""
 
     name = "rl_step"
     finds = ("update_time",)
