@@ -206,7 +206,7 @@ def joined(knowns: tuple, letters: Collection[str]) -> dict[str, Cell]:
                 unit = NOTATION[name].unit
                 said = " and ".join(f"{with_unit(x.value, unit)} by {x.origin}" for x in (old, cell))
                 raise ValueError(f"{name} is given twice, as {said}: say which by {name}=...")
-    # Drop results of an earlier call that depend on a letter which is given anew.
+    # Drop results of an earlier call that depend on a letter given anew.
     for name in [n for n, c in cells.items() if c.inputs and n not in letters and not c.letters.isdisjoint(letters)]:
         del cells[name]
     return cells
@@ -320,14 +320,14 @@ class Row(Mapping):
         return f"{self.name} has nothing called {quoted(name)}; {nearest(name, known)}"
 
     def why(self, name: str) -> "Why":
-        """Show where a number comes from: its formula with the numbers, and the same for each input of it."""
+        """Show where a number comes from: its formula with the numbers, and the same for each input."""
         self[name]
         return Why(name, self.cells[name], self.sources)
 
     def interval(self, letter: str | sympy.Symbol, level: float = 0.8) -> "Interval":
         """Return the prediction interval of a quantity; at the default `level`, it holds eight in ten cases.
 
-        Values given in the call are taken as exact.  `scalebook.language.interval` describes the method.
+        Values given in the call are exact.  `scalebook.language.interval` describes the method.
         """
         from .interval import interval
 

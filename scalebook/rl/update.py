@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from math import lcm, prod
+from math import lcm
 
 import numpy as np
 from sympy import Basic
@@ -26,24 +26,22 @@ from scalebook.language.interval import SPREADS
 from scalebook.language.notation import quoted, unused
 from scalebook.language.row import Call, Cell, as_rows, one_number, quantity
 from scalebook.language.stanzas import tables_of
-from scalebook.search.space import NothingFits, Space
+from scalebook.search.space import Space
 from scalebook.tables import Framework, frameworks
 from scalebook.training.frameworks import framework_of
-from scalebook.training.space import TRAINING
 from scalebook.training.step import training_step
 
+from .layouts import HELD, posed
 from .lengths import Lengths
 from .rollouts import forward_passes_two, update_sheet
 
 __all__ = ["rl_step"]
 
-HELD = tuple(x for limit in TRAINING.limits for x in limit.split(" <= "))  # what learners hold, and of what
 _ROWS = {"gating": "model, such as models.llama3_8b", "hbm_bandwidth": "device, such as accelerators.h100"}
 SYNC = "sync_share", "expert_gathers", "update_overhead"  # letters of the program that are the update's own
 OF_PROGRAM = "step_overhead", "packed_share", *SYNC  # what a program says of an update
 _OTHERS = tables_of(__package__, "update.toml")["others"]  # likely values of what a call leaves to its defaults
 _POINTS = 160  # positions at which a decode step of a rollout is priced
-_LIMIT = 60  # layouts of a search
 
 
 @cache
@@ -273,34 +271,7 @@ class RLStep(Guided):
         """Return the sheet of an update, for callers that need its quantities."""
         return update_sheet(bool(letters.get("age", 0))), (), {}
 
-    def posed(self, cases: list[tuple], letters: Mapping, *asked) -> tuple["_Layouts", dict]:
-        """Return the layouts of a search on each device: all combinations of the values in the lists that can run.
-
-        Raises ValueError if none can.
-        """
-        letters = dict(letters)
-        kept = {n: letters.pop(n) for n in ("memory_margin",) if n in letters}  # of the search itself
-        lists = {n: list(x) for n, x in letters.items() if isinstance(x, list | tuple)}
-        if (number := len(cases) * prod(map(len, lists.values()))) > _LIMIT:
-            each = "layouts" if len(cases) == 1 else f"layouts of all its {len(cases)} devices"
-            raise ValueError(f"a search of rl_step takes at most {_LIMIT} {each}, and these lists have {number:,}")
-        chosen = [dict(zip(lists, x, strict=True)) for x in itertools.product(*lists.values())]
-        tried = [(rows, *self._tried(rows, letters, chosen)) for rows in cases]
-        if not any(found for _, found, _ in tried):
-            why = tried[-1][2]
-            why = f"no layout of the search runs: {why}" if why else "there is nothing to search: give lists"
-            raise NothingFits(why)
-        return _Layouts(tried), kept
-
-    def _tried(self, knowns: tuple, letters: Mapping, chosen: list[dict]) -> tuple[dict[str, Row], str]:
-        """Return the updates of those layouts that can run, by name, and why the last of the others cannot."""
-        found, why = {}, ""
-        for own in chosen:
-            try:
-                found[", ".join(f"{n} {_said(x)}" for n, x in own.items())] = self(*knowns, **{**letters, **own})
-            except ValueError as error:
-                why = str(error)
-        return found, why
+    posed = posed
 
 
 def _held(step: Row) -> dict[str, Cell]:
@@ -318,48 +289,6 @@ def _layout(name: str, given) -> dict:
     if not isinstance(given, Mapping) or not all(isinstance(x, str) and x for x in given):
         raise TypeError(f"{name} is a layout, such as {name}=dict(tp=4), not {quoted(given)}")
     return {n: one_number(n, x) if n in NOTATION else x for n, x in given.items()}
-
-
-def _said(x) -> str:
-    return " ".join(f"{n}={y}" for n, y in x.items()) if isinstance(x, dict) else str(x)
-
-
-class _Layouts:
-    """The layouts of one device of a search. `tried` has the rows and updates of each, and why it has no more."""
-
-    name = "rl_step"
-    finds = ("update_time",)
-
-    def __init__(self, tried: list[tuple[tuple, Mapping[str, Row], str]], place: int = 0):
-        self.tried = tried
-        _, self.found, self.why = tried[place]
-
-    def sized(self, rows: tuple, letters: Mapping) -> "_Layouts":
-        """Return the layouts of the device whose rows these are."""
-        return _Layouts(self.tried, next(i for i, x in enumerate(self.tried) if x[0] is rows))
-
-    @property
-    def space(self) -> Space:
-        if not self.found:
-            raise TypeError(self.why)
-        own, layout = dict(limits=TRAINING.limits, margins=TRAINING.margins), {"layout": tuple(self.found)}
-        return Space(axes=("update_time", "update_cost"), words=layout, usual=lambda known: layout, **own)
-
-    def sheet(self, knowns, letters):
-        row = self.found[letters.get("layout", next(iter(self.found)))]
-        sheet = update_sheet("staleness" in row)
-        return sheet, (), {n: row[n] for n in (*sheet.inputs, "longest_response", "in_flight", *HELD) if n in row}
-
-    def unmet(self, cases: list[tuple], letters: Mapping, rejected: set[str]) -> str:
-        """Return what the learners hold in the layout that holds least, and the change that would let them fit."""
-        if not rejected <= {*TRAINING.limits}:
-            return ""
-        every = [x for _, found, _ in self.tried for x in found.items()]
-        layout, row = min(every, key=lambda x: x[1].memory / x[1].hbm_capacity)
-        return f"no layout fits; {layout}{layout and ': '}{row.answer.lines()[0][1]}"
-
-    def __call__(self, *knowns, **letters) -> Row:
-        return self.found[letters["layout"]]
 
 
 rl_step = RLStep()
