@@ -23,7 +23,6 @@ from .support import cases, each_case
 
 SCHEMA = json.loads(resources.files("scalebook.answers").joinpath("schema.json").read_text("utf-8"))
 DENSE = dict(tp=8, pp=4, dp=4, global_batch=128, seq=8192)
-AGENTS = dict(tp=8, turns=33, prefix=12_000, appended=1891, output=351, pause=5.2, pause_spread=1.18)
 EXPERTS = dict(pp=16, ep=64, dp=128, microbatches=120, seq=4096)
 CALLS = cases("calls that have an answer", globals())
 PAGES = {(thing, "experts" in name): name for name, (thing, *_) in CALLS.items()}.values()  # one of each kind
@@ -60,9 +59,8 @@ def test_the_change_that_fits_does_fit(name):
     assert (change is None) == (answer.fits is not False or name.startswith("hopeless"))
     if change:
         assert change.run.answer.fits and change.said in repr(run(name))
+    if change and "memory" in change.run:  # not of sessions
         again = run(name).call.again(*change.rows, **change.letters)
-        if "memory" not in again:  # of sessions
-            return
         assert again.interval("memory").high <= again.hbm_capacity or ", without margin: " in repr(run(name))
         assert again.memory <= again.hbm_capacity and again[answer.letter] == change.run[answer.letter]
         assert change.said in repr(run(name)) and again.get("host_filled", 0) <= 1
@@ -147,19 +145,15 @@ def test_any_row_is_data():
     assert row.answer is None and repr(row) == row.listing
     several = training_step(models.llama3_8b, accelerators.h100, dp=[8, 16], global_batch=64, seq=[[8192], [512]])
     *lines, last = repr(several).splitlines()
-    assert not several.answer and [x.split()[-1] for x in lines] == ["devices", "fits", "no", "no", "yes", "yes"]
+    assert [x.split()[-1] for x in lines[2:]] == ["no", "no", "yes", "yes"] and not hasattr(several.answer, "fits")
     assert lines[1].split()[2:] == ["step_time", "low", "high", "mfu", "memory", "step_cost", "fits"]
-    one = eval(last.partition("such as ")[2].removesuffix(".answer"), {"run": several})
-    assert one.answer and one.step_time == several.step_time[0, 0]
-    with pytest.raises(AttributeError, match="no fits: an answer is of one value, such as"):
-        several.answer.fits  # noqa: B018
+    one = eval(last.partition("such as ")[2], {"run": several})
+    assert one.fits is False and one.run.step_time == several.step_time[0, 0]
     said = several.to_dict()
     jsonschema.validate(said, SCHEMA)
     assert said["letters"]["step_time"]["low"] == several.interval("step_time").low.tolist()
-    known = dict(prompt=1000, output=200, tpot="<30 ms")
-    found = serve.capacity(models.llama3_8b, accelerators.h100, **known)
-    pools = serve.apart(models.llama3_8b, accelerators.h100, **known, rate=2, devices=4)
-    assert [jsonschema.validate(x.to_dict(), SCHEMA) for x in (found, pools)] == [None, None]
+    found = serve.capacity(models.llama3_8b, accelerators.h100, prompt=1000, output=200, tpot="<30 ms")
+    jsonschema.validate(found.to_dict(), SCHEMA)
 
 
 def test_a_bill_has_failures_rent_and_purchase():

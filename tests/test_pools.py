@@ -67,11 +67,9 @@ def test_pools_do_what_their_row_says(case):
     of = {x.name: x for x in (devices if isinstance(devices, list) else [devices])}
     words = {"engine": asked["engine"]} if "engine" in asked else {}
     own = dict(prompt=4000, output=300, **words)
-    for pool in (found.prefill, found.decode):
-        assert pool.devices == pool.letters["tp"] * pool.letters["attention_dp"] * pool.letters["replicas"]
-    ways = [
-        pool.letters | ({"exchange": pool.exchange} if pool.exchange else {}) for pool in (found.prefill, found.decode)
-    ]
+    pools = found.prefill, found.decode
+    assert all(x.devices == x.letters["tp"] * x.letters["attention_dp"] * x.letters["replicas"] for x in pools)
+    ways = [x.letters | ({"exchange": x.exchange} if x.exchange else {}) for x in pools]
     users = np.ceil(asked["rate"] * 300 * row.token_time)
     alone = serve(model, of[found.prefill.device], **ways[0] | {"replicas": 1}, users=ways[0]["attention_dp"], **own)
     assert alone.chunks_of_prompt * alone.mixed_time == pytest.approx(row.prompt_time, rel=1e-12)

@@ -105,8 +105,8 @@ class Answer:
             with_copies = f"; {x.said} would keep all" if (x := self.nearest) else ""
             return "fits" if self.fits else "does not fit", f"{self._filled_in(own)}{with_copies}"
         if "filled" in now and "max_users" in now and "memory" not in run:
-            said = f"{now['filled'].value:.0%} of the engine's memory; {now['max_users'].value:,.0f} users have room"
-            return "fits", said.replace("%", " %")
+            filled, of = f"{now['filled'].value:.0%}", self._entry.get("memory", "the engine's memory")
+            return "fits", f"{filled[:-1]} % of {of}; {now['max_users'].value:,.0f} users have room"
         if "memory" not in run or self.fits is None:
             return None
         held, most = self._shown("memory"), f"{self._shown('hbm_capacity')} on each device"
@@ -145,9 +145,10 @@ class Answer:
         if not paid or not self.interval:
             return self.bill.prices if self.bill else ()
         of, per = (prod(run[n] for n in paid.get(x, ())) for x in ("of", "per"))
-        found = prices(inputs_of(run, {}), paid.get("amount", 1) * of / per / 3600)
-        kinds = sum(isinstance(x, Device) for x in run.call.knowns)  # what owning takes is that of the last one alone
-        return tuple(x for x in found if x.kind == "rented" or kinds < 2)
+        known, hours = inputs_of(run, {}), paid.get("amount", 1) * of / per / 3600
+        if sum(isinstance(x, Device) for x in run.call.knowns) > 1:  # the mean price of both; the rest is of the last
+            known = {"price_hour": Cell(run.million_cost / hours)} if "million_cost" in run else {}
+        return prices(known, hours)
 
     def _costs(self) -> list[tuple[str, str]]:
         said, what = [], ""

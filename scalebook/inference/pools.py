@@ -152,7 +152,6 @@ class _Layouts:
         users = np.maximum(users, self.each * self.columns["attention_dp"] * copies)
         time = self.at("token_time", users, None, copies)
         fits &= time <= (tpot or np.inf)
-        fits &= rate * output * time <= users * (1 + 1e-9)  # or they do not keep up
         least = self.at("token_time", 1.0)
         return {"time": time, "copies": copies, "users": users, "fits": fits, "least": least}
 
@@ -233,8 +232,9 @@ class _Found:
             raise NothingFits("the weights or caches do not fit on these pools")
         read = _joined(layouts, [x.reading() for x in layouts])
         copies = [x.letters["replicas"] for x in self.pools]
-        write = _joined(layouts, [x.writing(asked["rate"], x.known["output"], None, copies[1]) for x in layouts])
-        if not write["fits"][1]:
+        output = layouts[1].known["output"]
+        write = _joined(layouts, [x.writing(asked["rate"], output, None, copies[1]) for x in layouts])
+        if asked["rate"] * output * write["time"][1] > write["users"][1] * (1 + 1e-9):
             raise ValueError("the pool that decodes does not keep up with the rate")
         return _result(layouts, read, write, (0, 1, copies[0]), asked)
 

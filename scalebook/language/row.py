@@ -267,7 +267,7 @@ class Row(Mapping):
     kin: tuple[str, ...] = ()  # keys of a table's row: its own, then the key of the row that it is like
     between: Any = None  # two results, if no framework or engine is named
     made_of: Mapping[str, tuple["Row", str]] = MappingProxyType({})  # given letters: the result, and its letter there
-    at_ends: Callable[[], tuple["Row", ...]] = tuple  # results at both ends of a step's time
+    at_ends: Callable = tuple  # returns two results, at both ends of a step's time
     call: Call | None = None  # of what has an answer
     asked: Call | None = None  # of a function of a service
     within: tuple = ()  # limits of its search
