@@ -16,7 +16,7 @@ from scalebook.tables import frameworks, vendor_of
 from scalebook.training.frameworks import FASTEST, SLOWEST, UNNAMED, framework_of, words_of
 from scalebook.training.step import DEFAULT_LETTERS
 
-__all__ = ["Assumption", "End", "answer_letter", "assumed", "cells_of", "entry_of"]
+__all__ = ["Assumption", "End", "answer_letter", "assumed"]
 
 LEAST, MOST = 0.05, 6  # what moves an answer by less is not listed, and no more than six are
 STEPS = 64  # between a value and an impossible end of its range, of which the last possible one is an end

@@ -55,7 +55,7 @@ class Loop:
     context: float  # mean tokens that a decoding turn attends to
     usual: Row  # a step that decodes a fourth of the sessions that have room, alone and with a chunk that is read
 
-    def at_pace(self, pace: float) -> "Loop":
+    def _at_pace(self, pace: float) -> "Loop":
         """Return the loop with all steps so much slower."""
         if pace == 1:
             return self
@@ -250,7 +250,7 @@ def sessions(
 
 def _of_loop(loop: Loop, sessions: float, pace: float) -> Row:
     """Return what sessions on a loop get if all of its steps take `pace` times as long."""
-    loop, sheet = loop.at_pace(pace), laws.session_sheet(loop.pauses)
+    loop, sheet = loop._at_pace(pace), laws.session_sheet(loop.pauses)
     edge = {} if loop.lost_from is None else {"sessions_lost": loop.lost_from}
     most = loop.most
     point = loop._point(sessions, sessions > most)
