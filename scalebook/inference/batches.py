@@ -170,8 +170,8 @@ def static(serve, *knowns, prompt, output, batch=1, **letters) -> Row:
     rows = [x for x in knowns if isinstance(x, Device)]
     price = partial(static_batch, *rows, **given, devices=prod(ways.values()))
     found = with_ends(price, ttft=read.pass_time, tpot=step.pass_time)
-    found.made_of = {"ttft": (read, "pass_time"), "tpot": (step, "pass_time")}
-    found.made_of |= {"max_users": (room, "max_users")} if room else {}
+    steps = {"ttft": (read, "pass_time"), "tpot": (step, "pass_time")}
+    found.made_of = ({"max_users": (room, "max_users")} if room else {}) | steps  # the steps have the cells' origins
     return found
 
 

@@ -209,7 +209,8 @@ def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **lette
     found = _result(layouts, read, write, best, asked)
     pools = [layouts[columns["of"][i]] for columns, i in zip((read, write), best[:2], strict=True)]
     rows = {id(x): x for pool in pools for x in pool.knowns}
-    found.call = Call(_Found(serve, found, pools, asked), (*rows.values(),), {"rate": asked["rate"], **letters})
+    own = {"rate": asked["rate"]} | {n: x for n, x in letters.items() if n not in _LETTERS}
+    found.call = Call(_Found(serve, found, pools, asked), (*rows.values(),), own)
     return found
 
 
