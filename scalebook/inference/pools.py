@@ -231,13 +231,13 @@ class _Found:
             layouts.append(_Layouts(self.owner, rows, letters | own, MOST_DEVICES, pool.exchange))
         if not all(x.size for x in layouts):
             raise NothingFits("the weights or caches do not fit on these pools")
-        read = _joined(layouts, [x.reading() for x in layouts])
-        copies = [x.letters["replicas"] for x in self.pools]
-        output = layouts[1].known["output"]
-        write = _joined(layouts, [x.writing(asked["rate"], output, None, copies[1]) for x in layouts])
-        if asked["rate"] * output * write["time"][1] > write["users"][1] * (1 + 1e-9):
+        (first, second), copies = layouts, [x.letters["replicas"] for x in self.pools]
+        output, read = second.known["output"], _joined([first], [first.reading()])
+        write = _joined([second], [second.writing(asked["rate"], output, None, copies[1])])
+        if asked["rate"] * output * write["time"][0] > write["users"][0] * (1 + 1e-9):
             raise ValueError("the pool that decodes does not keep up with the rate")
-        return _result(layouts, read, write, (0, 1, copies[0]), asked)
+        write["of"] += 1
+        return _result(layouts, read, write, (0, 0, copies[0]), asked)
 
 
 def _exchanges(rows, letters: dict) -> tuple:
